@@ -1,0 +1,15 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    pool: 'forks',
+    // Real daemons share the machine with the tests: more files at once than cores only makes them wait for each other.
+    maxWorkers: 2,
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+    teardownTimeout: 10_000,
+    // In CI a test may be tried twice; test/flaky.ts names those that needed it.
+    retry: process.env['CI'] ? 1 : 0,
+  },
+});
