@@ -1,0 +1,21 @@
+import type { AgentType } from './service.ts';
+
+/** A spinup as it came in, its shape checked (specification section 4; contract section 6 for the additions). */
+export interface SpinupInput {
+  name: string;
+  cmd: string | null;
+  /** null: one is chosen from `agents.ports`. */
+  port: number | null;
+  agentType: AgentType | null;
+  cwd: string | null;
+  env: [key: string, value: string][] | null;
+  ready: string | null;
+  cols: number;
+  rows: number;
+}
+
+export interface AgentsProtocol {
+  /** Registers the agent and starts its process; replies as soon as that exists. */
+  spinup(message: { input: SpinupInput }): { name: string; port: number; pid: number };
+  remove(message: { name: string }): { name: string; port: number };
+}

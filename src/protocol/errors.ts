@@ -1,0 +1,60 @@
+// Every error a client can meet: one table. The README's table is compared with it in both directions.
+import { Failure } from '../runtime/actor.ts';
+
+interface ErrorRow {
+  status: number;
+  hint: string;
+}
+
+/** Code to HTTP status and default hint (specification section 7; contract section 2 for the additions). */
+export const ERRORS = {
+  invalid_spec: { status: 400, hint: 'Correct the fields named in the message and send the request again.' },
+  unauthorized: { status: 401, hint: 'Send the header Authorization: Bearer <token>.' },
+  forbidden_host: {
+    status: 403,
+    hint: 'Use http://localhost or http://127.0.0.1 with the port of the daemon.',
+  },
+  forbidden_origin: {
+    status: 403,
+    hint: 'Only this daemon itself and allowed browser extensions may call it from a page.',
+  },
+  not_found: { status: 404, hint: 'GET /openapi.json lists every path.' },
+  unknown_service: { status: 404, hint: 'GET /v1/services lists the registered services.' },
+  unknown_group: { status: 404, hint: 'GET /v1/groups lists the groups.' },
+  unknown_agent: { status: 404, hint: 'GET /v1/agents lists the agents.' },
+  unknown_cluster: { status: 404, hint: 'GET /k8s/clusters lists the clusters.' },
+  unknown_workload: {
+    status: 404,
+    hint: 'GET /k8s/workloads lists the workloads; sync the cluster if it is new.',
+  },
+  unknown_tether: { status: 404, hint: 'GET /k8s/tethers lists the tethers.' },
+  method_not_allowed: { status: 405, hint: 'The header Allow names the methods of this path.' },
+  request_timeout: { status: 408, hint: 'Send the whole body within 8 seconds of its head.' },
+  already_running: { status: 409, hint: 'Stop it first, or use restart.' },
+  port_in_use: { status: 409, hint: 'Stop what holds the port, or register another port.' },
+  name_in_use: { status: 409, hint: 'Choose another name, or remove what has it.' },
+  not_running: { status: 409, hint: 'Start it first.' },
+  sleep_refused: { status: 409, hint: 'This workload is protected from being scaled to zero.' },
+  payload_too_large: { status: 413, hint: 'Send a smaller body.' },
+  unsupported_media_type: { status: 415, hint: 'Send the header Content-Type: application/json.' },
+  internal: { status: 500, hint: 'This is a defect in berth; its log on stderr says more.' },
+  ready_timeout: { status: 502, hint: 'Look at the log of the service and at its ready URL.' },
+  start_failed: { status: 502, hint: 'Look at the log of the service.' },
+  cluster_unreachable: { status: 502, hint: 'Check that the API server of the cluster can be reached.' },
+  cluster_denied: { status: 502, hint: 'Give the account of the kubeconfig the right that is named.' },
+  daemon_busy: { status: 503, hint: 'Try again shortly.' },
+  storage_full: { status: 503, hint: 'Free disk space in the state directory and try again.' },
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** What a Failure of ours carries besides code and message. */
+export interface FailureDetail {
+  hint?: string;
+  details?: { path: string; message: string }[];
+}
+
+/** A Failure with a code of the table; `throw fail(...)` in a handler answers the caller. */
+export function fail(code: ErrorCode, message: string, detail: FailureDetail = {}): Failure {
+  return new Failure(code, message, detail);
+}

@@ -1,0 +1,11 @@
+import type { StartAnswer, Status } from './service.ts';
+
+/** Starts and stops whole groups in dependsOn order (specification section 3; contract section 4). */
+export interface GroupsProtocol {
+  start(message: { name: string; timeoutMs: number | null }): { services: StartAnswer[] };
+  stop(message: { name: string; graceMs: number | null }): {
+    services: { name: string; status: Status; exitCode: number | null }[];
+  };
+  /** Stops every service in reverse order of dependence: the daemon's own end. */
+  shutdown(message: Record<string, never>): { stopped: number };
+}

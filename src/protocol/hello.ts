@@ -1,0 +1,28 @@
+// The first line each way on the socket of the process host: JSON and a newline, before any frame, in every version.
+
+export interface Hello {
+  protocol: number;
+  /** The version of the package: a host without processes makes room for a daemon of another. */
+  version: string;
+  daemonPid: number;
+  /** Field 22 of /proc/<pid>/stat of the daemon, so that a later process with its pid is not taken for it. */
+  daemonStart: number;
+  /** One daemon's life: all of its threads have the same. */
+  session: string;
+  /** The node that speaks over this connection. */
+  node: string;
+  /** How many threads `service:<name>` is spread over. */
+  services: number;
+}
+
+export type HelloAnswer =
+  | { is: 'welcome'; protocol: number; version: string; hostPid: number }
+  /** Another daemon has this host: the second one must not run. */
+  | { is: 'taken'; daemonPid: number }
+  /** It ends at once, because it has no process and is of another version: start a new one. */
+  | { is: 'leaving' }
+  | { is: 'refused'; reason: string };
+
+/** A first line is never longer. */
+export const HELLO_BYTES = 4_096;
+export const HELLO_MS = 5_000;

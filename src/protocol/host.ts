@@ -1,0 +1,105 @@
+// The process host: a small process of its own that owns every child process and outlives the daemon.
+import type { RunEnd } from './service.ts';
+
+/** Hello carries it; a daemon speaks to a host of its own version or of the one before. */
+export const HOST_PROTOCOL = 1;
+
+export interface SpawnRequest {
+  service: string;
+  run: string;
+  /** Given to `/bin/sh -c`. */
+  cmd: string;
+  cwd: string;
+  /** The whole environment of the child. */
+  env: [key: string, value: string][];
+  port: number;
+  /** The user's own umask, not the daemon's 077. */
+  umask: number;
+  /** null: stdout and stderr are FIFOs. */
+  pty: { cols: number; rows: number } | null;
+  /** The daemon's own notes on this run; the host keeps them and gives them back. */
+  memo: RunMemo;
+}
+
+/** What a later daemon must know to go on with a run. */
+export interface RunMemo {
+  revision: number;
+  port: number;
+  ready: string | null;
+  /** It has passed its ready-check. */
+  passed: boolean;
+  /** Epoch milliseconds at which the start gives up; null: never. */
+  deadline: number | null;
+  restarts: number;
+}
+
+export interface SpawnReply {
+  pid: number;
+  /** Field 22 of /proc/<pid>/stat: with the pid and the boot id, the identity of a process. */
+  startTicks: number;
+  /** Epoch milliseconds. */
+  startedAt: number;
+  rssMB: number;
+}
+
+export interface StopRequest {
+  service: string;
+  run: string;
+  signal: string;
+  graceMs: number;
+  port: number;
+}
+
+export interface StopReport {
+  exitCode: number | null;
+  signal: string | null;
+  exitUnknown: boolean;
+  escalated: boolean;
+  reaped: number;
+  left: { pid: number; command: string; reason: string }[];
+  portFree: boolean;
+  ms: number;
+}
+
+/** A run in the host's ledger: alive, or ended and not yet acknowledged. */
+export interface RunRow {
+  service: string;
+  run: string;
+  pid: number;
+  startTicks: number;
+  startedAt: number;
+  port: number;
+  pty: boolean;
+  memo: RunMemo;
+  /** A stop under way: the host finishes it without a daemon. */
+  stopping: boolean;
+  end: RunEnd | null;
+}
+
+export interface LogLimits {
+  maxBytes: number;
+  keep: number;
+}
+
+export interface HostProtocol {
+  /** Replies every run the ledger holds. After it, ends are told to `service:<name>` (`exited`) until acknowledged. */
+  runs(message: Record<string, never>): { runs: RunRow[] };
+  runOf(message: { service: string }): { run: RunRow | null };
+  /** The ledger has the run before the reply. Fails start_failed with the reason. */
+  spawn(message: SpawnRequest): SpawnReply;
+  /** Ends the whole tree of a run; joins a stop under way. The report when it is gone, at the latest 2 s after SIGKILL. */
+  stop(message: StopRequest): StopReport;
+  note(message: { service: string; run: string; memo: RunMemo }): null;
+  /** The daemon has this end on disk: the ledger may drop it. */
+  acknowledge(message: { service: string; run: string }): null;
+  /** Deletes the logs and what else is kept of a service without a process. */
+  forget(message: { service: string }): null;
+  /** From now on `service:<name>` is told `grew`, at most once per turn, when the log of this service grows. */
+  follow(message: { service: string; on: boolean }): null;
+  /** Input to the terminal of a run. */
+  write(message: { service: string; run: string; data: Uint8Array }): null;
+  resize(message: { service: string; run: string; cols: number; rows: number }): null;
+  logLimits(message: LogLimits): null;
+  /** Bytes of output dropped because the disk was full, per service. */
+  dropped(message: Record<string, never>): { rows: { service: string; bytes: number }[] };
+}

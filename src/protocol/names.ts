@@ -1,0 +1,28 @@
+// The shapes of names and identifiers (contract sections 3 and 6).
+import { randomBytes } from 'node:crypto';
+
+export const NAME = /^[a-z0-9_][a-z0-9_-]{0,62}$/;
+export const GROUP = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
+export const ENV_KEY = /^[A-Za-z_][A-Za-z0-9_]*$/;
+/** The group of all agents; reserved. */
+export const AGENTS_GROUP = 'Agents';
+
+let lastMs = 0;
+let counter = 0;
+
+/**
+ * The id of one run of a service: 16 hexadecimal digits, 44 bits of milliseconds and 20 random or counted ones.
+ * Ids made by one process grow; two processes never share one in practice.
+ */
+export function newRun(now: number): string {
+  if (now > lastMs) {
+    lastMs = now;
+    counter = randomBytes(3).readUIntBE(0, 3) & 0x7ffff;
+  } else {
+    counter += 1;
+  }
+  return (BigInt(lastMs) * 0x100000n + BigInt(counter)).toString(16).padStart(16, '0');
+}
+
+/** The host label of an agent's name: `_` is no character of a host name. */
+export const hostLabel = (name: string): string => name.replaceAll('_', '-');

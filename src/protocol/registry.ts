@@ -1,0 +1,18 @@
+import type { ServiceInput, StoredService } from './service.ts';
+
+/** Owns which services exist. Commits in groups: a reply is sent after the record is on disk. */
+export interface RegistryProtocol {
+  /**
+   * Tells the views every record and has every service actor adopt its run; with `autostart` it then starts what is to
+   * start with the daemon, without waiting for it. Also for a process host that is back.
+   */
+  boot(message: { autostart: boolean }): { services: number };
+  /** Creates or replaces. `created` false: it was there. Fails invalid_spec (cycle), name_in_use, port_in_use, storage_full. */
+  register(message: { input: ServiceInput }): { stored: StoredService; created: boolean };
+  /** Stops it if need be and forgets it. `agent` says which kind is meant: the other one is unknown_service or unknown_agent. */
+  remove(message: { name: string; agent: boolean; graceMs: number | null }): { port: number };
+  /** Members of a group, or with null of all groups, with what orders them. */
+  members(message: { group: string | null }): { members: { name: string; dependsOn: string[] }[] };
+  /** From now on every change is refused with daemon_busy: the daemon is shutting down. */
+  close(message: Record<string, never>): null;
+}

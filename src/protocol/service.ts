@@ -1,0 +1,169 @@
+// Services: the stored record, what a process adds to it, and the letters of `service:<name>`.
+
+export type Status = 'stopped' | 'starting' | 'running' | 'stopping' | 'crashed';
+export type RestartPolicy = 'no' | 'on-failure' | 'always';
+export const AGENT_TYPES = ['langgraph', 'crewai', 'autogen', 'vllm', 'ollama', 'ray'] as const;
+export type AgentType = (typeof AGENT_TYPES)[number];
+
+/** What makes a service an agent (contract section 6). */
+export interface AgentSpec {
+  agentType: AgentType | null;
+  hostname: string;
+  cols: number;
+  rows: number;
+}
+
+/** The effective spec of a service: every default filled in. User strings are rows, never keys of objects. */
+export interface ServiceSpec {
+  name: string;
+  port: number;
+  cmd: string;
+  cwd: string;
+  group: string | null;
+  ready: string | null;
+  env: [key: string, value: string][];
+  dependsOn: string[];
+  restart: RestartPolicy;
+  autostart: boolean;
+  stopSignal: string;
+  /** Milliseconds, as is startTimeout. */
+  stopGrace: number;
+  startTimeout: number;
+  labels: string[];
+  agent: AgentSpec | null;
+}
+
+/** A registration as it came in: shapes checked, defaults filled; what needs the registry is still open. */
+export interface ServiceInput extends Omit<ServiceSpec, 'env'> {
+  /** null: absent, keep the stored one. */
+  env: [key: string, value: string][] | null;
+}
+
+/** The record in the store. `revision` grows whenever the effective spec changes. */
+export interface StoredService {
+  spec: ServiceSpec;
+  revision: number;
+}
+
+/** How the last process ended; kept in the store so that a later daemon still shows it. */
+export interface LastEnd {
+  run: string;
+  status: 'stopped' | 'crashed';
+  exitCode: number | null;
+  signal: string | null;
+  exitUnknown: boolean;
+  /** Epoch milliseconds. */
+  at: number;
+  /** The restart that was to follow: a daemon that finds it goes on waiting. */
+  restart?: { attempt: number; at: number };
+}
+
+/** What the service actor reports to the views whenever it changes. */
+export interface ServiceState {
+  name: string;
+  status: Status;
+  restarts: number;
+  /** The process, while there is one. `port` and `revision` are those it was started with. */
+  process: {
+    run: string;
+    pid: number;
+    /** Epoch milliseconds. */
+    startedAt: number;
+    port: number;
+    revision: number;
+    rssMB: number;
+  } | null;
+  end: LastEnd | null;
+}
+
+export interface StartAnswer {
+  name: string;
+  status: Status;
+  pid: number | null;
+}
+
+export interface StopAnswer {
+  name: string;
+  status: 'stopped';
+  exitCode: number | null;
+  signal: string | null;
+  escalated: boolean;
+  reaped: number;
+  left: { pid: number; command: string; reason: string }[];
+  portFree: boolean;
+  ms: number;
+}
+
+export interface LogsQuery {
+  lines: number;
+  stream: 'stdout' | 'stderr' | null;
+  timestamps: boolean;
+  /** Bytes as they came: no terminal emulation of the line. */
+  raw: boolean;
+}
+
+/** Lines as one byte string (UTF-8, newline after each): a thousand strings would cost a thousand allocations. */
+export interface LogsAnswer {
+  text: Uint8Array;
+  /** The logical offset just after the last byte read: a follower goes on from here. */
+  end: number;
+}
+
+export interface Explanation {
+  status: Status;
+  reason: string;
+  waitingFor: string | null;
+  lastCheck: { url: string; at: number; status: number | null; error: string | null } | null;
+  portHolder: string | null;
+  backoff: { attempt: number; delayMs: number; nextAt: number } | null;
+  exit: { exitCode: number | null; signal: string | null; at: number } | null;
+  lastLines: string[];
+  next: string;
+}
+
+/** A run that has ended, as the host tells it and tells again until it is acknowledged. */
+export interface RunEnd {
+  service: string;
+  run: string;
+  exitCode: number | null;
+  signal: string | null;
+  /** The host that watched it was gone when it ended. */
+  exitUnknown: boolean;
+  /** `reboot`: it was of another boot of the machine. */
+  cause: 'exit' | 'reboot';
+  at: number;
+}
+
+export interface ServiceProtocol {
+  /**
+   * At boot, and whenever the process host is there again: takes over the run that it has for this service, reports to
+   * the views. Harmless at any time. An end that is news is on disk before the reply, if the disk takes it.
+   */
+  adopt(message: Record<string, never>): null;
+  /** The registry changed the record; the process is left alone. A pending restart ends. */
+  changed(message: { stored: StoredService }): null;
+  /**
+   * `timeoutMs` null: the service's own startTimeout. `wait` false: answers when the process is there. `join`: what runs
+   * is left alone and a start under way is joined, instead of already_running.
+   */
+  start(message: { timeoutMs: number | null; wait: boolean; join?: boolean }): StartAnswer;
+  /** `graceMs` null: the service's own stopGrace. `last`: no start after it, the daemon is shutting down. */
+  stop(message: { graceMs: number | null; last?: boolean }): StopAnswer;
+  restart(message: { timeoutMs: number | null; graceMs: number | null }): StartAnswer;
+  /** Stops it if need be and forgets its logs; the actor ends after the reply. */
+  retire(message: { graceMs: number | null }): null;
+  logs(message: LogsQuery): LogsAnswer;
+  /** More bytes of the log from `offset` on, at most `limit`; with `start` where they really begin (rotation may have taken some). */
+  read(message: { offset: number; limit: number; stream: 'stdout' | 'stderr' | null }): {
+    start: number;
+    end: number;
+    bytes: Uint8Array;
+  };
+  explain(message: Record<string, never>): Explanation;
+  /** While on, `views.grew` is told whenever the log grows. Counted: each on needs its off. */
+  follow(message: { on: boolean }): null;
+  /** From the host. */
+  exited(message: RunEnd): null;
+  /** From the host, while followed: the log reaches to the logical offset `end`. */
+  grew(message: { end: number }): null;
+}

@@ -1,0 +1,22 @@
+// A terminal that is looked at: letters between the service that owns it and the viewers on the front (contract section 6).
+
+/** Handled by `service:<name>` of an agent. `viewer` is a name the front gives; it is unique over its life. */
+export interface TerminalProtocol {
+  /** From now on `viewers` is told of size, screen and output. Fails not_running when no terminal is there. */
+  attach(message: { viewer: string }): null;
+  detach(message: { viewer: string }): null;
+  input(message: { data: Uint8Array }): null;
+  /** The last one wins; every viewer is told. */
+  resize(message: { cols: number; rows: number }): null;
+  /** The viewer has taken so many bytes of output. */
+  ack(message: { viewer: string; bytes: number }): null;
+}
+
+/** Handled by the front. */
+export interface ViewersProtocol {
+  /** First the screen as it is, then output as it comes. */
+  output(message: { viewer: string; bytes: Uint8Array }): null;
+  size(message: { viewer: string; cols: number; rows: number }): null;
+  /** The process has ended; nothing follows. */
+  exit(message: { viewer: string; exitCode: number | null; signal: string | null }): null;
+}

@@ -1,0 +1,8 @@
+/** RFC 3339 with milliseconds and the local offset from UTC (contract section 2), such as 2026-11-20T10:00:00.000+01:00. */
+export function localTime(ms: number): string {
+  const east = -new Date(ms).getTimezoneOffset();
+  const shifted = new Date(ms + east * 60_000).toISOString().slice(0, -1);
+  const minutes = Math.abs(east);
+  const part = (value: number): string => String(Math.floor(value)).padStart(2, '0');
+  return `${shifted}${east < 0 ? '-' : '+'}${part(minutes / 60)}:${part(minutes % 60)}`;
+}

@@ -1,0 +1,172 @@
+// The vocabulary of the actor runtime. It knows nothing of the product; what it promises stands in ARCHITECTURE.md.
+
+/** A protocol is an interface of functions from one plain object to one plain object (or null). */
+export type Protocol<P> = { [K in keyof P]: (message: never) => unknown };
+export type Kind<P> = keyof P & string;
+export type Message<P, K extends keyof P> = P[K] extends (message: infer M) => unknown ? M : never;
+export type Reply<P, K extends keyof P> = P[K] extends (message: never) => infer R ? Awaited<R> : never;
+
+/** Codes the runtime itself answers with; every other code belongs to the product. */
+export type RuntimeCode = 'overloaded' | 'deadline' | 'crashed' | 'gone';
+
+/**
+ * An expected outcome that is not success. Thrown by a handler it is the caller's reply; it crosses threads as
+ * `{code, message, detail}`. Compare `code`, never the class.
+ */
+export class Failure extends Error {
+  readonly code: string;
+  readonly detail: unknown;
+  constructor(code: string, message: string, detail?: unknown) {
+    super(message);
+    this.name = 'Failure';
+    this.code = code;
+    this.detail = detail;
+  }
+}
+
+/** Whether `error` is a Failure, by its shape, so that a copy of this module in another bundle counts as well. */
+export function isFailure(error: unknown): error is Failure {
+  return error instanceof Error && error.name === 'Failure' && typeof (error as Failure).code === 'string';
+}
+
+export interface AskOptions {
+  /** Milliseconds until the ask fails with `deadline`; the letter is not run once it has expired. */
+  deadlineMs?: number;
+}
+
+/** Where to reach an actor. It does not say where the actor is. */
+export interface Ref<P extends Protocol<P>> {
+  readonly address: string;
+  /** Settles exactly once: reply, Failure of the handler, or a Failure with a RuntimeCode. */
+  ask<K extends Kind<P>>(kind: K, message: Message<P, K>, options?: AskOptions): Promise<Reply<P, K>>;
+  /** Sends and forgets. Letters from one sender to one receiver arrive in order, tells and asks together. */
+  tell<K extends Kind<P>>(kind: K, message: Message<P, K>): void;
+}
+
+/** Time as a parameter: a test turns it by hand. */
+export interface Clock {
+  /** Wall-clock milliseconds since the epoch; may jump. */
+  now(): number;
+  /** Monotonic milliseconds; never jumps. */
+  monotonic(): number;
+  /** Runs `callback` once after `ms`; returns a function that cancels it. */
+  after(ms: number, callback: () => void): () => void;
+  /** Runs `callback` every `ms`; after the machine slept it fires once, not in a burst. */
+  every(ms: number, callback: () => void): () => void;
+}
+
+/** What an incarnation opens, that incarnation closes: last-first, however the actor ends. */
+export interface Scope {
+  /** Registers `close`; returns a function that closes it now and takes it off the list. */
+  defer(close: () => void | Promise<void>): () => void;
+  /** Aborted when the scope closes. */
+  readonly signal: AbortSignal;
+}
+
+declare const laterBrand: unique symbol;
+/** What a handler returns to let the next message in before its own reply is there. */
+export interface Later<R> {
+  readonly [laterBrand]: R;
+}
+
+export interface Context {
+  readonly address: string;
+  /** The node's clock, but a timer ends with this incarnation, and an error in its callback is a crash of the actor. */
+  readonly clock: Clock;
+  readonly scope: Scope;
+  /** Asks through it are refused with `gone`, tells dropped, once this incarnation is over and closed. */
+  ref<P extends Protocol<P>>(address: string): Ref<P>;
+  /** The one way to have two requests open: the reply is that of `promise`, and the mailbox goes on meanwhile. */
+  later<R>(promise: Promise<R>): Later<R>;
+  /** Calls `told` once when `address` has ended or its thread is gone, and soon if nobody is there now. */
+  watch(address: string, told: (address: string) => void): void;
+  /**
+   * Ends this actor after the current message; open `later`s are awaited for `drainMs`. What is queued behind it gets
+   * `gone`, or, in a family, starts the actor anew.
+   */
+  end(): void;
+  /** Ends this incarnation as a crash: for background work whose failure the actor cannot survive. */
+  crash(error: unknown): void;
+}
+
+export type Handlers<P extends Protocol<P>> = {
+  [K in keyof P]: (
+    message: Message<P, K>,
+  ) => Reply<P, K> | Later<Reply<P, K>> | Promise<Reply<P, K> | Later<Reply<P, K>>>;
+};
+
+export interface Limits {
+  /** Letters that may wait, open `later`s included; one more is refused with `overloaded`. */
+  mailbox: number;
+  /** More crashes than `max` within `withinMs` end the actor. */
+  restarts: { max: number; withinMs: number };
+  /** How long a stop waits for what is queued and for open `later`s before it reports the actor as late. */
+  drainMs: number;
+}
+
+/** An actor is a function returning an object of handlers; its state is the closure. */
+export interface ActorType<P extends Protocol<P>, C> {
+  readonly name: string;
+  readonly limits: Limits;
+  init(context: Context, config: C): Handlers<P> | Promise<Handlers<P>>;
+}
+
+const DEFAULT_LIMITS: Limits = { mailbox: 4096, restarts: { max: 5, withinMs: 10_000 }, drainMs: 5_000 };
+
+export function actor<P extends Protocol<P>, C>(
+  name: string,
+  init: (context: Context, config: C) => Handlers<P> | Promise<Handlers<P>>,
+  limits: Partial<Limits> = {},
+): ActorType<P, C> {
+  return { name, init, limits: { ...DEFAULT_LIMITS, ...limits } };
+}
+
+/** A byte channel to another node: a MessagePort, a unix socket, or two ends in one test. Ordered, message-framed. */
+export interface Pipe {
+  /** `bytes` may be transferred: the caller does not touch it again. */
+  send(bytes: Uint8Array): void;
+  receive(onBytes: (bytes: Uint8Array) => void, onClose: (reason: string) => void): void;
+  close(): void;
+}
+
+/** One thread's (or process's) share of the actors. */
+export interface Node {
+  readonly name: string;
+  readonly clock: Clock;
+  /** Starts one actor at `address`; resolves after its first `init`. */
+  start<P extends Protocol<P>, C>(address: string, type: ActorType<P, C>, config: C): Promise<Ref<P>>;
+  /** Actors whose address begins with `prefix` (such as `service:`) start at the first letter to them. */
+  family<P extends Protocol<P>, C>(
+    prefix: string,
+    type: ActorType<P, C>,
+    config: (address: string) => C,
+  ): void;
+  ref<P extends Protocol<P>>(address: string): Ref<P>;
+  /** Joins the node `peer` over `pipe`. A second pipe to the same peer replaces the first, whose open asks settle `gone`. */
+  connect(peer: string, pipe: Pipe): void;
+  disconnect(peer: string): void;
+  onPeerLost(told: (peer: string, reason: string) => void): void;
+  /** Ends one actor in order. Resolves true when it drained in time. */
+  end(address: string): Promise<boolean>;
+  /** Stops all actors, last started first. Resolves with the addresses that missed their drain time. */
+  stop(): Promise<string[]>;
+}
+
+export interface NodeOptions {
+  name: string;
+  clock: Clock;
+  /** The node that holds `address`; undefined: nobody, an ask settles `gone`. */
+  place: (address: string) => string | undefined;
+  /**
+   * Whether an actor at `from` may ask one at `to`; an ask that may not is a defect and throws. Tells and replies are free,
+   * as are asks of the node itself (`node.ref`).
+   */
+  mayAsk?: (from: string, to: string) => boolean;
+  /**
+   * Told of every crash (`ended`: it was one too many) and of what else goes wrong without anybody who asked: an error
+   * while closing a scope, a tell that was dropped or that nobody handles. The runtime prints nothing itself.
+   */
+  onCrash?: (address: string, error: unknown, ended: boolean) => void;
+  /** The deadline of an ask that gives none, in milliseconds. */
+  defaultDeadlineMs?: number;
+}

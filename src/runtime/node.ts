@@ -1,0 +1,244 @@
+// One thread's share of the actors: where letters go, who watches whom, and the order in which everything stops.
+import type {
+  ActorType,
+  AskOptions,
+  Kind,
+  Message,
+  Node,
+  NodeOptions,
+  Pipe,
+  Protocol,
+  Ref,
+  Reply,
+} from './actor.ts';
+import { type Cell, openCell, type Role, type Street } from './cell.ts';
+import type { Sender } from './life.ts';
+import { gone, type Letter, Link, type Receiver } from './link.ts';
+
+const ASK_MS = 30_000;
+
+/** The node is its own peer over this pipe: near and far letters take the same way, encoding included. */
+function loop(): Pipe {
+  let deliver = (_: Uint8Array): void => {};
+  return {
+    // In a job of its own, so that no handler ever runs inside another one's `tell`.
+    send: (bytes) => queueMicrotask(() => deliver(bytes)),
+    receive: (onBytes) => {
+      deliver = onBytes;
+    },
+    close: () => {},
+  };
+}
+
+class Address<P extends Protocol<P>> implements Ref<P> {
+  readonly address: string;
+  private readonly sender: Sender;
+  private readonly home: LocalNode;
+  private readonly peer: string | undefined;
+  /** Not known before the first ask. */
+  private allowed = false;
+
+  constructor(address: string, sender: Sender, home: LocalNode) {
+    this.address = address;
+    this.sender = sender;
+    this.home = home;
+    this.peer = home.options.place(address);
+  }
+
+  ask<K extends Kind<P>>(kind: K, message: Message<P, K>, options?: AskOptions): Promise<Reply<P, K>> {
+    if (!this.allowed) this.checkRank(kind);
+    const link = this.link();
+    if (!link) return Promise.reject(gone(this.address));
+    const ms = options?.deadlineMs ?? this.home.options.defaultDeadlineMs ?? ASK_MS;
+    // What comes back over the wire has no type: the protocol says which one it is.
+    return link.ask(this.address, kind, message, ms) as Promise<Reply<P, K>>;
+  }
+
+  tell<K extends Kind<P>>(kind: K, message: Message<P, K>): void {
+    this.link()?.tell(this.address, kind, message);
+  }
+
+  private link(): Link | undefined {
+    return this.sender.live && this.peer !== undefined ? this.home.links.get(this.peer) : undefined;
+  }
+
+  private checkRank(kind: string): void {
+    const from = this.sender.address;
+    const { mayAsk } = this.home.options;
+    if (from !== undefined && mayAsk && !mayAsk(from, this.address))
+      throw new TypeError(`${from} may not ask ${this.address} (${kind}): asks go down, tells go up`);
+    this.allowed = true;
+  }
+}
+
+class LocalNode implements Node, Street, Receiver, Sender {
+  readonly options: NodeOptions;
+  readonly links = new Map<string, Link>();
+  readonly address = undefined;
+  live = true;
+  private readonly cells = new Map<string, Cell>();
+  private readonly families = new Map<string, Role>();
+  /** Addresses and family prefixes in the order in which they were started. */
+  private readonly order: string[] = [];
+  private readonly watching = new Map<string, Set<(address: string) => void>>();
+  private readonly watchers = new Map<string, Set<Link>>();
+  private readonly peerLost: ((peer: string, reason: string) => void)[] = [];
+  private stopped: Promise<string[]> | undefined;
+
+  constructor(options: NodeOptions) {
+    this.options = options;
+    this.connect(options.name, loop());
+  }
+
+  get name(): string {
+    return this.options.name;
+  }
+
+  get clock() {
+    return this.options.clock;
+  }
+
+  async start<P extends Protocol<P>, C>(address: string, type: ActorType<P, C>, config: C): Promise<Ref<P>> {
+    if (this.stopped) throw gone(address);
+    if (this.cells.has(address)) throw new TypeError(`${address} is started already`);
+    this.order.push(address);
+    await this.open(
+      address,
+      roleOf(type, () => config),
+    ).ready;
+    return this.ref<P>(address);
+  }
+
+  family<P extends Protocol<P>, C>(
+    prefix: string,
+    type: ActorType<P, C>,
+    config: (address: string) => C,
+  ): void {
+    if (prefix.indexOf(':') !== prefix.length - 1)
+      throw new TypeError(`${prefix} does not end in its only colon`);
+    this.order.push(prefix);
+    this.families.set(prefix, roleOf(type, config));
+  }
+
+  ref<P extends Protocol<P>>(address: string, sender: Sender = this): Ref<P> {
+    return new Address<P>(address, sender, this);
+  }
+
+  connect(peer: string, pipe: Pipe): void {
+    this.links.get(peer)?.close('replaced by another connection');
+    this.links.set(peer, new Link(peer, pipe, this.clock, this));
+  }
+
+  disconnect(peer: string): void {
+    this.links.get(peer)?.close('disconnected');
+  }
+
+  onPeerLost(told: (peer: string, reason: string) => void): void {
+    this.peerLost.push(told);
+  }
+
+  async end(address: string): Promise<boolean> {
+    return (await this.cells.get(address)?.stop()) ?? true;
+  }
+
+  stop(): Promise<string[]> {
+    this.stopped ??= this.stopAll();
+    return this.stopped;
+  }
+
+  private async stopAll(): Promise<string[]> {
+    const late: string[] = [];
+    for (const entry of this.order.toReversed()) {
+      // From here on nothing of this family starts; what other actors asked of it until now was answered.
+      this.families.delete(entry);
+      const cells = [...this.cells.values()].filter(
+        (cell) => cell.address === entry || familyOf(cell.address) === entry,
+      );
+      await Promise.all(
+        cells.map(async (cell) => {
+          if (!(await cell.stop())) late.push(cell.address);
+        }),
+      );
+    }
+    // The last answers to askers of this node are still on their way through the loop.
+    await new Promise((resolve) => setImmediate(resolve));
+    this.live = false;
+    for (const link of this.links.values()) link.close('stopped');
+    return late;
+  }
+
+  watch(address: string, told: (address: string) => void): () => void {
+    const list = this.watching.get(address) ?? new Set();
+    this.watching.set(address, list.add(told));
+    const link = this.links.get(this.options.place(address) ?? '');
+    if (link) link.watch(address);
+    else queueMicrotask(() => this.onEnded(address));
+    return () => {
+      list.delete(told);
+      if (list.size === 0 && this.watching.get(address) === list) this.watching.delete(address);
+    };
+  }
+
+  report(address: string, error: unknown, ended: boolean): void {
+    this.options.onCrash?.(address, error, ended);
+  }
+
+  over(address: string): void {
+    this.cells.delete(address);
+    const at = this.order.indexOf(address);
+    if (at >= 0) this.order.splice(at, 1);
+    for (const link of this.watchers.get(address) ?? []) link.ended(address);
+    this.watchers.delete(address);
+  }
+
+  onLetter(letter: Letter): void {
+    const cell = this.cells.get(letter.to) ?? this.activate(letter.to);
+    if (cell) cell.deliver(letter);
+    else letter.link.refuse(letter.id, 'gone', letter.to);
+  }
+
+  onWatch(link: Link, address: string): void {
+    if (!this.cells.has(address)) link.ended(address);
+    else this.watchers.set(address, (this.watchers.get(address) ?? new Set()).add(link));
+  }
+
+  onEnded(address: string): void {
+    const list = this.watching.get(address);
+    this.watching.delete(address);
+    for (const told of list ?? []) told(address);
+  }
+
+  onLost(link: Link, reason: string): void {
+    if (this.links.get(link.peer) === link) this.links.delete(link.peer);
+    for (const links of this.watchers.values()) links.delete(link);
+    if (!this.live) return;
+    for (const address of [...this.watching.keys()]) {
+      if (this.options.place(address) === link.peer) this.onEnded(address);
+    }
+    for (const told of this.peerLost) told(link.peer, reason);
+  }
+
+  private open(address: string, role: Role): Cell {
+    const cell = openCell(address, role, this);
+    this.cells.set(address, cell);
+    return cell;
+  }
+
+  private activate(address: string): Cell | undefined {
+    const role = this.families.get(familyOf(address));
+    if (!role || this.options.place(address) !== this.name) return undefined;
+    return this.open(address, role);
+  }
+}
+
+const familyOf = (address: string): string => address.slice(0, address.indexOf(':') + 1);
+
+const roleOf = <P extends Protocol<P>, C>(type: ActorType<P, C>, config: (address: string) => C): Role => ({
+  limits: type.limits,
+  init: (context) => type.init(context, config(context.address)),
+});
+
+/** A node with nothing in it yet. It prints nothing: crashes go to `onCrash`. */
+export function createNode(options: NodeOptions): Node {
+  return new LocalNode(options);
+}

@@ -1,0 +1,39 @@
+import type { Scope } from './actor.ts';
+
+type Close = () => void | Promise<void>;
+
+export interface OpenScope extends Scope {
+  /** Closes everything, last-first, each after the one before it. Never rejects. */
+  close(): Promise<void>;
+}
+
+/** A scope whose closers' errors go to `onError`. What is registered once it has closed is closed at once. */
+export function openScope(onError: (error: unknown) => void): OpenScope {
+  const abort = new AbortController();
+  const closers = new Set<Close>();
+  const run = async (close: Close) => {
+    try {
+      await close();
+    } catch (error) {
+      onError(error);
+    }
+  };
+  return {
+    signal: abort.signal,
+    defer(close) {
+      // A function of its own: the same closer registered twice is closed twice.
+      const closer = () => close();
+      if (abort.signal.aborted) void run(closer);
+      else closers.add(closer);
+      return () => {
+        if (closers.delete(closer)) void run(closer);
+      };
+    },
+    async close() {
+      abort.abort();
+      for (const closer of [...closers].reverse()) {
+        if (closers.delete(closer)) await run(closer);
+      }
+    },
+  };
+}

@@ -1,0 +1,181 @@
+// Connections between nodes: what is told when one is lost or replaced, and who hears of it.
+import { expect, it } from 'vitest';
+import { actor } from '../../src/runtime/actor.ts';
+import { decodeAll, encode } from '../../src/runtime/wire.ts';
+import { pipePair, settle, twoWorlds, world } from '../kit.ts';
+import { codeOf, type Probe, probe } from './probe.ts';
+
+it('a second pipe to the same peer replaces the first, whose open asks settle `gone`', async () => {
+  const { near, far } = twoWorlds();
+  const { type, open } = probe();
+  await far.start('far', type, null);
+  const lost: string[] = [];
+  near.node.onPeerLost((peer, reason) => lost.push(`${peer}: ${reason}`));
+  const ref = near.ref<Probe>('far');
+  const before = codeOf(ref.ask('hold', { key: 'x' }));
+  await settle();
+  const { ends } = pipePair();
+  near.node.connect('far', ends[0]);
+  far.node.connect('near', ends[1]);
+  expect(await before).toBe('gone');
+  const after = ref.ask('echo', { value: 1 });
+  open('x');
+  expect(await after).toEqual({ value: 1 });
+  expect(lost).toEqual(['far: replaced by another connection']);
+});
+
+it('`disconnect` loses the peer on both sides', async () => {
+  const { near, far } = twoWorlds();
+  const { type } = probe();
+  await far.start('far', type, null);
+  const lost: string[] = [];
+  far.node.onPeerLost((peer) => lost.push(peer));
+  near.node.disconnect('far');
+  near.node.disconnect('nobody');
+  await settle();
+  expect(lost).toEqual(['near']);
+  expect(await codeOf(near.ref<Probe>('far').ask('echo', { value: 1 }))).toBe('gone');
+});
+
+it('a ref made before the connection works after it', async () => {
+  const place = (address: string) => (address === 'far' ? 'far' : 'near');
+  const near = world({ name: 'near', place });
+  const far = world({ name: 'far', place });
+  const ref = near.ref<Probe>('far');
+  expect(await codeOf(ref.ask('echo', { value: 1 }))).toBe('gone');
+  await far.start('far', probe().type, null);
+  const { ends } = pipePair();
+  near.node.connect('far', ends[0]);
+  far.node.connect('near', ends[1]);
+  expect(await codeOf(ref.ask('echo', { value: 1 }))).toBe('none');
+});
+
+it('a watcher is told once when a far actor ends, when its connection is lost, and when there is nobody', async () => {
+  const { near, far, cut } = twoWorlds();
+  const { type } = probe();
+  for (const address of ['far1', 'far2']) await far.start(address, type, null);
+  const watcher = probe();
+  const ref = await near.start('watcher', watcher.type, null);
+  await ref.ask('watch', { address: 'watcher' });
+  for (const address of ['far1', 'far2', 'far3', 'near1']) await ref.ask('watch', { address });
+  await settle();
+  expect(watcher.log.splice(0)).toEqual(['init 1', 'told far3', 'told near1']);
+  await far.node.end('far1');
+  await settle();
+  expect(watcher.log.splice(0)).toEqual(['told far1']);
+  cut('cable');
+  await settle();
+  expect(watcher.log.splice(0)).toEqual(['told far2']);
+  await ref.ask('watch', { address: 'far2' });
+  await settle();
+  expect(watcher.log.splice(0)).toEqual(['told far2']);
+});
+
+it('an incarnation that is over is told nothing any more', async () => {
+  const { near, far } = twoWorlds();
+  await far.start('far', probe().type, null);
+  const watcher = probe();
+  const ref = await near.start('watcher', watcher.type, null);
+  await ref.ask('watch', { address: 'far' });
+  await codeOf(ref.ask('boom', { text: 'x' }));
+  await near.clock.advance(10);
+  await far.node.end('far');
+  await settle();
+  expect(watcher.log).toEqual(['init 1', 'close 1', 'init 2']);
+  near.crashes.splice(0);
+});
+
+it('what is told to an incarnation that crashed at the one before is not told', async () => {
+  const { near, far, cut } = twoWorlds();
+  for (const address of ['far1', 'far2']) await far.start(address, probe().type, null);
+  const told: string[] = [];
+  const fragile = actor<{ nothing(message: null): null }, null>('fragile', (context) => {
+    if (told.length > 0) return { nothing: () => null };
+    for (const address of ['far1', 'far2']) {
+      context.watch(address, (ended) => {
+        told.push(ended);
+        throw new Error('told');
+      });
+    }
+    return { nothing: () => null };
+  });
+  await near.start('fragile', fragile, null);
+  await settle();
+  cut('cable');
+  await near.clock.advance(10);
+  expect(told).toEqual(['far1']);
+  expect(near.crashes.splice(0)).toHaveLength(1);
+});
+
+it('a node that stops itself has not lost its peers', async () => {
+  const { near, far } = twoWorlds();
+  const lost: string[] = [];
+  near.node.onPeerLost((peer) => lost.push(`near lost ${peer}`));
+  far.node.onPeerLost((peer) => lost.push(`far lost ${peer}`));
+  await near.node.stop();
+  await settle();
+  expect(lost).toEqual(['far lost near']);
+});
+
+it('each request is answered once on the wire and each watcher told once, whatever happens afterwards', async () => {
+  const { node, start, crashes, clock } = world({
+    name: 'node',
+    place: (to) => (to === 'far' ? 'far' : 'node'),
+  });
+  const { ends } = pipePair();
+  node.connect('far', ends[0]);
+  const frames: unknown[] = [];
+  ends[1].receive(
+    (bytes) => frames.push(...decodeAll(bytes)),
+    () => {},
+  );
+  const { type, open } = probe();
+  await start('a', type, null);
+  const send = (...frame: unknown[]) => ends[1].send(Uint8Array.from(encode(frame)));
+  send(4, 'a');
+  send(0, 1, 'a', 'later', { key: 'x' }, 1000);
+  send(0, 2, 'a', 'crash', { text: 'x' }, 1000);
+  send(0, 3, 'a', 'hold', { key: 'y' }, 1000);
+  await clock.advance(1);
+  open('x');
+  open('y');
+  await clock.advance(100);
+  for (let time = 0; time < 2; time += 1) {
+    await node.end('a');
+    await start('a', type, null);
+  }
+  await settle();
+  expect(frames.map((frame) => (frame as unknown[]).slice(0, 3))).toEqual([
+    [2, 2, null],
+    [3, 3, 'crashed'],
+    [3, 1, 'crashed'],
+    [5, 'a'],
+  ]);
+  crashes.splice(0);
+});
+
+it('a turn with more than a megabyte is posted in parts', async () => {
+  const posts: number[] = [];
+  const { near, far } = twoWorlds((deliver, from) => {
+    posts.push(from);
+    deliver();
+  });
+  await far.start('far', probe().type, null);
+  const value = 'x'.repeat(600_000);
+  const ref = near.ref<Probe>('far');
+  for (let count = 0; count < 4; count += 1) ref.tell('echo', { value });
+  await ref.ask('echo', { value: 'last' });
+  expect(posts).toEqual([0, 0, 0, 1]);
+});
+
+it('frames of one turn are one post', async () => {
+  let posts = 0;
+  const { near, far } = twoWorlds((deliver) => {
+    posts += 1;
+    deliver();
+  });
+  await far.start('far', probe().type, null);
+  const ref = near.ref<Probe>('far');
+  await Promise.all(Array.from({ length: 100 }, (_, value) => ref.ask('echo', { value })));
+  expect(posts).toBe(2);
+});
