@@ -1,0 +1,145 @@
+// Who may talk to the host: the threads of one daemon. A second daemon is turned away with the pid of the first as long as
+// that one is alive, which is what keeps two daemons off one state directory (contract section 1).
+import { rmSync } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { firstLine, socketPath } from '../adapters/hostsocket.ts';
+import { socketPipe } from '../adapters/pipes.ts';
+import { isAlive } from '../adapters/proctable.ts';
+import type { Hello, HelloAnswer } from '../protocol/hello.ts';
+import { HOST_PROTOCOL } from '../protocol/host.ts';
+import type { Pipe } from '../runtime/actor.ts';
+
+export interface DoorConfig {
+  folder: string;
+  version: string;
+  /** Whether nothing would be lost if the host ended now. */
+  idle: () => boolean;
+  /** A thread of the daemon has been let in. */
+  welcome: (hello: Hello, pipe: Pipe) => void;
+  /** A connection has gone, or a daemon of another version waits for the end of this host. */
+  left: () => void;
+}
+
+export interface Door {
+  /** The daemon that has this host, or waits for its end, if it is alive. */
+  daemon(): Hello | null;
+  /** Whether a daemon has ever come. */
+  readonly met: boolean;
+  /** Whether `daemon` would get a better host by starting one. */
+  outdated(daemon: Hello): boolean;
+  readonly connections: number;
+  close(): void;
+}
+
+const FIELDS = {
+  protocol: 'number',
+  version: 'string',
+  daemonPid: 'number',
+  daemonStart: 'number',
+  session: 'string',
+  node: 'string',
+  services: 'number',
+} as const satisfies { [K in keyof Hello]: string };
+
+function isHello(value: unknown): value is Hello {
+  if (typeof value !== 'object' || value === null) return false;
+  const given: { [K in keyof Hello]?: unknown } = value;
+  return Object.entries(FIELDS).every(([key, type]) => typeof given[key as keyof Hello] === type);
+}
+
+function parse(line: string): Hello | null {
+  try {
+    const value: unknown = JSON.parse(line);
+    return isHello(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Where there is no process table a start is 0, and the pid alone has to do. */
+function lives({ daemonPid, daemonStart }: Hello): boolean {
+  if (daemonStart > 0) return isAlive(daemonPid, daemonStart);
+  try {
+    return process.kill(daemonPid, 0);
+  } catch {
+    return false;
+  }
+}
+
+/** Opens the socket; resolves when it listens. The caller holds the lock: a socket that is there is a killed host's. */
+export async function openDoor(config: DoorConfig): Promise<Door> {
+  const { folder, version } = config;
+  let owner: Hello | null = null;
+  let first: Hello | null = null;
+  const sockets = new Set<Socket>();
+
+  const daemon = () => (owner && (sockets.size > 0 || lives(owner)) ? owner : null);
+  // The one that has started this host would only start the same again: its files were replaced while it runs.
+  const outdated = (hello: Hello) =>
+    hello.version !== version && first !== null && hello.version !== first.version;
+  const judge = (hello: Hello | null): HelloAnswer => {
+    if (!hello) return { is: 'refused', reason: 'no hello' };
+    if (Math.abs(hello.protocol - HOST_PROTOCOL) > 1)
+      return { is: 'refused', reason: `it speaks protocol ${HOST_PROTOCOL}, not ${hello.protocol}` };
+    if (owner && owner.session !== hello.session && lives(owner))
+      return { is: 'taken', daemonPid: owner.daemonPid };
+    if (outdated(hello) && config.idle()) return { is: 'leaving' };
+    const protocol = Math.min(hello.protocol, HOST_PROTOCOL);
+    return { is: 'welcome', protocol, version, hostPid: process.pid };
+  };
+  const letIn = (hello: Hello, socket: Socket) => {
+    // Whoever had it before is dead: what it had open must not act any more.
+    if (owner?.session !== hello.session) for (const old of sockets) old.destroy();
+    owner = hello;
+    first ??= hello;
+    sockets.add(socket);
+    socket.on('close', () => {
+      sockets.delete(socket);
+      config.left();
+    });
+    config.welcome(hello, socketPipe(socket));
+    socket.resume();
+  };
+  const greet = async (socket: Socket) => {
+    socket.on('error', () => {
+      // Its close says all there is to say.
+    });
+    const hello = await firstLine(socket).then(parse, () => null);
+    const answer = judge(hello);
+    socket.write(`${JSON.stringify(answer)}\n`);
+    if (hello && answer.is === 'welcome') return letIn(hello, socket);
+    if (hello && answer.is === 'leaving') owner = hello;
+    socket.end(config.left);
+  };
+
+  const { path, release } = socketPath(folder);
+  rmSync(path, { force: true });
+  const server = createServer((socket) => void greet(socket));
+  await listening(server, path);
+  return {
+    daemon,
+    outdated,
+    get met() {
+      return first !== null;
+    },
+    get connections() {
+      return sockets.size;
+    },
+    close() {
+      server.close();
+      rmSync(join(folder, 'host.sock'), { force: true });
+      release();
+    },
+  };
+}
+
+function listening(server: Server, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(path, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,174 @@
+// The process host: puts its parts together, and ends when nobody needs it.
+import { mkdirSync, openSync, readdirSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { hostFolder, socketPath } from '../adapters/hostsocket.ts';
+import { type Libc, loadLibc } from '../adapters/libc.ts';
+import { bootId } from '../adapters/proctable.ts';
+import { createTree } from '../adapters/tree.ts';
+import { placement } from '../protocol/address.ts';
+import type { RunEnd, ServiceProtocol } from '../protocol/service.ts';
+import type { Node } from '../runtime/actor.ts';
+import { realClock } from '../runtime/clock.ts';
+import { createNode } from '../runtime/node.ts';
+import { hostActor } from './actor.ts';
+import { type Door, openDoor } from './door.ts';
+import { createJournal, type Journal } from './journal.ts';
+import { openLedger } from './ledger.ts';
+import { loadPty, type SpawnTerminal } from './pty.ts';
+import { adoptOrphans } from './reaper.ts';
+import { Runs } from './runs.ts';
+import { createStops, type Stops } from './stop.ts';
+import { takeOver } from './takeover.ts';
+
+export interface HostOptions {
+  stateDir: string;
+  /** Of the package. */
+  version: string;
+}
+
+/** What the host keeps, put together. */
+interface Parts {
+  runs: Runs;
+  stops: Stops;
+  journal: Journal;
+  /** Begins to load node-pty, once. */
+  terminals: () => Promise<SpawnTerminal>;
+  /** Nothing would be lost if the host ended now. */
+  idle: () => boolean;
+}
+
+/** A host that no daemon has come to ends after this long. */
+const UNMET_MS = 10_000;
+/** How often it looks whether it is still needed while no daemon is connected. */
+const NEEDED_MS = 250;
+/** An end that was not acknowledged is told again. */
+const TELL_AGAIN_MS = 2_000;
+const INIT = 1;
+
+const note = (text: string): void => {
+  process.stderr.write(`${new Date().toISOString()} host ${process.pid}: ${text}\n`);
+};
+
+/** Keeps what this process was given beyond stdin, stdout and stderr from all it will start. */
+function closeInherited(libc: Libc): void {
+  for (const name of readdirSync('/dev/fd')) if (Number(name) > 2) libc.closeOnExec(Number(name));
+}
+
+/** Without a lock: whether somebody answers on the socket. */
+function isServed(folder: string): Promise<boolean> {
+  const { path, release } = socketPath(folder);
+  return new Promise<boolean>((resolve) => {
+    const socket = connect(path, () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.on('error', () => resolve(false));
+  }).finally(release);
+}
+
+/** Whether this process is the only host of the folder. The lock lasts until its end, however that comes. */
+async function claim(folder: string, libc: Libc | null): Promise<boolean> {
+  return libc ? libc.lock(openSync(join(folder, 'lock'), 'w', 0o600)) : !(await isServed(folder));
+}
+
+function assemble(stateDir: string, libc: Libc | null, node: Node, daemonPid: () => number): Parts {
+  const { clock } = node;
+  const boot = bootId();
+  const folder = join(stateDir, 'runs');
+  const service = (name: string) => node.ref<ServiceProtocol>(`service:${name}`);
+  const ledger = openLedger(join(hostFolder(stateDir), 'ledger'));
+  const journal = createJournal(join(stateDir, 'logs'), clock.now, (name, end) =>
+    service(name).tell('grew', { end }),
+  );
+  const stops = createStops({
+    clock,
+    tree: createTree(),
+    roots: () => runs.roots(),
+    spared: () => new Set([INIT, process.pid, daemonPid()]),
+  });
+  let loading: Promise<SpawnTerminal> | undefined;
+  const terminals = () => {
+    loading ??= loadPty();
+    return loading;
+  };
+  const ended = (end: RunEnd) => service(end.service).tell('exited', end);
+  const runs: Runs = new Runs({ clock, ledger, journal, stops, boot, folder, libc, terminals, ended });
+  if (libc) adoptOrphans(libc, () => runs.pids(), stops.poke);
+  takeOver({ clock, ledger, journal, stops, runs, boot, folder, libc });
+  clock.every(TELL_AGAIN_MS, () => {
+    ledger.settle();
+    for (const end of runs.untold(clock.now() - TELL_AGAIN_MS)) ended(end);
+  });
+  const idle = () => runs.live === 0 && stops.roots().length === 0 && ledger.settle();
+  return { runs, stops, journal, terminals, idle };
+}
+
+/** Ends the process once it has no process, no daemon and nothing to write down. Returns what to call when that may be. */
+function endWhenUnneeded(door: Door, { idle, journal }: Parts): () => void {
+  const startedAt = realClock.monotonic();
+  let pending = false;
+  const needed = () => {
+    const daemon = door.daemon();
+    if (daemon) return !door.outdated(daemon);
+    return !door.met && realClock.monotonic() - startedAt < UNMET_MS;
+  };
+  const look = () => {
+    if (door.connections === 0) journal.unfollowAll();
+    if (idle() && !needed()) {
+      door.close();
+      process.exit(0);
+    }
+    if (pending || door.connections > 0) return;
+    pending = true;
+    realClock.after(NEEDED_MS, () => {
+      pending = false;
+      look();
+    });
+  };
+  return look;
+}
+
+/** Runs the host of a state directory in this process; does nothing when there is one. */
+export async function startHost({ stateDir, version }: HostOptions): Promise<void> {
+  process.umask(0o077);
+  // Agents die with this process: a defect in one handler must not be their end.
+  process.on('uncaughtException', (error) => note(`defect: ${error.stack}`));
+  const folder = hostFolder(stateDir);
+  for (const path of [folder, join(stateDir, 'runs')]) mkdirSync(path, { recursive: true, mode: 0o700 });
+  const libc = await loadLibc().catch((error) => {
+    note(`koffi does not load, so there are no terminals and orphans are not adopted: ${error}`);
+    return null;
+  });
+  if (!(await claim(folder, libc))) return;
+  if (libc) closeInherited(libc);
+
+  // Threads that `service:<name>` is spread over, as the daemon says.
+  let services = 1;
+  let door: Door | undefined;
+  let look = () => {};
+  const node = createNode({
+    name: 'host',
+    clock: realClock,
+    place: (address) => placement({ services, tethers: 1 })(address),
+    onCrash: (address, error) =>
+      note(`defect in ${address}: ${error instanceof Error ? error.stack : error}`),
+  });
+  const parts = assemble(stateDir, libc, node, () => door?.daemon()?.daemonPid ?? INIT);
+  await node.start('host', hostActor, parts);
+  door = await openDoor({
+    folder,
+    version,
+    idle: parts.idle,
+    welcome: (hello, pipe) => {
+      services = hello.services;
+      node.connect(hello.node, pipe);
+    },
+    left: () => look(),
+  });
+  look = endWhenUnneeded(door, parts);
+  look();
+  // A daemon of another version waits for the last process to end.
+  realClock.every(TELL_AGAIN_MS, () => look());
+  parts.terminals().catch((error) => note(`node-pty does not load, so there are no terminals: ${error}`));
+}

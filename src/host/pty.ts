@@ -1,0 +1,119 @@
+// Starts an agent: a shell in a terminal of its own. The only importer of node-pty.
+//
+// node-pty alone loses the end of what short-lived programs print (it takes a hang-up for the end although there is more to
+// read) and gives its descriptors to every later child. So the host keeps a duplicate of each: it reads on from that while
+// there is more, writes through it without waiting, and empties it after the exit.
+import { closeSync } from 'node:fs';
+import { constants } from 'node:os';
+import type { Pty } from 'node-pty';
+import type { Libc } from '../adapters/libc.ts';
+import { KIB, MIB } from '../limits.ts';
+import type { SpawnRequest } from '../protocol/host.ts';
+import { asFailure, type ChildEvents, environment, SHELL, withUmask } from './child.ts';
+
+export interface Terminal {
+  pid: number;
+  /** Input; what a program does not read waits, and is dropped beyond 1 MiB. */
+  write(data: Uint8Array): void;
+  resize(cols: number, rows: number): void;
+}
+
+export type SpawnTerminal = (request: SpawnRequest, libc: Libc, events: ChildEvents) => Terminal;
+
+/** A terminal gives at most 4 KiB at a time: what is there at once goes to the log together. */
+const buffer = Buffer.allocUnsafeSlow(64 * KIB);
+const READ_BYTES = 4 * KIB;
+const INPUT_BYTES = MIB;
+/** How long until input is offered again to a program that does not read. */
+const OFFER_MS = 5;
+const AGAIN = -constants.errno.EAGAIN;
+
+const signalName = (number: number): string | null =>
+  Object.entries(constants.signals).find(([, value]) => value === number)?.[0] ?? null;
+
+/** Reads until `buffer` is full or nothing is there; `filled` bytes are in it already. Returns how many are then. */
+function fill(libc: Libc, fd: number, filled: number): number {
+  let size = filled;
+  while (size + READ_BYTES <= buffer.length) {
+    const count = libc.read(fd, buffer.subarray(size));
+    if (count <= 0) break;
+    size += count;
+  }
+  return size;
+}
+
+function inputTo(libc: Libc, fd: number): { write(data: Uint8Array): void; close(): void } {
+  const waiting: Uint8Array[] = [];
+  let bytes = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const offer = () => {
+    timer = undefined;
+    for (let data = waiting[0]; data; data = waiting[0]) {
+      const count = libc.write(fd, data);
+      if (count === AGAIN) {
+        timer = setTimeout(offer, OFFER_MS);
+        return;
+      }
+      // Nobody is there any more: all that waits is lost.
+      const done = count < 0 ? data.length : count;
+      bytes -= done;
+      if (done === data.length) waiting.shift();
+      else waiting[0] = data.subarray(done);
+    }
+  };
+  return {
+    write(data) {
+      if (bytes + data.length > INPUT_BYTES || data.length === 0) return;
+      // A copy: the frame it came in is not ours to keep.
+      waiting.push(Uint8Array.from(data));
+      bytes += data.length;
+      if (!timer) offer();
+    },
+    close() {
+      clearTimeout(timer);
+      waiting.length = 0;
+    },
+  };
+}
+
+function resize(terminal: Pty, cols: number, rows: number): void {
+  try {
+    terminal.resize(cols, rows);
+  } catch {
+    // It has just ended.
+  }
+}
+
+/** Loads node-pty. Rejects with the reason where it does not. */
+export async function loadPty(): Promise<SpawnTerminal> {
+  const { spawn } = await import('node-pty');
+  return (request, libc, events) => {
+    const { service, cmd, cwd, env, umask } = request;
+    const size = request.pty ?? { cols: 80, rows: 24 };
+    let terminal: Pty | undefined;
+    let fd: number;
+    try {
+      terminal = withUmask(umask, () =>
+        spawn(SHELL, ['-c', cmd], { ...size, cwd, env: environment(env), encoding: null }),
+      );
+      libc.closeOnExec(terminal.fd);
+      fd = libc.duplicate(terminal.fd);
+    } catch (error) {
+      if (terminal) process.kill(-terminal.pid, 'SIGKILL');
+      throw asFailure(service, error);
+    }
+    const input = inputTo(libc, fd);
+    terminal.onData((bytes) => {
+      const filled = fill(libc, fd, bytes.copy(buffer));
+      events.output(1, buffer.subarray(0, filled));
+    });
+    terminal.onExit(({ exitCode, signal }) => {
+      input.close();
+      for (let size = fill(libc, fd, 0); size > 0; size = fill(libc, fd, 0))
+        events.output(1, buffer.subarray(0, size));
+      closeSync(fd);
+      events.ended(signal ? null : exitCode, signal ? signalName(signal) : null);
+    });
+    return { pid: terminal.pid, write: input.write, resize: (cols, rows) => resize(terminal, cols, rows) };
+  };
+}

@@ -1,0 +1,199 @@
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { connectDaemon, descriptorsOf, eventually, newState, useHost } from './kit.ts';
+
+useHost();
+
+test('a process has its own session and group, its environment, its directory, the umask and nothing else open', async () => {
+  const daemon = await connectDaemon(newState());
+  const started = await daemon.spawn('web', 'pwd; umask; env | sort; exec sleep 60', {
+    cwd: '/tmp',
+    umask: 0o027,
+    env: [['FOO', 'bär']],
+  });
+  const stat = readFileSync(`/proc/${started.pid}/stat`, 'latin1').split(' ');
+  expect(stat.slice(4, 6).map(Number)).toEqual([started.pid, started.pid]);
+  expect(started.startTicks).toBe(Number(stat[21]));
+  expect(started.rssMB).toBeGreaterThanOrEqual(1);
+  await eventually(() => readFileSync(`/proc/${started.pid}/comm`, 'latin1') === 'sleep\n');
+  expect(descriptorsOf(started.pid)).toEqual([0, 1, 2]);
+  expect(await eventually(() => (daemon.tail('web').length >= 8 ? daemon.tail('web') : null))).toEqual([
+    '/tmp',
+    '0027',
+    `BERTH_RUN=${started.run}`,
+    'BERTH_SERVICE=web',
+    `BERTH_TEST=${daemon.stateDir}`,
+    'FOO=bär',
+    `PATH=${process.env['PATH']}`,
+    'PWD=/tmp',
+  ]);
+});
+
+test('a process ignores and blocks no signal, whatever the daemon or the host does', async () => {
+  const daemon = await connectDaemon(newState());
+  const started = await Promise.all([
+    daemon.spawn('web', 'exec sleep 60'),
+    daemon.spawn('agent', 'exec sleep 60', { pty: { cols: 80, rows: 24 } }),
+  ]);
+  for (const { pid } of started) {
+    await eventually(() => readFileSync(`/proc/${pid}/comm`, 'latin1') === 'sleep\n');
+    expect(readFileSync(`/proc/${pid}/status`, 'latin1')).toMatch(/^SigBlk:\t0+\nSigIgn:\t0+$/m);
+  }
+});
+
+test('what cannot be started says why, and leaves nothing behind', async () => {
+  const daemon = await connectDaemon(newState());
+  const file = join(daemon.stateDir, 'file');
+  writeFileSync(file, '');
+  await expect(daemon.spawn('a', 'true', { cwd: '/no/such/place' })).rejects.toMatchObject({
+    code: 'start_failed',
+    message: 'a could not be started: its working directory /no/such/place does not exist',
+  });
+  await expect(daemon.spawn('a', 'true', { cwd: file })).rejects.toMatchObject({
+    code: 'start_failed',
+    message: `a could not be started: its working directory ${file} is no directory`,
+  });
+  await expect(daemon.spawn('a', 'true', { env: [['BIG', 'x'.repeat(200_000)]] })).rejects.toMatchObject({
+    code: 'start_failed',
+    message: 'a could not be started: spawn E2BIG',
+  });
+  expect(await daemon.host.ask('runs', {})).toEqual({ runs: [] });
+  expect(readdirSync(join(daemon.stateDir, 'runs'))).toEqual([]);
+});
+
+test('exit codes, signals and all output are known, and kept until they are acknowledged', async () => {
+  const daemon = await connectDaemon(newState());
+  const [zero, three, killed, missing] = await Promise.all([
+    daemon.spawn('zero', 'echo out; echo err >&2; printf last'),
+    daemon.spawn('three', 'exit 3'),
+    daemon.spawn('killed', 'kill -USR1 $$'),
+    daemon.spawn('missing', 'exec /no/such/program'),
+  ]);
+  expect(await daemon.ended(zero)).toMatchObject({
+    service: 'zero',
+    exitCode: 0,
+    signal: null,
+    exitUnknown: false,
+    cause: 'exit',
+  });
+  expect(await daemon.ended(three)).toMatchObject({ exitCode: 3, signal: null });
+  expect(await daemon.ended(killed)).toMatchObject({ exitCode: null, signal: 'SIGUSR1', exitUnknown: false });
+  expect(await daemon.ended(missing)).toMatchObject({ exitCode: 127 });
+  expect(daemon.whole('zero').toString().split('').sort()).toEqual('out\nerr\nlast'.split('').sort());
+  expect(daemon.tail('missing')[0]).toContain('not found');
+  const rows = () =>
+    daemon.host.ask('runs', {}).then(({ runs }) => runs.map((row) => [row.service, row.end?.exitCode]));
+  expect((await rows()).sort()).toEqual([
+    ['killed', null],
+    ['missing', 127],
+    ['three', 3],
+    ['zero', 0],
+  ]);
+  // Told again as long as nobody has acknowledged it.
+  const times = () => daemon.ends.filter((end) => end.run === three.run).length;
+  await eventually(() => times() > 1);
+  for (const { service, run } of [zero, three, killed, missing])
+    daemon.host.tell('acknowledge', { service, run });
+  expect(await rows()).toEqual([]);
+  expect(readdirSync(join(daemon.stateDir, 'runs'))).toEqual([]);
+});
+
+test('the same start twice is one process, another one of a service that runs is refused', async () => {
+  const daemon = await connectDaemon(newState());
+  const first = await daemon.spawn('web', 'exec sleep 60');
+  const again = await daemon.spawn('web', 'exec sleep 60', { run: first.run });
+  expect(again.pid).toBe(first.pid);
+  await expect(daemon.spawn('web', 'exec sleep 60')).rejects.toMatchObject({ code: 'already_running' });
+  expect((await daemon.host.ask('runOf', { service: 'web' })).run).toMatchObject({
+    run: first.run,
+    pid: first.pid,
+  });
+  expect((await daemon.host.ask('runOf', { service: 'other' })).run).toBeNull();
+});
+
+test('notes of the daemon are given back', async () => {
+  const daemon = await connectDaemon(newState());
+  const { run, service } = await daemon.spawn('web', 'exec sleep 60');
+  const memo = { revision: 7, port: 1, ready: 'http://x', passed: true, deadline: 5, restarts: 3 };
+  daemon.host.tell('note', { service, run, memo });
+  expect((await daemon.host.ask('runOf', { service })).run?.memo).toEqual(memo);
+});
+
+test('a service is forgotten with its logs, but not while it runs', async () => {
+  const daemon = await connectDaemon(newState());
+  const started = await daemon.spawn('web', 'echo hello; exec sleep 60');
+  await eventually(() => daemon.tail('web').length === 1);
+  await expect(daemon.host.ask('forget', { service: 'web' })).rejects.toMatchObject({
+    code: 'already_running',
+  });
+  await daemon.stop(started);
+  await daemon.host.ask('forget', { service: 'web' });
+  expect(existsSync(join(daemon.stateDir, 'logs', 'web'))).toBe(false);
+  expect(await daemon.host.ask('runs', {})).toEqual({ runs: [] });
+});
+
+test('a process is never held up by output that nobody reads, and does not see its reader go', async () => {
+  const daemon = await connectDaemon(newState());
+  const started = await daemon.spawn('web', 'head -c 3000000 /dev/zero | tr "\\0" x; echo; echo done');
+  await daemon.ended(started);
+  expect(daemon.whole('web').length).toBe(3_000_006);
+});
+
+test('followers are told how far the log reaches, and nobody else', async () => {
+  const daemon = await connectDaemon(newState());
+  await daemon.host.ask('follow', { service: 'a', on: true });
+  const a = await daemon.spawn('a', 'echo 12345');
+  const b = await daemon.spawn('b', 'echo 12345');
+  await Promise.all([daemon.ended(a), daemon.ended(b)]);
+  expect(daemon.grew.at(-1)).toEqual({ service: 'a', end: 6 });
+  expect(daemon.grew.some(({ service }) => service === 'b')).toBe(false);
+  daemon.grew.length = 0;
+  await daemon.host.ask('follow', { service: 'a', on: false });
+  await daemon.ended(await daemon.spawn('a', 'echo 12345'));
+  expect(daemon.grew).toEqual([]);
+});
+
+test('logs are rotated byte by byte under load, within the limits of the daemon', async () => {
+  const daemon = await connectDaemon(newState());
+  await daemon.host.ask('logLimits', { maxBytes: 50_000, keep: 1_000 });
+  const started = await daemon.spawn(
+    'web',
+    'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "line $i"; done',
+  );
+  // Read while it is written and rotated: what is there must be the beginning of the whole, always.
+  const expected = Buffer.from(Array.from({ length: 20_000 }, (_, index) => `line ${index + 1}\n`).join(''));
+  let looks = 0;
+  await eventually(() => {
+    const now = daemon.whole('web');
+    expect(now.equals(expected.subarray(0, now.length))).toBe(true);
+    looks += 1;
+    return daemon.ends.some((end) => end.run === started.run);
+  });
+  expect(looks).toBeGreaterThan(1);
+  expect(daemon.whole('web').equals(expected)).toBe(true);
+  const logs = readdirSync(join(daemon.stateDir, 'logs', 'web')).filter((name) => name.endsWith('.log'));
+  expect(logs.length).toBeGreaterThan(3);
+  for (const name of logs)
+    expect(statSync(join(daemon.stateDir, 'logs', 'web', name)).size).toBeLessThanOrEqual(
+      Math.max(50_000, 65_536),
+    );
+});
+
+test('what the host keeps is open to its user alone', async () => {
+  const daemon = await connectDaemon(newState());
+  await daemon.spawn('web', 'echo x; exec sleep 60');
+  await eventually(() => daemon.tail('web').length === 1);
+  for (const name of readdirSync(daemon.stateDir, { recursive: true, encoding: 'utf8' }))
+    expect([name, (statSync(join(daemon.stateDir, name)).mode & 0o077).toString(8)]).toEqual([name, '0']);
+});
+
+test("processes that end at the same moment do not get each other's output", async () => {
+  const daemon = await connectDaemon(newState());
+  const names = Array.from({ length: 60 }, (_, index) => `s${index}`);
+  const started = await Promise.all(
+    names.map((name) => daemon.spawn(name, `echo ${name}; echo ${name} >&2`)),
+  );
+  for (const run of started) await daemon.ended(run);
+  for (const name of names) expect(daemon.tail(name)).toEqual([name, name]);
+});

@@ -1,0 +1,180 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, constants, mkdtempSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import os from 'node:os';
+import { afterEach, expect, test } from 'vitest';
+import { loadLibc } from '../../src/adapters/libc.ts';
+import { openListenerTable } from '../../src/adapters/listener_table.ts';
+import { holderOf, isLocal, type Listener, listeners } from '../../src/adapters/listeners.ts';
+import {
+  bootId,
+  commandOf,
+  environOf,
+  isAlive,
+  processRow,
+  processTable,
+  residentBytes,
+  runs,
+} from '../../src/adapters/proctable.ts';
+
+const closers: (() => void | Promise<void>)[] = [];
+afterEach(async () => {
+  while (closers.length > 0) await closers.pop()?.();
+});
+
+function child(command: string, args: string[], env: NodeJS.ProcessEnv = {}): ChildProcess & { pid: number } {
+  const started = spawn(command, args, {
+    detached: true,
+    stdio: 'ignore',
+    env: { PATH: process.env['PATH'], ...env },
+  });
+  closers.push(async () => {
+    if (started.exitCode !== null || started.signalCode !== null) return;
+    started.kill('SIGKILL');
+    await once(started, 'exit');
+  });
+  if (started.pid === undefined) throw new Error(`no process: ${command}`);
+  return Object.assign(started, { pid: started.pid });
+}
+
+async function listen(host: string): Promise<Server> {
+  const server = createServer().listen(0, host);
+  await once(server, 'listening');
+  closers.push(() => {
+    server.close();
+  });
+  return server;
+}
+
+const portOf = (server: Server) => {
+  const address = server.address();
+  return address && typeof address === 'object' ? address.port : 0;
+};
+
+test('a row of the process table names parent, group, session, start and state', () => {
+  const { pid } = child('sleep', ['60']);
+  const row = processTable().get(pid);
+  expect(row).toMatchObject({ pid, ppid: process.pid, pgid: pid, session: pid, comm: 'sleep' });
+  expect(row?.startTicks).toBeGreaterThan(0);
+  expect(residentBytes(pid)).toBeGreaterThanOrEqual(4096);
+  expect(residentBytes(0x3fffffff)).toBe(0);
+  expect(runs(row)).toBe(true);
+  expect(row && commandOf(row)).toBe('sleep 60');
+});
+
+test('a name with parentheses and spaces does not shift the fields', () => {
+  const { pid } = child('python3', [
+    '-c',
+    'import ctypes,time; ctypes.CDLL(None).prctl(15, b"a) R 1 (b", 0, 0, 0); print(flush=True); time.sleep(60)',
+  ]);
+  return expect
+    .poll(() => processRow(pid))
+    .toMatchObject({ comm: 'a) R 1 (b', ppid: process.pid, pgid: pid });
+});
+
+test('a process is its pid and its start: another start is another process, and a zombie does not run', async () => {
+  const parent = child('sh', ['-c', 'sleep 0 & exec sleep 60']);
+  const row = processRow(parent.pid);
+  expect(row).toBeDefined();
+  expect(isAlive(parent.pid, row?.startTicks ?? 0)).toBe(true);
+  expect(isAlive(parent.pid, (row?.startTicks ?? 0) - 1)).toBe(false);
+  const zombie = () => [...processTable().values()].find((one) => one.ppid === parent.pid);
+  await expect.poll(() => zombie()?.state).toBe('Z');
+  expect(runs(zombie())).toBe(false);
+});
+
+test('nobody is at a pid that does not exist', () => {
+  expect(processRow(0x3fffffff)).toBeUndefined();
+  expect(environOf(0x3fffffff)).toBeUndefined();
+  expect(isAlive(0x3fffffff, 1)).toBe(false);
+});
+
+test('the environment of a process is readable by its user', async () => {
+  const { pid } = child('sleep', ['60'], { BERTH_RUN: 'abc' });
+  await expect.poll(() => environOf(pid)?.includes('BERTH_RUN=abc\0')).toBe(true);
+});
+
+test('the boot has an identity', () => expect(bootId()).toMatch(/^[0-9a-f-]{36}$/));
+
+test('listeners of both families are found with address, port, user and holder; connections are not', async () => {
+  const [four, six, any] = await Promise.all([listen('127.0.0.1'), listen('::1'), listen('::')]);
+  const rows = listeners();
+  const at = (server: Server) => rows.find((row) => row.port === portOf(server));
+  expect(at(four)).toMatchObject({ address: '127.0.0.1', uid: process.getuid?.() });
+  expect(at(six)?.address).toBe('::1');
+  expect(at(any)?.address).toBe('::');
+  expect(holderOf(at(four)?.inode ?? 0)?.pid).toBe(process.pid);
+  expect(holderOf(1)).toBeUndefined();
+});
+
+test('the kernel itself gives the same listeners as /proc, of both families and with many of them', async () => {
+  const servers = await Promise.all(
+    Array.from({ length: 300 }, (_, index) => listen(['127.0.0.1', '::1', '::', '0.0.0.0'][index % 4] ?? '')),
+  );
+  const ports = new Set(servers.map(portOf));
+  // Other programs begin and cease to listen meanwhile.
+  const own = (rows: Listener[]) =>
+    rows.filter(({ port }) => ports.has(port)).toSorted((a, b) => a.port - b.port || a.inode - b.inode);
+  const table = openListenerTable();
+  const slow = own(table.rows());
+  expect(slow).toHaveLength(300);
+  expect(table.asksKernel).toBe(false);
+  await expect.poll(() => table.asksKernel).toBe(true);
+  expect(own(table.rows())).toEqual(slow);
+  expect(table.asksKernel).toBe(true);
+  table.close();
+  expect(own(table.rows())).toEqual(slow);
+});
+
+test('a closed listener is no listener any more', async () => {
+  const server = await listen('127.0.0.1');
+  const port = portOf(server);
+  server.close();
+  await once(server, 'close');
+  expect(listeners().some((row) => row.port === port)).toBe(false);
+});
+
+test.each([
+  ['127.0.0.1', true],
+  ['127.4.5.6', true],
+  ['0.0.0.0', true],
+  ['::', true],
+  ['::1', true],
+  ['::ffff:7f00:1', true],
+  ['::ffff:0:0', true],
+  ['10.0.0.1', false],
+  ['fe80::1', false],
+  ['::ffff:a00:1', false],
+])('%s is reached through localhost: %s', (address, local) => expect(isLocal(address)).toBe(local));
+
+test('what libc answers is what the system did', async () => {
+  const libc = await loadLibc();
+  const folder = mkdtempSync('/tmp/berth-libc-');
+  closers.push(() => rmSync(folder, { recursive: true }));
+  libc.makeFifo(`${folder}/fifo`);
+  expect(statSync(`${folder}/fifo`).isFIFO()).toBe(true);
+  expect(() => libc.makeFifo(`${folder}/fifo`)).toThrow('EEXIST');
+
+  const flags = (fd: number) =>
+    /flags:\t(\d+)/.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'))?.[1] ?? '';
+  const CLOEXEC = 0o2000000;
+  const fd = openSync(`${folder}/lock`, 'w');
+  const copy = libc.duplicate(fd);
+  expect(Number.parseInt(flags(copy), 8) & CLOEXEC).toBe(CLOEXEC);
+
+  expect(libc.lock(fd)).toBe(true);
+  const other = openSync(`${folder}/lock`, 'w');
+  expect(libc.lock(other)).toBe(false);
+  for (const one of [fd, copy]) closeSync(one);
+  expect(libc.lock(other)).toBe(true);
+  closeSync(other);
+
+  const pipe = openSync(`${folder}/fifo`, constants.O_RDWR | constants.O_NONBLOCK);
+  const buffer = Buffer.alloc(8);
+  expect(libc.read(pipe, buffer)).toBe(-os.constants.errno.EAGAIN);
+  expect(libc.write(pipe, Buffer.from('abc'))).toBe(3);
+  expect(libc.read(pipe, buffer)).toBe(3);
+  expect(buffer.toString('utf8', 0, 3)).toBe('abc');
+  closeSync(pipe);
+});
