@@ -1,0 +1,132 @@
+// Which addresses a cluster may be at (contract section 8). Pure: dial.ts asks before every connect.
+import { isIP } from 'node:net';
+
+/** `cloud.allow_addresses`, and whether the cloud API itself is on loopback ("auto" depends on it). */
+export interface AddressRule {
+  allow: string | readonly string[];
+  apiOnLoopback: boolean;
+}
+
+/** 4 or 16 bytes. */
+type Bytes = readonly number[];
+type Subnet = readonly [bytes: Bytes, bits: number];
+
+function bytes4(ip: string): Bytes {
+  return ip.split('.').map(Number);
+}
+
+function bytes6(ip: string): Bytes {
+  const [text = ''] = ip.split('%');
+  const [dotted = ''] = /(?:\d+\.){3}\d+$/.exec(text) ?? [];
+  const [a = 0, b = 0, c = 0, d = 0] = bytes4(dotted);
+  const low = dotted === '' ? '' : `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
+  const groups = text.slice(0, text.length - dotted.length) + low;
+  const [head = '', tail] = groups.split('::');
+  const words = (part: string): number[] =>
+    part === '' ? [] : part.split(':').map((word) => Number.parseInt(word, 16));
+  const front = words(head);
+  const back = words(tail ?? '');
+  const middle = new Array<number>(8 - front.length - back.length).fill(0);
+  return [...front, ...middle, ...back].flatMap((word) => [word >> 8, word & 255]);
+}
+
+const bytesOf = (ip: string): Bytes => (isIP(ip) === 4 ? bytes4(ip) : bytes6(ip));
+
+function subnet(cidr: string): Subnet {
+  const [ip = '', bits = ''] = cidr.split('/');
+  return [bytesOf(ip), Number(bits)];
+}
+
+function within(address: Bytes, [base, bits]: Subnet): boolean {
+  if (address.length !== base.length) return false;
+  const whole = bits >> 3;
+  for (let index = 0; index < whole; index += 1) if (address[index] !== base[index]) return false;
+  const rest = 8 - (bits & 7);
+  return rest === 8 || (address[whole] ?? 0) >> rest === (base[whole] ?? 0) >> rest;
+}
+
+const list = (...cidrs: string[]): readonly Subnet[] => cidrs.map(subnet);
+
+/** Metadata services, this-network, link-local, multicast, broadcast and the unspecified address. */
+const NEVER = list(
+  '0.0.0.0/8',
+  '169.254.0.0/16',
+  '100.100.100.200/32',
+  '224.0.0.0/4',
+  '255.255.255.255/32',
+  '::/128',
+  'fe80::/10',
+  'fd00:ec2::254/128',
+  'ff00::/8',
+);
+const LOOPBACK = list('127.0.0.0/8', '::1/128');
+/** What is no address of the public internet. */
+const PRIVATE = list(
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '240.0.0.0/4',
+  '100::/64',
+  '2001:db8::/32',
+  'fc00::/7',
+  'fec0::/10',
+);
+/** IPv6 forms that carry an IPv4 address, and where: mapped, translated, NAT64 (two), 6to4, and the old compatible form. */
+const CARRIERS: readonly (readonly [net: Subnet, at: number])[] = [
+  [subnet('::ffff:0:0/96'), 12],
+  [subnet('::ffff:0:0:0/96'), 12],
+  [subnet('64:ff9b::/96'), 12],
+  [subnet('64:ff9b:1::/48'), 12],
+  [subnet('2002::/16'), 2],
+  [subnet('::/96'), 12],
+];
+
+/** The IPv4 address inside, where the form carries one; else the address itself. */
+function innermost(address: Bytes): Bytes {
+  const isOwn = [...NEVER, ...LOOPBACK].some((net) => within(address, net));
+  const carrier = isOwn ? undefined : CARRIERS.find(([net]) => within(address, net));
+  return carrier ? address.slice(carrier[1], carrier[1] + 4) : address;
+}
+
+type Judge = (address: Bytes) => string | null;
+
+const JUDGES: Readonly<Record<string, (rule: AddressRule) => Judge>> = {
+  any: () => () => null,
+  public: () => (address) => {
+    if (LOOPBACK.some((net) => within(address, net))) return 'is a loopback address';
+    return PRIVATE.some((net) => within(address, net)) ? 'is a private address' : null;
+  },
+  auto: (rule) => (address) =>
+    !rule.apiOnLoopback && LOOPBACK.some((net) => within(address, net)) ? 'is a loopback address' : null,
+};
+
+function judgeOf(rule: AddressRule): Judge {
+  if (typeof rule.allow === 'string') {
+    const named = Object.hasOwn(JUDGES, rule.allow) ? JUDGES[rule.allow] : undefined;
+    if (named) return named(rule);
+  }
+  const allowed = [rule.allow].flat().map(subnet);
+  return (address) =>
+    allowed.some((net) => within(address, net)) ? null : 'is not in the list of allowed networks';
+}
+
+/**
+ * Makes the check of a rule: for an IP address (as a resolver gives it) why it must not be dialled, or null. Forms that
+ * carry an IPv4 address are judged by the one inside.
+ */
+export function addressCheck(rule: AddressRule): (ip: string) => string | null {
+  const judge = judgeOf(rule);
+  return (ip) => {
+    if (isIP(ip) === 0) return 'is no IP address';
+    const address = innermost(bytesOf(ip));
+    if (NEVER.some((net) => within(address, net))) return 'is an address that is never dialled';
+    const reason = judge(address);
+    return reason === null ? null : `${reason}, which cloud.allow_addresses does not allow`;
+  };
+}

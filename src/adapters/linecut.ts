@@ -1,0 +1,97 @@
+// Cuts what was printed into lines for people: at newlines, where a run ends, and at 64 KiB.
+import { LOGS } from '../limits.ts';
+import { readableLine } from './lines.ts';
+
+/** What was printed in one go. */
+export interface Piece {
+  run: string;
+  /** Epoch milliseconds. */
+  time: number;
+  bytes: Buffer;
+}
+
+export interface Line {
+  /** When its first byte came. */
+  time: number;
+  /** Without the newline. */
+  bytes: Buffer;
+}
+
+/** Neighbouring pieces of one run: a line may go over their bounds, never over those of a span. */
+interface Span {
+  run: string;
+  bytes: Buffer;
+  /** From which byte on which time holds. */
+  times: { at: number; time: number }[];
+}
+
+const NEWLINE = 0x0a;
+
+function spansOf(pieces: readonly Piece[]): Span[] {
+  const groups: Piece[][] = [];
+  for (const piece of pieces) {
+    const group = groups.at(-1);
+    if (group?.[0]?.run === piece.run) group.push(piece);
+    else groups.push([piece]);
+  }
+  return groups.map((group) => {
+    let at = 0;
+    const times = group.map(({ time, bytes }) => {
+      at += bytes.length;
+      return { at: at - bytes.length, time };
+    });
+    return { run: group[0]?.run ?? '', bytes: Buffer.concat(group.map((piece) => piece.bytes)), times };
+  });
+}
+
+/** Where the last part of the line `[from, to)` begins when it is cut into parts of 64 KiB, no character in two. */
+function lastPart(bytes: Buffer, from: number, to: number): number {
+  let start = from;
+  while (to - start > LOGS.lineBytes) {
+    let next = start + LOGS.lineBytes;
+    while (next > start + LOGS.lineBytes - 3 && ((bytes[next] ?? 0) & 0xc0) === 0x80) next -= 1;
+    start = next;
+  }
+  return start;
+}
+
+/** The last lines of `pieces`, at most `most`, oldest first. The very first may lack its beginning. */
+export function lastLines(pieces: readonly Piece[], most: number): Line[] {
+  const lines: Line[] = [];
+  for (const { bytes, times } of spansOf(pieces).reverse()) {
+    let mark = times.length - 1;
+    let to = bytes.at(-1) === NEWLINE ? bytes.length - 1 : bytes.length;
+    // A span of one newline is one empty line; an empty span is none.
+    let more = bytes.length > 0;
+    while (more && lines.length < most) {
+      const newline = to > 0 ? bytes.lastIndexOf(NEWLINE, to - 1) : -1;
+      const from = lastPart(bytes, newline + 1, to);
+      while (mark > 0 && (times[mark]?.at ?? 0) > from) mark -= 1;
+      lines.push({ time: times[mark]?.time ?? 0, bytes: bytes.subarray(from, to) });
+      // Before a part comes the part before it, before a whole line the newline of another.
+      to = from > newline + 1 ? from : newline;
+      more = to >= 0;
+    }
+  }
+  return lines.reverse();
+}
+
+/** Lines as text with a newline after each: readable, or `raw` as they came. */
+export function joinLines(
+  lines: readonly Line[],
+  raw: boolean,
+  stamp: ((time: number) => string) | null,
+): Buffer {
+  if (raw) {
+    const newline = Buffer.from('\n');
+    return Buffer.concat(
+      lines.flatMap(({ time, bytes }) => [Buffer.from(stamp ? `${stamp(time)} ` : ''), bytes, newline]),
+    );
+  }
+  let text = '';
+  for (const { time, bytes } of lines) {
+    const line = readableLine(bytes.toString());
+    text += stamp ? `${stamp(time)} ${line}\n` : `${line}\n`;
+  }
+  return Buffer.from(text);
+}

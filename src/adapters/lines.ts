@@ -1,0 +1,157 @@
+// What a person would have read of one line that was printed to a terminal (contract section 6): each line by itself, `\r`,
+// `\b` and CSI C D G K honoured, every other sequence removed. Linear in the length of the line, whatever is in it.
+
+/** Whether a text needs any of this: without a control character but tab it reads as it is. */
+const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/;
+/** What is followed; if a line has none of these, removing the rest is all there is to do. */
+const MOVES = /[\r\b]|(?:\x1b\[|\x9b)[\d;]*[CDGK]/;
+/** Escape sequences that leave no mark: CSI; OSC, DCS, SOS, PM and APC with their text; two characters; charsets. */
+const SEQUENCE =
+  /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\x18\x1a]*(?:\x07|\x1b\\|\x9c|[\x18\x1a])?|\x1b[ -/]*[0-~]?/g;
+const MUTE = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
+/** A sequence that is followed, where a line continues with one. */
+const MOVE = /(?:\x1b\[|\x9b)(\d*)[\d;]*([CDGK])/y;
+/** A character with all that is drawn over it. */
+const CLUSTER = /[\s\S](?:[\p{M}\p{Cf}\p{EMod}]|(?<=\u200d)[\s\S])*/uy;
+/** Below this every character takes one column. */
+const FIRST_COMBINING = 0x300;
+/** Two columns: East Asian wide and full-width characters, and pictures. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
+
+/** No terminal is wider: a movement beyond it ends here. */
+const COLUMNS = 1_024;
+const BACKSPACE = 0x08;
+const RETURN = 0x0d;
+const ESCAPE = 0x1b;
+const CSI = 0x9b;
+/** In the column after a wide character. */
+const SECOND_HALF = '';
+
+/** The columns of a line. Each remembers when it was written, so that erasing is a note and not a loop. */
+class Row {
+  private readonly text: string[] = [];
+  private readonly written: number[] = [];
+  /** When everything from this column on, and up to it, was erased. */
+  private readonly erasedFrom = new Map<number, number>();
+  private readonly erasedTo = new Map<number, number>();
+  private time = 0;
+  private column = 0;
+
+  put(character: string): void {
+    this.time += 1;
+    this.set(this.column, character);
+    this.column += 1;
+    if (character < '\u1100' || !WIDE.test(character)) return;
+    this.set(this.column, SECOND_HALF);
+    this.column += 1;
+  }
+
+  move(to: number): void {
+    // A line that was printed past the widest terminal may be moved about in, not lengthened further.
+    this.column = Math.max(0, Math.min(to, Math.max(COLUMNS - 1, this.column)));
+  }
+
+  by(columns: number): void {
+    this.move(this.column + columns);
+  }
+
+  erase(mode: number): void {
+    this.time += 1;
+    if (mode === 0) this.erasedFrom.set(this.column, this.time);
+    else if (mode === 1) this.erasedTo.set(this.column, this.time);
+    else if (mode === 2) this.erasedFrom.set(0, this.time);
+  }
+
+  private set(column: number, text: string): void {
+    while (this.text.length < column) {
+      this.text.push(' ');
+      this.written.push(0);
+    }
+    this.text[column] = text;
+    this.written[column] = this.time;
+  }
+
+  read(): string {
+    const { text, written } = this;
+    const shown = new Uint8Array(text.length);
+    let erased = 0;
+    for (let at = 0; at < text.length; at += 1) {
+      erased = Math.max(erased, this.erasedFrom.get(at) ?? 0);
+      shown[at] = (written[at] ?? 0) > erased ? 1 : 0;
+    }
+    erased = Math.max(0, ...[...this.erasedTo].filter(([at]) => at >= text.length).map(([, time]) => time));
+    for (let at = text.length - 1; at >= 0; at -= 1) {
+      erased = Math.max(erased, this.erasedTo.get(at) ?? 0);
+      if ((written[at] ?? 0) <= erased) shown[at] = 0;
+    }
+    const end = shown.lastIndexOf(1) + 1;
+    let line = '';
+    for (let at = 0; at < end; at += 1) line += shown[at] ? this.shownAt(at, shown) : ' ';
+    return line;
+  }
+
+  /** Half of a wide character that was overwritten or erased leaves a blank. */
+  private shownAt(at: number, shown: Uint8Array): string {
+    const { text, written } = this;
+    const here = text[at] ?? ' ';
+    const together = (other: number) => shown[other] === 1 && written[other] === written[at];
+    if (here === SECOND_HALF) return together(at - 1) ? '' : ' ';
+    if (text[at + 1] === SECOND_HALF && written[at + 1] === written[at]) return together(at + 1) ? here : ' ';
+    return here >= '\u1100' && WIDE.test(here) ? ' ' : here;
+  }
+}
+
+/** Follows the sequence at `at` of `line`; returns where it ends. */
+function follow(line: string, at: number, row: Row): number {
+  MOVE.lastIndex = at;
+  const [sequence = ' ', count = '', final] = MOVE.exec(line) ?? [];
+  const number = Math.min(Number(count), COLUMNS);
+  if (final === 'C') row.by(number || 1);
+  else if (final === 'D') row.by(-(number || 1));
+  else if (final === 'G') row.move((number || 1) - 1);
+  else if (final === 'K') row.erase(number);
+  return at + sequence.length;
+}
+
+function emulate(line: string): string {
+  const row = new Row();
+  for (let at = 0; at < line.length; ) {
+    const code = line.charCodeAt(at);
+    if (code === ESCAPE || code === CSI) {
+      at = follow(line, at, row);
+    } else if (code === RETURN || code === BACKSPACE) {
+      if (code === RETURN) row.move(0);
+      else row.by(-1);
+      at += 1;
+    } else if (code < FIRST_COMBINING) {
+      row.put(line.charAt(at));
+      at += 1;
+    } else {
+      CLUSTER.lastIndex = at;
+      const cluster = CLUSTER.exec(line)?.[0] ?? '';
+      row.put(cluster);
+      at += cluster.length;
+    }
+  }
+  return row.read();
+}
+
+const FOLLOWED = /^(?:\x1b\[|\x9b)[\d;]*[CDGK]$/;
+const keepFollowed = (sequence: string): string => (FOLLOWED.test(sequence) ? sequence : '');
+
+/**
+ * The readable text of one line, given without its newline. A carriage return at its end belongs to the newline. Blanks at
+ * the end stay when they were printed.
+ */
+export function readableLine(printed: string): string {
+  if (!CONTROL.test(printed)) return printed;
+  const line = printed.replace(/\r+$/, '');
+  if (!CONTROL.test(line)) return line;
+  if (!MOVES.test(line)) return line.replace(SEQUENCE, '').replace(MUTE, '');
+  return emulate(
+    line
+      .replace(SEQUENCE, keepFollowed)
+      .replace(/[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9a\x9c-\x9f]/g, ''),
+  );
+}

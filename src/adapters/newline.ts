@@ -1,0 +1,40 @@
+// Lines out of a stream of bytes, however they were cut: nothing is decoded before a line is whole.
+
+const NEWLINE = 0x0a;
+
+/** A line longer than it may be. */
+export class LineTooLong extends Error {
+  override readonly name = 'LineTooLong';
+}
+
+/**
+ * Makes a function that takes chunks and gives the lines they complete, without their newline; empty lines are left out.
+ * Throws LineTooLong as soon as a line has more than `mostBytes`.
+ */
+export function lineSplitter(mostBytes: number): (chunk: Uint8Array) => Uint8Array[] {
+  let parts: Uint8Array[] = [];
+  let size = 0;
+  const add = (part: Uint8Array): void => {
+    size += part.length;
+    if (size > mostBytes) throw new LineTooLong(`a line has more than ${mostBytes} bytes`);
+    if (part.length > 0) parts.push(part);
+  };
+  const take = (): Uint8Array => {
+    const [only] = parts;
+    const line = parts.length === 1 && only ? only : Buffer.concat(parts, size);
+    parts = [];
+    size = 0;
+    return line;
+  };
+  return (chunk) => {
+    const lines: Uint8Array[] = [];
+    let from = 0;
+    for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
+      add(chunk.subarray(from, at));
+      from = at + 1;
+      if (size > 0) lines.push(take());
+    }
+    add(chunk.subarray(from));
+    return lines;
+  };
+}

@@ -1,0 +1,97 @@
+// Pipes: over a MessagePort to another thread, and over a socket to another process.
+import type { Socket } from 'node:net';
+import type { MessagePort } from 'node:worker_threads';
+import type { Pipe } from '../runtime/actor.ts';
+
+const HEADER_BYTES = 4;
+/** The largest frame a socket takes in; a longer one ends it. */
+const FRAME_BYTES = 64 * 1024 * 1024;
+/** With more than this unsent the other side has stopped reading: the socket is closed. */
+const UNSENT_BYTES = 256 * 1024 * 1024;
+
+/** Moving an array to another thread has a price of its own, above that of copying this much. */
+const MOVE_BYTES = 4 * 1024;
+
+/** A pipe over a port to another thread. What is sent is transferred unless it is small. */
+export function portPipe(port: MessagePort): Pipe {
+  return {
+    send(bytes) {
+      if (bytes.length < MOVE_BYTES) port.postMessage(bytes);
+      else port.postMessage(bytes, [bytes.buffer as ArrayBuffer]);
+    },
+    receive(onBytes, onClose) {
+      port.on('message', (bytes: unknown) => {
+        if (bytes instanceof Uint8Array) onBytes(bytes);
+        else onClose('not bytes');
+      });
+      port.on('messageerror', (error) => onClose(error.message));
+      port.on('close', () => onClose('the port was closed'));
+    },
+    close: () => port.close(),
+  };
+}
+
+/** A pipe over a connected socket: every frame behind its length in 4 bytes, most significant first. */
+export function socketPipe(socket: Socket): Pipe {
+  return {
+    send(bytes) {
+      if (socket.destroyed) return;
+      const header = Buffer.allocUnsafe(HEADER_BYTES);
+      header.writeUInt32BE(bytes.length);
+      // Both in one writev.
+      socket.cork();
+      socket.write(header);
+      socket.write(bytes);
+      socket.uncork();
+      if (socket.writableLength > UNSENT_BYTES) socket.destroy(new Error('the other side does not read'));
+    },
+    receive(onBytes, onClose) {
+      const take = unframe(onBytes);
+      socket.on('data', (chunk: Buffer) => {
+        const refusal = take(chunk);
+        if (refusal) onClose(refusal);
+      });
+      socket.on('error', (error) => onClose(error.message));
+      socket.on('close', () => onClose('the socket was closed'));
+    },
+    close: () => socket.destroySoon(),
+  };
+}
+
+/** Cuts a stream into frames as it comes. The function returned gives the reason why the stream is not worth reading on. */
+export function unframe(onFrame: (bytes: Uint8Array) => void): (chunk: Buffer) => string | undefined {
+  const header = Buffer.alloc(HEADER_BYTES);
+  let headerFilled = 0;
+  let body: Buffer | undefined;
+  let filled = 0;
+  return (chunk) => {
+    let at = 0;
+    while (at < chunk.length) {
+      if (!body) {
+        const copied = chunk.copy(header, headerFilled, at, at + HEADER_BYTES - headerFilled);
+        headerFilled += copied;
+        at += copied;
+        if (headerFilled < HEADER_BYTES) return undefined;
+        const length = header.readUInt32BE();
+        if (length > FRAME_BYTES) return `a frame of ${length} bytes`;
+        headerFilled = 0;
+        if (chunk.length - at >= length) {
+          // Whole in this chunk: no copy.
+          onFrame(new Uint8Array(chunk.buffer, chunk.byteOffset + at, length));
+          at += length;
+          continue;
+        }
+        body = Buffer.allocUnsafeSlow(length);
+        filled = 0;
+      }
+      const copied = chunk.copy(body, filled, at);
+      filled += copied;
+      at += copied;
+      if (filled === body.length) {
+        onFrame(new Uint8Array(body.buffer, 0, body.length));
+        body = undefined;
+      }
+    }
+    return undefined;
+  };
+}

@@ -1,0 +1,229 @@
+// One SPDY/3.1 connection to a pod, through the API server, as kubectl uses it.
+//
+// The reference implementation has no flow control per stream: whoever stops reading stops the whole connection, and bytes
+// that the pod does not take block others behind them. So a line carries one stream at a time and is used again for the
+// next one. Beside it there may be streams whose client has gone and which the node is still closing; what those bring is
+// dropped. Before a line is used again it must be proven clear: the worker that had the stream answers a ping, which it does
+// only when nothing is stuck in front of it.
+import type { Socket } from 'node:net';
+import { TETHER } from '../limits.ts';
+import { type Setback, type Stream, type StreamEvents, said } from './portforward.ts';
+import { dataHead, FrameReader, ping, synStream } from './portforward_frames.ts';
+import { Proof, WORKERS } from './portforward_proof.ts';
+import { SpdyStream, type StreamLine } from './portforward_stream.ts';
+
+/** Payloads up to this size are copied behind their frame head: cheaper than a second buffer for the socket. */
+const COPY_BYTES = 4 * 1024;
+
+export interface LineEvents {
+  /** `isFree` may have become true. */
+  freed(): void;
+  closed(): void;
+}
+
+export class SpdyLine implements StreamLine {
+  readonly #socket: Socket;
+  readonly #events: LineEvents;
+  readonly #reader: FrameReader;
+  readonly #proof = new Proof((pings) => this.#socket.write(pings));
+  /** By both of their ids. */
+  readonly #streams = new Map<number, SpdyStream>();
+  #live: SpdyStream | null = null;
+  #nextId = 1;
+  #opened = 0;
+  #dropped = 0;
+  #retired = false;
+  #closed = false;
+  #heardAt = performance.now();
+  #idleSince = performance.now();
+  #stuck: NodeJS.Timeout | undefined;
+
+  /** `socket` has been upgraded. */
+  constructor(socket: Socket, events: LineEvents) {
+    this.#socket = socket;
+    this.#events = events;
+    this.#reader = new FrameReader({
+      data: (id, bytes) => {
+        if (!this.#streams.get(id)?.data(id, bytes)) this.#drop(bytes.length);
+      },
+      fin: (id) => this.#streams.get(id)?.ended(id),
+      replied: (id) => this.#streams.get(id)?.replied(id),
+      reset: (id) => this.#streams.get(id)?.ended(id),
+      ping: (id) => this.#ping(id),
+      goAway: () => {
+        this.#retired = true;
+      },
+    });
+    socket.on('data', (chunk: Buffer) => this.#push(chunk));
+    socket.on('drain', () => this.#live?.drained());
+    socket.on('error', (error) => this.close({ code: 'lost', text: said(error.message) }));
+    socket.on('close', () => this.close({ code: 'lost', text: 'the API server closed the connection' }));
+  }
+
+  /** Whether `open` may be called. */
+  get isFree(): boolean {
+    return !this.#live && !this.#proof.isPending && this.#proof.isClear && !this.isSpent;
+  }
+
+  /** Whether it will never be free again. */
+  get isSpent(): boolean {
+    return this.#retired || this.#closed;
+  }
+
+  get isBusy(): boolean {
+    return this.#live !== null;
+  }
+
+  /** Since when it has not been busy, in monotonic milliseconds. */
+  get idleSince(): number {
+    return this.#idleSince;
+  }
+
+  /** Opens a stream to `port` of the pod. Only when `isFree`; nothing is told before this has returned. */
+  open(port: number, events: StreamEvents): Stream {
+    const errorId = this.#nextId;
+    let dataId = errorId + 2;
+    // The worker that will be pinged afterwards is the one that gets the data.
+    while (dataId % WORKERS !== this.#proof.worker) dataId += 2;
+    this.#nextId = dataId + 2;
+    this.#opened += 1;
+    if (this.#opened >= TETHER.streamsPerLine) this.#retired = true;
+    const stream = new SpdyStream(this, errorId, dataId, events);
+    this.#streams.set(errorId, stream).set(dataId, stream);
+    this.#live = stream;
+    this.#proof.begin();
+    const headers = (type: string) =>
+      [
+        ['streamtype', type],
+        ['port', String(port)],
+        ['requestid', String(errorId)],
+      ] as const;
+    this.#socket.cork();
+    // Nothing is ever said on the error stream from here: it is opened with this side closed.
+    this.#socket.write(synStream(errorId, headers('error'), true, errorId === 1));
+    this.#socket.write(synStream(dataId, headers('data'), false, false));
+    // Where the node has just been heard, what the client has sent goes with it. Else the line may have died unnoticed:
+    // then nothing is written before the answer, so that the client can be given to another one.
+    const isAlive = performance.now() - this.#heardAt < TETHER.freshMs;
+    process.nextTick(() => {
+      if (isAlive) stream.open();
+      this.#socket.uncork();
+    });
+    return stream;
+  }
+
+  /** Asks for a sign of life; closes the line when the last one has not come though nothing could be in its way. */
+  probe(): void {
+    if (this.#closed || this.#socket.isPaused() || this.#socket.writableNeedDrain) return;
+    const isSilent = performance.now() - this.#heardAt >= TETHER.pingMs;
+    if (!this.#proof.isPending) this.#proof.ask(WORKERS);
+    else if (isSilent && (this.#proof.isClear || !this.#live)) {
+      this.close({ code: 'lost', text: 'the API server does not answer any more' });
+    }
+  }
+
+  close(setback: Setback): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#live = null;
+    this.#socket.destroy();
+    clearTimeout(this.#stuck);
+    const streams = new Set(this.#streams.values());
+    this.#streams.clear();
+    this.#events.closed();
+    for (const stream of streams) stream.lost(setback);
+  }
+
+  write({ dataId }: SpdyStream, bytes: Buffer): boolean {
+    this.#proof.wrote(bytes.length);
+    const head = dataHead(dataId, bytes.length, false);
+    if (bytes.length <= COPY_BYTES) this.#socket.write(Buffer.concat([head, bytes]));
+    else {
+      this.#socket.cork();
+      this.#socket.write(head);
+      this.#socket.write(bytes);
+      this.#socket.uncork();
+    }
+    return this.#socket.writableLength < TETHER.bufferBytes;
+  }
+
+  finish({ dataId }: SpdyStream): void {
+    // The next stream may come in this turn, and go out with it.
+    this.#socket.cork();
+    this.#socket.write(dataHead(dataId, 0, true));
+    setImmediate(() => this.#socket.uncork());
+  }
+
+  pause(stream: SpdyStream): void {
+    if (stream === this.#live) this.#socket.pause();
+  }
+
+  resume(stream: SpdyStream): void {
+    if (stream === this.#live) this.#socket.resume();
+  }
+
+  left(stream: SpdyStream): void {
+    if (stream === this.#live) this.#release();
+  }
+
+  done(stream: SpdyStream, failed: boolean): void {
+    this.#streams.delete(stream.dataId);
+    this.#streams.delete(stream.errorId);
+    // Bytes that the pod never took may be stuck in the node, and nothing unlocks them but closing the line.
+    if (failed) this.giveUp(stream, { code: 'lost', text: 'a stream of the connection failed' });
+    if (stream === this.#live) this.#release();
+  }
+
+  giveUp(stream: SpdyStream, setback: Setback): void {
+    this.#retired = true;
+    if (!this.#live || stream === this.#live) this.close(setback);
+  }
+
+  #push(chunk: Buffer): void {
+    if (this.#closed) return;
+    this.#heardAt = performance.now();
+    const wrong = this.#reader.push(chunk);
+    if (wrong) this.close({ code: 'hostile', text: `the server broke the protocol: ${wrong}` });
+  }
+
+  /** Bytes for a client that has gone. */
+  #drop(bytes: number): void {
+    this.#dropped += bytes;
+    if (this.#dropped < TETHER.droppedBytes) return;
+    // Not worth carrying to the end; but somebody's stream may run beside it.
+    this.#retired = true;
+    if (!this.#live) this.close({ code: 'lost', text: 'too much came for a client that had gone' });
+  }
+
+  #release(): void {
+    this.#live = null;
+    this.#idleSince = performance.now();
+    if (this.#closed) return;
+    this.#socket.resume();
+    if (this.#proof.isClear && !this.#proof.isPending) {
+      this.#events.freed();
+      return;
+    }
+    this.#proof.ask(1);
+    this.#stuck = setTimeout(
+      () => this.close({ code: 'lost', text: 'the connection was stuck' }),
+      TETHER.proofMs,
+    );
+  }
+
+  #ping(id: number): void {
+    if (id % 2 === 0) {
+      // The server's own: echoed, but not into the buffer of a connection that takes nothing.
+      if (!this.#socket.writableNeedDrain) this.#socket.write(ping(id));
+      return;
+    }
+    if (!this.#proof.came() || this.#live) return;
+    if (!this.#proof.isClear) {
+      this.#proof.ask(1);
+      return;
+    }
+    clearTimeout(this.#stuck);
+    this.#dropped = 0;
+    this.#events.freed();
+  }
+}

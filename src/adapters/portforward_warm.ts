@@ -1,0 +1,47 @@
+// A connection to the API server that is made before it is needed: where every stream begins with one, it begins sooner.
+import type { Socket } from 'node:net';
+import { TETHER } from '../limits.ts';
+import type { Door } from './dial.ts';
+
+export class WarmDoor {
+  readonly door: Door;
+  /** Resolves with null when the server did not let it in. */
+  #next: Promise<Socket | null> | null = null;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(door: Door) {
+    this.door = door;
+  }
+
+  /** As `Door.connect`, but takes the connection that is there or on its way. */
+  async connect(signal: AbortSignal): Promise<Socket> {
+    clearTimeout(this.#timer);
+    const next = this.#next;
+    this.#next = null;
+    const spare = await next;
+    if (!spare || spare.destroyed) return this.door.connect(signal);
+    spare.setTimeout(0);
+    return spare;
+  }
+
+  /**
+   * Makes one for the next stream, in a moment: not while this one needs the processor. Without it the next one dials for
+   * itself, and says what is wrong.
+   */
+  prepare(): void {
+    if (this.#next) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#next = this.door.connect().then(
+        (socket) => socket.on('error', () => undefined).setTimeout(TETHER.idleMs, () => socket.destroy()),
+        () => null,
+      );
+    }, TETHER.warmMs);
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    void this.#next?.then((socket) => socket?.destroy());
+    this.#next = null;
+  }
+}

@@ -1,0 +1,36 @@
+// A terminal emulator that remembers what a screen shows (@xterm/headless), loaded when somebody first looks.
+const SCROLLBACK = 1_000;
+/** Back to the state a terminal has when it is switched on: what a viewer had before does not shine through. */
+const RESET = '\x1bc';
+
+/** What a terminal shows after the bytes it was given. */
+export interface Screen {
+  /** Resolves when `bytes` are part of what is shown. */
+  write(bytes: Uint8Array): Promise<void>;
+  resize(cols: number, rows: number): void;
+  /** The bytes that make an empty terminal of this size show the same, scrollback and modes included. */
+  draw(): Uint8Array;
+  close(): void;
+}
+
+export async function openScreen(cols: number, rows: number): Promise<Screen> {
+  const [headless, serialize] = await Promise.all([
+    import('@xterm/headless'),
+    import('@xterm/addon-serialize'),
+  ]);
+  const terminal = new headless.default.Terminal({
+    cols,
+    rows,
+    scrollback: SCROLLBACK,
+    allowProposedApi: true,
+  });
+  const serializer = new serialize.default.SerializeAddon();
+  // The addon's types ask for the browser's terminal; it needs only what both have.
+  terminal.loadAddon(serializer as unknown as Parameters<typeof terminal.loadAddon>[0]);
+  return {
+    write: (bytes) => new Promise((resolve) => terminal.write(bytes, resolve)),
+    resize: (width, height) => terminal.resize(width, height),
+    draw: () => Buffer.from(RESET + serializer.serialize({ scrollback: SCROLLBACK })),
+    close: () => terminal.dispose(),
+  };
+}

@@ -1,0 +1,48 @@
+// Listeners on loopback.
+import { createServer, type Server, type Socket } from 'node:net';
+
+export interface Listener {
+  readonly port: number;
+  /** Resolves when the port is free again. Connections that were accepted go on. */
+  close(): Promise<void>;
+}
+
+/** Resolves when it listens, with false when somebody else has the port or the machine has no such address. */
+function bind(server: Server, host: string, port: number): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const failed = (error: NodeJS.ErrnoException): void => {
+      const isTaken = error.code === 'EADDRINUSE' || error.code === 'EACCES';
+      const isAbsent = error.code === 'EADDRNOTAVAIL' || error.code === 'EAFNOSUPPORT';
+      if (isTaken || isAbsent) resolve(false);
+      else reject(error);
+    };
+    server.once('error', failed);
+    server.listen({ host, port, backlog: 511, exclusive: true }, () => {
+      server.off('error', failed);
+      // A failed accept (no descriptors left) concerns that one connection.
+      server.on('error', () => undefined);
+      resolve(true);
+    });
+  });
+}
+
+/**
+ * Listens on 127.0.0.1 and, where it is free, on ::1. Null when `port` is taken on 127.0.0.1. Sockets stay open for writing
+ * when their client has half-closed, and read as soon as somebody listens to their data.
+ */
+export async function listenOnLoopback(
+  port: number,
+  accept: (socket: Socket) => void,
+): Promise<Listener | null> {
+  const make = (): Server => createServer({ allowHalfOpen: true, noDelay: true }, accept);
+  const first = make();
+  if (!(await bind(first, '127.0.0.1', port))) return null;
+  const second = make();
+  const servers = (await bind(second, '::1', port)) ? [first, second] : [first];
+  return {
+    port,
+    close: async () => {
+      await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+    },
+  };
+}

@@ -1,0 +1,153 @@
+// Which processes belong to which run. A run is more than its first process: what that one has started may have left its
+// group, its session and its parent. What belongs to a run is found by
+//   1. having been seen in its tree before (pid and start: a pid given to another process does not count),
+//   2. the environment mark BERTH_RUN,
+//   3. the process group and session of its first process,
+//   4. a parent that belongs to it.
+import { environOf, type ProcessRow, processTable, runs } from './proctable.ts';
+
+export interface Root {
+  run: string;
+  pid: number;
+  startTicks: number;
+  /**
+   * Whether its group and session are still its own. The system does not give the number of a group to another process
+   * while the group has a member; once it has none, whatever bears the number is somebody else's.
+   */
+  grouped: boolean;
+}
+
+export interface Scan {
+  /** What runs and belongs to each of the roots; the first process first, if it runs. */
+  members: ReadonlyMap<string, ProcessRow[]>;
+  table: ReadonlyMap<number, ProcessRow>;
+}
+
+export interface Tree {
+  /** One pass over the process table for all `roots`. `spared` are never members, and nothing is through them. */
+  scan(roots: readonly Root[], spared: ReadonlySet<number>): Scan;
+}
+
+/** Of kernel threads: they have no environment and are nobody's. */
+const KERNEL = 2;
+const MARK = 'BERTH_RUN=';
+
+/** The run an environment is marked with. */
+export function markOf(environ: Buffer): string | null {
+  let at = environ.indexOf(MARK);
+  while (at > 0 && environ[at - 1] !== 0) at = environ.indexOf(MARK, at + 1);
+  if (at < 0) return null;
+  const end = environ.indexOf(0, at);
+  return environ.toString('latin1', at + MARK.length, end < 0 ? environ.length : end);
+}
+
+interface Known {
+  startTicks: number;
+  run: string | null;
+}
+
+/** Fits when it is the same process. */
+const knownOf = (map: ReadonlyMap<number, Known>, row: ProcessRow): Known | undefined => {
+  const known = map.get(row.pid);
+  return known?.startTicks === row.startTicks ? known : undefined;
+};
+
+function forgetGone(map: Map<number, Known>, table: ReadonlyMap<number, ProcessRow>): void {
+  for (const [pid, { startTicks }] of map) if (table.get(pid)?.startTicks !== startTicks) map.delete(pid);
+}
+
+/** Whether the group of a root may still be trusted, after what `table` shows. */
+function isGrouped(root: Root, table: ReadonlyMap<number, ProcessRow>): boolean {
+  const first = table.get(root.pid);
+  if (first) return first.startTicks === root.startTicks;
+  if (!root.grouped) return false;
+  for (const row of table.values()) if (row.pgid === root.pid || row.session === root.pid) return true;
+  return false;
+}
+
+/** Without a process table (macOS) a run is its first process, as far as the system says that it is there. */
+function withoutTable(roots: readonly Root[]): Scan {
+  const members = new Map<string, ProcessRow[]>();
+  for (const { run, pid, startTicks } of roots) {
+    const row = {
+      pid,
+      ppid: 0,
+      pgid: pid,
+      session: pid,
+      startTicks,
+      state: '?',
+      cpuTicks: 0,
+      rssBytes: 0,
+      comm: '',
+    };
+    try {
+      process.kill(pid, 0);
+      members.set(run, [row]);
+    } catch {
+      members.set(run, []);
+    }
+  }
+  return { members, table: new Map() };
+}
+
+export function createTree(
+  read: typeof processTable = processTable,
+  environ: typeof environOf = environOf,
+): Tree {
+  /** An environment does not change its mark: it is read once per process. */
+  const marks = new Map<number, Known>();
+  const seen = new Map<number, Known>();
+
+  const mark = (row: ProcessRow): string | null => {
+    if (row.pid === KERNEL || row.ppid === KERNEL) return null;
+    const known = knownOf(marks, row);
+    if (known) return known.run;
+    const bytes = environ(row.pid);
+    const run = bytes ? markOf(bytes) : null;
+    marks.set(row.pid, { startTicks: row.startTicks, run });
+    return run;
+  };
+
+  return {
+    scan(roots, spared) {
+      const table = read();
+      if (table.size === 0) return withoutTable(roots);
+      forgetGone(marks, table);
+      forgetGone(seen, table);
+      for (const root of roots) root.grouped = isGrouped(root, table);
+      const byRun = new Map(roots.map((root) => [root.run, root]));
+      const byGroup = new Map(roots.filter((root) => root.grouped).map((root) => [root.pid, root.run]));
+
+      const owners = new Map<number, string | null>();
+      const ownerOf = (row: ProcessRow): string | null => {
+        const settled = owners.get(row.pid);
+        if (settled !== undefined) return settled;
+        // Before its parent is asked: a table read while processes come and go may hold a circle.
+        owners.set(row.pid, null);
+        if (spared.has(row.pid)) return null;
+        const before = knownOf(seen, row)?.run;
+        const marked = mark(row);
+        const parent = table.get(row.ppid);
+        const owner =
+          (before && byRun.has(before) ? before : null) ??
+          (marked && byRun.has(marked) ? marked : null) ??
+          byGroup.get(row.pgid) ??
+          byGroup.get(row.session) ??
+          (parent ? ownerOf(parent) : null);
+        owners.set(row.pid, owner);
+        return owner;
+      };
+
+      const members = new Map<string, ProcessRow[]>(roots.map((root) => [root.run, []]));
+      for (const row of table.values()) {
+        const owner = runs(row) ? ownerOf(row) : null;
+        if (owner === null) continue;
+        seen.set(row.pid, { startTicks: row.startTicks, run: owner });
+        const list = members.get(owner);
+        if (row.pid === byRun.get(owner)?.pid) list?.unshift(row);
+        else list?.push(row);
+      }
+      return { members, table };
+    },
+  };
+}

@@ -1,0 +1,78 @@
+// Processor time and memory of process trees: from one pass over the process table, and where there is none (macOS) of the
+// first processes alone, by pidusage. The only file that imports pidusage.
+import { readFileSync } from 'node:fs';
+import type pidusage from 'pidusage';
+import { TICKS_PER_SECOND } from './proctable.ts';
+import { createTree, type Root } from './tree.ts';
+
+export interface ProcessUsage {
+  pid: number;
+  startTicks: number;
+  /** Processor time so far, user and system together. */
+  cpuTicks: number;
+  rssBytes: number;
+}
+
+export interface Measured {
+  /** The time of this pass in the ticks that `startTicks` counts. */
+  nowTicks: number;
+  /** The processes of each run that has any. */
+  runs: ReadonlyMap<string, readonly ProcessUsage[]>;
+}
+
+export type Usage = (roots: readonly Root[]) => Promise<Measured>;
+
+const NOBODY: ReadonlySet<number> = new Set();
+
+/** Seconds since the boot, the time in which the machine slept included, as in the start time of a process. */
+function uptimeTicks(): number | undefined {
+  try {
+    return Math.round(Number.parseFloat(readFileSync('/proc/uptime', 'latin1')) * TICKS_PER_SECOND);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Measures with what this system has. */
+export function systemUsage(): Usage {
+  return uptimeTicks() === undefined ? firstProcessUsage : treeUsage();
+}
+
+/** Whole trees, from /proc. */
+export function treeUsage(): Usage {
+  const tree = createTree();
+  return async (roots) => {
+    const nowTicks = uptimeTicks() ?? 0;
+    const { members } = tree.scan(roots, NOBODY);
+    return { nowTicks, runs: new Map([...members].filter(([, rows]) => rows.length > 0)) };
+  };
+}
+
+/** First processes alone, whatever the system has for it. */
+export const firstProcessUsage: Usage = async (roots) => {
+  const nowTicks = Math.round((performance.now() / 1_000) * TICKS_PER_SECOND);
+  const found = roots.length > 0 ? await look(roots.map(({ pid }) => pid)) : {};
+  const runs = new Map<string, ProcessUsage[]>();
+  for (const { run, pid, startTicks } of roots) {
+    const row = found[pid];
+    if (!row) continue;
+    const cpuTicks = (row.ctime / 1_000) * TICKS_PER_SECOND;
+    runs.set(run, [{ pid, startTicks, cpuTicks, rssBytes: row.memory }]);
+  }
+  return { nowTicks, runs };
+};
+
+/** Those that have gone are left out. */
+async function look(pids: number[]): Promise<Record<string, pidusage.Status | undefined>> {
+  const { default: usage } = await import('pidusage');
+  try {
+    return await usage(pids);
+  } catch (error) {
+    // What it says when they all have.
+    if (error instanceof Error && error.message.includes('No matching pid')) return {};
+    throw error;
+  } finally {
+    // It remembers by pid alone, and keeps files open for it. We compare passes ourselves, with start times.
+    usage.clear();
+  }
+}
