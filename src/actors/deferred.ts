@@ -1,0 +1,33 @@
+/** A promise that is settled from outside. That nobody waits for it is fine: a rejection of it is no unhandled one. */
+export interface Deferred<T> {
+  readonly promise: Promise<T>;
+  /** Whether it has been settled; settling again changes nothing. */
+  readonly settled: boolean;
+  resolve(value: T): void;
+  reject(error: unknown): void;
+}
+
+export function deferred<T>(): Deferred<T> {
+  let settled = false;
+  let onValue = (_: T): void => {};
+  let onError = (_: unknown): void => {};
+  const promise = new Promise<T>((resolve, reject) => {
+    onValue = resolve;
+    onError = reject;
+  });
+  promise.catch(() => {});
+  return {
+    promise,
+    get settled() {
+      return settled;
+    },
+    resolve(value) {
+      settled = true;
+      onValue(value);
+    },
+    reject(error) {
+      settled = true;
+      onError(error);
+    },
+  };
+}

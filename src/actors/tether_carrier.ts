@@ -1,0 +1,192 @@
+// The connections of one open tether: each is given to a Ready pod chosen then, and held while there is none.
+import type { Socket } from 'node:net';
+import type { AddressRule } from '../adapters/addresses.ts';
+import type { Peers } from '../adapters/peer.ts';
+import type { Setback } from '../adapters/portforward.ts';
+import { TETHER } from '../limits.ts';
+import type { WorkloadsProtocol } from '../protocol/cloud.ts';
+import type { StoredTether, TetherNumbers, TethersProtocol } from '../protocol/tethers.ts';
+import type { Clock, Context, Ref } from '../runtime/actor.ts';
+import { Hold } from './tether_hold.ts';
+import { TetherLines } from './tether_lines.ts';
+import { TetherPods } from './tether_pods.ts';
+import { Session, type SessionOwner } from './tether_session.ts';
+
+/** What the tethers of a thread share. */
+export interface TetherConfig {
+  rule: AddressRule;
+  peers: Peers;
+  /** Connections that wait for a pod, of all of them. */
+  room: { held: number };
+}
+
+export class Carrier implements SessionOwner {
+  readonly peers: Peers;
+  readonly #clock: Clock;
+  readonly #defect: (error: unknown) => void;
+  readonly #tether: StoredTether;
+  readonly #workloads: Ref<WorkloadsProtocol>;
+  readonly #tethers: Ref<TethersProtocol>;
+  readonly #pods: TetherPods;
+  readonly #lines: TetherLines;
+  readonly #hold: Hold;
+  readonly #sessions = new Set<Session>();
+  readonly #timers = new Set<() => void>();
+  readonly #numbers: TetherNumbers;
+  #isTold = true;
+  #lastByteAt = 0;
+  #toldByteAt = 0;
+  #toldAt = 0;
+  #idleSince: number;
+
+  constructor(
+    context: Context,
+    tether: StoredTether,
+    numbers: TetherNumbers,
+    { rule, peers, room }: TetherConfig,
+  ) {
+    const { clock } = context;
+    this.peers = peers;
+    this.#clock = clock;
+    this.#tether = tether;
+    this.#numbers = { ...numbers, connections: 0 };
+    this.#workloads = context.ref<WorkloadsProtocol>('workloads');
+    this.#tethers = context.ref<TethersProtocol>('tethers');
+    this.#defect = (error) => context.crash(error);
+    this.#pods = new TetherPods(clock, rule, () => this.#podsChanged(), this.#defect);
+    this.#lines = new TetherLines(tether.containerPort, () => this.now());
+    const { workloadId, wake } = tether;
+    this.#hold = new Hold({
+      clock,
+      workloads: this.#workloads,
+      workloadId,
+      wake,
+      pods: this.#pods,
+      room,
+      defect: this.#defect,
+    });
+    this.#idleSince = this.now();
+    this.#timers.add(clock.every(TETHER.tickMs, () => this.#tick()));
+  }
+
+  now(): number {
+    return this.#clock.monotonic();
+  }
+
+  /** Its numbers are told as if they had changed. */
+  tellAgain(): void {
+    this.#isTold = false;
+  }
+
+  accept(socket: Socket): void {
+    if (this.#sessions.size >= TETHER.connections) {
+      socket.on('error', () => undefined).resetAndDestroy();
+      this.#note(`${TETHER.connections} connections are open: no more are taken`);
+      return;
+    }
+    const isFirst = this.#sessions.size === 0;
+    const session = new Session(socket, this);
+    this.#sessions.add(session);
+    this.#isTold = false;
+    const message = { id: this.#tether.workloadId, at: this.#clock.now() };
+    if (!isFirst) {
+      this.#workloads.tell('activity', message);
+      this.#place(session);
+      return;
+    }
+    // Whoever is about to put the workload to sleep must hear of it first. If nobody can, the client comes first.
+    this.#workloads
+      .ask('activity', message, { deadlineMs: TETHER.activityMs })
+      .catch(() => null)
+      .then(() => this.#place(session))
+      .catch(this.#defect);
+  }
+
+  moved(fromClient: number, toClient: number): void {
+    this.#numbers.bytesIn += fromClient;
+    this.#numbers.bytesOut += toClient;
+    this.#isTold = false;
+    this.#lastByteAt = this.#clock.now();
+  }
+
+  failed(session: Session, setback: Setback): void {
+    this.#lines.leave(session, true);
+    const tried = this.now() - (session.failingSince ?? this.now());
+    if (tried >= (setback.code === 'refused' ? TETHER.refusedMs : TETHER.retryMs)) {
+      session.reset(setback.text);
+      return;
+    }
+    const { firstMs, maxMs } = TETHER.retry;
+    const cancel = this.#clock.after(Math.min(firstMs + tried, maxMs), () => {
+      this.#timers.delete(cancel);
+      this.#place(session);
+    });
+    this.#timers.add(cancel);
+  }
+
+  over(session: Session, reason: string | null): void {
+    this.#hold.remove(session);
+    this.#lines.leave(session, false);
+    this.#sessions.delete(session);
+    if (reason !== null) this.#note(reason);
+    this.#isTold = false;
+    if (this.#sessions.size > 0) return;
+    this.#idleSince = this.now();
+    this.#tellTraffic();
+  }
+
+  /** Destroys every connection and everything behind them. */
+  close(): void {
+    for (const cancel of this.#timers) cancel();
+    for (const session of [...this.#sessions]) session.reset(null);
+    this.#lines.close();
+    this.#pods.stop();
+    this.#tellNumbers();
+  }
+
+  #place(session: Session): void {
+    if (!session.isHeld) return;
+    const { door, ready } = this.#pods;
+    if (door && this.#lines.carry(session, ready, door)) this.#hold.remove(session);
+    else this.#hold.add(session);
+  }
+
+  #podsChanged(): void {
+    this.#lines.keep((uid) => this.#pods.has(uid));
+    for (const session of [...this.#hold.sessions]) this.#place(session);
+    this.#hold.review();
+  }
+
+  #tick(): void {
+    const now = this.now();
+    for (const session of [...this.#sessions]) session.tick(now);
+    this.#hold.review();
+    this.#tellNumbers();
+    const isDue = this.#lastByteAt > this.#toldByteAt && now - this.#toldAt >= TETHER.trafficMs;
+    if (isDue) this.#tellTraffic();
+    const isIdle = this.#sessions.size === 0 && now - this.#idleSince >= TETHER.lastIdleMs;
+    if (!isIdle || !this.#pods.door) return;
+    this.#lines.close();
+    this.#pods.stop();
+  }
+
+  #note(reason: string): void {
+    this.#numbers.lastError = reason;
+    this.#isTold = false;
+  }
+
+  #tellNumbers(): void {
+    if (this.#isTold) return;
+    this.#isTold = true;
+    this.#numbers.connections = this.#sessions.size;
+    this.#tethers.tell('numbers', { id: this.#tether.id, numbers: this.#numbers });
+  }
+
+  #tellTraffic(): void {
+    const { id, workloadId } = this.#tether;
+    this.#toldByteAt = this.#lastByteAt;
+    this.#toldAt = this.now();
+    const message = { tetherId: id, id: workloadId, open: this.#sessions.size, lastByteAt: this.#lastByteAt };
+    this.#workloads.tell('traffic', message);
+  }
+}

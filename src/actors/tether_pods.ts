@@ -1,0 +1,108 @@
+// The pods that a tether may carry to, followed while somebody uses it.
+import type { AddressRule } from '../adapters/addresses.ts';
+import { type Door, doorOf } from '../adapters/dial.ts';
+import { follow } from '../adapters/follow.ts';
+import { type KubeCluster, kubeCluster } from '../adapters/kube.ts';
+import { explain, kubeHttp } from '../adapters/kube_http.ts';
+import { type PodRow, podsOf, troubleOf } from '../adapters/pods.ts';
+import { TETHER } from '../limits.ts';
+import type { Route } from '../protocol/cloud.ts';
+import type { Clock } from '../runtime/actor.ts';
+
+/** Why connections should not be held any longer, and how long it must have been so. */
+export interface Trouble {
+  reason: string;
+  since: number;
+  graceMs: number;
+}
+
+export class TetherPods {
+  readonly #clock: Clock;
+  readonly #rule: AddressRule;
+  readonly #changed: () => void;
+  readonly #defect: (error: unknown) => void;
+  readonly #rows = new Map<string, PodRow>();
+  #following: { door: Door; cluster: KubeCluster; stop: AbortController } | null = null;
+  #trouble: Trouble | null = null;
+
+  constructor(clock: Clock, rule: AddressRule, changed: () => void, defect: (error: unknown) => void) {
+    this.#clock = clock;
+    this.#rule = rule;
+    this.#changed = changed;
+    this.#defect = defect;
+  }
+
+  /** The way into the cluster; null while nothing is followed. */
+  get door(): Door | null {
+    return this.#following?.door ?? null;
+  }
+
+  get ready(): PodRow[] {
+    return [...this.#rows.values()].filter(({ isReady }) => isReady);
+  }
+
+  has(uid: string): boolean {
+    return this.#rows.get(uid)?.isReady === true;
+  }
+
+  get trouble(): Trouble | null {
+    return this.#trouble;
+  }
+
+  /** Follows the pods of the route's workload; harmless when they are followed. */
+  start({ access, workload }: Route): void {
+    if (this.#following) return;
+    const door = doorOf(access, this.#rule);
+    const cluster = kubeCluster(kubeHttp(door));
+    const stop = new AbortController();
+    this.#following = { door, cluster, stop };
+    const follower = {
+      listed: (rows: PodRow[]) => {
+        this.#rows.clear();
+        for (const row of rows) this.#rows.set(row.uid, row);
+        this.#update();
+      },
+      changed: (row: PodRow, gone: boolean) => {
+        if (gone) this.#rows.delete(row.uid);
+        else this.#rows.set(row.uid, row);
+        this.#update();
+      },
+      health: (error: unknown) => this.#health(error),
+    };
+    const resource = podsOf(workload.namespace, workload.selector);
+    follow(cluster, resource, null, follower, stop.signal, { clock: this.#clock }).catch(this.#defect);
+  }
+
+  stop(): void {
+    const following = this.#following;
+    this.#following = null;
+    this.#rows.clear();
+    this.#trouble = null;
+    following?.stop.abort();
+    following?.cluster.close().catch(this.#defect);
+  }
+
+  #update(): void {
+    const trouble = troubleOf(this.#rows.values());
+    this.#setTrouble(trouble && { ...trouble, graceMs: trouble.mayPass ? TETHER.unschedulableMs : 0 });
+  }
+
+  /** The cluster has stopped answering, or answers again. Pods that are known are tried all the same. */
+  #health(error: unknown): void {
+    if (error === null) {
+      this.#update();
+      return;
+    }
+    const { code, message } = explain(error);
+    this.#setTrouble({ reason: message, graceMs: code === 'cluster_denied' ? 0 : TETHER.retryMs });
+  }
+
+  #setTrouble(trouble: { reason: string; graceMs: number } | null): void {
+    const since =
+      this.#trouble?.graceMs === trouble?.graceMs && this.#trouble
+        ? this.#trouble.since
+        : this.#clock.monotonic();
+    this.#trouble = trouble && { reason: trouble.reason, graceMs: trouble.graceMs, since };
+    this.#changed();
+  }
+}

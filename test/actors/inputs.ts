@@ -1,0 +1,34 @@
+// Registrations for tests.
+import type { ServiceInput } from '../../src/protocol/service.ts';
+
+export const input = (name: string, more: Partial<ServiceInput> = {}): ServiceInput => ({
+  name,
+  port: 8000,
+  cmd: 'true',
+  cwd: '/',
+  group: null,
+  ready: null,
+  env: null,
+  dependsOn: [],
+  restart: 'no',
+  autostart: false,
+  stopSignal: 'SIGTERM',
+  stopGrace: 5_000,
+  startTimeout: 30_000,
+  labels: [],
+  agent: null,
+  ...more,
+});
+
+export const agentInput = (name: string, more: Partial<ServiceInput> = {}): ServiceInput =>
+  input(name, {
+    group: 'Agents',
+    port: 0,
+    agent: {
+      agentType: null,
+      hostname: `${name.replaceAll('_', '-')}.test`,
+      cols: 80,
+      rows: 24,
+    },
+    ...more,
+  });

@@ -1,0 +1,113 @@
+// A service with a terminal and a log on disk: what viewers and readers get through its letters.
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type Log, openLog } from '../../src/host/logs.ts';
+import type { TerminalProtocol, ViewersProtocol } from '../../src/protocol/terminal.ts';
+import { Failure, type Ref } from '../../src/runtime/actor.ts';
+import { afterThisTest, realTime, type Stand } from '../kit.ts';
+import { AGENT, quiet, running, type Supervised, supervise } from './service_kit.ts';
+
+interface Shown {
+  world: Supervised;
+  terminal: Ref<TerminalProtocol>;
+  viewers: Stand<ViewersProtocol>;
+  log: Log;
+  run: string;
+  print(text: string, run?: string): void;
+  /** All that viewer `one` was sent so far. */
+  output(): string;
+}
+
+async function agent(): Promise<Shown> {
+  const world = await supervise({ spec: { agent: AGENT } });
+  const viewers = await world.services.stand<ViewersProtocol>('viewers');
+  await world.begin();
+  await running(world);
+  const log = openLog(join(world.config.logs, 'web'), { maxBytes: 1_000_000, keep: 2 }, Date.now);
+  afterThisTest(() => log.close());
+  const run = world.host.row?.run ?? '';
+  return {
+    world,
+    terminal: world.services.ref<TerminalProtocol>('service:web'),
+    viewers,
+    log,
+    run,
+    print: (text, of = run) => {
+      log.append(1, of, Buffer.from(text));
+      if (world.host.follows.at(-1)) world.host.service?.tell('grew', { end: log.end });
+    },
+    output: () => Buffer.concat(viewers.of('output').map(({ bytes }) => bytes)).toString(),
+  };
+}
+
+/** The emulator takes real time. */
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await realTime.advance(5);
+}
+
+describe('the viewer of an agent', () => {
+  it('is told the size, the screen of this run, what comes, and the end', async () => {
+    const { world, terminal, viewers, print, output } = await agent();
+    print('of the run before\r\n', '00000000000000bb');
+    print('hello\r\n');
+    await terminal.ask('attach', { viewer: 'one' });
+    await until(() => output().includes('hello'));
+    expect(output()).not.toContain('of the run before');
+    expect(viewers.of('size')).toEqual([{ viewer: 'one', cols: 120, rows: 32 }]);
+    expect(world.host.follows).toEqual([true]);
+    print('more\r\n');
+    await until(() => output().includes('more'));
+    world.host.exit(7);
+    await until(() => viewers.of('exit').length > 0);
+    expect(viewers.of('exit')).toEqual([{ viewer: 'one', exitCode: 7, signal: null }]);
+    await quiet();
+    expect(world.host.follows).toEqual([true, false]);
+    const late = await terminal.ask('attach', { viewer: 'two' }).catch((error: unknown) => error);
+    expect(late).toBeInstanceOf(Failure);
+    expect(late).toMatchObject({ code: 'not_running' });
+  });
+
+  it('types and resizes as long as it looks', async () => {
+    const { world, terminal, viewers } = await agent();
+    await terminal.ask('attach', { viewer: 'one' });
+    await terminal.ask('input', { data: Buffer.from('ls\r') });
+    await terminal.ask('resize', { cols: 80, rows: 24 });
+    await quiet();
+    expect(world.host.typed).toEqual(['ls\r']);
+    expect(world.host.sizes).toContainEqual([80, 24]);
+    expect(viewers.of('size').at(-1)).toEqual({ viewer: 'one', cols: 80, rows: 24 });
+    await terminal.ask('detach', { viewer: 'one' });
+    await quiet();
+    expect(world.host.follows).toEqual([true, false]);
+  });
+});
+
+describe('the log of a service', () => {
+  it('is read by lines and by offsets, and its last lines explain', async () => {
+    const { world, print, log } = await agent();
+    print('old\n', '00000000000000bb');
+    print('one\x1b[31m red\x1b[0m\ntwo');
+    const query = { lines: 2, stream: null, timestamps: false, raw: false };
+    const { text, end } = await world.ref.ask('logs', query);
+    expect(Buffer.from(text).toString()).toBe('one red\ntwo\n');
+    expect(end).toBe(log.end);
+    const { lastLines } = await world.ref.ask('explain', {});
+    expect(lastLines).toEqual(['one red', 'two']);
+    const stamped = await world.ref.ask('logs', { ...query, lines: 1, timestamps: true });
+    expect(Buffer.from(stamped.text).toString()).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+[+-]\d\d:\d\d two\n$/);
+    const span = await world.ref.ask('read', { offset: 2, limit: 4, stream: null });
+    expect([span.start, span.end, Buffer.from(span.bytes).toString()]).toEqual([2, 6, 'd\non']);
+  });
+
+  it('stands in the hint of a start that failed', async () => {
+    const { world, print } = await agent();
+    await world.ref.ask('stop', { graceMs: 0 });
+    world.host.spawnMs = 20;
+    const started = world.ref.ask('start', { timeoutMs: null, wait: true }).catch((error: unknown) => error);
+    await world.advance(25);
+    print('cannot bind\n', world.host.row?.run);
+    world.host.exit(1);
+    const error = await started;
+    expect(error).toMatchObject({ code: 'start_failed', detail: { hint: 'Its last lines:\ncannot bind' } });
+  });
+});

@@ -1,0 +1,607 @@
+// An API server on the wire, for the faults a real one does not show on demand: the same lists, watches, patches and
+// errors over real TLS, and a script of what goes wrong. `double.test.ts` compares what it says with a real server.
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import { Socket } from 'node:net';
+import type { ClusterAccess, WorkloadKind } from '../../src/protocol/cloud.ts';
+import { certificate } from './certificates.ts';
+
+/** JSON of the API as a test writes and reads it. */
+export type Json = any;
+
+export interface Seen {
+  method: string;
+  path: string;
+  query: URLSearchParams;
+  body: Json;
+  contentType: string | undefined;
+}
+
+/** What goes wrong with a request. `lost`: it is carried out, and the connection breaks before the answer. */
+export type Fault =
+  | { kind: 'status'; status: number; reason?: string; message?: string; headers?: Record<string, string> }
+  | { kind: 'raw'; status: number; headers: Record<string, string>; body: string }
+  | { kind: 'reset' | 'stall' | 'lost' | 'endless' }
+  | { kind: 'late'; ms: number };
+
+/** An open watch, to do things to by hand. */
+export interface OpenWatch {
+  plural: string;
+  query: URLSearchParams;
+  write(text: string): void;
+  error(status: number, reason: string): void;
+  bookmark(): void;
+  /** In order, as after timeoutSeconds. */
+  end(): void;
+  reset(): void;
+  /** From now on nothing is sent on it any more. */
+  stall(): void;
+}
+
+export interface Double {
+  port: number;
+  access: ClusterAccess;
+  kubeconfig: string;
+  requests: Seen[];
+  watches: OpenWatch[];
+  /** What the account may not do, as `patch deployments`. */
+  denied: Set<string>;
+  /** Watch events are cut into pieces of so many bytes. */
+  cut: number | null;
+  get(kind: WorkloadKind, namespace: string, name: string): Json;
+  /** Creates it, or replaces what is there (with a new uid when `renew`). */
+  put(kind: WorkloadKind, object: Json, renew?: boolean): void;
+  /** Changes it from outside. */
+  change(kind: WorkloadKind, namespace: string, name: string, change: (object: Json) => void): void;
+  remove(kind: WorkloadKind, namespace: string, name: string): void;
+  /** Does `fault` to the next `times` requests that `fits`. */
+  fault(fits: (request: Seen) => boolean, fault: Fault, times?: number): void;
+  /** Forgets all events and continue tokens so far: who goes on from before is told 410. */
+  compact(): void;
+  /** Goes back to a version, as after a restore from a backup. */
+  rewind(version: number): void;
+  /** What runs at once after each change by a request: another controller. */
+  onPatched: ((kind: WorkloadKind, object: Json) => void) | null;
+  addAutoscaler(namespace: string, name: string, kind: WorkloadKind, target: string): void;
+  stop(): Promise<void>;
+  start(): Promise<void>;
+}
+
+const KINDS: Readonly<Record<string, WorkloadKind>> = {
+  deployments: 'Deployment',
+  statefulsets: 'StatefulSet',
+};
+const pluralOf = (kind: WorkloadKind): string => (kind === 'Deployment' ? 'deployments' : 'statefulsets');
+
+/** A workload as the API shows it, with what managers note and all. `ready` pods are there at once. */
+export function workload(
+  namespace: string,
+  name: string,
+  replicas: number,
+  more: { labels?: Json; spec?: Json } = {},
+): Json {
+  return {
+    metadata: {
+      name,
+      namespace,
+      labels: { app: name, ...more.labels },
+      annotations: { 'deployment.kubernetes.io/revision': '1' },
+      managedFields: [
+        {
+          manager: 'kubectl-client-side-apply',
+          operation: 'Update',
+          apiVersion: 'apps/v1',
+          time: '2026-11-20T11:00:00Z',
+          fieldsType: 'FieldsV1',
+          fieldsV1: {
+            'f:spec': {
+              'f:replicas': {},
+              'f:selector': {},
+              'f:template': { 'f:spec': { 'f:containers': {} } },
+            },
+          },
+        },
+        {
+          manager: 'kube-controller-manager',
+          operation: 'Update',
+          apiVersion: 'apps/v1',
+          time: '2026-11-20T11:00:01Z',
+          fieldsType: 'FieldsV1',
+          fieldsV1: { 'f:status': { 'f:replicas': {}, 'f:readyReplicas': {}, 'f:conditions': {} } },
+        },
+      ],
+    },
+    spec: {
+      replicas,
+      selector: { matchLabels: { app: name } },
+      template: {
+        metadata: { creationTimestamp: null, labels: { app: name } },
+        spec: {
+          containers: [
+            {
+              name: 'main',
+              image: 'busybox:1.35',
+              command: ['sh', '-c', 'sleep 1000000'],
+              resources: {},
+              imagePullPolicy: 'IfNotPresent',
+            },
+          ],
+          restartPolicy: 'Always',
+          dnsPolicy: 'ClusterFirst',
+          securityContext: {},
+          schedulerName: 'default-scheduler',
+        },
+      },
+      ...more.spec,
+    },
+    status: statusOf(replicas),
+  };
+}
+
+/** As the server omits zeros. */
+export const statusOf = (replicas: number, ready = replicas): Json => ({
+  observedGeneration: 1,
+  ...(replicas > 0 ? { replicas, updatedReplicas: replicas } : {}),
+  ...(ready > 0 ? { readyReplicas: ready, availableReplicas: ready } : {}),
+});
+
+function status(code: number, reason: string, message: string, more: Json = {}): Json {
+  return {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message,
+    reason,
+    ...more,
+    code,
+  };
+}
+
+function merge(target: Json, patch: Json): Json {
+  if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
+  const result = {
+    ...(typeof target === 'object' && target !== null && !Array.isArray(target) ? target : {}),
+  };
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete result[key];
+    else result[key] = merge(result[key], value);
+  }
+  return result;
+}
+
+const keyOf = (namespace: string, name: string): string => `${namespace}/${name}`;
+
+interface Event {
+  version: number;
+  plural: string;
+  namespace: string;
+  line: string;
+}
+
+class Server implements Double {
+  port = 0;
+  readonly requests: Seen[] = [];
+  readonly watches: OpenWatch[] = [];
+  readonly denied = new Set<string>();
+  cut: number | null = null;
+  onPatched: Double['onPatched'] = null;
+  readonly #token = randomBytes(16).toString('hex');
+  readonly #ca = certificate({ commonName: `double ca ${randomUUID()}` });
+  readonly #leaf = certificate({ commonName: 'double', issuer: this.#ca, names: ['127.0.0.1', 'localhost'] });
+  readonly #objects = new Map(Object.keys(KINDS).map((plural) => [plural, new Map<string, Json>()]));
+  readonly #autoscalers: Json[] = [];
+  #events: Event[] = [];
+  #version = 100;
+  #oldest = 100;
+  #listeners = new Set<(event: Event) => void>();
+  #faults: { fits: (request: Seen) => boolean; fault: Fault; times: number }[] = [];
+  #server = this.#create();
+  readonly #sockets = new Set<Socket>();
+  /** The TCP sockets by the port of the client: only they can be reset. */
+  readonly #raw = new Map<number, Socket>();
+
+  get access(): ClusterAccess {
+    return {
+      server: `https://127.0.0.1:${this.port}`,
+      ca: this.#ca.cert,
+      tlsServerName: null,
+      credential: { kind: 'token', token: this.#token },
+    };
+  }
+
+  get kubeconfig(): string {
+    const data = Buffer.from(this.#ca.cert).toString('base64');
+    return JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 'd',
+      contexts: [{ name: 'd', context: { cluster: 'd', user: 'd' } }],
+      clusters: [{ name: 'd', cluster: { server: this.access.server, 'certificate-authority-data': data } }],
+      users: [{ name: 'd', user: { token: this.#token } }],
+    });
+  }
+
+  get(kind: WorkloadKind, namespace: string, name: string): Json {
+    return this.#of(pluralOf(kind)).get(keyOf(namespace, name));
+  }
+
+  put(kind: WorkloadKind, object: Json, renew = false): void {
+    const { namespace, name } = object.metadata;
+    const before = this.get(kind, namespace, name);
+    const uid = !renew && before ? before.metadata.uid : randomUUID();
+    this.#store(kind, { ...object, metadata: { ...object.metadata, uid } }, before ? 'MODIFIED' : 'ADDED');
+  }
+
+  change(kind: WorkloadKind, namespace: string, name: string, change: (object: Json) => void): void {
+    const object = structuredClone(this.get(kind, namespace, name));
+    change(object);
+    this.#store(kind, object, 'MODIFIED');
+  }
+
+  remove(kind: WorkloadKind, namespace: string, name: string): void {
+    const object = this.get(kind, namespace, name);
+    this.#of(pluralOf(kind)).delete(keyOf(namespace, name));
+    this.#tell(pluralOf(kind), 'DELETED', this.#stamped(kind, object));
+  }
+
+  fault(fits: (request: Seen) => boolean, fault: Fault, times = 1): void {
+    this.#faults.push({ fits, fault, times });
+  }
+
+  compact(): void {
+    this.#events = [];
+    this.#oldest = this.#version;
+  }
+
+  rewind(version: number): void {
+    this.#version = version;
+    this.#oldest = version;
+    this.#events = [];
+  }
+
+  addAutoscaler(namespace: string, name: string, kind: WorkloadKind, target: string): void {
+    this.#autoscalers.push({
+      metadata: { name, namespace },
+      spec: { maxReplicas: 5, scaleTargetRef: { apiVersion: 'apps/v1', kind, name: target } },
+    });
+  }
+
+  async start(): Promise<void> {
+    this.#server = this.#create();
+    await new Promise<void>((resolve) => this.#server.listen(this.port, '127.0.0.1', resolve));
+    const address = this.#server.address();
+    this.port = typeof address === 'object' && address ? address.port : 0;
+  }
+
+  async stop(): Promise<void> {
+    const closed = new Promise((resolve) => this.#server.close(resolve));
+    for (const socket of this.#sockets) socket.destroy();
+    await closed;
+  }
+
+  #create() {
+    const server = createServer({ cert: this.#leaf.cert, key: this.#leaf.key }, (request, response) => {
+      void this.#answer(request, response);
+    });
+    server.on('connection', (socket) => {
+      if (socket instanceof Socket) this.#raw.set(socket.remotePort ?? 0, socket);
+    });
+    server.on('secureConnection', (socket) => {
+      this.#sockets.add(socket);
+      const { remotePort = 0 } = socket;
+      socket
+        .on('error', () => undefined)
+        .on('close', () => {
+          this.#sockets.delete(socket);
+          this.#raw.delete(remotePort);
+        });
+    });
+    return server;
+  }
+
+  #of(plural: string): Map<string, Json> {
+    return this.#objects.get(plural) ?? new Map();
+  }
+
+  #stamped(kind: WorkloadKind, object: Json): Json {
+    this.#version += 1;
+    const { metadata, ...rest } = object;
+    return {
+      kind,
+      apiVersion: 'apps/v1',
+      metadata: { ...metadata, resourceVersion: String(this.#version) },
+      ...rest,
+    };
+  }
+
+  #store(kind: WorkloadKind, object: Json, type: string): Json {
+    const { kind: _, apiVersion: __, ...plain } = object;
+    const before = this.get(kind, plain.metadata.namespace, plain.metadata.name);
+    const isNew = before?.metadata.uid !== plain.metadata.uid;
+    const isSpecced = JSON.stringify(before?.spec) !== JSON.stringify(plain.spec);
+    const generation = isNew ? 1 : before.metadata.generation + (isSpecced ? 1 : 0);
+    // Who writes a status has seen the spec.
+    const isSeen = isNew || JSON.stringify(before.status) !== JSON.stringify(plain.status);
+    const stored = this.#stamped(kind, {
+      ...plain,
+      metadata: { ...plain.metadata, generation },
+      status: isSeen ? { ...plain.status, observedGeneration: generation } : plain.status,
+    });
+    this.#of(pluralOf(kind)).set(keyOf(stored.metadata.namespace, stored.metadata.name), stored);
+    this.#tell(pluralOf(kind), type, stored);
+    return stored;
+  }
+
+  #tell(plural: string, type: string, object: Json): void {
+    const { namespace } = object.metadata;
+    const event = {
+      version: this.#version,
+      plural,
+      namespace,
+      line: `${JSON.stringify({ type, object })}\n`,
+    };
+    this.#events.push(event);
+    for (const listener of [...this.#listeners]) listener(event);
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const url = new URL(request.url ?? '/', 'https://double');
+    const text = Buffer.concat(chunks).toString();
+    const seen: Seen = {
+      method: request.method ?? '',
+      path: url.pathname,
+      query: url.searchParams,
+      body: text === '' ? null : JSON.parse(text),
+      contentType: request.headers['content-type'],
+    };
+    this.requests.push(seen);
+    const row = this.#faults.find(({ fits, times }) => times > 0 && fits(seen));
+    if (row) row.times -= 1;
+    if (row && (await this.#goWrong(row.fault, seen, response))) return;
+    const isKnown = request.headers.authorization === `Bearer ${this.#token}`;
+    const [code, body] = isKnown
+      ? this.#handle(seen, response)
+      : [401, status(401, 'Unauthorized', 'Unauthorized')];
+    if (code !== 0) this.#send(response, code, body);
+  }
+
+  /** True when the request is dealt with. */
+  async #goWrong(fault: Fault, seen: Seen, response: ServerResponse): Promise<boolean> {
+    const reset = (): boolean =>
+      this.#raw.get(response.socket?.remotePort ?? 0)?.resetAndDestroy() !== undefined;
+    switch (fault.kind) {
+      case 'status': {
+        const body = status(fault.status, fault.reason ?? '', fault.message ?? '');
+        this.#send(response, fault.status, body, fault.headers);
+        return true;
+      }
+      case 'raw':
+        response.writeHead(fault.status, fault.headers).end(fault.body);
+        return true;
+      case 'reset':
+        return reset();
+      case 'lost':
+        this.#handle(seen, response);
+        return reset();
+      case 'endless': {
+        response.writeHead(200, { 'content-type': 'application/json' });
+        const more = (): void => {
+          while (!response.destroyed && response.write('x'.repeat(65_536)));
+        };
+        response.on('drain', more);
+        more();
+        return true;
+      }
+      case 'late':
+        await new Promise((resolve) => setTimeout(resolve, fault.ms));
+        return false;
+      default:
+        return true;
+    }
+  }
+
+  #send(response: ServerResponse, code: number, body: Json, headers: Record<string, string> = {}): void {
+    response.writeHead(code, {
+      'content-type': 'application/json',
+      warning: '299 - "a warning"',
+      ...headers,
+    });
+    response.end(JSON.stringify(body));
+  }
+
+  /** Status and body; 0 when the answer is under way. */
+  #handle(seen: Seen, response: ServerResponse): [number, Json] {
+    const { path, query, method } = seen;
+    if (path === '/version') return [200, { major: '1', minor: '33', gitVersion: 'v1.33.0-double' }];
+    if (path.endsWith('/selfsubjectaccessreviews')) return [201, this.#review(seen.body)];
+    const scalers = /^\/apis\/autoscaling\/v1\/namespaces\/([^/]+)\/horizontalpodautoscalers$/.exec(path);
+    if (scalers)
+      return [
+        200,
+        {
+          metadata: { resourceVersion: '1' },
+          items: this.#autoscalers.filter((row) => row.metadata.namespace === scalers[1]),
+        },
+      ];
+    const all = /^\/apis\/apps\/v1(?:\/namespaces\/([^/]+))?\/(deployments|statefulsets)$/.exec(path);
+    const one = /^\/apis\/apps\/v1\/namespaces\/([^/]+)\/(deployments|statefulsets)\/([^/]+)$/.exec(path);
+    const plural = all?.[2] ?? one?.[2] ?? '';
+    const scope = all?.[1] ?? '';
+    const verb = one ? method.toLowerCase() : query.get('watch') ? 'watch' : 'list';
+    const name = one?.[3] ?? '';
+    if (this.denied.has(`${verb} ${plural}`)) {
+      const where = one ? `in the namespace "${one[1]}"` : 'at the cluster scope';
+      const message = `${plural}.apps ${name && `"${name}" `}is forbidden: User "double" cannot ${verb} resource "${plural}" in API group "apps" ${where}`;
+      return [
+        403,
+        status(403, 'Forbidden', message, {
+          details: { ...(name ? { name } : {}), group: 'apps', kind: plural },
+        }),
+      ];
+    }
+    if (verb === 'watch') return this.#watch(plural, scope, query, response);
+    if (all) return this.#list(plural, scope, query);
+    const object = this.#of(plural).get(keyOf(one?.[1] ?? '', name));
+    if (!object || !one)
+      return [
+        404,
+        status(404, 'NotFound', `${plural}.apps "${name}" not found`, {
+          details: { name, group: 'apps', kind: plural },
+        }),
+      ];
+    return method === 'GET' ? [200, object] : this.#patch(plural, object, seen);
+  }
+
+  #review(body: Json): Json {
+    const { verb, resource, subresource } = body.spec.resourceAttributes;
+    const allowed = !this.denied.has(`${verb} ${[resource, subresource].filter(Boolean).join('/')}`);
+    return { ...body, metadata: { creationTimestamp: null }, status: { allowed } };
+  }
+
+  #list(plural: string, namespace: string, query: URLSearchParams): [number, Json] {
+    const limit = Number(query.get('limit') ?? 0);
+    const token = query.get('continue');
+    const [version = this.#version, from = ''] = token
+      ? JSON.parse(Buffer.from(token, 'base64url').toString())
+      : [];
+    if (token && version < this.#oldest) {
+      const message = 'The provided continue parameter is too old to display a consistent list result.';
+      return [
+        410,
+        status(410, 'Expired', message, { metadata: { continue: this.#token64(this.#version, from) } }),
+      ];
+    }
+    const keys = [...this.#of(plural).keys()]
+      .sort()
+      .filter((key) => key > from && key.startsWith(namespace && `${namespace}/`));
+    const page = limit > 0 ? keys.slice(0, limit) : keys;
+    const left = keys.length - page.length;
+    const more =
+      left > 0 ? { continue: this.#token64(version, page.at(-1) ?? ''), remainingItemCount: left } : {};
+    // Items of a list have no kind and apiVersion of their own.
+    const items = page.map((key) => {
+      const { kind: _, apiVersion: __, ...item } = this.#of(plural).get(key);
+      return item;
+    });
+    return [
+      200,
+      {
+        kind: `${KINDS[plural]}List`,
+        apiVersion: 'apps/v1',
+        metadata: { resourceVersion: String(version), ...more },
+        items,
+      },
+    ];
+  }
+
+  #token64(version: number, from: string): string {
+    return Buffer.from(JSON.stringify([version, from])).toString('base64url');
+  }
+
+  #patch(plural: string, object: Json, seen: Seen): [number, Json] {
+    const { uid, resourceVersion } = seen.body.metadata ?? {};
+    const { name } = object.metadata;
+    const details = { name, group: 'apps', kind: plural };
+    if (seen.contentType !== 'application/merge-patch+json')
+      return [415, status(415, 'UnsupportedMediaType', 'no merge patch')];
+    if (resourceVersion !== undefined && resourceVersion !== object.metadata.resourceVersion)
+      return [
+        409,
+        status(
+          409,
+          'Conflict',
+          `Operation cannot be fulfilled on ${plural}.apps "${name}": the object has been modified; please apply your changes to the latest version and try again`,
+          { details },
+        ),
+      ];
+    if (uid !== undefined && uid !== object.metadata.uid)
+      return [
+        422,
+        status(
+          422,
+          'Invalid',
+          `${KINDS[plural]}.apps "${name}" is invalid: metadata.uid: Invalid value: "${uid}": field is immutable`,
+          { details: { ...details, kind: KINDS[plural] } },
+        ),
+      ];
+    const kind = KINDS[plural] ?? 'Deployment';
+    const merged = merge(object, seen.body);
+    if (merged.spec.replicas !== object.spec.replicas) {
+      merged.metadata.managedFields = [
+        ...object.metadata.managedFields,
+        {
+          manager: seen.query.get('fieldManager') ?? 'unknown',
+          operation: 'Update',
+          time: '2026-11-20T12:00:00Z',
+          fieldsV1: { 'f:spec': { 'f:replicas': {} } },
+        },
+      ];
+    }
+    const stored = this.#store(kind, merged, 'MODIFIED');
+    this.onPatched?.(kind, stored);
+    return [200, stored];
+  }
+
+  #watch(
+    plural: string,
+    namespace: string,
+    query: URLSearchParams,
+    response: ServerResponse,
+  ): [number, Json] {
+    const from = Number(query.get('resourceVersion'));
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.flushHeaders();
+    let isStalled = false;
+    const write = (text: string): void => {
+      if (isStalled) return;
+      const bytes = Buffer.from(text);
+      const piece = this.cut ?? bytes.length;
+      for (let at = 0; at < bytes.length; at += piece) response.write(bytes.subarray(at, at + piece));
+    };
+    const listener = (event: Event): void => {
+      if (event.plural === plural && event.version > from && (!namespace || event.namespace === namespace))
+        write(event.line);
+    };
+    const error = (code: number, reason: string): void =>
+      write(
+        `${JSON.stringify({ type: 'ERROR', object: status(code, reason, `too old resource version: ${from} (${this.#oldest})`) })}\n`,
+      );
+    const watch: OpenWatch = {
+      plural,
+      query,
+      write,
+      error,
+      bookmark: () =>
+        write(
+          `${JSON.stringify({ type: 'BOOKMARK', object: { kind: KINDS[plural], apiVersion: 'apps/v1', metadata: { resourceVersion: String(this.#version), creationTimestamp: null } } })}\n`,
+        ),
+      end: () => response.end(),
+      reset: () => this.#raw.get(response.socket?.remotePort ?? 0)?.resetAndDestroy(),
+      stall: () => {
+        isStalled = true;
+      },
+    };
+    this.watches.push(watch);
+    this.#listeners.add(listener);
+    response.on('close', () => {
+      this.#listeners.delete(listener);
+      this.watches.splice(this.watches.indexOf(watch), 1);
+    });
+    if (from < this.#oldest) {
+      error(410, 'Expired');
+      response.end();
+    } else for (const event of this.#events) listener(event);
+    return [0, null];
+  }
+}
+
+/** Starts one on a free port of loopback; the caller stops it. */
+export async function kubeDouble(): Promise<Double> {
+  const server = new Server();
+  await server.start();
+  return server;
+}

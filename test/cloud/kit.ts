@@ -1,0 +1,149 @@
+// The cloud's actors on one node with the real store, vault, client and views; only the tethers are a stand-in.
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { CLUSTERS } from '../../src/actors/clusters.ts';
+import type { Self } from '../../src/actors/sleep.ts';
+import { SWEEPER } from '../../src/actors/sweeper.ts';
+import { WORKLOADS } from '../../src/actors/workloads.ts';
+import { type CloudStore, embeddedCloudStore } from '../../src/adapters/cloudstore.ts';
+import { type KubeCluster, openCluster } from '../../src/adapters/kube.ts';
+import { parseKubeconfig } from '../../src/adapters/kubeconfig.ts';
+import { type Vault, vault } from '../../src/adapters/seal.ts';
+import { openStore } from '../../src/adapters/store.ts';
+import { CLOUD_VIEWS, CloudViews } from '../../src/front/views_cloud.ts';
+import type {
+  ClusterAccess,
+  ClustersProtocol,
+  SweeperProtocol,
+  WorkloadsProtocol,
+} from '../../src/protocol/cloud.ts';
+import type { TethersProtocol } from '../../src/protocol/tethers.ts';
+import type { Ref } from '../../src/runtime/actor.ts';
+import { afterThisTest, realTime, type Stand, type TestClock, tempDir, type World, world } from '../kit.ts';
+import type { Json } from './double.ts';
+
+export const ANY = { allow: 'any', apiOnLoopback: true };
+
+export interface CloudOptions {
+  clock?: TestClock;
+  /** The node and the views of a front instead of new ones. */
+  world?: World;
+  views?: CloudViews;
+  folder?: string;
+  vault?: Vault;
+  self?: Self;
+  podAccess?: ClusterAccess;
+  allowInCluster?: boolean;
+  /** Stands between the actors and the clusters, or the store. */
+  open?: (access: ClusterAccess) => KubeCluster;
+  store?: (store: CloudStore) => CloudStore;
+  /** Instead of one of its own below `folder`. */
+  shared?: CloudStore;
+  sweepMs?: number;
+}
+
+export interface Cloud {
+  world: World;
+  views: CloudViews;
+  clusters: Ref<ClustersProtocol>;
+  workloads: Ref<WorkloadsProtocol>;
+  sweeper: Ref<SweeperProtocol>;
+  tethers: Stand<TethersProtocol>;
+  folder: string;
+  vault: Vault;
+  /** Registers and syncs a kubeconfig; gives its id. */
+  add(kubeconfig: string, name?: string): Promise<string>;
+  /** The list as a client reads it. */
+  list(clusterId?: string): Json[];
+  /** One of the list by `namespace/name`. */
+  find(name: string): Json;
+  /** Waits until the list shows `check` true for a workload. */
+  until(name: string, check: (row: Json) => boolean): Promise<Json>;
+  stop(): Promise<void>;
+}
+
+export const parse = async (text: string): Promise<ClusterAccess> => parseKubeconfig(text, Date.now());
+
+/** Asks repeatedly until `check` gives something; the test's own timeout is the limit. */
+export async function eventually<T>(
+  check: () => T | undefined | false | Promise<T | undefined | false>,
+): Promise<T> {
+  for (;;) {
+    const value = await check();
+    if (value !== undefined && value !== false) return value;
+    await realTime.advance(5);
+  }
+}
+
+/** The embedded store in a folder; closed after the test, or before by hand. */
+export function openCloudStore(folder: string): { cloudStore: CloudStore; close(): Promise<void> } {
+  const store = openStore(join(folder, 'store.mdb'));
+  let isOpen = true;
+  const close = async (): Promise<void> => {
+    if (isOpen) await store.close();
+    isOpen = false;
+  };
+  afterThisTest(close);
+  return { cloudStore: embeddedCloudStore(store), close };
+}
+
+export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
+  const folder = options.folder ?? tempDir();
+  const { cloudStore: embedded, close: closeStore } = options.shared
+    ? { cloudStore: options.shared, close: async () => undefined }
+    : openCloudStore(folder);
+  const cloudStore = options.store?.(embedded) ?? embedded;
+  const key = options.vault ?? vault(randomBytes(32));
+  const here = options.world ?? world({ clock: options.clock ?? realTime });
+  const views = options.views ?? new CloudViews();
+  await here.start('cloudviews', CLOUD_VIEWS, views);
+  const workloads = await here.start('workloads', WORKLOADS, {
+    store: cloudStore,
+    vault: key,
+    open: options.open ?? ((access) => openCluster(access, ANY)),
+    podAccess: options.podAccess ?? null,
+    self: options.self ?? null,
+  });
+  const tethers = await here.stand<TethersProtocol>('tethers', { closeCluster: () => ({ closed: 0 }) });
+  const clusters = await here.start('clusters', CLUSTERS, {
+    store: cloudStore,
+    vault: key,
+    parse,
+    rule: ANY,
+    allowInCluster: options.allowInCluster ?? false,
+    inPod: options.podAccess !== undefined,
+  });
+  const sweeper = await here.start('sweeper', SWEEPER, { intervalMs: options.sweepMs ?? 600_000 });
+  // What the owners tell at their start is there as soon as one of them has answered.
+  await workloads.ask('idle', {});
+  const list = (clusterId?: string): Json[] => JSON.parse(views.workloads(clusterId ?? null).toString());
+  const find = (name: string): Json => list().find((row) => `${row.namespace}/${row.name}` === name);
+  return {
+    world: here,
+    views,
+    clusters,
+    workloads,
+    sweeper,
+    tethers,
+    folder,
+    vault: key,
+    list,
+    find,
+    async add(kubeconfig, name = 'test') {
+      const { id } = await clusters.ask('register', {
+        input: { name, provider: 'other', kubeconfig, inCluster: false },
+      });
+      await clusters.ask('sync', { id });
+      return id;
+    },
+    until: (name, check) =>
+      eventually(() => {
+        const row = find(name);
+        return row && check(row) ? row : undefined;
+      }),
+    async stop() {
+      await here.node.stop();
+      await closeStore();
+    },
+  };
+}

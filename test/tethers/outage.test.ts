@@ -1,0 +1,111 @@
+// Tethers to the real cluster whose API server goes away and comes back: a door of this test's own stands in front of it.
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { beforeAll, expect, it } from 'vitest';
+import { describeReal, sandbox } from '../cloud/real.ts';
+import { afterThisTest } from '../kit.ts';
+import { access, answer, client, field, podsOf, server } from './field.ts';
+
+interface Outage {
+  /** What stands for the API server's address. */
+  server: string;
+  begin(): Promise<void>;
+  end(): Promise<void>;
+}
+
+/** Passes every connection on to the API server, as its load balancer does, until it is told not to. */
+async function doorBefore(): Promise<Outage> {
+  const { hostname, port } = new URL(access().server);
+  const sockets = new Set<Socket>();
+  let listener: Server | null = null;
+  let own = 0;
+  const end = async (): Promise<void> => {
+    const made = createServer((near) => {
+      const far = connect(Number(port || 443), hostname);
+      for (const [one, other] of [
+        [near, far],
+        [far, near],
+      ] as const) {
+        sockets.add(one);
+        one
+          .on('error', () => other.destroy())
+          .on('close', () => {
+            sockets.delete(one);
+            other.destroy();
+          });
+      }
+      near.pipe(far).pipe(near);
+    });
+    await new Promise<void>((resolve) => made.listen(own, '127.0.0.1', resolve));
+    const address = made.address();
+    own = typeof address === 'object' && address ? address.port : 0;
+    listener = made;
+  };
+  const begin = async (): Promise<void> => {
+    const closed = new Promise((resolve) => listener?.close(resolve));
+    for (const socket of sockets) socket.resetAndDestroy();
+    await closed;
+  };
+  await end();
+  afterThisTest(begin);
+  return { server: `https://${hostname}:${own}`, begin, end };
+}
+
+describeReal('a tether and an API server that goes away', () => {
+  const box = sandbox();
+
+  beforeAll(async () => {
+    await box.create('Deployment', server('web', 1));
+    await podsOf(box, 'web').ready(1);
+  }, 60_000);
+
+  it('resets what was open, says why while it lasts, and serves again afterwards', async () => {
+    const outage = await doorBefore();
+    const tether = await field({ sandbox: box, name: 'web', server: outage.server });
+    const open = Array.from({ length: 10 }, () => client(tether.port, 'stay\n'));
+    await Promise.all(open.map(({ until }) => until((text) => text.endsWith('\n'))));
+    await outage.begin();
+    for (const { ended } of open) expect(await ended).toBe('ECONNRESET');
+    expect(await client(tether.port, 'name\n').ended).toBe('ECONNRESET');
+    await tether.until(({ lastError }) => lastError?.includes('ECONNREFUSED') ?? false);
+    await outage.end();
+    expect(await answer(tether.port, 'name\n')).toContain('web-');
+  }, 60_000);
+
+  it('holds a client over a short outage and serves it', async () => {
+    const outage = await doorBefore();
+    const tether = await field({ sandbox: box, name: 'web', server: outage.server });
+    expect(await answer(tether.port, 'name\n')).toContain('web-');
+    await outage.begin();
+    const waiting = answer(tether.port, 'name\n');
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    await outage.end();
+    expect(await waiting).toContain('web-');
+  }, 60_000);
+
+  it('loses no connection for good under load', async () => {
+    const outage = await doorBefore();
+    const tether = await field({ sandbox: box, name: 'web', server: outage.server });
+    let isOver = false;
+    let served = 0;
+    const load = Array.from({ length: 8 }, async () => {
+      while (!isOver) {
+        const { ended, text } = client(tether.port, 'name\n');
+        if ((await ended) !== 'end') continue;
+        // What has come to its end is whole, whatever went on meanwhile.
+        expect(text()).toMatch(/^web-.*\n$/);
+        served += 1;
+      }
+    });
+    for (let round = 0; round < 3; round += 1) {
+      const before = served;
+      while (served < before + 8) await new Promise((resolve) => setTimeout(resolve, 20));
+      await outage.begin();
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      await outage.end();
+    }
+    const before = served;
+    while (served < before + 8) await new Promise((resolve) => setTimeout(resolve, 20));
+    isOver = true;
+    await Promise.all(load);
+  }, 60_000);
+});

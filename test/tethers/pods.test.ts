@@ -1,0 +1,109 @@
+// Tethers on the real cluster: which pod a connection gets, and what becomes of it when there is none.
+import { expect, it } from 'vitest';
+import { deferred } from '../../src/runtime/deferred.ts';
+import type { Json } from '../cloud/double.ts';
+import { api, describeReal, sandbox } from '../cloud/real.ts';
+import { settle } from '../kit.ts';
+import { answer, client, field, lastError, podsOf, server } from './field.ts';
+
+describeReal('a tether and its pods', () => {
+  const box = sandbox();
+
+  it('gives the next connection to another pod when one was deleted under it', async () => {
+    await box.create('Deployment', server('pair', 2));
+    const pods = podsOf(box, 'pair');
+    await pods.ready(2);
+    const { port } = await field({ sandbox: box, name: 'pair' });
+    const open = client(port, 'stay\n');
+    const name = (await open.until((text) => text.endsWith('\n'))).trim();
+    await pods.remove(name);
+    expect(await open.ended).toMatch(/^(end|ECONNRESET)$/);
+    for (let round = 0; round < 4; round += 1) expect((await answer(port, 'name\n')).trim()).not.toBe(name);
+  }, 60_000);
+
+  it('wakes a workload once for all who connect, and serves them with what they had sent', async () => {
+    await box.create('Deployment', server('dozy', 0));
+    let wakes = 0;
+    const onWake = async (): Promise<void> => {
+      wakes += 1;
+      await box.scale('Deployment', 'dozy', 1);
+    };
+    const { port } = await field({ sandbox: box, name: 'dozy', state: 'asleep', onWake });
+    const answers = await Promise.all(Array.from({ length: 20 }, () => answer(port, 'name\n')));
+    const [name] = await podsOf(box, 'dozy').ready(1);
+    expect(new Set(answers)).toEqual(new Set([`${name}\n`]));
+    expect(wakes).toBe(1);
+  }, 60_000);
+
+  it('does not wake for a tether that may not', async () => {
+    const tether = await field({ sandbox: box, name: 'none', state: 'asleep', wake: false });
+    expect(await client(tether.port, 'name\n').ended).toBe('ECONNRESET');
+    expect(await lastError(tether)).toContain('does not wake');
+    expect(tether.workloads.of('wake')).toEqual([]);
+  });
+
+  it('does not wake for clients that have gone, and does not hold them', async () => {
+    const left = deferred<void>();
+    const tether = await field({
+      sandbox: box,
+      name: 'none',
+      state: 'asleep',
+      onRoute: () => left.promise,
+    });
+    for (const [first, leave] of [
+      ['', 'destroy'],
+      ['', 'resetAndDestroy'],
+      ['name\n', 'resetAndDestroy'],
+      ['name\n', 'destroy'],
+    ] as const) {
+      const { socket } = client(tether.port);
+      await new Promise((resolve) => socket.once('connect', resolve));
+      if (first !== '') await new Promise((resolve) => socket.write(first, resolve));
+      socket[leave]();
+    }
+    // The sockets have their turn to say that they are closed.
+    for (let turn = 0; turn < 20; turn += 1) await settle();
+    left.resolve();
+    const over = await tether.until(({ connections, bytesIn }) => connections === 0 && bytesIn > 0);
+    expect(over.lastError).toBeNull();
+    expect(tether.workloads.of('wake')).toEqual([]);
+    expect(tether.workloads.of('activity')).toHaveLength(4);
+  });
+
+  const hopeless: [reason: string, object: Json, expected: RegExp][] = [
+    [
+      'ImagePullBackOff',
+      server('nopull', 1, { image: 'berth.invalid/none:1' }),
+      /ErrImagePull|ImagePullBackOff/,
+    ],
+    ['CrashLoopBackOff', server('crash', 1, { command: 'exit 3' }), /CrashLoopBackOff/],
+    [
+      'Unschedulable',
+      server('noroom', 1, { spec: { nodeSelector: { 'berth.invalid/none': 'yes' } } }),
+      /Unschedulable: .*node/,
+    ],
+  ];
+  for (const [reason, object, expected] of hopeless) {
+    it(`lets go of clients when the pods are in ${reason}, and says so`, async () => {
+      await box.create('Deployment', object);
+      const tether = await field({ sandbox: box, name: object.metadata.name });
+      expect(await client(tether.port, 'name\n').ended).toBe('ECONNRESET');
+      expect(await lastError(tether)).toMatch(expected);
+    }, 60_000);
+  }
+
+  it('says what the account may not do', async () => {
+    const account = `/api/v1/namespaces/${box.namespace}/serviceaccounts`;
+    await api('POST', account, { metadata: { name: 'nobody' } });
+    const token = (await api('POST', `${account}/nobody/token`, { spec: {} })).body.status.token;
+    const tether = await field({ sandbox: box, name: 'pair', token });
+    expect(await client(tether.port, 'name\n').ended).toBe('ECONNRESET');
+    expect(await lastError(tether)).toContain('may not list pods');
+  });
+
+  it('passes on what the node says of a port that nobody listens on', async () => {
+    const tether = await field({ sandbox: box, name: 'pair', containerPort: 7999 });
+    expect(await client(tether.port, 'name\n').ended).toBe('ECONNRESET');
+    expect(await lastError(tether)).toContain('connection refused');
+  }, 60_000);
+});
