@@ -1,0 +1,232 @@
+// The handlers of services, groups and agents: what is asked of whom, for how long, and what the answer is made of.
+import { HTTP, LOGS, SERVICE, THREADS } from '../limits.ts';
+import type { AgentsProtocol, SpinupInput } from '../protocol/agents.ts';
+import { type ErrorCode, fail } from '../protocol/errors.ts';
+import type { EventsProtocol } from '../protocol/events.ts';
+import type { GroupsProtocol } from '../protocol/groups.ts';
+import { hostLabel } from '../protocol/names.ts';
+import type { RegistryProtocol } from '../protocol/registry.ts';
+import type { LogsQuery, ServiceInput, ServiceProtocol } from '../protocol/service.ts';
+import type { TerminalProtocol } from '../protocol/terminal.ts';
+import { localTime } from '../protocol/time.ts';
+import type { SpecRow } from '../protocol/views.ts';
+import type { Ref } from '../runtime/actor.ts';
+import { detailedData } from './event_hub.ts';
+import type { Call, Desk, StreamCall } from './route.ts';
+import type { Socket, SocketEvents } from './server.ts';
+
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** How long a start of this service may take until its owner has answered, stop after a timeout included. */
+const startMs = (spec: SpecRow, timeout: number | null): number =>
+  (timeout ?? spec.startTimeout) + stopMs(spec, null);
+const stopMs = (spec: SpecRow, grace: number | null): number =>
+  (grace ?? spec.stopGrace) + SERVICE.afterKillMs + THREADS.askMs;
+
+const deadline = (...ms: number[]): { deadlineMs: number } => ({
+  deadlineMs: Math.min(
+    LONGEST_TIMER_MS,
+    ms.reduce((sum, part) => sum + part, 0),
+  ),
+});
+
+/** The spec of a service that exists. An unknown name must not bring an actor to life. */
+function known(desk: Desk, name: string, code: ErrorCode = 'unknown_service'): SpecRow {
+  const spec = desk.views.spec(name);
+  if (!spec || (code === 'unknown_agent' && !spec.agent))
+    throw fail(code, `there is no ${code === 'unknown_agent' ? 'agent' : 'service'} ${name}`);
+  return spec;
+}
+
+const serviceOf = (desk: Desk, name: string): Ref<ServiceProtocol> =>
+  desk.ref<ServiceProtocol>(`service:${name}`);
+
+const registryOf = (desk: Desk): Ref<RegistryProtocol> => desk.ref<RegistryProtocol>('registry');
+
+type Timed = { timeout: number | null };
+type Graced = { grace: number | null };
+
+export async function register({ desk, body }: { desk: Desk; body: ServiceInput }): Promise<Uint8Array> {
+  await registryOf(desk).ask('register', { input: body });
+  const item = desk.views.item(body.name);
+  if (!item) throw fail('unknown_service', `the service ${body.name} was removed meanwhile`);
+  return item;
+}
+
+type StartCall = Pick<Call, 'desk' | 'name' | 'status'> & { query: Timed & { wait: boolean | null } };
+
+export function start(call: StartCall) {
+  const { desk, name, query } = call;
+  const spec = known(desk, name);
+  const wait = query.wait ?? true;
+  if (!wait) call.status = 202;
+  const message = { timeoutMs: query.timeout, wait };
+  return serviceOf(desk, name).ask('start', message, deadline(startMs(spec, query.timeout)));
+}
+
+export function stop({ desk, name, query }: { desk: Desk; name: string; query: Graced }) {
+  const spec = known(desk, name);
+  const message = { graceMs: query.grace };
+  return serviceOf(desk, name).ask('stop', message, deadline(stopMs(spec, query.grace)));
+}
+
+export function restart({ desk, name, query }: { desk: Desk; name: string; query: Timed & Graced }) {
+  const spec = known(desk, name);
+  const message = { timeoutMs: query.timeout, graceMs: query.grace };
+  const limit = deadline(startMs(spec, query.timeout), stopMs(spec, query.grace));
+  return serviceOf(desk, name).ask('restart', message, limit);
+}
+
+export async function removeService({ desk, name }: { desk: Desk; name: string }) {
+  const spec = known(desk, name);
+  const message = { name, agent: false, graceMs: null };
+  await registryOf(desk).ask('remove', message, deadline(stopMs(spec, null)));
+  return { removed: true, name };
+}
+
+const timeOrNull = (at: number | null): string | null => (at === null ? null : localTime(at));
+
+export async function explain({ desk, name }: { desk: Desk; name: string }) {
+  known(desk, name);
+  const facts = await serviceOf(desk, name).ask('explain', {});
+  const { lastCheck, backoff, exit } = facts;
+  return {
+    status: facts.status,
+    reason: facts.reason,
+    waitingFor: facts.waitingFor,
+    lastCheck: lastCheck && { ...lastCheck, at: localTime(lastCheck.at) },
+    portHolder: facts.portHolder,
+    backoff: backoff && { ...backoff, nextAt: timeOrNull(backoff.nextAt) },
+    exit: exit && { ...exit, at: localTime(exit.at) },
+    lastLines: facts.lastLines,
+    next: facts.next,
+  };
+}
+
+interface LogsAsked {
+  lines: number | null;
+  stream: LogsQuery['stream'];
+  timestamps: boolean | null;
+  raw: boolean | null;
+}
+
+async function logsOf(desk: Desk, spec: SpecRow, query: LogsAsked) {
+  const { text } = await serviceOf(desk, spec.name).ask('logs', {
+    lines: query.lines ?? LOGS.lines,
+    stream: query.stream,
+    timestamps: query.timestamps ?? false,
+    raw: query.raw ?? false,
+  });
+  const lines = Buffer.from(text.buffer, text.byteOffset, text.length).toString().split('\n');
+  // A newline stands after each line, so nothing stands after the last.
+  lines.pop();
+  const port = desk.views.state(spec.name)?.process?.port ?? spec.port;
+  return { name: spec.name, port, lines };
+}
+
+export const serviceLogs = ({ desk, name, query }: { desk: Desk; name: string; query: LogsAsked }) =>
+  logsOf(desk, known(desk, name), query);
+
+export const agentLogs = ({ desk, name, query }: { desk: Desk; name: string; query: LogsAsked }) =>
+  logsOf(desk, known(desk, name, 'unknown_agent'), query);
+
+type FollowCall = Pick<StreamCall, 'desk' | 'name' | 'lastEventId' | 'open'> & {
+  query: Omit<LogsAsked, 'timestamps'>;
+};
+
+const followOf =
+  (code: 'unknown_service' | 'unknown_agent') =>
+  ({ desk, name, query, lastEventId, open }: FollowCall): Promise<void> => {
+    known(desk, name, code);
+    return desk.logs.follow({
+      name,
+      service: serviceOf(desk, name),
+      query: { lines: query.lines ?? 0, stream: query.stream, raw: query.raw ?? false },
+      lastEventId,
+      isRunning: () => desk.views.state(name)?.process != null,
+      open,
+    });
+  };
+export const followService = followOf('unknown_service');
+export const followAgent = followOf('unknown_agent');
+
+function membersOf(desk: Desk, name: string): SpecRow[] {
+  const members = desk.views.members(name);
+  if (members.length === 0) throw fail('unknown_group', `there is no group ${name}`);
+  return members;
+}
+
+export async function startGroup({ desk, name, query }: { desk: Desk; name: string; query: Timed }) {
+  const times = membersOf(desk, name).map((spec) => startMs(spec, query.timeout));
+  const groups = desk.ref<GroupsProtocol>('groups');
+  const { services } = await groups.ask('start', { name, timeoutMs: query.timeout }, deadline(...times));
+  return { name, services };
+}
+
+export async function stopGroup({ desk, name, query }: { desk: Desk; name: string; query: Graced }) {
+  const times = membersOf(desk, name).map((spec) => stopMs(spec, query.grace));
+  const groups = desk.ref<GroupsProtocol>('groups');
+  const { services } = await groups.ask('stop', { name, graceMs: query.grace }, deadline(...times));
+  return { name, services };
+}
+
+export async function spinup({ desk, body }: { desk: Desk; body: SpinupInput }) {
+  // With the first agent the gateway starts too, at the same time.
+  const opening = desk.openGateway();
+  const agents = desk.ref<AgentsProtocol>('agents');
+  const { name, port, pid } = await agents.ask('spinup', { input: body });
+  const gatewayPort = await opening;
+  const hostname = `${hostLabel(name)}.${desk.about.agentDomain}`;
+  const gatewayUrl = gatewayPort === null ? null : `http://${hostname}:${gatewayPort}/`;
+  const url = `http://localhost:${port}`;
+  return { port, name, active: true, hostname, pid, url, gatewayUrl, agent_type: body.agentType };
+}
+
+export async function removeAgent({ desk, name }: { desk: Desk; name: string }) {
+  const spec = known(desk, name, 'unknown_agent');
+  const { port } = await desk
+    .ref<AgentsProtocol>('agents')
+    .ask('remove', { name }, deadline(stopMs(spec, null)));
+  return { removed: true, name, port };
+}
+
+/** Opens the terminal of an agent that has one: to know that, nobody need be asked. */
+export function attach({ desk, name }: { desk: Desk; name: string }): (socket: Socket) => SocketEvents {
+  known(desk, name, 'unknown_agent');
+  if (!desk.views.state(name)?.process) throw fail('not_running', `the agent ${name} does not run`);
+  return (socket) => desk.terminals.open(socket, desk.ref<TerminalProtocol>(`service:${name}`));
+}
+
+interface EventsAsked {
+  types: string[] | null;
+  names: string[] | null;
+  detail: boolean | null;
+  lastEventId: string | null;
+}
+
+type EventsCall = Pick<StreamCall, 'desk' | 'lastEventId' | 'open'> & { query: EventsAsked };
+
+export function followEvents({ desk, query, lastEventId, open }: EventsCall): void {
+  const { types, names, detail } = query;
+  const stream = open();
+  const after = lastEventId || (query.lastEventId ?? '');
+  if (stream) desk.hub.subscribe(stream, { types, names, detail: detail ?? false }, after);
+}
+
+interface HistoryAsked {
+  types: string[] | null;
+  names: string[] | null;
+  since: number | null;
+  limit: number | null;
+}
+
+/** Text, because an event's data is JSON text already. */
+export async function history({ desk, query }: { desk: Desk; query: HistoryAsked }): Promise<Uint8Array> {
+  const { types, names, since, limit } = query;
+  const events = desk.ref<EventsProtocol>('events');
+  const answer = await events.ask('history', { types, names, since, limit: limit ?? HTTP.historyEvents });
+  const rows = answer.events.map(
+    (event) => `{"id":${event.id},"type":"${event.type}","data":${detailedData(event)}}`,
+  );
+  return Buffer.from(`{"events":[${rows.join(',')}]}`);
+}

@@ -1,0 +1,70 @@
+// Keeps the hub in step with the journal: what is kept is asked for once, what is new is told; a hole is asked for again.
+import type { EventRecord, EventsProtocol } from '../protocol/events.ts';
+import type { Node } from '../runtime/actor.ts';
+import { EventHub } from './event_hub.ts';
+
+/** How long after a failure the journal is asked again. */
+const AGAIN_MS = 500;
+
+export class EventFeed {
+  readonly hub = new EventHub();
+  private readonly node: Node;
+  /** What came while the journal was being asked; null: it is not. */
+  private backlog: EventRecord[] | null = null;
+  private restoring: Promise<void> | null = null;
+  private closed = false;
+  /** Ends the pause before the next try. */
+  private wake = (): void => {};
+
+  constructor(node: Node) {
+    this.node = node;
+  }
+
+  /** From `events`, in the order of their ids. */
+  take(records: readonly EventRecord[]): void {
+    const [first] = records;
+    if (this.backlog) this.backlog.push(...records);
+    else if (first && !this.hub.follows(first.id)) {
+      // Its actor or thread was started anew and told nobody in between.
+      this.backlog = [...records];
+      void this.restore();
+    } else this.hub.add(records);
+  }
+
+  /** Resolves when the hub has all that the journal has kept. Asks until it is answered. */
+  restore(): Promise<void> {
+    this.restoring ??= this.ask().finally(() => {
+      this.restoring = null;
+    });
+    return this.restoring;
+  }
+
+  close(): void {
+    this.closed = true;
+    this.wake();
+    this.hub.end();
+  }
+
+  private async ask(): Promise<void> {
+    this.backlog ??= [];
+    while (!this.closed) {
+      const kept = await this.node
+        .ref<EventsProtocol>('events')
+        .ask('subscribe', {})
+        .catch(() => null);
+      if (kept) {
+        this.hub.restore(kept.kept, kept.lastId, kept.completeFrom);
+        this.hub.add(this.backlog);
+        this.backlog = null;
+        return;
+      }
+      await new Promise<void>((resolve) => {
+        const cancel = this.node.clock.after(AGAIN_MS, resolve);
+        this.wake = () => {
+          cancel();
+          resolve();
+        };
+      });
+    }
+  }
+}

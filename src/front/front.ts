@@ -1,0 +1,239 @@
+// The HTTP front of the daemon, as the main thread puts it together: `createFront`, then `listen`, then `setReady(true)`.
+import { EVENTS, KIB } from '../limits.ts';
+import type { GatewayRoute } from '../protocol/gateway.ts';
+import type { ViewersProtocol } from '../protocol/terminal.ts';
+import { actor, type Node } from '../runtime/actor.ts';
+import { EventFeed } from './event_feed.ts';
+import { routesTeller } from './gateway_routes.ts';
+import { Guard } from './guard.ts';
+import { Handler } from './handle.ts';
+import { LogStreams } from './log_streams.ts';
+import { chooseServer, openServer, type ServerKind } from './open.ts';
+import type { PageAt } from './pages.ts';
+import type { About, Desk, Row } from './route.ts';
+import { Router } from './router.ts';
+import { ROUTES } from './routes.ts';
+import { type CreateServer, Head, type HttpServer } from './server.ts';
+import { Terminals } from './terminals.ts';
+import { Views } from './views.ts';
+import { VIEWS } from './views_actor.ts';
+
+/** The cloud's part of the front. */
+export interface CloudFront {
+  token: string;
+  /** Its rows; their handlers start what they need when first asked. */
+  rows: readonly Row[];
+  /** An address of its own, where the Host is not checked; null: /k8s is served on the daemon's own. */
+  own: { bind: string; port: number; tls?: { cert: string; key: string } } | null;
+}
+
+export interface FrontOptions {
+  bind: string;
+  /** 0: any free one. */
+  port: number;
+  /** `auth.token`; empty: no authentication. */
+  token: string;
+  /** Extension ids; empty: any. */
+  allowedExtensions: readonly string[];
+  /** What the daemon says of itself. */
+  about: Omit<About, 'front'>;
+  /** The node of the main thread: `views` is started on it, and everything else is asked through it. */
+  node: Node;
+  cloud: CloudFront | null;
+  /** The API's document, made from the rows when it is first asked for. */
+  openapi: (rows: readonly Row[]) => Promise<Uint8Array>;
+  /** More rows than those of the daemon itself. */
+  rows?: readonly Row[];
+  /** Static files and documents at the open paths. */
+  page: PageAt;
+  /** One line for people: which server answers, a defect. */
+  log: (line: string) => void;
+  /** Told of defects: what a handler threw that is no Failure. */
+  onDefect: (error: unknown) => void;
+  /** Told which agents there are, at first and whenever that changes. */
+  tellGateway: (routes: GatewayRoute[]) => void;
+  /** Starts the gateway unless it runs; null: it is off. */
+  openGateway: () => Promise<number | null>;
+  /** Says who holds a port that is taken. */
+  holder?: (port: number) => Promise<string>;
+  /** Only this server instead of the best that loads. */
+  server?: ServerKind;
+}
+
+/** The cloud's own listener shows nothing but the cloud. */
+const noPage: PageAt = () => null;
+
+/** How long `close` waits for what is still to be answered. */
+const DRAIN_MS = 5_000;
+/** The largest message on a WebSocket: what somebody pastes into a terminal. */
+const MESSAGE_BYTES = 256 * KIB;
+/** Until the port is known there is nothing to compare a Host with. */
+const NOT_YET = new Head(['Retry-After', '1']);
+
+export interface Front {
+  /** Starts the `views` and `viewers` actors: owners may tell them from now on. */
+  start(): Promise<void>;
+  /** Begins to serve; until `setReady(true)` only what the daemon says of itself. Rejects with port_in_use. */
+  listen(): Promise<{ port: number; cloudPort: number | null; server: ServerKind }>;
+  /** Asks `events` for what is kept, until it answers. When its thread is started anew this happens by itself. */
+  subscribe(): Promise<void>;
+  /** Whether the views hold everything, so that services are shown and changed. */
+  setReady(ready: boolean): void;
+  /** The port of the gateway; null: off. */
+  setGatewayPort(port: number | null): void;
+  /** Takes a new token and list of extensions. */
+  reload(settings: { token: string; allowedExtensions: readonly string[] }): void;
+  /** From now on readyz is 503 and changes are refused; reads and streams go on. */
+  shutdown(): void;
+  /** Accepts nothing more, ends the streams, waits a little for what is still to be answered, and lets go of everything. */
+  close(): Promise<void>;
+}
+
+export const createFront = (options: FrontOptions): Front => new HttpFront(options);
+
+const VIEWERS = actor<ViewersProtocol, Terminals>('viewers', (_context, { handlers }) => handlers, {
+  mailbox: 1_000_000,
+});
+
+interface Listener {
+  bind: string;
+  port: number;
+  rows: readonly Row[];
+  cloudOnly: boolean;
+  tls?: { cert: string; key: string };
+}
+
+class HttpFront implements Front {
+  private readonly options: FrontOptions;
+  private readonly events: EventFeed;
+  private readonly logs = new LogStreams();
+  private readonly terminals = new Terminals();
+  private readonly desk: { -readonly [K in keyof Desk]: Desk[K] };
+  private readonly guards: Guard[] = [];
+  private readonly handlers: Handler[] = [];
+  private readonly servers: HttpServer[] = [];
+  private settings: { token: string; allowedExtensions: readonly string[] };
+  private stopTouching = () => {};
+
+  constructor(options: FrontOptions) {
+    const { node, token, allowedExtensions } = options;
+    this.options = options;
+    this.settings = { token, allowedExtensions };
+    this.events = new EventFeed(node);
+    this.desk = {
+      views: new Views(),
+      hub: this.events.hub,
+      logs: this.logs,
+      terminals: this.terminals,
+      about: { ...options.about, front: '' },
+      phase: 'starting',
+      openGateway: options.openGateway,
+      openapi: () => options.openapi([...ROUTES, ...(options.rows ?? []), ...(options.cloud?.rows ?? [])]),
+      ref: (address) => node.ref(address),
+    };
+  }
+
+  async start(): Promise<void> {
+    const { node, tellGateway } = this.options;
+    const { views } = this.desk;
+    const changed = routesTeller(views, tellGateway);
+    await node.start('views', VIEWS, { views, logs: this.logs, events: this.events, changed });
+    await node.start('viewers', VIEWERS, this.terminals);
+    node.onPeerLost((peer) => {
+      if (!peer.startsWith('services')) return;
+      this.terminals.lost();
+      // Its next incarnation does not know that we listen.
+      void this.events.restore();
+    });
+    this.stopTouching = node.clock.every(EVENTS.commentMs, () => {
+      this.desk.hub.touch();
+      this.logs.touch();
+    });
+  }
+
+  async listen(): Promise<{ port: number; cloudPort: number | null; server: ServerKind }> {
+    const { bind, port, cloud, rows = [], log, server } = this.options;
+    const create = await chooseServer(log, server);
+    const own = cloud?.own ?? null;
+    const shared = cloud && !own ? cloud.rows : [];
+    const main = await this.open(create, {
+      bind,
+      port,
+      rows: [...ROUTES, ...rows, ...shared],
+      cloudOnly: false,
+    });
+    this.desk.about = { ...this.desk.about, front: main.name };
+    if (!own || !cloud) return { port: main.port, cloudPort: null, server: main.name };
+    const health = ROUTES.filter(({ path }) => path === '/livez' || path === '/readyz');
+    const other = await this.open(create, { ...own, rows: [...health, ...cloud.rows], cloudOnly: true });
+    return { port: main.port, cloudPort: other.port, server: main.name };
+  }
+
+  subscribe(): Promise<void> {
+    return this.events.restore();
+  }
+
+  setReady(ready: boolean): void {
+    if (this.desk.phase !== 'closing') this.desk.phase = ready ? 'ready' : 'starting';
+  }
+
+  setGatewayPort(port: number | null): void {
+    this.desk.about = { ...this.desk.about, gatewayPort: port };
+  }
+
+  reload(settings: { token: string; allowedExtensions: readonly string[] }): void {
+    this.settings = settings;
+    for (const guard of this.guards) guard.reload(settings);
+  }
+
+  shutdown(): void {
+    this.desk.phase = 'closing';
+  }
+
+  async close(): Promise<void> {
+    this.shutdown();
+    for (const server of this.servers) server.unlisten();
+    this.events.close();
+    this.logs.end();
+    this.terminals.lost();
+    this.stopTouching();
+    let cancel = (): void => {};
+    const late = new Promise<void>((resolve) => {
+      cancel = this.options.node.clock.after(DRAIN_MS, resolve);
+    });
+    await Promise.race([Promise.all(this.handlers.map((handler) => handler.idle())), late]);
+    cancel();
+    // What was sent last still goes out in this turn.
+    await new Promise((resolve) => setImmediate(resolve));
+    for (const server of this.servers) server.close();
+  }
+
+  private async open(create: CreateServer, listener: Listener): Promise<{ port: number; name: ServerKind }> {
+    const { onDefect, page, holder, cloud } = this.options;
+    const { bind, rows, cloudOnly, tls } = listener;
+    let handler: Handler | null = null;
+    const server = create({
+      handle: (exchange) => (handler ? handler.handle(exchange) : exchange.send(503, NOT_YET, '')),
+      sockets: rows
+        .filter(({ kind }) => kind === 'socket')
+        .map(({ path }) => path.replace(/\{(\w+)\}/, ':$1')),
+      messageBytes: MESSAGE_BYTES,
+      onDefect,
+      ...(tls ? { tls } : {}),
+    });
+    const port = await openServer(server, { bind, port: listener.port, ...(holder ? { holder } : {}) });
+    this.servers.push(server);
+    const cloudToken = cloud && (cloudOnly || !cloud.own) ? cloud.token : null;
+    const guard = new Guard({ bind, port, cloudToken, cloudOnly, ...this.settings });
+    this.guards.push(guard);
+    handler = new Handler({
+      guard,
+      router: new Router(rows),
+      desk: this.desk,
+      page: cloudOnly ? noPage : page,
+      onDefect,
+    });
+    this.handlers.push(handler);
+    return { port, name: server.name };
+  }
+}

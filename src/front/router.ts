@@ -1,0 +1,89 @@
+// Finds the row of a path. A pattern is fixed text with at most one `{name}` in it, which is never empty and never has a slash.
+export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+
+export interface Pattern {
+  method: Method;
+  path: string;
+}
+
+/** What one path can do. */
+export interface Entry<R> {
+  rows: Map<string, R>;
+  /** The GET row by itself: it is looked up most. */
+  get: R | undefined;
+  /** The value of the header Allow. */
+  allow: string;
+}
+
+export interface Found<R> {
+  entry: Entry<R>;
+  /** The value of `{name}`, still percent-encoded; empty when the pattern has none. */
+  name: string;
+}
+
+const PARAMETER = /\{[a-zA-Z]+\}/;
+
+export class Router<R extends Pattern> {
+  private readonly exact = new Map<string, Found<R>>();
+  /** Text before the parameter, then text after it. */
+  private readonly named = new Map<string, Map<string, Entry<R>>>();
+
+  constructor(rows: readonly R[] = []) {
+    this.add(rows);
+  }
+
+  add(rows: readonly R[]): void {
+    for (const row of rows) {
+      const entry = this.entryOf(row.path);
+      if (entry.rows.has(row.method)) throw new Error(`two rows for ${row.method} ${row.path}`);
+      entry.rows.set(row.method, row);
+      complete(entry);
+    }
+    // An agent may be called `spinup`: what a fixed path cannot do itself, the pattern that fits it as well does.
+    for (const [path, found] of this.exact) {
+      const other = this.findNamed(path);
+      for (const [method, row] of other?.entry.rows ?? [])
+        if (!found.entry.rows.has(method)) found.entry.rows.set(method, row);
+      found.name = other?.name ?? '';
+      complete(found.entry);
+    }
+  }
+
+  find(path: string): Found<R> | undefined {
+    return this.exact.get(path) ?? this.findNamed(path);
+  }
+
+  private findNamed(path: string): Found<R> | undefined {
+    // Every parameter is the third segment: `/v1/services/{name}...`, `/k8s/tethers/{id}...`.
+    const start = path.indexOf('/', path.indexOf('/', 1) + 1) + 1;
+    if (start <= 1) return undefined;
+    const rests = this.named.get(path.slice(0, start));
+    if (!rests) return undefined;
+    const slash = path.indexOf('/', start);
+    const end = slash < 0 ? path.length : slash;
+    const entry = rests.get(path.slice(end));
+    return entry && end > start ? { entry, name: path.slice(start, end) } : undefined;
+  }
+
+  private entryOf(path: string): Entry<R> {
+    const [before = '', after] = path.split(PARAMETER);
+    const fresh: Entry<R> = { rows: new Map(), get: undefined, allow: '' };
+    if (after === undefined) {
+      const found = this.exact.get(path) ?? { entry: fresh, name: '' };
+      this.exact.set(path, found);
+      return found.entry;
+    }
+    if (before.split('/').length !== 4) throw new Error(`the parameter of ${path} is not its third segment`);
+    const rests = this.named.get(before) ?? new Map<string, Entry<R>>();
+    this.named.set(before, rests);
+    const entry = rests.get(after) ?? fresh;
+    rests.set(after, entry);
+    return entry;
+  }
+}
+
+function complete<R>(entry: Entry<R>): void {
+  entry.get = entry.rows.get('GET');
+  const methods = [...entry.rows.keys(), 'OPTIONS'];
+  entry.allow = (entry.get ? [...methods, 'HEAD'] : methods).sort().join(', ');
+}

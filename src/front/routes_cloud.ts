@@ -1,0 +1,255 @@
+// The paths of the cloud API: one table, as routes.ts is for the daemon (specification section 4; contract section 8).
+import { CLOUD, HTTP, THREADS } from '../limits.ts';
+import type { AutoSleep, ClusterInput, ClustersProtocol, WorkloadsProtocol } from '../protocol/cloud.ts';
+import { fail } from '../protocol/errors.ts';
+import type { TetherInput, TethersProtocol } from '../protocol/tethers.ts';
+import { type Call, call, type Input, type Row } from './route.ts';
+import type { CloudViews } from './views_cloud.ts';
+
+export interface CloudDesk {
+  views: CloudViews;
+  /** Resolves when the cloud's threads are up and have told the views what there is. Rejects as a Failure. */
+  ensure: () => Promise<void>;
+}
+
+const clusterInput: Input<ClusterInput> = {
+  schema: 'ClusterInput',
+  load: async () => (await import('./shapes_cloud.ts')).checkCluster,
+};
+const autoSleepInput: Input<{ enabled: boolean | null; minutes: number | null }> = {
+  schema: 'AutoSleepInput',
+  load: async () => (await import('./shapes_cloud.ts')).checkAutoSleep,
+};
+const tetherInput: Input<Omit<TetherInput, 'workloadId'>> = {
+  schema: 'TetherInput',
+  load: async () => (await import('./shapes_cloud.ts')).checkTether,
+};
+
+const CLUSTER = ['cluster_unreachable', 'cluster_denied'] as const;
+
+const clusters = (desk: Call['desk']) => desk.ref<ClustersProtocol>('clusters');
+const workloads = (desk: Call['desk']) => desk.ref<WorkloadsProtocol>('workloads');
+const tethers = (desk: Call['desk']) => desk.ref<TethersProtocol>('tethers');
+
+function cluster(views: CloudViews, id: string): Uint8Array {
+  const json = views.cluster(id);
+  if (json === null) throw fail('unknown_cluster', `there is no cluster ${id}`);
+  return Buffer.from(json);
+}
+
+function autoSleep(views: CloudViews, id: string): AutoSleep {
+  const json = views.workload(id);
+  if (json === null) throw fail('unknown_workload', `there is no workload ${id}`);
+  // The text is our own, of workload_rows.ts.
+  const { auto_sleep_enabled, idle_timeout_minutes } = JSON.parse(json) as AutoSleep;
+  return { auto_sleep_enabled, idle_timeout_minutes };
+}
+
+/** Wraps handlers: the first request of all starts the cloud's threads, later ones are answered at once. */
+function opener({ views, ensure }: CloudDesk) {
+  let isOpen = false;
+  return <C, R>(run: (call: C) => R | Promise<R>) =>
+    (given: C): R | Promise<R> => {
+      if (isOpen) {
+        views.check();
+        return run(given);
+      }
+      return ensure().then(() => {
+        isOpen = true;
+        views.check();
+        return run(given);
+      });
+    };
+}
+
+/** The rows of the cloud API. Reads are answered from the views; everything else is asked of the owners. */
+export function cloudRoutes(desk: CloudDesk): readonly Row[] {
+  const { views } = desk;
+  const open = opener(desk);
+  return [...clusterRows(views, open), ...workloadRows(views, open), ...tetherRows(views, open)];
+}
+
+type Open = ReturnType<typeof opener>;
+
+function clusterRows(views: CloudViews, open: Open): Row[] {
+  return [
+    call({
+      method: 'GET',
+      path: '/k8s/clusters',
+      summary: 'Every registered cluster, oldest first',
+      reply: 'ClusterList',
+      run: open(() => views.clusters()),
+    }),
+    call({
+      method: 'POST',
+      path: '/k8s/clusters',
+      summary: 'Register a cluster; no connection is made',
+      status: 201,
+      reply: 'ClusterAdded',
+      errors: ['invalid_spec', 'name_in_use'],
+      input: clusterInput,
+      run: open(({ desk, body }: Call & { body: ClusterInput }) =>
+        clusters(desk).ask('register', { input: body }),
+      ),
+    }),
+    call({
+      method: 'GET',
+      path: '/k8s/clusters/{id}',
+      summary: 'One cluster, with what is known of it and what the account may do',
+      reply: 'ClusterDetail',
+      errors: ['unknown_cluster'],
+      nameKind: 'id',
+      run: open(({ name }: Call) => cluster(views, name)),
+    }),
+    call({
+      method: 'DELETE',
+      path: '/k8s/clusters/{id}',
+      summary: 'Forget a cluster and close its tethers; its workloads are left as they are',
+      reply: 'RemovedById',
+      errors: ['unknown_cluster'],
+      nameKind: 'id',
+      run: open(({ desk, name }: Call) => clusters(desk).ask('remove', { id: name })),
+    }),
+    call({
+      method: 'POST',
+      path: '/k8s/clusters/{id}/sync',
+      summary: 'List the Deployments and StatefulSets of a cluster, and watch them from now on',
+      reply: 'Synced',
+      errors: ['unknown_cluster', ...CLUSTER],
+      nameKind: 'id',
+      run: open(({ desk, name }: Call) =>
+        clusters(desk).ask('sync', { id: name }, { deadlineMs: CLOUD.syncMs + THREADS.askMs }),
+      ),
+    }),
+  ];
+}
+
+const wakeQuery = {
+  wait: { kind: 'flag', summary: 'true: answer when a pod is Ready' },
+  timeout: {
+    kind: 'integer',
+    least: 0,
+    most: HTTP.queryMs,
+    summary: `How long to wait for it (ms); default ${CLOUD.wakeMs}`,
+  },
+} as const;
+
+type WakeCall = Pick<Call, 'desk' | 'name'> & { query: { wait: boolean | null; timeout: number | null } };
+
+function wake({ desk, name, query }: WakeCall) {
+  const waitMs = query.wait ? (query.timeout ?? CLOUD.wakeMs) : null;
+  const deadlineMs = CLOUD.changeMs + (waitMs ?? 0);
+  return workloads(desk).ask('wake', { id: name, waitMs }, { deadlineMs });
+}
+
+async function sleep({ desk, name }: Pick<Call, 'desk' | 'name'>) {
+  const message = { id: name, by: 'request' } as const;
+  const { replicas } = await workloads(desk).ask('sleep', message, { deadlineMs: CLOUD.changeMs });
+  return { replicas };
+}
+
+function workloadRows(views: CloudViews, open: Open): Row[] {
+  return [
+    call({
+      method: 'GET',
+      path: '/k8s/workloads',
+      summary: 'The Deployments and StatefulSets of all clusters, or of one',
+      reply: 'WorkloadList',
+      query: { cluster_id: { kind: 'word', summary: 'Only those of this cluster' } },
+      run: open(({ query }: { query: { cluster_id: string | null } }) => views.workloads(query.cluster_id)),
+    }),
+    call({
+      method: 'POST',
+      path: '/k8s/workloads/{id}/sleep',
+      summary: 'Save the count of replicas and scale to 0; harmless when asleep',
+      reply: 'Replicas',
+      errors: ['unknown_workload', 'sleep_refused', ...CLUSTER],
+      nameKind: 'id',
+      run: open(sleep),
+    }),
+    call({
+      method: 'POST',
+      path: '/k8s/workloads/{id}/wake',
+      summary: 'Give back the saved count of replicas, or 1; harmless when awake',
+      reply: 'Replicas',
+      errors: ['unknown_workload', 'ready_timeout', ...CLUSTER],
+      nameKind: 'id',
+      query: wakeQuery,
+      run: open(wake),
+    }),
+    call({
+      method: 'GET',
+      path: '/k8s/workloads/{id}/auto-sleep',
+      summary: 'The auto-sleep settings of a workload',
+      reply: 'AutoSleep',
+      errors: ['unknown_workload'],
+      nameKind: 'id',
+      run: open(({ name }: Call) => autoSleep(views, name)),
+    }),
+    call({
+      method: 'PATCH',
+      path: '/k8s/workloads/{id}/auto-sleep',
+      summary: 'Change the auto-sleep settings of a workload; what is left out stays',
+      reply: 'AutoSleep',
+      errors: ['invalid_spec', 'unknown_workload'],
+      nameKind: 'id',
+      input: autoSleepInput,
+      run: open(
+        ({ desk, name, body }: Call & { body: { enabled: boolean | null; minutes: number | null } }) =>
+          workloads(desk).ask('autoSleep', { id: name, ...body }),
+      ),
+    }),
+    call({
+      method: 'POST',
+      path: '/k8s/workloads/{id}/tether',
+      summary: 'Make a tether to a port of the workload; activate opens it',
+      status: 201,
+      reply: 'TetherAdded',
+      errors: ['invalid_spec', 'unknown_workload', 'port_in_use'],
+      nameKind: 'id',
+      input: tetherInput,
+      run: open(({ desk, name, body }: Call & { body: Omit<TetherInput, 'workloadId'> }) =>
+        tethers(desk).ask('create', { workloadId: name, ...body }),
+      ),
+    }),
+  ];
+}
+
+function tetherRows(views: CloudViews, open: Open): Row[] {
+  return [
+    call({
+      method: 'GET',
+      path: '/k8s/tethers',
+      summary: 'Every tether, oldest first',
+      reply: 'TetherList',
+      run: open(() => views.tethers()),
+    }),
+    call({
+      method: 'POST',
+      path: '/k8s/tethers/{id}/activate',
+      summary: 'Open the local port of a tether; harmless when it is open',
+      reply: 'TetherActive',
+      errors: ['unknown_tether', 'port_in_use'],
+      nameKind: 'id',
+      run: open(({ desk, name }: Call) => tethers(desk).ask('activate', { id: name })),
+    }),
+    call({
+      method: 'POST',
+      path: '/k8s/tethers/{id}/deactivate',
+      summary: 'Close the connections and the local port of a tether; harmless when idle',
+      reply: 'Done',
+      errors: ['unknown_tether'],
+      nameKind: 'id',
+      run: open(({ desk, name }: Call) => tethers(desk).ask('deactivate', { id: name })),
+    }),
+    call({
+      method: 'DELETE',
+      path: '/k8s/tethers/{id}',
+      summary: 'Close a tether and forget it',
+      reply: 'RemovedById',
+      errors: ['unknown_tether'],
+      nameKind: 'id',
+      run: open(({ desk, name }: Call) => tethers(desk).ask('remove', { id: name })),
+    }),
+  ];
+}

@@ -1,0 +1,24 @@
+// GET /schema/berth.json: the JSON Schema of the project file, for editors.
+import { createHash } from 'node:crypto';
+import type { Page } from './pages.ts';
+
+let made: Promise<Page> | undefined;
+
+async function make(): Promise<Page> {
+  const { projectSchema } = await import('../project/shape.ts');
+  const bytes = Buffer.from(JSON.stringify(projectSchema()));
+  const hash = createHash('sha256').update(bytes).digest('base64url');
+  return {
+    type: 'application/schema+json',
+    bytes,
+    etag: `"${hash}"`,
+    headers: ['Cache-Control', 'no-cache'],
+  };
+}
+
+/** The page at `path` if it is this one, made when it is first asked for; null otherwise. */
+export function schemaPage(path: string): Promise<Page> | null {
+  if (path !== '/schema/berth.json') return null;
+  made ??= make();
+  return made;
+}

@@ -1,0 +1,160 @@
+// What a registration and a spinup must look like (contract sections 3 and 6), and what they become with every default
+// filled in. The same shapes make the API's document.
+import { constants, homedir } from 'node:os';
+import { AGENT, HTTP, SERVICE } from '../limits.ts';
+import type { SpinupInput } from '../protocol/agents.ts';
+import { AGENTS_GROUP, ENV_KEY, GROUP, hostLabel, NAME } from '../protocol/names.ts';
+import { AGENT_TYPES, type ServiceInput } from '../protocol/service.ts';
+import { check, flag, integer, pattern, record, text, z } from './shape.ts';
+
+const NAME_RULE = 'must be 1 to 63 of a-z, 0-9, _ and -, and not begin with -';
+const GROUP_RULE = 'must be 1 to 63 of A-Z, a-z, 0-9, _ and -, and begin with a letter or digit';
+const CMD_RULE = 'must be a shell command of 1 byte to 64 KiB without NUL';
+const CWD_RULE = 'must be an absolute path without NUL';
+const READY_RULE = 'must be a URL with http://, https:// or tcp://host:port';
+const ENV_RULE = 'must be an object of up to 256 strings and 64 KiB';
+const ENV_KEY_RULE = 'must have a key of letters, digits and _ that begins with no digit and not with BERTH_';
+const ENV_VALUE_RULE = 'must be a string without NUL';
+const LABELS_RULE = `must be an array of up to ${SERVICE.labels} strings`;
+const LABEL_RULE = `must be a string of up to ${SERVICE.labelLength} characters without NUL`;
+const NAMES_RULE = `must be an array of up to ${SERVICE.dependsOn} service names`;
+const SIGNAL_RULE = 'must be the name of a signal such as SIGTERM';
+const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+function isReadyUrl(value: string): boolean {
+  if (!URL.canParse(value)) return false;
+  // What the URL parser forgives (spaces, a missing host) is a mistake here.
+  if (/^https?:\/\/[^\s/?#]\S*$/i.test(value)) return true;
+  return /^tcp:\/\/[^\s/?#@]+$/.test(value) && Number(new URL(value).port) > 0;
+}
+
+const envBytes = (env: Record<string, string>): number =>
+  Object.entries(env).reduce(
+    (sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(value),
+    0,
+  );
+
+const envKey = z.string().refine((key) => ENV_KEY.test(key) && !key.startsWith('BERTH_'), ENV_KEY_RULE);
+const name = pattern(NAME_RULE, NAME);
+const cmd = text(CMD_RULE, (value) => value !== '' && Buffer.byteLength(value) <= SERVICE.cmdBytes);
+const cwd = text(CWD_RULE, (value) => value.startsWith('/'));
+const ready = text(READY_RULE, isReadyUrl);
+const env = z
+  .record(envKey, text(ENV_VALUE_RULE), {
+    error: (issue) => (issue.code === 'invalid_key' ? ENV_KEY_RULE : ENV_RULE),
+  })
+  .refine(
+    (value) => Object.keys(value).length <= SERVICE.envEntries && envBytes(value) <= SERVICE.envBytes,
+    ENV_RULE,
+  )
+  .describe(ENV_RULE);
+const milliseconds = integer(0, HTTP.queryMs, `must be milliseconds from 0 to ${HTTP.queryMs}`);
+const group = pattern(GROUP_RULE, GROUP).refine((value) => value !== AGENTS_GROUP, {
+  error: 'must not be Agents, which is reserved',
+});
+
+export const ServiceShape = record(
+  {
+    name,
+    port: integer(0, 65_535, 'must be an integer from 1 to 65535, or 0 for a free one'),
+    cmd,
+    cwd: cwd.nullable().optional(),
+    group: group.nullable().optional(),
+    ready: ready.nullable().optional(),
+    env: env.optional(),
+    dependsOn: z.array(name, NAMES_RULE).max(SERVICE.dependsOn, NAMES_RULE).optional(),
+    restart: z.enum(['no', 'on-failure', 'always'], 'must be "no", "on-failure" or "always"').optional(),
+    autostart: flag().optional(),
+    stopSignal: text(SIGNAL_RULE, (value) => Object.hasOwn(constants.signals, value)).optional(),
+    stopGrace: milliseconds.optional(),
+    startTimeout: milliseconds.optional(),
+    labels: z
+      .array(
+        text(LABEL_RULE, (value) => value.length <= SERVICE.labelLength),
+        LABELS_RULE,
+      )
+      .max(SERVICE.labels, LABELS_RULE)
+      .optional(),
+  },
+  [
+    ...['status', 'pid', 'url', 'startedAt', 'cpu', 'rssMB', 'exitCode', 'signal', 'exitUnknown'],
+    ...['restarts', 'revision', 'stale', 'envKeys', 'specHash'],
+  ],
+);
+
+export const SpinupShape = record(
+  {
+    name: name.refine(
+      (value) => HOST_LABEL.test(hostLabel(value)),
+      'must be a host label when _ is written -',
+    ),
+    cmd: cmd.optional(),
+    port: integer(1, 65_535).optional(),
+    agent_type: z
+      .enum(AGENT_TYPES, `must be one of ${AGENT_TYPES.join(', ')}`)
+      .nullable()
+      .optional(),
+    cwd: cwd.nullable().optional(),
+    env: env.optional(),
+    ready: ready.nullable().optional(),
+    cols: integer(1, AGENT.mostCells).optional(),
+    rows: integer(1, AGENT.mostCells).optional(),
+  },
+  ['active', 'pid', 'hostname', 'group', 'url', 'gatewayUrl'],
+);
+
+/** zod's records drop a key `__proto__` without a word. */
+function hiddenKey(value: unknown): { path: string; message: string }[] {
+  const inner: unknown = value instanceof Object && 'env' in value ? value.env : null;
+  const hidden = inner instanceof Object && Object.hasOwn(inner, '__proto__');
+  return hidden ? [{ path: 'env.__proto__', message: `env.__proto__ ${ENV_KEY_RULE}` }] : [];
+}
+
+const rows = (given: Record<string, string> | undefined): [string, string][] | null =>
+  given ? Object.entries(given) : null;
+
+/** A registration with its defaults. Throws invalid_spec. */
+export function checkService(value: unknown): ServiceInput {
+  const isAgent = value instanceof Object && 'group' in value && value.group === AGENTS_GROUP;
+  const hint = isAgent ? 'POST /v1/agents/spinup makes an agent.' : undefined;
+  const given = check(ServiceShape, value, hiddenKey(value), hint);
+  return {
+    name: given.name,
+    port: given.port,
+    cmd: given.cmd,
+    cwd: given.cwd ?? homedir(),
+    group: given.group ?? null,
+    ready: given.ready ?? null,
+    env: rows(given.env),
+    dependsOn: [...new Set(given.dependsOn)],
+    restart: given.restart ?? 'no',
+    autostart: given.autostart ?? false,
+    stopSignal: given.stopSignal ?? 'SIGTERM',
+    stopGrace: given.stopGrace ?? SERVICE.stopGraceMs,
+    startTimeout: given.startTimeout ?? SERVICE.startTimeoutMs,
+    labels: given.labels ?? [],
+    agent: null,
+  };
+}
+
+/** A spinup with its defaults; what its type brings is the agents' business. Throws invalid_spec. */
+export function checkSpinup(value: unknown): SpinupInput {
+  const given = check(SpinupShape, value, [...hiddenKey(value), ...nothingToRun(value)]);
+  return {
+    name: given.name,
+    cmd: given.cmd ?? null,
+    port: given.port ?? null,
+    agentType: given.agent_type ?? null,
+    cwd: given.cwd ?? null,
+    env: rows(given.env),
+    ready: given.ready ?? null,
+    cols: given.cols ?? AGENT.cols,
+    rows: given.rows ?? AGENT.rows,
+  };
+}
+
+function nothingToRun(value: unknown): { path: string; message: string }[] {
+  if (!(value instanceof Object) || Array.isArray(value)) return [];
+  if ('cmd' in value || ('agent_type' in value && value.agent_type !== null)) return [];
+  return [{ path: 'cmd', message: 'cmd must be given when agent_type is not' }];
+}

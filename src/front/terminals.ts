@@ -1,0 +1,83 @@
+// The viewers of agents' terminals: WebSockets on this side, letters to the service that owns the terminal on the other.
+import type { TerminalProtocol, ViewersProtocol } from '../protocol/terminal.ts';
+import type { Handlers, Ref } from '../runtime/actor.ts';
+import type { Socket, SocketEvents } from './server.ts';
+
+/** Close codes of RFC 6455. */
+const CLOSE = { done: 1000, badData: 1007, failed: 1011, restarted: 1012 } as const;
+const LARGEST_SIDE = 1_000;
+
+type Control = { resize: [cols: number, rows: number] } | { ack: number };
+
+const isCount = (value: unknown, least: number, most: number): value is number =>
+  typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most;
+
+/** What a text frame of a viewer says; undefined when it is nothing a viewer may say (contract section 6). */
+export function readControl(text: string): Control | undefined {
+  let said: unknown;
+  try {
+    said = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (typeof said !== 'object' || said === null || Object.keys(said).length !== 1) return undefined;
+  if ('ack' in said && isCount(said.ack, 0, Number.MAX_SAFE_INTEGER)) return { ack: said.ack };
+  if (!('resize' in said) || !Array.isArray(said.resize) || said.resize.length !== 2) return undefined;
+  const [cols, rows]: unknown[] = said.resize;
+  const fits = isCount(cols, 1, LARGEST_SIDE) && isCount(rows, 1, LARGEST_SIDE);
+  return fits ? { resize: [cols, rows] } : undefined;
+}
+
+export class Terminals {
+  readonly #sockets = new Map<string, Socket>();
+  #opened = 0;
+
+  /** Letters from the services: what their terminals show. */
+  readonly handlers: Handlers<ViewersProtocol> = {
+    output: ({ viewer, bytes }) => {
+      this.#sockets.get(viewer)?.send(bytes);
+      return null;
+    },
+    size: ({ viewer, cols, rows }) => {
+      this.#sockets.get(viewer)?.send(JSON.stringify({ size: [cols, rows] }));
+      return null;
+    },
+    exit: ({ viewer, exitCode, signal }) => {
+      const socket = this.#sockets.get(viewer);
+      socket?.send(JSON.stringify({ exit: { exitCode, signal } }));
+      socket?.close(CLOSE.done);
+      return null;
+    },
+  };
+
+  /** A WebSocket that has just been opened to the terminal of `service`. */
+  open(socket: Socket, service: Ref<TerminalProtocol>): SocketEvents {
+    this.#opened += 1;
+    const viewer = String(this.#opened);
+    this.#sockets.set(viewer, socket);
+    service.ask('attach', { viewer }).catch(() => socket.close(CLOSE.failed, 'the terminal has gone'));
+    return {
+      message: (data, isBinary) => {
+        if (isBinary) {
+          service.tell('input', { data });
+          return;
+        }
+        const control = readControl(Buffer.from(data.buffer, data.byteOffset, data.length).toString());
+        if (!control) socket.close(CLOSE.badData, 'neither resize nor ack');
+        else if ('ack' in control) service.tell('ack', { viewer, bytes: control.ack });
+        else service.tell('resize', { cols: control.resize[0], rows: control.resize[1] });
+      },
+      // Output waits for acknowledgements, not for the socket: at most what a viewer may owe is under way.
+      drain: () => undefined,
+      close: () => {
+        this.#sockets.delete(viewer);
+        service.tell('detach', { viewer });
+      },
+    };
+  }
+
+  /** The services are gone for a moment: viewers come back by themselves and get the screen anew. */
+  lost(): void {
+    for (const socket of this.#sockets.values()) socket.close(CLOSE.restarted, 'the services restart');
+  }
+}

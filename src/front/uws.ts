@@ -1,0 +1,241 @@
+// The front's HTTP server on uWebSockets.js. Its traps stand next to what avoids them.
+
+import uWS, {
+  type HttpRequest,
+  type HttpResponse,
+  type TemplatedApp,
+  type us_listen_socket,
+  type us_socket_context_t,
+} from 'uWebSockets.js';
+import net from 'node:net';
+import { HTTP } from '../limits.ts';
+import { fail } from '../protocol/errors.ts';
+import {
+  type BodyLimits,
+  type Content,
+  type CreateServer,
+  type Exchange,
+  Head,
+  type HttpServer,
+  type Refused,
+  type ServerOptions,
+  type Socket,
+  type SocketEvents,
+  type Stream,
+} from './server.ts';
+import { type Holder, UwsStream, webSocketBehavior } from './uws_stream.ts';
+
+declare module 'uWebSockets.js' {
+  interface TemplatedApp {
+    /** What the binary takes and its own types leave out: options for one address. */
+    listen(
+      host: string,
+      port: number,
+      options: ListenOptions,
+      listening: (socket: us_listen_socket | false) => void,
+    ): TemplatedApp;
+  }
+}
+
+/** Without it a second program could listen on the same port, and both would succeed. */
+const EXCLUSIVE = 1;
+/** The answer to a defect in the front itself. */
+const BARE = new Head([]);
+
+class UwsExchange implements Exchange {
+  readonly method: string;
+  readonly path: string;
+  readonly handshake: boolean;
+  private readonly res: HttpResponse;
+  /** null once the handler has returned: the request dies with it. */
+  private req: HttpRequest | null;
+  private readonly context: us_socket_context_t | null;
+  /** Nothing may be sent any more: it was, or the client has gone. */
+  private ended = false;
+  /** uWebSockets.js holds the response: somebody must hear when the client goes. */
+  private held = true;
+  private onGone: (() => void) | null = null;
+
+  constructor(res: HttpResponse, req: HttpRequest, context: us_socket_context_t | null) {
+    this.res = res;
+    this.req = req;
+    this.context = context;
+    this.method = req.getCaseSensitiveMethod();
+    this.path = req.getUrl();
+    this.handshake = context !== null;
+  }
+
+  query(): string {
+    return this.request().getQuery() ?? '';
+  }
+
+  header(name: string): string {
+    return this.request().getHeader(name);
+  }
+
+  count(name: string): number {
+    let count = 0;
+    this.request().forEach((key) => {
+      if (key === name) count += 1;
+    });
+    return count;
+  }
+
+  peer(): string {
+    return Buffer.from(this.res.getRemoteAddressAsText()).toString();
+  }
+
+  body({ bytes, ms }: BodyLimits): Promise<Uint8Array> {
+    return new Promise((resolve, reject) => {
+      const parts: Buffer[] = [];
+      let size = 0;
+      const late = (): void => reject(fail('request_timeout', `the body was not complete after ${ms} ms`));
+      const timer = setTimeout(late, ms);
+      this.onGone = () => {
+        clearTimeout(timer);
+        late();
+      };
+      this.res.onData((chunk, isLast) => {
+        size += chunk.byteLength;
+        // The chunk is taken away when this returns, so it is copied.
+        if (size <= bytes) parts.push(Buffer.from(new Uint8Array(chunk)));
+        if (!isLast && size <= bytes + HTTP.drainBytes) return;
+        clearTimeout(timer);
+        if (size <= bytes) resolve(parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts));
+        else reject(fail('payload_too_large', `the body is larger than ${bytes} bytes`));
+      });
+    });
+  }
+
+  send(status: number, head: Head, body: Content, close = false): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.held = false;
+    // Within the handler the connection is corked already.
+    if (this.req) this.write(status, head, body, close);
+    else this.res.cork(() => this.write(status, head, body, close));
+  }
+
+  stream(head: Head, filler: Uint8Array): Stream {
+    const stream = new UwsStream(this.res, filler, () => {
+      this.held = false;
+    });
+    if (this.ended) stream.gone();
+    else {
+      this.ended = true;
+      this.onGone = () => stream.gone();
+      stream.begin(head.block(200));
+    }
+    return stream;
+  }
+
+  accept(protocol: string, open: (socket: Socket) => SocketEvents): void {
+    const { req, context } = this;
+    if (this.ended || !context) return;
+    // Later it would have to be corked, and this binary takes an upgraded socket for a response when its cork ends.
+    if (!req) throw new Error('a WebSocket is accepted before its handler returns');
+    this.ended = true;
+    this.held = false;
+    const holder: Holder = { open, events: null };
+    const key = this.header('sec-websocket-key');
+    this.res.upgrade({ holder }, key, protocol, this.header('sec-websocket-extensions'), context);
+  }
+
+  /** The handler has returned. What is not answered yet will be later: only now somebody listens for the client's going. */
+  release(): void {
+    this.req = null;
+    if (!this.held) return;
+    // Costs a quarter of all requests per second when it is set for those that were answered at once, too.
+    this.res.onAborted(() => {
+      this.ended = true;
+      this.onGone?.();
+    });
+  }
+
+  private request(): HttpRequest {
+    if (!this.req) throw new Error('a request is read before its handler returns');
+    return this.req;
+  }
+
+  private write(status: number, head: Head, body: Content, close: boolean): void {
+    const { res } = this;
+    const isData = typeof body === 'string' || body instanceof Uint8Array;
+    if (isData && status !== 204 && status !== 304) {
+      res.writeStatus(head.block(status));
+      res.end(body, close);
+    } else {
+      // Told a length, `endWithoutBody` does not end the response (the process aborts at that): so it is a header of ours.
+      const length = isData ? null : body.length;
+      res.writeStatus((length === null ? head : head.with('Content-Length', String(length))).block(status));
+      res.endWithoutBody();
+    }
+  }
+}
+
+export const createUwsServer: CreateServer = (options) => new UwsServer(options);
+
+class UwsServer implements HttpServer {
+  readonly name = 'uWebSockets.js';
+  private readonly options: ServerOptions;
+  private readonly app: TemplatedApp;
+  private readonly listening: us_listen_socket[] = [];
+
+  constructor(options: ServerOptions) {
+    this.options = options;
+    const { tls, sockets, messageBytes, onDefect } = options;
+    this.app = tls ? uWS.SSLApp({ key_file_name: tls.key, cert_file_name: tls.cert }) : uWS.App();
+    for (const path of sockets) {
+      this.app.ws(path, {
+        ...webSocketBehavior(messageBytes, onDefect),
+        upgrade: (res, req, context) => this.serve(res, req, context),
+      });
+    }
+    this.app.any('/*', (res, req) => this.serve(res, req, null));
+  }
+
+  listen(host: string, port: number): Promise<{ port: number } | Refused> {
+    return new Promise((resolve) => {
+      this.app.listen(host, port, EXCLUSIVE, (socket) => {
+        if (!socket) {
+          resolve(whyNot(host, port));
+          return;
+        }
+        this.listening.push(socket);
+        resolve({ port: uWS.us_socket_local_port(socket) });
+      });
+    });
+  }
+
+  unlisten(): void {
+    for (const socket of this.listening.splice(0)) uWS.us_listen_socket_close(socket);
+  }
+
+  close(): void {
+    this.unlisten();
+    this.app.close();
+  }
+
+  /** A handler that throws, or returns without an answer and without a listener, would end the whole process. */
+  private serve(res: HttpResponse, req: HttpRequest, context: us_socket_context_t | null): void {
+    const exchange = new UwsExchange(res, req, context);
+    try {
+      this.options.handle(exchange);
+    } catch (error) {
+      this.options.onDefect(error);
+      exchange.send(500, BARE, '');
+    }
+    exchange.release();
+  }
+}
+
+/** uWebSockets.js says only that it could not listen; node:net says why. */
+function whyNot(host: string, port: number): Promise<Refused> {
+  return new Promise((resolve) => {
+    const probe = net.createServer();
+    probe.on('error', (error: NodeJS.ErrnoException) => resolve({ refused: error.code ?? 'EADDRINUSE' }));
+    // It was let go in between, or another way of listening than ours is in its way.
+    probe.listen({ host, port, exclusive: true }, () =>
+      probe.close(() => resolve({ refused: 'EADDRINUSE' })),
+    );
+  });
+}

@@ -1,0 +1,183 @@
+// What the front answers reads from: a row per service with the bytes of its JSON, made when first asked for and kept until
+// one of its parts changes. Nothing here waits for anybody.
+import { AGENTS_GROUP } from '../protocol/names.ts';
+import type { AgentSpec, ServiceState } from '../protocol/service.ts';
+import type { StatsRow } from '../protocol/stats.ts';
+import type { SpecRow } from '../protocol/views.ts';
+import { agentItem, resolution, serviceDetail, serviceItem } from './service_json.ts';
+
+interface Row {
+  /** null: a state came before its spec, which another thread sends. */
+  spec: SpecRow | null;
+  state: ServiceState | null;
+  stats: StatsRow | null;
+  item: Buffer | null;
+  detail: Buffer | null;
+  resolution: Buffer | null;
+}
+type Known = Row & { spec: SpecRow };
+
+const COMMA = Buffer.from(',');
+const CLOSE = Buffer.from(']}');
+
+const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
+
+/** `{"<key>":[<items>]}` */
+function list(key: string, items: readonly Buffer[]): Buffer {
+  const parts: Buffer[] = [Buffer.from(`{"${key}":[`)];
+  for (const [index, item] of items.entries()) {
+    if (index > 0) parts.push(COMMA);
+    parts.push(item);
+  }
+  parts.push(CLOSE);
+  return Buffer.concat(parts);
+}
+
+export class Views {
+  private readonly rows = new Map<string, Row>();
+  /** The names of all rows that have a spec, in order. */
+  private names: string[] | null = null;
+  private serviceList: Buffer | null = null;
+  private groupList: Buffer | null = null;
+  private agentList: Buffer | null = null;
+
+  /** Takes new or changed specs; with `all` every other service is forgotten. */
+  setSpecs(specs: readonly SpecRow[], all: boolean): void {
+    if (all) {
+      const kept = new Set(specs.map(({ name }) => name));
+      for (const name of this.rows.keys()) if (!kept.has(name)) this.rows.delete(name);
+    }
+    for (const spec of specs) this.change(spec.name).spec = spec;
+    this.names = null;
+    this.forgetLists();
+  }
+
+  remove(name: string): void {
+    this.rows.delete(name);
+    this.names = null;
+    this.forgetLists();
+  }
+
+  setStates(states: readonly ServiceState[]): void {
+    for (const state of states) this.change(state.name).state = state;
+    this.forgetLists();
+  }
+
+  setStats(stats: readonly StatsRow[]): void {
+    for (const row of stats) if (this.rows.has(row.name)) this.change(row.name).stats = row;
+    this.serviceList = null;
+  }
+
+  spec(name: string): SpecRow | null {
+    return this.rows.get(name)?.spec ?? null;
+  }
+
+  state(name: string): ServiceState | null {
+    return this.rows.get(name)?.state ?? null;
+  }
+
+  /** Every agent with its process, for those that must know where to reach it. */
+  agentRows(): { spec: SpecRow; agent: AgentSpec; state: ServiceState | null }[] {
+    return this.known().flatMap(({ spec, state }) =>
+      spec.agent ? [{ spec, agent: spec.agent, state }] : [],
+    );
+  }
+
+  /** The specs of a group's members, by name. */
+  members(group: string): SpecRow[] {
+    return this.specs().filter((spec) => groupOf(spec) === group);
+  }
+
+  /** Every spec, by name. */
+  specs(): SpecRow[] {
+    return this.known().map(({ spec }) => spec);
+  }
+
+  /** One service as the list shows it; null: there is none of that name. */
+  item(name: string): Buffer | null {
+    const row = this.rows.get(name);
+    return row && hasSpec(row) ? itemOf(row) : null;
+  }
+
+  /** One service as it is read by itself. */
+  detail(name: string): Buffer | null {
+    const row = this.rows.get(name);
+    if (!row || !hasSpec(row)) return null;
+    row.detail ??= json(serviceDetail(row));
+    return row.detail;
+  }
+
+  resolve(name: string): Buffer | null {
+    const row = this.rows.get(name);
+    if (!row || !hasSpec(row)) return null;
+    row.resolution ??= json(resolution(row));
+    return row.resolution;
+  }
+
+  services(): Buffer {
+    this.serviceList ??= list('services', this.known().map(itemOf));
+    return this.serviceList;
+  }
+
+  groups(): Buffer {
+    this.groupList ??= json({ groups: groupsOf(this.known()) });
+    return this.groupList;
+  }
+
+  agents(): Buffer {
+    this.agentList ??= json({
+      agents: this.known().flatMap((row) => (row.spec.agent ? [agentItem(row, row.spec.agent)] : [])),
+    });
+    return this.agentList;
+  }
+
+  private known(): Known[] {
+    this.names ??= [...this.rows.keys()].sort();
+    return this.names.flatMap((name) => {
+      const row = this.rows.get(name);
+      return row && hasSpec(row) ? [row] : [];
+    });
+  }
+
+  /** The row of `name` about to change: what was made from it is dropped. */
+  private change(name: string): Row {
+    let row = this.rows.get(name);
+    if (!row) {
+      row = { spec: null, state: null, stats: null, item: null, detail: null, resolution: null };
+      this.rows.set(name, row);
+    }
+    row.item = null;
+    row.detail = null;
+    row.resolution = null;
+    return row;
+  }
+
+  private forgetLists(): void {
+    this.serviceList = null;
+    this.groupList = null;
+    this.agentList = null;
+  }
+}
+
+const groupOf = (spec: SpecRow): string | null => (spec.agent ? AGENTS_GROUP : spec.group);
+
+const hasSpec = (row: Row): row is Known => row.spec !== null;
+
+function itemOf(row: Known): Buffer {
+  row.item ??= json(serviceItem(row));
+  return row.item;
+}
+
+/** Groups have no record of their own: one exists while it has members (contract section 4). */
+function groupsOf(rows: readonly Known[]): { name: string; services: number; running: number }[] {
+  const groups = new Map<string, { name: string; services: number; running: number }>();
+  for (const { spec, state } of rows) {
+    const name = groupOf(spec);
+    if (name === null) continue;
+    const group = groups.get(name) ?? { name, services: 0, running: 0 };
+    group.services += 1;
+    if (state?.status === 'running') group.running += 1;
+    groups.set(name, group);
+  }
+  return [...groups.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
+}

@@ -1,0 +1,55 @@
+// State: none of its own; it hands on what owners tell. Rebuilt from: the registry's boot and the services' reports.
+import type { ViewsProtocol } from '../protocol/views.ts';
+import { actor } from '../runtime/actor.ts';
+import type { EventFeed } from './event_feed.ts';
+import type { LogStreams } from './log_streams.ts';
+import type { Views } from './views.ts';
+
+interface Told {
+  views: Views;
+  logs: LogStreams;
+  events: EventFeed;
+  /** Specs or states are not what they were. */
+  changed: () => void;
+}
+
+/** A letter dropped here would be a change that nobody ever sees, and handling one takes no time. */
+const LIMITS = { mailbox: 1_000_000 };
+
+export const VIEWS = actor<ViewsProtocol, Told>(
+  'views',
+  (_context, { views, logs, events, changed }) => ({
+    specs({ rows, all }) {
+      views.setSpecs(rows, all);
+      if (all) logs.keep((name) => views.spec(name) !== null);
+      changed();
+      return null;
+    },
+    removed({ name }) {
+      views.remove(name);
+      logs.keep((other) => other !== name);
+      changed();
+      return null;
+    },
+    states({ rows }) {
+      views.setStates(rows);
+      // The last line of a process that has ended may have no newline.
+      for (const { name, process } of rows) if (!process) logs.poke(name);
+      changed();
+      return null;
+    },
+    stats({ rows }) {
+      views.setStats(rows);
+      return null;
+    },
+    events({ events: records }) {
+      events.take(records);
+      return null;
+    },
+    grew({ name }) {
+      logs.poke(name);
+      return null;
+    },
+  }),
+  LIMITS,
+);

@@ -1,0 +1,68 @@
+// The page at `/` and its assets, as the build made them, through the front.
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { dashboardFolder } from '../../src/entry.ts';
+import { dashboardPages } from '../../src/front/dashboard_page.ts';
+import { SERVERS, startFront } from './kit.ts';
+
+const PAGES = [
+  ['/', 'index.html', 'text/html; charset=utf-8'],
+  ['/dashboard/page.js', 'page.js', 'text/javascript; charset=utf-8'],
+  ['/dashboard/style.css', 'style.css', 'text/css; charset=utf-8'],
+] as const;
+
+describe.each(SERVERS)('the page, from %s', (server) => {
+  const start = () => startFront({ server, token: 'secret', page: dashboardPages(dashboardFolder()) });
+
+  it.each(PAGES)('is served without a token: %s', async (path, file, type) => {
+    const front = await start();
+    const answer = await front.request('GET', path);
+    expect(answer.status).toBe(200);
+    expect(answer.text).toBe(readFileSync(new URL(file, dashboardFolder()), 'utf8'));
+    expect(answer.headers).toMatchObject({
+      'content-type': type,
+      'cache-control': 'no-cache',
+      'content-security-policy':
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+        "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+    });
+    const { etag = '' } = answer.headers;
+    expect(etag).toMatch(/^"[\w-]{43}"$/);
+    const again = await front.request('GET', path, { headers: { 'if-none-match': etag } });
+    expect([again.status, again.text, again.headers.etag]).toEqual([304, '', etag]);
+    expect(await front.request('GET', path, { headers: { 'if-none-match': '"older"' } })).toMatchObject({
+      status: 200,
+    });
+  });
+
+  it('opens nothing else without a token', async () => {
+    const front = await start();
+    for (const path of ['/dashboard/', '/dashboard/page.ts', '/dashboard/..%2fbin.js', '/index.html'])
+      expect((await front.request('GET', path)).status).toBe(401);
+    const headers = { authorization: 'Bearer secret' };
+    for (const path of ['/dashboard/', '/dashboard/no.js', '/dashboard/..%2fbin.js', '/index.html'])
+      expect((await front.request('GET', path, { headers })).body.code).toBe('not_found');
+  });
+
+  it("is not shown by the cloud's own listener", async () => {
+    const front = await startFront({
+      server,
+      page: dashboardPages(dashboardFolder()),
+      cloud: { token: 'cloud', rows: [], own: { bind: '127.0.0.1', port: 0 } },
+    });
+    const port = front.cloudPort ?? 0;
+    expect(port).not.toBe(0);
+    expect((await front.request('GET', '/', { port })).status).toBe(404);
+    expect((await front.request('GET', '/')).status).toBe(200);
+  });
+});
+
+it('loads nothing from elsewhere and has no script or style of its own', () => {
+  const html = readFileSync(new URL('index.html', dashboardFolder()), 'utf8');
+  const addresses = [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, address]) => address);
+  expect(addresses.sort()).toEqual(['/dashboard/page.js', '/dashboard/style.css', 'data:,']);
+  expect(html).not.toMatch(/<style|style=|\son\w+=|<script(?![^>]*\ssrc=)/);
+  expect(readFileSync(new URL('page.js', dashboardFolder()), 'utf8')).not.toMatch(/innerHTML|eval\(/);
+});

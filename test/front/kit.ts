@@ -1,0 +1,317 @@
+// What the front's tests share: a front on a free port whose owners are stand-ins, and clients that see every byte.
+import http from 'node:http';
+import { createRequire } from 'node:module';
+import net from 'node:net';
+import { createFront, type Front, type FrontOptions } from '../../src/front/front.ts';
+import type { ServerKind } from '../../src/front/open.ts';
+import type { EventRecord, EventsProtocol } from '../../src/protocol/events.ts';
+import type { GatewayRoute } from '../../src/protocol/gateway.ts';
+import type { ServiceState } from '../../src/protocol/service.ts';
+import type { SpecRow, ViewsProtocol } from '../../src/protocol/views.ts';
+import type { Ref } from '../../src/runtime/actor.ts';
+import { afterThisTest, realTime, type Stand, type TestClock, type World, world } from '../kit.ts';
+
+/** Those that load here: the binary of the first does not for every Node and libc. */
+export const SERVERS: readonly ServerKind[] = loads('uWebSockets.js')
+  ? ['uWebSockets.js', 'node:http']
+  : ['node:http'];
+
+function loads(name: string): boolean {
+  try {
+    createRequire(import.meta.url)(name);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export interface Answer {
+  status: number;
+  headers: http.IncomingHttpHeaders;
+  text: string;
+  body: any;
+}
+
+export interface Running extends World {
+  front: Front;
+  port: number;
+  cloudPort: number | null;
+  views: Ref<ViewsProtocol>;
+  events: Stand<EventsProtocol>;
+  defects: unknown[];
+  /** What the gateway was told, oldest first. */
+  gateway: GatewayRoute[][];
+  /** What opening the gateway gives. */
+  gatewayPort: number | null;
+  lines: string[];
+  /** One request with its own connection. */
+  request(method: string, path: string, options?: RequestOptions): Promise<Answer>;
+  /** Sends text as it is and gives everything that comes back until the server closes or `until` has come. */
+  raw(text: string | Buffer, until?: RegExp): Promise<{ text: string; closed: boolean }>;
+}
+
+export interface RequestOptions {
+  headers?: Record<string, string>;
+  body?: unknown;
+  port?: number;
+}
+
+export interface FrontSetup extends Partial<FrontOptions> {
+  kept?: EventRecord[];
+  lastId?: number;
+  completeFrom?: number;
+  ready?: boolean;
+  clock?: TestClock;
+}
+
+export async function startFront(setup: FrontSetup = {}): Promise<Running> {
+  const made = world({ clock: setup.clock ?? realTime });
+  const defects: unknown[] = [];
+  const lines: string[] = [];
+  const gateway: GatewayRoute[][] = [];
+  const { kept = [], lastId = kept.at(-1)?.id ?? 0, completeFrom = 1, ready = true, ...options } = setup;
+  const events = await made.stand<EventsProtocol>('events', {
+    subscribe: () => ({ kept, lastId, completeFrom }),
+  });
+  const front = createFront({
+    bind: '127.0.0.1',
+    port: 0,
+    token: '',
+    allowedExtensions: [],
+    about: {
+      version: '1.2.3',
+      pid: 42,
+      startedAt: Date.UTC(2030, 0, 1),
+      stateDir: '/state',
+      gatewayPort: 11612,
+      agentDomain: 'agents.localhost',
+    },
+    node: made.node,
+    cloud: null,
+    page: () => null,
+    tellGateway: (routes) => gateway.push(routes),
+    openGateway: async () => running.gatewayPort,
+    openapi: async () => Buffer.from('{"openapi":"3.1.0"}'),
+    log: (line) => lines.push(line),
+    onDefect: (error) => defects.push(error),
+    ...options,
+  });
+  const running: Running = {
+    ...made,
+    front,
+    port: 0,
+    cloudPort: null,
+    views: made.node.ref<ViewsProtocol>('views'),
+    events,
+    defects,
+    gateway,
+    gatewayPort: 11612,
+    lines,
+    request: (method, path, more = {}) => request(more.port ?? running.port, method, path, more),
+    raw: (text, until) => raw(running.port, text, until),
+  };
+  await front.start();
+  afterThisTest(() => front.close());
+  const { port, cloudPort } = await front.listen();
+  await front.subscribe();
+  if (ready) front.setReady(true);
+  return Object.assign(running, { port, cloudPort });
+}
+
+export function request(
+  port: number,
+  method: string,
+  path: string,
+  { headers = {}, body }: RequestOptions = {},
+): Promise<Answer> {
+  const payload = body === undefined ? undefined : isBytes(body) ? body : JSON.stringify(body);
+  return new Promise((resolve, reject) => {
+    const sent = http.request(
+      {
+        host: '127.0.0.1',
+        port,
+        method,
+        path,
+        agent: false,
+        headers: {
+          ...(payload === undefined
+            ? {}
+            : { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(payload) }),
+          ...headers,
+        },
+      },
+      (response) => {
+        const parts: Buffer[] = [];
+        response.on('data', (part) => parts.push(part));
+        response.on('error', reject);
+        response.on('end', () => {
+          const text = Buffer.concat(parts).toString();
+          const isJson = String(response.headers['content-type']).startsWith('application/json');
+          const status = response.statusCode ?? 0;
+          resolve({
+            status,
+            headers: response.headers,
+            text,
+            body: isJson && text ? JSON.parse(text) : undefined,
+          });
+        });
+      },
+    );
+    sent.on('error', reject);
+    sent.end(payload);
+  });
+}
+
+const isBytes = (value: unknown): value is string | Buffer =>
+  typeof value === 'string' || Buffer.isBuffer(value);
+
+/** Ends when the server closes, or when what came matches `until`; then the connection is cut. */
+export function raw(
+  port: number,
+  text: string | Buffer,
+  until?: RegExp,
+): Promise<{ text: string; closed: boolean }> {
+  return new Promise((resolve) => {
+    const socket = net.connect(port, '127.0.0.1');
+    let got = '';
+    socket.setEncoding('latin1');
+    socket.on('data', (part) => {
+      got += part;
+      if (until?.test(got)) {
+        resolve({ text: got, closed: false });
+        socket.destroy();
+      }
+    });
+    // A reset counts as closed: what came before it is what matters.
+    socket.on('error', () => {});
+    socket.on('close', () => resolve({ text: got, closed: true }));
+    socket.write(text);
+    afterThisTest(() => {
+      socket.destroy();
+    });
+  });
+}
+
+export interface SseFrame {
+  id: number | null;
+  event: string | null;
+  data: string | null;
+  retry: number | null;
+}
+
+export interface SseClient {
+  status: number;
+  headers: http.IncomingHttpHeaders;
+  frames: SseFrame[];
+  comments: number;
+  /** Resolves when that many frames with data have come. */
+  until(count: number): Promise<SseFrame[]>;
+  closed: Promise<void>;
+  close(): void;
+  response: http.IncomingMessage;
+}
+
+/** A client of an event stream that understands every line of it, and throws at one it does not. */
+export function sse(port: number, path: string, headers: Record<string, string> = {}): Promise<SseClient> {
+  return new Promise((resolve, reject) => {
+    const sent = http.get({ host: '127.0.0.1', port, path, agent: false, headers }, (response) => {
+      const client: SseClient = {
+        status: response.statusCode ?? 0,
+        headers: response.headers,
+        frames: [],
+        comments: 0,
+        closed: new Promise((done) => response.on('close', done)),
+        close: () => sent.destroy(),
+        until: (count) =>
+          new Promise((found) => {
+            const look = () => {
+              const full = client.frames.filter(({ data }) => data !== null);
+              if (full.length < count) return;
+              response.off('data', look);
+              found(full);
+            };
+            response.on('data', look);
+            look();
+          }),
+        response,
+      };
+      let rest = '';
+      response.setEncoding('utf8');
+      response.on('error', () => {});
+      response.on('data', (text: string) => {
+        const blocks = (rest + text).split('\n\n');
+        rest = blocks.pop() ?? '';
+        for (const block of blocks) {
+          const frame = parseFrame(block);
+          if (frame) client.frames.push(frame);
+          else client.comments += 1;
+        }
+      });
+      resolve(client);
+    });
+    sent.on('error', reject);
+    afterThisTest(() => {
+      sent.destroy();
+    });
+  });
+}
+
+function parseFrame(block: string): SseFrame | null {
+  if (block.startsWith(':')) return null;
+  const frame: SseFrame = { id: null, event: null, data: null, retry: null };
+  for (const line of block.split('\n')) {
+    const [, field, value = ''] = /^(id|event|data|retry): (.*)$/.exec(line) ?? [];
+    if (field === 'id') frame.id = Number(value);
+    else if (field === 'retry') frame.retry = Number(value);
+    else if (field === 'event' || field === 'data') frame[field] = value;
+    else throw new Error(`no line of an event stream: ${line}`);
+  }
+  return frame;
+}
+
+export const specRow = (name: string, more: Partial<SpecRow> = {}): SpecRow => ({
+  name,
+  port: 3000,
+  cmd: 'true',
+  cwd: '/home/me',
+  group: null,
+  ready: null,
+  dependsOn: [],
+  restart: 'no',
+  autostart: false,
+  stopSignal: 'SIGTERM',
+  stopGrace: 5000,
+  startTimeout: 30000,
+  labels: [],
+  agent: null,
+  revision: 1,
+  envKeys: [],
+  specHash: 'hash',
+  ...more,
+});
+
+export const stateRow = (name: string, more: Partial<ServiceState> = {}): ServiceState => ({
+  name,
+  status: 'stopped',
+  restarts: 0,
+  process: null,
+  end: null,
+  ...more,
+});
+
+export const runningState = (name: string, pid: number, more: Partial<ServiceState> = {}): ServiceState =>
+  stateRow(name, {
+    status: 'running',
+    process: { run: 'r1', pid, startedAt: Date.UTC(2030, 0, 1), port: 3000, revision: 1, rssMB: 12 },
+    ...more,
+  });
+
+export const eventRecord = (id: number, more: Partial<EventRecord> = {}): EventRecord => ({
+  id,
+  type: 'service.started',
+  name: 'web',
+  run: 'r1',
+  at: Date.UTC(2030, 0, 1) + id,
+  data: `{"name":"web","pid":${id},"url":"http://localhost:3000"}`,
+  ...more,
+});

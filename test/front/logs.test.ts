@@ -1,0 +1,300 @@
+// Following a log (contract section 3): the service is a stand-in with a log in memory, the clients are real.
+import net from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { fail } from '../../src/protocol/errors.ts';
+import type { ServiceProtocol } from '../../src/protocol/service.ts';
+import { afterThisTest, type Stand, settle, virtualClock } from '../kit.ts';
+import {
+  type FrontSetup,
+  type Running,
+  runningState,
+  SERVERS,
+  type SseClient,
+  specRow,
+  sse,
+  startFront,
+  stateRow,
+} from './kit.ts';
+
+interface Chunk {
+  stream: 'stdout' | 'stderr';
+  bytes: Buffer;
+}
+
+/** A log of which `lost` bytes were rotated away. */
+class Log {
+  private readonly chunks: Chunk[] = [];
+  end = 0;
+  lost = 0;
+
+  add(text: string | Buffer, stream: Chunk['stream'] = 'stdout'): void {
+    const bytes = Buffer.from(text as string);
+    this.chunks.push({ stream, bytes });
+    this.end += bytes.length;
+  }
+
+  read(offset: number, limit: number, stream: Chunk['stream'] | null) {
+    const start = Math.max(this.lost, Math.min(offset, this.end));
+    const end = Math.min(this.end, start + limit);
+    const parts: Buffer[] = [];
+    let at = 0;
+    for (const chunk of this.chunks) {
+      const from = Math.max(start - at, 0);
+      const to = Math.min(end - at, chunk.bytes.length);
+      if (to > from && (!stream || chunk.stream === stream)) parts.push(chunk.bytes.subarray(from, to));
+      at += chunk.bytes.length;
+    }
+    return { start, end, bytes: Buffer.concat(parts) };
+  }
+
+  tail(lines: number) {
+    const text = this.read(0, this.end, null).bytes.toString().replace(/\n$/, '');
+    const last = text === '' ? [] : text.split('\n').slice(-lines);
+    return { text: Buffer.from(last.map((line) => `${line}\n`).join('')), end: this.end };
+  }
+}
+
+interface Logged extends Running {
+  log: Log;
+  service: Stand<ServiceProtocol>;
+  /** Writes to the log and says that it grew. */
+  print(text: string | Buffer, stream?: Chunk['stream']): void;
+}
+
+async function startLogged(setup: FrontSetup): Promise<Logged> {
+  const front = await startFront(setup);
+  const log = new Log();
+  front.views.tell('specs', { rows: [specRow('web'), specRow('other')], all: true });
+  front.views.tell('states', { rows: [runningState('web', 5)] });
+  const service = await front.stand<ServiceProtocol>('service:web', {
+    read: ({ offset, limit, stream }) => log.read(offset, limit, stream),
+    logs: ({ lines }) => log.tail(lines),
+  });
+  await settle();
+  const print = (text: string | Buffer, stream: Chunk['stream'] = 'stdout') => {
+    log.add(text, stream);
+    front.views.tell('grew', { name: 'web', end: log.end });
+  };
+  return Object.assign(front, { log, service, print });
+}
+
+const linesOf = (client: SseClient): string[] =>
+  client.frames.flatMap(({ event, data }) => (event === 'line' ? [JSON.parse(data ?? '').line] : []));
+async function lines(client: SseClient, count: number): Promise<string[]> {
+  await client.until(count);
+  return linesOf(client);
+}
+
+describe.each(SERVERS)('%s', (server) => {
+  const start = (setup: FrontSetup = {}) => startLogged({ server, ...setup });
+  const follow = (front: Running, query = '', headers = {}) =>
+    sse(front.port, `/v1/services/web/logs/stream${query}`, headers);
+
+  it('shows every line from now on', async () => {
+    const front = await start();
+    front.log.add('before\n');
+    const client = await follow(front);
+    expect([client.status, client.headers['content-type']]).toEqual([200, 'text/event-stream']);
+    front.print('one\ntwo\n');
+    front.print('thr');
+    front.print('ee\n\n');
+    expect(await lines(client, 4)).toEqual(['one', 'two', 'three', '']);
+    expect(client.frames[0]).toMatchObject({ retry: 1000, event: null });
+  });
+
+  it('shows the last lines first when asked, and joins the one that was not finished', async () => {
+    const front = await start();
+    front.log.add('a\nb\nc\nhalf');
+    const client = await follow(front, '?lines=2');
+    expect(await lines(client, 1)).toEqual(['c']);
+    front.print(' and half\nnext\n');
+    expect(await lines(client, 3)).toEqual(['c', 'half and half', 'next']);
+    const whole = await follow(front, '?lines=100');
+    expect(await lines(whole, 5)).toEqual(['a', 'b', 'c', 'half and half', 'next']);
+    expect(front.service.of('logs')[0]).toEqual({ lines: 2, stream: null, raw: false, timestamps: false });
+  });
+
+  it('misses and doubles nothing that is printed while it is opened', async () => {
+    const front = await start();
+    let count = 0;
+    const printing = setInterval(() => {
+      count += 1;
+      front.print(`${count}\n`);
+    }, 1);
+    afterThisTest(() => clearInterval(printing));
+    const clients = await Promise.all(Array.from({ length: 10 }, () => follow(front, '?lines=1000')));
+    await settle();
+    const until = count + 20;
+    for (const client of clients) {
+      const got = (await lines(client, until)).map(Number).slice(0, until);
+      expect(got).toEqual(Array.from({ length: until }, (_, index) => index + 1));
+    }
+  });
+
+  it('reads as a person would, raw on demand', async () => {
+    const front = await start();
+    const [plain, raw] = await Promise.all([follow(front), follow(front, '?raw=true')]);
+    front.print('10%\r20%\r100%\n\x1b[31mred\x1b[0m\n');
+    expect(await lines(plain, 2)).toEqual(['100%', 'red']);
+    expect(await lines(raw, 2)).toEqual(['10%\r20%\r100%', '\x1b[31mred\x1b[0m']);
+  });
+
+  it('keeps characters whole that come in two reads, and cuts lines over 64 KiB', async () => {
+    const front = await start();
+    const client = await follow(front);
+    const euro = Buffer.from('€');
+    front.print(euro.subarray(0, 1));
+    await settle();
+    front.print(Buffer.concat([euro.subarray(1), Buffer.from('\n')]));
+    expect(await lines(client, 1)).toEqual(['€']);
+    front.print(`${'x'.repeat(65_535)}€${'y'.repeat(70_000)}\nend\n`);
+    const got = await lines(client, 5);
+    expect(got.slice(1).map((line) => line.length)).toEqual([65_535, 65_534, 4_467, 3]);
+    expect(got.slice(1, 4).join('')).toBe(`${'x'.repeat(65_535)}€${'y'.repeat(70_000)}`);
+  });
+
+  it('shows one output only, when asked', async () => {
+    const front = await start();
+    const client = await follow(front, '?stream=stderr');
+    front.print('out\n');
+    front.print('err\n', 'stderr');
+    front.print('out\n');
+    front.print('err 2\n', 'stderr');
+    expect(await lines(client, 2)).toEqual(['err', 'err 2']);
+    expect(client.frames.every(({ id }) => id === null)).toBe(true);
+  });
+
+  it('goes on after the last line that was seen', async () => {
+    const front = await start();
+    const first = await follow(front);
+    front.print('one\ntwo\n');
+    const frames = await first.until(2);
+    expect(frames.map(({ id }) => id)).toEqual([4, 8]);
+    first.close();
+    front.print('three\nfour\n');
+    const again = await follow(front, '?lines=50', { 'last-event-id': String(frames[0]?.id) });
+    expect(await lines(again, 3)).toEqual(['two', 'three', 'four']);
+  });
+
+  it('goes on where the log begins when rotation has taken the rest, or where it ends when it is shorter', async () => {
+    const front = await start();
+    front.log.add('one\ntwo\nthree\n');
+    front.log.lost = 8;
+    const client = await follow(front, '', { 'last-event-id': '0' });
+    expect(await lines(client, 1)).toEqual(['three']);
+    const beyond = await follow(front, '', { 'last-event-id': '100000' });
+    front.print('four\n');
+    expect(await lines(beyond, 1)).toEqual(['four']);
+    expect(await lines(client, 2)).toEqual(['three', 'four']);
+  });
+
+  it('shows the last line of a process that has ended without its newline', async () => {
+    const front = await start();
+    const client = await follow(front);
+    front.print('whole\nlast words');
+    expect(await lines(client, 1)).toEqual(['whole']);
+    front.views.tell('states', { rows: [stateRow('web')] });
+    expect(await lines(client, 2)).toEqual(['whole', 'last words']);
+    front.views.tell('states', { rows: [runningState('web', 6)] });
+    front.print('new\n');
+    expect(await lines(client, 3)).toEqual(['whole', 'last words', 'new']);
+  });
+
+  it('finds out by itself what nobody told', async () => {
+    const clock = virtualClock();
+    const front = await start({ clock });
+    const client = await follow(front);
+    await settle();
+    front.log.add('untold\n');
+    await clock.advance(5_000);
+    expect(await lines(client, 1)).toEqual(['untold']);
+  });
+
+  it('costs nothing for a reader that takes nothing, and misses nothing when it does', async () => {
+    const front = await start();
+    const slow = net.connect(front.port, '127.0.0.1');
+    afterThisTest(() => {
+      slow.destroy();
+    });
+    let got = '';
+    slow.on('data', (part) => {
+      got += part.toString('latin1');
+    });
+    slow.write(`GET /v1/services/web/logs/stream HTTP/1.1\r\nHost: localhost:${front.port}\r\n\r\n`);
+    while (!got.includes('retry')) await new Promise((resolve) => setTimeout(resolve, 5));
+    slow.pause();
+    const total = 40_000;
+    const line = (number: number) => `${String(number).padStart(6, '0')} ${'x'.repeat(240)}`;
+    for (let number = 1; number <= total; number += 100) {
+      front.print(`${Array.from({ length: 100 }, (_, index) => line(number + index)).join('\n')}\n`);
+      if (number % 2000 === 1) await settle();
+    }
+    for (let turn = 0; turn < 50; turn += 1) await settle();
+    const asked = Math.max(...front.service.of('read').map(({ offset }) => (offset < 1e15 ? offset : 0)));
+    // What it was not given was not even read.
+    expect(asked).toBeLessThan(front.log.end - 1_000_000);
+    slow.resume();
+    while (!got.includes(`${String(total).padStart(6, '0')} x`))
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    const numbers = [...got.replace(/\r\n[0-9a-f]+\r\n/g, '').matchAll(/"line":"(\d{6}) x{240}"/g)].map(
+      ([, n]) => Number(n),
+    );
+    expect(numbers).toEqual(Array.from({ length: total }, (_, index) => index + 1));
+  });
+
+  it('is followed as often as it is let go of', async () => {
+    const front = await start();
+    const clients = [await follow(front), await follow(front)];
+    for (const client of clients) client.close();
+    const balance = () => front.service.of('follow').reduce((sum, { on }) => sum + (on ? 1 : -1), 0);
+    while (front.service.of('follow').length < 4) await settle();
+    expect(balance()).toBe(0);
+  });
+
+  it('ends when its service is removed, and is not followed after that', async () => {
+    const front = await start();
+    const client = await follow(front);
+    front.views.tell('removed', { name: 'web' });
+    await client.closed;
+    expect(client.response.complete).toBe(true);
+    await settle();
+    expect(front.service.of('follow')).toEqual([{ on: true }]);
+    const other = await start();
+    const ended = await follow(other);
+    other.views.tell('specs', { rows: [specRow('other')], all: true });
+    await ended.closed;
+  });
+
+  it('ends when its service cannot be read, and when the daemon closes', async () => {
+    const front = await start();
+    const client = await follow(front);
+    front.service.answer({
+      read: () => {
+        throw fail('internal', 'the disk is gone');
+      },
+    });
+    front.print('x\n');
+    await client.closed;
+    expect(client.response.complete).toBe(true);
+    front.service.answer({ read: ({ offset, limit, stream }) => front.log.read(offset, limit, stream) });
+    const again = await follow(front);
+    await front.front.close();
+    await again.closed;
+  });
+
+  it('answers an error like any other when it cannot begin', async () => {
+    const front = await start();
+    front.service.answer({
+      logs: () => {
+        throw fail('storage_full', 'no room');
+      },
+    });
+    const answer = await front.request('GET', '/v1/services/web/logs/stream?lines=1');
+    expect([answer.status, answer.body.code]).toEqual([503, 'storage_full']);
+    expect(front.service.of('follow')).toEqual([{ on: true }, { on: false }]);
+    const head = await front.request('HEAD', '/v1/services/web/logs/stream');
+    expect([head.status, head.text]).toEqual([200, '']);
+    await settle();
+    expect(front.service.of('follow').slice(2)).toEqual([{ on: true }, { on: false }]);
+  });
+});
