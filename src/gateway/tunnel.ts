@@ -1,0 +1,84 @@
+// An upgraded connection: after a 101 bytes go both ways; any other answer is passed on once and the connection ends.
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { dial } from './upstream.ts';
+
+const HEAD_BYTES = 64 * 1024;
+/** How long the body of a refused upgrade may pause. */
+const REFUSAL_MS = 10_000;
+
+interface Tunnel {
+  port: number;
+  socket: Duplex;
+  /** The request's head, with the Upgrade header. */
+  head: string;
+  /** What the client has sent after its head. */
+  first: Buffer;
+  unreachable: (error: Error) => string;
+}
+
+/** Copies with back pressure, and passes an end on, so that a half-closed side still gets its answer. */
+function pump(from: Duplex, to: Duplex): void {
+  from.on('data', (bytes: Buffer) => {
+    if (to.write(bytes)) return;
+    from.pause();
+    to.once('drain', () => from.resume());
+  });
+  from.on('end', () => to.end());
+  from.on('close', () => to.destroy());
+}
+
+function afterHead({ socket, first }: Tunnel, upstream: Socket, bytes: Buffer, end: number): void {
+  const isUpgrade = /^HTTP\/1\.1 101 /.test(bytes.toString('latin1', 0, 16));
+  socket.write(bytes);
+  if (isUpgrade) {
+    if (first.length > 0) upstream.write(first);
+    pump(socket, upstream);
+    pump(upstream, socket);
+    return;
+  }
+  // The client's further bytes would be requests that nobody has checked: they are not passed on.
+  socket.on('close', () => upstream.destroy());
+  upstream.on('close', () => socket.end());
+  const length = /^content-length:\s*(\d+)\s*$/im.exec(bytes.toString('latin1', 0, end))?.[1];
+  let left = Number(length ?? Number.POSITIVE_INFINITY) - (bytes.length - end - 4);
+  if (left <= 0) upstream.destroy();
+  upstream.setTimeout(REFUSAL_MS, () => upstream.destroy());
+  upstream.on('data', (more: Buffer) => {
+    left -= more.length;
+    if (!socket.write(more)) {
+      upstream.pause();
+      socket.once('drain', () => upstream.resume());
+    }
+    if (left <= 0) upstream.destroy();
+  });
+}
+
+/** Carries an upgrade request to `port`. Never rejects: what goes wrong is answered on the socket. */
+export async function tunnel(request: Tunnel): Promise<void> {
+  const { socket, port, head, unreachable } = request;
+  socket.on('error', () => socket.destroy());
+  let upstream: Socket;
+  try {
+    upstream = await dial(port);
+  } catch (error) {
+    socket.end(unreachable(error as Error));
+    return;
+  }
+  upstream.setNoDelay(true);
+  upstream.on('error', () => socket.destroy());
+  let held: Buffer = Buffer.alloc(0);
+  const onHead = (bytes: Buffer): void => {
+    held = held.length > 0 ? Buffer.concat([held, bytes]) : bytes;
+    const end = held.indexOf('\r\n\r\n');
+    if (end < 0 && held.length < HEAD_BYTES) return;
+    upstream.off('data', onHead);
+    upstream.off('close', onEarly);
+    if (end < 0) upstream.destroy();
+    else afterHead(request, upstream, held, end);
+  };
+  const onEarly = (): void => void socket.end(unreachable(new Error('it closed the connection')));
+  upstream.on('data', onHead);
+  upstream.on('close', onEarly);
+  upstream.write(head, 'latin1');
+}

@@ -1,0 +1,154 @@
+// Keep-alive connections to the agents' ports: one request at a time on each, used again when its answer has ended cleanly.
+import net from 'node:net';
+import type { Receiver } from './response_parser.ts';
+import { BadResponse, ResponseParser } from './response_parser.ts';
+
+const IDLE_PER_PORT = 64;
+/** Shorter than the 5 s after which a Node server closes an idle connection, so that the race is rare. */
+const IDLE_MS = 4_000;
+
+export interface Exchange extends Receiver {
+  /** The connection failed before the answer was complete. `answered`: its head had been passed on. */
+  failed(error: Error): void;
+  /** The connection takes more of the body. */
+  drained(): void;
+}
+
+/** One connection, busy with one exchange or idle in its pool. */
+export class Upstream {
+  readonly socket: net.Socket;
+  /** It has carried an exchange before: a failure may only mean that the agent closed it while it was idle. */
+  used = false;
+  /** Bytes of the present answer have come. */
+  answered = false;
+  /** Monotonic milliseconds; when it was last put back. */
+  idleSince = 0;
+  readonly #parser = new ResponseParser();
+  #exchange: Exchange | undefined;
+
+  constructor(socket: net.Socket) {
+    this.socket = socket;
+    socket.setNoDelay(true);
+    socket.on('data', (bytes) => this.#data(bytes));
+    socket.on('drain', () => this.#exchange?.drained());
+    socket.on('error', (error) => this.#lost(error));
+    socket.on('end', () => this.#ended());
+    socket.on('close', () => this.#lost(new Error('the agent closed the connection')));
+  }
+
+  begin(isHead: boolean, exchange: Exchange): void {
+    this.#exchange = exchange;
+    this.answered = false;
+    this.#parser.expect(isHead, {
+      head: (head) => exchange.head(head),
+      body: (bytes) => exchange.body(bytes),
+      end: (reusable) => {
+        this.#exchange = undefined;
+        this.used = true;
+        exchange.end(reusable);
+      },
+    });
+  }
+
+  /** Ends the connection; its exchange hears nothing more. */
+  destroy(): void {
+    this.#exchange = undefined;
+    this.socket.destroy();
+  }
+
+  #data(bytes: Buffer): void {
+    this.answered = true;
+    try {
+      this.#parser.feed(bytes);
+    } catch (error) {
+      if (!(error instanceof BadResponse)) throw error;
+      this.#lost(error);
+      this.socket.destroy();
+    }
+  }
+
+  #ended(): void {
+    if (!this.#parser.finish())
+      this.#lost(new Error('the agent closed the connection before its answer was complete'));
+    this.socket.destroy();
+  }
+
+  #lost(error: Error): void {
+    const exchange = this.#exchange;
+    this.#exchange = undefined;
+    exchange?.failed(error);
+  }
+}
+
+/** Dials an agent's port: 127.0.0.1, then ::1 for programs that listen there only. */
+export function dial(port: number): Promise<net.Socket> {
+  const attempt = (host: string): Promise<net.Socket> =>
+    new Promise((resolve, reject) => {
+      const socket = net.connect({ port, host });
+      socket.once('error', reject);
+      socket.once('connect', () => {
+        socket.off('error', reject);
+        resolve(socket);
+      });
+    });
+  return attempt('127.0.0.1').catch((first) => attempt('::1').catch(() => Promise.reject(first)));
+}
+
+export class UpstreamPool {
+  readonly #idle = new Map<number, Upstream[]>();
+  /** One sweep for all: a timer per connection and request would cost more than the request. */
+  readonly #sweep = setInterval(() => this.#dropOld(), IDLE_MS).unref();
+
+  /** An idle connection, at once, or a new one. */
+  take(port: number): Upstream | Promise<Upstream> {
+    const idle = this.#idle.get(port);
+    const oldest = performance.now() - IDLE_MS;
+    for (let upstream = idle?.pop(); upstream; upstream = idle?.pop()) {
+      if (upstream.idleSince > oldest && upstream.socket.readyState === 'open') return upstream;
+      upstream.destroy();
+    }
+    return this.fresh(port);
+  }
+
+  async fresh(port: number): Promise<Upstream> {
+    return new Upstream(await dial(port));
+  }
+
+  release(port: number, upstream: Upstream): void {
+    let idle = this.#idle.get(port);
+    if (!idle) {
+      idle = [];
+      this.#idle.set(port, idle);
+    }
+    if (idle.length >= IDLE_PER_PORT) {
+      upstream.destroy();
+      return;
+    }
+    if (upstream.socket.isPaused()) upstream.socket.resume();
+    upstream.idleSince = performance.now();
+    idle.push(upstream);
+  }
+
+  /** Forgets the connections to ports that no agent has any more. */
+  keepOnly(ports: ReadonlySet<number>): void {
+    for (const [port, idle] of this.#idle) {
+      if (ports.has(port)) continue;
+      for (const upstream of idle) upstream.destroy();
+      this.#idle.delete(port);
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#sweep);
+    this.keepOnly(new Set());
+  }
+
+  #dropOld(): void {
+    const oldest = performance.now() - IDLE_MS;
+    for (const [port, idle] of this.#idle) {
+      const young = idle.filter((upstream) => upstream.idleSince > oldest);
+      for (const upstream of idle) if (upstream.idleSince <= oldest) upstream.destroy();
+      this.#idle.set(port, young);
+    }
+  }
+}
