@@ -1,0 +1,13 @@
+// Where a project file is.
+import { existsSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+
+export const PROJECT_FILES = ['berth.yaml', 'berth.yml'] as const;
+
+/** The project file of `folder` or of the nearest folder above it. */
+export function findProject(folder: string): string | undefined {
+  for (let at = resolve(folder); ; at = dirname(at)) {
+    const found = PROJECT_FILES.map((name) => join(at, name)).find((path) => existsSync(path));
+    if (found !== undefined || at === dirname(at)) return found;
+  }
+}

@@ -1,0 +1,24 @@
+// Procfile, as foreman, overmind and Heroku read it.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Imported, type ImportedService, literal, serviceName } from './imported.ts';
+
+/** The services of a Procfile in `folder`; a `.env` beside it is given to all of them, as foreman does. */
+export function importProcfile(text: string, folder: string): Imported {
+  const taken = new Set<string>();
+  const services: ImportedService[] = [];
+  const notes: string[] = [];
+  const envFile = existsSync(join(folder, '.env')) ? '.env' : undefined;
+  for (const [index, line] of text.split('\n').entries()) {
+    const [, type, cmd] = /^([A-Za-z0-9_-]+):\s*(\S.*?)\s*$/.exec(line) ?? [];
+    if (type === undefined || cmd === undefined) {
+      if (line.trim() !== '' && !line.trim().startsWith('#'))
+        notes.push(`line ${index + 1} is no \`name: command\``);
+    } else if (type === 'release') {
+      notes.push('release is run once before a deployment: not a service');
+    } else {
+      services.push({ name: serviceName(type, taken), cmd: literal(cmd), port: 'auto', env_file: envFile });
+    }
+  }
+  return { services, notes };
+}

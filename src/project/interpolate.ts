@@ -1,0 +1,72 @@
+// ${NAME} in a project file, as compose has it. A bare $NAME is left for the shell that runs the command.
+
+/** A `${...}` that cannot be filled in; the message says what to do. */
+export class InterpolationError extends Error {
+  override readonly name = 'InterpolationError';
+}
+
+type Lookup = (name: string) => string | undefined;
+
+/** What stands between the name and the word. With the colon an empty value counts as none. */
+const OPERATORS: Record<string, (value: string | undefined, word: () => string, name: string) => string> = {
+  '-': (value, word) => value ?? word(),
+  '+': (value, word) => (value === undefined ? '' : word()),
+  '?': (value, word, name) => {
+    if (value !== undefined) return value;
+    throw new InterpolationError(`\${${name}}: ${word() || 'is not set'}`);
+  },
+};
+
+/** The end of the expression that begins at `from` (just after `${`), minding the ones inside it; -1 when it has none. */
+function closing(text: string, from: number): number {
+  let depth = 1;
+  for (let at = from; at < text.length; at += 1) {
+    if (text[at] === '$' && text[at + 1] === '{') depth += 1;
+    if (text[at] === '}') depth -= 1;
+    if (depth === 0) return at;
+  }
+  return -1;
+}
+
+function expand(expression: string, lookup: Lookup): string {
+  const [, name, colon, operator, word = ''] =
+    /^([A-Za-z_][A-Za-z0-9_]*)(?:(:?)([-+?])(.*))?$/s.exec(expression) ?? [];
+  if (name === undefined) {
+    const forms = `\${NAME}, \${NAME:-default} or \${NAME:?message}`;
+    throw new InterpolationError(`\${${expression}} is none of ${forms}; write $\${ for a literal \${`);
+  }
+  const value = lookup(name);
+  const apply = operator === undefined ? undefined : OPERATORS[operator];
+  if (apply) return apply(colon && value === '' ? undefined : value, () => interpolate(word, lookup), name);
+  if (value !== undefined) return value;
+  throw new InterpolationError(
+    `\${${name}} is not set: set it, write \${${name}:-default}, or $${name} to leave it to the shell`,
+  );
+}
+
+/**
+ * Fills in every `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${NAME:+word}` of `text`; `$$` is a dollar sign.
+ * Throws an InterpolationError for a name that is not set and has no default.
+ */
+export function interpolate(text: string, lookup: Lookup): string {
+  let out = '';
+  let at = 0;
+  for (;;) {
+    const dollar = text.indexOf('$', at);
+    if (dollar < 0) return out + text.slice(at);
+    out += text.slice(at, dollar);
+    const next = text[dollar + 1];
+    if (next === '$') {
+      out += '$';
+      at = dollar + 2;
+    } else if (next === '{') {
+      const end = closing(text, dollar + 2);
+      if (end < 0) throw new InterpolationError(`\${ without its }; write $\${ for a literal \${`);
+      out += expand(text.slice(dollar + 2, end), lookup);
+      at = end + 1;
+    } else {
+      out += '$';
+      at = dollar + 1;
+    }
+  }
+}

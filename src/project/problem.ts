@@ -1,0 +1,74 @@
+// What is wrong with a file of the user's: where, what, and what was expected. All problems of a file are told at once.
+import type { Place } from '../adapters/yaml.ts';
+
+export interface Problem {
+  at: Place;
+  message: string;
+}
+
+/** A file that cannot be used. `toString` is what the user reads: each problem with its place and its line. */
+export class ProjectError extends Error {
+  override readonly name = 'ProjectError';
+  readonly file: string;
+  readonly problems: readonly Problem[];
+
+  /** `text` is the file's content, to show the lines; empty when there is none to show. */
+  constructor(file: string, text: string, problems: readonly Problem[]) {
+    const lines = text.split('\n');
+    const sorted = [...problems].sort((a, b) => a.at.line - b.at.line || a.at.column - b.at.column);
+    super(sorted.map((problem) => show(file, lines, problem)).join('\n'));
+    this.file = file;
+    this.problems = sorted;
+  }
+}
+
+function show(file: string, lines: readonly string[], { at, message }: Problem): string {
+  const head = `${file}:${at.line}:${at.column}: ${message}`;
+  const line = lines[at.line - 1];
+  if (!line?.trim()) return head;
+  const number = String(at.line);
+  // Tabs stay tabs in the second line, so that the mark stands under its place.
+  const indent = line.slice(0, at.column - 1).replace(/[^\t]/g, ' ');
+  return `${head}\n  ${number} | ${line}\n  ${' '.repeat(number.length)} | ${indent}^`;
+}
+
+/** How many single edits (insert, delete, replace, swap of neighbours) lead from `a` to `b`. */
+function distance(a: string, b: string): number {
+  let before: number[] = [];
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j += 1) {
+      const same = a[i - 1] === b[j - 1];
+      const edits = [(row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + (same ? 0 : 1)];
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        edits.push((before[j - 2] ?? 0) + 1);
+      next.push(Math.min(...edits));
+    }
+    before = row;
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}
+
+/** The nearest of `known` to a word that was not, or undefined when none is near. */
+export function nearest(word: string, known: Iterable<string>): string | undefined {
+  const limit = Math.max(1, Math.floor(word.length / 3));
+  let best: string | undefined;
+  let least = limit + 1;
+  for (const candidate of known) {
+    if (Math.abs(candidate.length - word.length) >= least) continue;
+    const edits = distance(word.toLowerCase(), candidate.toLowerCase());
+    if (edits < least) {
+      best = candidate;
+      least = edits;
+    }
+  }
+  return best;
+}
+
+/** `; did you mean port?`, or nothing. */
+export function suggestion(word: string, known: Iterable<string>): string {
+  const near = nearest(word, known);
+  return near === undefined ? '' : `; did you mean ${near}?`;
+}
