@@ -1,0 +1,78 @@
+// berth add
+import { resolve } from 'node:path';
+import type { Registration } from '../client/records.ts';
+import { readyUrl } from '../project/ready.ts';
+import { choice, command, duration, flag, integer, list, text, texts } from './command.ts';
+import { UsageError } from './exit.ts';
+
+/** One word for the shell: quoted when it has to be. */
+export const quoted = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+
+/** `KEY=value` entries, or names whose values are passed on from here. Throws a UsageError. */
+export function envOf(entries: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    entries.map((entry) => {
+      const equals = entry.indexOf('=');
+      if (equals > 0) return [entry.slice(0, equals), entry.slice(equals + 1)];
+      const value = process.env[entry];
+      if (value !== undefined) return [entry, value];
+      throw new UsageError(`--env ${entry}: must be KEY=value, or the name of a variable that is set here`);
+    }),
+  );
+}
+
+export const add = command({
+  about:
+    'Registers a service under a name, or replaces its registration; it is not started. The command runs in this folder unless --cwd says another, and finds its port in $PORT. Several words are taken as one command line, word for word.',
+  args: [
+    { syntax: '<name>', about: 'the name of the service' },
+    { syntax: '<command...>', about: 'the shell command that runs it; put -- before it when it has options' },
+  ],
+  options: {
+    port: integer('-p, --port <port>', 'the port it listens on; default: a free one', [0, 65535]),
+    cwd: text('--cwd <dir>', 'the folder it runs in; default: this one', 'file'),
+    ready: text(
+      '--ready <url>',
+      'when it counts as running: an http or tcp URL, a path such as /health, or tcp',
+    ),
+    group: text('--group <name>', 'the group it belongs to', 'group'),
+    env: texts('-e, --env <KEY=value>', 'an environment variable; a name alone passes on the one set here'),
+    dependsOn: list('--depends-on <names>', 'what must be ready first when its group starts', 'service'),
+    restart: choice('--restart <policy>', 'whether it is started again when it ends by itself', [
+      'no',
+      'on-failure',
+      'always',
+    ]),
+    autostart: flag('--autostart', 'start it with the daemon'),
+    stopSignal: text('--stop-signal <signal>', 'the signal that ends it; default SIGTERM'),
+    stopGrace: duration('--stop-grace <time>', 'how long it may take to end; default 5s'),
+    startTimeout: duration('--start-timeout <time>', 'how long it may take to become ready; default 30s'),
+  },
+  examples: [
+    ['berth add web --ready / -- npm run dev', 'then: berth start web'],
+    ["berth add api -p 4000 'cd api && ./run'", 'one word is a whole command line'],
+  ],
+  run: async (cli, [name = '', ...line], { port = 0, cwd, ready, env, ...rest }) => {
+    const berth = await cli.berth();
+    const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
+    const spec: Registration = {
+      ...given,
+      name,
+      port,
+      cmd: line.length === 1 ? (line[0] ?? '') : line.map(quoted).join(' '),
+      cwd: resolve(cwd ?? '.'),
+      env: envOf(env),
+    };
+    const register = (readyPort: number) =>
+      berth.register({ ...spec, ready: readyUrl(ready ?? null, readyPort) });
+    // A ready-check on the service's own port needs that port, which a free one has only once it is registered.
+    const isLate = port === 0 && ready !== undefined && readyUrl(ready, 0) !== ready;
+    const first = await (isLate ? berth.register(spec) : register(port));
+    const service = isLate ? await register(first.port) : first;
+    cli.out.record(
+      service,
+      () => `${name} is registered at ${service.url}; \`berth start ${name}\` starts it`,
+    );
+  },
+});

@@ -1,0 +1,79 @@
+// What a command is given: the output, the daemon, and the ways to end early.
+import type { Client } from '../client/connect.ts';
+import { type BerthError, isBerthError } from '../client/errors.ts';
+import { findLocal, type Local } from '../client/local.ts';
+import type { StreamOptions } from '../client/sse.ts';
+import { UsageError } from './exit.ts';
+import { type Format, type Output, output } from './output.ts';
+import { stderr, stdout } from './streams.ts';
+
+/** Options that stand before or behind any command. */
+export interface Globals {
+  format: Format;
+  url: string | undefined;
+  stateDir: string | undefined;
+  config: string | undefined;
+}
+
+export interface Cli {
+  out: Output;
+  globals: Globals;
+  /** The daemon's address, tokens and settings; looked up once. */
+  local(): Promise<Local>;
+  /** The client; the daemon may not be there. */
+  berth(): Promise<Client>;
+  /** Called when Ctrl-C ends the command: puts the terminal right and says what goes on. Returns what takes it off again. */
+  onInterrupt(clean: () => void): () => void;
+}
+
+function checkUrl(url: string | undefined): void {
+  if (url === undefined || (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) return;
+  throw new UsageError(`${url} is no address of a daemon`, 'Give one such as http://127.0.0.1:11611.');
+}
+
+/** A daemon that starts, or a group that is being started, is waited for this long. */
+const PATIENCE_MS = 10_000;
+
+/** The context of one run. */
+export function cliOf(globals: Globals): { cli: Cli; interrupt: () => void } {
+  let local: Promise<Local> | undefined;
+  const cleaners = new Set<() => void>();
+  const find = async (): Promise<Local> => {
+    checkUrl(globals.url ?? process.env['BERTH_URL']);
+    return findLocal({ ...globals, patienceMs: PATIENCE_MS });
+  };
+  const cli: Cli = {
+    out: output(globals.format, { stdout, stderr }),
+    globals,
+    local: () => {
+      local ??= find();
+      return local;
+    },
+    berth: async () => (await cli.local()).client,
+    onInterrupt: (clean) => {
+      cleaners.add(clean);
+      return () => void cleaners.delete(clean);
+    },
+  };
+  return {
+    cli,
+    interrupt: () => {
+      for (const clean of [...cleaners].reverse()) clean();
+      cleaners.clear();
+    },
+  };
+}
+
+/** Whether `error` is the daemon's (or the client's) with this code. */
+export const hasCode = (error: unknown, code: BerthError['code']): boolean =>
+  isBerthError(error) && error.code === code;
+
+/** For streams: says once that the daemon is gone, and once that it is back. */
+export function reconnecting(cli: Cli): NonNullable<StreamOptions['onState']> {
+  let isLost = false;
+  return (state) => {
+    if (isLost === !state.open) return;
+    isLost = !state.open;
+    cli.out.note(state.open ? 'The daemon is back.' : `${state.error.message}; waiting for it to come back`);
+  };
+}

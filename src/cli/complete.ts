@@ -1,0 +1,151 @@
+// berth __complete: what could come next. One line each, the word and after a tab what it is; `:file` asks the shell for files.
+import type { Client } from '../client/connect.ts';
+import { findLocal } from '../client/local.ts';
+import type { Cli, Globals } from './cli.ts';
+import { type Command, type Completes, command } from './command.ts';
+import { COMMANDS, FAMILIES, findCommand } from './commands.ts';
+import { GLOBAL_OPTIONS, words } from './globals.ts';
+import { fullName } from './k8s_lookup.ts';
+import { plainLine } from './plain.ts';
+
+type Offer = [word: string, about: string];
+
+/** A Tab that takes longer than this is worse than one without an answer. */
+const PATIENCE_MS = 400;
+
+const services = async (berth: Client, fits: (alive: boolean) => boolean): Promise<Offer[]> =>
+  (await berth.services())
+    .filter(({ pid }) => fits(pid !== undefined))
+    .map(({ name, status, url }) => [name, `${status} ${url}`]);
+
+/** What stands behind each kind of name. */
+const SOURCES: Record<Extract<Completes, string>, (berth: Client) => Promise<Offer[]>> = {
+  service: (berth) => services(berth, () => true),
+  running: (berth) => services(berth, (alive) => alive),
+  stopped: (berth) => services(berth, (alive) => !alive),
+  group: async (berth) =>
+    (await berth.groups()).map((group) => [group.name, `${group.running} of ${group.services} running`]),
+  agent: async (berth) =>
+    (await berth.agents()).map(({ name, active }) => [name, active ? 'active' : 'ended']),
+  cluster: async (berth) => (await berth.cloud.clusters()).map(({ name, provider }) => [name, provider]),
+  workload: async (berth) => (await berth.cloud.workloads()).map((one) => [fullName(one), one.state]),
+  tether: async (berth) =>
+    (await berth.cloud.tethers()).map((one) => [
+      String(one.local_port ?? one.tether_id),
+      one.label ?? one.state,
+    ]),
+  file: async () => [[':file', '']],
+};
+
+async function offers(completes: Completes | undefined, globals: Globals): Promise<Offer[]> {
+  if (completes === undefined) return [];
+  if (typeof completes !== 'string') return completes.map((word): Offer => [word, '']);
+  try {
+    const { client } = await findLocal({ ...globals, deadlineMs: PATIENCE_MS });
+    return await SOURCES[completes](client);
+  } catch {
+    // Without a daemon there are no names; a message would end up in the command line.
+    return [];
+  }
+}
+
+/** The flags of an option, and whether it takes a value: `-n, --lines <count>`. */
+const flagsOf = (text: string): { flags: string[]; takesValue: boolean } => ({
+  flags: text.split(/[ ,]+/).filter((part) => part.startsWith('-')),
+  takesValue: text.includes('<'),
+});
+
+interface KnownOption {
+  flags: string[];
+  takesValue: boolean;
+  about: string;
+  completes: Completes | undefined;
+}
+
+function optionsOf(called: Command | undefined): KnownOption[] {
+  const own = Object.values(called?.options ?? {}).map((option) => ({
+    ...flagsOf(option.flags),
+    about: option.about,
+    completes: option.completes,
+  }));
+  const everywhere = GLOBAL_OPTIONS.map(({ flags, about, completes }) => ({
+    ...flagsOf(flags),
+    about,
+    completes,
+  }));
+  const help: KnownOption = {
+    flags: ['-h', '--help'],
+    takesValue: false,
+    about: 'print the help',
+    completes: undefined,
+  };
+  return [...own, ...everywhere, help];
+}
+
+/** The commands that may follow `before`: first words, or second words of a family. */
+function commandOffers(before: readonly string[]): Offer[] {
+  const [family] = before;
+  if (before.length > 1) return [];
+  if (family !== undefined) {
+    const rows = COMMANDS.filter(({ name }) => name.startsWith(`${family} `));
+    return rows.map(({ name, summary }): Offer => [name.slice(family.length + 1), summary]);
+  }
+  const single = COMMANDS.filter(
+    ({ name, isHidden }) => !name.includes(' ') && !isHidden && !FAMILIES.has(name),
+  );
+  return [...single.map(({ name, summary }): Offer => [name, summary]), ...FAMILIES];
+}
+
+/** How many of the words are arguments: neither the command, nor options, nor their values. */
+function argumentsIn(
+  given: readonly string[],
+  options: readonly KnownOption[],
+  commandWords: number,
+): number {
+  let found = 0;
+  for (let at = 0; at < given.length; at += 1) {
+    const word = given[at] ?? '';
+    const option = options.find(({ flags }) => flags.includes(word));
+    if (option?.takesValue) at += 1;
+    else if (!word.startsWith('-')) found += 1;
+  }
+  return found - commandWords;
+}
+
+/** Every offer that begins with the last of `given`, the word being typed. */
+export async function candidates(given: readonly string[], globals: Globals): Promise<Offer[]> {
+  const current = given.at(-1) ?? '';
+  const before = given.slice(0, -1);
+  const begins = ([word]: Offer): boolean => word.startsWith(current) || word === ':file';
+  if (before.includes('--')) return [[':file', '']];
+  const [first, second] = words(before);
+  const row = first === undefined ? undefined : findCommand(first, second);
+  const called = await row?.load();
+  const options = optionsOf(called);
+  const previous = options.find(({ flags, takesValue }) => takesValue && flags.includes(before.at(-1) ?? ''));
+  if (previous) return (await offers(previous.completes, globals)).filter(begins);
+  if (current.startsWith('-')) {
+    return options
+      .flatMap(({ flags, about }) =>
+        flags.filter((flag) => flag.startsWith('--')).map((flag): Offer => [flag, about]),
+      )
+      .filter(begins);
+  }
+  const inner = row && !row.name.includes(' ') && second === undefined ? commandOffers([row.name]) : [];
+  if (!row || !called) return commandOffers(words(before)).filter(begins);
+  const at = argumentsIn(before, options, row.name.split(' ').length);
+  const rows = called.args ?? [];
+  const last = rows.at(-1);
+  const argument = rows[at] ?? (last?.syntax.includes('...') ? last : undefined);
+  const named = await offers(argument?.completes, globals);
+  const isNew = ([word]: Offer): boolean => !before.includes(word);
+  return [...inner, ...named].filter((offer) => begins(offer) && isNew(offer));
+}
+
+export const complete = command({
+  args: [{ syntax: '[words...]', about: 'the words so far, the last one being typed' }],
+  run: async (cli: Cli, given) => {
+    for (const [word, about] of await candidates(given, cli.globals))
+      cli.out.line(plainLine(`${word}`) + (about ? `\t${plainLine(about)}` : ''));
+  },
+});

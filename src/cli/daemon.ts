@@ -1,0 +1,75 @@
+// berth daemon, and its start, stop and status
+import { runningDaemon } from '../client/local.ts';
+import { daemonLog, startDaemon, stopDaemon } from './background.ts';
+import { command, text } from './command.ts';
+import { EXIT, UsageError } from './exit.ts';
+
+/** For the help alone: `berth daemon` itself runs without any of the command line. */
+export const foreground = command({
+  about:
+    'Prints one line once it serves and runs until it gets SIGTERM or SIGINT; services end with it unless shutdown.services is "keep". SIGHUP has it read its tokens and limits again.',
+  options: {
+    config: text(
+      '--config <file>',
+      'the configuration file; default $XDG_CONFIG_HOME/berth/config.toml',
+      'file',
+    ),
+    stateDir: text('--state-dir <dir>', 'the state directory; default $XDG_STATE_HOME/berth', 'file'),
+  },
+  run: async () => {
+    throw new UsageError(
+      '`berth daemon` takes only --config and --state-dir',
+      'They stand behind the word daemon.',
+    );
+  },
+});
+
+export const daemonStart = command({
+  about: 'Does nothing when one runs already.',
+  run: async (cli) => {
+    const local = await cli.local();
+    const there = runningDaemon(local.stateDir);
+    const daemon = there ?? (await startDaemon(cli, local));
+    const { pid, port } = daemon;
+    const record = {
+      pid,
+      url: `http://127.0.0.1:${port}`,
+      stateDir: local.stateDir,
+      log: daemonLog(local.stateDir),
+    };
+    const verb = there ? 'is already running' : 'is running';
+    cli.out.record({ ...record, started: !there }, () => `the daemon ${verb} at ${record.url} (pid ${pid})`);
+    return undefined;
+  },
+});
+
+export const daemonStop = command({
+  about:
+    'Services end with it, in the reverse order of their dependencies, unless shutdown.services is "keep" in the configuration. What is registered stays registered.',
+  run: async (cli) => {
+    const { stateDir } = await cli.local();
+    const daemon = await stopDaemon(cli, stateDir);
+    const text = daemon ? `the daemon has ended (pid ${daemon.pid})` : 'no daemon was running';
+    cli.out.record({ stopped: daemon !== undefined, pid: daemon?.pid ?? null }, () => text);
+    return undefined;
+  },
+});
+
+export const daemonStatus = command({
+  about: 'Exit code 0 when it serves, 5 when it does not.',
+  run: async (cli) => {
+    const { client, stateDir } = await cli.local();
+    const version = await client.version();
+    const { pid, startedAt, front, gatewayPort } = version;
+    const port = runningDaemon(stateDir)?.port;
+    const lines = [
+      `the daemon is running (pid ${pid}, version ${version.version}, since ${startedAt})`,
+      ...(port === undefined ? [] : [`  address    http://127.0.0.1:${port}`]),
+      `  gateway    ${gatewayPort === null ? 'off' : `port ${gatewayPort}`}`,
+      `  state      ${version.stateDir}`,
+      `  front      ${front}`,
+    ];
+    cli.out.record(version, () => lines.join('\n'));
+    return EXIT.ok;
+  },
+});

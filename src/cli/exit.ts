@@ -1,0 +1,61 @@
+// Exit codes: what a script can tell apart. The README has this table too.
+import { isBerthError } from '../client/errors.ts';
+
+export const EXIT = {
+  ok: 0,
+  failed: 1,
+  usage: 2,
+  /** `status` was asked and the service does not run. */
+  notRunning: 3,
+  /** `status` was asked and there is no such service. */
+  unknown: 4,
+  noDaemon: 5,
+  unauthorized: 6,
+  notReady: 7,
+  conflict: 8,
+  interrupted: 130,
+  terminated: 143,
+} as const;
+
+const BY_CODE = new Map<string, number>([
+  ['unreachable', EXIT.noDaemon],
+  ['unauthorized', EXIT.unauthorized],
+  ['ready_timeout', EXIT.notReady],
+  ['port_in_use', EXIT.conflict],
+  ['already_running', EXIT.conflict],
+]);
+
+/** A mistake in how the command was called: exit 2, and the message says how to call it. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+  readonly hint: string;
+  constructor(message: string, hint = '') {
+    super(message);
+    this.hint = hint;
+  }
+}
+
+/** Something that does not work out, said in words: exit 1 unless another code is given. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+  readonly hint: string;
+  readonly exitCode: number;
+  constructor(message: string, hint = '', exitCode: number = EXIT.failed) {
+    super(message);
+    this.hint = hint;
+    this.exitCode = exitCode;
+  }
+}
+
+/** By name, not by class: each part of the build has a copy of these classes. */
+export const isNamed = (error: unknown, name: string): error is Error =>
+  error instanceof Error && error.name === name;
+
+/** The exit code of a command that ended with `error`. */
+export function exitCodeOf(error: unknown): number {
+  if (isBerthError(error)) return BY_CODE.get(error.code) ?? EXIT.failed;
+  if (isNamed(error, 'CommandError') && 'exitCode' in error) return Number(error.exitCode);
+  // The settings and the project file are part of how the command was called.
+  const isUsage = ['UsageError', 'SettingsError', 'ProjectError'].some((name) => isNamed(error, name));
+  return isUsage ? EXIT.usage : EXIT.failed;
+}

@@ -1,0 +1,74 @@
+// berth import
+import { existsSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { YamlPlaceError } from '../adapters/yaml.ts';
+import { runningDaemon } from '../client/local.ts';
+import { IMPORTERS, importable, importFrom } from '../project/import_file.ts';
+import { schemaLine, writeProject } from '../project/imported.ts';
+import type { Cli } from './cli.ts';
+import { command, flag } from './command.ts';
+import { CommandError, UsageError } from './exit.ts';
+import { count } from './show.ts';
+
+/** Where the daemon serves the schema: where it runs, or where it would. */
+export async function daemonAddress(cli: Cli): Promise<string> {
+  const { stateDir, settings } = await cli.local();
+  return `http://localhost:${runningDaemon(stateDir)?.port ?? settings.port}`;
+}
+
+/** The project file made from `path`, with what could not be carried over. Throws a CommandError or UsageError. */
+export async function convert(cli: Cli, path: string) {
+  const known = IMPORTERS.flatMap(({ files }) => files).join(', ');
+  let imported: ReturnType<typeof importFrom>;
+  try {
+    imported = importFrom(path);
+  } catch (error) {
+    if (error instanceof YamlPlaceError)
+      throw new UsageError(`${path}:${error.at.line}:${error.at.column}: ${error.message}`);
+    throw new UsageError(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  if (!imported)
+    throw new UsageError(`${basename(path)} is no file that can be imported`, `Known are ${known}.`);
+  const { services, notes, kind } = imported;
+  if (services.length === 0) throw new CommandError(`${path} has nothing to run`, notes.join('\n'));
+  const head = [schemaLine(await daemonAddress(cli)), `# Made from ${basename(path)} by \`berth import\`.`];
+  return { text: writeProject(services, head), services, notes, kind };
+}
+
+/** The one file of `folder` to import. Throws a UsageError when there is none. */
+function best(folder: string): string {
+  const [found] = importable(folder);
+  if (found !== undefined) return found;
+  const names = IMPORTERS.flatMap(({ files }) => files).join(', ');
+  throw new UsageError('there is nothing to import in this folder', `Looked for ${names}.`);
+}
+
+export const importFile = command({
+  about:
+    'Prints the project file; -w writes it beside the file it was made from. What cannot be carried over is said on stderr.',
+  args: [{ syntax: '[file]', about: 'the file; default: what is found in this folder', completes: 'file' }],
+  options: {
+    write: flag('-w, --write', 'write berth.yaml'),
+    force: flag('--force', 'write it over one that is there'),
+  },
+  examples: [['berth import -w && berth up', 'from a Procfile to running services']],
+  run: async (cli, [file], { write, force }) => {
+    const path = resolve(file ?? best(process.cwd()));
+    const { text, services, notes, kind } = await convert(cli, path);
+    for (const note of notes) cli.out.warn(note);
+    const target = join(dirname(path), 'berth.yaml');
+    if (!write) {
+      if (cli.out.isData) cli.out.record({ from: path, services, notes }, () => text);
+      else cli.out.raw(text);
+      return;
+    }
+    if (existsSync(target) && !force)
+      throw new CommandError(`${target} is there already`, '--force writes over it.');
+    writeFileSync(target, text);
+    cli.out.record(
+      { from: path, file: target, services, notes },
+      () =>
+        `${target} has ${count(services.length, 'service')} from the ${kind}; \`berth up\` brings them up`,
+    );
+  },
+});

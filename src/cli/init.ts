@@ -1,0 +1,96 @@
+// berth init
+import { randomBytes } from 'node:crypto';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { runningDaemon } from '../client/local.ts';
+import { configFile } from '../config.ts';
+import { PROJECT_FILES } from '../project/find.ts';
+import { importable } from '../project/import_file.ts';
+import { schemaLine } from '../project/imported.ts';
+import type { Cli } from './cli.ts';
+import { command, unless } from './command.ts';
+import { convert, daemonAddress } from './import.ts';
+
+const TEMPLATE = `# \`berth up\` brings these services up, \`berth down\` undoes that.
+services:
+  web:
+    # The shell command that runs it; it finds its port in $PORT.
+    cmd: python3 -m http.server $PORT --bind 127.0.0.1
+    # A number, or auto: a free one, which it keeps.
+    port: auto
+    # When it counts as running: a path on its port, a URL, or tcp.
+    ready: /
+    # More, if need be:
+    # cwd: web                     the folder it runs in, relative to this file
+    # env: { MODE: dev }           \${NAME:-default} is filled in from your shell and .env
+    # env_file: .env
+    # depends_on: [db]             what must be ready first
+    # group: site                  berth group start site
+    # restart: on-failure          or always
+    # stop: { signal: SIGINT, grace: 10s }
+`;
+
+interface Made {
+  path: string;
+  made: boolean;
+  text: string;
+}
+
+async function projectFile(cli: Cli): Promise<Made> {
+  const folder = process.cwd();
+  const there = PROJECT_FILES.map((name) => join(folder, name)).find((path) => existsSync(path));
+  if (there) return { path: there, made: false, text: `${there} is there already` };
+  const path = join(folder, 'berth.yaml');
+  const [source] = importable(folder);
+  if (source === undefined) {
+    writeFileSync(path, `${schemaLine(await daemonAddress(cli))}\n${TEMPLATE}`);
+    return { path, made: true, text: `${path} is written, with a first service to change` };
+  }
+  const { text, notes } = await convert(cli, source);
+  for (const note of notes) cli.out.warn(note);
+  writeFileSync(path, text);
+  return { path, made: true, text: `${path} is written from ${basename(source)}` };
+}
+
+/** Adds `auth.token` to the configuration; a daemon that runs reads it again. */
+async function token(cli: Cli): Promise<Made> {
+  const { settings, stateDir } = await cli.local();
+  const { path } = configFile(cli.globals.config, process.env);
+  if (settings.auth.token) return { path, made: false, text: 'a token is set already' };
+  const before = existsSync(path) ? readFileSync(path, 'utf8') : '';
+  if (/^\s*\[auth\]/m.test(before) || /^\s*auth\b/m.test(before)) {
+    return { path, made: false, text: `${path} has an [auth] without a token: set token = "..." there` };
+  }
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const gap = before === '' || before.endsWith('\n\n') ? '' : '\n';
+  writeFileSync(path, `${before}${gap}[auth]\ntoken = "${randomBytes(24).toString('base64url')}"\n`, {
+    mode: 0o600,
+  });
+  chmodSync(path, 0o600);
+  const daemon = runningDaemon(stateDir);
+  if (daemon) process.kill(daemon.pid, 'SIGHUP');
+  return {
+    path,
+    made: true,
+    text: `${path} has a token now, so that no other user and no web page can use your daemon`,
+  };
+}
+
+export const init = command({
+  about:
+    'Writes berth.yaml in this folder, from a Procfile, package.json, compose or process-compose file when there is one, else with an example that runs. Sets a token in your configuration when there is none: this command line finds it there. What is there already is left as it is.',
+  options: { token: unless('--no-token', 'set no token') },
+  run: async (cli, _args, { token: wantsToken }) => {
+    const project = await projectFile(cli);
+    const secret = wantsToken ? await token(cli) : undefined;
+    const made = [project, ...(secret ? [secret] : [])];
+    const record = {
+      project: project.path,
+      config: secret?.path ?? null,
+      made: made.filter((one) => one.made).map(({ path }) => path),
+    };
+    cli.out.record(record, () =>
+      [...made.map(({ text }) => text), '`berth up` brings the services up.'].join('\n'),
+    );
+  },
+});

@@ -1,0 +1,99 @@
+// berth k8s clusters, add, rm, sync
+import { readFileSync } from 'node:fs';
+import type { Cluster } from '../client/records.ts';
+import { command, flag, text } from './command.ts';
+import { forEach } from './each.ts';
+import { UsageError } from './exit.ts';
+import { findCluster } from './k8s_lookup.ts';
+import type { Column } from './output.ts';
+import { count } from './show.ts';
+
+const COLUMNS: readonly Column<Cluster>[] = [
+  { title: 'NAME', cell: ({ name }) => name },
+  { title: 'PROVIDER', cell: ({ provider }) => provider },
+  { title: 'ADDED', cell: ({ created_at }) => created_at },
+  { title: 'IN CLUSTER', cell: ({ in_cluster }) => (in_cluster ? 'yes' : 'no'), wide: true },
+  { title: 'ID', cell: ({ id }) => id },
+];
+
+export const clusterList = command({
+  run: async (cli) => {
+    cli.out.rows(
+      await (await cli.berth()).cloud.clusters(),
+      COLUMNS,
+      'There are no clusters: `berth k8s add` registers one.',
+    );
+  },
+});
+
+/** The text of a kubeconfig: a file, or stdin for `-`. */
+function kubeconfig(path: string): string {
+  try {
+    return readFileSync(path === '-' ? 0 : path, 'utf8');
+  } catch (error) {
+    throw new UsageError(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+export const clusterAdd = command({
+  about:
+    'The kubeconfig is checked and stored sealed. It must hold its certificates and tokens itself: what would run a program or read a file is refused. Only its current context counts.',
+  args: [{ syntax: '<name>', about: 'what to call the cluster' }],
+  options: {
+    file: text('--kubeconfig <file>', 'the access file, - for stdin', 'file'),
+    provider: text('--provider <name>', 'whose cluster it is; default other'),
+    inCluster: flag('--in-cluster', 'the cluster that the daemon itself is a pod of; no kubeconfig'),
+  },
+  examples: [
+    [
+      'kubectl config view --raw --minify --flatten | berth k8s add dev --kubeconfig -',
+      'the current context',
+    ],
+  ],
+  run: async (cli, [name = ''], { file, provider, inCluster }) => {
+    if ((file === undefined) === !inCluster) throw new UsageError('give either --kubeconfig or --in-cluster');
+    const berth = await cli.berth();
+    const cluster = await berth.cloud.addCluster({
+      name,
+      ...(provider === undefined ? {} : { provider }),
+      ...(file === undefined ? { in_cluster: true } : { kubeconfig: kubeconfig(file) }),
+    });
+    cli.out.record(
+      cluster,
+      () => `${name} is registered; \`berth k8s sync ${name}\` looks for its workloads`,
+    );
+  },
+});
+
+export const clusterRemove = command({
+  about: 'Its tethers are closed. Workloads that sleep go on sleeping; wake them first.',
+  args: [{ syntax: '<clusters...>', about: 'the clusters, by name or id', completes: 'cluster' }],
+  run: async (cli, clusters) => {
+    const berth = await cli.berth();
+    return forEach(cli, clusters, 'removing', async (given) => {
+      const { id, name } = await findCluster(berth, given);
+      return {
+        record: { name, ...(await berth.cloud.removeCluster(id)) },
+        text: 'is removed',
+      };
+    });
+  },
+});
+
+export const clusterSync = command({
+  about: 'Finds Deployments and StatefulSets in all namespaces. From then on their changes are followed.',
+  args: [
+    { syntax: '[clusters...]', about: 'the clusters, by name or id; default: all', completes: 'cluster' },
+  ],
+  run: async (cli, given) => {
+    const berth = await cli.berth();
+    const clusters = given.length > 0 ? given : (await berth.cloud.clusters()).map(({ name }) => name);
+    if (clusters.length === 0)
+      throw new UsageError('there are no clusters', '`berth k8s add` registers one.');
+    return forEach(cli, clusters, 'syncing', async (one) => {
+      const { id, name } = await findCluster(berth, one);
+      const { synced } = await berth.cloud.sync(id);
+      return { record: { name, synced }, text: `has ${count(synced, 'workload')}` };
+    });
+  },
+});

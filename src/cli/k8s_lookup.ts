@@ -1,0 +1,71 @@
+// Clusters, workloads and tethers by what people call them; ids are for programs.
+import type { Client } from '../client/connect.ts';
+import type { Cluster, Tether, Workload } from '../client/records.ts';
+import { CommandError } from './exit.ts';
+
+/** What a workload is called where names must be told apart. */
+export const fullName = ({ kind, namespace, name }: Workload): string =>
+  `${namespace}/${kind.toLowerCase()}/${name}`;
+
+/** By id or name. Throws a CommandError that names what there is. */
+export async function findCluster(berth: Client, given: string): Promise<Cluster> {
+  const all = await berth.cloud.clusters();
+  const found = all.find(({ id, name }) => id === given || name === given);
+  if (found) return found;
+  const there =
+    all.length > 0
+      ? `There are ${all.map(({ name }) => name).join(', ')}.`
+      : '`berth k8s add` registers one.';
+  throw new CommandError(`there is no cluster ${given}`, there);
+}
+
+const fits = (workload: Workload, given: string): boolean => {
+  const { id, name, namespace, kind } = workload;
+  const short = kind === 'Deployment' ? 'deploy' : 'sts';
+  return [
+    id,
+    name,
+    `${namespace}/${name}`,
+    `${kind.toLowerCase()}/${name}`,
+    `${short}/${name}`,
+    fullName(workload),
+    `${namespace}/${short}/${name}`,
+  ].includes(given);
+};
+
+/** By id, name, namespace/name or kind/name. Throws a CommandError when none or several are meant. */
+export async function findWorkload(
+  berth: Client,
+  given: string,
+  cluster: string | undefined,
+): Promise<Workload> {
+  const at = cluster === undefined ? {} : { cluster: (await findCluster(berth, cluster)).id };
+  const all = (await berth.cloud.workloads(at)).filter((workload) => fits(workload, given));
+  const [first, second] = all;
+  if (first && !second) return first;
+  if (!first)
+    throw new CommandError(
+      `there is no workload ${given}`,
+      '`berth k8s workloads` lists them; `berth k8s sync` looks for new ones.',
+    );
+  const names = all.map((workload) => `${fullName(workload)} (${workload.id})`).join('\n');
+  throw new CommandError(
+    `${given} may be any of these:\n${names}`,
+    'Say its namespace, its kind or its id, or give --cluster.',
+  );
+}
+
+/** By id, label or local port. Throws a CommandError when none or several are meant. */
+export async function findTether(berth: Client, given: string): Promise<Tether> {
+  const all = (await berth.cloud.tethers()).filter(
+    ({ tether_id, label, local_port }) =>
+      tether_id === given || label === given || String(local_port) === given,
+  );
+  const [first, second] = all;
+  if (first && !second) return first;
+  if (!first) throw new CommandError(`there is no tether ${given}`, '`berth k8s tethers` lists them.');
+  throw new CommandError(
+    `${given} may be any of ${all.map(({ tether_id }) => tether_id).join(', ')}`,
+    'Say its id.',
+  );
+}

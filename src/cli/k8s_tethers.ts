@@ -1,0 +1,84 @@
+// berth k8s tether, tethers, untether
+import type { Tether } from '../client/records.ts';
+import { command, text, unless } from './command.ts';
+import { forEach } from './each.ts';
+import { UsageError } from './exit.ts';
+import { findTether, findWorkload, fullName } from './k8s_lookup.ts';
+import type { Column } from './output.ts';
+
+const COLUMNS: readonly Column<Tether>[] = [
+  { title: 'ADDRESS', cell: ({ local_port }) => (local_port === null ? '' : `localhost:${local_port}`) },
+  {
+    title: 'STATE',
+    cell: ({ state }) => state,
+    style: ({ state }) => (state === 'active' ? 'green' : 'dim'),
+  },
+  { title: 'POD PORT', cell: ({ container_port }) => container_port, right: true },
+  { title: 'LABEL', cell: ({ label }) => label },
+  { title: 'OPEN', cell: ({ connections }) => connections, right: true },
+  { title: 'IN', cell: ({ bytes_in }) => bytes_in, right: true, wide: true },
+  { title: 'OUT', cell: ({ bytes_out }) => bytes_out, right: true, wide: true },
+  { title: 'WORKLOAD', cell: ({ workload_id }) => workload_id, wide: true },
+  { title: 'ID', cell: ({ tether_id }) => tether_id },
+  { title: 'LAST ERROR', cell: ({ last_error }) => last_error },
+];
+
+export const tether = command({
+  about:
+    'Every connection to the local port is carried to a ready pod, and wakes the workload when it sleeps. The tether stays, over restarts of the daemon too, until it is closed with untether. Any program of this machine can connect to the port.',
+  args: [
+    { syntax: '<workload>', about: 'by name, namespace/name, kind/name or id', completes: 'workload' },
+    { syntax: '<port>', about: 'the port in the pod' },
+  ],
+  options: {
+    cluster: text('--cluster <cluster>', 'of this cluster', 'cluster'),
+    label: text('--label <text>', 'what to call it'),
+    wake: unless('--no-wake', 'a connection does not wake the workload'),
+  },
+  examples: [['curl "$(berth k8s tether shop/web 8080)/"', 'stdout is the address alone']],
+  run: async (cli, [given = '', port = ''], { cluster, label, wake }) => {
+    const number = /^\d+$/.test(port) ? Number(port) : 0;
+    if (number < 1 || number > 65535) throw new UsageError(`the port must be from 1 to 65535, not ${port}`);
+    const berth = await cli.berth();
+    const workload = await findWorkload(berth, given, cluster);
+    const { tether_id } = await berth.cloud.tether(workload.id, {
+      container_port: number,
+      wake,
+      ...(label === undefined ? {} : { label }),
+    });
+    const open = await berth.cloud.activate(tether_id);
+    if (!cli.out.isData) {
+      cli.out.note(
+        `${fullName(workload)} port ${number} is at localhost:${open.local_port}; \`berth k8s untether ${open.local_port}\` closes it`,
+      );
+    }
+    cli.out.record(
+      { ...open, workload_id: workload.id, container_port: number },
+      () => `localhost:${open.local_port}`,
+    );
+  },
+});
+
+export const tetherList = command({
+  run: async (cli) => {
+    cli.out.rows(
+      await (await cli.berth()).cloud.tethers(),
+      COLUMNS,
+      'There are no tethers: `berth k8s tether` opens one.',
+    );
+  },
+});
+
+export const untether = command({
+  about: 'Open connections are cut and the local port is given back.',
+  args: [{ syntax: '<tethers...>', about: 'by local port, label or id', completes: 'tether' }],
+  run: async (cli, tethers) => {
+    const berth = await cli.berth();
+    return forEach(cli, tethers, 'closing', async (given) => {
+      const { tether_id } = await findTether(berth, given);
+      await berth.cloud.deactivate(tether_id);
+      await berth.cloud.removeTether(tether_id);
+      return { record: { tether_id, removed: true }, text: 'is closed' };
+    });
+  },
+});

@@ -1,0 +1,121 @@
+// berth logs
+import type { Client } from '../client/connect.ts';
+import { LOGS } from '../limits.ts';
+import { type Cli, hasCode, reconnecting } from './cli.ts';
+import { choice, command, flag, integer, text, unless } from './command.ts';
+import { UsageError } from './exit.ts';
+import { plainLine } from './plain.ts';
+
+const COLOURS = ['cyan', 'yellow', 'green', 'magenta', 'blue', 'red'] as const;
+
+interface View {
+  lines?: number | undefined;
+  stream?: 'stdout' | 'stderr' | undefined;
+  raw?: boolean;
+  timestamps?: boolean;
+  prefix?: boolean;
+}
+
+/** Prints one line of one service: with its name before it when there are several, safe unless it is to be raw. */
+function printer(cli: Cli, names: readonly string[], { raw = false, prefix = true }: View) {
+  const { out } = cli;
+  const width = Math.max(0, ...names.map((name) => name.length));
+  return (name: string, line: string, time = ''): void => {
+    if (out.isData) {
+      out.line(JSON.stringify({ name, line, ...(time ? { time } : {}) }));
+      return;
+    }
+    const colour = COLOURS[names.indexOf(name) % COLOURS.length] ?? 'cyan';
+    const start = prefix && names.length > 1 ? `${out.style(colour, `${name.padEnd(width)} |`)} ` : '';
+    out.raw(`${start}${time ? `${out.style('dim', time)} ` : ''}${raw ? line : plainLine(line)}\n`);
+  };
+}
+
+const now = (): string => new Date().toISOString();
+
+/** Follows the logs of `names`, services and agents alike, until Ctrl-C or until all of them are removed. */
+export async function followAll(
+  cli: Cli,
+  berth: Client,
+  names: readonly string[],
+  view: View,
+): Promise<void> {
+  const print = printer(cli, names, view);
+  const { lines = LOGS.lines, stream = null, raw = false, timestamps = false } = view;
+  const onState = reconnecting(cli);
+  const follow = async (name: string): Promise<void> => {
+    try {
+      for await (const line of berth.followLogs(name, { lines, stream, raw, onState })) {
+        print(name, line, timestamps ? now() : '');
+      }
+    } catch (error) {
+      if (!hasCode(error, 'unknown_service') || names.length === 1) throw error;
+      cli.out.note(`there is no service ${name} any more`);
+    }
+  };
+  await Promise.all(names.map(follow));
+}
+
+interface Line {
+  name: string;
+  time: string;
+  text: string;
+}
+
+/** The last lines of several services, in the order of their times. */
+async function printPast(cli: Cli, berth: Client, names: readonly string[], view: View): Promise<void> {
+  const { lines = LOGS.lines, stream = null, raw = false, timestamps = false } = view;
+  const all = await Promise.all(
+    names.map(async (name): Promise<Line[]> => {
+      const answer = await berth.logs(name, { lines, stream, raw, timestamps: true });
+      return answer.lines.map((line) => {
+        const space = line.indexOf(' ');
+        return { name, time: line.slice(0, space), text: line.slice(space + 1) };
+      });
+    }),
+  );
+  const sorted = all.flat().map((line, index) => ({ line, at: Date.parse(line.time), index }));
+  sorted.sort((a, b) => a.at - b.at || a.index - b.index);
+  const print = printer(cli, names, view);
+  for (const { line } of sorted) print(line.name, line.text, timestamps || cli.out.isData ? line.time : '');
+}
+
+export const logs = command({
+  about:
+    'Lines of several services are merged by time, each with the name before it. Control characters are shown, not obeyed, unless --raw is given.',
+  args: [
+    { syntax: '[names...]', about: 'the services or agents; default: all services', completes: 'service' },
+  ],
+  options: {
+    follow: flag('-f, --follow', 'go on with every new line until Ctrl-C'),
+    lines: integer(
+      '-n, --lines <count>',
+      `how many of the last lines of each; default ${LOGS.lines}, at most ${LOGS.maxLines}`,
+      [0, LOGS.maxLines],
+    ),
+    group: text('--group <name>', 'all services of this group', 'group'),
+    stream: choice('--stream <name>', 'only one of the two outputs', ['stdout', 'stderr']),
+    timestamps: flag('-t, --timestamps', 'the time before each line; with -f new lines only'),
+    prefix: unless('--no-prefix', 'no names before the lines'),
+    raw: flag('--raw', 'the bytes as they were printed, colours and all'),
+  },
+  examples: [
+    ['berth logs web -f', 'watch one'],
+    ['berth logs -n 5', 'the last words of each'],
+  ],
+  run: async (cli, given, { follow, group, ...view }) => {
+    const berth = await cli.berth();
+    const services = given.length === 0 || group !== undefined ? await berth.services() : [];
+    const members = services
+      .filter((service) => group === undefined || service.group === group)
+      .map(({ name }) => name);
+    const names = [...new Set([...given, ...members])];
+    if (names.length === 0)
+      throw new UsageError('there is nothing to show logs of', '`berth ps` lists the services.');
+    if (follow && view.timestamps && (view.lines ?? 0) > 0) {
+      throw new UsageError('-t with -f shows new lines only', 'Leave out -n, or -f.');
+    }
+    if (follow) await followAll(cli, berth, names, view.timestamps ? { ...view, lines: 0 } : view);
+    else if (view.lines !== 0) await printPast(cli, berth, names, view);
+  },
+});

@@ -1,0 +1,176 @@
+// Parses a command line with commander, of which this is the only importer: options, help, suggestions. It is loaded only for
+// calls that have options or are wrong; the others have nothing to parse.
+import {
+  CommanderError,
+  InvalidArgumentError,
+  Option as Parameter,
+  Argument as Positional,
+  Command as Program,
+} from 'commander';
+import type { Globals } from './cli.ts';
+import type { Command, Option } from './command.ts';
+import type { CommandRow } from './commands.ts';
+import { isNamed, UsageError } from './exit.ts';
+import { GLOBAL_OPTIONS } from './globals.ts';
+import { FORMATS } from './output.ts';
+
+/** The commands there are, and the one that was called, if it is one. */
+export interface Table {
+  commands: readonly CommandRow[];
+  families: ReadonlyMap<string, string>;
+  called: { row: CommandRow; command: Command } | undefined;
+}
+
+/** What was asked for: help, the version, or the command that was called with these. */
+export type Outcome =
+  | { help: string }
+  | { globals: Globals; version: true }
+  | { globals: Globals; args: string[]; options: Record<string, unknown> };
+
+/** A parser of ours as commander wants it: a wrong value is its kind of error. */
+function parserOf(option: Option<unknown>) {
+  const { parse } = option;
+  if (!parse) return undefined;
+  return (value: string, before: unknown): unknown => {
+    try {
+      return parse(value, before ?? option.fallback);
+    } catch (error) {
+      throw isNamed(error, 'UsageError') ? new InvalidArgumentError(`It ${error.message}.`) : error;
+    }
+  };
+}
+
+function parameter(option: Option<unknown>): Parameter {
+  const made = new Parameter(option.flags, option.about);
+  const parse = parserOf(option);
+  if (parse) made.argParser(parse);
+  return made;
+}
+
+const EPILOGUE = `
+\`berth <command> --help\` says more about each.
+
+Exit codes: 0 done, 1 failed, 2 wrong call or file, 3 not running and 4 unknown (status), 5 no daemon,
+6 wrong token, 7 not ready in time, 8 port in use or already running, 130 Ctrl-C, 143 SIGTERM.
+`;
+
+function programOf(write: (text: string) => void): Program {
+  const program = new Program('berth')
+    .description('A place for every process to lie: services, agents and workloads, by name.')
+    .exitOverride()
+    .configureOutput({ writeOut: write, writeErr: () => {}, outputError: () => {} })
+    .configureHelp({ showGlobalOptions: true })
+    .helpCommand(false)
+    .helpOption('-h, --help', 'print this')
+    .option('-V, --version', 'print the version, and that of the daemon')
+    .addHelpText('after', EPILOGUE);
+  for (const { flags, about } of GLOBAL_OPTIONS) program.option(flags, about);
+  return program;
+}
+
+/** The program or family that a command belongs to. */
+function parent(program: Program, { name, part }: CommandRow, families: Table['families']): Program {
+  const [family, second] = name.split(' ');
+  if (second === undefined || family === undefined) return program;
+  const there = program.commands.find((one) => one.name() === family);
+  if (there) return there;
+  const about = families.get(family) ?? '';
+  return program.command(family).description(about).helpCommand(false).helpGroup(`${part}:`);
+}
+
+/** Adds a command by its row alone: enough for a list of commands and for a suggestion. */
+function addRow(program: Program, row: CommandRow, families: Table['families']): Program {
+  const there = program.commands.find((one) => one.name() === row.name);
+  if (there) return there;
+  const made = parent(program, row, families)
+    .command(row.name.split(' ').at(-1) ?? row.name, { hidden: row.isHidden === true })
+    .description(families.get(row.name) ?? row.summary)
+    .helpCommand(false);
+  for (const alias of row.aliases ?? []) made.alias(alias);
+  if (!row.name.includes(' ')) made.helpGroup(`${row.part}:`);
+  return made;
+}
+
+function examples(command: Command): string {
+  const rows = command.examples ?? [];
+  if (rows.length === 0) return '';
+  const width = Math.max(...rows.map(([line]) => line.length));
+  return `\nExamples:\n${rows.map(([line, about]) => `  ${line.padEnd(width)}  ${about}`).join('\n')}\n`;
+}
+
+/** Adds the command that was called, with all it takes; `called` gets what was given. */
+function addCalled(
+  program: Program,
+  { commands, families }: Table,
+  { row, command }: NonNullable<Table['called']>,
+  called: (args: string[], options: Record<string, unknown>) => void,
+): void {
+  // `daemon` is a command and a family in one: its help lists both.
+  for (const one of commands) if (one.name.startsWith(`${row.name} `)) addRow(program, one, families);
+  const made = addRow(program, row, families);
+  const capital = row.summary[0]?.toUpperCase() + row.summary.slice(1);
+  made.description(`${capital}.${command.about ? `\n\n${command.about}` : ''}`);
+  for (const { syntax, about } of command.args ?? []) made.addArgument(new Positional(syntax, about));
+  const parameters = Object.entries(command.options ?? {}).map(([key, option]) => ({
+    key,
+    option,
+    made: parameter(option),
+  }));
+  for (const one of parameters) made.addOption(one.made);
+  made.addHelpText('after', examples(command));
+  made.action(() => {
+    const values = made.opts();
+    const given = parameters.map(({ key, option, made: one }) => [
+      key,
+      values[one.attributeName()] ?? option.fallback,
+    ]);
+    called(made.args, Object.fromEntries(given));
+  });
+}
+
+function globalsOf(program: Program): Globals {
+  const given = program.opts();
+  const asked: string = given['output'] ?? (given['json'] ? 'json' : 'table');
+  const format = FORMATS.find((one) => one === asked);
+  if (!format) throw new UsageError(`-o must be one of ${FORMATS.join(', ')}, not ${asked}`);
+  return { format, url: given['url'], stateDir: given['stateDir'], config: given['config'] };
+}
+
+/** A mistake that commander found, in our words. */
+function mistake(error: CommanderError): UsageError {
+  const message = error.message.replace(/^error: /, '').replace(/\n\(/, ' (');
+  return new UsageError(message, '`berth --help` lists the commands, `berth <command> --help` its options.');
+}
+
+/** What `argv` asks for. Throws a UsageError that says what is wrong with it, with a suggestion where there is a near one. */
+export function parse(argv: readonly string[], table: Table): Outcome {
+  let help = '';
+  const program = programOf((text) => {
+    help += text;
+  });
+  let outcome: Outcome | undefined;
+  const { commands, families, called } = table;
+  if (called) {
+    addCalled(program, table, called, (args, options) => {
+      outcome = { globals: globalsOf(program), args, options };
+    });
+  } else {
+    for (const row of commands) addRow(program, row, families);
+    const family = program.commands.find((one) => one.name() === argv[0] && argv.length === 1);
+    if (family || argv.length === 0) return { help: (family ?? program).helpInformation() };
+    // With an action of its own the program would not suggest the command that was meant.
+    if (argv.every((word) => word.startsWith('-'))) {
+      program.action(() => {
+        if (program.opts()['version']) outcome = { globals: globalsOf(program), version: true };
+      });
+    }
+  }
+  try {
+    program.parse(argv, { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode === 0) return { help };
+    throw mistake(error);
+  }
+  return outcome ?? { help: program.helpInformation() };
+}

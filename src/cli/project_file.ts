@@ -1,0 +1,43 @@
+// Which project file is meant, and what a label says of the file that a service came from.
+import { existsSync, realpathSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { SERVICE } from '../limits.ts';
+import { findProject } from '../project/find.ts';
+import { UsageError } from './exit.ts';
+
+const LABEL = 'project=';
+/** Beside it: what changed since the process began does not concern the process. */
+export const CALM = 'project-calm';
+
+const HINT =
+  '`berth init` writes one, `berth import -w` makes one from a Procfile, package.json or compose file, -f names one.';
+
+/** The project file: the one named, or the nearest of this folder and those above. Throws a UsageError. */
+export function projectPath(named: string | undefined): string {
+  if (named !== undefined) return canonical(named);
+  const found = findProject(process.cwd());
+  if (found === undefined) throw new UsageError('there is no berth.yaml in this folder or above it', HINT);
+  return canonical(found);
+}
+
+/** Absolute and without links as far as it exists: `down` must find what `up` did though the file has gone. */
+function canonical(path: string): string {
+  const full = resolve(path);
+  if (existsSync(full)) return realpathSync(full);
+  const folder = dirname(full);
+  return existsSync(folder) ? join(realpathSync(folder), full.slice(folder.length)) : full;
+}
+
+/** The label that says which file a service came from. */
+export function labelOf(file: string): string {
+  const label = LABEL + file;
+  if (label.length <= SERVICE.labelLength) return label;
+  throw new UsageError(
+    `the path of ${file} is too long`,
+    `A project file's path has at most ${SERVICE.labelLength - LABEL.length} characters.`,
+  );
+}
+
+/** The project file a service came from; undefined when it came from none. */
+export const fileOf = (labels: readonly string[]): string | undefined =>
+  labels.find((label) => label.startsWith(LABEL))?.slice(LABEL.length);

@@ -1,0 +1,86 @@
+// The files that start the daemon at login: a systemd user unit and a launchd agent. Pure text.
+
+export interface Program {
+  node: string;
+  /** dist/bin.cjs. */
+  script: string;
+  args: readonly string[];
+  /** The PATH that services will have: a manager's own lacks what version managers add. */
+  path: string;
+  log: string;
+}
+
+export const LABEL = 'dev.berth.daemon';
+
+/** One word of a unit file: `%` is a specifier there and `$` a variable, quotes keep blanks. */
+const word = (text: string): string =>
+  `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('%', '%%').replaceAll('$', '$$$$')}"`;
+
+/** In an assignment `$` means nothing. */
+const assignment = (text: string): string =>
+  `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('%', '%%')}"`;
+
+/**
+ * The user unit. `KillMode=process`: the manager ends the daemon alone, which ends its services itself or leaves them to the
+ * next one; the default would kill host and services with it. `OOMPolicy=continue`: a service that runs out of memory takes
+ * nothing else along. A wrong setting (exit code 2) does not get better by starting again.
+ */
+export function systemdUnit({ node, script, args, path }: Program): string {
+  return `[Unit]
+Description=Berth: local services, agents and workloads, by name
+
+[Service]
+Type=exec
+ExecStart=${[node, script, 'daemon', ...args].map(word).join(' ')}
+ExecReload=/bin/kill -HUP $MAINPID
+Environment=${assignment(`PATH=${path}`)}
+KillMode=process
+Restart=on-failure
+RestartSec=2
+RestartPreventExitStatus=2
+TimeoutStopSec=120
+OOMPolicy=continue
+
+[Install]
+WantedBy=default.target
+`;
+}
+
+const xml = (text: string): string =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+
+/** The launchd agent. `AbandonProcessGroup` is what `KillMode=process` is to systemd. */
+export function launchdPlist({ node, script, args, path, log }: Program): string {
+  const words = [node, script, 'daemon', ...args].map((one) => `    <string>${xml(one)}</string>`).join('\n');
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key>
+  <string>${LABEL}</string>
+  <key>ProgramArguments</key>
+  <array>
+${words}
+  </array>
+  <key>EnvironmentVariables</key>
+  <dict>
+    <key>PATH</key>
+    <string>${xml(path)}</string>
+  </dict>
+  <key>RunAtLoad</key>
+  <true/>
+  <key>KeepAlive</key>
+  <dict>
+    <key>SuccessfulExit</key>
+    <false/>
+  </dict>
+  <key>AbandonProcessGroup</key>
+  <true/>
+  <key>ExitTimeOut</key>
+  <integer>120</integer>
+  <key>StandardErrorPath</key>
+  <string>${xml(log)}</string>
+</dict>
+</plist>
+`;
+}

@@ -1,0 +1,97 @@
+// A terminal of an agent over a WebSocket (contract section 6): binary frames are input and output, text frames are control.
+import type { Endpoint } from './call.ts';
+import { path } from './call.ts';
+import { BerthError, errorOf } from './errors.ts';
+import type { Socket } from './transport.ts';
+
+export interface AttachOptions {
+  /** Output as it comes; the first piece is the screen as it is. Acknowledged when the returned promise resolves. */
+  onOutput: (bytes: Uint8Array) => void | Promise<void>;
+  /** The size of the terminal, at first and whenever some viewer changes it. */
+  onSize?: (cols: number, rows: number) => void;
+  /** Ends the session; the agent goes on. */
+  signal?: AbortSignal;
+}
+
+export interface Ended {
+  /** null: the viewer left, or the connection was lost. */
+  exit: { exitCode: number | null; signal: string | null } | null;
+  /** How the connection ended: 1000 is in order. */
+  code: number;
+  reason: string;
+}
+
+export interface Terminal {
+  /** Keys typed, as bytes or text. */
+  write(input: string | Uint8Array): void;
+  resize(cols: number, rows: number): void;
+  /** Leaves the terminal; the agent goes on. */
+  detach(): void;
+  /** Settles once, when the session has ended. */
+  ended: Promise<Ended>;
+}
+
+interface Control {
+  size?: [cols: number, rows: number];
+  exit?: { exitCode: number | null; signal: string | null };
+}
+
+function base64url(text: string): string {
+  const bytes = new TextEncoder().encode(text);
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '');
+}
+
+/** The token goes as a subprotocol, because a browser cannot set a header on a WebSocket. */
+const protocols = (token: string | null): string[] =>
+  token ? ['berth.v1', `base64url.bearer.authorization.berth.${base64url(token)}`] : ['berth.v1'];
+
+/** Opens the terminal of the agent `name`. Rejects with the daemon's error (`not_running`, `unknown_agent`). */
+export async function attach(endpoint: Endpoint, name: string, options: AttachOptions): Promise<Terminal> {
+  const url = endpoint.url().replace(/^http/, 'ws') + path('/v1/agents', name, 'attach');
+  let exit: Ended['exit'] = null;
+  let finish: (ended: Ended) => void = () => {};
+  const ended = new Promise<Ended>((resolve) => {
+    finish = resolve;
+  });
+  const encoder = new TextEncoder();
+  let socket: Socket | undefined;
+  const control = (message: object): void => socket?.send(JSON.stringify(message));
+  const output = async (bytes: Uint8Array): Promise<void> => {
+    await options.onOutput(bytes);
+    control({ ack: bytes.byteLength });
+  };
+  const opened = new Promise<void>((resolve, reject) => {
+    const opening = endpoint.transport.socket(url, protocols(endpoint.token()), {
+      opened: resolve,
+      bytes: (bytes) => void output(bytes),
+      text: (message) => {
+        const said: Control = JSON.parse(message);
+        if (said.size) options.onSize?.(...said.size);
+        if (said.exit) exit = said.exit;
+      },
+      closed: (code, reason) => finish({ exit, code, reason }),
+      refused: (status, body) =>
+        reject(
+          status === 0
+            ? new BerthError('unreachable', `the terminal of ${name} cannot be opened`)
+            : errorOf(status, null, body),
+        ),
+    });
+    opening.then((made) => {
+      socket = made;
+    }, reject);
+  });
+  await opened;
+  const detach = (): void => socket?.close();
+  if (options.signal?.aborted) detach();
+  options.signal?.addEventListener('abort', detach, { once: true });
+  return {
+    write: (input) => socket?.send(typeof input === 'string' ? encoder.encode(input) : input),
+    resize: (cols, rows) => control({ resize: [cols, rows] }),
+    detach,
+    ended,
+  };
+}

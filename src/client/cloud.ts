@@ -1,0 +1,82 @@
+// The cloud's API, a method per endpoint (specification section 4, Clusters and Workloads; contract section 8).
+import { type CallOptions, call, type Endpoint, path, type Query } from './call.ts';
+import type {
+  AutoSleep,
+  Cluster,
+  ClusterDetail,
+  NewCluster,
+  NewTether,
+  Tether,
+  Workload,
+} from './records.ts';
+
+const CLUSTERS = '/k8s/clusters';
+const WORKLOADS = '/k8s/workloads';
+const TETHERS = '/k8s/tethers';
+
+/** The methods for clusters, workloads and tethers. */
+export function cloudMethods(endpoint: Endpoint) {
+  const get = <T>(target: string, options: CallOptions = {}, query: Query = []) =>
+    call<T>(endpoint, 'GET', target, { ...options, query });
+  const change = <T>(
+    method: string,
+    target: string,
+    detail: CallOptions & { query?: Query; body?: unknown },
+  ) => call<T>(endpoint, method, target, { ...detail, waits: true });
+
+  return {
+    clusters: (options?: CallOptions) => get<Cluster[]>(CLUSTERS, options),
+    cluster: (id: string, options?: CallOptions) => get<ClusterDetail>(path(CLUSTERS, id), options),
+    /** Checks and seals the kubeconfig; makes no connection. */
+    addCluster: (cluster: NewCluster, options: CallOptions = {}) =>
+      change<{ id: string; name: string }>('POST', CLUSTERS, { ...options, body: cluster }),
+    /** Closes its tethers; its workloads stay as they are. */
+    removeCluster: (id: string, options: CallOptions = {}) =>
+      change<{ removed: true; id: string }>('DELETE', path(CLUSTERS, id), options),
+    sync: (id: string, options: CallOptions = {}) =>
+      change<{ synced: number }>('POST', path(CLUSTERS, id, 'sync'), options),
+
+    workloads: (options: CallOptions & { cluster?: string | undefined } = {}) =>
+      get<Workload[]>(WORKLOADS, options.signal ? { signal: options.signal } : {}, [
+        ['cluster_id', options.cluster],
+      ]),
+    sleep: (id: string, options: CallOptions = {}) =>
+      change<{ replicas: number }>('POST', path(WORKLOADS, id, 'sleep'), options),
+    /** With `wait` it resolves when one pod is ready; `timeout` in milliseconds. */
+    wake: (
+      id: string,
+      options: CallOptions & { wait?: boolean | undefined; timeout?: number | undefined } = {},
+    ) => {
+      const { wait, timeout, ...rest } = options;
+      return change<{ replicas: number }>('POST', path(WORKLOADS, id, 'wake'), {
+        ...rest,
+        query: [
+          ['wait', wait],
+          ['timeout', timeout],
+        ],
+      });
+    },
+    autoSleep: (id: string, options?: CallOptions) =>
+      get<AutoSleep>(path(WORKLOADS, id, 'auto-sleep'), options),
+    setAutoSleep: (id: string, settings: Partial<AutoSleep>, options: CallOptions = {}) =>
+      change<AutoSleep>('PATCH', path(WORKLOADS, id, 'auto-sleep'), { ...options, body: settings }),
+
+    tethers: (options?: CallOptions) => get<Tether[]>(TETHERS, options),
+    tether: (id: string, tether: NewTether, options: CallOptions = {}) =>
+      change<{ tether_id: string; local_port: number }>('POST', path(WORKLOADS, id, 'tether'), {
+        ...options,
+        body: tether,
+      }),
+    /** Opens the TCP proxy; the answer's port is the one that counts. */
+    activate: (id: string, options: CallOptions = {}) =>
+      change<{ tether_id: string; local_port: number; state: 'active' }>(
+        'POST',
+        path(TETHERS, id, 'activate'),
+        options,
+      ),
+    deactivate: (id: string, options: CallOptions = {}) =>
+      change<{ ok: true }>('POST', path(TETHERS, id, 'deactivate'), options),
+    removeTether: (id: string, options: CallOptions = {}) =>
+      change<{ removed: true; id: string }>('DELETE', path(TETHERS, id), options),
+  };
+}

@@ -1,0 +1,84 @@
+// The one error of the client: what the daemon answered, or why there was no answer.
+import type { ErrorCode } from '../protocol/errors.ts';
+
+/** Codes of the client itself; every other one is the daemon's (specification section 7, contract section 2). */
+export type ClientCode = 'unreachable' | 'deadline' | 'bad_answer' | 'closed';
+
+export interface FieldError {
+  path: string;
+  message: string;
+}
+
+/** Compare `code`, never the class: a copy of this module in another bundle makes the same errors. */
+export class BerthError extends Error {
+  override readonly name = 'BerthError';
+  readonly code: ErrorCode | ClientCode | (string & {});
+  /** The HTTP status; 0 when there was no answer. */
+  readonly status: number;
+  readonly hint: string;
+  /** For `invalid_spec`: every wrong field. */
+  readonly details: readonly FieldError[];
+  /** For a 503: how long the daemon asks to wait, in milliseconds. */
+  readonly retryAfterMs: number | null;
+
+  constructor(
+    code: BerthError['code'],
+    message: string,
+    more: {
+      status?: number;
+      hint?: string;
+      details?: readonly FieldError[];
+      retryAfterMs?: number | null;
+    } = {},
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.code = code;
+    this.status = more.status ?? 0;
+    this.hint = more.hint ?? '';
+    this.details = more.details ?? [];
+    this.retryAfterMs = more.retryAfterMs ?? null;
+  }
+
+  /** The daemon's error body again, as `--json` prints it. */
+  toJSON(): { code: string; message: string; hint: string; details?: readonly FieldError[] } {
+    const { code, message, hint, details } = this;
+    return details.length > 0 ? { code, message, hint, details } : { code, message, hint };
+  }
+}
+
+/** Whether `error` is a BerthError, by its shape. */
+export function isBerthError(error: unknown): error is BerthError {
+  return error instanceof Error && error.name === 'BerthError' && 'code' in error && 'status' in error;
+}
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+function fieldErrors(value: unknown): FieldError[] {
+  if (!Array.isArray(value)) return [];
+  return value.map((row: { path?: unknown; message?: unknown } | null) => ({
+    path: text(row?.path),
+    message: text(row?.message),
+  }));
+}
+
+/** The error of an answer that is not 2xx; one without our body (a proxy, another server) is `bad_answer`. */
+export function errorOf(status: number, retryAfter: string | null, body: string): BerthError {
+  const seconds = Number(retryAfter ?? Number.NaN);
+  const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : null;
+  let value: { code?: unknown; message?: unknown; hint?: unknown; details?: unknown } | null;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    value = null;
+  }
+  if (typeof value?.code !== 'string' || typeof value.message !== 'string') {
+    return new BerthError('bad_answer', `the answer was HTTP ${status} without an error body of berth`, {
+      status,
+      hint: 'Is it berth that listens there?',
+      retryAfterMs,
+    });
+  }
+  const details = fieldErrors(value.details);
+  return new BerthError(value.code, value.message, { status, hint: text(value.hint), details, retryAfterMs });
+}

@@ -1,0 +1,114 @@
+// One request and its whole answer over a plain socket, for calls of a command: loading and starting node:http takes longer than
+// the call itself. HTTP/1.1 as RFC 9112 has it for a client that closes after the answer.
+import type { Socket } from 'node:net';
+import type { HttpRequest } from './transport.ts';
+
+export interface WholeAnswer {
+  status: number;
+  headers: ReadonlyMap<string, string>;
+  body: string;
+}
+
+const HEAD_END = '\r\n\r\n';
+
+interface Head {
+  status: number;
+  headers: Map<string, string>;
+  /** Where the body begins. */
+  bodyAt: number;
+}
+
+/** undefined: the head is not complete yet. Throws when it is none. */
+function headOf(bytes: Buffer): Head | undefined {
+  const end = bytes.indexOf(HEAD_END);
+  if (end < 0) return undefined;
+  const [first = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n');
+  const [, status] = /^HTTP\/1\.[01] (\d{3})/.exec(first) ?? [];
+  if (status === undefined) throw new Error('the answer is no HTTP');
+  const headers = new Map(
+    lines.map((line): [string, string] => {
+      const colon = line.indexOf(':');
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+    }),
+  );
+  return { status: Number(status), headers, bodyAt: end + HEAD_END.length };
+}
+
+/** The body of a chunked answer; undefined: it is not complete yet. Throws when it is none. */
+function dechunked(bytes: Buffer, from: number): Buffer | undefined {
+  const parts: Buffer[] = [];
+  for (let at = from; ; ) {
+    const lineEnd = bytes.indexOf('\r\n', at);
+    if (lineEnd < 0) return undefined;
+    const [, digits] = /^([0-9a-f]{1,8})\s*(?:;|$)/i.exec(bytes.toString('latin1', at, lineEnd)) ?? [];
+    if (digits === undefined) throw new Error('the answer is no HTTP');
+    const size = Number.parseInt(digits, 16);
+    const start = lineEnd + 2;
+    // The last chunk is empty; what may follow it are headers that nobody here needs.
+    if (size === 0) return bytes.indexOf(HEAD_END, lineEnd) < 0 ? undefined : Buffer.concat(parts);
+    if (bytes.length < start + size + 2) return undefined;
+    parts.push(bytes.subarray(start, start + size));
+    at = start + size + 2;
+  }
+}
+
+/** The whole answer in `bytes`; undefined: it is not complete yet. `ended`: nothing more will come. */
+function answerIn(bytes: Buffer, ended: boolean): WholeAnswer | undefined {
+  const head = headOf(bytes);
+  if (!head) return undefined;
+  const { status, headers, bodyAt } = head;
+  const length = headers.get('content-length');
+  const isChunked = headers.get('transfer-encoding')?.toLowerCase() === 'chunked';
+  let body: Buffer | undefined;
+  if (isChunked) body = dechunked(bytes, bodyAt);
+  else if (length === undefined) body = ended ? bytes.subarray(bodyAt) : undefined;
+  else if (bytes.length >= bodyAt + Number(length)) body = bytes.subarray(bodyAt, bodyAt + Number(length));
+  return body && { status, headers, body: body.toString() };
+}
+
+function requestBytes({ method, headers, body }: HttpRequest, url: URL): string {
+  const lines = [
+    `${method} ${url.pathname}${url.search} HTTP/1.1`,
+    `Host: ${url.host}`,
+    'Connection: close',
+    ...headers.map(([name, value]) => `${name}: ${value}`),
+    ...(body === undefined && method === 'GET' ? [] : [`Content-Length: ${Buffer.byteLength(body ?? '')}`]),
+  ];
+  return lines.join('\r\n') + HEAD_END + (body ?? '');
+}
+
+/** Sends `request` to an http: address. Rejects with the error of the socket, or with the reason of an aborted signal. */
+export function exchange(request: HttpRequest): Promise<WholeAnswer> {
+  const url = new URL(request.url);
+  const { signal } = request;
+  // An IPv6 address stands in brackets in a URL only.
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  return new Promise((resolve, reject) => {
+    const socket: Socket = process.getBuiltinModule('node:net').connect(Number(url.port || 80), host);
+    const parts: Buffer[] = [];
+    const finish = (settle: () => void): void => {
+      signal?.removeEventListener('abort', aborted);
+      socket.destroy();
+      settle();
+    };
+    const aborted = (): void => finish(() => reject(signal?.reason));
+    const look = (ended: boolean): void => {
+      try {
+        const answer = answerIn(Buffer.concat(parts), ended);
+        if (answer) finish(() => resolve(answer));
+        else if (ended) finish(() => reject(new Error('the connection was closed before the answer')));
+      } catch (error) {
+        finish(() => reject(error));
+      }
+    };
+    if (signal?.aborted) return aborted();
+    signal?.addEventListener('abort', aborted);
+    socket.on('data', (part: Buffer) => {
+      parts.push(part);
+      look(false);
+    });
+    socket.on('end', () => look(true));
+    socket.on('error', (error) => finish(() => reject(error)));
+    socket.write(requestBytes(request, url));
+  });
+}

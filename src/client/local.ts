@@ -1,0 +1,96 @@
+// Finds this user's daemon and its tokens: by BERTH_URL or <state>/daemon.json, never by a guessed port (contract section 1).
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isAlive } from '../adapters/proctable.ts';
+import { loadSettings, type Settings } from '../config.ts';
+import { type DaemonFile, readSecret, stateDirPath } from '../statedir.ts';
+import { type Client, createClient } from './connect.ts';
+import { BerthError } from './errors.ts';
+import { nodeTransport } from './node.ts';
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+export interface LocalOptions {
+  /** Default: `$BERTH_URL`, else the daemon that runs on the state directory. */
+  url?: string | undefined;
+  /** Default: `$BERTH_STATE_DIR`, else `$XDG_STATE_HOME/berth`. */
+  stateDir?: string | undefined;
+  /** The configuration file that holds the tokens. Default: `$BERTH_CONFIG`, else `$XDG_CONFIG_HOME/berth/config.toml`. */
+  config?: string | undefined;
+  env?: Env;
+  deadlineMs?: number;
+  patienceMs?: number;
+}
+
+export interface Local {
+  client: Client;
+  settings: Settings;
+  stateDir: string;
+  /** Where the daemon is now. Throws a BerthError `unreachable` when none runs. */
+  url: () => string;
+  /** The cloud token in use; null when there is none yet. */
+  cloudToken: () => string | null;
+}
+
+const HINT = 'Start one in the background with `berth daemon start`, or here with `berth daemon`.';
+
+/** Whether it still is the process that wrote the file: pids are given again. */
+function lives({ pid, startTime }: DaemonFile): boolean {
+  // Where the system tells no start times the pid alone has to do.
+  if (startTime > 0) return isAlive(pid, startTime);
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** What `<state>/daemon.json` says of a daemon that lives; undefined when there is none. */
+export function runningDaemon(stateDir: string): DaemonFile | undefined {
+  try {
+    const file: DaemonFile = JSON.parse(readFileSync(join(stateDir, 'daemon.json'), 'utf8'));
+    return Number.isInteger(file.pid) && Number.isInteger(file.port) && lives(file) ? file : undefined;
+  } catch {
+    // Absent, or of another make: no daemon of ours.
+    return undefined;
+  }
+}
+
+function cloudUrlOf({ cloud }: Settings, daemonUrl: () => string, env: Env): () => string {
+  const named = env['BERTH_CLOUD_URL'];
+  if (named) return () => named;
+  if (cloud.bind === '') return daemonUrl;
+  const host = cloud.bind.includes(':') ? `[${cloud.bind}]` : cloud.bind;
+  return () => `http${cloud.tls_cert === '' ? '' : 's'}://${host}:${cloud.port}`;
+}
+
+/** Finds the daemon and what it takes to talk to it. Throws a SettingsError for a configuration that cannot be used. */
+export async function findLocal(options: LocalOptions = {}): Promise<Local> {
+  const env = options.env ?? process.env;
+  const stateDir = stateDirPath(options.stateDir, env);
+  const settings = await loadSettings(options.config, env);
+  const named = options.url ?? (env['BERTH_URL'] || undefined);
+  const url = (): string => {
+    if (named !== undefined) return named;
+    const daemon = runningDaemon(stateDir);
+    if (daemon) return `http://127.0.0.1:${daemon.port}`;
+    throw new BerthError('unreachable', 'no daemon is running', { hint: HINT });
+  };
+  const cloudToken = (): string | null =>
+    settings.cloud.token || readSecret(join(stateDir, 'cloud-token'))?.toString().trim() || null;
+  const client = createClient(nodeTransport, {
+    url,
+    token: settings.auth.token || null,
+    cloudUrl: cloudUrlOf(settings, url, env),
+    cloudToken,
+    ...(options.deadlineMs === undefined ? {} : { deadlineMs: options.deadlineMs }),
+    ...(options.patienceMs === undefined ? {} : { patienceMs: options.patienceMs }),
+  });
+  return { client, settings, stateDir, url, cloudToken };
+}
+
+/** A client of this user's daemon: `const berth = await connectLocal()`. */
+export async function connectLocal(options: LocalOptions = {}): Promise<Client> {
+  return (await findLocal(options)).client;
+}

@@ -1,0 +1,38 @@
+// One event as a line of text.
+import type { DaemonEvent } from '../client/browser.ts';
+import { make } from './table.ts';
+
+/** What happens to a service, as against how it is measured. */
+export type Lifecycle = Exclude<DaemonEvent, { type: 'service.stats' | 'stream.reset' }>;
+
+const ended = (exitCode: number | null, signal: string | null = null): string =>
+  signal === null ? `exit code ${exitCode ?? 'unknown'}` : signal;
+
+function sentence(event: Lifecycle): string {
+  switch (event.type) {
+    case 'service.registered':
+      return `${event.data.name} registered on port ${event.data.port}`;
+    case 'service.started':
+      return `${event.data.name} started at ${event.data.url}`;
+    case 'service.stopped':
+      return `${event.data.name} stopped (${ended(event.data.exitCode, event.data.signal)})`;
+    case 'service.crashed':
+      return `${event.data.name} crashed (${ended(event.data.exitCode, event.data.signal)})`;
+    case 'service.removed':
+      return `${event.data.name} removed`;
+    case 'port.conflict':
+      return `port ${event.data.port}: ${event.data.claimedBy} wants it, ${event.data.holder} has it`;
+  }
+}
+
+export function eventRow(event: Lifecycle): HTMLLIElement {
+  const row = make('li');
+  const { at } = event.data;
+  if (at !== undefined) {
+    const time = make('time', new Date(at).toLocaleTimeString());
+    time.dateTime = at;
+    row.append(time, ' ');
+  }
+  row.append(sentence(event));
+  return row;
+}

@@ -1,0 +1,112 @@
+// The table of services: a body of rows per group. A row keeps its element while it is shown, so that the focus stays.
+import type { EventData, Service } from '../client/browser.ts';
+
+export type Action = 'start' | 'stop' | 'restart';
+type Act = (action: Action, name: string) => Promise<void>;
+
+const COLUMNS = 6;
+
+/** An element with text in it. */
+export function make<K extends keyof HTMLElementTagNameMap>(kind: K, text = ''): HTMLElementTagNameMap[K] {
+  const made = document.createElement(kind);
+  made.textContent = text;
+  return made;
+}
+
+function button(action: Action, name: string, act: Act): HTMLButtonElement {
+  const made = make('button', action);
+  made.type = 'button';
+  made.ariaLabel = `${action} ${name}`;
+  made.addEventListener('click', () => {
+    if (made.ariaDisabled !== 'true') void act(action, name);
+  });
+  return made;
+}
+
+class ServiceRow {
+  readonly element = make('tr');
+  private readonly status = make('td');
+  private readonly cpu = make('td');
+  private readonly memory = make('td');
+  private readonly link = make('a');
+  private readonly start: HTMLButtonElement;
+
+  constructor(name: string, act: Act) {
+    const title = make('th', name);
+    title.scope = 'row';
+    this.start = button('start', name, act);
+    Object.assign(this.link, { target: '_blank', rel: 'noopener noreferrer' });
+    const address = make('td');
+    address.append(this.link);
+    const actions = make('td');
+    actions.append(this.start, button('stop', name, act), button('restart', name, act));
+    this.element.append(title, this.status, this.cpu, this.memory, address, actions);
+  }
+
+  show({ status, url, cpu, rssMB }: Service, gatewayUrl: string | undefined): void {
+    this.status.textContent = status;
+    this.status.dataset['status'] = status;
+    this.measure(cpu, rssMB);
+    this.link.href = gatewayUrl ?? url;
+    this.link.textContent = gatewayUrl ?? url;
+    // Not `disabled`, which loses the focus; and stop stays: it also cancels a restart that is waited for.
+    this.start.ariaDisabled = String(status !== 'stopped' && status !== 'crashed');
+  }
+
+  measure(cpu: number | undefined, rssMB: number | undefined): void {
+    this.cpu.textContent = cpu === undefined ? '' : cpu.toFixed(2);
+    this.memory.textContent = rssMB === undefined ? '' : rssMB.toFixed(1);
+  }
+}
+
+export class ServiceTable {
+  private readonly table: HTMLTableElement;
+  private readonly empty: HTMLElement;
+  private readonly act: Act;
+  private rows = new Map<string, ServiceRow>();
+  /** Which names stand in which group, as it is shown. */
+  private layout = '';
+
+  constructor(table: HTMLTableElement, empty: HTMLElement, act: Act) {
+    this.table = table;
+    this.empty = empty;
+    this.act = act;
+  }
+
+  /** Shows these and no others; `gateways` has the address of each agent by its name. */
+  show(services: readonly Service[], gateways: ReadonlyMap<string, string>): void {
+    const rowOf = (name: string) => this.rows.get(name) ?? new ServiceRow(name, this.act);
+    this.rows = new Map(services.map(({ name }) => [name, rowOf(name)]));
+    for (const service of services) this.rows.get(service.name)?.show(service, gateways.get(service.name));
+    this.empty.hidden = services.length > 0;
+    const layout = JSON.stringify(services.map(({ name, group }) => [name, group]));
+    if (layout !== this.layout) this.arrange(services);
+    this.layout = layout;
+  }
+
+  measure({ name, cpu, rssMB }: EventData['service.stats']): void {
+    this.rows.get(name)?.measure(cpu, rssMB);
+  }
+
+  private arrange(services: readonly Service[]): void {
+    const groups = new Map<string, Element[]>();
+    for (const { name, group } of services) {
+      const row = this.rows.get(name);
+      if (row) groups.set(group ?? '', [...(groups.get(group ?? '') ?? []), row.element]);
+    }
+    const focused = document.activeElement;
+    for (const body of [...this.table.tBodies]) body.remove();
+    for (const [group, rows] of [...groups].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const title = make('th', group === '' ? 'No group' : group);
+      title.scope = 'rowgroup';
+      title.colSpan = COLUMNS;
+      const head = make('tr');
+      head.append(title);
+      const body = make('tbody');
+      body.append(head, ...rows);
+      this.table.append(body);
+    }
+    // What is moved loses the focus.
+    if (focused instanceof HTMLElement && this.table.contains(focused)) focused.focus();
+  }
+}

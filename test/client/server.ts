@@ -1,0 +1,64 @@
+// A small server that speaks the daemon's bytes: it records what was asked and answers what the test says.
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach } from 'vitest';
+
+export interface Asked {
+  method: string;
+  /** Path with query. */
+  path: string;
+  headers: http.IncomingHttpHeaders;
+  body: string;
+}
+
+export interface Fake {
+  url: string;
+  port: number;
+  asked: Asked[];
+  server: http.Server;
+}
+
+type Answer = (asked: Asked, response: http.ServerResponse, count: number) => void;
+
+const servers: http.Server[] = [];
+
+export async function serve(answer: Answer): Promise<Fake> {
+  const asked: Asked[] = [];
+  const server = http.createServer(async (request, response) => {
+    let body = '';
+    for await (const part of request.setEncoding('utf8')) body += part;
+    const one = { method: request.method ?? '', path: request.url ?? '', headers: request.headers, body };
+    asked.push(one);
+    answer(one, response, asked.length);
+  });
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, port, asked, server };
+}
+
+export const json = (
+  response: http.ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): void => {
+  response.writeHead(status, { 'Content-Type': 'application/json; charset=utf-8', ...headers });
+  response.end(JSON.stringify(body));
+};
+
+/** A port on which nothing listens: one that was just given back. */
+export async function deadPort(): Promise<number> {
+  const server = http.createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+afterEach(async () => {
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+});
