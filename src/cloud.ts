@@ -1,0 +1,70 @@
+// What the cloud thread holds.
+import { join } from 'node:path';
+import { CLUSTERS } from './actors/clusters.ts';
+import { SWEEPER } from './actors/sweeper.ts';
+import { tethers } from './actors/tethers.ts';
+import { WORKLOADS } from './actors/workloads.ts';
+import { embeddedCloudStore } from './adapters/cloudstore.ts';
+import { openCluster } from './adapters/kube.ts';
+import { ownPod } from './adapters/pod.ts';
+import { openVault, type Vault, VaultError } from './adapters/seal.ts';
+import { openStore, type Store } from './adapters/store.ts';
+import { SettingsError } from './config.ts';
+import { createJobs, type Jobs } from './jobs.ts';
+import { report } from './log.ts';
+import type { CloudViewsProtocol } from './protocol/cloud.ts';
+import { actor, type Node } from './runtime/actor.ts';
+import type { ThreadData } from './threads_data.ts';
+
+/** Lets go of the store and the job threads when everything that was started after it has stopped. */
+const keeper = actor<Record<never, never>, { store: Store; jobs: Jobs }>(
+  'cloudkeeper',
+  (context, { store, jobs }) => {
+    context.scope.defer(() => store.close());
+    context.scope.defer(() => jobs.close());
+    return {};
+  },
+);
+
+/**
+ * Opens the vault and starts the cloud's actors. With a key file that does not belong to the store nothing is started and
+ * nothing overwritten: every request of the cloud API is answered with the reason.
+ */
+export async function setupCloud(node: Node, data: ThreadData): Promise<void> {
+  const embedded = openStore(join(data.stateDir, 'store.mdb'));
+  const jobs = createJobs();
+  await node.start('cloudkeeper', keeper, { store: embedded, jobs });
+  const store = embeddedCloudStore(embedded);
+  const { keyFile, tetherPorts, sweepMs, allowInCluster } = data.cloud;
+  let vault: Vault;
+  try {
+    vault = await openVault(keyFile, store.canary);
+  } catch (error) {
+    if (!(error instanceof VaultError || error instanceof SettingsError)) throw error;
+    report(`the cloud part is closed: ${error.message}`);
+    const hint = 'Put the key file back that the store was sealed with, or name it in cloud.key_file.';
+    node.ref<CloudViewsProtocol>('cloudviews').tell('refused', { reason: error.message, hint });
+    return;
+  }
+  const rule = data.addressRule;
+  const pod = ownPod(process.env) ?? null;
+  await node.start('workloads', WORKLOADS, {
+    store,
+    vault,
+    open: (access) => openCluster(access, rule),
+    podAccess: pod?.access ?? null,
+    self: pod,
+  });
+  const opener = await node.start('tethers', tethers, { store, ports: tetherPorts });
+  await node.start('clusters', CLUSTERS, {
+    store,
+    vault,
+    parse: (upload) => jobs.run('parseKubeconfig', { upload, now: Date.now() }),
+    rule,
+    allowInCluster,
+    inPod: pod !== null,
+  });
+  // What was open is open again before anything is answered; by now whoever is told how clusters do is there.
+  await opener.ask('boot', {});
+  await node.start('sweeper', SWEEPER, { intervalMs: sweepMs });
+}

@@ -1,0 +1,60 @@
+// The cloud part as the main thread sees it: its threads are started when a request or a registered cluster needs them.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Settings } from './config.ts';
+import type { CloudFront } from './front/front.ts';
+import { cloudRoutes } from './front/routes_cloud.ts';
+import { CLOUD_VIEWS, CloudViews } from './front/views_cloud.ts';
+import { report } from './log.ts';
+import type { ClustersProtocol } from './protocol/cloud.ts';
+import type { Node } from './runtime/actor.ts';
+import { ensureSecret } from './statedir.ts';
+import type { Threads } from './threads.ts';
+
+/** `cloud.token`, or the one of `<state>/cloud-token`, made at the first start (contract section 1). */
+export const cloudToken = ({ cloud }: Settings, stateDir: string): string =>
+  cloud.token || ensureSecret(join(stateDir, 'cloud-token')).toString('utf8').trim();
+
+/** `cloud.key_file`, or `<state>/cloud.key`. */
+export const cloudKeyFile = ({ cloud }: Settings, stateDir: string): string =>
+  cloud.key_file || join(stateDir, 'cloud.key');
+
+function ownListener({ cloud }: Settings): CloudFront['own'] {
+  if (cloud.bind === '') return null;
+  const { bind, port, tls_cert: cert, tls_key: key } = cloud;
+  return { bind, port, ...(cert === '' ? {} : { tls: { cert, key } }) };
+}
+
+export class CloudLink {
+  private readonly node: Node;
+  private readonly threads: Threads;
+  private readonly views = new CloudViews();
+
+  constructor(node: Node, threads: Threads) {
+    this.node = node;
+    this.threads = threads;
+  }
+
+  /** The cloud's part of the front. */
+  async front(settings: Settings, token: string): Promise<CloudFront> {
+    await this.node.start('cloudviews', CLOUD_VIEWS, this.views);
+    const rows = cloudRoutes({ views: this.views, ensure: () => this.ensure() });
+    return { token, rows, own: ownListener(settings) };
+  }
+
+  /** Where a cluster may be registered already its watches, tethers and sweeper go on with the daemon. */
+  resume(keyFile: string): void {
+    if (existsSync(keyFile))
+      this.ensure().catch((error: Error) => report(`the cloud part does not start: ${error.message}`));
+  }
+
+  private async ensure(): Promise<void> {
+    await this.threads.ensure('tethers');
+    await this.threads.ensure('cloud');
+    // Gone where the cloud part is closed: the views know why.
+    await this.node
+      .ref<ClustersProtocol>('clusters')
+      .ask('settled', {})
+      .catch(() => undefined);
+  }
+}

@@ -1,0 +1,234 @@
+// Every setting: one table (contract section 1). A file that is named and absent, an unknown key or a bad value stops the start.
+import { existsSync, readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { homedir } from 'node:os';
+import { isAbsolute, join } from 'node:path';
+
+export type Range = [from: number, to: number];
+
+export interface Settings {
+  bind: string;
+  port: number;
+  allowed_extensions: string[];
+  auth: { token: string };
+  services: { ports: Range };
+  agents: { domain: string; ports: Range };
+  gateway: { port: number };
+  logs: { max_bytes: number; keep: number };
+  shutdown: { services: 'stop' | 'keep' };
+  cloud: {
+    token: string;
+    bind: string;
+    port: number;
+    tls_cert: string;
+    tls_key: string;
+    behind_tls: boolean;
+    tether_ports: Range;
+    sweep_interval_ms: number;
+    allow_addresses: string | string[];
+    allow_in_cluster: boolean;
+    key_file: string;
+  };
+}
+
+/** A setting that cannot be used: one line for the user; the program ends with exit code 2. */
+export class SettingsError extends Error {
+  override readonly name = 'SettingsError';
+}
+
+interface Rule {
+  what: string;
+  fits: (value: unknown) => boolean;
+}
+
+const text: Rule = {
+  what: 'a string without control characters',
+  fits: (v) => typeof v === 'string' && !/[\0-\x1f\x7f]/.test(v),
+};
+const flag: Rule = { what: 'true or false', fits: (v) => typeof v === 'boolean' };
+const isInteger = (v: unknown, from: number, to: number): boolean =>
+  Number.isInteger(v) && (v as number) >= from && (v as number) <= to;
+const integer = (from: number, to: number): Rule => ({
+  what: `an integer from ${from} to ${to}`,
+  fits: (v) => isInteger(v, from, to),
+});
+const range: Rule = {
+  what: 'two ports [from, to] with from <= to',
+  fits: (v) => Array.isArray(v) && v.length === 2 && v.every((p) => isInteger(p, 1, 65535)) && v[0] <= v[1],
+};
+const address: Rule = { what: 'an IP address', fits: (v) => typeof v === 'string' && isIP(v) !== 0 };
+const addressOrEmpty: Rule = { what: 'an IP address or empty', fits: (v) => v === '' || address.fits(v) };
+const pathOrEmpty: Rule = {
+  what: 'an absolute path or empty',
+  fits: (v) => v === '' || (text.fits(v) && isAbsolute(v as string)),
+};
+const domain: Rule = {
+  what: 'a domain name such as agents.localhost',
+  fits: (v) =>
+    typeof v === 'string' &&
+    v.length <= 180 &&
+    /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/.test(v),
+};
+const CIDR = /^[0-9a-fA-F.:]+\/\d{1,3}$/;
+const fitsCidr = (v: unknown): boolean => {
+  if (typeof v !== 'string' || !CIDR.test(v)) return false;
+  const [ip = '', bits] = v.split('/');
+  return isIP(ip) !== 0 && Number(bits) <= (isIP(ip) === 4 ? 32 : 128);
+};
+
+type Row = [key: string, fallback: unknown, rule: Rule];
+
+const ROWS: readonly Row[] = [
+  ['bind', '127.0.0.1', address],
+  ['port', 11611, integer(0, 65535)],
+  [
+    'allowed_extensions',
+    [],
+    {
+      what: 'a list of extension ids',
+      fits: (v) =>
+        Array.isArray(v) &&
+        v.every((id) => typeof id === 'string' && /^[A-Za-z0-9-][A-Za-z0-9.-]*$/.test(id)),
+    },
+  ],
+  [
+    'auth.token',
+    '',
+    { what: 'printable ASCII without spaces', fits: (v) => typeof v === 'string' && /^[!-~]*$/.test(v) },
+  ],
+  ['services.ports', [3100, 3999], range],
+  ['agents.domain', 'agents.localhost', domain],
+  ['agents.ports', [8100, 8200], range],
+  ['gateway.port', 11612, integer(-1, 65535)],
+  ['logs.max_bytes', 10_485_760, integer(65_536, 1_099_511_627_776)],
+  ['logs.keep', 5, integer(0, 1000)],
+  ['shutdown.services', 'stop', { what: '"stop" or "keep"', fits: (v) => v === 'stop' || v === 'keep' }],
+  [
+    'cloud.token',
+    '',
+    { what: 'printable ASCII without spaces', fits: (v) => typeof v === 'string' && /^[!-~]*$/.test(v) },
+  ],
+  ['cloud.bind', '', addressOrEmpty],
+  ['cloud.port', 11613, integer(0, 65535)],
+  ['cloud.tls_cert', '', pathOrEmpty],
+  ['cloud.tls_key', '', pathOrEmpty],
+  ['cloud.behind_tls', false, flag],
+  ['cloud.tether_ports', [20000, 20999], range],
+  ['cloud.sweep_interval_ms', 600_000, integer(1_000, 86_400_000)],
+  [
+    'cloud.allow_addresses',
+    'auto',
+    {
+      what: '"auto", "any", "public" or a list of CIDRs',
+      fits: (v) => v === 'auto' || v === 'any' || v === 'public' || (Array.isArray(v) && v.every(fitsCidr)),
+    },
+  ],
+  ['cloud.allow_in_cluster', false, flag],
+  ['cloud.key_file', '', pathOrEmpty],
+];
+
+/** Environment variables that win over the file; empty counts as unset. */
+const OVERRIDES: readonly [variable: string, key: string, parse: (value: string) => unknown][] = [
+  ['BERTH_AUTH_TOKEN', 'auth.token', (value) => value],
+  ['BERTH_CLOUD_TOKEN', 'cloud.token', (value) => value],
+  ['BERTH_PORT', 'port', (value) => (/^\d{1,5}$/.test(value) ? Number(value) : value)],
+  ['BERTH_BIND', 'bind', (value) => value],
+];
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** A directory of the XDG base directory specification; relative values are ignored as it says. */
+export function xdg(env: Env, variable: string, fallback: string): string {
+  const value = env[variable];
+  return join(value && isAbsolute(value) ? value : join(homedir(), fallback), 'berth');
+}
+
+/** The configuration file to read, and whether it was named (then it must exist). */
+export function configFile(named: string | undefined, env: Env): { path: string; named: boolean } {
+  const path = named ?? (env['BERTH_CONFIG'] || undefined);
+  return path === undefined
+    ? { path: join(xdg(env, 'XDG_CONFIG_HOME', '.config'), 'config.toml'), named: false }
+    : { path, named: true };
+}
+
+const show = (value: unknown): string =>
+  value === undefined ? 'nothing' : (JSON.stringify(value) ?? String(value));
+
+/** Flattens `{auth: {token}}` to `auth.token` rows; a table where a value belongs stays a value and fails its rule. */
+function flatten(table: object, prefix: string, known: ReadonlySet<string>): [key: string, value: unknown][] {
+  return Object.entries(table).flatMap(([name, value]): [string, unknown][] => {
+    const key = prefix + name;
+    const isTable =
+      typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+    return isTable && !known.has(key) ? flatten(value, `${key}.`, known) : [[key, value]];
+  });
+}
+
+function build(values: ReadonlyMap<string, unknown>): Settings {
+  const settings: Record<string, unknown> = {};
+  for (const [key] of ROWS) {
+    const [first = '', second] = key.split('.');
+    if (second === undefined) settings[first] = values.get(key);
+    else settings[first] = { ...(settings[first] as object | undefined), [second]: values.get(key) };
+  }
+  return settings as unknown as Settings;
+}
+
+/** Whether `address` is a loopback one: 127/8 or ::1. */
+export const isLoopback = (ip: string): boolean =>
+  ip.startsWith('127.') || ip === '::1' || ip.startsWith('::ffff:127.');
+
+function checkTogether(settings: Settings, where: string): void {
+  const { cloud } = settings;
+  if ((cloud.tls_cert === '') !== (cloud.tls_key === '')) {
+    throw new SettingsError(`${where}: cloud.tls_cert and cloud.tls_key must be set together`);
+  }
+  if (cloud.bind !== '' && !isLoopback(cloud.bind) && cloud.tls_cert === '' && !cloud.behind_tls) {
+    throw new SettingsError(
+      `${where}: cloud.bind = ${show(cloud.bind)} is not a loopback address: set cloud.tls_cert and cloud.tls_key, or cloud.behind_tls = true`,
+    );
+  }
+}
+
+async function readFile(path: string): Promise<[string, unknown][]> {
+  const { parse } = await import('smol-toml');
+  let source: string;
+  try {
+    source = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new SettingsError(`${path}: cannot be read: ${(error as Error).message}`);
+  }
+  try {
+    return flatten(parse(source), '', new Set(ROWS.map(([key]) => key)));
+  } catch (error) {
+    throw new SettingsError(`${path}: ${(error as Error).message.split('\n')[0] ?? 'no TOML'}`);
+  }
+}
+
+/**
+ * Reads the settings: defaults, then the file (`named`, `$BERTH_CONFIG` or the default place), then the environment.
+ * Throws a SettingsError whose message is one line naming the file, the key and the value.
+ */
+export async function loadSettings(named: string | undefined, env: Env): Promise<Settings> {
+  const values = new Map<string, unknown>(ROWS.map(([key, fallback]) => [key, fallback]));
+  const rules = new Map(ROWS.map(([key, , rule]) => [key, rule]));
+  const put = (where: string, key: string, value: unknown): void => {
+    const rule = rules.get(key);
+    if (!rule) throw new SettingsError(`${where}: unknown key ${key} = ${show(value)}`);
+    if (!rule.fits(value)) throw new SettingsError(`${where}: ${key} = ${show(value)} must be ${rule.what}`);
+    values.set(key, value);
+  };
+  const file = configFile(named, env);
+  if (existsSync(file.path)) {
+    for (const [key, value] of await readFile(file.path)) put(file.path, key, value);
+  } else if (file.named) {
+    throw new SettingsError(`${file.path}: the configuration file does not exist`);
+  }
+  for (const [variable, key, parse] of OVERRIDES) {
+    const value = env[variable];
+    if (value && !(variable === 'BERTH_PORT' && value.startsWith('tcp://'))) put(variable, key, parse(value));
+  }
+  const settings = build(values);
+  checkTogether(settings, file.path);
+  return settings;
+}

@@ -1,0 +1,266 @@
+// One daemon's life: the process host, the threads and the front, put together and taken apart (contract section 7).
+import { randomUUID } from 'node:crypto';
+import { uptime } from 'node:os';
+import { holderOn } from './actors/port_holder.ts';
+import { connectHost } from './adapters/hostlink.ts';
+import { listeners } from './adapters/listeners.ts';
+import { processRow } from './adapters/proctable.ts';
+import { CloudLink, cloudKeyFile, cloudToken } from './cloud_link.ts';
+import { isLoopback, type Settings, SettingsError } from './config.ts';
+import { dashboardFolder } from './entry.ts';
+import { dashboardPages } from './front/dashboard_page.ts';
+import { type CloudFront, createFront, type Front } from './front/front.ts';
+import { schemaPage } from './front/schema_page.ts';
+import { GatewayLink } from './gateway_link.ts';
+import { THREADS } from './limits.ts';
+import { report, reportCrash, reportDefect } from './log.ts';
+import { mayAsk, placement } from './protocol/address.ts';
+import type { GroupsProtocol } from './protocol/groups.ts';
+import type { HostProtocol } from './protocol/host.ts';
+import type { RegistryProtocol } from './protocol/registry.ts';
+import type { Node } from './runtime/actor.ts';
+import { realClock } from './runtime/clock.ts';
+import { createNode } from './runtime/node.ts';
+import { removeDaemonFile, writeDaemonFile } from './statedir.ts';
+import { createThreads, type Threads } from './threads.ts';
+import type { ThreadData } from './threads_data.ts';
+import { VERSION } from './version.ts';
+
+export interface DaemonOptions {
+  settings: Settings;
+  stateDir: string;
+  /** The built file of the process host. */
+  hostEntry: string;
+  /** The umask of the user, for children. */
+  umask: number;
+  /** Reads the settings again; rejects with a SettingsError. */
+  reload: () => Promise<Settings>;
+}
+
+export interface Daemon {
+  url: string;
+  /** Ends everything in order; what it supervises as `shutdown.services` says. */
+  stop(): Promise<void>;
+  /** Token, allowed extensions and log limits are read again (contract section 7, SIGHUP). */
+  reload(): Promise<void>;
+}
+
+/** The longest that services may take to stop, one after the other in the worst case. */
+const SHUTDOWN_MS = 2 ** 31 - 1;
+
+function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions): ThreadData {
+  return {
+    stateDir,
+    hostEntry,
+    session: randomUUID(),
+    umask,
+    bootedAt: Date.now() - uptime() * 1000,
+    servicePorts: settings.services.ports,
+    agentPorts: settings.agents.ports,
+    agentDomain: settings.agents.domain,
+    addressRule: {
+      allow: settings.cloud.allow_addresses,
+      apiOnLoopback: isLoopback(settings.cloud.bind || settings.bind),
+    },
+    cloud: {
+      keyFile: cloudKeyFile(settings, stateDir),
+      tetherPorts: settings.cloud.tether_ports,
+      sweepMs: settings.cloud.sweep_interval_ms,
+      allowInCluster: settings.cloud.allow_in_cluster,
+    },
+  };
+}
+
+async function holder(port: number): Promise<string> {
+  return holderOn(port, listeners(), () => true)?.holder ?? 'another program';
+}
+
+function makeFront(options: DaemonOptions, node: Node, gateway: GatewayLink, cloud: CloudFront): Front {
+  const { settings, stateDir } = options;
+  const dashboard = dashboardPages(dashboardFolder());
+  return createFront({
+    bind: settings.bind,
+    port: settings.port,
+    token: settings.auth.token,
+    allowedExtensions: settings.allowed_extensions,
+    about: {
+      version: VERSION,
+      pid: process.pid,
+      startedAt: Date.now(),
+      stateDir,
+      gatewayPort: settings.gateway.port > 0 ? settings.gateway.port : null,
+      agentDomain: settings.agents.domain,
+    },
+    node,
+    cloud,
+    openapi: async (rows) => (await import('./front/openapi.ts')).openapi(rows),
+    page: (path) => dashboard(path) ?? schemaPage(path),
+    tellGateway: (routes) => gateway.route(routes),
+    openGateway: () => gateway.open(),
+    log: report,
+    onDefect: reportDefect,
+    holder,
+  });
+}
+
+/** What a running daemon is made of. */
+interface Parts {
+  node: Node;
+  front: Front;
+  threads: Threads;
+  gateway: GatewayLink;
+  /** Of the front. */
+  port: number;
+  /** The cloud token. */
+  secret: string;
+}
+
+class RunningDaemon implements Daemon {
+  readonly url: string;
+  private readonly options: DaemonOptions;
+  private readonly parts: Parts;
+
+  constructor(options: DaemonOptions, parts: Parts) {
+    this.options = options;
+    this.parts = parts;
+    const { bind } = options.settings;
+    this.url = `http://${bind.includes(':') ? `[${bind}]` : bind}:${parts.port}`;
+  }
+
+  async stop(): Promise<void> {
+    const { settings, stateDir } = this.options;
+    const { node, front, threads } = this.parts;
+    front.shutdown();
+    const stopped =
+      settings.shutdown.services === 'stop'
+        ? node.ref<GroupsProtocol>('groups').ask('shutdown', {}, { deadlineMs: SHUTDOWN_MS })
+        : node.ref<RegistryProtocol>('registry').ask('close', {});
+    // Whatever could not be stopped is the host's: the next daemon has it.
+    await stopped.catch((error: Error) => report(`not everything was stopped: ${error.message}`));
+    await front.close();
+    const late = await threads.stop();
+    late.push(...(await node.stop()));
+    if (late.length > 0) report(`late at the end: ${late.join(', ')}`);
+    removeDaemonFile(stateDir);
+  }
+
+  async reload(): Promise<void> {
+    try {
+      const { auth, allowed_extensions: allowedExtensions, logs } = await this.options.reload();
+      const { node, front, gateway, secret } = this.parts;
+      front.reload({ token: auth.token, allowedExtensions });
+      gateway.reload(tokensOf(auth.token, secret), allowedExtensions);
+      tellLogLimits(node, logs);
+      report('token, allowed extensions and log limits were read again');
+    } catch (error) {
+      if (!(error instanceof SettingsError)) throw error;
+      report(`nothing was changed: ${error.message}`);
+    }
+  }
+}
+
+const tokensOf = (...tokens: string[]): string[] => tokens.filter((token) => token !== '');
+
+function tellLogLimits(node: Node, { max_bytes: maxBytes, keep }: Settings['logs']): void {
+  node.ref<HostProtocol>('host').tell('logLimits', { maxBytes, keep });
+}
+
+/** Joins the process host, now and again when it was lost: this is also what keeps a second daemon away. */
+async function joinHost(node: Node, data: ThreadData, logs: Settings['logs']): Promise<void> {
+  const who = { version: VERSION, session: data.session, node: node.name, services: THREADS.services };
+  const { stateDir, hostEntry } = data;
+  const join = async (): Promise<void> => {
+    const host = await connectHost({
+      stateDir,
+      entry: hostEntry,
+      who,
+      withinMs: THREADS.hostMs,
+      spawned: true,
+    });
+    node.connect('host', host.pipe);
+    tellLogLimits(node, logs);
+  };
+  node.onPeerLost((peer) => {
+    if (peer === 'host')
+      join().catch((error: Error) => report(`the process host cannot be had: ${error.message}`));
+  });
+  await join();
+}
+
+function makeThreads(node: Node, data: ThreadData): Threads {
+  const onDeath = (name: string, error: unknown, ended: boolean): void =>
+    reportCrash(`the thread ${name}`, error, ended);
+  const threads = createThreads({ node, sizes: SIZES, data, onDeath });
+  threads.onRestarted(async (name) => {
+    if (!name.startsWith('services')) return;
+    await node.ref<RegistryProtocol>('registry').ask('boot', { autostart: false });
+  });
+  return threads;
+}
+
+/** Warns once where other people may log in and nothing keeps them from the daemon (contract section 9). */
+function warnOfOpenDoor({ auth, bind }: Settings): void {
+  if (auth.token === '' && !isLoopback(bind))
+    report('no auth.token is set: every local user may run commands as you');
+}
+
+/** Where the command line finds this daemon. */
+function tellOthers(
+  stateDir: string,
+  { port, gatewayPort }: { port: number; gatewayPort: number | null },
+): void {
+  const startTime = processRow(process.pid)?.startTicks ?? 0;
+  writeDaemonFile(stateDir, { pid: process.pid, startTime, port, gatewayPort, version: VERSION });
+}
+
+const SIZES = { services: THREADS.services, tethers: THREADS.tethers };
+
+function makeNode(): Node {
+  const place = placement(SIZES);
+  return createNode({
+    name: 'front',
+    clock: realClock,
+    place,
+    mayAsk,
+    onCrash: reportCrash,
+    defaultDeadlineMs: THREADS.askMs,
+  });
+}
+
+/**
+ * Starts everything but the process host, which is on its way; resolves when it serves. Rejects with a Failure that says in
+ * one line why it cannot.
+ */
+export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
+  const { settings, stateDir } = options;
+  const data = threadData(options);
+  const node = makeNode();
+  const threads = makeThreads(node, data);
+  const secret = cloudToken(settings, stateDir);
+  const told = { port: 0, gatewayPort: settings.gateway.port > 0 ? settings.gateway.port : null };
+  const onPort = (gatewayPort: number | null): void => {
+    told.gatewayPort = gatewayPort;
+    front.setGatewayPort(gatewayPort);
+    tellOthers(stateDir, told);
+  };
+  const tokens = tokensOf(settings.auth.token, secret);
+  const gateway = new GatewayLink({ node, threads, settings, tokens, onPort });
+  const cloud = new CloudLink(node, threads);
+  const front = makeFront(options, node, gateway, await cloud.front(settings, secret));
+  await front.start();
+  // A second daemon is told so by the host before anything else of the state directory is touched.
+  // The thread goes first: it loads while the front's server does.
+  const [, , { port }] = await Promise.all([
+    threads.ensure('services'),
+    joinHost(node, data, settings.logs),
+    front.listen(),
+  ]);
+  told.port = port;
+  tellOthers(stateDir, told);
+  const registry = node.ref<RegistryProtocol>('registry');
+  await Promise.all([registry.ask('boot', { autostart: true }), front.subscribe()]);
+  front.setReady(true);
+  cloud.resume(data.cloud.keyFile);
+  warnOfOpenDoor(settings);
+  return new RunningDaemon(options, { node, front, threads, gateway, port, secret });
+}

@@ -1,0 +1,67 @@
+// The daemon's start: settings, then the process host, threads and front side by side (contract section 1).
+import { parseArgs } from 'node:util';
+import { spawnHost } from './adapters/hostlink.ts';
+import { loadSettings, SettingsError } from './config.ts';
+import type { Daemon } from './daemon.ts';
+import { entry } from './entry.ts';
+import { report } from './log.ts';
+import { isFailure } from './runtime/actor.ts';
+import { onSignals } from './signals.ts';
+import { openStateDir, stateDirPath } from './statedir.ts';
+
+const USAGE = 'usage: berth daemon [--config FILE] [--state-dir DIR]';
+const EXIT = { failed: 1, usage: 2 } as const;
+
+interface Arguments {
+  config: string | undefined;
+  stateDir: string | undefined;
+}
+
+function readArguments(argv: string[]): Arguments {
+  try {
+    const { values } = parseArgs({
+      args: argv,
+      options: { config: { type: 'string' }, 'state-dir': { type: 'string' } },
+    });
+    return { config: values.config, stateDir: values['state-dir'] };
+  } catch (error) {
+    throw new SettingsError(`${(error as Error).message.split('\n')[0]} (${USAGE})`);
+  }
+}
+
+/** What keeps the daemon from starting is one line, and an exit code: 2 for what the user set, 1 for all else. */
+function giveUp(error: unknown): never {
+  const isExpected = error instanceof SettingsError || isFailure(error);
+  report(
+    isExpected ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error),
+  );
+  process.exit(error instanceof SettingsError ? EXIT.usage : EXIT.failed);
+}
+
+async function start(argv: string[]): Promise<Daemon> {
+  const { config, stateDir: named } = readArguments(argv);
+  const umask = process.umask(0o077);
+  const settings = await loadSettings(config, process.env);
+  const stateDir = stateDirPath(named, process.env);
+  openStateDir(stateDir);
+  const hostEntry = entry('host').pathname;
+  // Everything waits for the host in the end: it comes up while the daemon's own code is still being read.
+  spawnHost(stateDir, hostEntry);
+  const { startDaemon } = await import('./daemon.ts');
+  const reload = () => loadSettings(config, process.env);
+  return startDaemon({ settings, stateDir, hostEntry, umask, reload });
+}
+
+/** Runs the daemon until a signal ends it. `argv` is what follows `berth daemon`. */
+export async function main(argv: string[]): Promise<void> {
+  // A reader that has gone away never ends the daemon.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+  const starting = start(argv);
+  onSignals({
+    stop: () => void starting.then((daemon) => daemon.stop()).then(() => process.exit(0), giveUp),
+    kill: (code) => process.exit(code),
+    reload: () => void starting.then((daemon) => daemon.reload()),
+  });
+  const daemon = await starting.catch(giveUp);
+  process.stdout.write(`berth: listening on ${daemon.url}\n`);
+}

@@ -1,0 +1,100 @@
+// The state directory: ours alone (contract section 1). Secrets in it are created exclusively and refused if others can read them.
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { isAbsolute, join, resolve } from 'node:path';
+import { SettingsError, xdg } from './config.ts';
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** `--state-dir`, `$BERTH_STATE_DIR`, else the XDG state home. */
+export function stateDirPath(named: string | undefined, env: Env): string {
+  const path = named ?? (env['BERTH_STATE_DIR'] || undefined);
+  if (path === undefined) return xdg(env, 'XDG_STATE_HOME', '.local/state');
+  return isAbsolute(path) ? path : resolve(path);
+}
+
+/** Creates the directory if need be. Throws a SettingsError when it is not ours or others can write to it. */
+export function openStateDir(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new SettingsError(`${path}: the state directory cannot be made: ${(error as Error).message}`);
+  }
+  const stat = statSync(path);
+  if (!stat.isDirectory()) throw new SettingsError(`${path}: the state directory is no directory`);
+  if (stat.uid !== process.getuid?.())
+    throw new SettingsError(`${path}: the state directory belongs to another user (uid ${stat.uid})`);
+  if (stat.mode & 0o022)
+    throw new SettingsError(`${path}: others can write to the state directory: chmod 700 it`);
+}
+
+/** Reads a secret file of ours; undefined when there is none. Throws a SettingsError when others can read it or it is a link. */
+export function readSecret(path: string): Buffer | undefined {
+  let fd: number;
+  try {
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new SettingsError(`${path}: cannot be read: ${(error as Error).message}`);
+  }
+  try {
+    const stat = fstatSync(fd);
+    if (!stat.isFile() || stat.uid !== process.getuid?.())
+      throw new SettingsError(`${path}: is no file of this user`);
+    if (stat.mode & 0o077) throw new SettingsError(`${path}: others can read it: chmod 600 it`);
+    return readFileSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** The secret in `path`, made by `make` and written exclusively when there is none. */
+export function ensureSecret(
+  path: string,
+  make: () => Buffer = () => Buffer.from(randomBytes(32).toString('base64url')),
+): Buffer {
+  const there = readSecret(path);
+  if (there) return there;
+  const secret = make();
+  const fd = openSync(
+    path,
+    constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
+    0o600,
+  );
+  try {
+    writeFileSync(fd, secret);
+  } finally {
+    closeSync(fd);
+  }
+  return secret;
+}
+
+export interface DaemonFile {
+  pid: number;
+  startTime: number;
+  port: number;
+  gatewayPort: number | null;
+  version: string;
+}
+
+/** Writes `<state>/daemon.json` by rename, so that a reader never sees half of it. */
+export function writeDaemonFile(stateDir: string, content: DaemonFile): void {
+  const path = join(stateDir, 'daemon.json');
+  writeFileSync(`${path}.new`, `${JSON.stringify(content)}\n`, { mode: 0o600 });
+  renameSync(`${path}.new`, path);
+}
+
+export function removeDaemonFile(stateDir: string): void {
+  rmSync(join(stateDir, 'daemon.json'), { force: true });
+}

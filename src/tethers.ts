@@ -1,0 +1,12 @@
+// What a tethers thread holds: its share of `tether:<id>`.
+import { tether } from './actors/tether.ts';
+import { openPeers } from './adapters/peer.ts';
+import type { Node } from './runtime/actor.ts';
+import type { ThreadData } from './threads_data.ts';
+
+/** Tethers start when `tethers` has them opened. */
+export async function setupTethers(node: Node, { addressRule }: ThreadData): Promise<void> {
+  const peers = await openPeers();
+  const room = { held: 0 };
+  node.family('tether:', tether, () => ({ rule: addressRule, peers, room }));
+}

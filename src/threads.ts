@@ -1,0 +1,290 @@
+// The worker threads: how they start, meet each other, come back after a death and stop. The only file that imports
+// comlink, for the few control calls of a thread; messages never go through it.
+import { MessageChannel, type MessagePort, Worker, workerData } from 'node:worker_threads';
+import { type Endpoint, expose, type Remote, transfer, wrap } from 'comlink';
+import { portPipe } from './adapters/pipes.ts';
+import { entry } from './entry.ts';
+import { THREADS } from './limits.ts';
+import { mayAsk, type NodeName, placement } from './protocol/address.ts';
+import { Failure, type Node, type NodeOptions } from './runtime/actor.ts';
+import { realClock } from './runtime/clock.ts';
+import { type Deferred, deferred } from './runtime/deferred.ts';
+import { createNode } from './runtime/node.ts';
+
+export type ThreadKind = Exclude<NodeName, 'front' | 'host'>;
+export type Sizes = Parameters<typeof placement>[0];
+
+/** Every kind of thread in the order of starting; they stop in the reverse order. */
+const KINDS: readonly ThreadKind[] = ['services', 'cloud', 'tethers', 'gateway'];
+
+/** Who talks to whom, in either direction. */
+const MEETINGS: readonly (readonly [NodeName, NodeName])[] = [
+  ['front', 'services'],
+  ['services', 'services'],
+  ['front', 'cloud'],
+  ['front', 'tethers'],
+  ['cloud', 'tethers'],
+  ['front', 'gateway'],
+  ['services', 'gateway'],
+];
+
+const meet = (one: NodeName, other: NodeName): boolean =>
+  MEETINGS.some(([a, b]) => (a === one && b === other) || (a === other && b === one));
+
+/** A thread that has stopped its actors may take this long to let go of what else it holds; then it is ended. */
+const EXIT_MS = 1_000;
+
+export interface ThreadOptions {
+  /** The node of this thread, `front` to the others. */
+  node: Node;
+  sizes: Sizes;
+  /** Handed to the `setup` of every thread; must survive structured clone. */
+  data: unknown;
+  /** Told of every death of a thread; `ended`: it was one too many and it stays away. */
+  onDeath: (name: string, error: unknown, ended: boolean) => void;
+  restarts?: { max: number; withinMs: number };
+  /** How long a thread may take to stop its actors before it is ended, in milliseconds. */
+  stopMs?: number;
+  entryOf?: (kind: ThreadKind) => URL;
+}
+
+export interface Threads {
+  /** Resolves when every thread of `kind` is up, and starts those that are not. Fails `gone` for one that was given up. */
+  ensure(kind: ThreadKind): Promise<void>;
+  /**
+   * `told` runs each time a thread that was up is back after a death: its `setup` is done, its peers are introduced, and
+   * `ensure` goes on only after it. When it fails, that is another death.
+   */
+  onRestarted(told: (name: string) => void | Promise<void>): void;
+  /** Stops all, last kind first. Resolves with the addresses, or names of whole threads, that were late. */
+  stop(): Promise<string[]>;
+}
+
+/** What main may call on a thread. */
+interface Control {
+  connect(peer: string, port: MessagePort): void;
+  /** Resolves when its `setup` is done. */
+  ready(): Promise<void>;
+  stop(): Promise<string[]>;
+}
+
+/** What a thread is born with. */
+interface Birth {
+  name: string;
+  sizes: Sizes;
+  data: unknown;
+  peers: [name: string, port: MessagePort][];
+  control: MessagePort;
+}
+
+interface Life {
+  worker: Worker;
+  control: Remote<Control>;
+  /** Resolves when it is over, with what such a thread has left running: nothing. */
+  exited: Promise<string[]>;
+}
+
+interface Thread {
+  readonly name: string;
+  readonly kind: ThreadKind;
+  readonly deaths: number[];
+  /** Settles when it is up, over as many deaths on the way as are allowed. */
+  up: Deferred<void>;
+  isUp: boolean;
+  wasUp: boolean;
+  life: Life | undefined;
+}
+
+// Node's ports are web ports; only the types of the two worlds do not know of each other.
+const endpoint = (port: MessagePort): Endpoint => port as unknown as Endpoint;
+
+/** A promise for `up` that may be rejected before anybody waits. */
+function newUp(): Deferred<void> {
+  const up = deferred<void>();
+  up.promise.catch(() => {});
+  return up;
+}
+
+/** The value of `promise`, or null when it is not there within `ms` or never will be. */
+async function within<T>(ms: number, promise: Promise<T>): Promise<T | null> {
+  const result = deferred<T | null>();
+  const cancel = realClock.after(ms, () => result.resolve(null));
+  promise.then(result.resolve, () => result.resolve(null));
+  return result.promise.finally(cancel);
+}
+
+/** Starts no thread yet: `ensure` does. */
+export function createThreads(options: ThreadOptions): Threads {
+  const { node, sizes, data, onDeath, entryOf = entry } = options;
+  const { restarts = THREADS.restarts, stopMs = THREADS.stopMs } = options;
+  const threads = new Map<string, Thread>();
+  const listeners: ((name: string) => void | Promise<void>)[] = [];
+  let stopped: Promise<string[]> | undefined;
+
+  /** A port to everybody `thread` talks to; the other ends are handed out. */
+  const introduce = (thread: Thread): Birth['peers'] => {
+    const peers: Birth['peers'] = [];
+    const portTo = (name: string): MessagePort => {
+      const { port1, port2 } = new MessageChannel();
+      peers.push([name, port2]);
+      return port1;
+    };
+    if (meet('front', thread.kind)) node.connect(thread.name, portPipe(portTo(node.name)));
+    for (const { name, kind, life } of threads.values()) {
+      if (!life || name === thread.name || !meet(kind, thread.kind)) continue;
+      const port = portTo(name);
+      // Never settles when that thread dies meanwhile. Nobody waits for it: its successor is introduced anew.
+      life.control.connect(thread.name, transfer(port, [port])).catch(() => {});
+    }
+    return peers;
+  };
+
+  const launch = (thread: Thread): void => {
+    const peers = introduce(thread);
+    const { port1, port2 } = new MessageChannel();
+    const birth: Birth = { name: thread.name, sizes, data, peers, control: port2 };
+    const worker = new Worker(entryOf(thread.kind), {
+      name: thread.name,
+      workerData: birth,
+      transferList: [port2, ...peers.map(([, port]) => port)],
+    });
+    const [ended, unread] = [deferred<void>(), deferred<void>()];
+    // Its last answer may still lie in the port when the thread is gone: both have to be over.
+    port1.once('close', unread.resolve);
+    const exited = Promise.all([ended.promise, unread.promise]).then(() => []);
+    const life: Life = { worker, control: wrap<Control>(endpoint(port1)), exited };
+    thread.life = life;
+    let cause: unknown;
+    worker.once('error', (error) => {
+      cause = error;
+    });
+    worker.once('exit', (code) => {
+      ended.resolve();
+      died(thread, cause ?? new Error(`exit code ${code}`));
+    });
+    risen(thread, life).catch((error: unknown) => {
+      cause ??= error;
+      void worker.terminate();
+    });
+  };
+
+  const risen = async (thread: Thread, life: Life): Promise<void> => {
+    await life.control.ready();
+    if (thread.wasUp) for (const told of listeners) await told(thread.name);
+    if (thread.life !== life) return;
+    thread.isUp = true;
+    thread.wasUp = true;
+    thread.up.resolve();
+  };
+
+  const down = (thread: Thread): void => {
+    if (thread.isUp) thread.up = newUp();
+    thread.isUp = false;
+  };
+
+  const died = (thread: Thread, error: unknown): void => {
+    thread.life = undefined;
+    down(thread);
+    node.disconnect(thread.name);
+    if (stopped) {
+      thread.up.reject(new Failure('gone', 'the daemon stops'));
+      return;
+    }
+    const now = realClock.monotonic();
+    thread.deaths.push(now);
+    while ((thread.deaths[0] ?? now) < now - restarts.withinMs) thread.deaths.shift();
+    const ended = thread.deaths.length > restarts.max;
+    onDeath(thread.name, error, ended);
+    if (ended) thread.up.reject(new Failure('gone', `${thread.name} died too often`));
+    else launch(thread);
+  };
+
+  // The connection goes before the thread is seen to be dead, so `ensure` waits from here on. A thread that lost only
+  // its connection is of no use to anybody: it is ended, too.
+  node.onPeerLost((name) => {
+    const thread = threads.get(name);
+    if (!thread?.life || stopped) return;
+    down(thread);
+    void thread.life.worker.terminate();
+  });
+
+  const ensureOne = (name: string, kind: ThreadKind): Promise<void> => {
+    let thread = threads.get(name);
+    if (!thread) {
+      thread = { name, kind, deaths: [], up: newUp(), isUp: false, wasUp: false, life: undefined };
+      threads.set(name, thread);
+      launch(thread);
+    }
+    return thread.up.promise;
+  };
+
+  const stopOne = async ({ name, life }: Thread): Promise<string[]> => {
+    if (!life) return [];
+    // Whatever comes first: its answer, its death, or the end of our patience. A busy or dead thread never answers.
+    const late = await within(stopMs, Promise.race([life.control.stop(), life.exited]));
+    if (late !== null) await within(EXIT_MS, life.exited);
+    await life.worker.terminate();
+    return late ?? [name];
+  };
+
+  const stopAll = async (): Promise<string[]> => {
+    const late: string[] = [];
+    for (const kind of KINDS.toReversed()) {
+      const ofKind = [...threads.values()].filter((thread) => thread.kind === kind);
+      late.push(...(await Promise.all(ofKind.map(stopOne))).flat());
+    }
+    return late;
+  };
+
+  return {
+    async ensure(kind) {
+      if (stopped) throw new Failure('gone', 'the daemon stops');
+      const names =
+        kind === 'services' || kind === 'tethers'
+          ? Array.from({ length: sizes[kind] }, (_, index) => `${kind}-${index}`)
+          : [kind];
+      await Promise.all(names.map((name) => ensureOne(name, kind)));
+    },
+    onRestarted(told) {
+      listeners.push(told);
+    },
+    stop() {
+      stopped ??= stopAll();
+      return stopped;
+    },
+  };
+}
+
+/**
+ * What the entry of a thread calls: makes its node, connects the peers it was born with and runs `setup` with what main
+ * gave as `data`. Rejects when `setup` does, which ends the thread.
+ */
+export async function runThread(
+  setup: (node: Node, data: unknown) => void | Promise<void>,
+  onCrash: NonNullable<NodeOptions['onCrash']>,
+): Promise<void> {
+  const { name, sizes, data, peers, control }: Birth = workerData;
+  const node = createNode({
+    name,
+    clock: realClock,
+    place: placement(sizes),
+    mayAsk,
+    onCrash,
+    defaultDeadlineMs: THREADS.askMs,
+  });
+  for (const [peer, port] of peers) node.connect(peer, portPipe(port));
+  const ready = deferred<void>();
+  const calls: Control = {
+    connect: (peer, port) => node.connect(peer, portPipe(port)),
+    ready: () => ready.promise,
+    async stop() {
+      const late = await node.stop();
+      // After the answer, which goes out with the jobs of this turn. Then nothing of ours holds the thread.
+      setImmediate(() => control.close());
+      return late;
+    },
+  };
+  expose(calls, endpoint(control));
+  await setup(node, data);
+  ready.resolve();
+}

@@ -1,0 +1,494 @@
+// Specification section 4 (Agents) and contract section 6 on the real daemon with real programs in terminals.
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readlinkSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
+import { openScreen } from '../../src/adapters/screen.ts';
+import { type Answer, type Daemon, eventually, freePort, isAlive, newFolder, startDaemon } from './daemon.ts';
+
+/** Ranges of their own, so that test files at the same time do not take each other's ports. */
+const first = 27_000 + (process.pid % 200) * 110;
+const agentPorts = (count: number): string => `[agents]\nports = [${first}, ${first + count - 1}]\n`;
+
+const spinup = (daemon: Daemon, spec: object): Promise<Answer> =>
+  daemon.request('POST', '/v1/agents/spinup', spec);
+const remove = (daemon: Daemon, name: string): Promise<Answer> =>
+  daemon.request('DELETE', `/v1/agents/${name}`);
+const lines = async (daemon: Daemon, name: string, query = ''): Promise<string[]> =>
+  (await daemon.request('GET', `/v1/agents/${name}/logs${query}`)).body.lines;
+
+interface Viewer {
+  socket: WebSocket;
+  output(): Buffer;
+  texts: { size?: [number, number]; exit?: { exitCode: number | null; signal: string | null } }[];
+  type(keys: string): void;
+  say(message: object | string): void;
+  /** What a terminal of this size shows of all that came. */
+  shows(cols?: number, rows?: number): Promise<string>;
+  closed: Promise<number>;
+}
+
+async function attach(daemon: Daemon, name: string, options: { acks?: boolean } = {}): Promise<Viewer> {
+  const socket = new WebSocket(`ws://127.0.0.1:${daemon.port}/v1/agents/${name}/attach`, ['berth.v1'], {
+    perMessageDeflate: false,
+  });
+  const parts: Buffer[] = [];
+  const texts: Viewer['texts'] = [];
+  socket.on('message', (data: Buffer, isBinary) => {
+    if (!isBinary) texts.push(JSON.parse(data.toString()));
+    else {
+      parts.push(data);
+      if (options.acks !== false) socket.send(JSON.stringify({ ack: data.length }));
+    }
+  });
+  const closed = new Promise<number>((resolve) => socket.on('close', resolve));
+  await once(socket, 'open');
+  return {
+    socket,
+    texts,
+    closed,
+    output: () => Buffer.concat(parts),
+    type: (keys) => socket.send(Buffer.from(keys)),
+    say: (message) => socket.send(typeof message === 'string' ? message : JSON.stringify(message)),
+    shows: async (cols = 120, rows = 32) => {
+      const screen = await openScreen(cols, rows);
+      await screen.write(Buffer.concat(parts));
+      const drawn = screen.draw().toString();
+      screen.close();
+      return drawn;
+    },
+  };
+}
+
+const hasProgram = (name: string): boolean => {
+  try {
+    execFileSync('sh', ['-c', `command -v ${name}`]);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+describe('spinup', () => {
+  it('answers as specified, and the agent is a service', async () => {
+    const daemon = await startDaemon({ config: agentPorts(3) });
+    const answer = await spinup(daemon, { name: 'my_bot', cmd: 'exec sleep 600' });
+    expect(answer.status).toBe(201);
+    expect(Object.keys(answer.body).slice(0, 4)).toEqual(['port', 'name', 'active', 'hostname']);
+    expect(answer.body).toMatchObject({
+      port: first,
+      name: 'my_bot',
+      active: true,
+      hostname: 'my-bot.agents.localhost',
+      agent_type: null,
+    });
+    const { body } = await daemon.request('GET', '/v1/agents');
+    expect(body).toEqual({
+      agents: [
+        {
+          port: first,
+          name: 'my_bot',
+          active: true,
+          pid: answer.body.pid,
+          hostname: 'my-bot.agents.localhost',
+          agent_type: null,
+          group: 'Agents',
+        },
+      ],
+    });
+    expect((await daemon.request('GET', '/v1/services/my_bot')).body.group).toBe('Agents');
+    expect((await daemon.request('GET', '/v1/groups')).body.groups).toEqual([
+      { name: 'Agents', services: 1, running: expect.any(Number) },
+    ]);
+    const again = await spinup(daemon, { name: 'my_bot', cmd: 'exec sleep 600' });
+    expect([again.status, again.body.code]).toEqual([409, 'already_running']);
+    const collides = await spinup(daemon, { name: 'my-bot', cmd: 'exec sleep 600' });
+    expect([collides.status, collides.body.code]).toEqual([409, 'name_in_use']);
+    const removed = await remove(daemon, 'my_bot');
+    expect([removed.status, removed.body]).toEqual([200, { removed: true, name: 'my_bot', port: first }]);
+    expect(isAlive(answer.body.pid)).toBe(false);
+    const gone = await remove(daemon, 'my_bot');
+    expect([gone.status, gone.body.code]).toEqual([404, 'unknown_agent']);
+  });
+
+  it('gives 101 at once each a port of their own, and the next one none', async () => {
+    const daemon = await startDaemon({ config: agentPorts(101) });
+    const answers = await Promise.all(
+      Array.from({ length: 101 }, (_, index) => spinup(daemon, { name: `a${index}`, cmd: 'exec sleep 600' })),
+    );
+    expect(answers.map((answer) => answer.status)).toEqual(answers.map(() => 201));
+    const ports = answers.map((answer) => answer.body.port as number).sort((a, b) => a - b);
+    expect(ports).toEqual(Array.from({ length: 101 }, (_, index) => first + index));
+    const full = await spinup(daemon, { name: 'more', cmd: 'exec sleep 600' });
+    expect([full.status, full.body.code]).toEqual([409, 'port_in_use']);
+    expect((await daemon.request('GET', '/v1/services/more')).status).toBe(404);
+    const freed = (await remove(daemon, 'a50')).body.port;
+    expect((await spinup(daemon, { name: 'more', cmd: 'exec sleep 600' })).body.port).toBe(freed);
+  });
+
+  it('never gives a port twice when the daemon is killed in the middle', async () => {
+    const one = await startDaemon({ config: agentPorts(40) });
+    const asked = Array.from({ length: 40 }, (_, index) =>
+      spinup(one, { name: `a${index}`, cmd: 'exec sleep 600' }).catch(() => undefined),
+    );
+    await Promise.race(asked);
+    one.signal('SIGKILL');
+    const answered = (await Promise.all(asked)).filter((answer) => answer?.status === 201);
+    await one.exited;
+    const two = await startDaemon({ stateDir: one.stateDir, config: agentPorts(40) });
+    const after = await Promise.all(
+      Array.from({ length: 40 }, (_, index) => spinup(two, { name: `b${index}`, cmd: 'exec sleep 600' })),
+    );
+    const { agents } = (await two.request('GET', '/v1/agents')).body;
+    const ports = agents.map((agent: { port: number }) => agent.port);
+    expect(new Set(ports).size).toBe(ports.length);
+    for (const answer of answered) {
+      expect(agents).toContainEqual(expect.objectContaining({ name: answer?.body.name, active: true }));
+    }
+    expect(after.filter((answer) => answer.status === 201).length).toBe(
+      40 - (agents.length - after.filter((answer) => answer.status === 201).length),
+    );
+  });
+
+  it('passes over a port that somebody listens on', async () => {
+    const daemon = await startDaemon({ config: agentPorts(3) });
+    const server = http.createServer().listen(first, '127.0.0.1');
+    await once(server, 'listening');
+    try {
+      expect((await spinup(daemon, { name: 'bot', cmd: 'exec sleep 600' })).body.port).toBe(first + 1);
+      const taken = await spinup(daemon, { name: 'other', cmd: 'exec sleep 600', port: first });
+      expect([taken.status, taken.body.code]).toEqual([409, 'port_in_use']);
+    } finally {
+      server.close();
+    }
+  });
+
+  it.each([
+    ['no name', {}, 'name'],
+    ['no host label', { name: '_-', cmd: 'true' }, 'name'],
+    ['neither cmd nor type', { name: 'bot' }, 'cmd'],
+    ['an unknown type', { name: 'bot', agent_type: 'skynet' }, 'agent_type'],
+    ['a port out of range', { name: 'bot', cmd: 'true', port: 70_000 }, 'port'],
+    ['vllm without its model', { name: 'bot', agent_type: 'vllm' }, 'VLLM_MODEL'],
+    ['ray without its app', { name: 'bot', agent_type: 'ray' }, 'RAY_APP'],
+    ['an unknown field', { name: 'bot', cmd: 'true', color: 'red' }, 'color'],
+  ])('refuses %s', async (_what, spec, field) => {
+    const daemon = await startDaemon();
+    const answer = await spinup(daemon, spec);
+    expect([answer.status, answer.body.code]).toEqual([400, 'invalid_spec']);
+    expect(JSON.stringify(answer.body)).toContain(field);
+    expect((await daemon.request('GET', '/v1/agents')).body.agents).toEqual([]);
+  });
+
+  it('says how to install a program that is not there', async () => {
+    const daemon = await startDaemon({ env: { PATH: '/nonexistent' } });
+    const answer = await spinup(daemon, { name: 'bot', agent_type: 'ollama' });
+    expect([answer.status, answer.body.code]).toEqual([502, 'start_failed']);
+    expect(`${answer.body.message} ${answer.body.hint}`).toMatch(/ollama/);
+    expect((await daemon.request('GET', '/v1/agents')).body.agents).toEqual([]);
+  });
+
+  it('keeps names of services and of agents apart', async () => {
+    const daemon = await startDaemon();
+    await daemon.request('POST', '/v1/services', { name: 'plain', port: freePort(), cmd: 'true' });
+    expect((await spinup(daemon, { name: 'plain', cmd: 'true' })).body.code).toBe('name_in_use');
+    await spinup(daemon, { name: 'bot', cmd: 'exec sleep 600' });
+    const taken = await daemon.request('POST', '/v1/services', { name: 'bot', port: 9, cmd: 'true' });
+    expect([taken.status, taken.body.code]).toEqual([409, 'name_in_use']);
+    const reserved = await daemon.request('POST', '/v1/services', {
+      name: 'x',
+      port: 9,
+      cmd: 'true',
+      group: 'Agents',
+    });
+    expect([reserved.status, reserved.body.code]).toEqual([400, 'invalid_spec']);
+    expect(JSON.stringify(reserved.body)).toContain('spinup');
+  });
+});
+
+describe('an agent', () => {
+  it('ends with its whole tree, background jobs included', async () => {
+    const daemon = await startDaemon();
+    await spinup(daemon, { name: 'bot', cmd: 'bash -ic "sleep 601 & sleep 602 & disown -a; sleep 603"' });
+    const pids = await eventually(() => {
+      const found = readdirSync('/proc')
+        .filter((pid) => /^\d+$/.test(pid))
+        .filter((pid) => {
+          try {
+            return /^sleep\0(601|602|603)\0/.test(execFileSync('cat', [`/proc/${pid}/cmdline`]).toString());
+          } catch {
+            return false;
+          }
+        });
+      return found.length >= 3 && found.map(Number);
+    });
+    expect((await remove(daemon, 'bot')).status).toBe(200);
+    expect(pids.filter(isAlive)).toEqual([]);
+  });
+
+  it('lives on with its terminal when the daemon is killed', async () => {
+    const one = await startDaemon();
+    await spinup(one, { name: 'bot', cmd: 'while read line; do echo "heard $line"; done' });
+    const before = await attach(one, 'bot');
+    before.type('first\r');
+    await eventually(() => before.output().includes('heard first'));
+    one.signal('SIGKILL');
+    await one.exited;
+    const two = await startDaemon({ stateDir: one.stateDir });
+    const after = await attach(two, 'bot');
+    await eventually(() => after.output().includes('heard first'));
+    after.type('second\r');
+    await eventually(() => after.output().includes('heard second'));
+    expect(await lines(two, 'bot')).toEqual(expect.arrayContaining(['heard first', 'heard second']));
+    after.socket.close();
+  });
+
+  it('prints what a person would have read', async () => {
+    const daemon = await startDaemon();
+    const script = join(newFolder(), 'show.sh');
+    writeFileSync(
+      script,
+      String.raw`printf '\033[31mred\033[0m text\r\n'
+for i in 1 2 3; do printf '\rprogress %d%%' $i; done; printf '\n'
+printf 'wrong\b\b\b\b\bright\n'
+printf 'caf\303\251 \342\202\254\n'
+printf '\033]0;title\007after title\n'
+printf 'no newline'
+exec sleep 600
+`,
+    );
+    await spinup(daemon, { name: 'bot', cmd: `exec bash ${script}` });
+    const shown = await eventually(async () => {
+      const read = await lines(daemon, 'bot');
+      return read.at(-1) === 'no newline' && read;
+    });
+    expect(shown).toEqual(['red text', 'progress 3%', 'right', 'café €', 'after title', 'no newline']);
+    const raw = await lines(daemon, 'bot', '?raw=true&lines=6');
+    expect(raw[0]).toContain('\x1b[31mred');
+    expect(await lines(daemon, 'bot', '?lines=2')).toEqual(['after title', 'no newline']);
+    for (const query of ['?lines=0', '?lines=-1', '?lines=x', '?lines=1.5', '?lines=1&lines=2']) {
+      const bad = await daemon.request('GET', `/v1/agents/bot/logs${query}`);
+      expect([query, bad.status]).toEqual([query, 400]);
+    }
+    expect((await daemon.request('GET', '/v1/agents/bot/logs?lines=5000')).status).toBe(200);
+  });
+
+  it('that prints and exits at once loses nothing', async () => {
+    const daemon = await startDaemon();
+    for (let round = 0; round < 20; round += 1) {
+      await spinup(daemon, { name: 'bot', cmd: `seq 1 300; echo done ${round}` });
+      await eventually(async () => !(await daemon.request('GET', '/v1/agents')).body.agents[0].active);
+      const shown = await lines(daemon, 'bot', '?lines=301');
+      expect(shown).toEqual([
+        ...Array.from({ length: 300 }, (_, index) => String(index + 1)),
+        `done ${round}`,
+      ]);
+    }
+  });
+
+  it('is never held up by nobody reading', async () => {
+    const daemon = await startDaemon({ config: '[logs]\nmax_bytes = 1000000\nkeep = 2\n' });
+    await spinup(daemon, {
+      name: 'bot',
+      cmd: 'yes 0123456789012345678901234567890123456789 | head -c 10000000; echo the end; exec sleep 600',
+    });
+    await eventually(async () => (await lines(daemon, 'bot', '?lines=1'))[0]?.endsWith('the end'));
+  });
+
+  it('has no descriptor of another one, nor has a service', async () => {
+    const daemon = await startDaemon();
+    const pids: number[] = [];
+    for (let index = 0; index < 10; index += 1) {
+      pids.push((await spinup(daemon, { name: `a${index}`, cmd: 'exec sleep 600' })).body.pid);
+      await daemon.request('POST', '/v1/services', {
+        name: `s${index}`,
+        port: freePort(),
+        cmd: 'exec sleep 600',
+      });
+      pids.push((await daemon.request('POST', `/v1/services/s${index}/start`)).body.pid);
+    }
+    for (const pid of pids) {
+      const open = readdirSync(`/proc/${pid}/fd`);
+      expect(open.sort()).toEqual(['0', '1', '2']);
+      expect(open.map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`))).not.toContain('/dev/ptmx');
+    }
+  });
+});
+
+describe('attach', () => {
+  it('needs an agent that runs', async () => {
+    const daemon = await startDaemon();
+    const refused = async (name: string): Promise<number> => {
+      const socket = new WebSocket(`ws://127.0.0.1:${daemon.port}/v1/agents/${name}/attach`, ['berth.v1']);
+      socket.on('error', () => undefined);
+      const [, response] = (await once(socket, 'unexpected-response')) as [unknown, http.IncomingMessage];
+      response.resume();
+      return response.statusCode ?? 0;
+    };
+    expect(await refused('nobody')).toBe(404);
+    await spinup(daemon, { name: 'bot', cmd: 'exit 0' });
+    await eventually(async () => !(await daemon.request('GET', '/v1/agents')).body.agents[0].active);
+    expect(await refused('bot')).toBe(409);
+  });
+
+  it('carries a token as a subprotocol and answers with its own', async () => {
+    const daemon = await startDaemon({ config: '[auth]\ntoken = "secret"\n' });
+    const headers = { Authorization: 'Bearer secret' };
+    await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd: 'exec sleep 600' }, headers);
+    const url = `ws://127.0.0.1:${daemon.port}/v1/agents/bot/attach`;
+    const open = async (protocols: string[]): Promise<string> => {
+      const socket = new WebSocket(url, protocols);
+      socket.on('error', () => undefined);
+      const answer = await Promise.race([
+        once(socket, 'open').then(() => socket.protocol),
+        once(socket, 'unexpected-response').then(([, response]) => String(response.statusCode)),
+      ]);
+      socket.terminate();
+      return answer;
+    };
+    const token = (value: string): string =>
+      `base64url.bearer.authorization.berth.${Buffer.from(value).toString('base64url')}`;
+    expect(await open(['berth.v1', token('secret')])).toBe('berth.v1');
+    expect(await open(['berth.v1', token('wrong')])).toBe('401');
+    expect(await open(['berth.v1'])).toBe('401');
+  });
+
+  it('shows two viewers the same, resizes for both, and says how it ended', async () => {
+    const daemon = await startDaemon();
+    await spinup(daemon, { name: 'bot', cmd: 'exec bash --norc --noprofile', cols: 80, rows: 24 });
+    const one = await attach(daemon, 'bot');
+    await eventually(() => one.texts.some((text) => text.size));
+    expect(one.texts[0]).toEqual({ size: [80, 24] });
+    const two = await attach(daemon, 'bot');
+    one.type('echo $((6*7))\r');
+    await eventually(() => one.output().includes('42') && two.output().includes('42'));
+    two.say({ resize: [100, 30] });
+    await eventually(() => one.texts.some((text) => text.size?.[0] === 100));
+    one.type('stty size\r');
+    await eventually(() => two.output().includes('30 100'));
+    expect(await two.shows(100, 30)).toBe(await one.shows(100, 30));
+    one.type('exit 3\r');
+    expect(await Promise.all([one.closed, two.closed])).toEqual([1000, 1000]);
+    expect(one.texts.at(-1)).toEqual({ exit: { exitCode: 3, signal: null } });
+  });
+
+  it.runIf(hasProgram('top'))(
+    'can use a full-screen program, and sees it again after coming back (top)',
+    async () => {
+      const daemon = await startDaemon();
+      await spinup(daemon, { name: 'bot', cmd: 'exec top -d 0.5' });
+      const one = await attach(daemon, 'bot');
+      await eventually(async () => (await one.shows()).includes('PID'));
+      one.socket.close();
+      await one.closed;
+      const two = await attach(daemon, 'bot');
+      await eventually(async () => /PID[\s\S]*COMMAND/.test(await two.shows()));
+      two.type('q');
+      expect(await two.closed).toBe(1000);
+    },
+  );
+
+  it.runIf(hasProgram('vi'))('can edit a file (vi)', async () => {
+    const daemon = await startDaemon();
+    const file = join(newFolder(), 'note.txt');
+    await spinup(daemon, { name: 'bot', cmd: `exec vi ${file}` });
+    const one = await attach(daemon, 'bot');
+    await eventually(async () => (await one.shows()).includes('~'));
+    one.type('ihello from afar\x1b:wq\r');
+    expect(await one.closed).toBe(1000);
+    expect(execFileSync('cat', [file]).toString()).toBe('hello from afar\n');
+  });
+
+  it('closes with 1007 on text that says nothing it knows', async () => {
+    const daemon = await startDaemon();
+    await spinup(daemon, { name: 'bot', cmd: 'exec sleep 600' });
+    for (const text of [
+      'x',
+      '{}',
+      '{"resize":[0,0]}',
+      '{"resize":[80,24],"ack":1}',
+      '[]',
+      'null',
+      '{"ack":-1}',
+    ]) {
+      const viewer = await attach(daemon, 'bot');
+      viewer.say(text);
+      expect([text, await viewer.closed]).toEqual([text, 1007]);
+    }
+  });
+
+  it('does not slow the program or another viewer when one does not read', async () => {
+    const daemon = await startDaemon();
+    const gate = join(newFolder(), 'gate');
+    await spinup(daemon, {
+      name: 'bot',
+      cmd: `while [ ! -e ${gate} ]; do sleep 0.02; done; seq 1 600000; echo the end; exec sleep 600`,
+    });
+    const slow = await attach(daemon, 'bot', { acks: false });
+    const quick = await attach(daemon, 'bot');
+    writeFileSync(gate, '');
+    await eventually(() => quick.output().includes('the end'));
+    expect(slow.output().length).toBeLessThan(2 * 1024 * 1024);
+    slow.say({ ack: slow.output().length });
+    await eventually(() => slow.output().includes('the end'));
+  });
+});
+
+describe('the gateway', () => {
+  it('reaches an agent by its host name, as curl and as a browser would', async () => {
+    const daemon = await startDaemon();
+    const answer = await spinup(daemon, {
+      name: 'page',
+      cmd: 'exec python3 -m http.server $PORT --bind 127.0.0.1',
+      cwd: newFolder(),
+    });
+    const url: string = await eventually(async () => {
+      const { body } = await daemon.request('GET', '/v1/version');
+      return body.gatewayPort && `http://page.agents.localhost:${body.gatewayPort}/`;
+    });
+    expect(answer.body.gatewayUrl).toBe(url);
+    const { port } = new URL(url);
+    const curl = (): string =>
+      execFileSync('curl', ['-s', '--resolve', `page.agents.localhost:${port}:127.0.0.1`, url]).toString();
+    await eventually(() => curl().includes('Directory listing'));
+    await remove(daemon, 'page');
+    expect(JSON.parse(curl()).code).toBe('unknown_agent');
+  });
+
+  it.runIf(hasProgram('chromium'))('opens in a browser', async () => {
+    const daemon = await startDaemon();
+    const folder = newFolder();
+    writeFileSync(join(folder, 'index.html'), '<!doctype html><title>bot</title><h1>it works here</h1>');
+    const { body } = await spinup(daemon, {
+      name: 'page',
+      cmd: 'exec python3 -m http.server $PORT --bind 127.0.0.1',
+      cwd: folder,
+      ready: undefined,
+    });
+    await eventually(
+      async () => (await daemon.request('GET', '/v1/services/page')).body.status === 'running',
+    );
+    const profile = newFolder();
+    const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'];
+    const quiet = ['--disable-background-networking', '--disable-component-update', '--disable-sync'];
+    const dump = await eventually(async () => {
+      const browser = spawn('chromium', [
+        ...flags,
+        ...quiet,
+        `--user-data-dir=${profile}`,
+        '--dump-dom',
+        body.gatewayUrl,
+      ]);
+      let text = '';
+      browser.stdout.on('data', (part) => {
+        text += part;
+      });
+      await once(browser, 'close');
+      return text.includes('<h1>') && text;
+    });
+    expect(dump).toContain('it works here');
+  });
+});

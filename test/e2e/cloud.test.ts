@@ -1,0 +1,230 @@
+// Specification sections 4 and 5 (cloud) through the real daemon, on a real cluster where there is one.
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  type Answer,
+  type Daemon,
+  eventually,
+  freePort,
+  newFolder,
+  startDaemon,
+  stopDaemon,
+} from './daemon.ts';
+
+const kubeconfig =
+  process.env['BERTH_TEST_KUBECONFIG'] ??
+  join(process.env['K8S_DIR'] ?? '/tmp/berth-kubernetes', 'admin.kubeconfig');
+const hasCluster = existsSync(kubeconfig);
+const besideCluster = join(dirname(kubeconfig), 'bin', 'kubectl');
+const KUBECTL = existsSync(besideCluster) ? besideCluster : 'kubectl';
+const kubectl = (...args: string[]): string =>
+  execFileSync(KUBECTL, ['--kubeconfig', kubeconfig, ...args]).toString();
+const ports = `tether_ports = [${28_000 + (process.pid % 100) * 20}, ${28_000 + (process.pid % 100) * 20 + 19}]\n`;
+const config = `[cloud]\ntoken = "cloud"\n${ports}`;
+
+const ask = (
+  daemon: Daemon,
+  method: string,
+  path: string,
+  body?: unknown,
+  token = 'cloud',
+): Promise<Answer> => daemon.request(method, path, body, { Authorization: `Bearer ${token}` });
+
+describe('the cloud API', () => {
+  it('has a token of its own, made at the first start', async () => {
+    const daemon = await startDaemon({ config: '[auth]\ntoken = "local"\n' });
+    const file = join(daemon.stateDir, 'cloud-token');
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const token = readFileSync(file, 'utf8').trim();
+    expect((await ask(daemon, 'GET', '/k8s/clusters', undefined, token)).body).toEqual([]);
+    const refused = await ask(daemon, 'GET', '/k8s/clusters', undefined, 'local');
+    expect([refused.status, refused.body.code, refused.headers['www-authenticate']]).toEqual([
+      401,
+      'unauthorized',
+      'Bearer',
+    ]);
+    expect((await ask(daemon, 'GET', '/v1/services', undefined, token)).status).toBe(401);
+    expect((await daemon.request('GET', '/k8s/nothing')).status).toBe(401);
+  });
+
+  it('refuses a kubeconfig that would do more than say where a cluster is', async () => {
+    const daemon = await startDaemon({ config });
+    const marker = join(newFolder(), 'ran');
+    const evil = `apiVersion: v1
+kind: Config
+current-context: a
+contexts: [{name: a, context: {cluster: a, user: a}}]
+clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: a, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: ["${marker}"]}}}]
+`;
+    const answer = await ask(daemon, 'POST', '/k8s/clusters', { name: 'evil', kubeconfig: evil });
+    expect([answer.status, answer.body.code]).toEqual([400, 'invalid_spec']);
+    expect(JSON.stringify(answer.body)).toContain('exec');
+    expect(existsSync(marker)).toBe(false);
+    expect((await ask(daemon, 'GET', '/k8s/clusters')).body).toEqual([]);
+  });
+
+  it('keeps clusters over a restart, sealed, and refuses a wrong key without touching them', async () => {
+    const one = await startDaemon({ config });
+    const token = randomBytes(12).toString('hex');
+    const document = `apiVersion: v1
+kind: Config
+current-context: a
+contexts: [{name: a, context: {cluster: a, user: a}}]
+clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: a, user: {token: "${token}"}}]
+`;
+    const added = await ask(one, 'POST', '/k8s/clusters', {
+      name: 'c',
+      provider: 'kind',
+      kubeconfig: document,
+    });
+    expect([added.status, Object.keys(added.body)]).toEqual([201, ['id', 'name']]);
+    const twice = await ask(one, 'POST', '/k8s/clusters', { name: 'c', kubeconfig: document });
+    expect([twice.status, twice.body.code]).toEqual([409, 'name_in_use']);
+    const unreachable = await ask(one, 'POST', `/k8s/clusters/${added.body.id}/sync`);
+    expect([unreachable.status, unreachable.body.code]).toEqual([502, 'cluster_unreachable']);
+    await stopDaemon(one);
+    expect(readFileSync(join(one.stateDir, 'store.mdb')).includes(token)).toBe(false);
+    const key = join(one.stateDir, 'cloud.key');
+    const right = readFileSync(key);
+    writeFileSync(key, randomBytes(32));
+    const two = await startDaemon({ stateDir: one.stateDir, config });
+    const refused = await ask(two, 'GET', '/k8s/clusters');
+    expect(refused.status).toBe(500);
+    expect(refused.body.hint).toContain('key file');
+    expect((await two.request('GET', '/v1/services')).status).toBe(200);
+    await stopDaemon(two);
+    writeFileSync(key, right);
+    const three = await startDaemon({ stateDir: one.stateDir, config });
+    expect((await ask(three, 'GET', '/k8s/clusters')).body).toEqual([
+      {
+        id: added.body.id,
+        name: 'c',
+        provider: 'kind',
+        in_cluster: false,
+        created_at: expect.stringMatching(/Z$/),
+      },
+    ]);
+  });
+
+  it('may have a listener of its own', async () => {
+    const port = freePort();
+    const daemon = await startDaemon({
+      config: `[cloud]\ntoken = "cloud"\nbind = "127.0.0.1"\nport = ${port}\n`,
+    });
+    const statusAt = (at: number): Promise<number | undefined> =>
+      new Promise((resolve, reject) => {
+        const headers = { Authorization: 'Bearer cloud' };
+        http
+          .get({ host: '127.0.0.1', port: at, path: '/k8s/clusters', headers, agent: false }, (response) => {
+            response.resume();
+            resolve(response.statusCode);
+          })
+          .on('error', reject);
+      });
+    expect(await statusAt(daemon.port)).toBe(404);
+    expect(await statusAt(port)).toBe(200);
+  });
+});
+
+describe.skipIf(!hasCluster)('on a real cluster', () => {
+  const namespace = `berth-e2e-${process.pid}`;
+  const manifest = `apiVersion: v1
+kind: Namespace
+metadata: {name: ${namespace}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: ${namespace}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: web
+        image: busybox:1.35
+        command: [sh, -c, "mkdir -p /www; hostname > /www/index.html; exec httpd -f -p 8080 -h /www"]
+        readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}
+`;
+  beforeAll(() => {
+    execFileSync(KUBECTL, ['--kubeconfig', kubeconfig, 'apply', '-f', '-'], { input: manifest });
+    kubectl('-n', namespace, 'rollout', 'status', 'deployment/web', '--timeout=60s');
+  }, 90_000);
+  afterAll(() => void kubectl('delete', 'namespace', namespace, '--wait=false'));
+
+  it('a workload sleeps, wakes by curl through its tether, and the tether survives the daemon', async () => {
+    const one = await startDaemon({ config });
+    const added = await ask(one, 'POST', '/k8s/clusters', {
+      name: 'real',
+      kubeconfig: Buffer.from(readFileSync(kubeconfig)).toString('base64'),
+    });
+    const synced = await ask(one, 'POST', `/k8s/clusters/${added.body.id}/sync`);
+    expect(synced.body.synced).toBeGreaterThan(0);
+    const find = async (daemon: Daemon) => {
+      const { body } = await ask(daemon, 'GET', `/k8s/workloads?cluster_id=${added.body.id}`);
+      return body.find((row: { namespace: string }) => row.namespace === namespace);
+    };
+    const web = await find(one);
+    expect(web).toMatchObject({
+      name: 'web',
+      kind: 'Deployment',
+      replicas: 2,
+      desired_replicas: null,
+      auto_sleep_enabled: false,
+    });
+    expect(web).toMatchObject({ idle_timeout_minutes: 30, last_activity_at: null });
+    const settings = await ask(one, 'PATCH', `/k8s/workloads/${web.id}/auto-sleep`, {
+      idle_timeout_minutes: 7,
+    });
+    expect(settings.body).toEqual({ auto_sleep_enabled: false, idle_timeout_minutes: 7 });
+    expect((await ask(one, 'GET', `/k8s/workloads/${web.id}/auto-sleep`)).body).toEqual(settings.body);
+
+    const tether = await ask(one, 'POST', `/k8s/workloads/${web.id}/tether`, {
+      container_port: 8080,
+      label: 'page',
+    });
+    expect([tether.status, Object.keys(tether.body)]).toEqual([201, ['tether_id', 'local_port']]);
+    const active = await ask(one, 'POST', `/k8s/tethers/${tether.body.tether_id}/activate`);
+    expect(active.body).toEqual({ ...tether.body, state: 'active' });
+    const curl = (): string =>
+      execFileSync('curl', [
+        '-s',
+        '--max-time',
+        '25',
+        `http://127.0.0.1:${tether.body.local_port}/`,
+      ]).toString();
+    expect(curl()).toMatch(/^web-/);
+    expect((await find(one)).last_activity_at).toMatch(/Z$/);
+
+    expect((await ask(one, 'POST', `/k8s/workloads/${web.id}/sleep`)).body).toEqual({ replicas: 0 });
+    expect((await ask(one, 'POST', `/k8s/workloads/${web.id}/sleep`)).body).toEqual({ replicas: 0 });
+    await eventually(async () => (await find(one)).state === 'asleep');
+    expect((await find(one)).desired_replicas).toBe(2);
+    expect(kubectl('-n', namespace, 'get', 'deployment', 'web', '-o', 'jsonpath={.spec.replicas}')).toBe('0');
+
+    one.signal('SIGKILL');
+    await one.exited;
+    const two = await startDaemon({ stateDir: one.stateDir, config });
+    await eventually(async () => (await ask(two, 'GET', '/k8s/tethers')).body[0]?.state === 'active');
+    // The workload sleeps: the connection is held, wakes it, and is answered.
+    expect(curl()).toMatch(/^web-/);
+    expect(kubectl('-n', namespace, 'get', 'deployment', 'web', '-o', 'jsonpath={.spec.replicas}')).toBe('2');
+    expect((await ask(two, 'POST', `/k8s/workloads/${web.id}/wake`)).body).toEqual({ replicas: 2 });
+    expect((await ask(two, 'POST', `/k8s/tethers/${tether.body.tether_id}/deactivate`)).body).toEqual({
+      ok: true,
+    });
+    expect(() => curl()).toThrow();
+    const removed = await ask(two, 'DELETE', `/k8s/clusters/${added.body.id}`);
+    expect(removed.body).toEqual({ removed: true, id: added.body.id });
+    expect((await ask(two, 'GET', '/k8s/workloads')).body).toEqual([]);
+    expect((await ask(two, 'GET', '/k8s/tethers')).body).toEqual([]);
+  }, 90_000);
+});

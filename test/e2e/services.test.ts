@@ -1,0 +1,462 @@
+// Specification sections 3 and 4 and contract section 3 on the real daemon with real processes.
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import net from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type Daemon, eventually, freePort, isAlive, newFolder, startDaemon } from './daemon.ts';
+
+const node = JSON.stringify(process.execPath);
+
+/** A web server that begins to listen after `delay` ms; with `stubborn` it ignores SIGTERM. */
+function server(delay = 0, stubborn = false): string {
+  const path = join(newFolder(), 'server.cjs');
+  writeFileSync(
+    path,
+    `${stubborn ? "process.on('SIGTERM', () => console.log('no'));" : ''}
+     setTimeout(() => require('node:http').createServer((q, r) => r.end('hello')).listen(process.env.PORT, '127.0.0.1'), ${delay});
+     console.log('up', process.env.BERTH_SERVICE);`,
+  );
+  return `exec ${node} ${path}`;
+}
+
+async function register(daemon: Daemon, name: string, spec: object): Promise<void> {
+  const answer = await daemon.request('POST', '/v1/services', { name, port: freePort(), ...spec });
+  expect(answer.body).toMatchObject({ name, status: expect.any(String) });
+  expect(answer.status).toBe(201);
+}
+
+const start = (daemon: Daemon, name: string, query = '') =>
+  daemon.request('POST', `/v1/services/${name}/start${query}`);
+const stop = (daemon: Daemon, name: string, query = '') =>
+  daemon.request('POST', `/v1/services/${name}/stop${query}`);
+const get = async (daemon: Daemon, name: string) =>
+  (await daemon.request('GET', `/v1/services/${name}`)).body;
+
+const isListening = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = net.connect(port, '127.0.0.1', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.on('error', () => resolve(false));
+  });
+
+describe('one service', () => {
+  it('is registered, started, read, resolved and stopped', async () => {
+    const daemon = await startDaemon();
+    const stream = await daemon.events();
+    const port = freePort();
+    const spec = {
+      name: 'web',
+      port,
+      cmd: `exec python3 -m http.server ${port} --bind 127.0.0.1`,
+      group: 'site',
+    };
+    const registered = await daemon.request('POST', '/v1/services', {
+      ...spec,
+      ready: `http://localhost:${port}/`,
+    });
+    expect([registered.status, registered.body]).toEqual([
+      201,
+      { name: 'web', port, group: 'site', status: 'stopped', url: `http://localhost:${port}`, restarts: 0 },
+    ]);
+    const before = await daemon.request('GET', '/v1/resolve/web');
+    expect(before.body).toEqual({ name: 'web', url: `http://localhost:${port}`, port, status: 'stopped' });
+
+    const started = await start(daemon, 'web');
+    expect([started.status, started.body]).toEqual([
+      200,
+      { name: 'web', status: 'running', pid: expect.any(Number) },
+    ]);
+    const { pid } = started.body;
+    expect(readFileSync(`/proc/${pid}/cmdline`, 'utf8')).toContain('http.server');
+
+    const running = await get(daemon, 'web');
+    expect(Object.keys(running).slice(0, 9)).toEqual([
+      'name',
+      'port',
+      'group',
+      'status',
+      'pid',
+      'url',
+      'startedAt',
+      'cpu',
+      'rssMB',
+    ]);
+    expect(running).toMatchObject({ status: 'running', pid, cpu: expect.any(Number), restarts: 0 });
+    expect(running.rssMB).toBeGreaterThan(2);
+    expect(running.startedAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d$/);
+    expect(JSON.stringify(running)).not.toContain('"env"');
+
+    const stats = await stream.until((event) => event.event === 'service.stats');
+    expect(stats.data).toEqual({ name: 'web', cpu: expect.any(Number), rssMB: expect.any(Number) });
+
+    const again = await start(daemon, 'web');
+    expect([again.status, again.body.code]).toEqual([409, 'already_running']);
+
+    const stopped = await stop(daemon, 'web');
+    expect(stopped.status).toBe(200);
+    expect(stopped.body).toMatchObject({
+      name: 'web',
+      status: 'stopped',
+      exitCode: null,
+      signal: 'SIGTERM',
+      escalated: false,
+      left: [],
+      portFree: true,
+    });
+    expect(isAlive(pid)).toBe(false);
+    expect(
+      stream.events
+        .filter((event) => event.event !== 'service.stats')
+        .map(({ event, data }) => [event, data]),
+    ).toEqual([
+      ['service.registered', { name: 'web', port, group: 'site' }],
+      ['service.started', { name: 'web', pid, url: `http://localhost:${port}` }],
+      ['service.stopped', { name: 'web', exitCode: null, signal: 'SIGTERM' }],
+    ]);
+    const stoppedAgain = await stop(daemon, 'web');
+    expect([stoppedAgain.status, stoppedAgain.body.status]).toEqual([200, 'stopped']);
+
+    const removed = await daemon.request('DELETE', '/v1/services/web');
+    expect([removed.status, removed.body]).toEqual([200, { removed: true, name: 'web' }]);
+    expect((await daemon.request('GET', '/v1/services/web')).body.code).toBe('unknown_service');
+    expect(existsSync(join(daemon.stateDir, 'logs', 'web'))).toBe(false);
+  });
+
+  it('is waited for while it becomes ready late, and refused when it never does', async () => {
+    const daemon = await startDaemon();
+    const port = freePort();
+    await register(daemon, 'late', { port, cmd: server(400), ready: `http://localhost:${port}/` });
+    const late = await start(daemon, 'late');
+    expect(late.body.status).toBe('running');
+    const never = freePort();
+    await register(daemon, 'never', {
+      port: never,
+      cmd: 'echo nothing to see; exec sleep 600',
+      ready: `http://127.0.0.1:${never}/`,
+    });
+    const answer = await start(daemon, 'never', '?timeout=300');
+    expect([answer.status, answer.body.code]).toEqual([502, 'ready_timeout']);
+    expect(answer.body.hint).toContain('nothing to see');
+    expect((await get(daemon, 'never')).status).toBe('stopped');
+  });
+
+  it('answers start_failed at once with the exit code and the last lines', async () => {
+    const daemon = await startDaemon();
+    const stream = await daemon.events();
+    await register(daemon, 'three', {
+      cmd: 'echo broken configuration; exit 3',
+      ready: 'http://localhost:1/',
+    });
+    const three = await start(daemon, 'three');
+    expect([three.status, three.body.code]).toEqual([502, 'start_failed']);
+    expect(three.body.message).toContain('3');
+    expect(three.body.hint).toContain('broken configuration');
+    expect(await get(daemon, 'three')).toMatchObject({ status: 'crashed', exitCode: 3, signal: null });
+    const crashed = await stream.until((event) => event.event === 'service.crashed');
+    expect(crashed.data).toEqual({ name: 'three', exitCode: 3, signal: null });
+
+    await register(daemon, 'zero', { cmd: 'exit 0' });
+    expect((await start(daemon, 'zero')).body.code).toBe('start_failed');
+    expect(await get(daemon, 'zero')).toMatchObject({ status: 'stopped', exitCode: 0 });
+
+    await register(daemon, 'absent', { cmd: 'no-such-program-anywhere' });
+    expect((await start(daemon, 'absent')).body.message).toContain('127');
+    await register(daemon, 'nowhere', { cmd: 'true', cwd: '/no/such/folder' });
+    const nowhere = await start(daemon, 'nowhere');
+    expect([nowhere.status, nowhere.body.code]).toEqual([502, 'start_failed']);
+    expect(nowhere.body.message).toContain('/no/such/folder');
+  });
+
+  it('is seen to crash', async () => {
+    const daemon = await startDaemon();
+    const stream = await daemon.events();
+    await register(daemon, 'web', { cmd: 'exec sleep 600' });
+    const { pid } = (await start(daemon, 'web')).body;
+    process.kill(pid, 'SIGKILL');
+    const crashed = await stream.until((event) => event.event === 'service.crashed');
+    expect(crashed.data).toEqual({ name: 'web', exitCode: null, signal: 'SIGKILL' });
+    const after = await get(daemon, 'web');
+    expect(after).toMatchObject({ status: 'crashed', exitCode: null, signal: 'SIGKILL' });
+    expect(after.pid).toBeUndefined();
+  });
+
+  it('is restarted as its policy says', async () => {
+    const daemon = await startDaemon();
+    const stream = await daemon.events();
+    await register(daemon, 'web', { cmd: 'exec sleep 600', restart: 'on-failure' });
+    const { pid } = (await start(daemon, 'web')).body;
+    process.kill(pid, 'SIGKILL');
+    const back = await stream.until((event) => event.event === 'service.started' && event.data.pid !== pid);
+    expect(await get(daemon, 'web')).toMatchObject({ status: 'running', pid: back.data.pid, restarts: 1 });
+    expect((await stop(daemon, 'web')).status).toBe(200);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect((await get(daemon, 'web')).status).toBe('stopped');
+  });
+
+  it('keeps its process when it is registered again, and shows what it was started with', async () => {
+    const daemon = await startDaemon();
+    const first = freePort();
+    const second = freePort();
+    await register(daemon, 'web', { port: first, cmd: 'exec sleep 600' });
+    const { pid } = (await start(daemon, 'web')).body;
+    await register(daemon, 'web', { port: second, cmd: 'exec sleep 600' });
+    expect(await get(daemon, 'web')).toMatchObject({ status: 'running', pid, port: first, stale: true });
+    expect((await daemon.request('GET', '/v1/resolve/web')).body.port).toBe(first);
+    await stop(daemon, 'web');
+    expect(await get(daemon, 'web')).toMatchObject({ port: second, url: `http://localhost:${second}` });
+  });
+
+  it('gets its environment and nothing of ours', async () => {
+    const daemon = await startDaemon({ env: { npm_config_x: '1', FROM_USER: 'yes', BERTH_AUTH_TOKEN: '' } });
+    const port = freePort();
+    await register(daemon, 'web', { port, cmd: 'exec sleep 600', env: { OWN: 'ä b', PORT_NOT: '1' } });
+    const { pid } = (await start(daemon, 'web')).body;
+    const env = new Map(
+      readFileSync(`/proc/${pid}/environ`, 'utf8')
+        .split('\0')
+        .map((line): [string, string] => [line.split('=')[0] ?? '', line.slice(line.indexOf('=') + 1)]),
+    );
+    expect(env.get('PORT')).toBe(String(port));
+    expect(env.get('OWN')).toBe('ä b');
+    expect(env.get('FROM_USER')).toBe('yes');
+    expect(env.get('BERTH_SERVICE')).toBe('web');
+    expect([...env.keys()].filter((key) => /^(npm_|BERTH_)/.test(key)).sort()).toEqual([
+      'BERTH_RUN',
+      'BERTH_SERVICE',
+    ]);
+  });
+});
+
+describe('a stop', () => {
+  it('kills what ignores the terminate signal after the grace period', async () => {
+    const daemon = await startDaemon();
+    const port = freePort();
+    await register(daemon, 'web', { port, cmd: server(0, true), ready: `http://localhost:${port}/` });
+    await start(daemon, 'web');
+    const answer = await stop(daemon, 'web', '?grace=200');
+    expect(answer.body).toMatchObject({ signal: 'SIGKILL', escalated: true, portFree: true });
+    expect(await isListening(port)).toBe(false);
+  });
+
+  const shapes: [what: string, command: (port: number) => string][] = [
+    ['a shell that stays as the parent', (port) => `python3 -m http.server ${port} --bind 127.0.0.1; true`],
+    [
+      'two shells, as with npm run',
+      (port) => `sh -c "sh -c 'python3 -m http.server ${port} --bind 127.0.0.1; true'; true"; true`,
+    ],
+    [
+      'a child in a session of its own',
+      (port) => `setsid python3 -m http.server ${port} --bind 127.0.0.1 & wait`,
+    ],
+    [
+      'a daemon that forked twice',
+      (port) => `(setsid sh -c 'python3 -m http.server ${port} --bind 127.0.0.1 & true' &) ; exec sleep 600`,
+    ],
+  ];
+  it.each(shapes)('frees the port of %s', async (_what, command) => {
+    const daemon = await startDaemon();
+    const port = freePort();
+    await register(daemon, 'web', { port, cmd: command(port), ready: `tcp://127.0.0.1:${port}` });
+    expect((await start(daemon, 'web')).body.status).toBe('running');
+    const answer = await stop(daemon, 'web');
+    expect(answer.body).toMatchObject({ left: [], portFree: true });
+    expect(await isListening(port)).toBe(false);
+  });
+
+  it('is joined by a second one, and refuses a start meanwhile', async () => {
+    const daemon = await startDaemon();
+    await register(daemon, 'web', { cmd: `trap '' TERM; while :; do sleep 0.05; done` });
+    await start(daemon, 'web');
+    const first = stop(daemon, 'web', '?grace=500');
+    await eventually(async () => (await get(daemon, 'web')).status === 'stopping');
+    const second = stop(daemon, 'web');
+    const refused = await start(daemon, 'web');
+    expect([refused.status, refused.body.code, refused.headers['retry-after']]).toEqual([
+      503,
+      'daemon_busy',
+      '1',
+    ]);
+    const [one, two] = await Promise.all([first, second]);
+    expect(one.body).toEqual(two.body);
+  });
+
+  it('ends a start that waits', async () => {
+    const daemon = await startDaemon();
+    await register(daemon, 'web', { cmd: 'exec sleep 600', ready: 'http://localhost:9/' });
+    const starting = start(daemon, 'web');
+    await eventually(async () => (await get(daemon, 'web')).status === 'starting');
+    expect((await stop(daemon, 'web')).status).toBe(200);
+    const answer = await starting;
+    expect([answer.status, answer.body.code]).toEqual([502, 'start_failed']);
+  });
+});
+
+describe('ports', () => {
+  it('are refused when somebody listens there, with the holder named', async () => {
+    const daemon = await startDaemon();
+    const stream = await daemon.events();
+    const port = freePort();
+    const holder = spawn('python3', ['-m', 'http.server', String(port), '--bind', '127.0.0.1'], {
+      stdio: 'ignore',
+    });
+    try {
+      await eventually(() => isListening(port));
+      await register(daemon, 'web', { port, cmd: 'exec sleep 600' });
+      const answer = await start(daemon, 'web');
+      expect([answer.status, answer.body.code]).toEqual([409, 'port_in_use']);
+      expect(answer.body.message).toContain(String(holder.pid));
+      const conflict = await stream.until((event) => event.event === 'port.conflict');
+      expect(conflict.data).toEqual({
+        port,
+        claimedBy: 'web',
+        holder: expect.stringContaining(`pid ${holder.pid}`),
+      });
+    } finally {
+      holder.kill('SIGKILL');
+    }
+  });
+
+  it('registered twice give one event, once', async () => {
+    const daemon = await startDaemon();
+    const stream = await daemon.events();
+    const port = freePort();
+    for (const name of ['one', 'two', 'two']) await register(daemon, name, { name, port, cmd: 'true' });
+    await register(daemon, 'last', { cmd: 'true' });
+    await stream.until((event) => event.data.name === 'last');
+    expect(
+      stream.events.filter((event) => event.event === 'port.conflict').map((event) => event.data),
+    ).toEqual([{ port, claimedBy: 'two', holder: 'one' }]);
+  });
+
+  it('are chosen for port 0 and kept', async () => {
+    const daemon = await startDaemon({ config: '[services]\nports = [24900, 24910]\n' });
+    const first = await daemon.request('POST', '/v1/services', { name: 'auto', port: 0, cmd: 'true' });
+    const other = await daemon.request('POST', '/v1/services', { name: 'auto2', port: 0, cmd: 'true' });
+    const again = await daemon.request('POST', '/v1/services', { name: 'auto', port: 0, cmd: 'false' });
+    expect(first.body.port).toBeGreaterThanOrEqual(24900);
+    expect(other.body.port).not.toBe(first.body.port);
+    expect(again.body.port).toBe(first.body.port);
+  });
+});
+
+describe('logs and explanations', () => {
+  it('show the last lines, by stream, with times, and as they come', async () => {
+    const daemon = await startDaemon();
+    await register(daemon, 'web', {
+      cmd: 'for i in 1 2 3; do echo out $i; done; echo err >&2; exec sleep 600',
+    });
+    await start(daemon, 'web');
+    const lines = await eventually(async () => {
+      const answer = await daemon.request('GET', '/v1/services/web/logs');
+      return answer.body.lines.length === 4 && answer.body;
+    });
+    expect(lines).toMatchObject({ name: 'web' });
+    expect([...lines.lines].sort()).toEqual(['err', 'out 1', 'out 2', 'out 3']);
+    const err = await daemon.request('GET', '/v1/services/web/logs?stream=stderr&timestamps=true');
+    expect(err.body.lines).toEqual([expect.stringMatching(/^\d{4}-.* err$/)]);
+    const bad = await daemon.request('GET', '/v1/services/web/logs?lines=0');
+    expect([bad.status, bad.body.code]).toEqual([400, 'invalid_spec']);
+  });
+
+  it('say why a service is as it is', async () => {
+    const daemon = await startDaemon();
+    await register(daemon, 'web', {
+      cmd: 'echo waiting for the database; exec sleep 600',
+      ready: 'http://localhost:9/health',
+    });
+    const starting = start(daemon, 'web', '?timeout=20000');
+    const explained = await eventually(async () => {
+      const { body } = await daemon.request('GET', '/v1/services/web/explain');
+      return body.lastCheck && body;
+    });
+    expect(explained).toMatchObject({
+      status: 'starting',
+      lastCheck: { url: 'http://localhost:9/health', status: null },
+    });
+    expect(explained.lastCheck.error).toMatch(/refused/i);
+    expect(explained.lastLines).toContain('waiting for the database');
+    await stop(daemon, 'web');
+    expect((await starting).body.code).toBe('start_failed');
+  });
+});
+
+describe('groups', () => {
+  it('start in dependsOn order and stop in reverse', async () => {
+    const daemon = await startDaemon();
+    const stream = await daemon.events();
+    const ports = [freePort(), freePort(), freePort()];
+    const names = ['db', 'api', 'web'];
+    for (const [index, name] of names.entries()) {
+      const port = ports[index] ?? 0;
+      await register(daemon, name, {
+        port,
+        group: 'site',
+        cmd: server(100),
+        ready: `http://localhost:${port}/`,
+        dependsOn: index ? [names[index - 1]] : [],
+      });
+    }
+    expect((await daemon.request('GET', '/v1/groups')).body).toEqual({
+      groups: [{ name: 'site', services: 3, running: 0 }],
+    });
+    const started = await daemon.request('POST', '/v1/groups/site/start');
+    expect([started.status, started.body.services.map((s: { status: string }) => s.status)]).toEqual([
+      200,
+      ['running', 'running', 'running'],
+    ]);
+    expect((await daemon.request('GET', '/v1/groups')).body.groups[0].running).toBe(3);
+    const stopped = await daemon.request('POST', '/v1/groups/site/stop');
+    expect(stopped.status).toBe(200);
+    const order = (type: string) => stream.events.filter((e) => e.event === type).map((e) => e.data.name);
+    expect(order('service.started')).toEqual(names);
+    expect(order('service.stopped')).toEqual([...names].reverse());
+    expect((await daemon.request('POST', '/v1/groups/nothing/start')).body.code).toBe('unknown_group');
+  });
+
+  it.each([
+    ['a chain', (index: number) => (index ? [`s${index - 1}`] : [])],
+    ['a fan', (index: number) => (index ? ['s0'] : [])],
+  ])(
+    'of 200 services in %s start and stop',
+    async (_what, dependsOn) => {
+      const daemon = await startDaemon();
+      await Promise.all(
+        Array.from({ length: 200 }, (_, index) =>
+          register(daemon, `s${index}`, {
+            port: 26_000 + index,
+            cmd: 'exec sleep 600',
+            group: 'many',
+            dependsOn: dependsOn(index),
+          }),
+        ),
+      );
+      const started = await daemon.request('POST', '/v1/groups/many/start');
+      expect(started.status).toBe(200);
+      expect(started.body.services.filter((s: { status: string }) => s.status === 'running')).toHaveLength(
+        200,
+      );
+      const stopped = await daemon.request('POST', '/v1/groups/many/stop');
+      expect(stopped.body.services.filter((s: { status: string }) => s.status === 'stopped')).toHaveLength(
+        200,
+      );
+      // A chain of 200 that are each ready after 50 ms, and end one after the other, takes its time.
+    },
+    120_000,
+  );
+
+  it('refuse a cycle and name it', async () => {
+    const daemon = await startDaemon();
+    await register(daemon, 'one', { cmd: 'true', dependsOn: ['two'] });
+    const answer = await daemon.request('POST', '/v1/services', {
+      name: 'two',
+      port: 4,
+      cmd: 'true',
+      dependsOn: ['one'],
+    });
+    expect([answer.status, answer.body.code]).toEqual([400, 'invalid_spec']);
+    expect(answer.body.message).toMatch(/one -> two -> one|two -> one -> two/);
+  });
+});

@@ -1,0 +1,269 @@
+// Contract section 7: what survives what, on the real daemon.
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type Daemon, eventually, freePort, isAlive, newFolder, startDaemon, stopDaemon } from './daemon.ts';
+
+async function kill9(daemon: Daemon): Promise<void> {
+  daemon.signal('SIGKILL');
+  await daemon.exited;
+}
+
+const run = async (daemon: Daemon, name: string, cmd: string, more: object = {}) => {
+  const registered = await daemon.request('POST', '/v1/services', { name, port: freePort(), cmd, ...more });
+  expect(registered.status).toBe(201);
+  const started = await daemon.request('POST', `/v1/services/${name}/start`);
+  expect(started.body).toMatchObject({ name, status: 'running' });
+  return started.body.pid as number;
+};
+const get = async (daemon: Daemon, name: string) =>
+  (await daemon.request('GET', `/v1/services/${name}`)).body;
+
+/** The pid of the process host of a state directory: the one whose command line names that directory. */
+function hostPid(stateDir: string): number {
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const line = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+      if (line.includes('workers/host') && line.includes(stateDir)) return Number(pid);
+    } catch {
+      // it ended while we looked
+    }
+  }
+  throw new Error('no process host');
+}
+
+describe('kill -9 of the daemon', () => {
+  it('stops no service, and the next daemon has it running with the same pid and start', async () => {
+    const first = await startDaemon();
+    const pid = await run(first, 'web', 'exec sleep 600');
+    const before = await get(first, 'web');
+    await kill9(first);
+    expect(isAlive(pid)).toBe(true);
+    const second = await startDaemon({ stateDir: first.stateDir });
+    expect(await get(second, 'web')).toMatchObject({ status: 'running', pid, startedAt: before.startedAt });
+    const stopped = await second.request('POST', '/v1/services/web/stop');
+    expect(stopped.body).toMatchObject({ signal: 'SIGTERM', portFree: true });
+    expect(isAlive(pid)).toBe(false);
+  });
+
+  it('loses no line of a service that prints on, and doubles none', async () => {
+    const first = await startDaemon({ config: '[logs]\nmax_bytes = 200000\nkeep = 100\n' });
+    const script = join(newFolder(), 'count.sh');
+    const total = 50_000;
+    writeFileSync(
+      script,
+      `i=0; while [ $i -lt ${total} ]; do i=$((i+1)); echo line $i; done; exec sleep 600\n`,
+    );
+    const pid = await run(first, 'count', `exec sh ${script}`);
+    await kill9(first);
+    const second = await startDaemon({
+      stateDir: first.stateDir,
+      config: '[logs]\nmax_bytes = 200000\nkeep = 100\n',
+    });
+    expect((await get(second, 'count')).pid).toBe(pid);
+    await eventually(async () => {
+      const { body } = await second.request('GET', '/v1/services/count/logs?lines=1');
+      return body.lines[0] === `line ${total}`;
+    });
+    const folder = join(first.stateDir, 'logs', 'count');
+    const files = readdirSync(folder).filter((name) => /^out.*log/.test(name) || /^out\.log/.test(name));
+    expect(files.length).toBeGreaterThan(1);
+    const numbers = files
+      .flatMap((name) => readFileSync(join(folder, name), 'latin1').match(/\d+(?=\n)/g) ?? [])
+      .map(Number);
+    const seen = new Set(numbers);
+    // Files may be cut in the middle of a line, so only whole ones count here; the last thousand are asked for below.
+    expect(seen.size).toBeGreaterThan(total - files.length * 2);
+    const { body } = await second.request('GET', '/v1/services/count/logs?lines=1000');
+    expect(body.lines).toEqual(Array.from({ length: 1000 }, (_, index) => `line ${total - 999 + index}`));
+  });
+
+  it('keeps the exit code of what ended meanwhile, and its event', async () => {
+    const first = await startDaemon();
+    const gate = join(newFolder(), 'gate');
+    await run(first, 'job', `while [ ! -e ${gate} ]; do sleep 0.02; done; exit 7`);
+    const before = await first.events();
+    await first.request('POST', '/v1/services', { name: 'mark', port: 9, cmd: 'true' });
+    const mark = await before.until((event) => event.data.name === 'mark');
+    const pid = (await get(first, 'job')).pid as number;
+    await kill9(first);
+    writeFileSync(gate, '');
+    await eventually(() => !isAlive(pid));
+    const second = await startDaemon({ stateDir: first.stateDir });
+    expect(await get(second, 'job')).toMatchObject({ status: 'crashed', exitCode: 7 });
+    const stream = await second.events('', { 'Last-Event-ID': String(mark.id) });
+    const crashed = await stream.until((event) => event.event === 'service.crashed');
+    expect(crashed.data).toEqual({ name: 'job', exitCode: 7, signal: null });
+    expect(crashed.id).toBeGreaterThan(mark.id ?? 0);
+  });
+
+  it('finishes a start and a stop that were under way', async () => {
+    const first = await startDaemon();
+    const gate = join(newFolder(), 'gate');
+    const port = freePort();
+    const late = `while [ ! -e ${gate} ]; do sleep 0.02; done; exec python3 -m http.server ${port} --bind 127.0.0.1`;
+    await first.request('POST', '/v1/services', {
+      name: 'late',
+      port,
+      cmd: late,
+      ready: `http://127.0.0.1:${port}/`,
+    });
+    void first.request('POST', '/v1/services/late/start').catch(() => undefined);
+    const stubborn = await run(first, 'stubborn', `trap '' TERM; while :; do sleep 0.05; done`);
+    void first.request('POST', '/v1/services/stubborn/stop?grace=600').catch(() => undefined);
+    await eventually(async () => (await get(first, 'stubborn')).status === 'stopping');
+    await eventually(async () => (await get(first, 'late')).status === 'starting');
+    await kill9(first);
+    writeFileSync(gate, '');
+    const second = await startDaemon({ stateDir: first.stateDir });
+    await eventually(async () => (await get(second, 'late')).status === 'running');
+    await eventually(async () => (await get(second, 'stubborn')).status === 'stopped');
+    expect(isAlive(stubborn)).toBe(false);
+  });
+
+  it('loses no registration that was answered', async () => {
+    const first = await startDaemon();
+    const names = Array.from({ length: 500 }, (_, index) => `s${index}`);
+    const answers = await Promise.all(
+      names.map((name, index) =>
+        first.request('POST', '/v1/services', { name, port: 30_000 + index, cmd: 'true' }),
+      ),
+    );
+    await kill9(first);
+    expect(answers.map((answer) => answer.status)).toEqual(names.map(() => 201));
+    const second = await startDaemon({ stateDir: first.stateDir });
+    const { services } = (await second.request('GET', '/v1/services')).body;
+    expect(services.map((service: { name: string }) => service.name)).toEqual([...names].sort());
+  });
+
+  it('keeps the events, their ids and their growth', async () => {
+    const first = await startDaemon();
+    const one = await first.events();
+    await first.request('POST', '/v1/services', { name: 'a', port: 9, cmd: 'true' });
+    const before = await one.until((event) => event.data.name === 'a');
+    await kill9(first);
+    const second = await startDaemon({ stateDir: first.stateDir });
+    const two = await second.events('', { 'Last-Event-ID': String((before.id ?? 1) - 1) });
+    expect((await two.until((event) => event.data.name === 'a')).id).toBe(before.id);
+    await second.request('POST', '/v1/services', { name: 'b', port: 9, cmd: 'true' });
+    expect((await two.until((event) => event.data.name === 'b')).id).toBeGreaterThan(before.id ?? 0);
+    expect(two.events.filter((event) => event.event === 'stream.reset')).toEqual([]);
+  });
+});
+
+describe('kill -9 of the process host', () => {
+  it('stops no service; the next host takes it over with its output', async () => {
+    const daemon = await startDaemon();
+    const pid = await run(daemon, 'talk', 'i=0; while :; do i=$((i+1)); echo line $i; sleep 0.02; done');
+    await eventually(
+      async () => (await daemon.request('GET', '/v1/services/talk/logs')).body.lines.length > 3,
+    );
+    process.kill(hostPid(daemon.stateDir), 'SIGKILL');
+    const read = async (): Promise<number> => {
+      const { body } = await daemon.request('GET', '/v1/services/talk/logs?lines=1');
+      return Number(body?.lines?.[0]?.split(' ')[1] ?? 0);
+    };
+    const at = await read();
+    await eventually(async () => (await read()) > at + 20);
+    expect(await get(daemon, 'talk')).toMatchObject({ status: 'running', pid });
+    const stream = await daemon.events();
+    process.kill(pid, 'SIGKILL');
+    await stream.until((event) => event.event === 'service.crashed' || event.event === 'service.stopped');
+    expect(await get(daemon, 'talk')).toMatchObject({ exitCode: null, exitUnknown: true });
+  });
+});
+
+describe('the daemon', () => {
+  it('refuses to be the second on a state directory, naming the first', async () => {
+    const first = await startDaemon();
+    await expect(startDaemon({ stateDir: first.stateDir })).rejects.toThrow(
+      new RegExp(`\\(1\\).*${first.pid}`, 's'),
+    );
+    expect((await first.request('GET', '/readyz')).status).toBe(200);
+  });
+
+  it('refuses a port that is taken, naming the holder', async () => {
+    const first = await startDaemon();
+    await expect(startDaemon({ config: `port = ${first.port}\n` })).rejects.toThrow(
+      new RegExp(`\\(1\\).*${first.port}.*${first.pid}`, 's'),
+    );
+  });
+
+  it('stops what runs, in reverse order of dependence, and leaves nothing', async () => {
+    const daemon = await startDaemon();
+    const stream = await daemon.events();
+    const db = await run(daemon, 'db', 'exec sleep 600');
+    const web = await run(daemon, 'web', 'exec sleep 600', { dependsOn: ['db'] });
+    const host = hostPid(daemon.stateDir);
+    daemon.signal('SIGTERM');
+    expect(await daemon.exited).toEqual({ code: 0, signal: null });
+    await stream.closed;
+    expect(stream.events.filter((e) => e.event === 'service.stopped').map((e) => e.data.name)).toEqual([
+      'web',
+      'db',
+    ]);
+    expect([isAlive(db), isAlive(web)]).toEqual([false, false]);
+    expect(existsSync(join(daemon.stateDir, 'daemon.json'))).toBe(false);
+    await eventually(() => !isAlive(host));
+  });
+
+  it('leaves services running when it is told to keep them', async () => {
+    const config = '[shutdown]\nservices = "keep"\n';
+    const first = await startDaemon({ config });
+    const pid = await run(first, 'web', 'exec sleep 600');
+    await stopDaemon(first);
+    expect(isAlive(pid)).toBe(true);
+    const second = await startDaemon({ stateDir: first.stateDir });
+    expect(await get(second, 'web')).toMatchObject({ status: 'running', pid });
+    await stopDaemon(second);
+    expect(isAlive(pid)).toBe(false);
+  });
+
+  it('starts what is autostart, in order', async () => {
+    const first = await startDaemon();
+    await first.request('POST', '/v1/services', {
+      name: 'b',
+      port: 9,
+      cmd: 'exec sleep 600',
+      autostart: true,
+      dependsOn: ['a'],
+    });
+    await first.request('POST', '/v1/services', {
+      name: 'a',
+      port: 8,
+      cmd: 'exec sleep 600',
+      autostart: true,
+    });
+    await first.request('POST', '/v1/services', { name: 'c', port: 7, cmd: 'exec sleep 600' });
+    await stopDaemon(first);
+    const second = await startDaemon({ stateDir: first.stateDir });
+    await eventually(async () => (await get(second, 'b')).status === 'running');
+    const [a, b, c] = await Promise.all(['a', 'b', 'c'].map((name) => get(second, name)));
+    expect(Date.parse(a.startedAt)).toBeLessThanOrEqual(Date.parse(b.startedAt));
+    expect(c.status).toBe('stopped');
+  });
+
+  it('reads the token again at SIGHUP', async () => {
+    const daemon = await startDaemon({ config: '[auth]\ntoken = "one"\n' });
+    const status = async (token: string): Promise<number> =>
+      (await daemon.request('GET', '/v1/services', undefined, { Authorization: `Bearer ${token}` })).status;
+    expect([await status('one'), await status('two')]).toEqual([200, 401]);
+    writeFileSync(daemon.configFile, 'port = 0\n[gateway]\nport = 0\n[auth]\ntoken = "two"\n');
+    daemon.signal('SIGHUP');
+    await eventually(async () => (await status('two')) === 200);
+    expect(await status('one')).toBe(401);
+  });
+
+  it('answers livez, readyz and version', async () => {
+    const daemon = await startDaemon();
+    expect((await daemon.request('GET', '/livez')).status).toBe(200);
+    expect((await daemon.request('GET', '/readyz')).status).toBe(200);
+    const { body } = await daemon.request('GET', '/v1/version');
+    expect(body).toMatchObject({ name: 'berth', pid: daemon.pid, stateDir: daemon.stateDir, apiLevel: 1 });
+    expect(JSON.parse(readFileSync(join(daemon.stateDir, 'daemon.json'), 'utf8'))).toMatchObject({
+      pid: daemon.pid,
+      port: daemon.port,
+    });
+    expect(daemon.stdout()).toBe(`berth: listening on http://127.0.0.1:${daemon.port}\n`);
+  });
+});

@@ -1,0 +1,110 @@
+// The specification's endpoints (section 4) and the contract's additions against the rows that are really served, both ways.
+import { describe, expect, it } from 'vitest';
+import { isCloudPath, isOpenPath } from '../src/front/guard.ts';
+import { ROUTES } from '../src/front/routes.ts';
+import { cloudRoutes } from '../src/front/routes_cloud.ts';
+import { CloudViews } from '../src/front/views_cloud.ts';
+import { ERRORS } from '../src/protocol/errors.ts';
+
+const ROWS = [...ROUTES, ...cloudRoutes({ views: new CloudViews(), ensure: async () => {} })];
+
+/** As the specification has it. 200 stands where it shows no status: the contract says so. */
+const SPECIFIED: readonly [method: string, path: string, status: number][] = [
+  ['GET', '/v1/services', 200],
+  ['GET', '/v1/services/{name}', 200],
+  ['POST', '/v1/services', 201],
+  ['POST', '/v1/services/{name}/start', 200],
+  ['POST', '/v1/services/{name}/stop', 200],
+  ['DELETE', '/v1/services/{name}', 200],
+  ['GET', '/v1/resolve/{name}', 200],
+  ['GET', '/v1/groups', 200],
+  ['POST', '/v1/groups/{name}/start', 200],
+  ['POST', '/v1/groups/{name}/stop', 200],
+  ['GET', '/v1/events', 200],
+  ['GET', '/v1/agents', 200],
+  ['POST', '/v1/agents/spinup', 201],
+  ['DELETE', '/v1/agents/{name}', 200],
+  ['GET', '/v1/agents/{name}/logs', 200],
+  ['GET', '/k8s/clusters', 200],
+  ['POST', '/k8s/clusters', 201],
+  ['POST', '/k8s/clusters/{id}/sync', 200],
+  ['GET', '/k8s/workloads', 200],
+  ['POST', '/k8s/workloads/{id}/sleep', 200],
+  ['POST', '/k8s/workloads/{id}/wake', 200],
+  ['POST', '/k8s/workloads/{id}/tether', 201],
+  ['POST', '/k8s/tethers/{id}/deactivate', 200],
+  ['GET', '/k8s/workloads/{id}/auto-sleep', 200],
+  ['PATCH', '/k8s/workloads/{id}/auto-sleep', 200],
+];
+
+/** What the contract adds; activate exists in the specification without a path. */
+const ADDED: readonly [method: string, path: string, status: number][] = [
+  ['POST', '/v1/services/{name}/restart', 200],
+  ['GET', '/v1/services/{name}/explain', 200],
+  ['GET', '/v1/services/{name}/logs', 200],
+  ['GET', '/v1/services/{name}/logs/stream', 200],
+  ['GET', '/v1/events/history', 200],
+  ['GET', '/v1/agents/{name}/logs/stream', 200],
+  ['GET', '/v1/agents/{name}/attach', 101],
+  ['GET', '/v1/version', 200],
+  ['GET', '/livez', 200],
+  ['GET', '/readyz', 200],
+  ['GET', '/openapi.json', 200],
+  ['GET', '/k8s/clusters/{id}', 200],
+  ['DELETE', '/k8s/clusters/{id}', 200],
+  ['GET', '/k8s/tethers', 200],
+  ['POST', '/k8s/tethers/{id}/activate', 200],
+  ['DELETE', '/k8s/tethers/{id}', 200],
+];
+
+/** The codes of the specification (section 7) with their statuses. */
+const CODES: readonly [code: string, status: number][] = [
+  ['invalid_spec', 400],
+  ['unauthorized', 401],
+  ['unknown_service', 404],
+  ['port_in_use', 409],
+  ['already_running', 409],
+  ['ready_timeout', 502],
+  ['daemon_busy', 503],
+];
+
+const served = ROWS.map(({ method, path, status }) => `${method} ${path} ${status}`);
+const expected = [...SPECIFIED, ...ADDED].map((row) => row.join(' '));
+
+describe('the endpoints', () => {
+  it('of the specification and the contract are all served', () => {
+    expect(expected.filter((row) => !served.includes(row))).toEqual([]);
+  });
+
+  it('that are served all stand in the specification or the contract', () => {
+    expect(served.filter((row) => !expected.includes(row))).toEqual([]);
+    expect(new Set(served).size).toBe(served.length);
+  });
+
+  it('take the token that their path says', () => {
+    const open = ROWS.filter(({ path }) => isOpenPath(path)).map(({ path }) => path);
+    expect(open.sort()).toEqual(['/livez', '/openapi.json', '/readyz']);
+    expect(ROWS.filter(({ path }) => isCloudPath(path)).every(({ path }) => path.startsWith('/k8s/'))).toBe(
+      true,
+    );
+    // What needs no token and what is answered in every phase tells of no service.
+    expect(
+      ROWS.filter(({ always }) => always)
+        .map(({ path }) => path)
+        .sort(),
+    ).toEqual(['/livez', '/openapi.json', '/readyz', '/v1/version']);
+  });
+
+  it('that change something are no GETs, and the others are', () => {
+    for (const { kind, method } of ROWS) if (kind !== 'call') expect(method).toBe('GET');
+  });
+
+  it('name only errors of the table', () => {
+    for (const { errors } of ROWS) for (const code of errors) expect(ERRORS).toHaveProperty(code);
+  });
+});
+
+it('the codes of the specification have its statuses', () => {
+  for (const [code, status] of CODES)
+    expect(Object.entries(ERRORS).find(([known]) => known === code)?.[1].status).toBe(status);
+});

@@ -1,0 +1,161 @@
+// The rules of the source tree, checked on the tree itself: imports point down, one file owns each package, nothing grows
+// past its size, no forbidden names or marks.
+import { readdirSync, readFileSync } from 'node:fs';
+import { builtinModules } from 'node:module';
+import { dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const root = resolve(dirname(fileURLToPath(import.meta.url)), '..');
+
+function files(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .map((name) => join(folder, name))
+    .filter((name) => /\.(ts|tsx|mjs)$/.test(name) && !name.includes('/dist/'));
+}
+
+interface Source {
+  path: string;
+  lines: string[];
+  imports: string[];
+  /** Without those of types alone, which are gone in the build. */
+  loaded: string[];
+}
+
+const IMPORT =
+  /^(?:import|export)\b[^'"]*?from\s+['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]\s*\)|^import\s+['"]([^'"]+)['"]/gm;
+
+const sources: Source[] = ['src', 'workers', 'bench'].flatMap(files).map((path) => {
+  const text = readFileSync(join(root, path), 'utf8');
+  const found = [...text.matchAll(IMPORT)];
+  const nameOf = (match: RegExpExecArray): string => match[1] ?? match[2] ?? match[3] ?? '';
+  const loaded = found.filter(([statement]) => !statement.startsWith('import type')).map(nameOf);
+  return { path, lines: text.split('\n'), imports: found.map(nameOf), loaded };
+});
+
+/** What each room may import from, besides itself. `src` stands for the files directly in it. */
+const MAY_IMPORT: ReadonlyMap<string, readonly string[]> = new Map([
+  ['src/runtime', []],
+  ['src/protocol', ['src/runtime']],
+  ['src/adapters', ['src/runtime', 'src/protocol', 'src']],
+  ['src/actors', ['src/runtime', 'src/protocol', 'src/adapters', 'src']],
+  ['src/host', ['src/runtime', 'src/protocol', 'src/adapters', 'src']],
+  ['src/front', ['src/runtime', 'src/protocol', 'src/adapters', 'src/project', 'src']],
+  ['src/gateway', ['src/runtime', 'src/protocol', 'src/adapters', 'src']],
+  ['src/client', ['src/protocol', 'src/adapters', 'src']],
+  ['src/project', ['src/protocol', 'src/adapters', 'src']],
+  ['src/cli', ['src/client', 'src/project', 'src/protocol', 'src/adapters', 'src']],
+  ['src/dashboard', ['src/client', 'src/protocol']],
+  ['src', ['src/runtime', 'src/protocol', 'src/adapters', 'src/actors', 'src/front', 'src/cli']],
+  [
+    'workers',
+    ['src', 'src/runtime', 'src/protocol', 'src/adapters', 'src/actors', 'src/host', 'src/gateway'],
+  ],
+]);
+
+/** Of the files directly in src, those that every layer may read: they import nothing of the product themselves. */
+const BOTTOM = ['src/limits.ts', 'src/config.ts', 'src/statedir.ts', 'src/jobs.ts', 'src/version.ts'];
+
+const room = (path: string): string =>
+  path
+    .split('/')
+    .slice(0, path.startsWith('src/') && path.split('/').length > 2 ? 2 : 1)
+    .join('/');
+
+/** Files that are tables, or one thing that is read together. */
+const MAY_BE_LONG = new Set<string>(['src/cli/commands.ts']);
+/** Functions that are tables: a row per endpoint. */
+const MAY_BE_TALL = new Set(['src/bundles.mjs', 'src/client/client.ts', 'src/front/routes_cloud.ts']);
+const FILE_LINES = 300;
+const FUNCTION_LINES = 60;
+
+/**
+ * The functions of a formatted file with the lines of their own, without those of functions inside: a function begins
+ * where a line opens a body and ends at the next line of the same indentation that closes it.
+ */
+function functionLengths(lines: readonly string[]): { line: number; own: number }[] {
+  const opens =
+    /(\bfunction\b.*|=>\s*|^\s+(?:async\s+)?(?:get |set |static |override |private )*[A-Za-z_#][\w]*\([^;]*\)(?::\s*[^;{]+)?\s*)\{$/;
+  const notFunctions = /^\s*(?:if|for|while|switch|catch|else|try|do|return\s*\{|\} else|\} catch)\b/;
+  const found: { line: number; end: number; own: number }[] = [];
+  for (const [index, line] of lines.entries()) {
+    if (!opens.test(line) || notFunctions.test(line)) continue;
+    const indent = /^\s*/.exec(line)?.[0] ?? '';
+    const end = lines.findIndex((other, at) => at > index && other.startsWith(`${indent}}`));
+    if (end > index) found.push({ line: index, end, own: end - index + 1 });
+  }
+  for (const inner of found) {
+    const outer = found.filter((other) => other.line < inner.line && other.end >= inner.end).at(-1);
+    if (outer) outer.own -= inner.end - inner.line + 1;
+  }
+  return found.map(({ line, own }) => ({ line: line + 1, own }));
+}
+
+describe('the source tree', () => {
+  it('has imports that point down', () => {
+    const wrong: string[] = [];
+    for (const source of sources) {
+      const from = room(source.path);
+      const allowed = MAY_IMPORT.get(from);
+      // The build's own scripts name files that they make.
+      if (!allowed || source.path.endsWith('.mjs')) continue;
+      for (const name of source.imports.filter((target) => target.startsWith('.'))) {
+        const target = relative(root, resolve(root, dirname(source.path), name));
+        const to = room(target);
+        const fine =
+          to === from ||
+          (allowed.includes(to) && (to !== 'src' || from === 'workers' || BOTTOM.includes(target)));
+        if (!fine) wrong.push(`${source.path} imports ${target}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  it('imports each package in one file', () => {
+    const owners = new Map<string, Set<string>>();
+    for (const source of sources.filter(
+      ({ path }) => !path.startsWith('bench') && !path.startsWith('src/dashboard'),
+    )) {
+      for (const name of source.loaded) {
+        if (name.startsWith('.') || name.startsWith('node:') || builtinModules.includes(name)) continue;
+        const parts = name.split('/');
+        const owner = name.startsWith('@') ? parts.slice(0, 2).join('/') : (parts[0] ?? name);
+        owners.set(owner, (owners.get(owner) ?? new Set()).add(source.path));
+      }
+    }
+    const shared = [...owners]
+      .filter(([, paths]) => paths.size > 1)
+      .map(([name, paths]) => `${name}: ${[...paths].join(', ')}`);
+    expect(shared).toEqual([]);
+  });
+
+  it('has no file and no function past its size', () => {
+    const long = sources.filter(({ path, lines }) => lines.length - 1 > FILE_LINES && !MAY_BE_LONG.has(path));
+    expect(long.map(({ path, lines }) => `${path}: ${lines.length - 1}`)).toEqual([]);
+    const tall = sources.flatMap(({ path, lines }) =>
+      functionLengths(lines)
+        .filter(({ own }) => own > FUNCTION_LINES && !MAY_BE_TALL.has(path))
+        .map(({ line, own }) => `${path}:${line}: ${own} lines`),
+    );
+    expect(tall).toEqual([]);
+  });
+
+  it('names things for what they are and leaves nothing unfinished', () => {
+    const names = sources
+      .map(({ path }) => path)
+      .filter((path) => /(utils?|helpers?|common|manager|misc)\b/i.test(path));
+    expect(names).toEqual([]);
+    const marks = new RegExp(
+      `\\b(${['TO' + 'DO', 'FIX' + 'ME', 'XX' + 'X', 'HA' + 'CK'].join('|')})\\b|@ts-ignore|@ts-nocheck`,
+    );
+    const marked = sources.flatMap(({ path, lines }) =>
+      lines.flatMap((line, index) => (marks.test(line) ? [`${path}:${index + 1}`] : [])),
+    );
+    expect(marked).toEqual([]);
+  });
+
+  it('has worker entries of at most 30 lines', () => {
+    const tall = sources.filter(({ path, lines }) => path.startsWith('workers/') && lines.length - 1 > 30);
+    expect(tall.map(({ path, lines }) => `${path}: ${lines.length - 1}`)).toEqual([]);
+  });
+});

@@ -1,0 +1,7 @@
+// The pool's functions, one row each.
+import { parseKubeconfig } from '../src/adapters/kubeconfig.ts';
+import { serveJobs } from '../src/jobs.ts';
+
+export default serveJobs({
+  parseKubeconfig: ({ upload, now }) => parseKubeconfig(upload, now),
+});
