@@ -1,0 +1,70 @@
+// The floors that need a process of their own, and this side of them: small, with nothing of the product in it. A task is a
+// letter to it, its answer a number.
+import { type ChildProcess, fork } from 'node:child_process';
+import { built, PLAIN } from './daemon.ts';
+
+/** What the bare process can do, with what it is told. */
+export interface Tasks {
+  /** Starts so many shells with `cmd`, in sessions of their own and with pipes; until all are there. Answers with the last pid. */
+  spawn: { cmd: string; count: number; port?: number };
+  /** Ends all it has started: a signal to each group, until every process has been seen to end. */
+  stop: null;
+  /** Kills the process that was started last, until its end has been seen. */
+  crash: null;
+  /** Starts `cmd` in a terminal; until it is there. */
+  spawnTerminal: { cmd: string };
+  /** Runs `cmd` in a terminal to its end and counts what it prints: the number of bytes. */
+  readTerminal: { cmd: string };
+  /**
+   * A server that answers each GET with `body`, and a POST by sending `frame` to all who came for /v1/events, with the last part
+   * of the path where `frame` has a star: its port.
+   */
+  serve: { body: string; frame: string };
+  /** Looks at the times of so many processes every 2 s from now on. */
+  poll: { pids: number[] };
+}
+
+export interface Bare {
+  pid: number;
+  ask<K extends keyof Tasks>(task: K, data: Tasks[K]): Promise<number>;
+  end(): Promise<void>;
+}
+
+/** Starts it; whatever it has started ends with `end`. */
+export function startBare(): Bare {
+  const child = fork(built('bench-bare.js'), { env: PLAIN });
+  const ended = new Promise<void>((resolve) => child.on('exit', () => resolve()));
+  return {
+    pid: child.pid ?? 0,
+    ask: async (task, data) => {
+      const answer = reply(child);
+      child.send({ task, data });
+      return answer;
+    },
+    async end() {
+      child.disconnect();
+      await ended;
+    },
+  };
+}
+
+const reply = (child: ChildProcess): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const lost = (code: number | null): void => reject(new Error(`the bare process ended (${code})`));
+    child.once('exit', lost);
+    child.once('message', (value) => {
+      child.off('exit', lost);
+      if (typeof value === 'number') resolve(value);
+      else reject(new Error(String(value)));
+    });
+  });
+
+/** Runs `use` with a bare process that is ended afterwards. */
+export async function withBare<T>(use: (bare: Bare) => Promise<T>): Promise<T> {
+  const bare = startBare();
+  try {
+    return await use(bare);
+  } finally {
+    await bare.end();
+  }
+}

@@ -1,0 +1,119 @@
+// The process behind bare.ts. What it starts it ends when its parent has gone.
+
+import uWS, { type HttpResponse } from 'uWebSockets.js';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { spawn as spawnPty } from 'node-pty';
+import type { Tasks } from './bare.ts';
+
+const POLL_MS = 2_000;
+/** uWebSockets.js gives up on an answer with which nothing has happened for 10 s. */
+const COMMENT_MS = 5_000;
+const children = new Set<ChildProcess>();
+const terminals = new Set<number>();
+const subscribers: HttpResponse[] = [];
+
+const killGroup = (pid: number): void => {
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // It has ended by itself.
+  }
+};
+
+const terminal = (cmd: string) =>
+  spawnPty('/bin/sh', ['-c', cmd], { cols: 120, rows: 32, cwd: '/', env: process.env, encoding: null });
+
+/** Frames that are written together once what else has come is done: bare writes of one frame each would be no floor. */
+let waiting = '';
+
+function flush(): void {
+  for (const subscriber of subscribers) subscriber.cork(() => subscriber.write(waiting));
+  waiting = '';
+}
+
+type Handlers = { [K in keyof Tasks]: (data: Tasks[K]) => number | Promise<number> };
+
+const handlers: Handlers = {
+  spawn: ({ cmd, count, port }) => {
+    let pid = 0;
+    for (let n = 0; n < count; n += 1) {
+      const child = spawn('/bin/sh', ['-c', cmd], {
+        detached: true,
+        stdio: ['ignore', 'pipe', 'pipe'],
+        env: port === undefined ? process.env : { ...process.env, PORT: String(port) },
+      });
+      children.add(child);
+      child.on('exit', () => children.delete(child));
+      pid = child.pid ?? 0;
+    }
+    return pid;
+  },
+  stop: async () => {
+    const ends = [...children].map((child) => once(child, 'exit'));
+    for (const { pid = 0 } of children) process.kill(-pid, 'SIGTERM');
+    return (await Promise.all(ends)).length;
+  },
+  crash: async () => {
+    const child = [...children].at(-1);
+    if (!child) throw new Error('nothing was started');
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    return 0;
+  },
+  spawnTerminal: ({ cmd }) => {
+    const { pid } = terminal(cmd);
+    terminals.add(pid);
+    return pid;
+  },
+  readTerminal: ({ cmd }) => {
+    const pty = terminal(cmd);
+    let bytes = 0;
+    pty.onData((part) => {
+      bytes += part.length;
+    });
+    return new Promise((resolve) => pty.onExit(() => resolve(bytes)));
+  },
+  serve: ({ body, frame }) =>
+    new Promise((resolve) => {
+      const app = uWS.App();
+      app.get('/v1/events', (response) => {
+        response.onAborted(() => subscribers.splice(subscribers.indexOf(response), 1));
+        response.cork(() => {
+          response.writeHeader('Content-Type', 'text/event-stream');
+          response.write(': open\n\n');
+        });
+        subscribers.push(response);
+      });
+      app.get('/*', (response) => void response.end(body));
+      app.post('/*', (response, request) => {
+        if (waiting === '') setImmediate(flush);
+        waiting += frame.replace('*', request.getUrl().slice(1));
+        response.end('{}');
+      });
+      setInterval(() => {
+        for (const subscriber of subscribers) subscriber.cork(() => subscriber.write(':\n\n'));
+      }, COMMENT_MS);
+      app.listen('127.0.0.1', 0, 1, (socket) => resolve(socket ? uWS.us_socket_local_port(socket) : 0));
+    }),
+  poll: ({ pids }) => {
+    setInterval(() => {
+      for (const pid of pids) readFileSync(`/proc/${pid}/stat`, 'latin1');
+    }, POLL_MS);
+    return 0;
+  },
+};
+
+process.on('message', async ({ task, data }: { task: keyof Tasks; data: never }) => {
+  try {
+    process.send?.(await handlers[task](data));
+  } catch (error) {
+    process.send?.(String(error));
+  }
+});
+process.on('disconnect', () => {
+  for (const { pid = 0 } of children) killGroup(pid);
+  for (const pid of terminals) killGroup(pid);
+  process.exit();
+});

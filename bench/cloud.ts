@@ -1,0 +1,181 @@
+// A sync of 10,000 workloads by a real daemon: how long it takes next to a bare client that only reads and parses the same
+// pages, what it costs in memory, and how long the front keeps anybody waiting meanwhile, next to the front of a daemon that
+// has nothing to do while the bare client reads. The cluster is a double of an API server, in a process of its own.
+import { fork } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import http from 'node:http';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { doorOf } from '../src/adapters/dial.ts';
+import { kubeHttp } from '../src/adapters/kube_http.ts';
+import { parseKubeconfig } from '../src/adapters/kubeconfig.ts';
+import { type Json, kubeDouble, workload } from '../test/cloud/double.ts';
+import { type Daemon, startDaemon, withFolder } from './daemon.ts';
+import { type Benchmark, costs } from './harness.ts';
+import { memoryOf } from './processes_of.ts';
+
+const WORKLOADS = 10_000;
+const PAGE = 500;
+const TURNS = 3;
+const ROLE = 'cloud-double';
+
+const seconds = (since: number): number => (performance.now() - since) / 1_000;
+
+/** A workload of a usual size: what an API server says of one is 3 to 5 KB. */
+function usual(index: number) {
+  const object = workload(`team-${index % 40}`, `service-${index}`, 2);
+  const [container] = object.spec.template.spec.containers;
+  container.env = Array.from({ length: 30 }, (_, at) => ({ name: `SETTING_${at}`, value: 'v'.repeat(40) }));
+  return object;
+}
+
+async function serveDouble(): Promise<void> {
+  const double = await kubeDouble();
+  for (let index = 0; index < WORKLOADS; index += 1)
+    double.put(index % 2 === 0 ? 'Deployment' : 'StatefulSet', usual(index));
+  double.compact();
+  process.on('disconnect', () => process.exit());
+  process.send?.(double.kubeconfig);
+}
+
+async function withDouble<T>(use: (kubeconfig: string) => Promise<T>): Promise<T> {
+  const child = fork(fileURLToPath(import.meta.url), [ROLE]);
+  const kubeconfig = await new Promise<string>((resolve, reject) => {
+    child.once('message', (text) => resolve(String(text)));
+    child.once('exit', (code) => reject(new Error(`the double ended (${code})`)));
+  });
+  try {
+    return await use(kubeconfig);
+  } finally {
+    child.disconnect();
+  }
+}
+
+/** The floor: every page read and parsed, and nothing done with it. */
+async function bareRead(kubeconfig: string): Promise<void> {
+  const access = parseKubeconfig(kubeconfig, Date.now());
+  const client = kubeHttp(doorOf(access, { allow: 'any', apiOnLoopback: true }));
+  const readAll = async (plural: string): Promise<void> => {
+    for (let next: string | undefined = ''; next !== undefined; ) {
+      const query: Record<string, string> = { limit: String(PAGE), ...(next ? { continue: next } : {}) };
+      const path = `/apis/apps/v1/${plural}`;
+      const body = await client.call({ what: 'read', path, query, mostBytes: 2 ** 30 });
+      next = JSON.parse(body.toString()).metadata.continue;
+    }
+  };
+  await Promise.all(['deployments', 'statefulsets'].map(readAll));
+  await client.close();
+}
+
+/** Milliseconds of processor time that the main thread of a process has used: the front's. */
+const frontMs = (pid: number): number =>
+  Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'latin1').split(' ')[0]) / 1e6;
+
+/**
+ * Asks over one connection, again and again. `stop` gives the most that the front's thread worked from a question to its
+ * answer, in ms: what it lets somebody wait, whatever else the machine does meanwhile.
+ */
+async function watchFront({ port, pid }: Daemon): Promise<{ stop(): number }> {
+  const request = `GET /livez HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`;
+  const socket = connect(port, '127.0.0.1');
+  await new Promise((resolve) => socket.once('connect', resolve));
+  let most = 0;
+  let before = 0;
+  const ask = (): void => {
+    before = frontMs(pid);
+    socket.write(request);
+  };
+  socket.on('data', () => {
+    most = Math.max(most, frontMs(pid) - before);
+    setTimeout(ask, 1);
+  });
+  ask();
+  return {
+    stop() {
+      socket.destroy();
+      return most;
+    },
+  };
+}
+
+function call(port: number, token: string, method: string, path: string, body?: object): Promise<Json> {
+  const text = body === undefined ? undefined : JSON.stringify(body);
+  const headers = {
+    Authorization: `Bearer ${token}`,
+    ...(text === undefined
+      ? {}
+      : { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) }),
+  };
+  return new Promise((resolve, reject) => {
+    const sent = http.request({ host: '127.0.0.1', port, method, path, headers, agent: false }, (answer) => {
+      let got = '';
+      answer.setEncoding('utf8');
+      answer.on('data', (part) => {
+        got += part;
+      });
+      answer.on('end', () => {
+        if ((answer.statusCode ?? 500) < 300) resolve(JSON.parse(got));
+        else reject(new Error(`${method} ${path}: ${answer.statusCode} ${got}`));
+      });
+    });
+    sent.on('error', reject);
+    sent.end(text);
+  });
+}
+
+type Turn = [seconds: number, memory: number, wait: number];
+
+/** What `work` takes in seconds, how much the daemon grows by it in MiB, and the longest ms that its front keeps somebody waiting. */
+async function measured(daemon: Daemon, work: () => Promise<void>): Promise<Turn> {
+  const before = memoryOf(daemon.pid, 'Rss');
+  const front = await watchFront(daemon);
+  const begin = performance.now();
+  await work();
+  const took = seconds(begin);
+  return [took, memoryOf(daemon.pid, 'Rss') - before, front.stop()];
+}
+
+/** Runs `use` with a daemon of its own and a way to call its cloud API. */
+function withCloud<T>(use: (daemon: Daemon, ask: Ask) => Promise<T>): Promise<T> {
+  return withFolder(async (folder) => {
+    const daemon = await startDaemon(folder);
+    try {
+      const token = readFileSync(join(folder, 'state', 'cloud-token'), 'utf8').trim();
+      return await use(daemon, (method, path, body) => call(daemon.port, token, method, path, body));
+    } finally {
+      await daemon.end();
+    }
+  });
+}
+type Ask = (method: string, path: string, body?: object) => Promise<Json>;
+
+const syncOnce = (kubeconfig: string): Promise<Turn> =>
+  withCloud(async (daemon, ask) => {
+    const { id } = await ask('POST', '/k8s/clusters', { name: 'bench', kubeconfig });
+    const turn = await measured(daemon, async () => {
+      const { synced } = await ask('POST', `/k8s/clusters/${id}/sync`);
+      if (synced !== WORKLOADS) throw new Error(`${synced} synced`);
+    });
+    const { length } = await ask('GET', '/k8s/workloads');
+    if (length !== WORKLOADS) throw new Error(`${length} listed`);
+    return turn;
+  });
+
+const readOnce = (kubeconfig: string): Promise<Turn> =>
+  withCloud((daemon) => measured(daemon, () => bareRead(kubeconfig)));
+
+export const cloud: Benchmark = {
+  name: 'cloud',
+  question: 'what does a sync of 10,000 workloads take, cost and hold up?',
+  run: () =>
+    withDouble((kubeconfig) =>
+      costs(['sync of 10,000', 'memory more', 'longest wait for the front'], 's, MiB, ms', {
+        floor: () => readOnce(kubeconfig),
+        subject: () => syncOnce(kubeconfig),
+        turns: TURNS,
+      }),
+    ),
+};
+
+if (process.argv[2] === ROLE) await serveDouble();

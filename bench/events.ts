@@ -1,0 +1,84 @@
+// The journal as services use it: an ask per event, or a letter with the statistics of many services, until the event has
+// an id, is in its file and on its way to the views. The floor is the same letters to an actor that only answers, and for
+// whole letters of statistics the bare writing of their lines.
+import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { lineOf } from '../src/actors/event_lines.ts';
+import { eventsActor } from '../src/actors/events.ts';
+import { openStore } from '../src/adapters/store.ts';
+import type { EventsProtocol, NewEvent } from '../src/protocol/events.ts';
+import type { ViewsProtocol } from '../src/protocol/views.ts';
+import { actor } from '../src/runtime/actor.ts';
+import { realClock } from '../src/runtime/clock.ts';
+import { createNode } from '../src/runtime/node.ts';
+import { type Benchmark, compare, type Row, throughput } from './harness.ts';
+
+const TURN_MS = 400;
+const IN_FLIGHT = 512;
+/** Services in one letter of statistics. */
+const SERVICES = 300;
+
+const started: NewEvent = {
+  type: 'service.started',
+  name: 'web',
+  run: '1a1f8fc9f0679f63',
+  data: '{"name":"web","pid":12345,"url":"http://localhost:3101"}',
+};
+const statistics = Array.from({ length: SERVICES }, (_, n): NewEvent => {
+  const name = `service-${n}`;
+  return {
+    type: 'service.stats',
+    name,
+    run: '1a1f8fc9f0679f63',
+    data: `{"name":"${name}","cpu":0.021,"rssMB":42}`,
+  };
+});
+
+type Append = Pick<EventsProtocol, 'append'>;
+const nothing = actor<Append, null>('nothing', () => ({
+  append: ({ events }) => ({ lastId: events.length }),
+}));
+const views = actor<Pick<ViewsProtocol, 'events'>, null>('views', () => ({ events: () => null }));
+
+async function run(): Promise<Row[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'berth-bench-'));
+  const store = openStore(join(folder, 'store.mdb'));
+  const node = createNode({ name: 'bench', clock: realClock, place: () => 'bench' });
+  await node.start('views', views, null);
+  const marks = store.table('marks');
+  const config = {
+    folder: join(folder, 'events'),
+    marks,
+    boot: 'bench',
+    report: console.error,
+    subscribed: true,
+  };
+  const journal = await node.start('events', eventsActor, config);
+  const floor = await node.start('nothing', nothing, null);
+  const lines = statistics.map((event, n) => lineOf({ ...event, id: 100_000 + n, at: Date.now() }));
+  const file = openSync(join(folder, 'lines'), 'w');
+  const one = { events: [started] };
+  const all = { events: statistics };
+  const rows = [
+    await compare('one event per ask', 'events/s', {
+      floor: () => throughput(() => floor.ask('append', one), IN_FLIGHT, TURN_MS),
+      subject: () => throughput(() => journal.ask('append', one), IN_FLIGHT, TURN_MS),
+    }),
+    await compare(`statistics of ${SERVICES} services`, 'letters/s', {
+      floor: () => throughput(async () => writeSync(file, lines.join(''), 0), 1, TURN_MS),
+      subject: () => throughput(() => journal.ask('append', all), 1, TURN_MS),
+    }),
+  ];
+  closeSync(file);
+  await node.stop();
+  await store.close();
+  rmSync(folder, { recursive: true });
+  return rows;
+}
+
+export const events: Benchmark = {
+  name: 'events',
+  question: 'How many events does the journal take, next to an actor that takes none and to bare writing?',
+  run,
+};

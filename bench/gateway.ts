@@ -1,0 +1,47 @@
+// Requests through the gateway to an agent's server, next to the same requests to the agent's port.
+import { withDaemon } from './daemon.ts';
+import { type Benchmark, compare, type Row } from './harness.ts';
+import { load } from './load.ts';
+
+const CONNECTIONS = 32;
+const TURN_MS = 1_000;
+const BODY_BYTES = 1_024;
+const SERVER = `require("http").createServer((q,s)=>{s.setHeader("Content-Length",${BODY_BYTES});s.end("x".repeat(${BODY_BYTES}))}).listen(process.env.PORT,"127.0.0.1")`;
+
+interface Agent {
+  port: number;
+  hostname: string;
+  gatewayUrl: string;
+}
+
+const requestFor = (host: string): string =>
+  `GET /page HTTP/1.1\r\nHost: ${host}\r\nAccept: */*\r\nUser-Agent: bench\r\n\r\n`;
+
+async function run(): Promise<Row[]> {
+  return withDaemon(async ({ ask }) => {
+    const agent = (await ask('POST', '/v1/agents/spinup', {
+      name: 'page',
+      cmd: `exec '${process.execPath}' -e '${SERVER}'`,
+    })) as Agent;
+    const through = new URL(agent.gatewayUrl);
+    const direct = `127.0.0.1:${agent.port}`;
+    // Until the agent's server is there.
+    for (;;) {
+      const isThere = await load(agent.port, requestFor(direct), 1, 10).catch(() => 0);
+      if (isThere > 0) break;
+    }
+    const turn = (port: number, host: string) => () => load(port, requestFor(host), CONNECTIONS, TURN_MS);
+    return [
+      await compare(`${CONNECTIONS} connections`, 'requests/s', {
+        floor: turn(agent.port, direct),
+        subject: turn(Number(through.port), through.host),
+      }),
+    ];
+  });
+}
+
+export const gateway: Benchmark = {
+  name: 'gateway',
+  question: 'How many requests pass the gateway, next to asking the agent itself?',
+  run,
+};

@@ -1,0 +1,124 @@
+// What the daemon and its process host take: memory without services and for a hundred of them, processor time with three
+// hundred that do nothing. PSS counts pages that processes share (Node's own code) by their part, RSS wholly. The floors are
+// Node processes that do nothing, one that has started the same hundred, and one that only looks at the same three hundred.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
+import { withBare } from './bare.ts';
+import { type Daemon, IDLE, PLAIN, registerMany, withDaemon } from './daemon.ts';
+import { type Benchmark, cost, costs, type Row } from './harness.ts';
+import { cpuSeconds, memoryOf } from './processes_of.ts';
+
+const SETTLE_MS = 2_000;
+const SOME = 100;
+const MANY = 300;
+/** Two rounds of statistics. */
+const WINDOW_MS = 4_000;
+
+const NOTHING = ['-e', 'setInterval(() => {}, 1e6)'];
+
+/** MiB of the daemon and of the host: both together, then each alone. */
+function memory(daemon: number, host: number): number[] {
+  const pss = [memoryOf(daemon, 'Pss'), memoryOf(host, 'Pss')] as const;
+  const rss = [memoryOf(daemon, 'Rss'), memoryOf(host, 'Rss')] as const;
+  return [pss[0] + pss[1], ...pss, rss[0] + rss[1], ...rss];
+}
+
+async function nothing(): Promise<number[]> {
+  const start = (): ChildProcess => spawn(process.execPath, NOTHING, { stdio: 'ignore', env: PLAIN });
+  const children = [start(), start()] as const;
+  const ends = children.map((child) => once(child, 'exit'));
+  try {
+    await pause(SETTLE_MS);
+    return memory(children[0].pid ?? 0, children[1].pid ?? 0);
+  } finally {
+    for (const child of children) child.kill('SIGKILL');
+    await Promise.all(ends);
+  }
+}
+
+const IDLE_ROWS = [
+  'PSS',
+  'PSS of the daemon',
+  'PSS of the host',
+  'RSS',
+  'RSS of the daemon',
+  'RSS of the host',
+];
+
+const idle = (): Promise<Row[]> =>
+  costs(
+    IDLE_ROWS.map((name) => `${name}, idle`),
+    'MiB',
+    {
+      floor: nothing,
+      subject: () =>
+        withDaemon(async ({ pid, hostPid }) => {
+          await pause(SETTLE_MS);
+          return memory(pid, hostPid);
+        }),
+      turns: 3,
+    },
+  );
+
+/** Runs `use` while `count` services run. */
+async function withRunning<T>(daemon: Daemon, count: number, use: () => Promise<T>): Promise<T> {
+  await registerMany(daemon, count);
+  await daemon.ask('POST', '/v1/groups/bench/start');
+  await pause(SETTLE_MS);
+  return use();
+}
+
+/** MiB more than before. */
+async function grown(before: number, of: readonly number[]): Promise<number> {
+  await pause(SETTLE_MS);
+  return of.reduce((sum, pid) => sum + memoryOf(pid, 'Pss'), 0) - before;
+}
+
+const withServices = (): Promise<Row> =>
+  cost(`PSS more with ${SOME} running`, 'MiB', {
+    floor: () =>
+      withBare(async (bare) => {
+        await pause(SETTLE_MS);
+        const before = memoryOf(bare.pid, 'Pss');
+        await bare.ask('spawn', { cmd: IDLE, count: SOME });
+        return grown(before, [bare.pid]);
+      }),
+    subject: () =>
+      withDaemon(async (daemon) => {
+        await pause(SETTLE_MS);
+        const { pid, hostPid } = daemon;
+        const before = memoryOf(pid, 'Pss') + memoryOf(hostPid, 'Pss');
+        return withRunning(daemon, SOME, () => grown(before, [pid, hostPid]));
+      }),
+    turns: 1,
+  });
+
+/** Percent of one core over a while. */
+async function share(of: readonly number[]): Promise<number> {
+  const before = cpuSeconds(of);
+  const began = performance.now();
+  await pause(WINDOW_MS);
+  return ((cpuSeconds(of) - before) / ((performance.now() - began) / 1_000)) * 100;
+}
+
+const processorTime = (): Promise<Row> =>
+  withDaemon((daemon) =>
+    withRunning(daemon, MANY, async () => {
+      const { services } = (await daemon.ask('GET', '/v1/services')) as { services: { pid: number }[] };
+      return withBare(async (bare) => {
+        await bare.ask('poll', { pids: services.map(({ pid }) => pid) });
+        return cost(`processor time, ${MANY} running`, '% of a core', {
+          floor: () => share([bare.pid]),
+          subject: () => share([daemon.pid, daemon.hostPid]),
+          turns: 3,
+        });
+      });
+    }),
+  );
+
+export const memoryUse: Benchmark = {
+  name: 'memory',
+  question: 'What do the daemon and its process host take of the machine when services run that do nothing?',
+  run: async () => [...(await idle()), await withServices(), await processorTime()],
+};

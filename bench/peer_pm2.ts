@@ -1,0 +1,97 @@
+// pm2 in the comparison: from npm into the folder, through its own programming interface.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Install, NAMES } from './peer.ts';
+import { lives } from './processes_of.ts';
+
+type Done<T> = (error: Error | null, value: T) => void;
+
+interface Shown {
+  name?: string;
+  pid?: number;
+  pm2_env?: { status?: string };
+}
+
+interface Bus {
+  on(event: 'process:event', listener: (told: { event: string; process: { name: string } }) => void): void;
+}
+
+/** What is used of pm2. */
+interface Pm2 {
+  connect(done: Done<unknown>): void;
+  disconnect(): void;
+  start(apps: object[], done: Done<unknown>): void;
+  delete(name: string, done: Done<unknown>): void;
+  list(done: Done<Shown[]>): void;
+  launchBus(done: Done<Bus>): void;
+  killDaemon(done: Done<unknown>): void;
+}
+
+const promised = <T>(work: (done: Done<T>) => void): Promise<T> =>
+  new Promise((resolve, reject) => work((error, value) => (error ? reject(error) : resolve(value))));
+
+const app = (name: string): object => ({
+  name,
+  script: '/bin/sh',
+  args: ['-c', 'exec sleep 1000'],
+  interpreter: 'none',
+  autorestart: false,
+});
+
+function load(folder: string): Pm2 | null {
+  const options = ['install', '--no-audit', '--no-fund', '--loglevel=error', '--prefix', folder, 'pm2'];
+  if (spawnSync('npm', options, { stdio: ['ignore', 'ignore', 'inherit'] }).status !== 0) return null;
+  Object.assign(process.env, {
+    PM2_HOME: join(folder, 'home'),
+    PM2_SILENT: 'true',
+    PM2_PROGRAMMATIC: 'true',
+  });
+  return createRequire(join(folder, 'node_modules/'))('pm2');
+}
+
+export const pm2: Install = async (folder) => {
+  const api = load(folder);
+  if (!api) return null;
+  const { version } = JSON.parse(readFileSync(join(folder, 'node_modules/pm2/package.json'), 'utf8'));
+  const pid = (): number => Number(readFileSync(join(folder, 'home/pm2.pid'), 'utf8'));
+  const list = () => promised<Shown[]>((done) => api.list(done));
+  let bus: Bus | undefined;
+  return {
+    name: `pm2 ${version}`,
+    start: async () => void (await promised((done) => api.connect(done))),
+    // It knows what it has started.
+    define: async () => undefined,
+    pids: () => [pid()],
+    startOne: () => promised((done) => api.start([app('one')], done)),
+    pidOfOne: async () => (await list()).find(({ name }) => name === 'one')?.pid ?? 0,
+    stopOne: () => promised((done) => api.delete('one', done)),
+    async noticesEnd() {
+      bus ??= await promised<Bus>((done) => api.launchBus(done));
+      await new Promise<void>((resolve) =>
+        bus?.on('process:event', ({ event, process: { name } }) => {
+          if (event === 'exit' && name === 'one') resolve();
+        }),
+      );
+    },
+    startAll: () => promised((done) => api.start(NAMES.map(app), done)),
+    status: list,
+    running: async () =>
+      (await list())
+        .filter(({ name, pm2_env }) => name !== 'one' && pm2_env?.status === 'online')
+        .map((shown) => shown.pid ?? 0),
+    async kill() {
+      const daemon = pid();
+      api.disconnect();
+      process.kill(daemon, 'SIGKILL');
+      while (lives(daemon)) await pause(1);
+    },
+    async end() {
+      // Its own end of all takes five seconds; it has a command for it.
+      execFileSync(process.execPath, [join(folder, 'node_modules/pm2/bin/pm2'), 'kill'], { stdio: 'ignore' });
+      api.disconnect();
+    },
+  };
+};

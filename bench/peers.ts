@@ -1,0 +1,147 @@
+// The same work on other supervisors. What stands for the floor here is the other one: a ratio above 1 says that Berth is
+// ahead of it.
+import { setTimeout as pause } from 'node:timers/promises';
+import { withFolder } from './daemon.ts';
+import { type Benchmark, median, type Row, throughput } from './harness.ts';
+import { type Install, SERVICES, type Supervisor } from './peer.ts';
+import { berth } from './peer_berth.ts';
+import { pm2 } from './peer_pm2.ts';
+import { supervisor } from './peer_supervisor.ts';
+import { cpuSeconds, lives, memoryOf } from './processes_of.ts';
+
+const TIMES = 7;
+const SETTLE_MS = 2_000;
+const READ_MS = 1_000;
+const IDLE_MS = 6_000;
+/** What a line of the table is when it is too little to be seen. */
+const LEAST = 0.01;
+
+interface Line {
+  name: string;
+  unit: string;
+  more: 'is better' | 'is worse';
+}
+
+const LINES = {
+  cold: { name: 'cold start', unit: 'ms', more: 'is worse' },
+  memory: { name: 'memory idle (PSS)', unit: 'MiB', more: 'is worse' },
+  one: { name: 'start of one', unit: 'ms', more: 'is worse' },
+  crash: { name: 'crash noticed', unit: 'ms', more: 'is worse' },
+  all: { name: `start of ${SERVICES}`, unit: 'ms', more: 'is worse' },
+  loaded: { name: `memory with ${SERVICES} (PSS)`, unit: 'MiB', more: 'is worse' },
+  reads: { name: `status of ${SERVICES}`, unit: 'reads/s', more: 'is better' },
+  idle: { name: `processor time, ${SERVICES} idle`, unit: '% of a core', more: 'is worse' },
+  alive: { name: 'alive after kill -9', unit: 'services', more: 'is better' },
+  known: { name: 'known to the next start', unit: 'services', more: 'is better' },
+} as const satisfies Record<string, Line>;
+
+type Table = { [K in keyof typeof LINES]: number };
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const began = performance.now();
+  await work();
+  return performance.now() - began;
+}
+
+const memory = (of: Supervisor): number => of.pids().reduce((sum, pid) => sum + memoryOf(pid, 'Pss'), 0);
+
+async function single(of: Supervisor): Promise<Pick<Table, 'one' | 'crash'>> {
+  const starts: number[] = [];
+  const crashes: number[] = [];
+  for (let count = 0; count < TIMES; count += 1) {
+    starts.push(await timed(() => of.startOne()));
+    await of.stopOne();
+    await of.startOne();
+    const pid = await of.pidOfOne();
+    const noticed = of.noticesEnd();
+    // So that whoever has to subscribe first has done so.
+    await pause(100);
+    crashes.push(
+      await timed(() => {
+        process.kill(pid, 'SIGKILL');
+        return noticed;
+      }),
+    );
+    await of.stopOne().catch(() => undefined);
+  }
+  return { one: median(starts), crash: median(crashes) };
+}
+
+async function idleShare(of: Supervisor): Promise<number> {
+  const before = cpuSeconds(of.pids());
+  await pause(IDLE_MS);
+  return Math.max(LEAST, ((cpuSeconds(of.pids()) - before) / (IDLE_MS / 1_000)) * 100);
+}
+
+/** What is left of the services when their supervisor was killed, and what its next life makes of them. */
+async function killed(of: Supervisor, pids: readonly number[]): Promise<Pick<Table, 'alive' | 'known'>> {
+  await of.kill();
+  await pause(SETTLE_MS);
+  const left = pids.filter(lives);
+  await of.start();
+  const again = new Set(await of.running());
+  return { alive: left.length, known: pids.filter((pid) => again.has(pid)).length };
+}
+
+async function measure(of: Supervisor): Promise<Table> {
+  let pids: number[] = [];
+  try {
+    const cold = await timed(() => of.start());
+    await pause(SETTLE_MS);
+    const idle = memory(of);
+    await of.define();
+    const singles = await single(of);
+    const all = await timed(() => of.startAll());
+    pids = await of.running();
+    await pause(SETTLE_MS);
+    const loaded = memory(of);
+    const reads = await throughput(() => of.status(), 10, READ_MS);
+    const share = await idleShare(of);
+    return { cold, memory: idle, ...singles, all, loaded, reads, idle: share, ...(await killed(of, pids)) };
+  } finally {
+    await of.end();
+    // What nobody supervises any more is ours to end.
+    for (const pid of pids.filter(lives)) process.kill(pid, 'SIGKILL');
+  }
+}
+
+function rowOf(line: Line, peer: string, own: number, other: number): Row {
+  const ratio = line.more === 'is better' ? own / Math.max(1, other) : other / own;
+  const numbers = { subject: own, floor: other, over: own - other };
+  return {
+    name: `${line.name}, ${peer}`,
+    unit: line.unit,
+    ...numbers,
+    ratio,
+    least: ratio,
+    greatest: ratio,
+    turns: 1,
+  };
+}
+
+async function table(install: Install): Promise<{ name: string; table: Table } | null> {
+  return withFolder(async (folder) => {
+    const peer = await install(folder);
+    return peer ? { name: peer.name, table: await measure(peer) } : null;
+  });
+}
+
+async function run(): Promise<Row[]> {
+  const own = await table(berth);
+  if (!own) return [];
+  const rows: Row[] = [];
+  for (const install of [pm2, supervisor]) {
+    const peer = await table(install);
+    if (!peer) continue;
+    for (const key of Object.keys(LINES) as (keyof Table)[])
+      rows.push(rowOf(LINES[key], peer.name, own.table[key], peer.table[key]));
+  }
+  return rows;
+}
+
+export const peers: Benchmark = {
+  name: 'peers',
+  question:
+    'How does Berth stand next to other supervisors that do the same work? (The other one is the floor.)',
+  run,
+};

@@ -1,0 +1,42 @@
+// What /proc says of processes that are measured from outside.
+import { readdirSync, readFileSync } from 'node:fs';
+import { KIB } from '../src/limits.ts';
+
+const TICKS_PER_SECOND = 100;
+/** Columns after the name of the program in /proc/<pid>/stat. */
+const USER_TIME = 11;
+const SYSTEM_TIME = 12;
+
+export const pids = (): number[] =>
+  readdirSync('/proc')
+    .map(Number)
+    .filter((pid) => pid > 0);
+
+function read(pid: number, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'latin1');
+  } catch {
+    return '';
+  }
+}
+
+/** Empty for a process that is gone. */
+export const commandLine = (pid: number): string[] => read(pid, 'cmdline').split('\0').slice(0, -1);
+
+/** A zombie lives no more. */
+export const lives = (pid: number): boolean => /^State:\s+[^ZX]/m.test(read(pid, 'status'));
+
+/** Seconds of processor time that `of` have used so far, all threads of each. */
+export function cpuSeconds(of: readonly number[]): number {
+  const ticks = of.map((pid) => {
+    const stat = read(pid, 'stat');
+    const columns = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return Number(columns[USER_TIME] ?? 0) + Number(columns[SYSTEM_TIME] ?? 0);
+  });
+  return ticks.reduce((sum, value) => sum + value, 0) / TICKS_PER_SECOND;
+}
+
+/** MiB of memory: PSS counts what is shared with other processes by its part, RSS wholly. */
+export function memoryOf(pid: number, kind: 'Pss' | 'Rss'): number {
+  return Number(new RegExp(`^${kind}:\\s+(\\d+) kB`, 'm').exec(read(pid, 'smaps_rollup'))?.[1] ?? 0) / KIB;
+}

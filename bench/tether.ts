@@ -1,0 +1,196 @@
+// Tethers of a real daemon on a real cluster, next to `kubectl port-forward` to the same pod in the same run.
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { doorOf } from '../src/adapters/dial.ts';
+import { type KubeCluster, kubeCluster } from '../src/adapters/kube.ts';
+import { kubeHttp } from '../src/adapters/kube_http.ts';
+import { parseKubeconfig } from '../src/adapters/kubeconfig.ts';
+import { podsOf } from '../src/adapters/pods.ts';
+import { startDaemon, withFolder } from './daemon.ts';
+import { type Benchmark, compare, cost, median, type Row, throughput } from './harness.ts';
+import {
+  adminKubeconfig,
+  getterKubeconfig,
+  KUBECONFIG,
+  kubectl,
+  portForward,
+  scaler,
+  workload,
+} from './tether_field.ts';
+
+const MIB = 1024 * 1024;
+const BULK_MIB = 128;
+const AT_ONCE = 20;
+const TURN_MS = 1_500;
+const ANSWERS = 40;
+const TURNS = 5;
+
+/** Sends `first` and resolves when what has come is enough; closes then, as clients do that have what they wanted. */
+function exchange(
+  port: number,
+  first: string | Buffer,
+  isEnough: (text: string, bytes: number) => boolean,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    let bytes = 0;
+    const socket: Socket = connect({
+      port,
+      host: '127.0.0.1',
+      onread: {
+        buffer: Buffer.alloc(256 * 1024),
+        callback: (length, buffer) => {
+          bytes += length;
+          if (text.length < 4_096) text += Buffer.from(buffer.buffer, 0, length).toString('latin1');
+          if (isEnough(text, bytes)) {
+            resolve();
+            socket.destroy();
+          }
+          return true;
+        },
+      },
+    });
+    socket.on('connect', () => socket.write(first));
+    socket.on('error', reject);
+    socket.on('close', () => reject(new Error(`closed after ${bytes} bytes`)));
+  });
+}
+
+const page = (port: number): Promise<void> =>
+  exchange(port, 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n', (text) => text.includes('hello from'));
+
+const seconds = async (work: () => Promise<unknown>): Promise<number> => {
+  const begin = performance.now();
+  await work();
+  return (performance.now() - begin) / 1_000;
+};
+
+const down = (port: number) => async (): Promise<number> =>
+  BULK_MIB /
+  (await seconds(() => exchange(port, `down ${BULK_MIB}\n`, (_, bytes) => bytes >= BULK_MIB * MIB)));
+const up = (port: number) => {
+  const sent = Buffer.concat([Buffer.from(`up ${BULK_MIB * MIB}\n`), Buffer.alloc(BULK_MIB * MIB)]);
+  return async (): Promise<number> =>
+    BULK_MIB / (await seconds(() => exchange(port, sent, (text) => text.includes('done'))));
+};
+/** Milliseconds to the answer of a new connection, one after the other. */
+const firstAnswer = (port: number) => async (): Promise<number> => {
+  const times: number[] = [];
+  for (let index = 0; index < ANSWERS; index += 1) times.push((await seconds(() => page(port))) * 1_000);
+  return median(times);
+};
+
+/** A daemon in `folder`; `register` adds a cluster and gives what opens tethers to its workloads. */
+async function berth(folder: string) {
+  const daemon = await startDaemon(folder);
+  const token = readFileSync(join(folder, 'state/cloud-token'), 'utf8').trim();
+  const ask = async (method: string, path: string, body?: unknown): Promise<unknown> => {
+    const answer = await fetch(`http://127.0.0.1:${daemon.port}/k8s${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+    if (!answer.ok) throw new Error(`${method} ${path}: ${await answer.text()}`);
+    return answer.json();
+  };
+  const tether = async (cluster: string, name: string, containerPort: number): Promise<number> => {
+    const rows = (await ask('GET', `/workloads?cluster_id=${cluster}`)) as { id: string; name: string }[];
+    const { id } = rows.find((row) => row.name === name) ?? { id: '' };
+    const made = await ask('POST', `/workloads/${id}/tether`, { container_port: containerPort });
+    const { tether_id } = made as { tether_id: string };
+    const open = await ask('POST', `/tethers/${tether_id}/activate`);
+    return (open as { local_port: number }).local_port;
+  };
+  return {
+    end: () => daemon.end(),
+    async register(name: string, kubeconfig: string) {
+      const { id } = (await ask('POST', '/clusters', { name, kubeconfig })) as { id: string };
+      await ask('POST', `/clusters/${id}/sync`);
+      return (workload: string, containerPort: number) => tether(id, workload, containerPort);
+    },
+  };
+}
+
+type Tethered = (workload: string, containerPort: number) => Promise<number>;
+
+async function carried(tethered: Tethered, overWebSocket: Tethered, theirs: number[]): Promise<Row[]> {
+  const [theirBulk = 0, theirPage = 0] = theirs;
+  const bulk = await tethered('bench', 7000);
+  const pages = await tethered('bench', 8080);
+  const webSocket = await overWebSocket('bench', 8080);
+  const turns = TURNS;
+  const atOnce = (port: number) => () => throughput(() => page(port), AT_ONCE, TURN_MS);
+  return [
+    await compare('down', 'MiB/s', { floor: down(theirBulk), subject: down(bulk), turns }),
+    await compare('up', 'MiB/s', { floor: up(theirBulk), subject: up(bulk), turns }),
+    await compare(`${AT_ONCE} at once`, 'connections/s', {
+      floor: atOnce(theirPage),
+      subject: atOnce(pages),
+      turns,
+    }),
+    await cost('first answer', 'ms', { floor: firstAnswer(theirPage), subject: firstAnswer(pages), turns }),
+    await cost('first answer over WebSocket', 'ms', {
+      floor: firstAnswer(theirPage),
+      subject: firstAnswer(webSocket),
+      turns,
+    }),
+  ];
+}
+
+/** The floor is the time from the change of the replicas to a Ready pod. */
+async function woken(tethered: Tethered, cluster: KubeCluster, namespace: string): Promise<Row> {
+  const port = await tethered('asleep', 8080);
+  const scale = scaler(cluster, namespace, 'asleep');
+  const timed = (work: () => Promise<void>) => async (): Promise<number> => {
+    await scale.down();
+    return (await seconds(work)) * 1_000;
+  };
+  return cost('wake by a connection', 'ms', {
+    floor: timed(() => scale.up()),
+    subject: timed(() => page(port)),
+    turns: TURNS,
+  });
+}
+
+async function measure(folder: string, namespace: string): Promise<Row[]> {
+  const access = parseKubeconfig(adminKubeconfig(), Date.now());
+  const cluster = kubeCluster(kubeHttp(doorOf(access, { allow: 'any', apiOnLoopback: true })));
+  const { rows } = await cluster.list(podsOf(namespace, 'app=bench'));
+  const forward = await portForward(namespace, rows[0]?.name ?? '');
+  const daemon = await berth(folder);
+  try {
+    const tethered = await daemon.register('bench', adminKubeconfig());
+    const overWebSocket = await daemon.register('getter', getterKubeconfig(namespace));
+    return [
+      ...(await carried(tethered, overWebSocket, forward.ports)),
+      await woken(tethered, cluster, namespace),
+    ];
+  } finally {
+    forward.child.kill();
+    await Promise.all([daemon.end(), cluster.close()]);
+  }
+}
+
+async function run(): Promise<Row[]> {
+  if (!existsSync(KUBECONFIG))
+    throw new Error(`the tether benchmark needs a cluster: there is no ${KUBECONFIG}`);
+  const namespace = `berth-bench-${randomBytes(3).toString('hex')}`;
+  kubectl(['create', 'namespace', namespace]);
+  try {
+    for (const name of ['bench', 'asleep'])
+      kubectl(['-n', namespace, 'apply', '-f', '-'], JSON.stringify(workload(name)));
+    for (const name of ['bench', 'asleep'])
+      kubectl(['-n', namespace, 'rollout', 'status', `deployment/${name}`, '--timeout=60s']);
+    return await withFolder((folder) => measure(folder, namespace));
+  } finally {
+    kubectl(['delete', 'namespace', namespace, '--wait=false']);
+  }
+}
+
+export const tether: Benchmark = {
+  name: 'tether',
+  question: 'How fast is a tether, next to kubectl port-forward on the same pod?',
+  run,
+};
