@@ -154,6 +154,15 @@ describe('the source tree', () => {
     expect(marked).toEqual([]);
   });
 
+  it('signals no process by a number that may be missing: 0 is the group of the caller', () => {
+    const wrong = [...sources.map(({ path }) => path), ...files('test')].flatMap((path) =>
+      readFileSync(join(root, path), 'utf8')
+        .split('\n')
+        .flatMap((line, index) => (/kill\(.*(\?\?|\|\|) 0/.test(line) ? [`${path}:${index + 1}`] : [])),
+    );
+    expect(wrong).toEqual([]);
+  });
+
   it('has worker entries of at most 30 lines', () => {
     const tall = sources.filter(({ path, lines }) => path.startsWith('workers/') && lines.length - 1 > 30);
     expect(tall.map(({ path, lines }) => `${path}: ${lines.length - 1}`)).toEqual([]);

@@ -12,6 +12,7 @@ import { openStore } from '../../src/adapters/store.ts';
 import type { PortsProtocol } from '../../src/protocol/ports.ts';
 import { isFailure, type Ref } from '../../src/runtime/actor.ts';
 import { afterThisTest, realTime, tempDir, type World, world } from '../kit.ts';
+import { must } from '../must.ts';
 import { input } from './inputs.ts';
 
 async function started(): Promise<{
@@ -65,7 +66,7 @@ async function listenApart(
   const { stdout, pid } = child;
   afterThisTest(async () => {
     const ended = new Promise((resolve) => child.on('close', resolve));
-    process.kill(-(pid ?? 0), 'SIGKILL');
+    process.kill(-must(pid), 'SIGKILL');
     await ended;
   });
   const port = await new Promise<number>((resolve, reject) => {
@@ -215,7 +216,10 @@ describe('who listens', () => {
     const env = { ...process.env, BERTH_SERVICE: 'web' };
     const { child, port } = await listenApart(process.execPath, ['-e', SERVER], { env });
     const named = async () => (await ref.ask('listener', { port })).listener;
-    expect(await named()).toEqual({ pid: child.pid, holder: `pid ${child.pid} (${commOf(child.pid ?? 0)})` });
+    expect(await named()).toEqual({
+      pid: child.pid,
+      holder: `pid ${child.pid} (${commOf(must(child.pid))})`,
+    });
     await ref.ask('claim', { owner: 'web', port: 1 });
     expect(await named()).toEqual({ pid: child.pid, holder: 'web' });
   });

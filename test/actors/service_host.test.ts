@@ -23,6 +23,7 @@ import { actor, Failure, type Node, type Ref } from '../../src/runtime/actor.ts'
 import { realClock } from '../../src/runtime/clock.ts';
 import { createNode } from '../../src/runtime/node.ts';
 import { after, entry, eventually, freePort, hostsOf, isRunning, newState, useHost } from '../host/kit.ts';
+import { must } from '../must.ts';
 import { spec } from './service_kit.ts';
 
 useHost();
@@ -173,7 +174,7 @@ describe('one service', () => {
       left: [],
       portFree: true,
     });
-    expect(isRunning(pid ?? 0)).toBe(false);
+    expect(isRunning(must(pid))).toBe(false);
     expect(await events()).toEqual([
       ['service.started', { name: 'web', pid, url: `http://localhost:${port}` }],
       ['service.stopped', { name: 'web', exitCode: null, signal: 'SIGTERM' }],
@@ -243,7 +244,7 @@ describe('one service', () => {
     const ready = `tcp://127.0.0.1:${port}`;
     const web = await add({ port, ready, cmd: `python3 -m http.server ${port} --bind 127.0.0.1; true` });
     const { pid } = await start(web);
-    process.kill(pid ?? 0, 'SIGKILL');
+    process.kill(must(pid), 'SIGKILL');
     await eventually(() => state('web')?.status === 'crashed');
     expect(await web.ask('explain', {})).toMatchObject({ status: 'crashed', portHolder: 'web' });
     expect(await start(web)).toMatchObject({ status: 'running' });
@@ -254,7 +255,7 @@ describe('one service', () => {
     const { add, state, events } = await daemon(newState());
     const web = await add({ cmd: 'exec sleep 600', restart: 'on-failure' });
     const { pid } = await start(web);
-    process.kill(pid ?? 0, 'SIGKILL');
+    process.kill(must(pid), 'SIGKILL');
     await eventually(() => state('web')?.restarts === 1 && state('web')?.status === 'running');
     expect(state('web')?.process?.pid).not.toBe(pid);
     await stop(web);
@@ -295,7 +296,7 @@ describe('a group', () => {
     expect(started.services.filter(({ status }) => status === 'running')).toHaveLength(100);
     const stopped = await groups.ask('stop', { name: 'many', graceMs: null });
     expect(stopped.services.filter(({ status }) => status === 'stopped')).toHaveLength(100);
-    for (const { pid } of started.services) expect(isRunning(pid ?? 0)).toBe(false);
+    for (const { pid } of started.services) expect(isRunning(must(pid))).toBe(false);
     expect(await events()).toHaveLength(200);
   });
 
@@ -310,7 +311,7 @@ describe('a group', () => {
         dependsOn: names.slice(0, index),
         restart: 'always',
       });
-      pids.push((await start(of)).pid ?? 0);
+      pids.push(must((await start(of)).pid));
     }
     expect(await groups.ask('shutdown', {})).toEqual({ stopped: 3 });
     expect(pids.filter(isRunning)).toEqual([]);
@@ -342,7 +343,7 @@ describe('a later daemon', () => {
     await eventually(() => first.state('starts')?.process);
     await first.die();
     await starting;
-    const ended = first.state('ends')?.process?.pid ?? 0;
+    const ended = must(first.state('ends')?.process?.pid);
     await new Promise((resolve) => spawn('sh', ['-c', `echo > ${join(stateDir, 'go')}`]).on('exit', resolve));
     await eventually(() => !isRunning(ended));
     const second = await daemon(stateDir);
@@ -379,9 +380,9 @@ describe('a host that is killed', () => {
         ({ code }: Failure) => code === 'already_running',
       ),
     );
-    expect(isRunning(pid ?? 0)).toBe(true);
+    expect(isRunning(must(pid))).toBe(true);
     expect(state('web')).toMatchObject({ status: 'running', process: { pid } });
-    process.kill(pid ?? 0, 'SIGTERM');
+    process.kill(must(pid), 'SIGTERM');
     await eventually(() => state('web')?.status === 'crashed');
     expect(state('web')?.end).toMatchObject({ exitCode: null, exitUnknown: true });
     expect((await events()).filter(([, { name }]) => name === 'web')).toEqual([

@@ -26,6 +26,7 @@ import {
   type World,
   world,
 } from '../kit.ts';
+import { must } from '../must.ts';
 
 const row = (pid: number, startTicks: number, cpuTicks: number, rssBytes = MIB): ProcessUsage => ({
   pid,
@@ -199,7 +200,7 @@ async function program(
     detached: true,
     env: { ...process.env, ...env },
   });
-  const pid = child.pid ?? 0;
+  const pid = must(child.pid);
   afterThisTest(async () => {
     const ended = new Promise((resolve) => child.on('exit', resolve));
     process.kill(-pid, 'SIGKILL');

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach } from 'vitest';
+import { must } from '../must.ts';
 import { checkAnswer } from './document.ts';
 
 const BIN = fileURLToPath(new URL('../../dist/bin.cjs', import.meta.url));
@@ -221,7 +222,7 @@ export function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
       if (!port) return;
       const daemon: Daemon = {
         port,
-        pid: child.pid ?? 0,
+        pid: must(child.pid),
         stateDir,
         configFile: config,
         process: child,

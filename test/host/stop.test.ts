@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
 import { listeners } from '../../src/adapters/listeners.ts';
 import { processRow, processTable } from '../../src/adapters/proctable.ts';
+import { must } from '../must.ts';
 import {
   after,
   connectDaemon,
@@ -181,11 +182,11 @@ test('an orphan that has thrown off every mark is named on its port, and never k
   expect(report.left).toHaveLength(1);
   const [left] = report.left;
   expect(left?.command).toContain('http.server');
-  expect(isRunning(left?.pid ?? 0)).toBe(true);
-  expect(processRow(left?.pid ?? 0)?.ppid).toBe(daemon.connection.hostPid);
-  process.kill(left?.pid ?? 0, 'SIGKILL');
+  expect(isRunning(must(left?.pid))).toBe(true);
+  expect(processRow(must(left?.pid))?.ppid).toBe(daemon.connection.hostPid);
+  process.kill(must(left?.pid), 'SIGKILL');
   // It has become a child of the host, which takes its zombie.
-  await eventually(() => !processTable().has(left?.pid ?? 0));
+  await eventually(() => !processTable().has(must(left?.pid)));
 });
 
 test('what a run has left behind at its own end is ended by a stop of that run', async () => {

@@ -11,6 +11,7 @@ import { socketPipe } from '../../src/adapters/pipes.ts';
 import { processRow } from '../../src/adapters/proctable.ts';
 import { openLedger } from '../../src/host/ledger.ts';
 import type { Hello } from '../../src/protocol/hello.ts';
+import { must } from '../must.ts';
 import {
   after,
   connectDaemon,
@@ -35,7 +36,7 @@ const allLines = () => Array.from({ length: LINES }, (_, index) => `line ${index
 async function standIn(): Promise<ChildProcess & { hello: (more?: Partial<Hello>) => Hello }> {
   const child = spawn('sleep', ['60'], { stdio: 'ignore' });
   await once(child, 'spawn');
-  const pid = child.pid ?? 0;
+  const pid = must(child.pid);
   const startTicks = processRow(pid)?.startTicks ?? 0;
   after(() => {
     child.kill('SIGKILL');
@@ -230,11 +231,11 @@ test('a pid that another process has by now is neither taken over nor ended', as
   const ledger = openLedger(join(stateDir, 'host', 'ledger'));
   const row = ledger.rows.get(started.run);
   if (!row) throw new Error('no row');
-  ledger.put({ ...row, pid: innocent.pid ?? 0 });
+  ledger.put({ ...row, pid: must(innocent.pid) });
   const second = await connectDaemon(stateDir);
   expect((await second.host.ask('runOf', { service: 'web' })).run?.end).toMatchObject({ exitUnknown: true });
   expect(await second.stop(started)).toMatchObject({ reaped: 0, left: [] });
-  expect(isRunning(innocent.pid ?? 0)).toBe(true);
+  expect(isRunning(must(innocent.pid))).toBe(true);
 });
 
 test('after another boot of the machine everything has ended by it', async () => {
