@@ -46,6 +46,12 @@ export function answerUpgrade(page: Page, accept: string | undefined): string {
   return `HTTP/1.1 ${page.status} ${page.code}\r\n${headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`;
 }
 
+export const malformed = (reason: string): Page => ({
+  status: 400,
+  code: 'bad_request',
+  message: `${reason}: it could be read in two ways`,
+  hint: 'Send one Host, a path, and one Content-Length or Transfer-Encoding: chunked.',
+});
 export const unknownAgent = (host: string): Page => ({
   status: 404,
   code: 'unknown_agent',

@@ -1,21 +1,27 @@
 // Reads one HTTP/1.1 response after the other from the bytes of a connection. Strict where framing is at stake: what could be
 // read in two ways ends the connection.
-import type { RawHeaders } from './rules.ts';
+import { HOP_BY_HOP, namesOthers, withoutNamed } from './rules.ts';
 
 const HEAD_BYTES = 64 * 1024;
+const SWITCHING = 101;
+const NOTHING = Buffer.alloc(0);
+const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d{2})(?: ([\t\x20-\x7e\x80-\xff]*))?$/;
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+/** What no value may hold: a lone CR or LF would be the end of a line to others. */
+const BAD_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 
 export interface ResponseHead {
   status: number;
   reason: string;
+  /** Those that travel on. */
   headers: string[];
 }
 
-/** What the parser tells; `body` returns false when the receiver wants a pause. */
+/** What the parser tells. Bytes are valid until the call returns. */
 export interface Receiver {
   head(head: ResponseHead): void;
   body(bytes: Buffer): void;
-  /** `reusable`: the connection may carry the next request. `rest`: bytes after an upgrade. */
+  /** `reusable`: the connection may carry the next request. */
   end(reusable: boolean): void;
 }
 
@@ -26,77 +32,101 @@ export class BadResponse extends Error {
   override readonly name = 'BadResponse';
 }
 
-function parseHead(text: string): ResponseHead & { version: string } {
-  const lines = text.split('\r\n');
-  const first = /^HTTP\/(1\.[01]) (\d{3})(?: (.*))?$/.exec(lines[0] ?? '');
-  if (!first) throw new BadResponse('the first line is no status line');
-  const headers: string[] = [];
-  for (let index = 1; index < lines.length; index += 1) {
-    const line = lines[index] ?? '';
-    const colon = line.indexOf(':');
-    const name = line.slice(0, colon);
-    if (colon < 1 || !NAME.test(name)) throw new BadResponse('a header line is malformed');
-    headers.push(name, line.slice(colon + 1).trim());
-  }
-  return { version: first[1] ?? '', status: Number(first[2]), reason: first[3] ?? '', headers };
-}
-
-/** How the body of a response is framed (RFC 9112 section 6.3). */
-function framing(headers: RawHeaders): {
+/** A head, and how the body behind it is framed (RFC 9112 section 6.3). */
+interface ReadHead extends ResponseHead {
   chunked: boolean;
   length: number | undefined;
-  keepAlive: boolean | undefined;
-} {
-  let length: number | undefined;
-  let chunked = false;
-  let keepAlive: boolean | undefined;
-  for (let index = 0; index < headers.length; index += 2) {
-    const value = headers[index + 1] ?? '';
-    switch (headers[index]?.toLowerCase()) {
-      case 'content-length':
-        if (!/^\d{1,15}$/.test(value) || (length !== undefined && length !== Number(value))) {
-          throw new BadResponse('Content-Length is no single number');
-        }
-        length = Number(value);
-        break;
-      case 'transfer-encoding':
-        if (chunked || value.toLowerCase() !== 'chunked')
-          throw new BadResponse('Transfer-Encoding is not chunked');
-        chunked = true;
-        break;
-      case 'connection':
-        if (/\bclose\b/i.test(value)) keepAlive = false;
-        else if (/\bkeep-alive\b/i.test(value)) keepAlive = true;
-        break;
-    }
+  keepAlive: boolean;
+}
+
+function lengthOf(value: string, before: number | undefined): number {
+  const length = Number(value);
+  if (!/^\d{1,15}$/.test(value) || (before !== undefined && before !== length))
+    throw new BadResponse('Content-Length is no single number');
+  return length;
+}
+
+/** Reads the header line `line` into `read`; gives the value of a Connection header that names other headers. */
+function readLine(line: string, read: ReadHead): string | undefined {
+  const colon = line.indexOf(':');
+  const name = line.slice(0, colon);
+  const value = line.slice(colon + 1).trim();
+  if (colon < 1 || !NAME.test(name) || BAD_VALUE.test(value))
+    throw new BadResponse('a header line is malformed');
+  const lower = name.toLowerCase();
+  switch (lower) {
+    case 'content-length':
+      // Said once, however often it came.
+      if (read.length === undefined) read.headers.push(name, value);
+      read.length = lengthOf(value, read.length);
+      return undefined;
+    case 'transfer-encoding':
+      if (read.chunked || value.toLowerCase() !== 'chunked')
+        throw new BadResponse('Transfer-Encoding is not chunked');
+      read.chunked = true;
+      return undefined;
+    case 'connection':
+      if (/\bclose\b/i.test(value)) read.keepAlive = false;
+      else if (/\bkeep-alive\b/i.test(value)) read.keepAlive = true;
+      return namesOthers(value) ? value : undefined;
+    default:
+      if (!HOP_BY_HOP.has(lower)) read.headers.push(name, value);
+      return undefined;
   }
-  if (chunked && length !== undefined) throw new BadResponse('both Content-Length and Transfer-Encoding');
-  return { chunked, length, keepAlive };
+}
+
+function readHead(text: string): ReadHead {
+  let at = text.indexOf('\r\n');
+  const first = STATUS_LINE.exec(at < 0 ? text : text.slice(0, at));
+  if (!first) throw new BadResponse('the first line is no status line');
+  const read: ReadHead = {
+    status: Number(first[2]),
+    reason: first[3] ?? '',
+    headers: [],
+    chunked: false,
+    length: undefined,
+    keepAlive: first[1] === '1',
+  };
+  let connection: string[] | undefined;
+  while (at >= 0) {
+    const end = text.indexOf('\r\n', at + 2);
+    const named = readLine(text.slice(at + 2, end < 0 ? undefined : end), read);
+    if (named !== undefined) connection = [...(connection ?? []), named];
+    at = end;
+  }
+  if (read.chunked && read.length !== undefined)
+    throw new BadResponse('both Content-Length and Transfer-Encoding');
+  if (connection) read.headers = withoutNamed(read.headers, connection);
+  return read;
 }
 
 export class ResponseParser {
   #state: State = 'done';
-  #held: Buffer = Buffer.alloc(0);
+  #held: Buffer = NOTHING;
   #left = 0;
   #reusable = false;
   #isHead = false;
-  #receiver: Receiver | undefined;
+  readonly #receiver: Receiver;
+
+  constructor(receiver: Receiver) {
+    this.#receiver = receiver;
+  }
 
   /** Begins to read the response to a request; `isHead`: to one with the method HEAD, which has no body. */
-  expect(isHead: boolean, receiver: Receiver): void {
+  expect(isHead: boolean): void {
     this.#state = 'head';
     this.#isHead = isHead;
-    this.#receiver = receiver;
   }
 
   /** Takes the next bytes; throws BadResponse. Bytes while nothing is expected are an error too. */
   feed(bytes: Buffer): void {
     let rest = this.#held.length > 0 ? Buffer.concat([this.#held, bytes]) : bytes;
-    this.#held = rest.subarray(0, 0);
+    this.#held = NOTHING;
     while (rest.length > 0) {
       const next = this.#step(rest);
       if (next === undefined) {
-        this.#held = rest;
+        // The next read takes the place of these bytes.
+        this.#held = Buffer.from(rest);
         return;
       }
       rest = next;
@@ -112,7 +142,7 @@ export class ResponseParser {
 
   #end(reusable: boolean): void {
     this.#state = 'done';
-    this.#receiver?.end(reusable);
+    this.#receiver.end(reusable);
   }
 
   /** Handles the front of `bytes` and returns what is left; undefined: more is needed. */
@@ -126,13 +156,13 @@ export class ResponseParser {
       case 'chunk': {
         const part = bytes.subarray(0, this.#left);
         this.#left -= part.length;
-        this.#receiver?.body(part);
+        this.#receiver.body(part);
         if (this.#left === 0 && this.#state === 'length') this.#end(this.#reusable);
         else if (this.#left === 0) this.#state = 'chunk-end';
         return bytes.subarray(part.length);
       }
       case 'close':
-        this.#receiver?.body(bytes);
+        this.#receiver.body(bytes);
         return bytes.subarray(bytes.length);
       default:
         return this.#line(bytes);
@@ -167,18 +197,19 @@ export class ResponseParser {
       return undefined;
     }
     const rest = bytes.subarray(end + 4);
-    const head = parseHead(bytes.toString('latin1', 0, end));
+    const head = readHead(bytes.toString('latin1', 0, end));
+    const { status, chunked, length } = head;
+    if (status === SWITCHING) throw new BadResponse('it changes the protocol unasked');
     // An interim answer (100, 103) is not passed on: the client has had its 100 from us.
-    if (head.status >= 100 && head.status < 200) return rest;
-    const { chunked, length, keepAlive } = framing(head.headers);
-    this.#reusable = keepAlive ?? head.version === '1.1';
-    const bodiless = this.#isHead || head.status === 204 || head.status === 304;
+    if (status < 200) return rest;
+    this.#reusable = head.keepAlive;
+    const bodiless = this.#isHead || status === 204 || status === 304;
     if (bodiless || (length === 0 && !chunked)) this.#state = 'done';
     else if (chunked) this.#state = 'size';
     else if (length !== undefined) this.#state = 'length';
     else this.#state = 'close';
     this.#left = length ?? 0;
-    this.#receiver?.head(head);
+    this.#receiver.head(head);
     if (this.#state === 'done') this.#end(this.#reusable);
     return rest;
   }

@@ -1,10 +1,11 @@
-// Who may pass and with which headers: pure, so that every case is a line in a table of tests.
+// Who may pass and with which headers: pure, and one pass over what came.
 import { createHash, timingSafeEqual } from 'node:crypto';
 
 /** Headers as node:http gives them raw: name, value, name, value ... */
 export type RawHeaders = readonly string[];
 
-const HOP_BY_HOP = new Set([
+/** The headers that end here; `named` looks into Connection for more of them. */
+export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
   'proxy-authenticate',
@@ -17,12 +18,12 @@ const HOP_BY_HOP = new Set([
 ]);
 
 /** What marks a request that has passed this gateway once: a second time it is a loop. */
-export const VIA = '1.1 berth';
+const VIA = '1.1 berth';
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 /** Whether `authorization` is exactly one of our tokens, in constant time per token. */
-export function isOurToken(authorization: string, tokens: readonly string[]): boolean {
+function isOurToken(authorization: string, tokens: readonly string[]): boolean {
   const given = digest(authorization);
   return tokens.reduce((found, token) => timingSafeEqual(given, digest(`Bearer ${token}`)) || found, false);
 }
@@ -53,64 +54,118 @@ export function mayCall(
   return names.includes(host) || host.endsWith('.localhost') || host.endsWith(`.${agentDomain}`);
 }
 
-/** The headers that the Connection header of these names as hop-by-hop too. */
-function named(headers: RawHeaders): Set<string> {
-  const found = new Set<string>();
-  for (let index = 0; index < headers.length; index += 2) {
-    if (headers[index]?.toLowerCase() !== 'connection') continue;
-    for (const name of (headers[index + 1] ?? '').split(',')) found.add(name.trim().toLowerCase());
-  }
-  return found;
+/** Whether a Connection header names other headers as hop-by-hop too. */
+export const namesOthers = (connection: string): boolean =>
+  !/^(?:close|keep-alive|upgrade)$/i.test(connection);
+
+/** `headers` without those that the values of Connection name. */
+export function withoutNamed(headers: RawHeaders, connection: readonly string[]): string[] {
+  const named = new Set(
+    connection.flatMap((value) => value.split(',')).map((name) => name.trim().toLowerCase()),
+  );
+  return headers.filter((_, index) => !named.has((headers[index & ~1] ?? '').toLowerCase()));
 }
 
-/** Keeps the headers that travel end to end, in their order and spelling. */
-export function endToEnd(
-  headers: RawHeaders,
-  alsoDrop: (name: string, value: string) => boolean = () => false,
-): string[] {
-  const connection = named(headers);
-  const kept: string[] = [];
-  for (let index = 0; index < headers.length; index += 2) {
-    const name = headers[index] ?? '';
-    const value = headers[index + 1] ?? '';
+/** What the gateway has to know of a request's headers, and those that travel on. */
+export interface RequestHeaders {
+  host: string | undefined;
+  origin: string | undefined;
+  accept: string | undefined;
+  upgrade: string | undefined;
+  /** It has passed this gateway once. */
+  isBack: boolean;
+  /** How the body is framed: nothing of it ever depends on what Connection names. */
+  isChunked: boolean;
+  length: string | undefined;
+  /** Why no agent may see it: it could be read in two ways. */
+  bad: string | undefined;
+  onward: string[];
+}
+
+/** Reads the headers of a request in one pass; `tokens` are ours and never travel on. */
+export function readHeaders(raw: RawHeaders, tokens: readonly string[]): RequestHeaders {
+  const read: RequestHeaders = {
+    host: undefined,
+    origin: undefined,
+    accept: undefined,
+    upgrade: undefined,
+    isBack: false,
+    isChunked: false,
+    length: undefined,
+    bad: undefined,
+    onward: [],
+  };
+  let connection: string[] | undefined;
+  for (let index = 0; index < raw.length; index += 2) {
+    const name = raw[index] as string;
+    const value = raw[index + 1] as string;
     const lower = name.toLowerCase();
-    if (!HOP_BY_HOP.has(lower) && !connection.has(lower) && !alsoDrop(lower, value)) kept.push(name, value);
+    switch (lower) {
+      case 'host':
+        if (read.host !== undefined) read.bad = 'It has two Host headers';
+        read.host = value;
+        continue;
+      case 'transfer-encoding':
+        if (read.isChunked || value.toLowerCase() !== 'chunked')
+          read.bad = 'Its Transfer-Encoding is not chunked';
+        read.isChunked = true;
+        continue;
+      case 'connection':
+        if (namesOthers(value)) connection = [...(connection ?? []), value];
+        continue;
+      case 'upgrade':
+        read.upgrade = value;
+        continue;
+      case 'expect':
+      case 'forwarded':
+        continue;
+      case 'authorization':
+        if (isOurToken(value, tokens)) continue;
+        break;
+      case 'origin':
+        // One more is never let in by the first.
+        read.origin = read.origin === undefined ? value : 'null';
+        break;
+      case 'accept':
+        read.accept = value;
+        break;
+      case 'via':
+        if (value.includes('berth')) read.isBack = true;
+        break;
+      case 'content-length':
+        read.length = value;
+        continue;
+      default:
+        if (HOP_BY_HOP.has(lower) || lower.startsWith('x-forwarded-')) continue;
+    }
+    read.onward.push(name, value);
   }
-  return kept;
+  if (connection) read.onward = withoutNamed(read.onward, connection);
+  return read;
 }
 
-export interface Passing {
-  host: string;
+/** Who asks for what, and where it goes. */
+export interface Onward {
+  method: string;
+  url: string;
   /** The address of the peer. */
   peer: string;
-  tokens: readonly string[];
-  /** What the agent is told as Host. */
+  /** What the client has asked for as Host, and what the agent is told. */
+  host: string;
   upstreamHost: string;
 }
 
-/** The headers of a request as the agent gets them: ours removed, forwarding set anew. */
-export function requestHeaders(headers: RawHeaders, passing: Passing): string[] {
-  const dropped = (name: string, value: string): boolean =>
-    name === 'host' ||
-    name === 'expect' ||
-    name === 'forwarded' ||
-    name.startsWith('x-forwarded-') ||
-    (name === 'authorization' && isOurToken(value, passing.tokens));
-  const peer = passing.peer.replace(/^::ffff:/, '');
-  const node = peer.includes(':') ? `"[${peer}]"` : peer;
-  return [
-    'Host',
-    passing.upstreamHost,
-    ...endToEnd(headers, dropped),
-    'Forwarded',
-    `for=${node};host="${passing.host}";proto=http`,
-    'X-Forwarded-For',
-    peer,
-    'X-Forwarded-Host',
-    passing.host,
-    'X-Forwarded-Proto',
-    'http',
-    'Via',
-    VIA,
-  ];
+/** The head of a request as the agent gets it, up to the empty line: ours removed, forwarding set anew. */
+export function requestHead(
+  { method, url, peer, host, upstreamHost }: Onward,
+  headers: RequestHeaders,
+): string {
+  const { onward, isChunked, length } = headers;
+  const address = peer.startsWith('::ffff:') ? peer.slice('::ffff:'.length) : peer;
+  const node = address.includes(':') ? `"[${address}]"` : address;
+  let text = `${method} ${url} HTTP/1.1\r\nHost: ${upstreamHost}\r\n`;
+  for (let index = 0; index < onward.length; index += 2) text += `${onward[index]}: ${onward[index + 1]}\r\n`;
+  if (isChunked) text += 'Transfer-Encoding: chunked\r\n';
+  else if (length !== undefined) text += `Content-Length: ${length}\r\n`;
+  return `${text}Forwarded: for=${node};host="${host}";proto=http\r\nX-Forwarded-For: ${address}\r\nX-Forwarded-Host: ${host}\r\nX-Forwarded-Proto: http\r\nVia: ${VIA}\r\n`;
 }

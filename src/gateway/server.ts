@@ -7,10 +7,20 @@ import type { Duplex } from 'node:stream';
 import { fail } from '../protocol/errors.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
 import type { Page } from './pages.ts';
-import { answer, answerUpgrade, forbidden, loop, refused, stopped, unknownAgent } from './pages.ts';
-import { endToEnd, hostnameOf, mayCall, requestHeaders } from './rules.ts';
+import {
+  answer,
+  answerUpgrade,
+  forbidden,
+  loop,
+  malformed,
+  refused,
+  stopped,
+  unknownAgent,
+} from './pages.ts';
+import { Passage } from './passage.ts';
+import type { RequestHeaders } from './rules.ts';
+import { hostnameOf, mayCall, readHeaders, requestHead } from './rules.ts';
 import { tunnel } from './tunnel.ts';
-import type { Upstream } from './upstream.ts';
 import { UpstreamPool } from './upstream.ts';
 
 const HEAD_MS = 10_000;
@@ -29,81 +39,6 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-function headLines(request: IncomingMessage, headers: readonly string[]): string {
-  let text = `${request.method} ${request.url} HTTP/1.1\r\n`;
-  for (let index = 0; index < headers.length; index += 2)
-    text += `${headers[index]}: ${headers[index + 1]}\r\n`;
-  return text;
-}
-
-/** Sends the body of `request` as it comes: with its length, or in chunks where it had none. */
-function sendBody(request: IncomingMessage, upstream: Upstream): void {
-  const isChunked = request.headers['content-length'] === undefined;
-  request.on('data', (bytes: Buffer) => {
-    if (isChunked) upstream.socket.write(`${bytes.length.toString(16)}\r\n`, 'latin1');
-    const accepted = upstream.socket.write(bytes);
-    if (isChunked) upstream.socket.write('\r\n', 'latin1');
-    if (!accepted) request.pause();
-  });
-  request.on('end', () => {
-    if (isChunked) upstream.socket.write('0\r\n\r\n', 'latin1');
-  });
-}
-
-interface Passage {
-  request: IncomingMessage;
-  response: ServerResponse;
-  route: GatewayRoute;
-  head: string;
-  hasBody: boolean;
-}
-
-function exchange(passage: Passage, upstream: Upstream, pool: UpstreamPool, retry: () => void): void {
-  const { request, response, route, hasBody } = passage;
-  const abandon = (): void => upstream.destroy();
-  response.on('close', abandon);
-  upstream.begin(request.method === 'HEAD', {
-    head: ({ status, reason, headers }) => {
-      response.sendDate = false;
-      response.writeHead(status, reason, endToEnd(headers));
-    },
-    body: (bytes) => {
-      if (response.write(bytes)) return;
-      upstream.socket.pause();
-      response.once('drain', () => upstream.socket.resume());
-    },
-    end: (reusable) => {
-      response.off('close', abandon);
-      response.end();
-      // A request whose body the agent did not wait for leaves the connection in the middle of it.
-      if (reusable && (!hasBody || request.complete)) pool.release(route.port, upstream);
-      else upstream.destroy();
-    },
-    failed: (error) => {
-      response.off('close', abandon);
-      upstream.destroy();
-      if (response.headersSent) response.destroy();
-      else if (upstream.used && !upstream.answered && !hasBody) retry();
-      else answer(request, response, refused(route.name, route.port, error.message));
-    },
-    drained: () => request.resume(),
-  });
-  upstream.socket.write(passage.head, 'latin1');
-  if (hasBody) sendBody(request, upstream);
-}
-
-async function pass(passage: Passage, pool: UpstreamPool, isRetry = false): Promise<void> {
-  const { request, response, route } = passage;
-  try {
-    const taken = isRetry ? pool.fresh(route.port) : pool.take(route.port);
-    const upstream = taken instanceof Promise ? await taken : taken;
-    if (response.destroyed) pool.release(route.port, upstream);
-    else exchange(passage, upstream, pool, () => void pass(passage, pool, true));
-  } catch (error) {
-    answer(request, response, refused(route.name, route.port, (error as Error).message));
-  }
-}
-
 /** Makes a gateway; nothing listens before `listen`. */
 export function createGateway(initial: GatewaySettings): Gateway {
   const pool = new UpstreamPool();
@@ -113,53 +48,51 @@ export function createGateway(initial: GatewaySettings): Gateway {
   let ownPort = 0;
 
   /** Contract section 6, Gateway, (2) and (3), in this order. */
-  const judge = (request: IncomingMessage): GatewayRoute | Page => {
-    const hostname = hostnameOf(request.headers.host, ownPort);
+  const judge = (headers: RequestHeaders, url: string): GatewayRoute | Page => {
+    if (headers.bad !== undefined) return malformed(headers.bad);
+    if (!/^[/*]/.test(url)) return malformed('What it asks for is no path');
+    const hostname = hostnameOf(headers.host, ownPort);
     const route = hostname === undefined ? undefined : routes.get(hostname);
     if (!route) return unknownAgent(hostname ?? '');
     const { agentDomain, allowedExtensions } = gateway.settings;
-    if (!mayCall(request.headers.origin, agentDomain, allowedExtensions)) return forbidden;
-    if (request.headers.via?.includes('berth') || route.port === ownPort) return loop;
+    if (!mayCall(headers.origin, agentDomain, allowedExtensions)) return forbidden;
+    if (headers.isBack || route.port === ownPort) return loop;
     return route.active ? route : stopped(route.name);
   };
 
-  const headersFor = (request: IncomingMessage, route: GatewayRoute): string[] => {
-    const host = request.headers.host ?? '';
+  const headFor = (request: IncomingMessage, headers: RequestHeaders, route: GatewayRoute): string => {
+    const host = headers.host ?? '';
     const peer = request.socket.remoteAddress ?? '127.0.0.1';
-    return requestHeaders(request.rawHeaders, {
-      host,
-      peer,
-      tokens: gateway.settings.tokens,
-      upstreamHost: route.host ?? host,
-    });
+    const { method = '', url = '' } = request;
+    return requestHead({ method, url, peer, host, upstreamHost: route.host ?? host }, headers);
   };
 
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
-    const found = judge(request);
-    if ('status' in found) {
-      answer(request, response, found);
+    const headers = readHeaders(request.rawHeaders, gateway.settings.tokens);
+    const route = judge(headers, request.url ?? '');
+    if ('status' in route) {
+      answer(request, response, route);
       return;
     }
-    const isChunked = request.headers['transfer-encoding'] !== undefined;
-    const hasBody = isChunked || Number(request.headers['content-length'] ?? 0) > 0;
-    const chunked = isChunked ? 'Transfer-Encoding: chunked\r\n' : '';
-    const head = `${headLines(request, headersFor(request, found))}${chunked}\r\n`;
-    void pass({ request, response, route: found, head, hasBody }, pool);
+    const head = `${headFor(request, headers, route)}\r\n`;
+    const { isChunked, length } = headers;
+    const hasBody = isChunked || Number(length ?? 0) > 0;
+    new Passage({ request, response, route, head, hasBody, isChunked }, pool).begin();
   };
 
   const onUpgrade = (request: IncomingMessage, socket: Duplex, first: Buffer): void => {
-    const found = judge(request);
-    if ('status' in found) {
-      socket.end(answerUpgrade(found, request.headers.accept));
+    const headers = readHeaders(request.rawHeaders, gateway.settings.tokens);
+    const route = judge(headers, request.url ?? '');
+    if ('status' in route) {
+      socket.end(answerUpgrade(route, headers.accept));
       return;
     }
-    const upgrade = `Connection: Upgrade\r\nUpgrade: ${request.headers.upgrade}\r\n\r\n`;
-    const head = `${headLines(request, headersFor(request, found))}${upgrade}`;
+    const head = `${headFor(request, headers, route)}Connection: Upgrade\r\nUpgrade: ${headers.upgrade}\r\n\r\n`;
     const unreachable = (error: Error): string =>
-      answerUpgrade(refused(found.name, found.port, error.message), request.headers.accept);
+      answerUpgrade(refused(route.name, route.port, error.message), headers.accept);
     tunnels.add(socket);
     socket.on('close', () => tunnels.delete(socket));
-    void tunnel({ port: found.port, socket, head, first, unreachable });
+    void tunnel({ port: route.port, socket, head, first, unreachable });
   };
 
   const listenOn = (host: string, port: number): Promise<http.Server> =>

@@ -1,14 +1,19 @@
 // Keep-alive connections to the agents' ports: one request at a time on each, used again when its answer has ended cleanly.
 import net from 'node:net';
-import type { Receiver } from './response_parser.ts';
+import type { Receiver, ResponseHead } from './response_parser.ts';
 import { BadResponse, ResponseParser } from './response_parser.ts';
 
 const IDLE_PER_PORT = 64;
 /** Shorter than the 5 s after which a Node server closes an idle connection, so that the race is rare. */
 const IDLE_MS = 4_000;
 
+/** One buffer for all that agents send: it is passed on or copied before the next read. */
+const incoming = Buffer.allocUnsafeSlow(64 * 1024);
+
 export interface Exchange extends Receiver {
-  /** The connection failed before the answer was complete. `answered`: its head had been passed on. */
+  /** All that has come is told. */
+  flush(): void;
+  /** The connection failed before the answer was complete. */
   failed(error: Error): void;
   /** The connection takes more of the body. */
   drained(): void;
@@ -23,31 +28,29 @@ export class Upstream {
   answered = false;
   /** Monotonic milliseconds; when it was last put back. */
   idleSince = 0;
-  readonly #parser = new ResponseParser();
+  readonly #parser = new ResponseParser(this);
   #exchange: Exchange | undefined;
 
-  constructor(socket: net.Socket) {
+  private constructor(socket: net.Socket) {
     this.socket = socket;
     socket.setNoDelay(true);
-    socket.on('data', (bytes) => this.#data(bytes));
     socket.on('drain', () => this.#exchange?.drained());
     socket.on('error', (error) => this.#lost(error));
     socket.on('end', () => this.#ended());
     socket.on('close', () => this.#lost(new Error('the agent closed the connection')));
   }
 
+  static async to(port: number): Promise<Upstream> {
+    let upstream: Upstream | undefined;
+    const socket = await dial(port, (bytes) => upstream?.data(bytes));
+    upstream = new Upstream(socket);
+    return upstream;
+  }
+
   begin(isHead: boolean, exchange: Exchange): void {
     this.#exchange = exchange;
     this.answered = false;
-    this.#parser.expect(isHead, {
-      head: (head) => exchange.head(head),
-      body: (bytes) => exchange.body(bytes),
-      end: (reusable) => {
-        this.#exchange = undefined;
-        this.used = true;
-        exchange.end(reusable);
-      },
-    });
+    this.#parser.expect(isHead);
   }
 
   /** Ends the connection; its exchange hears nothing more. */
@@ -56,10 +59,26 @@ export class Upstream {
     this.socket.destroy();
   }
 
-  #data(bytes: Buffer): void {
+  head(head: ResponseHead): void {
+    this.#exchange?.head(head);
+  }
+
+  body(bytes: Buffer): void {
+    this.#exchange?.body(bytes);
+  }
+
+  end(reusable: boolean): void {
+    const exchange = this.#exchange;
+    this.#exchange = undefined;
+    this.used = true;
+    exchange?.end(reusable);
+  }
+
+  data(bytes: Buffer): void {
     this.answered = true;
     try {
       this.#parser.feed(bytes);
+      this.#exchange?.flush();
     } catch (error) {
       if (!(error instanceof BadResponse)) throw error;
       this.#lost(error);
@@ -80,11 +99,19 @@ export class Upstream {
   }
 }
 
-/** Dials an agent's port: 127.0.0.1, then ::1 for programs that listen there only. */
-export function dial(port: number): Promise<net.Socket> {
+/**
+ * Dials an agent's port: 127.0.0.1, then ::1 for programs that listen there only. With `onData` what comes is given to it,
+ * valid until it returns, and never to the socket's readers.
+ */
+export function dial(port: number, onData?: (bytes: Buffer) => void): Promise<net.Socket> {
+  const callback = (length: number): boolean => {
+    onData?.(incoming.subarray(0, length));
+    return true;
+  };
+  const onread = onData && { onread: { buffer: incoming, callback } };
   const attempt = (host: string): Promise<net.Socket> =>
     new Promise((resolve, reject) => {
-      const socket = net.connect({ port, host });
+      const socket = net.connect({ port, host, ...onread });
       socket.once('error', reject);
       socket.once('connect', () => {
         socket.off('error', reject);
@@ -99,19 +126,19 @@ export class UpstreamPool {
   /** One sweep for all: a timer per connection and request would cost more than the request. */
   readonly #sweep = setInterval(() => this.#dropOld(), IDLE_MS).unref();
 
-  /** An idle connection, at once, or a new one. */
-  take(port: number): Upstream | Promise<Upstream> {
+  /** An idle connection, if there is one. */
+  take(port: number): Upstream | undefined {
     const idle = this.#idle.get(port);
     const oldest = performance.now() - IDLE_MS;
     for (let upstream = idle?.pop(); upstream; upstream = idle?.pop()) {
       if (upstream.idleSince > oldest && upstream.socket.readyState === 'open') return upstream;
       upstream.destroy();
     }
-    return this.fresh(port);
+    return undefined;
   }
 
-  async fresh(port: number): Promise<Upstream> {
-    return new Upstream(await dial(port));
+  fresh(port: number): Promise<Upstream> {
+    return Upstream.to(port);
   }
 
   release(port: number, upstream: Upstream): void {

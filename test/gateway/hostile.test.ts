@@ -1,0 +1,293 @@
+// The gateway between clients and agents that want to be understood in two ways, in bytes as they are on the wire.
+import { once } from 'node:events';
+import net from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Gateway } from '../../src/gateway/server.ts';
+import { createGateway } from '../../src/gateway/server.ts';
+
+let gateway: Gateway;
+let port: number;
+const closers: (() => unknown)[] = [];
+
+beforeEach(async () => {
+  gateway = createGateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [] });
+  port = await gateway.listen(0);
+});
+afterEach(async () => {
+  await gateway.close();
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+/** An agent made of bytes: `onData` is called with a connection and all that has come on it so far. */
+async function bytesAgent(onData: (socket: net.Socket, all: string, connection: number) => void) {
+  const sockets = new Set<net.Socket>();
+  const server = net.createServer((socket) => {
+    sockets.add(socket);
+    const connection = sockets.size;
+    let all = '';
+    socket.on('error', () => undefined);
+    socket.on('data', (bytes) => {
+      all += bytes.toString('latin1');
+      onData(socket, all, connection);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  closers.push(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const agentPort = (server.address() as net.AddressInfo).port;
+  gateway.route([
+    { hostname: 'bot.agents.localhost', name: 'bot', port: agentPort, active: true, host: null },
+  ]);
+}
+
+/** Answers every head that comes with `bytes`. */
+const saying = (bytes: string) =>
+  bytesAgent((socket, all) => all.endsWith('\r\n\r\n') && socket.write(bytes, 'latin1'));
+
+const HOST = (): string => `Host: bot.agents.localhost:${port}\r\n`;
+
+interface Client {
+  send(text: string): void;
+  /** All that has come, once `fits` is true of it. */
+  until(fits: (all: string) => boolean): Promise<string>;
+  /** All that has come when the gateway has hung up. */
+  closed: Promise<string>;
+}
+
+async function connect(): Promise<Client> {
+  const socket = net.connect(port, '127.0.0.1');
+  await once(socket, 'connect');
+  closers.push(() => socket.destroy());
+  let all = '';
+  const looks = new Set<() => void>();
+  const closed = new Promise<string>((resolve) => socket.on('close', () => resolve(all)));
+  socket.on('error', () => undefined);
+  socket.on('data', (bytes) => {
+    all += bytes.toString('latin1');
+    for (const look of looks) look();
+  });
+  return {
+    closed,
+    send: (text) => void socket.write(text, 'latin1'),
+    until: (fits) =>
+      new Promise((resolve, reject) => {
+        const look = (): void => (fits(all) ? resolve(all) : undefined);
+        looks.add(look);
+        void closed.then(() => reject(new Error(`hung up after ${JSON.stringify(all)}`)));
+        look();
+      }),
+  };
+}
+
+async function raw(text: string): Promise<string> {
+  const client = await connect();
+  client.send(text);
+  return client.closed;
+}
+
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+
+describe('a client that smuggles', () => {
+  it('cannot take the length off its body by naming it in Connection', async () => {
+    const requests: string[] = [];
+    await bytesAgent((socket, all) => {
+      requests.push(all);
+      socket.end(OK);
+    });
+    const body = 'GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n';
+    await raw(
+      `POST /a HTTP/1.1\r\n${HOST()}Connection: close, content-length, transfer-encoding, host\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    expect(requests.join('')).toMatch(
+      new RegExp(`^POST /a HTTP/1.1\r\n${HOST()}(?:.+\r\n)*Content-Length: ${body.length}\r\n`),
+    );
+  });
+
+  it.each([
+    ['two hosts', () => `GET / HTTP/1.1\r\n${HOST()}Host: other\r\n\r\n`],
+    ['no path', () => `GET http://other/ HTTP/1.1\r\n${HOST()}\r\n`],
+    ['another coding', () => `POST / HTTP/1.1\r\n${HOST()}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`],
+    [
+      'two codings',
+      () =>
+        `POST / HTTP/1.1\r\n${HOST()}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+    ],
+    [
+      'a coding that is none',
+      () => `POST / HTTP/1.1\r\n${HOST()}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`,
+    ],
+    ['a line that goes on', () => `GET / HTTP/1.1\r\n${HOST()}X-A: 1\r\n Host: other\r\n\r\n`],
+    ['a lone CR', () => `GET / HTTP/1.1\r\n${HOST()}X-A: 1\rX-B: 2\r\n\r\n`],
+    ['a lone LF', () => `GET / HTTP/1.1\n${HOST()}\r\n`],
+    ['a space before the colon', () => `POST / HTTP/1.1\r\n${HOST()}Content-Length : 4\r\n\r\nabcd`],
+    ['a sign in its length', () => `POST / HTTP/1.1\r\n${HOST()}Content-Length: +4\r\n\r\nabcd`],
+  ])('with %s gets 400 and no agent hears of it', async (_what, request) => {
+    let heard = '';
+    await bytesAgent((socket, all) => {
+      heard += all;
+      socket.end(OK);
+    });
+    const client = await connect();
+    client.send(request());
+    expect(await client.until((all) => all.includes('\r\n\r\n'))).toMatch(/^HTTP\/1\.1 400 /);
+    expect(heard).toBe('');
+  });
+
+  it('cannot use two origins, one of them allowed', async () => {
+    await saying(OK);
+    const origins = 'Origin: http://localhost\r\nOrigin: https://evil.example\r\n';
+    expect(await raw(`GET / HTTP/1.1\r\n${HOST()}${origins}Connection: close\r\n\r\n`)).toMatch(
+      /^HTTP\/1\.1 403 /,
+    );
+  });
+
+  it('gets the answers to what it sends at once in its order', async () => {
+    await bytesAgent((socket, all, connection) => {
+      // The first is answered last.
+      const isSlow = all.startsWith('GET /1 ');
+      setTimeout(
+        () => socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n${connection}`),
+        isSlow ? 50 : 0,
+      );
+    });
+    const ask = (path: string, more = ''): string => `GET ${path} HTTP/1.1\r\n${HOST()}${more}\r\n`;
+    const all = await raw(ask('/1') + ask('/2') + ask('/3', 'Connection: close\r\n'));
+    expect(all.match(/\r\n\r\n(.)/g)).toEqual(['\r\n\r\n1', '\r\n\r\n2', '\r\n\r\n3']);
+  });
+});
+
+describe('an agent that smuggles', () => {
+  it.each([
+    ['a lone LF in a value', 'HTTP/1.1 200 OK\r\nX-A: 1\nSet-Cookie: x=1\r\nContent-Length: 0\r\n\r\n'],
+    ['a lone CR in a value', 'HTTP/1.1 200 OK\r\nX-A: 1\rSet-Cookie: x=1\r\nContent-Length: 0\r\n\r\n'],
+    ['a NUL in a value', 'HTTP/1.1 200 OK\r\nX-A: 1\x00\r\nContent-Length: 0\r\n\r\n'],
+    ['a lone LF in its reason', 'HTTP/1.1 200 O\nK\r\nContent-Length: 0\r\n\r\n'],
+    ['a control in its reason', 'HTTP/1.1 200 O\x01K\r\nContent-Length: 0\r\n\r\n'],
+    ['a status that is none', 'HTTP/1.1 099 OK\r\nContent-Length: 0\r\n\r\n'],
+    ['a line that goes on', 'HTTP/1.1 200 OK\r\nX-A: 1\r\n more\r\nContent-Length: 0\r\n\r\n'],
+    ['a protocol that nobody asked for', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n'],
+    ['lengths that differ in one line', 'HTTP/1.1 200 OK\r\nContent-Length: 1, 2\r\n\r\nxx'],
+    ['a negative length', 'HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n'],
+    ['a chunk size that is none, at once', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n'],
+  ])('with %s gives 502, and the gateway lives on', async (_what, bytes) => {
+    await saying(bytes);
+    expect(await raw(`GET / HTTP/1.1\r\n${HOST()}Connection: close\r\n\r\n`)).toMatch(/^HTTP\/1\.1 502 /);
+    await saying(OK);
+    expect(await raw(`GET / HTTP/1.1\r\n${HOST()}Connection: close\r\n\r\n`)).toMatch(/ok$/);
+  });
+
+  it('cannot put an answer in the place of the next', async () => {
+    await saying(`${OK}HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil`);
+    for (let turn = 0; turn < 3; turn += 1) {
+      expect(await raw(`GET / HTTP/1.1\r\n${HOST()}Connection: close\r\n\r\n`)).toMatch(/\r\n\r\nok$/);
+    }
+  });
+});
+
+describe('answers on the wire', () => {
+  const get = (version: string, more = ''): string => `GET / HTTP/${version}\r\n${HOST()}${more}\r\n`;
+
+  it('the head goes out before the body comes', async () => {
+    let finish: () => void = () => undefined;
+    await bytesAgent((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 4\r\n\r\n');
+      finish = () => socket.write('done');
+    });
+    const client = await connect();
+    client.send(get('1.1'));
+    expect(await client.until((all) => all.includes('\r\n\r\n'))).toMatch(/\r\n\r\n$/);
+    finish();
+    await client.until((all) => all.endsWith('done'));
+  });
+
+  it('chunks of one packet or in single bytes come out whole', async () => {
+    const chunked =
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n4\r\ndefg\r\n0\r\nT: 1\r\n\r\n';
+    await saying(chunked);
+    expect(await raw(get('1.0'))).toMatch(/\r\n\r\nabcdefg$/);
+    await bytesAgent((socket) => {
+      for (const byte of chunked) socket.write(byte);
+    });
+    const client = await connect();
+    client.send(get('1.1'));
+    const all = await client.until((text) => text.endsWith('\r\n0\r\n\r\n'));
+    expect(all.slice(all.indexOf('\r\n\r\n') + 4).replace(/[\da-f]+\r\n(.*)\r\n/g, '$1')).toMatch(/^abcdefg/);
+  });
+
+  it('an old client is told the end of chunks by the end of the connection', async () => {
+    await saying('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n');
+    const all = await raw(get('1.0'));
+    expect(all).toMatch(/\r\n\r\nok$/);
+    expect(all).not.toMatch(/transfer-encoding/i);
+  });
+
+  it('an answer framed by the end of the connection ends for the client too', async () => {
+    await bytesAgent((socket) => void socket.end('HTTP/1.0 200 OK\r\n\r\nall of it'));
+    expect(await raw(get('1.1', 'Connection: close\r\n'))).toMatch(/all of it/);
+    expect(await raw(get('1.0'))).toMatch(/\r\n\r\nall of it$/);
+  });
+
+  it.each([
+    ['HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n', /Content-Length: 1000\r\n(?:.+\r\n)*\r\n$/],
+    ['GET', 'HTTP/1.1 204 No Content\r\n\r\n', /^HTTP\/1\.1 204 [\s\S]*\r\n\r\n$/],
+    ['GET', 'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\n\r\n', /^HTTP\/1\.1 304 [\s\S]*\r\n\r\n$/],
+    [
+      'GET',
+      `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${OK}`,
+      /^HTTP\/1\.1 200 [\s\S]*ok$/,
+    ],
+  ])('%s answered with %j has no body that is not there', async (method, bytes, shape) => {
+    await saying(bytes);
+    const client = await connect();
+    client.send(`${method} / HTTP/1.1\r\n${HOST()}\r\n`);
+    await client.until((all) => all.includes('\r\n\r\n'));
+    client.send(`${method} / HTTP/1.1\r\n${HOST()}Connection: close\r\n\r\n`);
+    const all = await client.closed;
+    const second = all.lastIndexOf('HTTP/1.1 ');
+    for (const part of [all.slice(0, second), all.slice(second)]) expect(part).toMatch(shape);
+  });
+
+  it('bytes above 127 pass as they are, in heads and bodies', async () => {
+    const bytes = Array.from({ length: 256 }, (_, index) => String.fromCharCode(index)).join('');
+    await saying(`HTTP/1.1 200 OK\r\nX-Name: caf\xe9\r\nContent-Length: 256\r\n\r\n${bytes}`);
+    const all = await raw(get('1.1', 'Connection: close\r\n'));
+    expect(all).toContain('X-Name: caf\xe9\r\n');
+    expect(all.endsWith(`\r\n\r\n${bytes}`)).toBe(true);
+  });
+});
+
+describe('a request that must not be asked twice', () => {
+  it('goes on a connection of its own, so that no idle one can be lost under it', async () => {
+    const seen: string[] = [];
+    await bytesAgent((socket, all, connection) => {
+      const line = all.slice(all.lastIndexOf(' /') + 1, all.lastIndexOf(' HTTP'));
+      if (!all.endsWith('\r\n\r\n')) return;
+      seen.push(`${connection}${line}`);
+      // An idle connection is hung up on as soon as something comes on it again.
+      if (all.indexOf(' HTTP/1.1') !== all.lastIndexOf(' HTTP/1.1')) socket.destroy();
+      else socket.write(OK);
+    });
+    const ask = (method: string, path: string): string =>
+      `${method} ${path} HTTP/1.1\r\n${HOST()}Content-Length: 0\r\nConnection: close\r\n\r\n`;
+    expect(await raw(ask('GET', '/1'))).toMatch(/ok$/);
+    expect(await raw(ask('POST', '/2'))).toMatch(/ok$/);
+    expect(seen).toEqual(['1/1', '2/2']);
+    // What may be asked twice is, when the idle connection was lost.
+    expect(await raw(ask('GET', '/3'))).toMatch(/ok$/);
+    expect(seen.slice(2).map((line) => line.slice(1))).toEqual(['/3', '/3']);
+  });
+
+  it('and a body that the agent did not wait for does not hold up the client', async () => {
+    await bytesAgent((socket) => void socket.write(OK));
+    const client = await connect();
+    const size = 8 * 1024 * 1024;
+    client.send(`POST / HTTP/1.1\r\n${HOST()}Content-Length: ${size}\r\n\r\n`);
+    await client.until((all) => all.endsWith('ok'));
+    client.send('x'.repeat(size));
+    client.send(`GET / HTTP/1.1\r\n${HOST()}Connection: close\r\n\r\n`);
+    expect((await client.closed).match(/ok/g)).toHaveLength(2);
+  });
+});
