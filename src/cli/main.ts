@@ -37,7 +37,8 @@ function endOnSignals(interrupt: () => void): void {
     ['SIGINT', EXIT.interrupted],
     ['SIGTERM', EXIT.terminated],
   ] as const) {
-    process.once(signal, () => {
+    // Not once: the next one, which `npm` and an impatient user send at once, would end it in the middle of this.
+    process.on(signal, () => {
       interrupt();
       process.exit(code);
     });

@@ -2,7 +2,8 @@
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Daemon, eventually, freePort } from '../e2e/daemon.ts';
+import { type Daemon, eventually } from '../e2e/daemon.ts';
+import { freePort } from '../ports.ts';
 import { berth, cleanEnv, daemonOf, folder, type Ran, type RunOptions } from './berth.ts';
 
 const NODE = JSON.stringify(process.execPath);
@@ -52,7 +53,7 @@ describe('services on the command line', () => {
     expect(body.ready).toBe(`http://localhost:${body.port}/`);
 
     const started = await run('start web');
-    expect(started.code).toBe(0);
+    expect(started).toMatchObject({ code: 0, stderr: '' });
     expect(started.stdout).toMatch(/^✓ web is running at http:\/\/localhost:\d+ \(pid \d+, [\d.]+m?s\)\n$/);
     const again = await run('start web');
     expect(again).toMatchObject({
@@ -195,14 +196,24 @@ describe('logs and events', () => {
   it('are merged by time, and safe unless raw', async () => {
     const daemon = await daemonOf();
     const run = against(daemon);
+    const gates = folder();
+    const passes = (gate: string): string => `while [ ! -e ${gates}/${gate} ]; do sleep 0.02; done`;
     await register(daemon, {
       name: 'a',
-      cmd: 'printf "1 \\033[31mred\\033[0m\\n"; sleep 0.3; echo 3; sleep 100',
+      cmd: `printf "1 \\033[31mred\\033[0m\\n"; ${passes('third')}; echo 3; sleep 100`,
     });
-    await register(daemon, { name: 'bb', cmd: 'sleep 0.15; printf "2 \\342\\200\\256txt\\n"; sleep 100' });
-    await Promise.all([run('start a --no-wait'), run('start bb --no-wait')]);
-    await run('wait a bb');
-    await eventually(async () => (await run('logs')).stdout.split('\n').length === 4);
+    await register(daemon, {
+      name: 'bb',
+      cmd: `${passes('second')}; printf "2 \\342\\200\\256txt\\n"; sleep 100`,
+    });
+    expect((await run('start a bb')).code).toBe(0);
+    const shown = (count: number) =>
+      eventually(async () => (await run('logs')).stdout.split('\n').length === count + 1);
+    await shown(1);
+    writeFileSync(join(gates, 'second'), '');
+    await shown(2);
+    writeFileSync(join(gates, 'third'), '');
+    await shown(3);
     const { stdout } = await run('logs');
     expect(stdout.split('\n').slice(0, 3)).toEqual(['a  | 1 red', 'bb | 2 \ufffdtxt', 'a  | 3']);
     expect((await run('logs --no-prefix a')).stdout).toBe('1 red\n3\n');
@@ -219,15 +230,23 @@ describe('logs and events', () => {
   it('are followed until Ctrl-C, and end quietly when nobody reads on', async () => {
     const daemon = await daemonOf();
     const run = against(daemon);
+    const gate = join(folder(), 'gate');
     await register(daemon, {
       name: 'count',
-      cmd: 'i=0; while :; do i=$((i+1)); echo line $i; sleep 0.02; done',
+      cmd: `i=0; while :; do i=$((i+1)); echo line $i; while [ ! -e ${gate} ]; do sleep 0.02; done; sleep 0.02; done`,
     });
     await run('start count');
+    let again: NodeJS.Timeout | undefined;
     const followed = await run('logs count -f', {
-      onStdout: (text, kill) => text.includes('line 20\n') && kill('SIGINT'),
+      onStdout: (text, kill) => {
+        // The service goes on once somebody follows: of the past only the last lines are shown.
+        if (text.includes('line 1\n')) writeFileSync(gate, '');
+        // What comes again while it ends changes nothing, as when a terminal and npm both pass Ctrl-C on.
+        if (text.includes('line 20\n')) again ??= setInterval(() => kill('SIGINT'), 1);
+      },
     });
-    expect(followed.code).toBe(130);
+    clearInterval(again);
+    expect(followed).toMatchObject({ code: 130, signal: null, stderr: '' });
     const numbers = [...followed.stdout.matchAll(/line (\d+)\n/g)].map(([, number]) => Number(number));
     expect(numbers.slice(0, 20)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
 
