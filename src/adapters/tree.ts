@@ -28,7 +28,7 @@ export interface Tree {
   scan(roots: readonly Root[], spared: ReadonlySet<number>): Scan;
 }
 
-/** Of kernel threads: they have no environment and are nobody's. */
+/** The parent of kernel threads, which have no group and no environment and are nobody's. In a container it is anybody. */
 const KERNEL = 2;
 const MARK = 'BERTH_RUN=';
 
@@ -65,6 +65,15 @@ function isGrouped(root: Root, table: ReadonlyMap<number, ProcessRow>): boolean 
   return false;
 }
 
+/** Of a run that is not known any more the pid is 0, which to the system is the group of whoever asks. */
+function exists(pid: number): boolean {
+  try {
+    return pid > 0 && process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
 /** Without a process table (macOS) a run is its first process, as far as the system says that it is there. */
 function withoutTable(roots: readonly Root[]): Scan {
   const members = new Map<string, ProcessRow[]>();
@@ -80,12 +89,7 @@ function withoutTable(roots: readonly Root[]): Scan {
       rssBytes: 0,
       comm: '',
     };
-    try {
-      process.kill(pid, 0);
-      members.set(run, [row]);
-    } catch {
-      members.set(run, []);
-    }
+    members.set(run, exists(pid) ? [row] : []);
   }
   return { members, table: new Map() };
 }
@@ -99,7 +103,7 @@ export function createTree(
   const seen = new Map<number, Known>();
 
   const mark = (row: ProcessRow): string | null => {
-    if (row.pid === KERNEL || row.ppid === KERNEL) return null;
+    if (row.pgid === 0 && (row.pid === KERNEL || row.ppid === KERNEL)) return null;
     const known = knownOf(marks, row);
     if (known) return known.run;
     const bytes = environ(row.pid);

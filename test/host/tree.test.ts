@@ -132,8 +132,26 @@ test('a table with a circle of parents is read to its end', () => {
 });
 
 test('an environment is read once per process, and never of the kernel', () => {
-  const table = [{ pid: 2 }, { pid: 3, ppid: 2 }, { pid: 10 }, { pid: 11 }];
+  const kernel = { pgid: 0, session: 0 };
+  const table = [{ pid: 2, ...kernel }, { pid: 3, ppid: 2, ...kernel }, { pid: 10 }, { pid: 11 }];
   const { next, reads } = scans(table, table, [{ pid: 10 }, { pid: 11, startTicks: 99 }]);
   for (let index = 0; index < 3; index += 1) next([root('a', 10)]);
   expect(reads).toEqual([10, 11, 11]);
+});
+
+test('in a container process 2 is one as any other', () => {
+  const { next } = scans([{ pid: 2 }, { pid: 3, ppid: 2, mark: 'a' }]);
+  expect(next([root('a', 9, { grouped: false })])).toEqual({ a: [3] });
+});
+
+test('without a table a run is its first process, and one that is not known any more is nothing', () => {
+  const { members } = createTree(() => new Map()).scan(
+    [root('a', process.pid), root('b', 2 ** 22 + 1), root('c', 0, { grouped: false })],
+    new Set(),
+  );
+  expect([...members].map(([run, rows]) => [run, rows.map(({ pid }) => pid)])).toEqual([
+    ['a', [process.pid]],
+    ['b', []],
+    ['c', []],
+  ]);
 });
