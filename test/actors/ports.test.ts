@@ -13,6 +13,7 @@ import type { PortsProtocol } from '../../src/protocol/ports.ts';
 import { isFailure, type Ref } from '../../src/runtime/actor.ts';
 import { afterThisTest, realTime, tempDir, type World, world } from '../kit.ts';
 import { must } from '../must.ts';
+import { freePort, ownPorts } from '../ports.ts';
 import { input } from './inputs.ts';
 
 async function started(): Promise<{
@@ -44,14 +45,6 @@ async function listen(host: string, port = 0): Promise<number> {
   });
   afterThisTest(() => new Promise((resolve) => server.close(() => resolve())));
   return (server.address() as AddressInfo).port;
-}
-
-/** Eight ports in a row that no other test uses: whoever listens on the first has them all. */
-async function block(): Promise<number> {
-  for (let base = 12_000 + (process.pid % 900) * 8; ; base += 8) {
-    const got = await listen('127.0.0.1', base).catch(() => null);
-    if (got !== null) return got;
-  }
 }
 
 const SERVER = `require('net').createServer().listen(0, '127.0.0.1', function () { console.log(this.address().port) })`;
@@ -108,9 +101,8 @@ describe('claims', () => {
 describe('a lease', () => {
   it('is the lowest port that nobody has registered and nothing listens on', async () => {
     const { ports: ref } = await started();
-    const from = (await block()) + 1;
+    const [from, to] = ownPorts(6);
     const busy = await listen('127.0.0.1', from + 2);
-    const to = from + 5;
     const lease = async (owner: string, keep: number | null = null) =>
       (await ref.ask('lease', { owner, from, to, keep })).port;
     await ref.ask('claim', { owner: 'service', port: from });
@@ -192,7 +184,7 @@ describe('a lease', () => {
 describe('who listens', () => {
   it('is nobody on a free port', async () => {
     const { ports: ref } = await started();
-    expect(await ref.ask('listener', { port: (await block()) + 1 })).toEqual({ listener: null });
+    expect(await ref.ask('listener', { port: freePort() })).toEqual({ listener: null });
   });
 
   it.each(['127.0.0.1', '0.0.0.0', '::1', '::'])('on %s is a process by number and name', async (host) => {

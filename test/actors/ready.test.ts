@@ -8,6 +8,7 @@ import { gated, type Outcome, type Probe, socketProbe, statusOf } from '../../sr
 import { realClock } from '../../src/runtime/clock.ts';
 import { certificate } from '../cloud/certificates.ts';
 import { afterThisTest, settle, virtualClock } from '../kit.ts';
+import { freePort } from '../ports.ts';
 import { ProbeDouble } from './service_kit.ts';
 
 const LOCAL = '127.0.0.1';
@@ -37,15 +38,6 @@ const raw = (bytes: string): Promise<number> =>
       else socket.write(bytes);
     }),
   );
-
-/** A port on which nobody listens. */
-async function freePort(): Promise<number> {
-  const server = net.createServer();
-  await new Promise<void>((resolve) => server.listen(0, LOCAL, resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 const probe = (url: string, limitMs = 2_000): Promise<Outcome> =>
   new Promise((resolve) => socketProbe(realClock)(url, limitMs, resolve));
@@ -169,7 +161,7 @@ describe('a probe over HTTP', () => {
   });
 
   it('of a port that nobody listens on', async () => {
-    const port = await freePort();
+    const port = freePort();
     const error = 'connection refused: nothing listens there';
     expect(await probe(`http://localhost:${port}/`)).toEqual({ status: null, error });
     expect(await probe(`http://${LOCAL}:${port}/`)).toEqual({ status: null, error });

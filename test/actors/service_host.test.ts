@@ -22,8 +22,9 @@ import type { ViewsProtocol } from '../../src/protocol/views.ts';
 import { actor, Failure, type Node, type Ref } from '../../src/runtime/actor.ts';
 import { realClock } from '../../src/runtime/clock.ts';
 import { createNode } from '../../src/runtime/node.ts';
-import { after, entry, eventually, freePort, hostsOf, isRunning, newState, useHost } from '../host/kit.ts';
+import { after, entry, eventually, hostsOf, isRunning, newState, useHost } from '../host/kit.ts';
 import { must } from '../must.ts';
+import { freePort } from '../ports.ts';
 import { spec } from './service_kit.ts';
 
 useHost();
@@ -127,7 +128,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
         .map(({ type, data }) => [type, JSON.parse(data)]);
     },
     async add(over) {
-      const { env, ...rest } = spec({ port: await freePort(), ...over });
+      const { env, ...rest } = spec({ port: freePort(), ...over });
       await records.ask('register', { input: { ...rest, env: env.length > 0 ? env : null } });
       return of(rest.name);
     },
@@ -155,7 +156,7 @@ const server = (delay = 0): string =>
 describe('one service', () => {
   it('is started, ready, running, stopped: the process is there, then it is gone and its port is free', async () => {
     const { add, events, state } = await daemon(newState());
-    const port = await freePort();
+    const port = freePort();
     const web = await add({ port, cmd: server(200), ready: `http://localhost:${port}/` });
     const { status, pid } = await start(web);
     expect(status).toBe('running');
@@ -184,7 +185,7 @@ describe('one service', () => {
 
   it('is refused with its last lines when it does not become ready', async () => {
     const { add, state } = await daemon(newState());
-    const port = await freePort();
+    const port = freePort();
     const web = await add({
       port,
       cmd: 'echo still thinking; exec sleep 600',
@@ -221,7 +222,7 @@ describe('one service', () => {
 
   it('is not started on a port that somebody listens on', async () => {
     const { add, events } = await daemon(newState());
-    const port = await freePort();
+    const port = freePort();
     const holder = spawn('python3', ['-m', 'http.server', String(port), '--bind', '127.0.0.1'], {
       stdio: 'ignore',
     });
@@ -240,7 +241,7 @@ describe('one service', () => {
 
   it('is started again although its killed shell has left a child on its port', async () => {
     const { add, state } = await daemon(newState());
-    const port = await freePort();
+    const port = freePort();
     const ready = `tcp://127.0.0.1:${port}`;
     const web = await add({ port, ready, cmd: `python3 -m http.server ${port} --bind 127.0.0.1; true` });
     const { pid } = await start(web);
@@ -322,7 +323,7 @@ describe('a later daemon', () => {
   it('finds what runs with its pid, what ended with its code, and goes on with what was starting', async () => {
     const stateDir = newState();
     const first = await daemon(stateDir);
-    const port = await freePort();
+    const port = freePort();
     const lives = await first.add({ name: 'lives', cmd: 'exec sleep 600' });
     const ends = await first.add({
       name: 'ends',

@@ -1,11 +1,12 @@
 // Runs the built command line as users do: as a process, with pipes or in a real terminal.
 import { spawn } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, vi } from 'vitest';
 import { type Daemon, type DaemonOptions, startDaemon, stopDaemon } from '../e2e/daemon.ts';
+import { ownPorts } from '../ports.ts';
 
 // Every call is a process of its own, and a test makes a dozen: what is slow on a busy machine is no failure.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -22,44 +23,8 @@ export interface Ran {
 const folders: string[] = [];
 const daemons: Daemon[] = [];
 
-/** Ports for services below those that the system gives to connections, in blocks that only one daemon of all test runs has. */
-const BLOCKS = { first: 10_000, count: 400, ports: 20 };
-const locks: string[] = [];
-
-const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-};
-
-/** Whether the block is ours now: its file could be made, or was left by a run that is gone. */
-function take(path: string): boolean {
-  if (existsSync(path) && !isAlive(Number(readFileSync(path, 'utf8')))) rmSync(path, { force: true });
-  try {
-    writeFileSync(path, String(process.pid), { flag: 'wx' });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** Settings with ports for services that no other daemon gives: two of them would meet on the first free one. */
-export function servicePorts(): string {
-  const at = join(tmpdir(), 'berth-test-ports');
-  mkdirSync(at, { recursive: true });
-  const numbers = Array.from(
-    { length: BLOCKS.count },
-    (_, index) => (index + process.pid * 7) % BLOCKS.count,
-  );
-  const block = numbers.find((number) => take(join(at, String(number))));
-  if (block === undefined) throw new Error('no block of ports is free');
-  locks.push(join(at, String(block)));
-  const from = BLOCKS.first + block * BLOCKS.ports;
-  return `[services]\nports = [${from}, ${from + BLOCKS.ports - 1}]\n`;
-}
+export const servicePorts = (): string => `[services]\nports = [${ownPorts(20).join(', ')}]\n`;
 
 /** A daemon of its own, ended in order after the test. */
 export async function daemonOf(options: DaemonOptions = {}): Promise<Daemon> {
@@ -76,7 +41,6 @@ export function folder(): string {
 
 afterEach(async () => {
   for (const daemon of daemons.splice(0)) if (daemon.process.exitCode === null) await stopDaemon(daemon);
-  for (const lock of locks.splice(0)) rmSync(lock, { force: true });
   for (const one of folders.splice(0)) rmSync(one, { recursive: true, force: true, maxRetries: 20 });
 });
 

@@ -3,7 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { COMMANDS } from '../../src/cli/commands.ts';
 import { candidates } from '../../src/cli/complete.ts';
-import { deadPort, json, serve } from '../client/server.ts';
+import { json, serve } from '../client/server.ts';
+import { freePort } from '../ports.ts';
 import { binFolder, cleanEnv, folder, stateOf } from './berth.ts';
 
 const SERVICES = [
@@ -58,7 +59,7 @@ describe('a Tab', () => {
 
   it('offers no names, and no error, without a daemon', async () => {
     expect(await offered('berth start ', folder())).toEqual([]);
-    expect(await offered('berth start ', stateOf(await deadPort()))).toEqual([]);
+    expect(await offered('berth start ', stateOf(freePort()))).toEqual([]);
   });
 
   it('can describe every command', async () => {

@@ -2,7 +2,8 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Daemon, freePort } from '../e2e/daemon.ts';
+import type { Daemon } from '../e2e/daemon.ts';
+import { freePort } from '../ports.ts';
 import { berth, cleanEnv, daemonOf, folder, type Ran, servicePorts } from './berth.ts';
 
 const NODE = JSON.stringify(process.execPath);

@@ -4,7 +4,8 @@ import { createClient } from '../../src/client/connect.ts';
 import { isBerthError } from '../../src/client/errors.ts';
 import { fetchTransport } from '../../src/client/fetch.ts';
 import { nodeTransport } from '../../src/client/node.ts';
-import { deadPort, json, serve } from './server.ts';
+import { freePort } from '../ports.ts';
+import { json, serve } from './server.ts';
 
 const failure = async (promise: Promise<unknown>) => {
   const error = await promise.then(
@@ -170,7 +171,7 @@ describe.each([
 
   it('says unreachable when nothing listens, and asks for the address at every call', async () => {
     const fake = await serve((_asked, response) => json(response, 200, { groups: [] }));
-    const dead = `http://127.0.0.1:${await deadPort()}`;
+    const dead = `http://127.0.0.1:${freePort()}`;
     let url = dead;
     const berth = createClient(transport, { url: () => url });
     const error = await failure(berth.groups());

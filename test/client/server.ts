@@ -47,15 +47,6 @@ export const json = (
   response.end(JSON.stringify(body));
 };
 
-/** A port on which nothing listens: one that was just given back. */
-export async function deadPort(): Promise<number> {
-  const server = http.createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 afterEach(async () => {
   for (const server of servers.splice(0)) {
     server.closeAllConnections();

@@ -5,7 +5,8 @@ import { createClient } from '../../src/client/connect.ts';
 import { fetchTransport } from '../../src/client/fetch.ts';
 import { nodeTransport } from '../../src/client/node.ts';
 import type { DaemonEvent } from '../../src/client/records.ts';
-import { deadPort, json, serve } from './server.ts';
+import { freePort } from '../ports.ts';
+import { json, serve } from './server.ts';
 
 const open = (response: http.ServerResponse, ...frames: string[]): void => {
   response.writeHead(200, { 'Content-Type': 'text/event-stream' });
@@ -118,7 +119,7 @@ describe.each([
   });
 
   it('throws when nobody answers the very first connection', async () => {
-    const url = `http://127.0.0.1:${await deadPort()}`;
+    const url = `http://127.0.0.1:${freePort()}`;
     await expect(createClient(transport, { url }).events().next()).rejects.toMatchObject({
       code: 'unreachable',
     });

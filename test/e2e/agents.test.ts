@@ -7,10 +7,11 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { openScreen } from '../../src/adapters/screen.ts';
-import { type Answer, type Daemon, eventually, freePort, isAlive, newFolder, startDaemon } from './daemon.ts';
+import { freePort, ownPorts } from '../ports.ts';
+import { type Answer, type Daemon, eventually, isAlive, newFolder, startDaemon } from './daemon.ts';
 
 /** Ranges of their own, so that test files at the same time do not take each other's ports. */
-const first = 27_000 + (process.pid % 200) * 110;
+const [first] = ownPorts(110);
 const agentPorts = (count: number): string => `[agents]\nports = [${first}, ${first + count - 1}]\n`;
 
 const spinup = (daemon: Daemon, spec: object): Promise<Answer> =>

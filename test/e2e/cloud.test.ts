@@ -5,15 +5,8 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type Answer,
-  type Daemon,
-  eventually,
-  freePort,
-  newFolder,
-  startDaemon,
-  stopDaemon,
-} from './daemon.ts';
+import { freePort, ownPorts } from '../ports.ts';
+import { type Answer, type Daemon, eventually, newFolder, startDaemon, stopDaemon } from './daemon.ts';
 
 const kubeconfig =
   process.env['BERTH_TEST_KUBECONFIG'] ??
@@ -23,7 +16,7 @@ const besideCluster = join(dirname(kubeconfig), 'bin', 'kubectl');
 const KUBECTL = existsSync(besideCluster) ? besideCluster : 'kubectl';
 const kubectl = (...args: string[]): string =>
   execFileSync(KUBECTL, ['--kubeconfig', kubeconfig, ...args]).toString();
-const ports = `tether_ports = [${28_000 + (process.pid % 100) * 20}, ${28_000 + (process.pid % 100) * 20 + 19}]\n`;
+const ports = `tether_ports = [${ownPorts(20).join(', ')}]\n`;
 const config = `[cloud]\ntoken = "cloud"\n${ports}`;
 
 const ask = (

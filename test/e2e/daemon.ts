@@ -267,10 +267,3 @@ afterEach(async () => {
   }
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 });
-
-let nextPort = 23_000 + (process.pid % 400) * 20;
-/** A port that nothing else in this run uses. */
-export const freePort = (): number => {
-  nextPort += 1;
-  return nextPort;
-};

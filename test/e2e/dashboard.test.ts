@@ -2,7 +2,8 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, it } from 'vitest';
-import { type Daemon, eventually, freePort, newFolder, startDaemon } from './daemon.ts';
+import { freePort } from '../ports.ts';
+import { type Daemon, eventually, newFolder, startDaemon } from './daemon.ts';
 
 const hasChromium = spawnSync('chromium', ['--version']).error === undefined;
 const name = (what: string): string => (hasChromium ? what : `${what} (skipped: chromium is not installed)`);

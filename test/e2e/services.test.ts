@@ -4,7 +4,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Daemon, eventually, freePort, isAlive, newFolder, startDaemon } from './daemon.ts';
+import { freePort, ownPorts } from '../ports.ts';
+import { type Daemon, eventually, isAlive, newFolder, startDaemon } from './daemon.ts';
 
 const node = JSON.stringify(process.execPath);
 
@@ -332,11 +333,12 @@ describe('ports', () => {
   });
 
   it('are chosen for port 0 and kept', async () => {
-    const daemon = await startDaemon({ config: '[services]\nports = [24900, 24910]\n' });
+    const [from, to] = ownPorts(3);
+    const daemon = await startDaemon({ config: `[services]\nports = [${from}, ${to}]\n` });
     const first = await daemon.request('POST', '/v1/services', { name: 'auto', port: 0, cmd: 'true' });
     const other = await daemon.request('POST', '/v1/services', { name: 'auto2', port: 0, cmd: 'true' });
     const again = await daemon.request('POST', '/v1/services', { name: 'auto', port: 0, cmd: 'false' });
-    expect(first.body.port).toBeGreaterThanOrEqual(24900);
+    expect(first.body.port).toBe(from);
     expect(other.body.port).not.toBe(first.body.port);
     expect(again.body.port).toBe(first.body.port);
   });
@@ -423,10 +425,11 @@ describe('groups', () => {
     'of 200 services in %s start and stop',
     async (_what, dependsOn) => {
       const daemon = await startDaemon();
+      const [from] = ownPorts(200);
       await Promise.all(
         Array.from({ length: 200 }, (_, index) =>
           register(daemon, `s${index}`, {
-            port: 26_000 + index,
+            port: from + index,
             cmd: 'exec sleep 600',
             group: 'many',
             dependsOn: dependsOn(index),

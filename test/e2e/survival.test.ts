@@ -2,7 +2,8 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Daemon, eventually, freePort, isAlive, newFolder, startDaemon, stopDaemon } from './daemon.ts';
+import { freePort } from '../ports.ts';
+import { type Daemon, eventually, isAlive, newFolder, startDaemon, stopDaemon } from './daemon.ts';
 
 async function kill9(daemon: Daemon): Promise<void> {
   daemon.signal('SIGKILL');

@@ -1,6 +1,5 @@
 // Starts the process host as a real process and talks to it as a thread of the daemon does.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -114,14 +113,6 @@ async function endAll(stateDir: string): Promise<void> {
     }
   }
   await eventually(() => hostsOf(stateDir).length === 0);
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return address && typeof address === 'object' ? address.port : 0;
 }
 
 export interface Daemon {

@@ -5,12 +5,12 @@ import { expect, test } from 'vitest';
 import { listeners } from '../../src/adapters/listeners.ts';
 import { processRow, processTable } from '../../src/adapters/proctable.ts';
 import { must } from '../must.ts';
+import { freePort } from '../ports.ts';
 import {
   after,
   connectDaemon,
   type Daemon,
   eventually,
-  freePort,
   hostsOf,
   isRunning,
   newState,
@@ -32,7 +32,7 @@ async function serve(daemon: Daemon, cmd: string, port: number) {
 
 test('a server ends by its signal, and its port is free', async () => {
   const daemon = await connectDaemon(newState());
-  const port = await freePort();
+  const port = freePort();
   const started = await serve(daemon, `exec ${server(port)}`, port);
   const report = await daemon.stop(started, { port });
   expect(report).toMatchObject({ ...clean, exitCode: null, signal: 'SIGTERM', escalated: false, reaped: 1 });
@@ -88,7 +88,7 @@ os.wait()
   ],
 ])('a server ends when %s', async (_, cmd) => {
   const daemon = await connectDaemon(newState());
-  const port = await freePort();
+  const port = freePort();
   const started = await serve(daemon, cmd(port), port);
   const report = await daemon.stop(started, { port });
   expect(report).toMatchObject({ ...clean, signal: 'SIGTERM', escalated: false });
@@ -98,7 +98,7 @@ os.wait()
 
 test('what ignores the signal is killed after the grace period, with all it has', async () => {
   const daemon = await connectDaemon(newState());
-  const port = await freePort();
+  const port = freePort();
   const cmd = `trap '' TERM; (trap '' TERM; setsid sh -c "trap '' TERM; ${server(port)}") & while :; do sleep 0.05; done`;
   const started = await serve(daemon, cmd, port);
   const report = await daemon.stop(started, { port, graceMs: 200 });
@@ -174,7 +174,7 @@ test('a foreign process on the port is named and left alone', async () => {
 
 test('an orphan that has thrown off every mark is named on its port, and never killed on suspicion', async () => {
   const daemon = await connectDaemon(newState());
-  const port = await freePort();
+  const port = freePort();
   const cmd = `(env -i PATH="$PATH" setsid ${server(port)} &); exec sleep 60`;
   const started = await serve(daemon, cmd, port);
   const report = await daemon.stop(started, { port });
@@ -191,7 +191,7 @@ test('an orphan that has thrown off every mark is named on its port, and never k
 
 test('what a run has left behind at its own end is ended by a stop of that run', async () => {
   const daemon = await connectDaemon(newState());
-  const port = await freePort();
+  const port = freePort();
   const started = await serve(daemon, `(setsid ${server(port)} &); sleep 0.3; exit 3`, port);
   expect(await daemon.ended(started)).toMatchObject({ exitCode: 3 });
   expect(listens(port)).toBe(true);

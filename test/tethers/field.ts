@@ -16,7 +16,7 @@ import type { Ref } from '../../src/runtime/actor.ts';
 import type { Json } from '../cloud/double.ts';
 import { api, kubeconfig, type Sandbox } from '../cloud/real.ts';
 import { afterThisTest, realTime, type Stand, type World, world } from '../kit.ts';
-import { ownPorts } from './ports.ts';
+import { ownPorts } from '../ports.ts';
 
 export const RULE: AddressRule = { allow: 'any', apiOnLoopback: true };
 export const access = (): ClusterAccess => parseKubeconfig(kubeconfig(), Date.now());
@@ -178,7 +178,7 @@ export async function field(options: FieldOptions): Promise<Field> {
   afterThisTest(() => peers.close());
   const config: TetherConfig = { rule: RULE, peers, room: { held: 0 } };
   const ref = await space.start('tether:T1', tether, config);
-  const [from, to] = await ownPorts(3);
+  const [from, to] = ownPorts(3);
   const ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);
   const stored = { ...STORED, containerPort: options.containerPort ?? 7000, wake: options.wake ?? true };
   const { port } = await ref.ask('open', { tether: stored, ports, numbers: UNUSED });

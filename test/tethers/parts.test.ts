@@ -8,7 +8,7 @@ import { type PodRow, podOf, troubleOf } from '../../src/adapters/pods.ts';
 import { answerSetback, podSetback } from '../../src/adapters/portforward.ts';
 import { listenOnLoopback } from '../../src/adapters/tcp.ts';
 import { afterThisTest } from '../kit.ts';
-import { ownPorts } from './ports.ts';
+import { ownPorts } from '../ports.ts';
 
 describe.skipIf(process.platform !== 'linux')('a client', () => {
   it.each(['127.0.0.1', '::1'])(
@@ -16,7 +16,7 @@ describe.skipIf(process.platform !== 'linux')('a client', () => {
     async (host) => {
       const peers = await openPeers();
       afterThisTest(() => peers.close());
-      const [port] = await ownPorts(1);
+      const [port] = ownPorts(1);
       const ended: Socket[] = [];
       const listener = await listenOnLoopback(port, (socket) => {
         socket
@@ -42,7 +42,7 @@ describe.skipIf(process.platform !== 'linux')('a client', () => {
   it('whose socket another process has inherited is there', async () => {
     const peers = await openPeers();
     afterThisTest(() => peers.close());
-    const [port] = await ownPorts(1);
+    const [port] = ownPorts(1);
     let near: Socket | null = null;
     const server = createServer((socket) => {
       near = socket.on('error', () => undefined).resume();
@@ -66,7 +66,7 @@ describe.skipIf(process.platform !== 'linux')('a client', () => {
 
 describe('a port', () => {
   it('that is taken is said to be, and is free again as soon as it is closed', async () => {
-    const [port] = await ownPorts(1);
+    const [port] = ownPorts(1);
     const first = await listenOnLoopback(port, (socket) => socket.destroy());
     expect(first?.port).toBe(port);
     expect(await listenOnLoopback(port, () => undefined)).toBeNull();

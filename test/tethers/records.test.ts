@@ -13,8 +13,8 @@ import { fail } from '../../src/protocol/errors.ts';
 import type { TethersProtocol } from '../../src/protocol/tethers.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
 import { afterThisTest, realTime, type Stand, tempDir, type World, world } from '../kit.ts';
+import { ownPorts } from '../ports.ts';
 import { client, RULE } from './field.ts';
-import { ownPorts } from './ports.ts';
 
 interface Part {
   world: World;
@@ -103,7 +103,7 @@ const canConnect = async (port: number, host?: string): Promise<boolean> => {
 
 describe('tethers', () => {
   it('take the lowest port that nobody has, and say when there is none', async () => {
-    const [from, to] = await ownPorts(4);
+    const [from, to] = ownPorts(4);
     const { tethers: ref, workloads, shown } = await part(tempDir(), [from, to]);
     known(workloads);
     await occupy(from + 1);
@@ -129,7 +129,7 @@ describe('tethers', () => {
   });
 
   it('are made for workloads that there are', async () => {
-    const { tethers: ref, shown } = await part(tempDir(), await ownPorts(2));
+    const { tethers: ref, shown } = await part(tempDir(), ownPorts(2));
     await expect(ref.ask('create', input)).rejects.toMatchObject({ code: 'unknown_workload' });
     expect(shown()).toEqual([]);
     for (const kind of ['activate', 'deactivate', 'remove'] as const)
@@ -137,7 +137,7 @@ describe('tethers', () => {
   });
 
   it('listen on both loopback addresses when active, and harmlessly when asked twice', async () => {
-    const { tethers: ref, workloads, shown } = await part(tempDir(), await ownPorts(2));
+    const { tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(2));
     known(workloads);
     const { tether_id: id, local_port: port } = await ref.ask('create', input);
     for (let round = 0; round < 2; round += 1)
@@ -148,7 +148,7 @@ describe('tethers', () => {
   });
 
   it('get another port when somebody has taken theirs meanwhile', async () => {
-    const { tethers: ref, workloads, shown } = await part(tempDir(), await ownPorts(3));
+    const { tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(3));
     known(workloads);
     const { tether_id: id, local_port: port } = await ref.ask('create', input);
     await occupy(port);
@@ -157,7 +157,7 @@ describe('tethers', () => {
   });
 
   it('destroy their connections and give the port back when deactivated', async () => {
-    const { tethers: ref, workloads, shown } = await part(tempDir(), await ownPorts(1));
+    const { tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(1));
     known(workloads);
     const { tether_id: id, local_port: port } = await ref.ask('create', input);
     await ref.ask('activate', { id });
@@ -173,7 +173,7 @@ describe('tethers', () => {
 
   it('are active again after a restart, on the same port if it is free', async () => {
     const folder = tempDir();
-    const ports = await ownPorts(4);
+    const ports = ownPorts(4);
     const before = await part(folder, ports);
     known(before.workloads);
     const ids: string[] = [];
@@ -194,7 +194,7 @@ describe('tethers', () => {
   });
 
   it('come back when their actor has ended', async () => {
-    const { world: space, tethers: ref, workloads, shown } = await part(tempDir(), await ownPorts(2));
+    const { world: space, tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(2));
     known(workloads);
     const { tether_id: id, local_port: port } = await ref.ask('create', input);
     await ref.ask('activate', { id });
@@ -204,7 +204,7 @@ describe('tethers', () => {
   });
 
   it('stay when their workload has gone, and say so', async () => {
-    const { tethers: ref, workloads, shown } = await part(tempDir(), await ownPorts(2));
+    const { tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(2));
     known(workloads);
     const { tether_id: id, local_port: port } = await ref.ask('create', input);
     await ref.ask('activate', { id });
@@ -220,7 +220,7 @@ describe('tethers', () => {
 
   it('go with their cluster, and one by one', async () => {
     const folder = tempDir();
-    const ports = await ownPorts(4);
+    const ports = ownPorts(4);
     const { tethers: ref, workloads, shown, stop } = await part(folder, ports);
     known(workloads, 'C1');
     const first = await ref.ask('create', input);
@@ -238,7 +238,7 @@ describe('tethers', () => {
   });
 
   it('hold no more clients than they may, and let go of those beyond', async () => {
-    const { tethers: ref, workloads } = await part(tempDir(), await ownPorts(1));
+    const { tethers: ref, workloads } = await part(tempDir(), ownPorts(1));
     known(workloads);
     const { tether_id: id, local_port: port } = await ref.ask('create', input);
     await ref.ask('activate', { id });

@@ -19,8 +19,8 @@ import type { Ref } from '../../src/runtime/actor.ts';
 import type { Json } from '../cloud/double.ts';
 import { describeReal, kubeconfig, sandbox } from '../cloud/real.ts';
 import { afterThisTest, realTime, tempDir, world } from '../kit.ts';
+import { ownPorts } from '../ports.ts';
 import { answer, client, podsOf, RULE, server } from './field.ts';
-import { ownPorts } from './ports.ts';
 
 interface Cloud {
   clusters: Ref<ClustersProtocol>;
@@ -107,7 +107,7 @@ describeReal('tethers and the cloud', () => {
   it('wake a workload that sleeps, and note that it is used', async () => {
     await box.create('Deployment', server('one', 1));
     await podsOf(box, 'one').ready(1);
-    const here = await cloud(tempDir(), vault(randomBytes(32)), await ownPorts(10));
+    const here = await cloud(tempDir(), vault(randomBytes(32)), ownPorts(10));
     const { id, port } = await tethered(here, 'one');
     const workload = await here.workload('one');
     expect(workload.last_activity_at).toBeNull();
@@ -126,7 +126,7 @@ describeReal('tethers and the cloud', () => {
   it('lose their connections when it is put to sleep, and wake it with the next', async () => {
     await box.create('Deployment', server('two', 1));
     await podsOf(box, 'two').ready(1);
-    const here = await cloud(tempDir(), vault(randomBytes(32)), await ownPorts(10));
+    const here = await cloud(tempDir(), vault(randomBytes(32)), ownPorts(10));
     const { port } = await tethered(here, 'two');
     const open = client(port, 'stay\n');
     const before = await open.until((text) => text.endsWith('\n'));
@@ -142,7 +142,7 @@ describeReal('tethers and the cloud', () => {
     await podsOf(box, 'three').ready(1);
     const folder = tempDir();
     const key = vault(randomBytes(32));
-    const ports = await ownPorts(10);
+    const ports = ownPorts(10);
     const before = await cloud(folder, key, ports);
     const { id, port } = await tethered(before, 'three');
     expect(await answer(port, 'name\n')).toContain('three-');
@@ -154,7 +154,7 @@ describeReal('tethers and the cloud', () => {
   }, 60_000);
 
   it('go with their cluster', async () => {
-    const here = await cloud(tempDir(), vault(randomBytes(32)), await ownPorts(10));
+    const here = await cloud(tempDir(), vault(randomBytes(32)), ownPorts(10));
     const { id, port, cluster } = await tethered(here, 'three');
     const open = client(port, 'stay\n');
     await open.until((text) => text.endsWith('\n'));

@@ -1,0 +1,41 @@
+// Ports of this test file alone, for whatever has to be told its port before it listens. They lie outside the range that the
+// system gives to outgoing connections and to those who ask for any port.
+import { createServer, type Server } from 'node:net';
+import { afterAll } from 'vitest';
+
+const FROM = 23_000;
+const BLOCKS = 15;
+const BLOCK = 600;
+
+const listens = (server: Server, port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
+  });
+
+/** Takes a block by its first port: another file, or another run of this one, takes another block. */
+async function takeBlock(): Promise<{ guard: Server; from: number }> {
+  const first = process.pid % BLOCKS;
+  for (let index = 0; index < BLOCKS; index += 1) {
+    const from = FROM + ((first + index) % BLOCKS) * BLOCK;
+    const guard = createServer().unref();
+    if (await listens(guard, from)) return { guard, from };
+  }
+  throw new Error('every block of ports is taken');
+}
+
+const { guard, from: first } = await takeBlock();
+afterAll(() => {
+  guard.close();
+});
+let next = first + 1;
+
+/** The next `size` ports of this file's block. */
+export function ownPorts(size: number): [from: number, to: number] {
+  const from = next;
+  next += size;
+  if (next > first + BLOCK) throw new Error('the block of ports is used up');
+  return [from, next - 1];
+}
+
+/** A port that nobody listens on, and nobody else will. */
+export const freePort = (): number => ownPorts(1)[0];
