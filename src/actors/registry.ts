@@ -162,7 +162,7 @@ class Registry {
 
   private async removeNow(name: string, agent: boolean, graceMs: number | null): Promise<{ port: number }> {
     const stored = this.services.get(name);
-    if (!stored || (stored.spec.agent !== null) !== agent) {
+    if (!stored || (agent && stored.spec.agent === null)) {
       throw agent
         ? fail('unknown_agent', `there is no agent ${name}`)
         : fail('unknown_service', `there is no service ${name}`);

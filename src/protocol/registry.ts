@@ -9,7 +9,7 @@ export interface RegistryProtocol {
   boot(message: { autostart: boolean }): { services: number };
   /** Creates or replaces. `created` false: it was there. Fails invalid_spec (cycle), name_in_use, port_in_use, storage_full. */
   register(message: { input: ServiceInput }): { stored: StoredService; created: boolean };
-  /** Stops it if need be and forgets it. `agent` says which kind is meant: the other one is unknown_service or unknown_agent. */
+  /** Stops it if need be and forgets it. With `agent` only what is one: else unknown_agent. */
   remove(message: { name: string; agent: boolean; graceMs: number | null }): { port: number };
   /** Members of a group, or with null of all groups, with what orders them. */
   members(message: { group: string | null }): { members: { name: string; dependsOn: string[] }[] };

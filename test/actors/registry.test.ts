@@ -242,17 +242,18 @@ describe('removing', () => {
     expect(next).toMatchObject({ created: true, stored: { spec: { port: 200 } } });
   });
 
-  it('knows an agent from a service', async () => {
+  it('of an agent spares a plain service, and an agent is a service too', async () => {
     const it = await setting();
     await it.registry.ask('register', { input: input('web') });
     await it.registry.ask('register', { input: agentInput('bot') });
     const remove = (name: string, agent: boolean) =>
       it.registry.ask('remove', { name, agent, graceMs: null });
     await expect(remove('web', true)).rejects.toMatchObject({ code: 'unknown_agent' });
-    await expect(remove('bot', false)).rejects.toMatchObject({ code: 'unknown_service' });
     await expect(remove('nobody', false)).rejects.toMatchObject({ code: 'unknown_service' });
     expect(it.letters.filter(({ kind }) => kind === 'retire')).toEqual([]);
     expect(await remove('bot', true)).toEqual({ port: 300 });
+    await it.registry.ask('register', { input: agentInput('bot') });
+    expect(await remove('bot', false)).toEqual({ port: 300 });
   });
 
   it('lets no change of the name in meanwhile, and others go on', async () => {

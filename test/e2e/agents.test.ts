@@ -113,6 +113,10 @@ describe('spinup', () => {
     expect(isAlive(answer.body.pid)).toBe(false);
     const gone = await remove(daemon, 'my_bot');
     expect([gone.status, gone.body.code]).toEqual([404, 'unknown_agent']);
+    await spinup(daemon, { name: 'my_bot', cmd: 'exec sleep 600' });
+    const asService = await daemon.request('DELETE', '/v1/services/my_bot');
+    expect([asService.status, asService.body]).toEqual([200, { removed: true, name: 'my_bot' }]);
+    expect((await daemon.request('GET', '/v1/agents')).body.agents).toEqual([]);
   });
 
   it('gives 101 at once each a port of their own, and the next one none', async () => {
