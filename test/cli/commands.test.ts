@@ -142,6 +142,7 @@ describe('services on the command line', () => {
     await register(daemon, { name: 'web', cmd: 'echo "last words"; exit 7', group: 'site' });
     await register(daemon, { name: 'idle', cmd: 'exec sleep 100' });
     await run('start web idle');
+    await run('wait web --for stopped');
     const crashed = await run('explain web');
     expect(crashed.code).toBe(3);
     expect(crashed.stdout).toMatch(/^web is crashed \(exit 7\)\n/);

@@ -110,8 +110,16 @@ describe('kill -9 of the daemon', () => {
       ready: `http://127.0.0.1:${port}/`,
     });
     void first.request('POST', '/v1/services/late/start').catch(() => undefined);
-    const stubborn = await run(first, 'stubborn', `trap '' TERM; while :; do sleep 0.05; done`);
-    void first.request('POST', '/v1/services/stubborn/stop?grace=600').catch(() => undefined);
+    // An end with 3 that nobody asked for would be a crash.
+    const stubborn = await run(
+      first,
+      'stubborn',
+      `trap '' TERM; echo deaf; while [ ! -e ${gate} ]; do sleep 0.02; done; exit 3`,
+    );
+    await eventually(
+      async () => (await first.request('GET', '/v1/services/stubborn/logs')).body.lines.length > 0,
+    );
+    void first.request('POST', '/v1/services/stubborn/stop?grace=60000').catch(() => undefined);
     await eventually(async () => (await get(first, 'stubborn')).status === 'stopping');
     await eventually(async () => (await get(first, 'late')).status === 'starting');
     await kill9(first);

@@ -110,11 +110,18 @@ test('what ignores the signal is killed after the grace period, with all it has'
 
 test('a grace period of 0 kills at once, and a second stop joins the first', async () => {
   const daemon = await connectDaemon(newState());
-  const started = await daemon.spawn('web', `trap '' TERM; while :; do sleep 0.05; done`);
+  const stubborn = async () => {
+    const run = await daemon.spawn('web', `trap '' TERM; echo ready; while :; do sleep 0.05; done`);
+    await eventually(() => daemon.tail('web').length > 0);
+    return run;
+  };
+  const started = await stubborn();
   const long = daemon.stop(started, { graceMs: 400 });
   const joined = daemon.stop(started, { graceMs: 3_600_000 });
   expect(await joined).toEqual(await long);
-  const other = await daemon.spawn('web', `trap '' TERM; while :; do sleep 0.05; done`);
+  daemon.host.tell('acknowledge', started);
+  await daemon.host.ask('forget', { service: 'web' });
+  const other = await stubborn();
   expect(await daemon.stop(other, { graceMs: 0 })).toMatchObject({
     ...clean,
     signal: 'SIGKILL',
@@ -204,7 +211,8 @@ test('the process of another run, the host and the daemon are never ended, where
   const daemon = await connectDaemon(newState());
   // An agent may have started the daemon or an unrelated service: here one bears the marks of another's tree.
   const other = await daemon.spawn('other', 'exec sleep 60');
-  const started = await daemon.spawn('web', `sleep 61 & exec sleep 60`, { env: [['X', '1']] });
+  const started = await daemon.spawn('web', `sleep 61 & echo ready; exec sleep 60`, { env: [['X', '1']] });
+  await eventually(() => daemon.tail('web').length > 0);
   expect(await daemon.stop(started)).toMatchObject({ reaped: 2 });
   expect(isRunning(other.pid)).toBe(true);
   expect(hostsOf(daemon.stateDir)).toEqual([daemon.connection.hostPid]);
