@@ -143,8 +143,7 @@ describe.each(SERVERS)('%s', (server) => {
     let id = 0;
     let gone = false;
     // The kernel takes some megabytes before anything waits here.
-    const until = Date.now() + 20_000;
-    while (!gone && Date.now() < until) {
+    while (!gone) {
       tell(
         front,
         Array.from({ length: 20 }, (_, index) => eventRecord(id + index + 1, { data })),
@@ -153,7 +152,6 @@ describe.each(SERVERS)('%s', (server) => {
       await fine.until(id);
       gone = hasNoReader(front, slow);
     }
-    expect(gone).toBe(true);
     slow.resume();
     await closed;
     const again = await sse(front.port, '/v1/events', { 'last-event-id': String(id - 500) });

@@ -296,7 +296,7 @@ describe('what is passed', () => {
     socket.pause();
     // Buffers of two sockets and two streams fill; then nothing moves any more.
     let before = -1;
-    while (before !== written) {
+    while (before !== written || written === 0) {
       before = written;
       await new Promise((resolve) => setTimeout(resolve, 200));
     }

@@ -29,9 +29,14 @@ it('runs a job on another thread and brings back its result, or its failure with
 
 it('a job that takes too long is ended at its deadline, and the next one is done', async () => {
   const { run } = open({ deadlineMs: 1500, threads: 1 });
-  await run('warm');
+  // A deadline counts from the call: on a busy machine a thread that has yet to start may miss it.
+  const done = async (job: string): Promise<void> => {
+    while ((await codeOf(run(job))) === 'deadline');
+  };
+  await done('warm');
   expect(await codeOf(run('spin'))).toBe('deadline');
-  expect(await run('after')).toMatchObject({ server: 'after' });
+  await done('after');
+  expect(await codeOf(run('again'))).toBe('none');
 });
 
 it.each(['defect', 'exit', 'memory'])(
