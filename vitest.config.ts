@@ -9,7 +9,5 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 30_000,
     teardownTimeout: 10_000,
-    // In CI a test may be tried twice; test/flaky.ts names those that needed it.
-    retry: process.env['CI'] ? 1 : 0,
   },
 });
