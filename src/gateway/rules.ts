@@ -22,10 +22,12 @@ const VIA = '1.1 berth';
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
-/** Whether `authorization` is exactly one of our tokens, in constant time per token. */
+/** Whether `authorization` is exactly one of our tokens, as the daemon would take it; in constant time per token. */
 function isOurToken(authorization: string, tokens: readonly string[]): boolean {
-  const given = digest(authorization);
-  return tokens.reduce((found, token) => timingSafeEqual(given, digest(`Bearer ${token}`)) || found, false);
+  const given = /^bearer +(.*)$/i.exec(authorization)?.[1];
+  if (given === undefined) return false;
+  const hash = digest(given.trim());
+  return tokens.reduce((found, token) => timingSafeEqual(hash, digest(token)) || found, false);
 }
 
 /** The host name of a Host header if its port is ours: lower case, without the trailing dot. undefined: not for us. */

@@ -197,6 +197,8 @@ describe('what is passed', () => {
 
   it.each([
     [`Bearer ${TOKEN}`, undefined],
+    [`bearer   ${TOKEN}`, undefined],
+    [TOKEN, TOKEN],
     [`Bearer ${TOKEN}x`, `Bearer ${TOKEN}x`],
     ['Basic abc', 'Basic abc'],
   ])('turns Authorization %s into %s', async (given, passed) => {
