@@ -39,6 +39,21 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
+/**
+ * Any other protocol than WebSocket is declined as HTTP has it: the request is read again without its Upgrade, with its body
+ * and what follows. Carried on blindly, `h2c` would take further requests past every check.
+ */
+function decline(server: http.Server, request: IncomingMessage, socket: Duplex, first: Buffer): void {
+  const { method, url, httpVersion, rawHeaders } = request;
+  let head = `${method} ${url} HTTP/${httpVersion}\r\n`;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    if (rawHeaders[index]?.toLowerCase() !== 'upgrade')
+      head += `${rawHeaders[index]}: ${rawHeaders[index + 1]}\r\n`;
+  }
+  socket.unshift(Buffer.concat([Buffer.from(`${head}\r\n`, 'latin1'), first]));
+  server.emit('connection', socket);
+}
+
 /** Makes a gateway; nothing listens before `listen`. */
 export function createGateway(initial: GatewaySettings): Gateway {
   const pool = new UpstreamPool();
@@ -80,14 +95,20 @@ export function createGateway(initial: GatewaySettings): Gateway {
     new Passage({ request, response, route, head, hasBody, isChunked }, pool).begin();
   };
 
-  const onUpgrade = (request: IncomingMessage, socket: Duplex, first: Buffer): void => {
+  const onUpgrade = (server: http.Server, request: IncomingMessage, socket: Duplex, first: Buffer): void => {
     const headers = readHeaders(request.rawHeaders, gateway.settings.tokens);
+    if (headers.upgrade?.toLowerCase() !== 'websocket') {
+      decline(server, request, socket, first);
+      return;
+    }
+    if (headers.isChunked || headers.length !== undefined)
+      headers.bad = 'It has a body and wants a WebSocket';
     const route = judge(headers, request.url ?? '');
     if ('status' in route) {
       socket.end(answerUpgrade(route, headers.accept));
       return;
     }
-    const head = `${headFor(request, headers, route)}Connection: Upgrade\r\nUpgrade: ${headers.upgrade}\r\n\r\n`;
+    const head = `${headFor(request, headers, route)}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
     const unreachable = (error: Error): string =>
       answerUpgrade(refused(route.name, route.port, error.message), headers.accept);
     tunnels.add(socket);
@@ -101,7 +122,7 @@ export function createGateway(initial: GatewaySettings): Gateway {
         { headersTimeout: HEAD_MS, requestTimeout: 0, keepAlive: true },
         onRequest,
       );
-      server.on('upgrade', onUpgrade);
+      server.on('upgrade', (request, socket, first) => onUpgrade(server, request, socket, first));
       server.once('error', reject);
       server.listen({ host, port, exclusive: true }, () => {
         server.off('error', reject);

@@ -372,7 +372,7 @@ describe('what is passed', () => {
       socket.write('HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno');
     });
     const answer = await raw(
-      `GET /up HTTP/1.1\r\nHost: ${HOST()}\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n`,
+      `GET /up HTTP/1.1\r\nHost: ${HOST()}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n`,
     );
     expect(answer).toMatch(/^HTTP\/1\.1 403 No\r\n[\s\S]*no$/);
     expect(urls).toEqual(['/up']);

@@ -136,6 +136,52 @@ describe('a client that smuggles', () => {
     expect(heard).toBe('');
   });
 
+  it.each([
+    ['two hosts', () => `${HOST()}Host: other\r\n`],
+    ['a body', () => `${HOST()}Content-Length: 4\r\n`],
+    ['chunks', () => `${HOST()}Transfer-Encoding: chunked\r\n`],
+  ])('with %s in front of a WebSocket gets 400 and no agent hears of it', async (_what, lines) => {
+    let heard = '';
+    await bytesAgent((socket, all) => {
+      heard += all;
+      socket.end(OK);
+    });
+    const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket\r\n';
+    expect(await raw(`GET / HTTP/1.1\r\n${lines()}${upgrade}\r\n`)).toMatch(/^HTTP\/1\.1 400 /);
+    expect(heard).toBe('');
+  });
+
+  it('has no other protocol than WebSocket: what it sends goes on as plain requests, each checked', async () => {
+    const heard: string[] = [];
+    await bytesAgent((socket, all) => {
+      if (all.endsWith('\r\n\r\n')) return;
+      heard.push(all);
+      socket.end(OK);
+    });
+    const h2c = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n';
+    const all = await raw(
+      `POST /a HTTP/1.1\r\n${HOST()}${h2c}Content-Length: 4\r\n\r\nbodyGET /b HTTP/1.1\r\nHost: other\r\nConnection: close\r\n\r\n`,
+    );
+    expect(all).toMatch(/^HTTP\/1\.1 200 [\s\S]*okHTTP\/1\.1 404 /);
+    expect(heard).toHaveLength(1);
+    expect(heard[0]).toMatch(/^POST \/a HTTP\/1\.1\r\n(?:.+\r\n)*\r\nbody$/);
+    expect(heard[0]).not.toMatch(/^(?:upgrade|http2-settings|connection):/im);
+  });
+
+  it('and asks for a protocol behind an open request ends nothing but its own connection', async () => {
+    await bytesAgent((socket, all) => {
+      if (all.includes('/slow')) setTimeout(() => socket.write(OK), 50);
+      else socket.write(OK);
+    });
+    for (const protocol of ['h2c', 'websocket']) {
+      const client = await connect();
+      const upgrade = `Connection: Upgrade\r\nUpgrade: ${protocol}\r\n`;
+      client.send(`GET /slow HTTP/1.1\r\n${HOST()}\r\nGET /up HTTP/1.1\r\n${HOST()}${upgrade}\r\n`);
+      await client.until((all) => all.includes('ok'));
+      expect(await raw(`GET / HTTP/1.1\r\n${HOST()}Connection: close\r\n\r\n`)).toMatch(/ok$/);
+    }
+  });
+
   it('cannot use two origins, one of them allowed', async () => {
     await saying(OK);
     const origins = 'Origin: http://localhost\r\nOrigin: https://evil.example\r\n';
