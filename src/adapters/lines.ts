@@ -145,8 +145,10 @@ const keepFollowed = (sequence: string): string => (FOLLOWED.test(sequence) ? se
  * the end stay when they were printed.
  */
 export function readableLine(printed: string): string {
-  if (!CONTROL.test(printed)) return printed;
-  const line = printed.replace(/\r+$/, '');
+  // Not by /\r+$/, which begins anew at each of many returns.
+  let end = printed.length;
+  while (end > 0 && printed.charCodeAt(end - 1) === RETURN) end -= 1;
+  const line = printed.slice(0, end);
   if (!CONTROL.test(line)) return line;
   if (!MOVES.test(line)) return line.replace(SEQUENCE, '').replace(MUTE, '');
   return emulate(

@@ -78,6 +78,7 @@ test('steps grow with the length of a line and not with its square', () => {
   const erasures = `${'x'.repeat(30_000)}${`${ESC}[1K${ESC}[2K\r${ESC}[1024Gx`.repeat(3_000)}`;
   expect(readableLine(erasures).trim()).toBe('x');
   expect(readableLine('a\b'.repeat(60_000))).toBe('a');
+  expect(readableLine(`${'\r'.repeat(200_000)}x`)).toBe('x');
   expect(readableLine(`${ESC}]`.repeat(30_000))).toBe('');
   expect(readableLine(`${ESC}[${'1;'.repeat(30_000)}`)).toBe('');
 });
