@@ -21,8 +21,12 @@ function server(delay = 0, stubborn = false): string {
   return `exec ${node} ${path}`;
 }
 
-async function register(daemon: Daemon, name: string, spec: object): Promise<void> {
-  const answer = await daemon.request('POST', '/v1/services', { name, port: freePort(), ...spec });
+async function register(
+  daemon: Daemon,
+  name: string,
+  { port = freePort(), ...spec }: { port?: number; [key: string]: unknown },
+): Promise<void> {
+  const answer = await daemon.request('POST', '/v1/services', { name, port, ...spec });
   expect(answer.body).toMatchObject({ name, status: expect.any(String) });
   expect(answer.status).toBe(201);
 }
