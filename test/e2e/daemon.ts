@@ -1,6 +1,6 @@
 // Starts the real daemon, as built, on a state directory of its own, and talks to it over real sockets.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -267,3 +267,16 @@ afterEach(async () => {
   }
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 });
+
+/** The pid of the process host of a state directory: the one whose command line names that directory. */
+export function hostPid(stateDir: string): number {
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const line = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+      if (line.includes('workers/host') && line.includes(stateDir)) return Number(pid);
+    } catch {
+      // it ended while we looked
+    }
+  }
+  throw new Error('no process host');
+}

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { freePort } from '../ports.ts';
-import { type Daemon, eventually, isAlive, newFolder, startDaemon, stopDaemon } from './daemon.ts';
+import { type Daemon, eventually, hostPid, isAlive, newFolder, startDaemon, stopDaemon } from './daemon.ts';
 
 async function kill9(daemon: Daemon): Promise<void> {
   daemon.signal('SIGKILL');
@@ -19,19 +19,6 @@ const run = async (daemon: Daemon, name: string, cmd: string, more: object = {})
 };
 const get = async (daemon: Daemon, name: string) =>
   (await daemon.request('GET', `/v1/services/${name}`)).body;
-
-/** The pid of the process host of a state directory: the one whose command line names that directory. */
-function hostPid(stateDir: string): number {
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    try {
-      const line = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
-      if (line.includes('workers/host') && line.includes(stateDir)) return Number(pid);
-    } catch {
-      // it ended while we looked
-    }
-  }
-  throw new Error('no process host');
-}
 
 describe('kill -9 of the daemon', () => {
   it('stops no service, and the next daemon has it running with the same pid and start', async () => {
