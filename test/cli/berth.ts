@@ -1,5 +1,5 @@
 // Runs the built command line as users do: as a process, with pipes or in a real terminal.
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,6 +22,7 @@ export interface Ran {
 
 const folders: string[] = [];
 const daemons: Daemon[] = [];
+const calls = new Set<ChildProcess>();
 
 /** Settings with ports for services that no other daemon gives: two of them would meet on the first free one. */
 export const servicePorts = (): string => `[services]\nports = [${ownPorts(20).join(', ')}]\n`;
@@ -40,6 +41,8 @@ export function folder(): string {
 }
 
 afterEach(async () => {
+  // Of a test that has failed: one that follows would wait for ever for its daemon to come back.
+  for (const call of calls) call.kill('SIGKILL');
   for (const daemon of daemons.splice(0)) if (daemon.process.exitCode === null) await stopDaemon(daemon);
   for (const one of folders.splice(0)) rmSync(one, { recursive: true, force: true, maxRetries: 20 });
 });
@@ -67,6 +70,8 @@ export function berth(args: readonly string[], options: RunOptions = {}): Promis
     env: options.env ?? cleanEnv(tmpdir()),
     stdio: ['pipe', 'pipe', 'pipe'],
   });
+  calls.add(child);
+  child.on('exit', () => calls.delete(child));
   child.stdin.on('error', () => {});
   child.stdin.end(options.input ?? '');
   let stdout = '';

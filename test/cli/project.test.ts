@@ -297,18 +297,23 @@ describe('without a daemon', () => {
     const env = cleanEnv(home, { BERTH_PORT: '0' });
     writeFileSync(join(home, 'config.toml'), `[gateway]\nport = 0\n${servicePorts()}`);
     env['BERTH_CONFIG'] = join(home, 'config.toml');
-    const up = await berth(['up'], { env, cwd: home });
-    expect(up).toMatchObject({ code: 0, stdout: expect.stringMatching(/^✓ web is running at /) });
-    const [, pid] =
-      /^Started the daemon in the background \(pid (\d+), http:\/\/127\.0\.0\.1:\d+\)/.exec(up.stderr) ?? [];
-    expect(Number(pid)).toBeGreaterThan(0);
-    expect((await berth(['daemon', 'status'], { env })).stdout).toContain(`pid ${pid}`);
-    expect((await berth(['daemon', 'start'], { env })).stdout).toContain('is already running');
-    const [{ pid: web }] = JSON.parse((await berth(['ps', '--json'], { env })).stdout);
-    expect((await berth(['daemon', 'stop'], { env })).stdout).toBe(`the daemon has ended (pid ${pid})\n`);
-    expect(() => process.kill(web, 0)).toThrow();
-    expect((await berth(['daemon', 'stop'], { env })).stdout).toBe('no daemon was running\n');
-    expect(readFileSync(join(home, '.local/state/berth/daemon.log'), 'utf8')).toContain('listening on');
+    try {
+      const up = await berth(['up'], { env, cwd: home });
+      expect(up).toMatchObject({ code: 0, stdout: expect.stringMatching(/^✓ web is running at /) });
+      const [, pid] =
+        /^Started the daemon in the background \(pid (\d+), http:\/\/127\.0\.0\.1:\d+\)/.exec(up.stderr) ??
+        [];
+      expect(Number(pid)).toBeGreaterThan(0);
+      expect((await berth(['daemon', 'status'], { env })).stdout).toContain(`pid ${pid}`);
+      expect((await berth(['daemon', 'start'], { env })).stdout).toContain('is already running');
+      const [{ pid: web }] = JSON.parse((await berth(['ps', '--json'], { env })).stdout);
+      expect((await berth(['daemon', 'stop'], { env })).stdout).toBe(`the daemon has ended (pid ${pid})\n`);
+      expect(() => process.kill(web, 0)).toThrow();
+      expect((await berth(['daemon', 'stop'], { env })).stdout).toBe('no daemon was running\n');
+      expect(readFileSync(join(home, '.local/state/berth/daemon.log'), 'utf8')).toContain('listening on');
+    } finally {
+      await berth(['daemon', 'stop'], { env });
+    }
   });
 
   it('says what the daemon said when it does not start', async () => {

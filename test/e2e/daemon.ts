@@ -55,6 +55,8 @@ export interface DaemonOptions {
 
 const folders: string[] = [];
 const running = new Set<Daemon>();
+/** What has not said yet that it listens: a test may be over before it does. */
+const starting = new Set<ChildProcess>();
 /** State directories whose daemon did not end in order: something of theirs may still run. */
 const untidy = new Set<string>();
 
@@ -206,13 +208,17 @@ export function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
     stdio: ['ignore', 'pipe', 'pipe'],
     env,
   });
+  starting.add(child);
   let stdout = '';
   let stderr = '';
   child.stderr.on('data', (text) => {
     stderr += text;
   });
   const exited = new Promise<{ code: number | null; signal: string | null }>((resolve) =>
-    child.on('exit', (code, signal) => resolve({ code, signal })),
+    child.on('exit', (code, signal) => {
+      starting.delete(child);
+      resolve({ code, signal });
+    }),
   );
   return new Promise((resolve, reject) => {
     exited.then(({ code, signal }) => reject(new Error(`the daemon ended (${code ?? signal}): ${stderr}`)));
@@ -238,6 +244,7 @@ export function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
         signal: (name) => void child.kill(name),
         exited,
       };
+      starting.delete(child);
       running.add(daemon);
       untidy.add(stateDir);
       void exited.then(({ code }) => {
@@ -257,6 +264,7 @@ export async function stopDaemon(daemon: Daemon): Promise<void> {
 
 // What a killed daemon has left on its state directory ends by a new one that takes over and is stopped.
 afterEach(async () => {
+  for (const child of [...starting]) child.kill('SIGKILL');
   for (const daemon of [...running]) {
     daemon.signal('SIGKILL');
     await daemon.exited;
