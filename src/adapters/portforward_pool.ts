@@ -16,10 +16,28 @@ export class ForwardCluster {
   readonly warm: WarmDoor;
   /** Monotonic milliseconds until which it is not asked for SPDY. */
   noSpdyUntil = 0;
+  /** When the last upgrade was cut off without an answer; null when the server has been heard of, or was away, since. */
+  #cutAt: number | null = null;
 
   constructor(door: Door) {
     this.door = door;
     this.warm = new WarmDoor(door);
+  }
+
+  get hasSpdy(): boolean {
+    return performance.now() >= this.noSpdyUntil;
+  }
+
+  /** Learns from what became of an upgrade that was begun at `begunAt`. */
+  learn(answer: Socket | Setback, begunAt: number): void {
+    const now = performance.now();
+    const code = answer instanceof Socket ? null : answer.code;
+    const isCut = code === 'lost';
+    // A server that goes away cuts off those under way. When the next one ends so, too, something in between bars SPDY.
+    const isBarred = isCut && this.#cutAt !== null && begunAt >= this.#cutAt;
+    // A right to create forwards may be missing where the right to get them, which is that of WebSockets, is there.
+    if (isBarred || code === 'unsupported' || code === 'denied') this.noSpdyUntil = now + TETHER.spdyAgainMs;
+    this.#cutAt = isCut ? (this.#cutAt ?? now) : null;
   }
 
   close(): void {
@@ -94,7 +112,7 @@ export class PodLines {
     queueMicrotask(() => {
       this.#serve();
       // One more than is needed now: the next connection finds it open.
-      if (this.#hasSpdy && this.#dials === 0 && !this.#free()) void this.#dial();
+      if (this.#cluster.hasSpdy && this.#dials === 0 && !this.#free()) void this.#dial();
     });
     return wanted;
   }
@@ -114,10 +132,6 @@ export class PodLines {
     for (const line of this.#lines) line.close(CLOSED);
   }
 
-  get #hasSpdy(): boolean {
-    return performance.now() >= this.#cluster.noSpdyUntil;
-  }
-
   #free(): SpdyLine | undefined {
     for (const line of this.#lines) if (line.isFree) return line;
     return undefined;
@@ -125,7 +139,7 @@ export class PodLines {
 
   #serve(): void {
     this.#waiting = this.#waiting.filter(({ isGone }) => !isGone);
-    if (!this.#hasSpdy) {
+    if (!this.#cluster.hasSpdy) {
       for (const wanted of this.#waiting.splice(0)) {
         wanted.stream = openOverWebSocket(this.#cluster.warm, this.#pod, wanted.port, wanted.events);
       }
@@ -139,14 +153,13 @@ export class PodLines {
   }
 
   async #dial(): Promise<void> {
+    const begunAt = performance.now();
     this.#dials += 1;
     const answer = await upgradeToSpdy(this.#cluster.door, this.#pod, this.#stop.signal);
     this.#dials -= 1;
+    if (!this.#stop.signal.aborted) this.#cluster.learn(answer, begunAt);
     if (answer instanceof Socket) this.#add(answer);
-    // A right to create forwards may be missing where the right to get them, which is that of WebSockets, is there.
-    else if (answer.code === 'unsupported' || answer.code === 'denied')
-      this.#cluster.noSpdyUntil = performance.now() + TETHER.spdyAgainMs;
-    else this.#refuse(answer);
+    else if (this.#cluster.hasSpdy) this.#refuse(answer);
     this.#serve();
   }
 

@@ -7,7 +7,10 @@ import { answerSetback, errorSetback, forwardPath, type PodName, type Setback, s
 
 const ANSWER_BYTES = 16 * 1024;
 
-/** Connects and upgrades. Resolves with the connection, or with why there is none; it rejects never. */
+/**
+ * Connects and upgrades. Resolves with the connection, or with why there is none: `lost` when the server takes the
+ * connection and the request stays without an answer. It rejects never.
+ */
 export async function upgradeToSpdy(door: Door, pod: PodName, stop: AbortSignal): Promise<Socket | Setback> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(TETHER.dialMs)]);
   try {
@@ -66,7 +69,7 @@ function ask(
       });
       response.on('close', done);
     });
-    asked.on('error', (error) => resolve(errorSetback(error)));
+    asked.on('error', (error) => resolve({ code: 'lost', text: said(error.message) }));
     asked.end();
   });
 }

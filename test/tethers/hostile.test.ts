@@ -2,6 +2,7 @@
 import { deflateSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Setback } from '../../src/adapters/portforward.ts';
 import { FrameReader, ping, synStream } from '../../src/adapters/portforward_frames.ts';
 import {
   DATA_ID,
@@ -14,6 +15,7 @@ import {
   message,
   open,
   reply,
+  upgradeTo,
   word,
 } from './wire.ts';
 
@@ -183,24 +185,69 @@ describe('the answer to the request for a forward', () => {
       'HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n',
       'unsupported',
     ],
-    ['garbage', '\0\0\0\0garbage\r\n\r\n', 'unreachable'],
+    ['garbage', '\0\0\0\0garbage\r\n\r\n', 'lost'],
     ['no such pod', status(404, 'pods "p" not found'), 'absent'],
     ['no kubelet', status(500, 'error dialing backend'), 'unreachable'],
   ];
   it.each(answers)('may be %s', async (_, head, code) => {
-    const far = await farEnd(() => undefined, head);
+    const far = await farEnd(
+      () => undefined,
+      () => head,
+    );
     expect(await open(linesTo(far, 'spdy')).over).toMatchObject({ code });
   });
 
   it('may go on for ever', async () => {
-    const far = await farEnd((end) => {
-      const more = (): void => {
-        while (!end.socket.destroyed && end.socket.write(Buffer.alloc(65_536, 65)));
-      };
-      end.socket.on('drain', more);
-      more();
-    }, 'HTTP/1.1 200 OK\r\n\r\n');
+    const far = await farEnd(
+      (end) => {
+        const more = (): void => {
+          while (!end.socket.destroyed && end.socket.write(Buffer.alloc(65_536, 65)));
+        };
+        end.socket.on('drain', more);
+        more();
+      },
+      () => 'HTTP/1.1 200 OK\r\n\r\n',
+    );
     expect(await open(linesTo(far, 'spdy')).over).toMatchObject({ code: 'unsupported' });
+  });
+
+  it('may be no answer at all to SPDY: from the second time on WebSockets are used', async () => {
+    const asked: string[] = [];
+    const far = await farEnd(goodWebSocket, (key) => {
+      asked.push(key === undefined ? 'spdy' : 'websocket');
+      return key === undefined ? null : upgradeTo(key);
+    });
+    const lines = linesTo(far, 'spdy');
+    expect(await open(lines).over).toMatchObject({ code: 'lost' });
+    for (let round = 0; round < 2; round += 1) {
+      const next = open(lines);
+      expect(await next.over).toBe('ended');
+      expect(next.text()).toBe('good');
+    }
+    expect(asked).toEqual(['spdy', 'spdy', 'websocket', 'websocket']);
+  });
+
+  it('may be none while the server restarts, and SPDY is used again', async () => {
+    let server: 'ends' | 'gone' | 'begins' | 'serves' = 'ends';
+    const far = await farEnd(goodSpdy, (key) => (server === 'serves' ? upgradeTo(key) : null));
+    const connect = far.connect.bind(far);
+    far.connect = async (signal) => {
+      if (server === 'gone') throw new Error('connect ECONNREFUSED');
+      return connect(signal);
+    };
+    const lines = linesTo(far, 'spdy');
+    // Those that are under way at the same time are cut off by one restart.
+    const both = [open(lines), open(lines)];
+    for (const { over } of both) expect(await over).toMatchObject({ code: 'lost' });
+    server = 'gone';
+    const refusal = async () => (await open(lines).over) as Setback;
+    while ((await refusal()).code !== 'unreachable');
+    server = 'begins';
+    expect(await refusal()).toMatchObject({ code: 'lost' });
+    server = 'serves';
+    const next = open(lines);
+    expect(await next.over).toBe('ended');
+    expect(next.text()).toBe('good');
   });
 });
 

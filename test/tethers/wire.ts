@@ -45,8 +45,14 @@ export interface Far {
   until(fits: (received: Buffer) => boolean): Promise<void>;
 }
 
-/** Accepts connections, upgrades each to whatever was asked for, and hands it to `serve`. `head`: another answer instead. */
-export async function farEnd(serve: (far: Far, index: number) => void, head?: string): Promise<Door> {
+/**
+ * Accepts connections, upgrades each to whatever was asked for, and hands it to `serve`. `head`: another answer instead;
+ * null cuts the connection off.
+ */
+export async function farEnd(
+  serve: (far: Far, index: number) => void,
+  head: (webSocketKey: string | undefined) => string | null = upgradeTo,
+): Promise<Door> {
   const sockets = new Set<Socket>();
   let index = 0;
   const server = createServer((socket) => {
@@ -76,7 +82,12 @@ export async function farEnd(serve: (far: Far, index: number) => void, head?: st
         isUpgraded = true;
         const key = /sec-websocket-key: (\S+)/i.exec(received.toString('latin1'))?.[1];
         received = received.subarray(end + 4);
-        socket.write(head ?? upgradeTo(key));
+        const answer = head(key);
+        if (answer === null) {
+          socket.resetAndDestroy();
+          return;
+        }
+        socket.write(answer);
         index += 1;
         serve(far, index);
       }
@@ -101,7 +112,8 @@ export async function farEnd(serve: (far: Far, index: number) => void, head?: st
   };
 }
 
-function upgradeTo(webSocketKey: string | undefined): string {
+/** The answer that gives what was asked for: a WebSocket with its key, else SPDY. */
+export function upgradeTo(webSocketKey: string | undefined): string {
   if (webSocketKey === undefined)
     return 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n';
   const accept = createHash('sha1')
