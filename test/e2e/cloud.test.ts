@@ -1,12 +1,15 @@
 // Specification sections 4 and 5 (cloud) through the real daemon, on a real cluster where there is one.
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
+import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort, ownPorts } from '../ports.ts';
 import { type Answer, type Daemon, eventually, newFolder, startDaemon, stopDaemon } from './daemon.ts';
+import { endThread, INSPECTABLE } from './inspector.ts';
 
 const kubeconfig =
   process.env['BERTH_TEST_KUBECONFIG'] ??
@@ -219,5 +222,46 @@ spec:
     expect(removed.body).toEqual({ removed: true, id: added.body.id });
     expect((await ask(two, 'GET', '/k8s/workloads')).body).toEqual([]);
     expect((await ask(two, 'GET', '/k8s/tethers')).body).toEqual([]);
+  }, 90_000);
+
+  it('tethers outlive the threads they are carried and kept by', async () => {
+    const daemon = await startDaemon({ config, env: INSPECTABLE });
+    const added = await ask(daemon, 'POST', '/k8s/clusters', {
+      name: 'real',
+      kubeconfig: readFileSync(kubeconfig, 'utf8'),
+    });
+    await ask(daemon, 'POST', `/k8s/clusters/${added.body.id}/sync`);
+    const { body: rows } = await ask(daemon, 'GET', `/k8s/workloads?cluster_id=${added.body.id}`);
+    const { id } = rows.find((row: { namespace: string }) => row.namespace === namespace);
+    const ports: number[] = [];
+    // As many as make it certain that every thread has one.
+    for (let index = 0; index < 8; index += 1) {
+      const made = await ask(daemon, 'POST', `/k8s/workloads/${id}/tether`, { container_port: 8080 });
+      const active = await ask(daemon, 'POST', `/k8s/tethers/${made.body.tether_id}/activate`);
+      ports.push(active.body.local_port);
+    }
+    const tethers = async () => (await ask(daemon, 'GET', '/k8s/tethers')).body;
+    const clients = ports.map((port) => connect(port, '127.0.0.1'));
+    const ended = clients.map((socket) => {
+      socket.on('error', () => undefined);
+      return once(socket, 'close');
+    });
+    const isCarried = async () =>
+      (await tethers()).every((row: { connections: number }) => row.connections === 1);
+    await eventually(isCarried);
+    // Who keeps the records begins anew; the connections are not touched by it.
+    await endThread(daemon, 'cloud');
+    await eventually(isCarried);
+    expect(clients.map(({ destroyed }) => destroyed)).toEqual(clients.map(() => false));
+    for (const thread of ['tethers-0', 'tethers-1']) await endThread(daemon, thread);
+    await Promise.all(ended);
+    const isBack = (row: { state: string; connections: number }) =>
+      row.state === 'active' && row.connections === 0;
+    await eventually(async () => (await tethers()).every(isBack));
+    expect((await tethers()).map((row: { local_port: number }) => row.local_port)).toEqual(ports);
+    for (const port of ports)
+      expect(
+        execFileSync('curl', ['-s', '--max-time', '25', `http://127.0.0.1:${port}/`]).toString(),
+      ).toMatch(/^web-/);
   }, 90_000);
 });
