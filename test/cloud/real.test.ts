@@ -1,14 +1,13 @@
 // Clusters and workloads on a real Kubernetes.
-import { exec } from 'node:child_process';
 import { connect, createServer, type Socket } from 'node:net';
-import { promisify } from 'node:util';
 import { beforeAll, expect, it } from 'vitest';
 import { doorOf } from '../../src/adapters/dial.ts';
 import { kubeCluster } from '../../src/adapters/kube.ts';
 import { kubeHttp } from '../../src/adapters/kube_http.ts';
 import { parseKubeconfig } from '../../src/adapters/kubeconfig.ts';
 import type { ClusterInput } from '../../src/protocol/cloud.ts';
-import { afterThisTest } from '../kit.ts';
+import { afterThisTest, realTime } from '../kit.ts';
+import { apiServer, hasApiServer } from './api_server.ts';
 import type { Json } from './double.ts';
 import { ANY, type Cloud, cloud, eventually } from './kit.ts';
 import { describeReal, kubeconfig, localKubeconfig, realKubeconfig, sandbox, sleeper } from './real.ts';
@@ -304,14 +303,21 @@ describeReal('a real cluster', () => {
     await checkLoaded();
   });
 
-  const restart = process.env['BERTH_TEST_API_RESTART'];
-  it.skipIf(!restart)(
-    'may have its API server stopped and started while it is worked with (BERTH_TEST_API_RESTART does it)',
+  it.skipIf(!hasApiServer)(
+    'may have its API server stopped and started while it is worked with',
     async () => {
+      const server = await apiServer();
       await makeLoaded();
-      await begin();
+      here = await cloud();
+      const id = await here.add(server.kubeconfig);
+      const reachable = () => JSON.parse(here.views.cluster(id) ?? '').reachable;
       const work = load(counts.map((count) => here.find(named(loaded(count))).id));
-      await promisify(exec)(restart ?? '');
+      await realTime.advance(300);
+      await server.stop();
+      await eventually(() => reachable() === false);
+      await server.start();
+      // The watches find it by themselves.
+      await eventually(() => reachable() === true);
       await work.stop();
       // A server that starts may also deny what it cannot decide yet.
       expect(['cluster_unreachable', 'cluster_denied']).toEqual(expect.arrayContaining([...work.codes]));

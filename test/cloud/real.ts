@@ -3,19 +3,21 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { request } from 'node:https';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { parseKubeconfig } from '../../src/adapters/kubeconfig.ts';
 import type { Json } from './double.ts';
 
 const FOLDER = process.env['K8S_DIR'] ?? '/tmp/berth-kubernetes';
-const named = process.env['BERTH_TEST_KUBECONFIG'];
-const path = named ?? join(FOLDER, 'admin.kubeconfig');
+const path = process.env['BERTH_TEST_KUBECONFIG'] ?? join(FOLDER, 'admin.kubeconfig');
+
+/** Where the cluster has its other files, if it is one that was started beside the project. */
+export const localFolder = (): string => dirname(path);
 
 /** The text of a kubeconfig of the local cluster: `token`, `limited` or `admin`; null when there is none. */
 export function localKubeconfig(name: string): string | null {
-  const file = join(FOLDER, `${name}.kubeconfig`);
-  return !named && existsSync(file) ? readFileSync(file, 'utf8') : null;
+  const file = join(localFolder(), `${name}.kubeconfig`);
+  return existsSync(file) ? readFileSync(file, 'utf8') : null;
 }
 
 export const realKubeconfig: string | null = existsSync(path) ? readFileSync(path, 'utf8') : null;

@@ -19,7 +19,7 @@ import { afterThisTest, realTime, type Stand, type World, world } from '../kit.t
 import { ownPorts } from '../ports.ts';
 
 export const RULE: AddressRule = { allow: 'any', apiOnLoopback: true };
-export const access = (): ClusterAccess => parseKubeconfig(kubeconfig(), Date.now());
+export const access = (text = kubeconfig()): ClusterAccess => parseKubeconfig(text, Date.now());
 
 /** The first line says what to do with the connection. */
 const SERVE = `#!/bin/sh

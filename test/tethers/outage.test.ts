@@ -1,6 +1,7 @@
 // Tethers to the real cluster whose API server goes away and comes back: a door of this test's own stands in front of it.
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { beforeAll, expect, it } from 'vitest';
+import { apiServer, hasApiServer } from '../cloud/api_server.ts';
 import { describeReal, sandbox } from '../cloud/real.ts';
 import { afterThisTest } from '../kit.ts';
 import { access, answer, client, field, podsOf, server } from './field.ts';
@@ -81,6 +82,21 @@ describeReal('a tether and an API server that goes away', () => {
     await outage.end();
     expect(await waiting).toContain('web-');
   }, 60_000);
+
+  it.skipIf(!hasApiServer)(
+    'serves again when the API server itself was stopped and started',
+    async () => {
+      const server = await apiServer();
+      const tether = await field({ sandbox: box, name: 'web', server: access(server.kubeconfig).server });
+      const open = client(tether.port, 'stay\n');
+      await open.until((text) => text.endsWith('\n'));
+      await server.stop();
+      expect(await open.ended).toBe('ECONNRESET');
+      await server.start();
+      expect(await answer(tether.port, 'name\n')).toContain('web-');
+    },
+    60_000,
+  );
 
   it('loses no connection for good under load', async () => {
     const outage = await doorBefore();
