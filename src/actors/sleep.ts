@@ -3,7 +3,7 @@
 // or the receipt with it. So nothing has to be remembered, and every step may be done again.
 
 import type { Fresh, KubeCluster, Target } from '../adapters/kube.ts';
-import { KubeError } from '../adapters/kube_http.ts';
+import { explain, KubeError } from '../adapters/kube_http.ts';
 import { RECEIPT } from '../adapters/kube_rows.ts';
 import { CLOUD } from '../limits.ts';
 import type { Receipt, SeenWorkload, SleepCause } from '../protocol/cloud.ts';
@@ -50,6 +50,13 @@ const isUnknown = (error: unknown): boolean =>
     ? error.status.status >= 500
     : isFailure(error) && error.code === 'cluster_unreachable';
 
+/** Not what an admission webhook says, which is 403 as well. */
+const isMissingRight = (error: unknown): boolean =>
+  error instanceof KubeError && error.status.status === 403 && /cannot patch/.test(error.status.message);
+
+const NEEDS_PATCH =
+  'Give the account the right to patch the workload itself. A right on its scale is not enough: the count to wake with is written on the workload in the same step.';
+
 interface Patch {
   metadata: { annotations: Record<string, string | null> };
   spec: { replicas: number };
@@ -75,6 +82,7 @@ async function settle(
       return await cluster.patch(target, { ...patch, metadata });
     } catch (error) {
       failure = error;
+      if (isMissingRight(error)) throw fail('cluster_denied', explain(error).message, { hint: NEEDS_PATCH });
       if (!isConflict(error) && !isUnknown(error)) throw error;
     }
   }

@@ -10,7 +10,7 @@ import { afterThisTest, realTime } from '../kit.ts';
 import { apiServer, hasApiServer } from './api_server.ts';
 import type { Json } from './double.ts';
 import { ANY, type Cloud, cloud, eventually } from './kit.ts';
-import { describeReal, kubeconfig, localKubeconfig, realKubeconfig, sandbox, sleeper } from './real.ts';
+import { api, describeReal, kubeconfig, localKubeconfig, realKubeconfig, sandbox, sleeper } from './real.ts';
 
 const input = (more: Partial<ClusterInput>): ClusterInput => ({
   name: 'real',
@@ -211,6 +211,52 @@ describeReal('a real cluster', () => {
       });
     },
   );
+
+  it('explains to an account that may only scale why that is not enough, and does nothing half', async () => {
+    const { namespace } = mine;
+    const rbac = '/apis/rbac.authorization.k8s.io/v1';
+    const subjects = [{ kind: 'ServiceAccount', name: 'scaler', namespace }];
+    const roleRef = (kind: string, name: string) => ({ apiGroup: 'rbac.authorization.k8s.io', kind, name });
+    const made = async (path: string, object: Json): Promise<void> =>
+      expect((await api('POST', path, object)).status).toBe(201);
+    const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+    await made(accounts, { metadata: { name: 'scaler' } });
+    await made(`${rbac}/namespaces/${namespace}/roles`, {
+      metadata: { name: 'scaler' },
+      rules: [{ apiGroups: ['apps'], resources: ['deployments/scale'], verbs: ['get', 'update', 'patch'] }],
+    });
+    const own = { metadata: { name: 'scaler' }, roleRef: roleRef('Role', 'scaler'), subjects };
+    await made(`${rbac}/namespaces/${namespace}/rolebindings`, own);
+    const everywhere = { metadata: { name: namespace }, roleRef: roleRef('ClusterRole', 'view'), subjects };
+    await made(`${rbac}/clusterrolebindings`, everywhere);
+    afterThisTest(async () => void (await api('DELETE', `${rbac}/clusterrolebindings/${namespace}`)));
+    const { body } = await api('POST', `${accounts}/scaler/token`, { spec: {} });
+    const { server, ca } = parseKubeconfig(kubeconfig(), Date.now());
+    const authority = ca ? { 'certificate-authority-data': Buffer.from(ca).toString('base64') } : {};
+    await mine.create('Deployment', sleeper('scaled', 2));
+    here = await cloud();
+    const id = await here.add(
+      JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'Config',
+        'current-context': 'a',
+        contexts: [{ name: 'a', context: { cluster: 'a', user: 'a' } }],
+        clusters: [{ name: 'a', cluster: { server, ...authority } }],
+        users: [{ name: 'a', user: { token: body.status.token } }],
+      }),
+    );
+    expect(JSON.parse(here.views.cluster(id) ?? '').capabilities).toMatchObject({ sync: true, sleep: false });
+    const workload = here.find(named('scaled'));
+    await expect(sleep(workload.id)).rejects.toMatchObject({
+      code: 'cluster_denied',
+      message: /may not patch deployments\.apps scaled in namespace .*cannot patch/,
+      detail: { hint: /A right on its scale is not enough/ },
+    });
+    const { metadata, spec } = await mine.get('Deployment', 'scaled');
+    expect([spec.replicas, metadata.annotations?.['berth/sleep']]).toEqual([2, undefined]);
+    expect(here.find(named('scaled'))).toMatchObject({ state: 'awake', desired_replicas: null });
+    await mine.remove('Deployment', 'scaled');
+  });
 
   const token = localKubeconfig('token');
   it.skipIf(token === null)('tells a stranger from an account', async () => {
