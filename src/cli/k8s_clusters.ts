@@ -90,9 +90,14 @@ export const clusterSync = command({
     const clusters = given.length > 0 ? given : (await berth.cloud.clusters()).map(({ name }) => name);
     if (clusters.length === 0)
       throw new UsageError('there are no clusters', '`berth k8s add` registers one.');
-    return forEach(cli, clusters, 'syncing', async (one) => {
+    return forEach(cli, clusters, 'syncing', async (one, { shown }) => {
       const { id, name } = await findCluster(berth, one);
       const { synced } = await berth.cloud.sync(id);
+      if (!cli.out.isData) {
+        const denied = (await berth.cloud.cluster(id)).capabilities?.denied ?? [];
+        if (denied.length > 0)
+          shown.print(() => cli.out.warn(`the account of ${name} may not ${denied.join(', ')}`));
+      }
       return { record: { name, synced }, text: `has ${count(synced, 'workload')}` };
     });
   },

@@ -55,17 +55,20 @@ export async function findWorkload(
   );
 }
 
-/** By id, label or local port. Throws a CommandError when none or several are meant. */
+/** By id, label, local port or workload. Throws a CommandError when none or several are meant. */
 export async function findTether(berth: Client, given: string): Promise<Tether> {
-  const all = (await berth.cloud.tethers()).filter(
+  const tethers = await berth.cloud.tethers();
+  let all = tethers.filter(
     ({ tether_id, label, local_port }) =>
       tether_id === given || label === given || String(local_port) === given,
   );
+  if (all.length === 0) {
+    const meant = (await berth.cloud.workloads()).filter((workload) => fits(workload, given));
+    all = tethers.filter(({ workload_id }) => meant.some(({ id }) => id === workload_id));
+  }
   const [first, second] = all;
   if (first && !second) return first;
   if (!first) throw new CommandError(`there is no tether ${given}`, '`berth k8s tethers` lists them.');
-  throw new CommandError(
-    `${given} may be any of ${all.map(({ tether_id }) => tether_id).join(', ')}`,
-    'Say its id.',
-  );
+  const names = all.map(({ local_port, tether_id }) => local_port ?? tether_id).join(', ');
+  throw new CommandError(`${given} may be any of ${names}`, 'Say its local port or its id.');
 }

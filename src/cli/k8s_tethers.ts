@@ -6,20 +6,22 @@ import { UsageError } from './exit.ts';
 import { findTether, findWorkload, fullName } from './k8s_lookup.ts';
 import type { Column } from './output.ts';
 
-const COLUMNS: readonly Column<Tether>[] = [
+type Shown = Tether & { workload: string };
+
+const COLUMNS: readonly Column<Shown>[] = [
   { title: 'ADDRESS', cell: ({ local_port }) => (local_port === null ? '' : `localhost:${local_port}`) },
   {
     title: 'STATE',
     cell: ({ state }) => state,
     style: ({ state }) => (state === 'active' ? 'green' : 'dim'),
   },
+  { title: 'WORKLOAD', cell: ({ workload }) => workload },
   { title: 'POD PORT', cell: ({ container_port }) => container_port, right: true },
   { title: 'LABEL', cell: ({ label }) => label },
   { title: 'OPEN', cell: ({ connections }) => connections, right: true },
   { title: 'IN', cell: ({ bytes_in }) => bytes_in, right: true, wide: true },
   { title: 'OUT', cell: ({ bytes_out }) => bytes_out, right: true, wide: true },
-  { title: 'WORKLOAD', cell: ({ workload_id }) => workload_id, wide: true },
-  { title: 'ID', cell: ({ tether_id }) => tether_id },
+  { title: 'ID', cell: ({ tether_id }) => tether_id, wide: true },
   { title: 'LAST ERROR', cell: ({ last_error }) => last_error },
 ];
 
@@ -61,17 +63,29 @@ export const tether = command({
 
 export const tetherList = command({
   run: async (cli) => {
+    const berth = await cli.berth();
+    const tethers = await berth.cloud.tethers();
+    const empty = 'There are no tethers: `berth k8s tether` opens one.';
+    if (cli.out.isData || tethers.length === 0) {
+      cli.out.rows(tethers, [], empty);
+      return;
+    }
+    const workloads = await berth.cloud.workloads();
+    const named = (id: string): string => {
+      const workload = workloads.find((one) => one.id === id);
+      return workload ? fullName(workload) : id;
+    };
     cli.out.rows(
-      await (await cli.berth()).cloud.tethers(),
+      tethers.map((one) => ({ ...one, workload: named(one.workload_id) })),
       COLUMNS,
-      'There are no tethers: `berth k8s tether` opens one.',
+      empty,
     );
   },
 });
 
 export const untether = command({
   about: 'Open connections are cut and the local port is given back.',
-  args: [{ syntax: '<tethers...>', about: 'by local port, label or id', completes: 'tether' }],
+  args: [{ syntax: '<tethers...>', about: 'by local port, label, workload or id', completes: 'tether' }],
   run: async (cli, tethers) => {
     const berth = await cli.berth();
     return forEach(cli, tethers, 'closing', async (given) => {

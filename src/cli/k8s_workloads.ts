@@ -1,5 +1,5 @@
 // berth k8s workloads, sleep, wake, auto-sleep
-import type { Workload } from '../client/records.ts';
+import type { Cluster, Workload } from '../client/records.ts';
 import { command, duration, text, unless } from './command.ts';
 import { forEach } from './each.ts';
 import { UsageError } from './exit.ts';
@@ -10,6 +10,17 @@ import { count, since } from './show.ts';
 const STYLES = { awake: 'green', sleeping: 'yellow', asleep: 'blue', waking: 'yellow' } as const;
 const MINUTE_MS = 60_000;
 const WAKE_MS = 300_000;
+
+/** Where there are several clusters each row says which is its own. */
+const columns = (clusters: readonly Cluster[], isWide: boolean): readonly Column<Workload>[] => [
+  ...(clusters.length > 1 || isWide ? [clusterColumn(clusters)] : []),
+  ...COLUMNS,
+];
+
+const clusterColumn = (clusters: readonly Cluster[]): Column<Workload> => ({
+  title: 'CLUSTER',
+  cell: ({ cluster_id }) => clusters.find(({ id }) => id === cluster_id)?.name ?? cluster_id,
+});
 
 const COLUMNS: readonly Column<Workload>[] = [
   { title: 'NAMESPACE', cell: ({ namespace }) => namespace },
@@ -38,10 +49,15 @@ export const workloadList = command({
   options: { cluster: clusterOption, namespace: text('-n, --namespace <name>', 'of this namespace') },
   run: async (cli, _names, { cluster, namespace }) => {
     const berth = await cli.berth();
-    const at = cluster === undefined ? {} : { cluster: (await findCluster(berth, cluster)).id };
-    const all = await berth.cloud.workloads(at);
+    const clusters = await berth.cloud.clusters();
+    const only = cluster === undefined ? undefined : await findCluster(berth, cluster);
+    const all = await berth.cloud.workloads({ cluster: only?.id });
     const shown = all.filter((workload) => namespace === undefined || workload.namespace === namespace);
-    cli.out.rows(shown, COLUMNS, 'No workload is known: `berth k8s sync` looks for them.');
+    cli.out.rows(
+      shown,
+      columns(only ? [only] : clusters, cli.out.format === 'wide'),
+      'No workload is known: `berth k8s sync` looks for them.',
+    );
   },
 });
 

@@ -224,9 +224,12 @@ export interface Tether {
   /** null while it is idle. */
   local_port: number | null;
   state: 'idle' | 'active';
+  /** Open now. */
   connections: number;
+  /** From clients to pods, and back, since the daemon began. */
   bytes_in: number;
   bytes_out: number;
+  /** Why the last connection that could not be carried was reset. */
   last_error: string | null;
 }
 

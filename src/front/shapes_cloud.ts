@@ -109,10 +109,10 @@ const Tether = z
     label: z.string().nullable(),
     local_port: z.int().nullable().describe('null after a deactivate'),
     state: z.enum(['idle', 'active']),
-    connections: z.int(),
-    bytes_in: z.int(),
-    bytes_out: z.int(),
-    last_error: z.string().nullable(),
+    connections: z.int().describe('Open now'),
+    bytes_in: z.int().describe('From clients to pods, since the daemon began'),
+    bytes_out: z.int().describe('From pods to clients, since the daemon began'),
+    last_error: z.string().nullable().describe('Why the last connection that could not be carried was reset'),
   })
   .meta({ id: 'Tether' });
 const Replicas = z.object({ replicas: z.int() }).meta({ id: 'Replicas' });

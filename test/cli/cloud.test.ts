@@ -44,8 +44,22 @@ const TETHER = {
 };
 
 const NOT_THERE = { code: 'not_found', message: 'no', hint: 'no' };
+const DETAIL = {
+  ...CLUSTERS[0],
+  version: 'v1.31.0',
+  reachable: true,
+  last_sync_at: '2026-11-20T10:00:00.000Z',
+  capabilities: {
+    sync: true,
+    watch: true,
+    sleep: false,
+    tether: true,
+    denied: ['patch deployments.apps', 'patch statefulsets.apps'],
+  },
+};
 const ANSWERS: Record<string, [status: number, body: unknown]> = {
   'GET /k8s/clusters': [200, CLUSTERS],
+  [`GET /k8s/clusters/${ID('A')}`]: [200, DETAIL],
   'POST /k8s/clusters': [201, { id: ID('A'), name: 'dev' }],
   [`DELETE /k8s/clusters/${ID('A')}`]: [200, { removed: true, id: ID('A') }],
   [`POST /k8s/clusters/${ID('A')}/sync`]: [200, { synced: 3 }],
@@ -73,9 +87,11 @@ const ANSWERS: Record<string, [status: number, body: unknown]> = {
   [`DELETE /k8s/tethers/${ID('T')}`]: [200, { removed: true, id: ID('T') }],
 };
 
-async function cloud(): Promise<{ run: (line: string, input?: string) => Promise<Ran>; asked: Asked[] }> {
+async function cloud(
+  answers = ANSWERS,
+): Promise<{ run: (line: string, input?: string) => Promise<Ran>; asked: Asked[] }> {
   const fake = await serve(({ method, path }, response) => {
-    const [status, body] = ANSWERS[`${method} ${path}`] ?? [404, NOT_THERE];
+    const [status, body] = answers[`${method} ${path}`] ?? [404, NOT_THERE];
     checkAnswer(method, path, status, body);
     response.writeHead(status, { 'Content-Type': 'application/json' });
     response.end(JSON.stringify(body));
@@ -103,6 +119,26 @@ it('lists clusters and workloads', async () => {
   expect(asked.every(({ headers }) => headers.authorization === 'Bearer cloudy')).toBe(true);
 });
 
+it('says of each workload which cluster it is of where there are several', async () => {
+  const prod = { ...CLUSTERS[0], id: ID('P'), name: 'prod' };
+  const both = [WORKLOADS[0], { ...WORKLOADS[0], id: ID('E'), cluster_id: ID('P') }];
+  const { run } = await cloud({
+    ...ANSWERS,
+    'GET /k8s/clusters': [200, [...CLUSTERS, prod]],
+    'GET /k8s/workloads': [200, both],
+  });
+  const { stdout } = await run('k8s workloads');
+  expect(stdout.split('\n').map((line) => line.split(/ {2,}/).slice(0, 3))).toEqual([
+    ['CLUSTER', 'NAMESPACE', 'NAME'],
+    ['dev', 'shop', 'web'],
+    ['prod', 'shop', 'web'],
+    [''],
+  ]);
+  expect((await run('k8s workloads --cluster dev')).stdout).toMatch(/^NAMESPACE/);
+  const wide = await cloud();
+  expect((await wide.run('k8s workloads -o wide')).stdout).toMatch(/^CLUSTER .*\ndev /);
+});
+
 it('registers a kubeconfig from a file or stdin, syncs and forgets', async () => {
   const { run, asked } = await cloud();
   const file = join(folder(), 'kubeconfig');
@@ -119,7 +155,11 @@ it('registers a kubeconfig from a file or stdin, syncs and forgets', async () =>
   ]);
   expect(await run('k8s add dev')).toMatchObject({ code: 2, stdout: '' });
   expect(await run('k8s add dev --kubeconfig /nowhere')).toMatchObject({ code: 2, stdout: '' });
-  expect((await run('k8s sync')).stdout).toBe('✓ dev has 3 workloads\n');
+  expect(await run('k8s sync')).toMatchObject({
+    code: 0,
+    stdout: '✓ dev has 3 workloads\n',
+    stderr: 'warning: the account of dev may not patch deployments.apps, patch statefulsets.apps\n',
+  });
   expect((await run('k8s rm dev')).stdout).toBe('✓ dev is removed\n');
   const unknown = await run('k8s rm prod');
   expect([unknown.code, unknown.stderr]).toEqual([
@@ -171,10 +211,14 @@ it('opens a tether and prints its address alone, and closes it by its port', asy
     label: 'shop',
   });
   expect(await run('k8s tether shop/web http')).toMatchObject({ code: 2, stdout: '' });
-  expect((await run('k8s tethers')).stdout).toMatch(/\nlocalhost:20001 +active +8080 +shop +0 +T+ +-\n$/);
-  for (const name of ['20001', 'shop', ID('T')]) {
+  expect((await run('k8s tethers')).stdout).toMatch(
+    /\nlocalhost:20001 +active +shop\/deployment\/web +8080 +shop +0 +-\n$/,
+  );
+  expect(JSON.parse((await run('k8s tethers --json')).stdout)).toEqual([TETHER]);
+  for (const name of ['20001', 'shop', 'shop/web', 'deploy/web', ID('T')]) {
     expect((await run(`k8s untether ${name}`)).stdout).toBe(`✓ ${name} is closed\n`);
   }
+  expect((await run('k8s untether blog/web')).stderr).toContain('there is no tether blog/web');
 });
 
 it('finds the token that the daemon has made', async () => {
