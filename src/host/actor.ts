@@ -2,7 +2,7 @@
 import type { HostProtocol } from '../protocol/host.ts';
 import { actor, type Context, type Handlers } from '../runtime/actor.ts';
 import type { Journal } from './journal.ts';
-import { type Runs, rowOf } from './runs.ts';
+import type { Runs } from './runs.ts';
 
 export interface HostConfig {
   runs: Runs;
@@ -18,11 +18,8 @@ const terminalOf = (runs: Runs, service: string, id: string) => {
 export const hostActor = actor<HostProtocol, HostConfig>(
   'host',
   (context: Context, { runs, journal }): Handlers<HostProtocol> => ({
-    runs: () => ({ runs: runs.rows() }),
-    runOf: ({ service }) => {
-      const run = runs.of(service);
-      return { run: run ? rowOf(run) : null };
-    },
+    runs: () => context.later(runs.settled(null).then((rows) => ({ runs: rows }))),
+    runOf: ({ service }) => context.later(runs.settled(service).then(([run = null]) => ({ run }))),
     spawn: (request) => context.later(runs.spawn(request)),
     stop: (request) => context.later(runs.stop(request)),
     note: ({ run, memo }) => {

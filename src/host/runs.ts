@@ -47,7 +47,7 @@ export class Runs {
   readonly all = new Map<string, Run>();
   private readonly config: RunsConfig;
   /** Runs that are being started. */
-  private readonly starting = new Map<string, Promise<SpawnReply>>();
+  private readonly starting = new Map<string, { service: string; reply: Promise<SpawnReply> }>();
 
   constructor(config: RunsConfig) {
     this.config = config;
@@ -85,8 +85,15 @@ export class Runs {
     return found;
   }
 
-  rows(): RunRow[] {
-    return [...this.all.values()].map(rowOf);
+  /** Of `service`, or of all, once no start that was asked for before is under way: whoever looks may not miss its process. */
+  async settled(service: string | null): Promise<RunRow[]> {
+    const under = [...this.starting.values()].filter(
+      (start) => service === null || start.service === service,
+    );
+    await Promise.allSettled(under.map(({ reply }) => reply));
+    if (service === null) return [...this.all.values()].map(rowOf);
+    const run = this.of(service);
+    return run ? [rowOf(run)] : [];
   }
 
   /** Starts a process; the same run again gets the same answer. Rejects with start_failed, storage_full or already_running. */
@@ -95,13 +102,13 @@ export class Runs {
     const known = this.all.get(run);
     if (known && !known.row.end) return Promise.resolve(replyOf(known.row));
     const under = this.starting.get(run);
-    if (under) return under;
+    if (under) return under.reply;
     const other = this.of(service);
     if (other && !other.row.end)
       return Promise.reject(fail('already_running', `${service} runs already, with pid ${other.row.pid}`));
-    const started = this.begin(request).finally(() => this.starting.delete(run));
-    this.starting.set(run, started);
-    return started;
+    const reply = this.begin(request).finally(() => this.starting.delete(run));
+    this.starting.set(run, { service, reply });
+    return reply;
   }
 
   private async begin(request: SpawnRequest): Promise<SpawnReply> {
@@ -196,7 +203,7 @@ export class Runs {
   /** Ends the tree of a run, or joins the stop under way. Of a run that has ended it ends what that has left behind. */
   async stop({ service, run: id, signal, graceMs, port }: StopRequest): Promise<StopReport> {
     if (!isSignal(signal)) throw fail('invalid_spec', `${signal} is no signal`);
-    await this.starting.get(id)?.catch(() => undefined);
+    await this.starting.get(id)?.reply.catch(() => undefined);
     const known = this.all.get(id);
     if (known && !known.row.stop && !known.row.end) {
       known.row = { ...known.row, stop: { signal, graceMs, at: this.config.clock.now() } };
@@ -229,7 +236,7 @@ export class Runs {
 
 const isSignal = (name: string): name is NodeJS.Signals => Object.hasOwn(constants.signals, name);
 
-export function rowOf({ row }: Run): RunRow {
+function rowOf({ row }: Run): RunRow {
   const { boot: _boot, stop, ...shown } = row;
   return { ...shown, stopping: stop !== null };
 }

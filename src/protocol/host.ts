@@ -84,6 +84,7 @@ export interface LogLimits {
 export interface HostProtocol {
   /** Replies every run the ledger holds. After it, ends are told to `service:<name>` (`exited`) until acknowledged. */
   runs(message: Record<string, never>): { runs: RunRow[] };
+  /** As `runs` it waits for a start that was asked for before, so that no process is missed. */
   runOf(message: { service: string }): { run: RunRow | null };
   /** The ledger has the run before the reply. Fails start_failed with the reason. */
   spawn(message: SpawnRequest): SpawnReply;

@@ -112,6 +112,22 @@ test('the same start twice is one process, another one of a service that runs is
   expect((await daemon.host.ask('runOf', { service: 'other' })).run).toBeNull();
 });
 
+test.each([null, { cols: 80, rows: 24 }])(
+  'whoever looks while a start is under way sees its process (%j)',
+  async (pty) => {
+    const daemon = await connectDaemon(newState());
+    // Sent in one turn: the host reads all three before the first is done.
+    const started = daemon.spawn('web', 'exec sleep 1000', { pty });
+    const [one, all] = await Promise.all([
+      daemon.host.ask('runOf', { service: 'web' }),
+      daemon.host.ask('runs', {}),
+    ]);
+    const { pid, run } = await started;
+    expect(one.run).toMatchObject({ pid, run, end: null });
+    expect(all.runs).toEqual([one.run]);
+  },
+);
+
 test('notes of the daemon are given back', async () => {
   const daemon = await connectDaemon(newState());
   const { run, service } = await daemon.spawn('web', 'exec sleep 60');
