@@ -34,17 +34,32 @@ export interface Ledger {
 /** A file larger than this, and than so many times its rows, is written anew. */
 const COMPACT = { bytes: 256 * 1024, times: 4 };
 
+const FIELDS = {
+  run: 'string',
+  service: 'string',
+  boot: 'string',
+  pid: 'number',
+  startTicks: 'number',
+  startedAt: 'number',
+  port: 'number',
+  pty: 'boolean',
+  memo: 'object',
+  stop: 'object',
+  end: 'object',
+} as const satisfies { [K in keyof LedgerRow]: string };
+
 function isRow(value: unknown): value is LedgerRow {
   if (typeof value !== 'object' || value === null) return false;
-  const row: { [K in keyof LedgerRow]?: unknown } = value;
-  return (
-    typeof row.run === 'string' &&
-    typeof row.service === 'string' &&
-    typeof row.pid === 'number' &&
-    typeof row.startTicks === 'number' &&
-    typeof row.boot === 'string'
-  );
+  const given: { [K in keyof LedgerRow]?: unknown } = value;
+  const typed = Object.entries(FIELDS).every(([key, type]) => typeof given[key as keyof LedgerRow] === type);
+  return typed && given.memo !== null;
 }
+
+/** Init is no run of ours. To `kill`, 0 and what is below 2 mean groups or everybody: no number of a row may be that. */
+const isPid = (pid: number): boolean => Number.isSafeInteger(pid) && pid > 1;
+
+/** A damaged number is that of no process yet: a run without one is looked for by its mark. */
+const sound = (row: LedgerRow): LedgerRow => (isPid(row.pid) ? row : { ...row, pid: 0, startTicks: 0 });
 
 /** A line: `{"put": row}` or `{"drop": run}`. */
 function apply(line: string, rows: Map<string, LedgerRow>): void {
@@ -54,7 +69,7 @@ function apply(line: string, rows: Map<string, LedgerRow>): void {
   } catch {
     return;
   }
-  if (isRow(entry?.put)) rows.set(entry.put.run, entry.put);
+  if (isRow(entry?.put)) rows.set(entry.put.run, sound(entry.put));
   else if (typeof entry?.drop === 'string') rows.delete(entry.drop);
 }
 

@@ -66,6 +66,8 @@ export interface StopsConfig {
   spared: () => ReadonlySet<number>;
 }
 
+/** To `kill` what is below means the host's own group, init, or everybody: such a number is never sent a signal. */
+const FIRST_PID = 2;
 const EMPTY_SCANS = 2;
 /** What is frozen may have had a child the moment before: it is looked for so often before the kill. */
 const FREEZE_ROUNDS = 10;
@@ -76,7 +78,7 @@ const POLL = { soonMs: 1, leastMs: 5, mostMs: 250, share: 1 / 8, killMs: 3 };
 /** Sends `signal` to a process, if it is still the one that was seen. */
 function send(row: ProcessRow, signal: NodeJS.Signals): void {
   const now = processRow(row.pid);
-  if (now && now.startTicks !== row.startTicks) return;
+  if (row.pid < FIRST_PID || (now && now.startTicks !== row.startTicks)) return;
   try {
     process.kill(row.pid, signal);
   } catch {
@@ -86,7 +88,7 @@ function send(row: ProcessRow, signal: NodeJS.Signals): void {
 
 /** Sends `signal` to the group of the run, and to each member outside of it. */
 function sendAll(root: Root, rows: readonly ProcessRow[], signal: NodeJS.Signals): void {
-  const inGroup = (row: ProcessRow) => root.grouped && row.pgid === root.pid;
+  const inGroup = (row: ProcessRow) => root.grouped && root.pid >= FIRST_PID && row.pgid === root.pid;
   if (rows.some(inGroup)) {
     try {
       process.kill(-root.pid, signal);

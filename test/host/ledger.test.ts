@@ -23,7 +23,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 const row = (run: string, more: Partial<LedgerRow> = {}): LedgerRow => ({
   service: 'web',
   run,
-  pid: 1,
+  pid: 11,
   startTicks: 2,
   startedAt: 3,
   port: 4,
@@ -48,6 +48,29 @@ test('gives back what was put, the newest row of each run, without what was drop
   expect(again.rows).toEqual(ledger.rows);
   expect(again.rows.get('a')?.pid).toBe(7);
   expect([...again.rows.keys()]).toEqual(['a', 'c']);
+});
+
+test('a pid that can be no process of ours is none: to kill it would mean a group, init or everybody', () => {
+  const ledger = openLedger(path);
+  for (const pid of [0, 1, -1, -7, 1.5, 2 ** 53]) ledger.put(row(`pid ${pid}`, { pid }));
+  ledger.put(row('kept', { pid: 2 }));
+  const read = [...openLedger(path).rows.values()].map(({ run, pid, startTicks }) => [run, pid, startTicks]);
+  expect(read.pop()).toEqual(['kept', 2, 2]);
+  for (const [, pid, startTicks] of read) expect([pid, startTicks]).toEqual([0, 0]);
+  expect(read).toHaveLength(6);
+});
+
+test('a row that lacks a part, or has one of another kind, is none', () => {
+  const whole = row('a');
+  const damaged = Object.keys(whole).flatMap((key) => [
+    { ...whole, [key]: undefined },
+    { ...whole, [key]: key === 'pty' ? 1 : true },
+  ]);
+  for (const put of [...damaged, { ...whole, memo: null }, null, 7, []])
+    appendFileSync(path, `${JSON.stringify({ put })}\n`);
+  expect(runs()).toEqual([]);
+  appendFileSync(path, `${JSON.stringify({ put: whole })}\n`);
+  expect(runs()).toEqual(['a']);
 });
 
 test('a line torn anywhere never happened, and what is written after it counts', () => {
