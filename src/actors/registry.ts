@@ -8,13 +8,14 @@ import type { Store } from '../adapters/store.ts';
 import { SERVICE } from '../limits.ts';
 import { fail } from '../protocol/errors.ts';
 import type { EventsProtocol, NewEvent } from '../protocol/events.ts';
-import type { HostProtocol } from '../protocol/host.ts';
+import type { HostProtocol, RunRow } from '../protocol/host.ts';
 import type { PortsProtocol } from '../protocol/ports.ts';
 import type { RegistryProtocol } from '../protocol/registry.ts';
-import type { ServiceInput, ServiceProtocol, StoredService } from '../protocol/service.ts';
+import type { ServiceInput, ServiceProtocol, ServiceState, StoredService } from '../protocol/service.ts';
 import type { ViewsProtocol } from '../protocol/views.ts';
 import { actor, type Context, type Handlers, isFailure, type Message, type Ref } from '../runtime/actor.ts';
 import { Order } from './order.ts';
+import { viewOf } from './service_state.ts';
 import { circle, nextRecord, specRow } from './spec.ts';
 import { strays } from './strays.ts';
 import { Turns } from './turns.ts';
@@ -68,10 +69,15 @@ class Registry {
   async boot({ autostart }: Message<RegistryProtocol, 'boot'>): Promise<{ services: number }> {
     const rows = [...this.services.values()].map((stored) => specRow(stored, this.key));
     this.views.tell('specs', { rows, all: true });
-    const exists = (name: string): boolean => this.services.has(name);
+    const host = this.context.ref<HostProtocol>('host');
+    const runs = await this.runs(host);
     // Nobody waits for the end of what no longer exists.
-    this.inBackground(strays(this.context.ref<HostProtocol>('host'), exists));
-    await this.adoptAll();
+    const lost = runs?.filter(({ service }) => !this.services.has(service)) ?? [];
+    this.inBackground(strays(host, lost));
+    // Only before the first services begin is it known of those without a run that they have nothing to take up.
+    const resting = autostart && runs ? this.resting(new Set(runs.map(({ service }) => service))) : [];
+    this.views.tell('states', { rows: resting });
+    await this.adoptAll(resting.map(({ name }) => name));
     if (autostart) this.inBackground(this.autostart());
     return { services: rows.length };
   }
@@ -207,8 +213,28 @@ class Registry {
     throw fail('invalid_spec', message, { details: [{ path: 'dependsOn', message }] });
   }
 
-  private async adoptAll(): Promise<void> {
-    const names = this.services.keys();
+  /** null when the host does not answer: each service asks it again for itself. */
+  private async runs(host: Ref<HostProtocol>): Promise<RunRow[] | null> {
+    try {
+      return (await host.ask('runs', {})).runs;
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      return null;
+    }
+  }
+
+  /** What is to be shown of the services that have no process and are owed none: their actors begin when they are asked. */
+  private resting(withRun: ReadonlySet<string>): ServiceState[] {
+    const ends = new Map(this.config.store.table('ends').all());
+    return [...this.services.keys()].flatMap((name) => {
+      const end = ends.get(name) ?? null;
+      return withRun.has(name) || end?.restart ? [] : viewOf(name, { phase: 'idle', trouble: null }, end, 0);
+    });
+  }
+
+  private async adoptAll(resting: readonly string[]): Promise<void> {
+    const rest = new Set(resting);
+    const names = [...this.services.keys()].filter((name) => !rest.has(name)).values();
     const next = async (): Promise<void> => {
       for (const name of names) await this.tolerant(this.service(name).ask('adopt', {}));
     };

@@ -6,7 +6,7 @@ import type { RegistryConfig } from '../../src/actors/registry.ts';
 import { openStore, type Store, type Table } from '../../src/adapters/store.ts';
 import { fail } from '../../src/protocol/errors.ts';
 import type { RunRow } from '../../src/protocol/host.ts';
-import type { ServiceInput } from '../../src/protocol/service.ts';
+import type { LastEnd, ServiceInput } from '../../src/protocol/service.ts';
 import { settle, tempDir } from '../kit.ts';
 import { built, run } from './child.ts';
 import { agentInput, input } from './inputs.ts';
@@ -293,6 +293,21 @@ describe('removing', () => {
 });
 
 describe('booting', () => {
+  const row = (service: string): RunRow => ({
+    service,
+    run: `run-${service}`,
+    pid: 1,
+    startTicks: 1,
+    startedAt: 1,
+    port: 1,
+    pty: false,
+    memo: { revision: 1, port: 1, ready: null, passed: true, deadline: null, restarts: 0 },
+    stopping: false,
+    end: null,
+  });
+
+  const runsOf = (...services: string[]) => ({ runs: () => ({ runs: services.map(row) }) });
+
   /** A setting on a store that an earlier daemon has left. */
   async function again(inputs: ServiceInput[]): Promise<Setting> {
     const path = join(tempDir(), 'store.mdb');
@@ -310,6 +325,7 @@ describe('booting', () => {
       await before.registry.ask('register', { input: input(`s${n}`, { port: 0 }) });
     await before.world.node.stop();
     const it = await setting({ path });
+    it.host.answer(runsOf(...Array.from({ length: 100 }, (_, n) => `s${n}`)));
     let now = 0;
     let most = 0;
     it.services.adopt = async () => {
@@ -378,6 +394,7 @@ describe('booting', () => {
 
   it('goes on when a service cannot adopt its run', async () => {
     const it = await again([input('a'), input('b')]);
+    it.host.answer(runsOf('a', 'b'));
     it.services.adopt = async (name) => {
       if (name === 'a') throw fail('internal', 'broken');
       return null;
@@ -385,20 +402,35 @@ describe('booting', () => {
     expect(await it.registry.ask('boot', { autostart: true })).toEqual({ services: 2 });
   });
 
+  it('shows what has no run and is owed none from the store, without waking its actor', async () => {
+    const it = await again(['web', 'db', 'owed', 'fresh'].map((name) => input(name)));
+    const ended = { run: 'r', at: 1, exitCode: 3, signal: null, exitUnknown: false };
+    const crashed: LastEnd = { ...ended, status: 'crashed' };
+    await it.store.table('ends').put('db', crashed);
+    await it.store.table('ends').put('owed', { ...crashed, restart: { attempt: 1, at: 2 } });
+    it.host.answer(runsOf('web'));
+    await it.registry.ask('boot', { autostart: true });
+    expect(it.letters.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['adopt owed', 'adopt web']);
+    const told = it.views.of('states').flatMap(({ rows }) => rows);
+    expect(told).toEqual([
+      { name: 'db', status: 'crashed', restarts: 0, process: null, end: crashed },
+      { name: 'fresh', status: 'stopped', restarts: 0, process: null, end: null },
+    ]);
+  });
+
+  it('has every service look for itself when the host does not answer', async () => {
+    const it = await again([input('a'), input('b')]);
+    it.host.answer({
+      runs: () => {
+        throw fail('internal', 'no');
+      },
+    });
+    await it.registry.ask('boot', { autostart: true });
+    expect(it.letters.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['adopt a', 'adopt b']);
+  });
+
   it('has runs ended that belong to no service, without waiting for them', async () => {
     const it = await again([input('web')]);
-    const row = (service: string): RunRow => ({
-      service,
-      run: `run-${service}`,
-      pid: 1,
-      startTicks: 1,
-      startedAt: 1,
-      port: 1,
-      pty: false,
-      memo: { revision: 1, port: 1, ready: null, passed: true, deadline: null, restarts: 0 },
-      stopping: false,
-      end: null,
-    });
     let stopped = (): void => {};
     it.host.answer({
       runs: () => ({ runs: [row('web'), row('gone')] }),
