@@ -35,6 +35,18 @@ export interface Tables {
   meta: number;
 }
 
+const TABLES: readonly (keyof Tables)[] = [
+  'services',
+  'ends',
+  'keys',
+  'marks',
+  'clusters',
+  'workloads',
+  'tethers',
+  'vault',
+  'meta',
+];
+
 export interface Table<V> {
   /** As last committed by any thread. */
   get(key: string): V | undefined;
@@ -238,10 +250,14 @@ function checkFormat(
 ): void {
   const names = [...env.getKeys()];
   if (names.length > 0 && !names.includes('meta')) throw new Error(`${path}: is no store of berth`);
-  const meta = database('meta');
-  const bytes = meta.getBinary('format');
+  const bytes = names.length > 0 ? database('meta').getBinary('format') : undefined;
   const format = bytes ? decode(bytes) : FORMAT;
   if (format !== FORMAT)
     throw new Error(`${path}: has format ${format}, this version of berth reads ${FORMAT}`);
-  if (!bytes) meta.putSync('format', Uint8Array.from(encode(FORMAT)));
+  if (bytes) return;
+  // All tables in one commit: each by itself would wait for the disk.
+  env.transactionSync(() => {
+    for (const name of TABLES) database(name);
+    database('meta').putSync('format', Uint8Array.from(encode(FORMAT)));
+  });
 }
