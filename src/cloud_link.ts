@@ -15,10 +15,6 @@ import type { Threads } from './threads.ts';
 export const cloudToken = ({ cloud }: Settings, stateDir: string): string =>
   cloud.token || ensureSecret(join(stateDir, 'cloud-token')).toString('utf8').trim();
 
-/** `cloud.key_file`, or `<state>/cloud.key`. */
-export const cloudKeyFile = ({ cloud }: Settings, stateDir: string): string =>
-  cloud.key_file || join(stateDir, 'cloud.key');
-
 function ownListener({ cloud }: Settings): CloudFront['own'] {
   if (cloud.bind === '') return null;
   const { bind, port, tls_cert: cert, tls_key: key } = cloud;

@@ -1,41 +1,26 @@
 // One daemon's life: the process host, the threads and the front, put together and taken apart (contract section 7).
-import { randomUUID } from 'node:crypto';
-import { uptime } from 'node:os';
 import { holderOn } from './actors/port_holder.ts';
 import { connectHost } from './adapters/hostlink.ts';
 import { listeners } from './adapters/listeners.ts';
 import { processRow } from './adapters/proctable.ts';
-import { CloudLink, cloudKeyFile, cloudToken } from './cloud_link.ts';
+import { CloudLink, cloudToken } from './cloud_link.ts';
 import { isLoopback, type Settings, SettingsError } from './config.ts';
+import type { Crew, DaemonOptions } from './crew.ts';
 import { dashboardFolder } from './entry.ts';
 import { dashboardPages } from './front/dashboard_page.ts';
 import { type CloudFront, createFront, type Front } from './front/front.ts';
 import { schemaPage } from './front/schema_page.ts';
 import { GatewayLink } from './gateway_link.ts';
 import { THREADS } from './limits.ts';
-import { report, reportCrash, reportDefect } from './log.ts';
-import { mayAsk, placement } from './protocol/address.ts';
+import { report, reportDefect } from './log.ts';
 import type { GroupsProtocol } from './protocol/groups.ts';
 import type { HostProtocol } from './protocol/host.ts';
 import type { RegistryProtocol } from './protocol/registry.ts';
 import type { Node } from './runtime/actor.ts';
-import { realClock } from './runtime/clock.ts';
-import { createNode } from './runtime/node.ts';
 import { removeDaemonFile, writeDaemonFile } from './statedir.ts';
-import { createThreads, type Threads } from './threads.ts';
+import type { Threads } from './threads.ts';
 import type { ThreadData } from './threads_data.ts';
 import { VERSION } from './version.ts';
-
-export interface DaemonOptions {
-  settings: Settings;
-  stateDir: string;
-  /** The built file of the process host. */
-  hostEntry: string;
-  /** The umask of the user, for children. */
-  umask: number;
-  /** Reads the settings again; rejects with a SettingsError. */
-  reload: () => Promise<Settings>;
-}
 
 export interface Daemon {
   url: string;
@@ -47,29 +32,6 @@ export interface Daemon {
 
 /** The longest that services may take to stop, one after the other in the worst case. */
 const SHUTDOWN_MS = 2 ** 31 - 1;
-
-function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions): ThreadData {
-  return {
-    stateDir,
-    hostEntry,
-    session: randomUUID(),
-    umask,
-    bootedAt: Date.now() - uptime() * 1000,
-    servicePorts: settings.services.ports,
-    agentPorts: settings.agents.ports,
-    agentDomain: settings.agents.domain,
-    addressRule: {
-      allow: settings.cloud.allow_addresses,
-      apiOnLoopback: isLoopback(settings.cloud.bind || settings.bind),
-    },
-    cloud: {
-      keyFile: cloudKeyFile(settings, stateDir),
-      tetherPorts: settings.cloud.tether_ports,
-      sweepMs: settings.cloud.sweep_interval_ms,
-      allowInCluster: settings.cloud.allow_in_cluster,
-    },
-  };
-}
 
 async function holder(port: number): Promise<string> {
   return holderOn(port, listeners(), () => true)?.holder ?? 'another program';
@@ -187,17 +149,6 @@ async function joinHost(node: Node, data: ThreadData, logs: Settings['logs']): P
   await join();
 }
 
-function makeThreads(node: Node, data: ThreadData): Threads {
-  const onDeath = (name: string, error: unknown, ended: boolean): void =>
-    reportCrash(`the thread ${name}`, error, ended);
-  const threads = createThreads({ node, sizes: SIZES, data, onDeath });
-  threads.onRestarted(async (name) => {
-    if (!name.startsWith('services')) return;
-    await node.ref<RegistryProtocol>('registry').ask('boot', { autostart: false });
-  });
-  return threads;
-}
-
 /** Warns once where other people may log in and nothing keeps them from the daemon (contract section 9). */
 function warnOfOpenDoor({ auth, bind }: Settings): void {
   if (auth.token === '' && !isLoopback(bind))
@@ -213,29 +164,13 @@ function tellOthers(
   writeDaemonFile(stateDir, { pid: process.pid, startTime, port, gatewayPort, version: VERSION });
 }
 
-const SIZES = { services: THREADS.services, tethers: THREADS.tethers };
-
-function makeNode(): Node {
-  const place = placement(SIZES);
-  return createNode({
-    name: 'front',
-    clock: realClock,
-    place,
-    mayAsk,
-    onCrash: reportCrash,
-    defaultDeadlineMs: THREADS.askMs,
-  });
-}
-
 /**
- * Starts everything but the process host, which is on its way; resolves when it serves. Rejects with a Failure that says in
+ * Starts everything but the process host and the crew, which are on their way; resolves when it serves. Rejects with a Failure that says in
  * one line why it cannot.
  */
-export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
+export async function startDaemon(options: DaemonOptions, crew: Crew): Promise<Daemon> {
   const { settings, stateDir } = options;
-  const data = threadData(options);
-  const node = makeNode();
-  const threads = makeThreads(node, data);
+  const { node, threads, data } = crew;
   const secret = cloudToken(settings, stateDir);
   const told = { port: 0, gatewayPort: settings.gateway.port > 0 ? settings.gateway.port : null };
   const onPort = (gatewayPort: number | null): void => {
@@ -248,8 +183,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const cloud = new CloudLink(node, threads);
   const front = makeFront(options, node, gateway, await cloud.front(settings, secret));
   await front.start();
+  crew.hear();
   // A second daemon is told so by the host before anything else of the state directory is touched.
-  // The thread goes first: it loads while the front's server does.
   const [, , { port }] = await Promise.all([
     threads.ensure('services'),
     joinHost(node, data, settings.logs),

@@ -1,6 +1,6 @@
 // The daemon's start: settings, then the process host, threads and front side by side (contract section 1).
 import { parseArgs } from 'node:util';
-import { spawnHost } from './adapters/hostlink.ts';
+import { spawnHost } from './adapters/hostspawn.ts';
 import { loadSettings, SettingsError } from './config.ts';
 import type { Daemon } from './daemon.ts';
 import { entry } from './entry.ts';
@@ -38,6 +38,11 @@ function giveUp(error: unknown): never {
   process.exit(error instanceof SettingsError ? EXIT.usage : EXIT.failed);
 }
 
+/** A reader of stdout or stderr that has gone away never ends the daemon. To make these streams takes Node 2 ms. */
+function neverEndedByReaders(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+}
+
 async function start(argv: string[]): Promise<Daemon> {
   const { config, stateDir: named } = readArguments(argv);
   const umask = process.umask(0o077);
@@ -45,17 +50,20 @@ async function start(argv: string[]): Promise<Daemon> {
   const stateDir = stateDirPath(named, process.env);
   openStateDir(stateDir);
   const hostEntry = entry('host').pathname;
-  // Everything waits for the host in the end: it comes up while the daemon's own code is still being read.
+  // Everything waits for host and threads in the end: they come up while the daemon's own code is still being read.
   spawnHost(stateDir, hostEntry);
-  const { startDaemon } = await import('./daemon.ts');
   const reload = () => loadSettings(config, process.env);
-  return startDaemon({ settings, stateDir, hostEntry, umask, reload });
+  const options = { settings, stateDir, hostEntry, umask, reload };
+  const { callCrew } = await import('./crew.ts');
+  const crew = callCrew(options);
+  neverEndedByReaders();
+  await crew.online;
+  const { startDaemon } = await import('./daemon.ts');
+  return startDaemon(options, crew);
 }
 
 /** Runs the daemon until a signal ends it. `argv` is what follows `berth daemon`. */
 export async function main(argv: string[]): Promise<void> {
-  // A reader that has gone away never ends the daemon.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   const starting = start(argv);
   onSignals({
     stop: () => void starting.then((daemon) => daemon.stop()).then(() => process.exit(0), giveUp),

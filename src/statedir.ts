@@ -80,6 +80,9 @@ export function ensureSecret(
   return secret;
 }
 
+/** Where the key of the cloud part is: `cloud.key_file`, or `<state>/cloud.key`. */
+export const cloudKeyFile = (named: string, stateDir: string): string => named || join(stateDir, 'cloud.key');
+
 export interface DaemonFile {
   pid: number;
   startTime: number;

@@ -6,7 +6,7 @@ import { portPipe } from './adapters/pipes.ts';
 import { entry } from './entry.ts';
 import { THREADS } from './limits.ts';
 import { mayAsk, type NodeName, placement } from './protocol/address.ts';
-import { Failure, type Node, type NodeOptions } from './runtime/actor.ts';
+import { Failure, type Node, type NodeOptions, type Pipe } from './runtime/actor.ts';
 import { realClock } from './runtime/clock.ts';
 import { type Deferred, deferred } from './runtime/deferred.ts';
 import { createNode } from './runtime/node.ts';
@@ -40,6 +40,8 @@ export interface ThreadOptions {
   sizes: Sizes;
   /** Handed to the `setup` of every thread; must survive structured clone. */
   data: unknown;
+  /** Letters of the threads to this one wait until then. */
+  heard?: Promise<void>;
   /** Told of every death of a thread; `ended`: it was one too many and it stays away. */
   onDeath: (name: string, error: unknown, ended: boolean) => void;
   restarts?: { max: number; withinMs: number };
@@ -113,9 +115,17 @@ async function within<T>(ms: number, promise: Promise<T>): Promise<T | null> {
   return result.promise.finally(cancel);
 }
 
+const NOW = Promise.resolve();
+
+/** What comes through `pipe` waits until `heard`. */
+const held = (pipe: Pipe, heard: Promise<void>): Pipe => ({
+  ...pipe,
+  receive: (onBytes, onClose) => void heard.then(() => pipe.receive(onBytes, onClose)),
+});
+
 /** Starts no thread yet: `ensure` does. */
 export function createThreads(options: ThreadOptions): Threads {
-  const { node, sizes, data, onDeath, entryOf = entry } = options;
+  const { node, sizes, data, onDeath, entryOf = entry, heard = NOW } = options;
   const { restarts = THREADS.restarts, stopMs = THREADS.stopMs } = options;
   const threads = new Map<string, Thread>();
   const listeners: ((name: string) => void | Promise<void>)[] = [];
@@ -129,7 +139,7 @@ export function createThreads(options: ThreadOptions): Threads {
       peers.push([name, port2]);
       return port1;
     };
-    if (meet('front', thread.kind)) node.connect(thread.name, portPipe(portTo(node.name)));
+    if (meet('front', thread.kind)) node.connect(thread.name, held(portPipe(portTo(node.name)), heard));
     for (const { name, kind, life } of threads.values()) {
       if (!life || name === thread.name || !meet(kind, thread.kind)) continue;
       const port = portTo(name);

@@ -1,12 +1,11 @@
-// The daemon's side of the process host: starts it and connects to it.
-import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync } from 'node:fs';
+// The daemon's side of the process host: connects to it, and starts one when there is none.
+import { mkdirSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { join } from 'node:path';
 import type { Hello, HelloAnswer } from '../protocol/hello.ts';
 import { HOST_PROTOCOL } from '../protocol/host.ts';
 import { Failure, type Pipe } from '../runtime/actor.ts';
-import { firstLine, hasSocket, hostFolder, socketPath } from './hostsocket.ts';
+import { firstLine, hasSocket, socketPath } from './hostsocket.ts';
+import { hostFolder, spawnHost } from './hostspawn.ts';
 import { socketPipe } from './pipes.ts';
 import { processRow } from './proctable.ts';
 
@@ -32,37 +31,9 @@ export interface HostConnection {
 
 export type Introduction = Pick<Hello, 'version' | 'session' | 'node' | 'services'>;
 
-/** What a host needs of the environment; everything else reaches children with each start. */
-const INHERITED = ['PATH', 'LD_LIBRARY_PATH', 'TZ'] as const;
 const RETRY_MS = 2;
 /** A host that was started listens much sooner; if it lost a race, or was just ending, another is started. */
 const AGAIN_MS = 2_000;
-
-/**
- * Starts the host of `stateDir` as a process of its own session; `entry` is its built file. Does not wait. Harmless when
- * there is one: the new one sees that and ends. What it has to say goes to `<stateDir>/host/host.log`.
- */
-export function spawnHost(stateDir: string, entry: string): void {
-  const folder = hostFolder(stateDir);
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const log = openSync(join(folder, 'host.log'), 'a', 0o600);
-  try {
-    const env = Object.fromEntries(
-      INHERITED.flatMap((key) => (process.env[key] ? [[key, process.env[key]]] : [])),
-    );
-    const child = spawn(process.execPath, [entry, stateDir], {
-      detached: true,
-      cwd: '/',
-      env,
-      stdio: ['ignore', log, log],
-    });
-    // Whether it could be started shows in whether it answers.
-    child.on('error', () => {});
-    child.unref();
-  } finally {
-    closeSync(log);
-  }
-}
 
 /** Connects once. Rejects with host_absent, host_refused or second_daemon; `null`: it ends to be replaced. */
 async function connectOnce(stateDir: string, hello: Hello): Promise<HostConnection | null> {

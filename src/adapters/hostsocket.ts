@@ -4,7 +4,6 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { HELLO_BYTES, HELLO_MS } from '../protocol/hello.ts';
 
-export const hostFolder = (stateDir: string): string => join(stateDir, 'host');
 const SOCKET = 'host.sock';
 /** `sun_path` with its final zero; a longer path is cut without a word. */
 const PATH_BYTES = 107;

@@ -2,7 +2,8 @@
 import { mkdirSync, openSync, readdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { hostFolder, socketPath } from '../adapters/hostsocket.ts';
+import { socketPath } from '../adapters/hostsocket.ts';
+import { hostFolder } from '../adapters/hostspawn.ts';
 import { type Libc, loadLibc } from '../adapters/libc.ts';
 import { bootId } from '../adapters/proctable.ts';
 import { createTree } from '../adapters/tree.ts';
@@ -44,6 +45,7 @@ const UNMET_MS = 10_000;
 const NEEDED_MS = 250;
 /** An end that was not acknowledged is told again. */
 const TELL_AGAIN_MS = 2_000;
+const TERMINALS_MS = 500;
 const INIT = 1;
 
 const note = (text: string): void => {
@@ -170,5 +172,8 @@ export async function startHost({ stateDir, version }: HostOptions): Promise<voi
   look();
   // A daemon of another version waits for the last process to end.
   realClock.every(TELL_AGAIN_MS, () => look());
-  parts.terminals().catch((error) => note(`node-pty does not load, so there are no terminals: ${error}`));
+  // Loaded ahead of the first agent, but not while a daemon is starting, which is what this host was started for.
+  realClock.after(TERMINALS_MS, () => {
+    parts.terminals().catch((error) => note(`node-pty does not load, so there are no terminals: ${error}`));
+  });
 }

@@ -5,8 +5,8 @@ import { appendFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } fro
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { spawnHost } from '../../src/adapters/hostlink.ts';
 import { firstLine, socketPath } from '../../src/adapters/hostsocket.ts';
+import { spawnHost } from '../../src/adapters/hostspawn.ts';
 import { socketPipe } from '../../src/adapters/pipes.ts';
 import { processRow } from '../../src/adapters/proctable.ts';
 import { openLedger } from '../../src/host/ledger.ts';

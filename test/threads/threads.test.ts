@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { mayAsk, placement } from '../../src/protocol/address.ts';
 import { realClock } from '../../src/runtime/clock.ts';
+import { deferred } from '../../src/runtime/deferred.ts';
 import { createNode } from '../../src/runtime/node.ts';
 import { createThreads, type ThreadOptions } from '../../src/threads.ts';
 import { afterThisTest, tempDir } from '../kit.ts';
@@ -68,6 +69,19 @@ it('asks cross threads: from the front, between threads of a kind and between ki
   expect(await clusters.ask('ask', { address: 'tether:x' })).toMatchObject({ node: 'tethers-0' });
   await threads.ensure('gateway');
   expect(await node.ref<Worker>('gateway').ask('ask', { address: 'registry' })).toEqual(here);
+});
+
+it('takes in no letter of a thread before the front hears, and loses none', async () => {
+  const heard = deferred<void>();
+  const { threads, registry } = open({ heard: heard.promise });
+  await threads.ensure('services');
+  const told = vi.fn();
+  const answer = registry.ask('where', null).finally(told);
+  // As long as a thread takes to come up, its answer has been there.
+  await threads.ensure('gateway');
+  expect(told).not.toHaveBeenCalled();
+  heard.resolve();
+  expect((await answer).node).toBe('services-0');
 });
 
 it('a thread that dies: asks in flight settle `gone`, everywhere; it comes back and knows its peers again', async () => {

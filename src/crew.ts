@@ -1,0 +1,102 @@
+// The main thread's node and the threads around it: made first, so that what takes longest to come up does so while the rest
+// of the daemon is still being read.
+import { uptime } from 'node:os';
+import type { Worker } from 'node:worker_threads';
+import { isLoopback, type Settings } from './config.ts';
+import { THREADS } from './limits.ts';
+import { reportCrash } from './log.ts';
+import { mayAsk, placement } from './protocol/address.ts';
+import type { RegistryProtocol } from './protocol/registry.ts';
+import type { Node } from './runtime/actor.ts';
+import { realClock } from './runtime/clock.ts';
+import { deferred } from './runtime/deferred.ts';
+import { createNode } from './runtime/node.ts';
+import { cloudKeyFile } from './statedir.ts';
+import { createThreads, type Threads } from './threads.ts';
+import type { ThreadData } from './threads_data.ts';
+
+export interface DaemonOptions {
+  settings: Settings;
+  stateDir: string;
+  /** The built file of the process host. */
+  hostEntry: string;
+  /** The umask of the user, for children. */
+  umask: number;
+  /** Reads the settings again; rejects with a SettingsError. */
+  reload: () => Promise<Settings>;
+}
+
+export interface Crew {
+  node: Node;
+  threads: Threads;
+  data: ThreadData;
+  /**
+   * Resolves when the services thread begins with our code. It and the host need the processor more than the front does, which
+   * is ready long before either if it waits until then.
+   */
+  online: Promise<void>;
+  /** The actors of the main thread are there: letters of the threads are taken in from now on. */
+  hear: () => void;
+}
+
+const SIZES = { services: THREADS.services, tethers: THREADS.tethers };
+
+function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions): ThreadData {
+  return {
+    stateDir,
+    hostEntry,
+    session: `${process.pid}-${performance.timeOrigin}`,
+    umask,
+    bootedAt: Date.now() - uptime() * 1000,
+    servicePorts: settings.services.ports,
+    agentPorts: settings.agents.ports,
+    agentDomain: settings.agents.domain,
+    addressRule: {
+      allow: settings.cloud.allow_addresses,
+      apiOnLoopback: isLoopback(settings.cloud.bind || settings.bind),
+    },
+    cloud: {
+      keyFile: cloudKeyFile(settings.cloud.key_file, stateDir),
+      tetherPorts: settings.cloud.tether_ports,
+      sweepMs: settings.cloud.sweep_interval_ms,
+      allowInCluster: settings.cloud.allow_in_cluster,
+    },
+  };
+}
+
+const firstOnline = (): Promise<void> =>
+  new Promise((resolve) => {
+    process.once('worker', (worker: Worker) => {
+      worker.once('online', resolve);
+      worker.once('exit', () => resolve());
+    });
+  });
+
+/** Makes the node and starts the threads that every daemon has; `startDaemon` waits for them. */
+export function callCrew(options: DaemonOptions): Crew {
+  const data = threadData(options);
+  const node = createNode({
+    name: 'front',
+    clock: realClock,
+    place: placement(SIZES),
+    mayAsk,
+    onCrash: reportCrash,
+    defaultDeadlineMs: THREADS.askMs,
+  });
+  const heard = deferred<void>();
+  const threads = createThreads({
+    node,
+    sizes: SIZES,
+    data,
+    heard: heard.promise,
+    onDeath: (name, error, ended) => reportCrash(`the thread ${name}`, error, ended),
+  });
+  threads.onRestarted(async (name) => {
+    if (!name.startsWith('services')) return;
+    await node.ref<RegistryProtocol>('registry').ask('boot', { autostart: false });
+  });
+  const online = firstOnline();
+  // Who waits for it is told.
+  threads.ensure('services').catch(() => {});
+  return { node, threads, data, online, hear: heard.resolve };
+}
