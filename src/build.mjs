@@ -39,9 +39,11 @@ if (process.argv.includes('--force') || changed > mtime(stamp)) {
   const began = new Date();
   const { build } = await import('esbuild');
   const { bundles } = await import('./bundles.mjs');
+  const { compile } = await import('./bytecode.mjs');
   // Built beside and put in place at once: whoever starts meanwhile finds the old build or the new one, never half of it.
   const fresh = `${output}.${process.pid}`;
   for (const bundle of bundles(root, fresh)) await build(bundle);
+  await compile(fresh);
   writeFileSync(join(fresh, '.built'), '');
   // A source that changed while this ran is newer than the build.
   utimesSync(join(fresh, '.built'), began, began);

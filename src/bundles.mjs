@@ -1,9 +1,11 @@
 // What the build makes: one bundle per entry. Packages stay outside where they are native or loaded only when first used.
 import { existsSync, readFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
+import { builtins } from './builtins.mjs';
+import { natives } from './natives.mjs';
 
 /** Pure packages that a command or a daemon needs at every start: as files of their own each costs it some 10 ms. */
-const INLINED = ['comlink', 'commander', 'eventsource-parser', 'msgpackr'];
+const INLINED = ['comlink', 'commander', 'eventsource-parser', 'lmdb', 'msgpackr'];
 
 /**
  * What runs is CommonJS: to start Node's loader of modules takes a process or thread 5 ms, and a file through it half a
@@ -67,7 +69,8 @@ function programs(shared) {
   const daemon = {
     ...common,
     entryPoints: DAEMON,
-    external: [...shared.external, 'msgpackr-extract'],
+    external: [...shared.external.filter((name) => name !== 'koffi'), 'msgpackr-extract'],
+    plugins: [natives, builtins],
     define: {
       ...shared.define,
       'import.meta.url': 'berthFile',
