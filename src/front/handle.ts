@@ -32,8 +32,10 @@ const NAMES: Readonly<Record<NameKind, { pattern: RegExp; must: string } | null>
 const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD';
 
 /** Whether a body follows. */
-const hasBody = (exchange: Exchange): boolean =>
-  exchange.header('transfer-encoding') !== '' || !['', '0'].includes(exchange.header('content-length'));
+function hasBody(exchange: Exchange): boolean {
+  const length = exchange.header('content-length');
+  return (length !== '' && length !== '0') || exchange.header('transfer-encoding') !== '';
+}
 
 /** Whether it can be said where the body ends: a proxy before us might say it otherwise. */
 function isFramed(exchange: Exchange): boolean {

@@ -35,8 +35,10 @@ function list(key: string, items: readonly Buffer[]): Buffer {
 
 export class Views {
   private readonly rows = new Map<string, Row>();
-  /** The names of all rows that have a spec, in order. */
+  /** The names of all rows, in order; null: another one has come since. */
   private names: string[] | null = null;
+  /** Those of the agents: who asks for them alone does not look through all services. */
+  private readonly agentNames = new Set<string>();
   private serviceList: Buffer | null = null;
   private groupList: Buffer | null = null;
   private agentList: Buffer | null = null;
@@ -45,15 +47,19 @@ export class Views {
   setSpecs(specs: readonly SpecRow[], all: boolean): void {
     if (all) {
       const kept = new Set(specs.map(({ name }) => name));
-      for (const name of this.rows.keys()) if (!kept.has(name)) this.rows.delete(name);
+      for (const name of this.rows.keys()) if (!kept.has(name)) this.remove(name);
     }
-    for (const spec of specs) this.change(spec.name).spec = spec;
-    this.names = null;
+    for (const spec of specs) {
+      this.change(spec.name).spec = spec;
+      if (spec.agent) this.agentNames.add(spec.name);
+      else this.agentNames.delete(spec.name);
+    }
     this.forgetLists();
   }
 
   remove(name: string): void {
     this.rows.delete(name);
+    this.agentNames.delete(name);
     this.names = null;
     this.forgetLists();
   }
@@ -78,9 +84,10 @@ export class Views {
 
   /** Every agent with its process, for those that must know where to reach it. */
   agentRows(): { spec: SpecRow; agent: AgentSpec; state: ServiceState | null }[] {
-    return this.known().flatMap(({ spec, state }) =>
-      spec.agent ? [{ spec, agent: spec.agent, state }] : [],
-    );
+    return [...this.agentNames].sort().flatMap((name) => {
+      const { spec, state } = this.rows.get(name) ?? { spec: null, state: null };
+      return spec?.agent ? [{ spec, agent: spec.agent, state }] : [];
+    });
   }
 
   /** The specs of a group's members, by name. */
@@ -145,6 +152,7 @@ export class Views {
     if (!row) {
       row = { spec: null, state: null, stats: null, item: null, detail: null, resolution: null };
       this.rows.set(name, row);
+      this.names = null;
     }
     row.item = null;
     row.detail = null;
