@@ -13,7 +13,7 @@ import { parseKubeconfig } from '../src/adapters/kubeconfig.ts';
 import { type Json, kubeDouble, workload } from '../test/cloud/double.ts';
 import { type Daemon, startDaemon, withFolder } from './daemon.ts';
 import { type Benchmark, costs } from './harness.ts';
-import { memoryOf } from './processes_of.ts';
+import { memoryOf, threadMs } from './processes_of.ts';
 
 const WORKLOADS = 10_000;
 const PAGE = 500;
@@ -30,17 +30,18 @@ function usual(index: number) {
   return object;
 }
 
-async function serveDouble(): Promise<void> {
+async function serveDouble(workloads: number): Promise<void> {
   const double = await kubeDouble();
-  for (let index = 0; index < WORKLOADS; index += 1)
+  for (let index = 0; index < workloads; index += 1)
     double.put(index % 2 === 0 ? 'Deployment' : 'StatefulSet', usual(index));
   double.compact();
   process.on('disconnect', () => process.exit());
   process.send?.(double.kubeconfig);
 }
 
-async function withDouble<T>(use: (kubeconfig: string) => Promise<T>): Promise<T> {
-  const child = fork(fileURLToPath(import.meta.url), [ROLE]);
+/** Runs `use` with a cluster of so many workloads, in a process of its own. */
+export async function withDouble<T>(workloads: number, use: (kubeconfig: string) => Promise<T>): Promise<T> {
+  const child = fork(fileURLToPath(import.meta.url), [ROLE, String(workloads)]);
   const kubeconfig = await new Promise<string>((resolve, reject) => {
     child.once('message', (text) => resolve(String(text)));
     child.once('exit', (code) => reject(new Error(`the double ended (${code})`)));
@@ -68,10 +69,6 @@ async function bareRead(kubeconfig: string): Promise<void> {
   await client.close();
 }
 
-/** Milliseconds of processor time that the main thread of a process has used: the front's. */
-const frontMs = (pid: number): number =>
-  Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'latin1').split(' ')[0]) / 1e6;
-
 /**
  * Asks over one connection, again and again. `stop` gives the most that the front's thread worked from a question to its
  * answer, in ms: what it lets somebody wait, whatever else the machine does meanwhile.
@@ -83,11 +80,11 @@ async function watchFront({ port, pid }: Daemon): Promise<{ stop(): number }> {
   let most = 0;
   let before = 0;
   const ask = (): void => {
-    before = frontMs(pid);
+    before = threadMs(pid);
     socket.write(request);
   };
   socket.on('data', () => {
-    most = Math.max(most, frontMs(pid) - before);
+    most = Math.max(most, threadMs(pid) - before);
     setTimeout(ask, 1);
   });
   ask();
@@ -137,18 +134,19 @@ async function measured(daemon: Daemon, work: () => Promise<void>): Promise<Turn
 }
 
 /** Runs `use` with a daemon of its own and a way to call its cloud API. */
-function withCloud<T>(use: (daemon: Daemon, ask: Ask) => Promise<T>): Promise<T> {
+export function withCloud<T>(use: (daemon: Daemon, ask: Ask, token: string) => Promise<T>): Promise<T> {
   return withFolder(async (folder) => {
     const daemon = await startDaemon(folder);
     try {
       const token = readFileSync(join(folder, 'state', 'cloud-token'), 'utf8').trim();
-      return await use(daemon, (method, path, body) => call(daemon.port, token, method, path, body));
+      const ask: Ask = (method, path, body) => call(daemon.port, token, method, path, body);
+      return await use(daemon, ask, token);
     } finally {
       await daemon.end();
     }
   });
 }
-type Ask = (method: string, path: string, body?: object) => Promise<Json>;
+export type Ask = (method: string, path: string, body?: object) => Promise<Json>;
 
 const syncOnce = (kubeconfig: string): Promise<Turn> =>
   withCloud(async (daemon, ask) => {
@@ -169,7 +167,7 @@ export const cloud: Benchmark = {
   name: 'cloud',
   question: 'what does a sync of 10,000 workloads take, cost and hold up?',
   run: () =>
-    withDouble((kubeconfig) =>
+    withDouble(WORKLOADS, (kubeconfig) =>
       costs(['sync of 10,000', 'memory more', 'longest wait for the front'], 's, MiB, ms', {
         floor: () => readOnce(kubeconfig),
         subject: () => syncOnce(kubeconfig),
@@ -178,4 +176,4 @@ export const cloud: Benchmark = {
     ),
 };
 
-if (process.argv[2] === ROLE) await serveDouble();
+if (process.argv[2] === ROLE) await serveDouble(Number(process.argv[3]));

@@ -150,13 +150,18 @@ export function withDaemon<T>(use: (daemon: Daemon) => Promise<T>): Promise<T> {
 /** The command of a service that does nothing at all. */
 export const IDLE = 'exec sleep 1000';
 
-/** Registers services that do nothing as `svc-1` and so on, all in the group `bench`. */
-export async function registerMany(daemon: Daemon, count: number, cmd: string = IDLE): Promise<void> {
+/** Registers services that do nothing, or what they are told, as `svc-1` and so on, all in one group. */
+export async function registerMany(
+  daemon: Daemon,
+  count: number,
+  cmd: string = IDLE,
+  group = 'bench',
+): Promise<void> {
   const one = (_: unknown, index: number): Promise<unknown> =>
     daemon.ask('POST', '/v1/services', {
       name: `svc-${index + 1}`,
       port: 14_000 + index,
-      group: 'bench',
+      group,
       cwd: '/tmp',
       cmd,
     });

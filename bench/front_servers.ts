@@ -1,6 +1,9 @@
 // The two servers of the front's benchmark, each in a process of its own: the front itself, and a bare uWebSockets.js server
 // that sends the same headers and bytes.
 import uWS, { type HttpResponse } from 'uWebSockets.js';
+import { join } from 'node:path';
+import { eventsActor } from '../src/actors/events.ts';
+import { openStore } from '../src/adapters/store.ts';
 import { createFront } from '../src/front/front.ts';
 import { EMPTY_HEAD, JSON_HEAD, STREAM_HEAD } from '../src/front/reply.ts';
 import type { Head } from '../src/front/server.ts';
@@ -57,13 +60,23 @@ async function inTurns(emit: (events: EventRecord[]) => void): Promise<void> {
   }
 }
 
-/** What a server process is told and asked. */
-export type Order = 'cpu' | 'emit' | 'bodies';
-interface Serving {
-  port: number;
-  emit: () => Promise<void>;
+/** Events per second for so long, as letters of what comes within 10 ms: the owners of many services send them so. */
+export interface Rate {
+  perSecond: number;
+  seconds: number;
 }
 
+/** What a server process is told and asked. */
+export type Order = 'cpu' | 'emit' | Rate;
+interface Serving {
+  port: number;
+  emit: (rate: Rate | null) => Promise<void>;
+}
+
+/** Which server a process is: the front alone, the front with the journal of the folder that comes next, or a bare one. */
+export type Role = 'front' | 'journal' | 'bare';
+
+/** A journal that takes nothing: what is measured is the front. */
 async function nodeWithOwners(): Promise<Node> {
   const node = createNode({ name: 'front', clock: realClock, place: () => 'front' });
   const nothing = { kept: [], lastId: 0, completeFrom: 1 };
@@ -76,8 +89,35 @@ async function nodeWithOwners(): Promise<Node> {
   return node;
 }
 
-async function serveFront(): Promise<Serving> {
-  const node = await nodeWithOwners();
+async function nodeWithJournal(folder: string): Promise<Node> {
+  const node = createNode({ name: 'front', clock: realClock, place: () => 'front' });
+  await node.start('events', eventsActor, {
+    folder: join(folder, 'events'),
+    marks: openStore(join(folder, 'store.mdb')).table('marks'),
+    boot: 'bench',
+    report: console.error,
+    subscribed: false,
+  });
+  return node;
+}
+
+const TICK_MS = 10;
+
+/** Asks the journal to append so many events per second; each has in its data when it was sent, in ns. */
+async function atRate(node: Node, { perSecond, seconds }: Rate): Promise<void> {
+  const journal = node.ref<EventsProtocol>('events');
+  const perTick = perSecond * (TICK_MS / 1_000);
+  const began = performance.now();
+  for (let tick = 0; tick < (seconds * 1_000) / TICK_MS; tick += 1) {
+    const pause = began + tick * TICK_MS - performance.now();
+    if (pause > 0) await new Promise((resolve) => setTimeout(resolve, pause));
+    const data = `{"name":"svc-42","pid":4242,"url":"http://localhost:3142","sent":${process.hrtime.bigint()}}`;
+    const event = { type: 'service.started' as const, name: 'svc-42', run: null, data };
+    await journal.ask('append', { events: Array.from({ length: perTick }, () => event) });
+  }
+}
+
+async function serveFront(node: Node): Promise<Serving> {
   const front = createFront({
     bind: '127.0.0.1',
     port: 0,
@@ -115,7 +155,10 @@ async function serveFront(): Promise<Serving> {
     end: null,
   }));
   views.tell('states', { rows });
-  return { port, emit: () => inTurns((events) => views.tell('events', { events })) };
+  return {
+    port,
+    emit: (rate) => (rate ? atRate(node, rate) : inTurns((events) => views.tell('events', { events }))),
+  };
 }
 
 /** The floor: `bodies` by path, and one loop that writes to every open stream. */
@@ -155,17 +198,20 @@ async function serveBare(bodies: ReadonlyMap<string, Uint8Array>): Promise<Servi
 }
 
 /** The life of a server process: it says its port, then does what it is told. */
-export async function serve(role: string): Promise<void> {
-  const given = await new Promise<[string, string][]>((resolve) => {
-    if (role === 'front') resolve([]);
-    else process.once('message', (bodies: [string, string][]) => resolve(bodies));
-  });
-  const bodies = new Map(given.map(([path, body]): [string, Uint8Array] => [path, Buffer.from(body)]));
-  const { port, emit } = role === 'front' ? await serveFront() : await serveBare(bodies);
+export async function serve(role: Role, folder: string): Promise<void> {
+  const { port, emit } = await serving(role, folder);
   process.on('message', async (order: Order) => {
-    if (order === 'emit') await emit();
+    if (order === 'emit') await emit(null);
+    else if (order !== 'cpu') await emit(order);
     const { user, system } = process.cpuUsage();
     process.send?.((user + system) / 1e6);
   });
   process.send?.(port);
+}
+
+async function serving(role: Role, folder: string): Promise<Serving> {
+  if (role === 'front') return serveFront(await nodeWithOwners());
+  if (role === 'journal') return serveFront(await nodeWithJournal(folder));
+  const given = await new Promise<[string, string][]>((resolve) => process.once('message', resolve));
+  return serveBare(new Map(given.map(([path, body]): [string, Uint8Array] => [path, Buffer.from(body)])));
 }

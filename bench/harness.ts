@@ -31,12 +31,15 @@ export interface Row {
   /** The median of subject - floor of each turn, in the unit. */
   over: number;
   turns: number;
+  /** Of a cost at several sizes: the curve that the row is a point of, and the size that is its floor. */
+  curve?: { name: string; size: number; before: number | null };
 }
 
 export interface Benchmark {
   name: string;
   question: string;
-  run(): Promise<Row[]>;
+  /** `minutes`: how long one that goes on until told otherwise is to go on. */
+  run(minutes?: number): Promise<Row[]>;
 }
 
 export function median(values: readonly number[]): number {
@@ -49,7 +52,13 @@ export function median(values: readonly number[]): number {
 /** Measures `floor` and `subject` by turns; who goes first changes with every turn. The first turn warms up and is not counted. */
 export async function compare(name: string, unit: string, sides: Sides): Promise<Row> {
   const pairs = await byTurns(many(sides));
-  return rowOf(name, unit, pairs, 0, ({ subject, floor }) => subject / floor);
+  return rowOf(name, unit, pairs, 0, rateRatio);
+}
+
+/** Several rates that are measured together, in the order of `names`. */
+export async function comparisons(names: readonly string[], unit: string, sides: ManySides): Promise<Row[]> {
+  const pairs = await byTurns(sides);
+  return names.map((name, column) => rowOf(name, unit, pairs, column, rateRatio));
 }
 
 /** The same for what is the better the less there is of it, such as time and memory. */
@@ -64,11 +73,44 @@ export async function costs(names: readonly string[], unit: string, sides: ManyS
   return names.map((name, column) => rowOf(name, unit, pairs, column, costRatio));
 }
 
+/** A cost of one unit at growing sizes; `names` says what a sample measures. */
+export interface Growth {
+  names: readonly string[];
+  unit: string;
+  sizes: readonly number[];
+  /** How the row calls a size. */
+  sizeName: (size: string) => string;
+  sample: (size: number) => Promise<number[]>;
+  turns?: number;
+}
+
+/**
+ * Measures every size in every turn. The floor of a size is the size before it: above 1 a unit costs less than it did there,
+ * below 1 it costs more, and what grows with the square of the size falls as far below as the size has grown.
+ */
+export async function growth({ names, unit, sizes, sizeName, sample, turns = 3 }: Growth): Promise<Row[]> {
+  const bySize = sizes.map((): number[][] => []);
+  for (let turn = 0; turn < turns; turn += 1)
+    for (const [index, size] of sizes.entries()) bySize[index]?.push(await sample(size));
+  return names.flatMap((name, column) =>
+    sizes.slice(1).map((size, index) => {
+      const pairs = (bySize[index + 1] ?? []).map((subject, turn) => ({
+        subject,
+        floor: bySize[index]?.[turn] ?? [],
+      }));
+      const before = sizes[index] ?? null;
+      const title = `${name}, ${sizeName(size.toLocaleString('en'))}`;
+      return { ...rowOf(title, unit, pairs, column, costRatio), curve: { name, size, before } };
+    }),
+  );
+}
+
 interface Pair<T> {
   subject: T;
   floor: T;
 }
 
+const rateRatio = ({ subject, floor }: Pair<number>): number => subject / floor;
 const costRatio = ({ subject, floor }: Pair<number>): number => floor / subject;
 
 const many = ({ floor, subject, ...rest }: Sides): ManySides => ({

@@ -17,6 +17,8 @@ export interface Supervisor {
   noticesEnd(): Promise<void>;
   /** Starts `SERVICES` at once. */
   startAll(): Promise<unknown>;
+  /** Starts `TALKERS`, which print all the time. */
+  startTalkers(): Promise<unknown>;
   /** One read of the state of all services. */
   status(): Promise<unknown>;
   /** The processes it says are running, besides `one`. */
@@ -32,3 +34,5 @@ export type Install = (folder: string) => Promise<Supervisor | null>;
 
 export const SERVICES = 100;
 export const NAMES: readonly string[] = Array.from({ length: SERVICES }, (_, index) => `svc-${index + 1}`);
+export const TALKERS: readonly string[] = Array.from({ length: 10 }, (_, index) => `talk-${index + 1}`);
+export const TALK = 'while :; do echo hello; sleep 0.2; done';

@@ -1,6 +1,6 @@
 // Berth in the comparison with other supervisors.
 import { type Daemon, IDLE, registerMany, startDaemon } from './daemon.ts';
-import { type Install, SERVICES } from './peer.ts';
+import { type Install, SERVICES, TALK, TALKERS } from './peer.ts';
 import { subscribe } from './subscribers.ts';
 
 interface Shown {
@@ -34,6 +34,13 @@ export const berth: Install = async (folder) => {
       stream.end();
     },
     startAll: () => ask('POST', '/v1/groups/bench/start'),
+    async startTalkers() {
+      for (const [index, name] of TALKERS.entries()) {
+        const service = { name, port: 13_910 + index, group: 'talkers', cwd: '/tmp', cmd: TALK };
+        await ask('POST', '/v1/services', service);
+      }
+      await ask('POST', '/v1/groups/talkers/start');
+    },
     status: () => ask('GET', '/v1/services'),
     async running() {
       const { services } = (await ask('GET', '/v1/services')) as { services: Shown[] };

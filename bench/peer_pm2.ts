@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Install, NAMES } from './peer.ts';
+import { type Install, NAMES, TALK, TALKERS } from './peer.ts';
 import { lives } from './processes_of.ts';
 
 type Done<T> = (error: Error | null, value: T) => void;
@@ -33,10 +33,10 @@ interface Pm2 {
 const promised = <T>(work: (done: Done<T>) => void): Promise<T> =>
   new Promise((resolve, reject) => work((error, value) => (error ? reject(error) : resolve(value))));
 
-const app = (name: string): object => ({
+const app = (name: string, cmd = 'exec sleep 1000'): object => ({
   name,
   script: '/bin/sh',
-  args: ['-c', 'exec sleep 1000'],
+  args: ['-c', cmd],
   interpreter: 'none',
   autorestart: false,
 });
@@ -76,7 +76,20 @@ export const pm2: Install = async (folder) => {
         }),
       );
     },
-    startAll: () => promised((done) => api.start(NAMES.map(app), done)),
+    startAll: () =>
+      promised((done) =>
+        api.start(
+          NAMES.map((name) => app(name)),
+          done,
+        ),
+      ),
+    startTalkers: () =>
+      promised((done) =>
+        api.start(
+          TALKERS.map((name) => app(name, TALK)),
+          done,
+        ),
+      ),
     status: list,
     running: async () =>
       (await list())

@@ -5,7 +5,7 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Install, NAMES } from './peer.ts';
+import { type Install, NAMES, TALK, TALKERS } from './peer.ts';
 import { lives } from './processes_of.ts';
 
 const PYTHON = '/usr/bin/python3';
@@ -24,16 +24,18 @@ function command(folder: string): { args: string[]; path: string } | null {
   return works(path) ? { args: module, path } : null;
 }
 
-const program = (name: string): string =>
-  `[program:${name}]\ncommand=sleep 1000\nautostart=false\nautorestart=false\nstartsecs=0\n`;
+const program = (name: string, command = 'sleep 1000'): string =>
+  `[program:${name}]\ncommand=${command}\nautostart=false\nautorestart=false\nstartsecs=0\n`;
 
 function configuration(folder: string, socket: string): string {
   return [
     `[supervisord]\npidfile=${folder}/pid\nlogfile=${folder}/log\nchildlogdir=${folder}\nnodaemon=true\nminfds=4096\n`,
     `[unix_http_server]\nfile=${socket}\n`,
     '[rpcinterface:supervisor]\nsupervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface\n',
-    ...['one', ...NAMES].map(program),
+    ...['one', ...NAMES].map((name) => program(name)),
+    ...TALKERS.map((name) => program(name, `/bin/sh -c "${TALK}"`)),
     `[group:bench]\nprograms=${NAMES.join(',')}\n`,
+    `[group:talkers]\nprograms=${TALKERS.join(',')}\n`,
   ].join('\n');
 }
 
@@ -92,11 +94,12 @@ export const supervisor: Install = async (folder) => {
       while (member(await rpc('getProcessInfo', 'one'), 'statename') === 'RUNNING') await pause(1);
     },
     startAll: () => rpc('startProcessGroup', 'bench'),
+    startTalkers: () => rpc('startProcessGroup', 'talkers'),
     status: () => rpc('getAllProcessInfo'),
     async running() {
       const rows = (await rpc('getAllProcessInfo')).split('</struct>');
       return rows
-        .filter((row) => member(row, 'group') === 'bench' && member(row, 'statename') === 'RUNNING')
+        .filter((row) => member(row, 'name') !== 'one' && member(row, 'statename') === 'RUNNING')
         .map((row) => Number(member(row, 'pid')));
     },
     kill: () => end('SIGKILL'),

@@ -7,12 +7,16 @@ import { type Install, SERVICES, type Supervisor } from './peer.ts';
 import { berth } from './peer_berth.ts';
 import { pm2 } from './peer_pm2.ts';
 import { supervisor } from './peer_supervisor.ts';
-import { cpuSeconds, lives, memoryOf } from './processes_of.ts';
+import { cpuMs, lives, memoryOf } from './processes_of.ts';
 
-const TIMES = 7;
+const TIMES = 25;
 const SETTLE_MS = 2_000;
 const READ_MS = 1_000;
-const IDLE_MS = 6_000;
+const IDLE_MS = 10_000;
+/** Compilers of what has just been done for the first time go on for so long. */
+const QUIET_MS = 20_000;
+/** How often Berth measures by itself what others measure when they are asked. */
+const WATCH_MS = 2_000;
 /** What a line of the table is when it is too little to be seen. */
 const LEAST = 0.01;
 
@@ -31,7 +35,13 @@ const LINES = {
   loaded: { name: `memory with ${SERVICES} (PSS)`, unit: 'MiB', more: 'is worse' },
   reads: { name: `status of ${SERVICES}`, unit: 'reads/s', more: 'is better' },
   idle: { name: `processor time, ${SERVICES} idle`, unit: '% of a core', more: 'is worse' },
+  watched: {
+    name: `processor time, ${SERVICES} idle, read every 2 s`,
+    unit: '% of a core',
+    more: 'is worse',
+  },
   alive: { name: 'alive after kill -9', unit: 'services', more: 'is better' },
+  talking: { name: 'printing ones alive after it', unit: 'services', more: 'is better' },
   known: { name: 'known to the next start', unit: 'services', more: 'is better' },
 } as const satisfies Record<string, Line>;
 
@@ -67,24 +77,36 @@ async function single(of: Supervisor): Promise<Pick<Table, 'one' | 'crash'>> {
   return { one: median(starts), crash: median(crashes) };
 }
 
-async function idleShare(of: Supervisor): Promise<number> {
-  const before = cpuSeconds(of.pids());
-  await pause(IDLE_MS);
-  return Math.max(LEAST, ((cpuSeconds(of.pids()) - before) / (IDLE_MS / 1_000)) * 100);
+/** Percent of one core, while nobody asks for anything or while the state of all is read every 2 s. */
+async function share(of: Supervisor, isWatched: boolean): Promise<number> {
+  const spent = (): number => of.pids().reduce((sum, pid) => sum + cpuMs(pid), 0);
+  const before = spent();
+  for (let passed = 0; passed < IDLE_MS; passed += WATCH_MS) {
+    if (isWatched) await of.status();
+    await pause(WATCH_MS);
+  }
+  return Math.max(LEAST, ((spent() - before) / IDLE_MS) * 100);
 }
 
 /** What is left of the services when their supervisor was killed, and what its next life makes of them. */
-async function killed(of: Supervisor, pids: readonly number[]): Promise<Pick<Table, 'alive' | 'known'>> {
+async function killed(
+  of: Supervisor,
+  pids: readonly number[],
+  talkers: readonly number[],
+): Promise<Pick<Table, 'alive' | 'talking' | 'known'>> {
   await of.kill();
   await pause(SETTLE_MS);
   const left = pids.filter(lives);
+  const talking = talkers.filter(lives);
   await of.start();
   const again = new Set(await of.running());
-  return { alive: left.length, known: pids.filter((pid) => again.has(pid)).length };
+  const known = pids.filter((pid) => again.has(pid));
+  return { alive: left.length, talking: talking.length, known: known.length };
 }
 
 async function measure(of: Supervisor): Promise<Table> {
   let pids: number[] = [];
+  let talkers: number[] = [];
   try {
     const cold = await timed(() => of.start());
     await pause(SETTLE_MS);
@@ -96,12 +118,16 @@ async function measure(of: Supervisor): Promise<Table> {
     await pause(SETTLE_MS);
     const loaded = memory(of);
     const reads = await throughput(() => of.status(), 10, READ_MS);
-    const share = await idleShare(of);
-    return { cold, memory: idle, ...singles, all, loaded, reads, idle: share, ...(await killed(of, pids)) };
+    await pause(QUIET_MS);
+    const shares = { idle: await share(of, false), watched: await share(of, true) };
+    await of.startTalkers();
+    talkers = (await of.running()).filter((pid) => !pids.includes(pid));
+    const left = await killed(of, pids, talkers);
+    return { cold, memory: idle, ...singles, all, loaded, reads, ...shares, ...left };
   } finally {
     await of.end();
     // What nobody supervises any more is ours to end.
-    for (const pid of pids.filter(lives)) process.kill(pid, 'SIGKILL');
+    for (const pid of [...pids, ...talkers].filter(lives)) process.kill(pid, 'SIGKILL');
   }
 }
 

@@ -36,6 +36,16 @@ export function cpuSeconds(of: readonly number[]): number {
   return ticks.reduce((sum, value) => sum + value, 0) / TICKS_PER_SECOND;
 }
 
+/** Milliseconds of processor time of all threads that `pid` has now, to the microsecond. */
+export function cpuMs(pid: number): number {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  return threads.reduce((sum, thread) => sum + threadMs(pid, Number(thread)), 0);
+}
+
+/** The same of one thread; the main one has the number of its process. */
+export const threadMs = (pid: number, thread = pid): number =>
+  Number(read(pid, `task/${thread}/schedstat`).split(' ')[0]) / 1e6;
+
 /** MiB of memory: PSS counts what is shared with other processes by its part, RSS wholly. */
 export function memoryOf(pid: number, kind: 'Pss' | 'Rss'): number {
   return Number(new RegExp(`^${kind}:\\s+(\\d+) kB`, 'm').exec(read(pid, 'smaps_rollup'))?.[1] ?? 0) / KIB;

@@ -1,8 +1,10 @@
-// Runs benchmarks by name: `node dist/bench.js [name...] [--json FILE] [--check]`. Without a name: all of them.
+// Runs benchmarks by name: `node dist/bench.js [name...] [--json FILE] [--report] [--check]`. Without a name: all of them but
+// those that must be asked for. A number after a name: how many minutes it goes on.
 import { readFileSync, writeFileSync } from 'node:fs';
-import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { Benchmark, Row } from './harness.ts';
+import { report, runOf } from './report.ts';
+import { misses, round, type Targets } from './targets.ts';
 
 /** Every benchmark, loaded only when it runs. */
 const BENCHMARKS: ReadonlyMap<string, () => Promise<Benchmark>> = new Map([
@@ -20,29 +22,24 @@ const BENCHMARKS: ReadonlyMap<string, () => Promise<Benchmark>> = new Map([
   ['terminal', async () => (await import('./terminal.ts')).terminal],
   ['gateway', async () => (await import('./gateway.ts')).gateway],
   ['peers', async () => (await import('./peers.ts')).peers],
+  ['scale-services', async () => (await import('./scale.ts')).scaleServices],
+  ['scale-events', async () => (await import('./scale.ts')).scaleEvents],
+  ['scale-workloads', async () => (await import('./scale.ts')).scaleWorkloads],
+  ['soak', async () => (await import('./soak.ts')).soak],
 ]);
 
-/** What `--check` accepts of a row: the least ratio, or the most that it may be itself, or more than its floor. */
-interface Bounds {
-  ratio?: number;
-  most?: number;
-  over?: number;
-}
-
-/** By benchmark and row. */
-type Targets = Record<string, Record<string, Bounds>>;
+/** Takes so long that it must be asked for. */
+const LONG = 'soak';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     json: { type: 'string' },
     check: { type: 'boolean', default: false },
+    report: { type: 'boolean', default: false },
     targets: { type: 'string', default: 'bench/targets.json' },
   },
 });
-
-const round = (value: number): string =>
-  value >= 100 ? Math.round(value).toLocaleString('en') : value.toPrecision(3);
 
 function print({ name, question }: Benchmark, rows: readonly Row[]): void {
   console.log(`\n${name}: ${question}`);
@@ -53,54 +50,32 @@ function print({ name, question }: Benchmark, rows: readonly Row[]): void {
   }
 }
 
-/** What is wrong with a row; empty when nothing is. */
-function missed(row: Row, { ratio, most, over }: Bounds): string[] {
-  return [
-    ratio !== undefined && row.ratio < ratio
-      ? `has ratio ${row.ratio.toFixed(2)}, must be at least ${ratio}`
-      : '',
-    most !== undefined && row.subject > most
-      ? `is ${round(row.subject)} ${row.unit}, at most ${most} may be`
-      : '',
-    over !== undefined && row.over > over
-      ? `is ${round(row.over)} ${row.unit} over its floor, at most ${over} may be`
-      : '',
-  ].filter((text) => text !== '');
-}
-
-/** Rows that miss their target, and targets without a row: a benchmark that lost a row would pass otherwise. */
-function misses(targets: Targets, results: ReadonlyMap<string, readonly Row[]>): string[] {
-  return [...results].flatMap(([name, rows]) =>
-    Object.entries(targets[name] ?? {}).flatMap(([title, bounds]) => {
-      const row = rows.find((found) => found.name === title);
-      const wrong = row ? missed(row, bounds) : ['has not been measured'];
-      return wrong.map((text) => `${name}: "${title}" ${text}`);
-    }),
-  );
-}
-
-const names = positionals.length > 0 ? positionals : [...BENCHMARKS.keys()];
-const unknown = names.filter((name) => !BENCHMARKS.has(name));
+const all = [...BENCHMARKS.keys()];
+/** `scale` is all that begin with it. */
+const named = (name: string): string[] => all.filter((key) => key === name || key.startsWith(`${name}-`));
+const isMinutes = (text: string): boolean => /^[1-9][0-9]*$/.test(text);
+const asked = positionals.filter((text) => !isMinutes(text));
+const minutes = positionals.filter(isMinutes).map(Number)[0];
+const names = asked.length > 0 ? asked.flatMap(named) : all.filter((name) => name !== LONG);
+const unknown = asked.filter((name) => named(name).length === 0);
 if (unknown.length > 0) {
-  console.error(`no benchmark ${unknown.join(', ')}; there are ${[...BENCHMARKS.keys()].join(', ')}`);
+  console.error(`no benchmark ${unknown.join(', ')}; there are ${all.join(', ')}`);
   process.exit(2);
 }
+const targets: Targets = JSON.parse(readFileSync(values.targets, 'utf8'));
 const results = new Map<string, readonly Row[]>();
 for (const name of names) {
   const benchmark = await BENCHMARKS.get(name)?.();
   if (!benchmark) continue;
-  const rows = await benchmark.run();
+  const rows = await benchmark.run(minutes);
   results.set(name, rows);
   print(benchmark, rows);
 }
-const machine = { cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length, node: process.version };
-if (values.json !== undefined)
-  writeFileSync(
-    values.json,
-    `${JSON.stringify({ machine, at: new Date().toISOString(), results: Object.fromEntries(results) }, null, 2)}\n`,
-  );
+const run = runOf(results);
+if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(run, null, 2)}\n`);
+if (values.report) report(run, targets, 'bench');
 if (values.check) {
-  const lines = misses(JSON.parse(readFileSync(values.targets, 'utf8')), results);
+  const lines = misses(targets, results);
   for (const line of lines) console.error(line);
   process.exitCode = lines.length > 0 ? 1 : 0;
 }

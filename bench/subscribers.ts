@@ -70,3 +70,50 @@ export function subscribe(port: number, path: string): Promise<Subscriber> {
     socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
   });
 }
+
+export interface Counter {
+  /** Frames since it was opened, besides the first line. */
+  count(): number;
+  /** Resolves when so many have come. Rejects when the stream ends before. */
+  reached(count: number): Promise<void>;
+  end(): void;
+}
+
+const FRAME = Buffer.from('\ndata: ');
+
+/** Opens a stream of which nothing but the number of its frames is kept: thousands of them cost next to nothing. */
+export function countFrames(port: number, path: string): Promise<Counter> {
+  let frames = 0;
+  let rest = '';
+  let waiting: { count: number; resolve: () => void; reject: (error: Error) => void } | undefined;
+  return new Promise((opened, refused) => {
+    const take = (size: number): boolean => {
+      const part = incoming.subarray(0, size);
+      // A mark may lie across two parts.
+      const seam = rest + part.toString('latin1', 0, FRAME.length - 1);
+      if (rest.length > 0 && seam.includes(FRAME.toString('latin1'))) frames += 1;
+      for (let at = part.indexOf(FRAME); at >= 0; at = part.indexOf(FRAME, at + FRAME.length)) frames += 1;
+      rest = (rest + part.toString('latin1', Math.max(0, size - FRAME.length + 1))).slice(1 - FRAME.length);
+      opened(counter);
+      if (waiting && frames >= waiting.count) waiting.resolve();
+      return true;
+    };
+    const socket = net.connect({ port, host: '127.0.0.1', onread: { buffer: incoming, callback: take } });
+    const counter: Counter = {
+      count: () => frames,
+      reached: (count) =>
+        new Promise((resolve, reject) => {
+          if (frames >= count) resolve();
+          else waiting = { count, resolve, reject };
+        }),
+      end: () => socket.destroy(),
+    };
+    const lost = (error: Error): void => {
+      refused(error);
+      waiting?.reject(error);
+    };
+    socket.on('error', lost);
+    socket.on('close', () => lost(new Error(`the stream ended after ${frames} events`)));
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
+  });
+}

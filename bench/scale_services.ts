@@ -1,0 +1,110 @@
+// What one service costs a daemon that has many of them registered, and many running.
+import { setTimeout as pause } from 'node:timers/promises';
+import { IDLE, registerMany, withDaemon } from './daemon.ts';
+import { growth, type Row } from './harness.ts';
+import { load } from './load.ts';
+import { cpuMs, memoryOf } from './processes_of.ts';
+
+const REGISTERED = [10, 100, 1_000];
+const RUNNING = [10, 100, 300];
+const SETTLE_MS = 1_000;
+const READ_MS = 500;
+const CONNECTIONS = 16;
+/** Two rounds of statistics. */
+const IDLE_MS = 4_000;
+/** So many registrations before what is measured: after fewer of them a part of the cost is V8's compiler. */
+const WARM = 4_000;
+const CHANGES = 2_000;
+const KIB = 1_024;
+
+/** Microseconds of processor time that `pids` spend on `work`, for each of what it says it has done. */
+export async function microseconds(pids: readonly number[], work: () => Promise<number>): Promise<number> {
+  const spent = (): number => pids.reduce((sum, pid) => sum + cpuMs(pid), 0);
+  const before = spent();
+  const done = await work();
+  return ((spent() - before) * 1_000) / done;
+}
+
+/** How many answers came to a path of the daemon within `READ_MS`. */
+export async function reads(port: number, path: string, headers = ''): Promise<number> {
+  const request = `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n${headers}\r\n`;
+  return (await load(port, request, CONNECTIONS, READ_MS)) * (READ_MS / 1_000);
+}
+
+/** Registers `size` services over and over, so often that all sizes have warmed the daemon up alike, then once more. */
+const withMany = (size: number): Promise<number[]> =>
+  withDaemon(async (daemon) => {
+    const of = [daemon.pid];
+    let revision = 0;
+    const change = (count: number) => async (): Promise<number> => {
+      for (let done = 0; done < count; done += size) {
+        revision += 1;
+        await registerMany(daemon, size, `exec sleep ${revision}`);
+      }
+      return count;
+    };
+    await change(WARM)();
+    return [
+      await microseconds(of, change(CHANGES)),
+      await microseconds(of, () => reads(daemon.port, '/v1/services/svc-1')),
+      await microseconds(of, async () => (await reads(daemon.port, '/v1/services')) * size),
+    ];
+  });
+
+export const registered = (): Promise<Row[]> =>
+  growth({
+    names: ['registration', 'read of one', 'list, of each in it'],
+    unit: 'µs of processor time',
+    sizes: REGISTERED,
+    sizeName: (size) => `${size} registered`,
+    sample: withMany,
+  });
+
+interface Costs {
+  start: number;
+  stop: number;
+  idle: number;
+  memory: number;
+}
+
+const run = (size: number): Promise<Costs> =>
+  withDaemon(async (daemon) => {
+    const of = [daemon.pid, daemon.hostPid];
+    const memory = (): number => of.reduce((sum, pid) => sum + memoryOf(pid, 'Pss'), 0);
+    const group =
+      (what: string, name = 'some') =>
+      async (): Promise<number> => {
+        await daemon.ask('POST', `/v1/groups/${name}/${what}`);
+        return size;
+      };
+    // As many have been registered, started and stopped before, whatever the size.
+    await registerMany(daemon, Math.max(...RUNNING));
+    await group('start', 'bench')();
+    await group('stop', 'bench')();
+    await registerMany(daemon, size, IDLE, 'some');
+    await pause(SETTLE_MS);
+    const before = memory();
+    const start = await microseconds(of, group('start'));
+    await pause(SETTLE_MS);
+    const grown = ((memory() - before) * KIB) / size;
+    const idle = await microseconds(of, async () => {
+      await pause(IDLE_MS);
+      return (size * IDLE_MS) / 1_000;
+    });
+    return { start, idle, memory: grown, stop: await microseconds(of, group('stop')) };
+  });
+
+/** One pass for costs of two units: the rows of `memory` are in KiB. */
+export async function running(): Promise<Row[]> {
+  const rows = await growth({
+    names: ['start in a group', 'stop in a group', 'idle for a second', 'memory'],
+    unit: 'µs of processor time',
+    sizes: RUNNING,
+    sizeName: (size) => `${size} running`,
+    sample: async (size) => {
+      const { start, stop, idle, memory } = await run(size);
+      return [start, stop, idle, memory];
+    },
+  });
+  return rows.map((row) => (row.curve?.name === 'memory' ? { ...row, unit: 'KiB (PSS)' } : row));
+}

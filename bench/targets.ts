@@ -1,0 +1,51 @@
+// The bounds of targets.json, and what misses them.
+import type { Row } from './harness.ts';
+
+/** What `--check` accepts of a row: the least ratio, or the most that it may be itself, or more than its floor. */
+export interface Bounds {
+  ratio?: number;
+  most?: number;
+  over?: number;
+}
+
+/** By benchmark and row. */
+export type Targets = Record<string, Record<string, Bounds>>;
+
+export const round = (value: number): string =>
+  value >= 100 ? Math.round(value).toLocaleString('en') : value.toPrecision(3);
+
+/** The bounds of a row, in words. */
+export function boundOf({ ratio, most, over }: Bounds = {}): string {
+  const bounds = [
+    ratio === undefined ? '' : `ratio ≥ ${ratio}`,
+    most === undefined ? '' : `≤ ${most}`,
+    over === undefined ? '' : `≤ ${over} over`,
+  ];
+  return bounds.filter((text) => text !== '').join(', ');
+}
+
+/** What is wrong with a row; empty when nothing is. */
+function missed(row: Row, { ratio, most, over }: Bounds): string[] {
+  return [
+    ratio !== undefined && row.ratio < ratio
+      ? `has ratio ${row.ratio.toFixed(2)}, must be at least ${ratio}`
+      : '',
+    most !== undefined && row.subject > most
+      ? `is ${round(row.subject)} ${row.unit}, at most ${most} may be`
+      : '',
+    over !== undefined && row.over > over
+      ? `is ${round(row.over)} ${row.unit} over its floor, at most ${over} may be`
+      : '',
+  ].filter((text) => text !== '');
+}
+
+/** Rows that miss their target, and targets without a row: a benchmark that lost a row would pass otherwise. */
+export function misses(targets: Targets, results: ReadonlyMap<string, readonly Row[]>): string[] {
+  return [...results].flatMap(([name, rows]) =>
+    Object.entries(targets[name] ?? {}).flatMap(([title, bounds]) => {
+      const row = rows.find((found) => found.name === title);
+      const wrong = row ? missed(row, bounds) : ['has not been measured'];
+      return wrong.map((text) => `${name}: "${title}" ${text}`);
+    }),
+  );
+}

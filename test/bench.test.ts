@@ -1,0 +1,39 @@
+// What the benches say of themselves: the ratio of growth, what `--check` refuses, and that table and plot are those of the
+// figures beside them.
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { growth } from '../bench/harness.ts';
+import { plot } from '../bench/plot.ts';
+import { between, tableOf } from '../bench/report.ts';
+import { misses } from '../bench/targets.ts';
+
+const read = (name: string): string => readFileSync(new URL(`../bench/${name}`, import.meta.url), 'utf8');
+const grown = async (costOfAll: (size: number) => number) =>
+  growth({
+    names: ['work'],
+    unit: 'ms',
+    sizes: [10, 100],
+    sizeName: (size) => `${size} of them`,
+    sample: async (size) => [costOfAll(size) / size],
+  });
+
+it('calls growth in proportion 1, and growth with the square of the size a tenth of it', async () => {
+  expect(await grown((size) => 5 * size)).toMatchObject([{ name: 'work, 100 of them', ratio: 1 }]);
+  expect((await grown((size) => size * size))[0]?.ratio).toBeCloseTo(0.1);
+});
+
+it('refuses a row outside its bounds, and a bound without a row', async () => {
+  const rows = await grown((size) => size * size);
+  const checked = (targets: object) => misses({ bench: { ...targets } }, new Map([['bench', rows]]));
+  expect(checked({ 'work, 100 of them': { ratio: 0.05, most: 100, over: 90 } })).toEqual([]);
+  expect(checked({ 'work, 100 of them': { ratio: 0.5, most: 99, over: 89 } })).toHaveLength(3);
+  expect(checked({ gone: { ratio: 1 } })).toEqual(['bench: "gone" has not been measured']);
+});
+
+it('shows in README and plot the figures of the last run', () => {
+  const run = JSON.parse(read('last.json'));
+  const targets = JSON.parse(read('targets.json'));
+  const readme = read('README.md');
+  expect(between(readme, tableOf(run, targets))).toBe(readme);
+  expect(plot(run, targets)).toBe(read('last.svg'));
+});
