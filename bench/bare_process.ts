@@ -10,7 +10,8 @@ import type { Tasks } from './bare.ts';
 const POLL_MS = 2_000;
 /** uWebSockets.js gives up on an answer with which nothing has happened for 10 s. */
 const COMMENT_MS = 5_000;
-const children = new Set<ChildProcess>();
+/** With their pids: one that could not be started has none, and group 0 would be the caller's own. */
+const children = new Map<ChildProcess, number>();
 const terminals = new Set<number>();
 const subscribers: HttpResponse[] = [];
 
@@ -44,19 +45,20 @@ const handlers: Handlers = {
         stdio: ['ignore', 'pipe', 'pipe'],
         env: port === undefined ? process.env : { ...process.env, PORT: String(port) },
       });
-      children.add(child);
+      if (child.pid === undefined) throw new Error(`cannot start ${cmd}`);
+      pid = child.pid;
+      children.set(child, pid);
       child.on('exit', () => children.delete(child));
-      pid = child.pid ?? 0;
     }
     return pid;
   },
   stop: async () => {
-    const ends = [...children].map((child) => once(child, 'exit'));
-    for (const { pid = 0 } of children) process.kill(-pid, 'SIGTERM');
+    const ends = [...children.keys()].map((child) => once(child, 'exit'));
+    for (const pid of children.values()) process.kill(-pid, 'SIGTERM');
     return (await Promise.all(ends)).length;
   },
   crash: async () => {
-    const child = [...children].at(-1);
+    const child = [...children.keys()].at(-1);
     if (!child) throw new Error('nothing was started');
     child.kill('SIGKILL');
     await once(child, 'exit');
@@ -113,7 +115,7 @@ process.on('message', async ({ task, data }: { task: keyof Tasks; data: never })
   }
 });
 process.on('disconnect', () => {
-  for (const { pid = 0 } of children) killGroup(pid);
+  for (const pid of children.values()) killGroup(pid);
   for (const pid of terminals) killGroup(pid);
   process.exit();
 });

@@ -63,6 +63,7 @@ async function single(of: Supervisor): Promise<Pick<Table, 'one' | 'crash'>> {
     await of.stopOne();
     await of.startOne();
     const pid = await of.pidOfOne();
+    if (!(pid > 0)) throw new Error('it has no process, and 0 is the group of whoever signals it');
     const noticed = of.noticesEnd();
     // So that whoever has to subscribe first has done so.
     await pause(100);
