@@ -198,8 +198,6 @@ export const TETHER = {
   bufferBytes: 256 * KIB,
   /** A client whose pod has closed gets what is left, and then so long to close as well. */
   lingerMs: 5_000,
-  /** So long after a stream over WebSocket is open the connection for the next one is made. */
-  warmMs: 20,
   /** A cluster that offers no SPDY is asked for it again after this long. */
   spdyAgainMs: 300_000,
   /** A client that has half-closed keeps its connection until the pod has been silent for so long. */

@@ -7,7 +7,6 @@ export class WarmDoor {
   readonly door: Door;
   /** Resolves with null when the server did not let it in. */
   #next: Promise<Socket | null> | null = null;
-  #timer: NodeJS.Timeout | undefined;
 
   constructor(door: Door) {
     this.door = door;
@@ -15,7 +14,6 @@ export class WarmDoor {
 
   /** As `Door.connect`, but takes the connection that is there or on its way. */
   async connect(signal: AbortSignal): Promise<Socket> {
-    clearTimeout(this.#timer);
     const next = this.#next;
     this.#next = null;
     const spare = await next;
@@ -24,23 +22,15 @@ export class WarmDoor {
     return spare;
   }
 
-  /**
-   * Makes one for the next stream, in a moment: not while this one needs the processor. Without it the next one dials for
-   * itself, and says what is wrong.
-   */
+  /** Makes one for the next stream. Without it the next one dials for itself, and says what is wrong. */
   prepare(): void {
-    if (this.#next) return;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => {
-      this.#next = this.door.connect().then(
-        (socket) => socket.on('error', () => undefined).setTimeout(TETHER.idleMs, () => socket.destroy()),
-        () => null,
-      );
-    }, TETHER.warmMs);
+    this.#next ??= this.door.connect().then(
+      (socket) => socket.on('error', () => undefined).setTimeout(TETHER.idleMs, () => socket.destroy()),
+      () => null,
+    );
   }
 
   close(): void {
-    clearTimeout(this.#timer);
     void this.#next?.then((socket) => socket?.destroy());
     this.#next = null;
   }

@@ -280,6 +280,23 @@ describe('a WebSocket', () => {
     expect(next.text()).toBe('good');
   });
 
+  it('has the connection for the next one made as soon as it is open itself', async () => {
+    const far = await farEnd(goodWebSocket);
+    let connections = 0;
+    const connect = far.connect.bind(far);
+    far.connect = (signal) => {
+      connections += 1;
+      return connect(signal);
+    };
+    const lines = linesTo(far, 'websocket');
+    for (const made of [2, 3]) {
+      const { opened, over } = open(lines);
+      await opened;
+      expect(connections).toBe(made);
+      expect(await over).toBe('ended');
+    }
+  });
+
   it('takes the port and the data however they are cut or joined, and answers no ping', async () => {
     const parts = [
       message(Buffer.from([0, 80])),
