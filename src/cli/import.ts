@@ -8,7 +8,7 @@ import { schemaLine, writeProject } from '../project/imported.ts';
 import type { Cli } from './cli.ts';
 import { command, flag } from './command.ts';
 import { CommandError, UsageError } from './exit.ts';
-import { count } from './show.ts';
+import { count, pathText } from './show.ts';
 
 /** Where the daemon serves the schema: where it runs, or where it would. */
 export async function daemonAddress(cli: Cli): Promise<string> {
@@ -63,12 +63,12 @@ export const importFile = command({
       return;
     }
     if (existsSync(target) && !force)
-      throw new CommandError(`${target} is there already`, '--force writes over it.');
+      throw new CommandError(`${pathText(target)} is there already`, '--force writes over it.');
     writeFileSync(target, text);
     cli.out.record(
       { from: path, file: target, services, notes },
       () =>
-        `${target} has ${count(services.length, 'service')} from the ${kind}; \`berth up\` brings them up`,
+        `${pathText(target)} has ${count(services.length, 'service')} from the ${kind}; \`berth up\` brings them up`,
     );
   },
 });

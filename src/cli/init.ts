@@ -10,6 +10,7 @@ import { schemaLine } from '../project/imported.ts';
 import type { Cli } from './cli.ts';
 import { command, unless } from './command.ts';
 import { convert, daemonAddress } from './import.ts';
+import { pathText } from './show.ts';
 
 const TEMPLATE = `# \`berth up\` brings these services up, \`berth down\` undoes that.
 services:
@@ -39,17 +40,17 @@ interface Made {
 async function projectFile(cli: Cli): Promise<Made> {
   const folder = process.cwd();
   const there = PROJECT_FILES.map((name) => join(folder, name)).find((path) => existsSync(path));
-  if (there) return { path: there, made: false, text: `${there} is there already` };
+  if (there) return { path: there, made: false, text: `${pathText(there)} is there already` };
   const path = join(folder, 'berth.yaml');
   const [source] = importable(folder);
   if (source === undefined) {
     writeFileSync(path, `${schemaLine(await daemonAddress(cli))}\n${TEMPLATE}`);
-    return { path, made: true, text: `${path} is written, with a first service to change` };
+    return { path, made: true, text: `${pathText(path)} is written, with a first service to change` };
   }
   const { text, notes } = await convert(cli, source);
   for (const note of notes) cli.out.warn(note);
   writeFileSync(path, text);
-  return { path, made: true, text: `${path} is written from ${basename(source)}` };
+  return { path, made: true, text: `${pathText(path)} is written from ${basename(source)}` };
 }
 
 /** Adds `auth.token` to the configuration; a daemon that runs reads it again. */

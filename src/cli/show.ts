@@ -1,4 +1,5 @@
 // How records look to a person: the words, the units and the colours, each in one place.
+import { isAbsolute, relative } from 'node:path';
 import type { Service, Status } from '../client/records.ts';
 import { formatDuration } from '../project/duration.ts';
 import type { Output } from './output.ts';
@@ -51,3 +52,9 @@ export const count = (number: number, one: string): string => `${number} ${one}$
 /** Names in a sentence: `a, b and c`. */
 export const names = (all: readonly string[]): string =>
   all.length < 2 ? (all[0] ?? '') : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`;
+
+/** A path as people say it: below the folder they are in, from there. */
+export function pathText(path: string): string {
+  const below = relative(process.cwd(), path);
+  return below === '' || below.startsWith('..') || isAbsolute(below) ? path : below;
+}

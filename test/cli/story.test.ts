@@ -82,8 +82,8 @@ it('goes from a Procfile to running services, logs, an explanation, and down, wi
   const env = cleanEnv(home, { BERTH_PORT: '0', BERTH_CONFIG: join(home, 'config.toml') });
   const user = shell(app, env);
   try {
-    expect(await user.run('berth import -w')).toContain(
-      'berth.yaml has 3 services from the Procfile; `berth up` brings them up',
+    expect(await user.run('berth import -w')).toMatch(
+      /^berth\.yaml has 3 services from the Procfile; `berth up` brings them up$/m,
     );
 
     const up = await user.run('berth up');
