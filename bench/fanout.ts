@@ -63,7 +63,7 @@ async function rowOf(bare: Bare, { ask, port }: { ask: Asker['ask']; port: numbe
           }),
         );
       },
-      turns: 3,
+      turns: 5,
     });
   } finally {
     plain.close();

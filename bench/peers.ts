@@ -9,12 +9,12 @@ import { pm2 } from './peer_pm2.ts';
 import { supervisor } from './peer_supervisor.ts';
 import { cpuMs, lives, memoryOf } from './processes_of.ts';
 
-const TIMES = 25;
+const TIMES = 9;
 const SETTLE_MS = 2_000;
 const READ_MS = 1_000;
-const IDLE_MS = 10_000;
+const IDLE_MS = 6_000;
 /** Compilers of what has just been done for the first time go on for so long. */
-const QUIET_MS = 20_000;
+const QUIET_MS = 10_000;
 /** How often Berth measures by itself what others measure when they are asked. */
 const WATCH_MS = 2_000;
 /** What a line of the table is when it is too little to be seen. */
