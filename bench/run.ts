@@ -1,5 +1,5 @@
-// Runs benchmarks by name: `node dist/bench.js [name...] [--json FILE] [--report] [--check]`. Without a name: all of them but
-// those that must be asked for. A number after a name: how many minutes it goes on.
+// Runs benchmarks by name: `node dist/bench.js [name...] [--json FILE] [--report] [--check] [--list]`. Without a name: all of them
+// but those that must be asked for. A number after a name: how many minutes it goes on.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { Benchmark, Row } from './harness.ts';
@@ -37,6 +37,7 @@ const { values, positionals } = parseArgs({
     json: { type: 'string' },
     check: { type: 'boolean', default: false },
     report: { type: 'boolean', default: false },
+    list: { type: 'boolean', default: false },
     targets: { type: 'string', default: 'bench/targets.json' },
   },
 });
@@ -61,6 +62,13 @@ const unknown = asked.filter((name) => named(name).length === 0);
 if (unknown.length > 0) {
   console.error(`no benchmark ${unknown.join(', ')}; there are ${all.join(', ')}`);
   process.exit(2);
+}
+if (values.list) {
+  for (const load of BENCHMARKS.values()) {
+    const { name, question } = await load();
+    console.log(`${name.padEnd(16)} ${question}`);
+  }
+  process.exit();
 }
 const targets: Targets = JSON.parse(readFileSync(values.targets, 'utf8'));
 const results = new Map<string, readonly Row[]>();

@@ -100,6 +100,8 @@ export function bundles(root, output) {
   const there = Object.entries(MODULES).filter(([, source]) => existsSync(join(root, source)));
   const modules = {
     ...shared,
+    // Its binary is found by the plugin of the daemon's bundles alone.
+    external: [...shared.external, 'lmdb'],
     entryPoints: Object.fromEntries(there),
     splitting: true,
     chunkNames: 'chunks/[name]-[hash]',

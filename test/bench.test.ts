@@ -1,6 +1,8 @@
 // What the benches say of themselves: the ratio of growth, what `--check` refuses, and that table and plot are those of the
 // figures beside them.
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { growth } from '../bench/harness.ts';
 import { plot } from '../bench/plot.ts';
@@ -36,4 +38,12 @@ it('shows in README and plot the figures of the last run', () => {
   const readme = read('README.md');
   expect(between(readme, tableOf(run, targets))).toBe(readme);
   expect(plot(run, targets)).toBe(read('last.svg'));
+});
+
+it('loads every benchmark as it is built', () => {
+  const bench = fileURLToPath(new URL('../dist/bench.js', import.meta.url));
+  const listed = execFileSync(process.execPath, [bench, '--list'], { encoding: 'utf8' });
+  expect(listed.split('\n').map((line) => line.split(' ')[0])).toEqual(
+    expect.arrayContaining(['front', 'events', 'cloud', 'peers', 'scale-services', 'scale-events', 'soak']),
+  );
 });
