@@ -6,8 +6,9 @@ import { isLoopback, type Settings } from './config.ts';
 import { THREADS } from './limits.ts';
 import { reportCrash } from './log.ts';
 import { mayAsk, placement } from './protocol/address.ts';
+import { fail } from './protocol/errors.ts';
 import type { RegistryProtocol } from './protocol/registry.ts';
-import type { Node } from './runtime/actor.ts';
+import type { Failure, Node } from './runtime/actor.ts';
 import { realClock } from './runtime/clock.ts';
 import { deferred } from './runtime/deferred.ts';
 import { createNode } from './runtime/node.ts';
@@ -72,8 +73,11 @@ const firstOnline = (): Promise<void> =>
     });
   });
 
-/** Makes the node and starts the threads that every daemon has; `startDaemon` waits for them. */
-export function callCrew(options: DaemonOptions): Crew {
+/**
+ * Makes the node and starts the threads that every daemon has; `startDaemon` waits for them. Without its services thread a
+ * daemon is of no use to anybody: `lost` is called when that has died too often to be started again.
+ */
+export function callCrew(options: DaemonOptions, lost: (error: Failure) => void): Crew {
   const data = threadData(options);
   const node = createNode({
     name: 'front',
@@ -89,7 +93,13 @@ export function callCrew(options: DaemonOptions): Crew {
     sizes: SIZES,
     data,
     heard: heard.promise,
-    onDeath: (name, error, ended) => reportCrash(`the thread ${name}`, error, ended),
+    onDeath: (name, error, ended) => {
+      reportCrash(`the thread ${name}`, error, ended);
+      if (ended && name.startsWith('services'))
+        lost(
+          fail('internal', 'the services cannot be looked after: they live on, and the next daemon has them'),
+        );
+    },
   });
   threads.onRestarted(async (name) => {
     if (!name.startsWith('services')) return;

@@ -55,7 +55,7 @@ async function start(argv: string[]): Promise<Daemon> {
   const reload = () => loadSettings(config, process.env);
   const options = { settings, stateDir, hostEntry, umask, reload };
   const { callCrew } = await import('./crew.ts');
-  const crew = callCrew(options);
+  const crew = callCrew(options, giveUp);
   neverEndedByReaders();
   await crew.online;
   const { startDaemon } = await import('./daemon.ts');

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -56,10 +57,11 @@ async function listenApart(
   options: { env?: NodeJS.ProcessEnv; uid?: number } = {},
 ): Promise<{ child: ChildProcess; port: number }> {
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'], detached: true, ...options });
-  const { stdout, pid } = child;
+  const { stdout } = child;
+  await once(child, 'spawn');
   afterThisTest(async () => {
     const ended = new Promise((resolve) => child.on('close', resolve));
-    process.kill(-must(pid), 'SIGKILL');
+    process.kill(-must(child.pid), 'SIGKILL');
     await ended;
   });
   const port = await new Promise<number>((resolve, reject) => {

@@ -1,11 +1,11 @@
 // The compiled code that the build lays beside the bundles of the daemon (src/bytecode.mjs).
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Script } from 'node:vm';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { newFolder } from './daemon.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -36,8 +36,16 @@ async function startAndEnd(build: string): Promise<number> {
 }
 
 describe('the compiled code of the build', () => {
-  it('is there for all that every start of the daemon runs, and V8 takes it', () => {
-    const compiled = compiledIn(DIST);
+  it('is there for all that every start of the daemon runs, and V8 takes it', async () => {
+    // The build that is tested may be that of another Node, whose V8 is another.
+    const build = join(ROOT, `dist.${process.pid}`);
+    onTestFinished(() => rmSync(build, { recursive: true, force: true }));
+    const [code] = await once(
+      spawn(process.execPath, ['src/build.mjs', '--out', build], { cwd: ROOT, stdio: 'inherit' }),
+      'exit',
+    );
+    expect(code).toBe(0);
+    const compiled = compiledIn(build);
     expect(namesOf(compiled)).toEqual(['daemon', 'host', 'services']);
     for (const path of compiled) {
       const code = readFileSync(path.replace(/\.bytecode$/, '.js'), 'latin1');

@@ -5,20 +5,19 @@ import { type Daemon, eventually } from './daemon.ts';
 /** What a daemon's environment needs so that its inspector takes a port of its own. */
 export const INSPECTABLE = { NODE_OPTIONS: '--inspect-port=127.0.0.1:0' };
 
-/** Ends the thread `name` of a daemon that was started with `INSPECTABLE`. Resolves when it is gone. */
-export async function endThread(daemon: Daemon, name: string): Promise<void> {
-  daemon.signal('SIGUSR1');
-  const url = await eventually(() => /Debugger listening on (ws:\S+)/.exec(daemon.stderr())?.[1]);
+/** Has the inspector end the thread; whether it could be told to. It goes away by itself at times, and comes back with SIGUSR1. */
+function tellToEnd(url: string, name: string): Promise<boolean> {
   const inspector = new WebSocket(url);
   let isSent = false;
-  await new Promise<void>((resolve, reject) => {
+  return new Promise<boolean>((resolve) => {
     const send = (method: string, params: object): void =>
       inspector.send(JSON.stringify({ id: 1, method, params }));
-    inspector.on('error', reject);
+    inspector.on('error', () => resolve(isSent));
+    inspector.on('close', () => resolve(isSent));
     inspector.on('open', () => send('NodeWorker.enable', { waitForDebuggerOnStart: false }));
     inspector.on('message', (text) => {
       const { method, params } = JSON.parse(String(text));
-      if (method === 'NodeWorker.detachedFromWorker') resolve();
+      if (method === 'NodeWorker.detachedFromWorker') resolve(isSent);
       // The thread that follows has the same name.
       if (method !== 'NodeWorker.attachedToWorker' || isSent) return;
       if (!params.workerInfo.title.endsWith(` ${name}`)) return;
@@ -30,6 +29,21 @@ export async function endThread(daemon: Daemon, name: string): Promise<void> {
       });
       send('NodeWorker.sendMessageToWorker', { sessionId: params.sessionId, message });
     });
+  }).finally(() => inspector.close());
+}
+
+/**
+ * Ends the thread `name` of a daemon that was started with `INSPECTABLE`; it has to be up, since Node ends the whole process
+ * with a thread that ends while Node or a native library is still loading in it. Resolves when it was told to end, or the daemon is gone.
+ */
+export async function endThread(daemon: Daemon, name: string): Promise<void> {
+  let isGone = false;
+  void daemon.exited.then(() => {
+    isGone = true;
   });
-  inspector.close();
+  await eventually(async () => {
+    daemon.signal('SIGUSR1');
+    const url = /Debugger listening on (ws:\S+)/.exec(daemon.stderr())?.[1];
+    return isGone || (url !== undefined && (await tellToEnd(url, name)));
+  });
 }

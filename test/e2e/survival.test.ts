@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { freePort } from '../ports.ts';
 import { type Daemon, eventually, hostPid, isAlive, newFolder, startDaemon, stopDaemon } from './daemon.ts';
+import { endThread, INSPECTABLE } from './inspector.ts';
 
 async function kill9(daemon: Daemon): Promise<void> {
   daemon.signal('SIGKILL');
@@ -144,6 +145,30 @@ describe('kill -9 of the daemon', () => {
     await second.request('POST', '/v1/services', { name: 'b', port: 9, cmd: 'true' });
     expect((await two.until((event) => event.data.name === 'b')).id).toBeGreaterThan(before.id ?? 0);
     expect(two.events.filter((event) => event.event === 'stream.reset')).toEqual([]);
+  });
+});
+
+describe('the death of the thread that looks after services', () => {
+  it('touches no service, and ends the daemon with 1 when it comes again and again', async () => {
+    const first = await startDaemon({ env: INSPECTABLE });
+    const pid = await run(first, 'web', 'exec sleep 600');
+    let ended: object | undefined;
+    void first.exited.then((end) => {
+      ended = end;
+    });
+    const isServed = async (): Promise<boolean> =>
+      (await first.request('GET', '/v1/services/web/explain').catch(() => undefined))?.body.status ===
+      'running';
+    await endThread(first, 'services-0');
+    await eventually(isServed);
+    expect((await get(first, 'web')).pid).toBe(pid);
+    while ((await eventually(async () => (ended ? 'ended' : (await isServed()) && 'served'))) !== 'ended')
+      await endThread(first, 'services-0');
+    expect(ended, first.stderr()).toEqual({ code: 1, signal: null });
+    expect(first.stderr()).toContain('the next daemon has them');
+    expect(isAlive(pid)).toBe(true);
+    const second = await startDaemon({ stateDir: first.stateDir });
+    expect(await get(second, 'web')).toMatchObject({ status: 'running', pid });
   });
 });
 
