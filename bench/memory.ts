@@ -10,6 +10,8 @@ import { type Benchmark, cost, costs, type Row } from './harness.ts';
 import { cpuSeconds, memoryOf } from './processes_of.ts';
 
 const SETTLE_MS = 2_000;
+/** After some 10 s without work V8 gives back what it had taken for it: what counts is what stays. */
+const REST_MS = 20_000;
 const SOME = 100;
 const MANY = 300;
 /** Two rounds of statistics. */
@@ -73,7 +75,7 @@ async function withRunning<T>(daemon: Daemon, count: number, use: () => Promise<
 
 /** MiB more than before. */
 async function grown(before: number, of: readonly number[]): Promise<number> {
-  await pause(SETTLE_MS);
+  await pause(REST_MS);
   return of.reduce((sum, pid) => sum + memoryOf(pid, 'Pss'), 0) - before;
 }
 
