@@ -13,8 +13,10 @@ export interface Piece {
 export interface Line {
   /** When its first byte came. */
   time: number;
-  /** Without the newline. */
+  /** It lies in these from `from` to `to`, without its newline: a thousand views of a buffer take longer to be collected than to be read. */
   bytes: Buffer;
+  from: number;
+  to: number;
 }
 
 /** Neighbouring pieces of one run: a line may go over their bounds, never over those of a span. */
@@ -40,7 +42,9 @@ function spansOf(pieces: readonly Piece[]): Span[] {
       at += bytes.length;
       return { at: at - bytes.length, time };
     });
-    return { run: group[0]?.run ?? '', bytes: Buffer.concat(group.map((piece) => piece.bytes)), times };
+    const [first, ...more] = group.map((piece) => piece.bytes);
+    const bytes = first && more.length === 0 ? first : Buffer.concat(group.map((piece) => piece.bytes));
+    return { run: group[0]?.run ?? '', bytes, times };
   });
 }
 
@@ -67,7 +71,7 @@ export function lastLines(pieces: readonly Piece[], most: number): Line[] {
       const newline = to > 0 ? bytes.lastIndexOf(NEWLINE, to - 1) : -1;
       const from = lastPart(bytes, newline + 1, to);
       while (mark > 0 && (times[mark]?.at ?? 0) > from) mark -= 1;
-      lines.push({ time: times[mark]?.time ?? 0, bytes: bytes.subarray(from, to) });
+      lines.push({ time: times[mark]?.time ?? 0, bytes, from, to });
       // Before a part comes the part before it, before a whole line the newline of another.
       to = from > newline + 1 ? from : newline;
       more = to >= 0;
@@ -85,12 +89,16 @@ export function joinLines(
   if (raw) {
     const newline = Buffer.from('\n');
     return Buffer.concat(
-      lines.flatMap(({ time, bytes }) => [Buffer.from(stamp ? `${stamp(time)} ` : ''), bytes, newline]),
+      lines.flatMap(({ time, bytes, from, to }) => [
+        Buffer.from(stamp ? `${stamp(time)} ` : ''),
+        bytes.subarray(from, to),
+        newline,
+      ]),
     );
   }
   let text = '';
-  for (const { time, bytes } of lines) {
-    const line = readableLine(bytes.toString());
+  for (const { time, bytes, from, to } of lines) {
+    const line = readableLine(bytes.toString('utf8', from, to));
     text += stamp ? `${stamp(time)} ${line}\n` : `${line}\n`;
   }
   return Buffer.from(text);
