@@ -1,6 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, constants, mkdtempSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import os from 'node:os';
 import { afterEach, expect, test } from 'vitest';
@@ -97,9 +107,22 @@ test('the environment of a process is readable by its user', async () => {
 
 test('the boot has an identity', () => expect(bootId()).toMatch(/^[0-9a-f-]{36}$/));
 
+/** The inodes of the sockets of this process. */
+function ownSockets(): Set<number> {
+  const links = readdirSync('/proc/self/fd').flatMap((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`);
+    } catch {
+      return [];
+    }
+  });
+  return new Set(links.map((link) => Number(/^socket:\[(\d+)\]$/.exec(link)?.[1])));
+}
+
 test('listeners of both families are found with address, port, user and holder; connections are not', async () => {
   const [four, six, any] = await Promise.all([listen('127.0.0.1'), listen('::1'), listen('::')]);
-  const rows = listeners();
+  const inodes = ownSockets();
+  const rows = listeners().filter(({ inode }) => inodes.has(inode));
   const at = (server: Server) => rows.find((row) => row.port === portOf(server));
   expect(at(four)).toMatchObject({ address: '127.0.0.1', uid: process.getuid?.() });
   expect(at(six)?.address).toBe('::1');
@@ -113,9 +136,12 @@ test('the kernel itself gives the same listeners as /proc, of both families and 
     Array.from({ length: 300 }, (_, index) => listen(['127.0.0.1', '::1', '::', '0.0.0.0'][index % 4] ?? '')),
   );
   const ports = new Set(servers.map(portOf));
-  // Other programs begin and cease to listen meanwhile.
+  // Other programs begin and cease to listen meanwhile, at times on the same port of another address.
+  const inodes = ownSockets();
   const own = (rows: Listener[]) =>
-    rows.filter(({ port }) => ports.has(port)).toSorted((a, b) => a.port - b.port || a.inode - b.inode);
+    rows
+      .filter(({ port, inode }) => ports.has(port) && inodes.has(inode))
+      .toSorted((a, b) => a.port - b.port || a.inode - b.inode);
   const table = openListenerTable();
   const slow = own(table.rows());
   expect(slow).toHaveLength(300);
