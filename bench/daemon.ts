@@ -1,9 +1,10 @@
 // A real daemon, as built, on a state directory of its own: what the benches of the whole run against.
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { commandLine, pids } from './processes_of.ts';
 
@@ -13,6 +14,7 @@ export const built = (name: string): string =>
 
 /** A daemon that has not ended in order by then is killed, with its host. */
 const END_MS = 20_000;
+const HOST_LOOK_MS = 5;
 
 export interface Daemon {
   pid: number;
@@ -72,14 +74,18 @@ export function asker(port: number): Asker {
   return { ask, close: () => agent.destroy() };
 }
 
-/** The process host of the daemon that lives in `folder`. */
-function hostOf(folder: string): number {
-  const found = pids().find((pid) => {
-    const [, entry = '', stateDir] = commandLine(pid);
-    return entry.endsWith('/workers/host.cjs') && stateDir === join(folder, 'state');
-  });
-  if (found === undefined) throw new Error('the daemon has no process host');
-  return found;
+/** The process host of the daemon that lives in `folder`: on a new one it comes after the daemon. */
+async function hostOf(folder: string): Promise<number> {
+  const path = join(folder, 'state');
+  for (const began = performance.now(); performance.now() - began < END_MS; await pause(HOST_LOOK_MS)) {
+    if (!existsSync(join(path, 'host/host.sock'))) continue;
+    const found = pids().find((pid) => {
+      const [, entry = '', stateDir] = commandLine(pid);
+      return entry.endsWith('/workers/host.cjs') && stateDir === path;
+    });
+    if (found !== undefined) return found;
+  }
+  throw new Error('the daemon has no process host');
 }
 
 /** Starts a daemon that lives in `folder`; resolves when it says that it listens. */
@@ -106,7 +112,7 @@ export async function startDaemon(folder: string): Promise<Daemon> {
     child.kill(signal);
     await ended;
   };
-  const hostPid = hostOf(folder);
+  const hostPid = await hostOf(folder);
   return {
     pid: child.pid ?? 0,
     hostPid,

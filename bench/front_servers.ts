@@ -139,7 +139,7 @@ async function serveFront(node: Node): Promise<Serving> {
   await front.subscribe();
   front.setReady(true);
   const views = node.ref<ViewsProtocol>('views');
-  views.tell('specs', { rows: names.map(specOf), all: true });
+  views.tell('specs', { rows: names.map(specOf) });
   const rows = names.map((name, index) => ({
     name,
     status: 'running' as const,

@@ -1,6 +1,13 @@
 #!/usr/bin/env node
 // The command `berth`. The daemon and the command line share nothing but this file, so that each starts with its own code only.
+import { join } from 'node:path';
+
 const [first, second = '--'] = process.argv.slice(2);
 const isDaemon = first === 'daemon' && second.startsWith('-') && second !== '--help' && second !== '-h';
-if (isDaemon) import('./main.ts').then(({ main }) => main(process.argv.slice(3)));
-else import('./cli/main.ts').then(({ main }) => main(process.argv.slice(2)));
+if (isDaemon) {
+  import('./worker.ts').then(async ({ startWorker }) => {
+    const services = startWorker(join(import.meta.dirname, 'workers/services.cjs'), 'services-0');
+    const { main } = await import('./main.ts');
+    await main(process.argv.slice(3), services);
+  });
+} else import('./cli/main.ts').then(({ main }) => main(process.argv.slice(2)));

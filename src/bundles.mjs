@@ -62,6 +62,7 @@ function programs(shared) {
   const command = {
     ...common,
     entryPoints: COMMAND,
+    define: { ...shared.define, 'import.meta.dirname': '__dirname' },
     minifyWhitespace: true,
     minifySyntax: true,
     plugins: [partsApart],

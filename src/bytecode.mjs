@@ -1,7 +1,7 @@
 // The compiled code of what runs at every start of the daemon, beside the bundles: to parse and compile them is a third of the
 // work of a start. V8 looks whether it is its own (version, flags, length of the source) and compiles as ever if not.
 //
-// Functions are in it that have run: a daemon of this build is started once, with a state directory of its own, and ended.
+// Functions are in it that have run: a daemon of this build is started, with a state directory of its own, and ended.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -43,27 +43,38 @@ function splitOff(path) {
   writeFileSync(path, loader(name));
 }
 
-/** Runs the daemon of `output` until it listens. `children` are those that were started. */
-async function runOnce(output, home, children, signal) {
+const KEEPING = ['--require', KEEP];
+
+/** Runs the daemon of `output` until its host is there, twice. `children` are those that were started. */
+async function runTwice(output, home, children, signal) {
   const state = join(home, 'state');
+  const socket = join(state, 'host/host.sock');
   const env = { PATH: process.env.PATH, HOME: home, BERTH_STATE_DIR: state, BERTH_PORT: '0' };
-  const run = (file, argument) => {
-    const child = spawn(process.execPath, ['--require', KEEP, join(output, file), argument], {
+  const run = (flags, file, argument) => {
+    const child = spawn(process.execPath, [...flags, join(output, file), argument], {
       env,
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     children.push(child);
-    return child;
+    return { child, ended: once(child, 'exit') };
   };
-  // The host first: a daemon would start one that does not keep its code.
-  const host = run('workers/host.cjs', state);
-  const hostEnded = once(host, 'exit');
-  while (!existsSync(join(state, 'host/host.sock'))) await pause(LOOK_MS, null, { signal });
-  const daemon = run('bin.cjs', 'daemon');
-  const daemonEnded = once(daemon, 'exit');
-  await Promise.race([once(daemon.stdout, 'data'), daemonEnded]);
-  daemon.kill('SIGTERM');
-  await Promise.all([daemonEnded, hostEnded]);
+  const until = async (isThere) => {
+    while (isThere !== existsSync(socket)) await pause(LOOK_MS, null, { signal });
+  };
+  const runDaemon = async (flags) => {
+    const { child, ended } = run(flags, 'bin.cjs', 'daemon');
+    await Promise.race([once(child.stdout, 'data'), ended]);
+    await until(true);
+    child.kill('SIGTERM');
+    await ended;
+    await until(false);
+  };
+  // As most starts are: the host comes last. It is started by the daemon and does not keep its code.
+  await runDaemon(KEEPING);
+  const host = run(KEEPING, 'workers/host.cjs', state);
+  await until(true);
+  await runDaemon([]);
+  await host.ended;
 }
 
 /** Compiles the daemon of the build in `output`. A machine on which it does not run gets a build that starts slower. */
@@ -74,7 +85,7 @@ export async function compile(output) {
   const late = new AbortController();
   try {
     await Promise.race([
-      runOnce(output, home, children, late.signal),
+      runTwice(output, home, children, late.signal),
       pause(PATIENCE_MS, null, { signal: late.signal }).then(() =>
         Promise.reject(new Error('it does not end')),
       ),

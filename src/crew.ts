@@ -1,7 +1,7 @@
 // The main thread's node and the threads around it: made first, so that what takes longest to come up does so while the rest
 // of the daemon is still being read.
 import { uptime } from 'node:os';
-import type { Worker } from 'node:worker_threads';
+import type { HostTurn } from './adapters/hostturn.ts';
 import { isLoopback, type Settings } from './config.ts';
 import { THREADS } from './limits.ts';
 import { reportCrash } from './log.ts';
@@ -15,6 +15,7 @@ import { createNode } from './runtime/node.ts';
 import { cloudKeyFile } from './statedir.ts';
 import { createThreads, type Threads } from './threads.ts';
 import type { ThreadData } from './threads_data.ts';
+import type { StartedWorker } from './worker.ts';
 
 export interface DaemonOptions {
   settings: Settings;
@@ -31,21 +32,17 @@ export interface Crew {
   node: Node;
   threads: Threads;
   data: ThreadData;
-  /**
-   * Resolves when the services thread begins with our code. It and the host need the processor more than the front does, which
-   * is ready long before either if it waits until then.
-   */
-  online: Promise<void>;
   /** The actors of the main thread are there: letters of the threads are taken in from now on. */
   hear: () => void;
 }
 
 const SIZES = { services: THREADS.services, tethers: THREADS.tethers };
 
-function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions): ThreadData {
+function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions, host: HostTurn): ThreadData {
   return {
     stateDir,
     hostEntry,
+    host,
     session: `${process.pid}-${performance.timeOrigin}`,
     umask,
     bootedAt: Date.now() - uptime() * 1000,
@@ -65,20 +62,18 @@ function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions): Th
   };
 }
 
-const firstOnline = (): Promise<void> =>
-  new Promise((resolve) => {
-    process.once('worker', (worker: Worker) => {
-      worker.once('online', resolve);
-      worker.once('exit', () => resolve());
-    });
-  });
-
 /**
- * Makes the node and starts the threads that every daemon has; `startDaemon` waits for them. Without its services thread a
- * daemon is of no use to anybody: `lost` is called when that has died too often to be started again.
+ * Makes the node and the threads that every daemon has: `services`, which comes up already, learns what it is for. `startDaemon`
+ * waits for them. Without its services thread a daemon is of no use to anybody: `lost` is called when that has died too often to
+ * be started again.
  */
-export function callCrew(options: DaemonOptions, lost: (error: Failure) => void): Crew {
-  const data = threadData(options);
+export function callCrew(
+  options: DaemonOptions,
+  host: HostTurn,
+  services: StartedWorker,
+  lost: (error: Failure) => void,
+): Crew {
+  const data = threadData(options, host);
   const node = createNode({
     name: 'front',
     clock: realClock,
@@ -93,6 +88,7 @@ export function callCrew(options: DaemonOptions, lost: (error: Failure) => void)
     sizes: SIZES,
     data,
     heard: heard.promise,
+    early: new Map([['services-0', services]]),
     onDeath: (name, error, ended) => {
       reportCrash(`the thread ${name}`, error, ended);
       if (ended && name.startsWith('services'))
@@ -105,8 +101,8 @@ export function callCrew(options: DaemonOptions, lost: (error: Failure) => void)
     if (!name.startsWith('services')) return;
     await node.ref<RegistryProtocol>('registry').ask('boot', { autostart: false });
   });
-  const online = firstOnline();
   // Who waits for it is told.
   threads.ensure('services').catch(() => {});
-  return { node, threads, data, online, hear: heard.resolve };
+  data.host = 'there';
+  return { node, threads, data, hear: heard.resolve };
 }

@@ -1,6 +1,8 @@
 // One daemon's life: the process host, the threads and the front, put together and taken apart (contract section 7).
 import { holderOn } from './actors/port_holder.ts';
 import { connectHost } from './adapters/hostlink.ts';
+import { spawnHost } from './adapters/hostspawn.ts';
+import type { HostTurn } from './adapters/hostturn.ts';
 import { listeners } from './adapters/listeners.ts';
 import { processRow } from './adapters/proctable.ts';
 import { CloudLink, cloudToken } from './cloud_link.ts';
@@ -24,6 +26,8 @@ import { VERSION } from './version.ts';
 
 export interface Daemon {
   url: string;
+  /** The process host is there: it may come after the rest. Rejects when there is none to be had, or another daemon's. */
+  joined: Promise<void>;
   /** Ends everything in order; what it supervises as `shutdown.services` says. */
   stop(): Promise<void>;
   /** Token, allowed extensions and log limits are read again (contract section 7, SIGHUP). */
@@ -71,6 +75,7 @@ interface Parts {
   front: Front;
   threads: Threads;
   gateway: GatewayLink;
+  joined: Promise<void>;
   /** Of the front. */
   port: number;
   /** The cloud token. */
@@ -79,6 +84,7 @@ interface Parts {
 
 class RunningDaemon implements Daemon {
   readonly url: string;
+  readonly joined: Promise<void>;
   private readonly options: DaemonOptions;
   private readonly parts: Parts;
 
@@ -86,6 +92,7 @@ class RunningDaemon implements Daemon {
     this.options = options;
     this.parts = parts;
     const { bind } = options.settings;
+    this.joined = parts.joined;
     this.url = `http://${bind.includes(':') ? `[${bind}]` : bind}:${parts.port}`;
   }
 
@@ -93,6 +100,8 @@ class RunningDaemon implements Daemon {
     const { settings, stateDir } = this.options;
     const { node, front, threads } = this.parts;
     front.shutdown();
+    // A host that was started learns that it is not needed any more.
+    await this.joined.catch(() => {});
     const stopped =
       settings.shutdown.services === 'stop'
         ? node.ref<GroupsProtocol>('groups').ask('shutdown', {}, { deadlineMs: SHUTDOWN_MS })
@@ -128,24 +137,36 @@ function tellLogLimits(node: Node, { max_bytes: maxBytes, keep }: Settings['logs
 }
 
 /** Joins the process host, now and again when it was lost: this is also what keeps a second daemon away. */
-async function joinHost(node: Node, data: ThreadData, logs: Settings['logs']): Promise<void> {
+async function joinHost(
+  node: Node,
+  data: ThreadData,
+  logs: Settings['logs'],
+  isComing: boolean,
+): Promise<void> {
   const who = { version: VERSION, session: data.session, node: node.name, services: THREADS.services };
   const { stateDir, hostEntry } = data;
-  const join = async (): Promise<void> => {
+  const join = async (spawned: boolean): Promise<void> => {
     const host = await connectHost({
       stateDir,
       entry: hostEntry,
       who,
       withinMs: THREADS.hostMs,
-      spawned: true,
+      spawned,
     });
     node.connect('host', host.pipe);
     tellLogLimits(node, logs);
   };
   node.onPeerLost((peer) => {
     if (peer === 'host')
-      join().catch((error: Error) => report(`the process host cannot be had: ${error.message}`));
+      join(true).catch((error: Error) => report(`the process host cannot be had: ${error.message}`));
   });
+  await join(isComing);
+}
+
+/** Starts the host after whoever waits for the daemon has been told: it would take its processor from everything else. */
+async function lateHost({ stateDir, hostEntry }: ThreadData, join: () => Promise<void>): Promise<void> {
+  await new Promise(setImmediate);
+  spawnHost(stateDir, hostEntry);
   await join();
 }
 
@@ -165,10 +186,10 @@ function tellOthers(
 }
 
 /**
- * Starts everything but the process host and the crew, which are on their way; resolves when it serves. Rejects with a Failure that says in
- * one line why it cannot.
+ * Starts everything but the crew, which is on its way, and waits for the process host unless that may come later; resolves when
+ * it serves. Rejects with a Failure that says in one line why it cannot.
  */
-export async function startDaemon(options: DaemonOptions, crew: Crew): Promise<Daemon> {
+export async function startDaemon(options: DaemonOptions, crew: Crew, turn: HostTurn): Promise<Daemon> {
   const { settings, stateDir } = options;
   const { node, threads, data } = crew;
   const secret = cloudToken(settings, stateDir);
@@ -184,18 +205,20 @@ export async function startDaemon(options: DaemonOptions, crew: Crew): Promise<D
   const front = makeFront(options, node, gateway, await cloud.front(settings, secret));
   await front.start();
   crew.hear();
-  // A second daemon is told so by the host before anything else of the state directory is touched.
-  const [, , { port }] = await Promise.all([
-    threads.ensure('services'),
-    joinHost(node, data, settings.logs),
+  const isLater = turn === 'later';
+  const join = () => joinHost(node, data, settings.logs, turn !== 'there');
+  const [{ port }] = await Promise.all([
     front.listen(),
+    threads.ensure('services'),
+    isLater ? undefined : join(),
   ]);
   told.port = port;
   tellOthers(stateDir, told);
   const registry = node.ref<RegistryProtocol>('registry');
-  await Promise.all([registry.ask('boot', { autostart: true }), front.subscribe()]);
+  await Promise.all([registry.ask('boot', { autostart: true, nothingRuns: isLater }), front.subscribe()]);
   front.setReady(true);
   cloud.resume(data.cloud.keyFile);
   warnOfOpenDoor(settings);
-  return new RunningDaemon(options, { node, front, threads, gateway, port, secret });
+  const joined = isLater ? lateHost(data, join) : Promise.resolve();
+  return new RunningDaemon(options, { node, front, threads, gateway, joined, port, secret });
 }

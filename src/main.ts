@@ -1,6 +1,7 @@
-// The daemon's start: settings, then the process host, threads and front side by side (contract section 1).
+// The daemon's start: settings, then the front, the threads and the process host side by side (contract section 1).
 import { parseArgs } from 'node:util';
 import { spawnHost } from './adapters/hostspawn.ts';
+import { hostTurn } from './adapters/hostturn.ts';
 import { loadSettings, SettingsError } from './config.ts';
 import type { Daemon } from './daemon.ts';
 import { entry } from './entry.ts';
@@ -8,6 +9,8 @@ import { report } from './log.ts';
 import { isFailure } from './runtime/actor.ts';
 import { onSignals } from './signals.ts';
 import { openStateDir, stateDirPath } from './statedir.ts';
+import type { Threads } from './threads.ts';
+import type { StartedWorker } from './worker.ts';
 
 const USAGE = 'usage: berth daemon [--config FILE] [--state-dir DIR]';
 const EXIT = { failed: 1, usage: 2 } as const;
@@ -29,42 +32,57 @@ function readArguments(argv: string[]): Arguments {
   }
 }
 
-/** What keeps the daemon from starting is one line, and an exit code: 2 for what the user set, 1 for all else. */
-function giveUp(error: unknown): never {
-  const isExpected = error instanceof SettingsError || isFailure(error);
-  report(
-    isExpected ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error),
-  );
-  process.exit(error instanceof SettingsError ? EXIT.usage : EXIT.failed);
-}
-
 /** A reader of stdout or stderr that has gone away never ends the daemon. To make these streams takes Node 2 ms. */
 function neverEndedByReaders(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 }
 
-async function start(argv: string[]): Promise<Daemon> {
+/** What has been started. */
+interface Begun {
+  readonly services: StartedWorker;
+  /** `services` and all others, once it has been told what it is for. */
+  threads?: Threads;
+}
+
+async function start(argv: string[], begun: Begun, lost: (error: unknown) => void): Promise<Daemon> {
   const { config, stateDir: named } = readArguments(argv);
   const umask = process.umask(0o077);
   const settings = await loadSettings(config, process.env);
   const stateDir = stateDirPath(named, process.env);
   openStateDir(stateDir);
   const hostEntry = entry('host').pathname;
-  // Everything waits for host and threads in the end: they come up while the daemon's own code is still being read.
-  spawnHost(stateDir, hostEntry);
   const reload = () => loadSettings(config, process.env);
   const options = { settings, stateDir, hostEntry, umask, reload };
+  const turn = await hostTurn(stateDir);
+  if (turn === 'first') spawnHost(stateDir, hostEntry);
   const { callCrew } = await import('./crew.ts');
-  const crew = callCrew(options, giveUp);
+  const crew = callCrew(options, turn, begun.services, lost);
+  begun.threads = crew.threads;
   neverEndedByReaders();
-  await crew.online;
+  // The front is ready long before either of them: it leaves them the processor.
+  if (turn === 'first') await begun.services.online;
   const { startDaemon } = await import('./daemon.ts');
-  return startDaemon(options, crew);
+  return startDaemon(options, crew, turn);
 }
 
-/** Runs the daemon until a signal ends it. `argv` is what follows `berth daemon`. */
-export async function main(argv: string[]): Promise<void> {
-  const starting = start(argv);
+/**
+ * Runs the daemon until a signal ends it. `argv` is what follows `berth daemon`; `services` is its thread, which takes as long
+ * to come up as all the rest.
+ */
+export async function main(argv: string[], services: StartedWorker): Promise<void> {
+  const begun: Begun = { services };
+  /** What keeps the daemon from starting is one line, and an exit code: 2 for what the user set, 1 for all else. */
+  const giveUp = async (error: unknown): Promise<never> => {
+    const isExpected = error instanceof SettingsError || isFailure(error);
+    report(
+      isExpected ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error),
+    );
+    await services.loaded;
+    // A thread that is ended in the middle of a call of lmdb takes the process with it, or keeps it for ever.
+    await begun.threads?.stop();
+    process.exit(error instanceof SettingsError ? EXIT.usage : EXIT.failed);
+  };
+  const starting = start(argv, begun, giveUp);
   onSignals({
     stop: () => void starting.then((daemon) => daemon.stop()).then(() => process.exit(0), giveUp),
     kill: (code) => process.exit(code),
@@ -72,4 +90,5 @@ export async function main(argv: string[]): Promise<void> {
   });
   const daemon = await starting.catch(giveUp);
   process.stdout.write(`berth: listening on ${daemon.url}\n`);
+  await daemon.joined.catch(giveUp);
 }

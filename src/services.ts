@@ -9,6 +9,7 @@ import { registry } from './actors/registry.ts';
 import { SERVICE_PREFIX, service } from './actors/service.ts';
 import { stats } from './actors/stats.ts';
 import { connectHost } from './adapters/hostlink.ts';
+import { latePipe } from './adapters/pipes.ts';
 import { bootId } from './adapters/proctable.ts';
 import { gated, socketProbe } from './adapters/ready.ts';
 import { openStore, type Store } from './adapters/store.ts';
@@ -16,7 +17,8 @@ import { systemUsage } from './adapters/usage.ts';
 import { THREADS } from './limits.ts';
 import { report } from './log.ts';
 import type { RegistryProtocol } from './protocol/registry.ts';
-import { actor, type Node } from './runtime/actor.ts';
+import { actor, type Node, type Pipe } from './runtime/actor.ts';
+import { deferred } from './runtime/deferred.ts';
 import type { ThreadData } from './threads_data.ts';
 import { VERSION } from './version.ts';
 
@@ -28,15 +30,15 @@ const storeKeeper = actor<Record<never, never>, Store>('store', (context, store)
 
 interface HostLink {
   node: Node;
-  /** `spawned`: a host has been started just now. */
-  connect: (spawned: boolean) => Promise<void>;
+  /** `spawned`: a host has been started just now, or soon will be. */
+  joinHost: (spawned: boolean) => Promise<Pipe>;
 }
 
 /** Joins the process host again whenever it was lost; services take over their runs then. */
-const hostKeeper = actor<Record<never, never>, HostLink>('hostlink', (context, { node, connect }) => {
+const hostKeeper = actor<Record<never, never>, HostLink>('hostlink', (context, { node, joinHost }) => {
   const again = async (): Promise<void> => {
     report('the process host is gone: a new one takes over');
-    await connect(false);
+    node.connect('host', await joinHost(false));
     if (node.name.endsWith('-0'))
       await node.ref<RegistryProtocol>('registry').ask('boot', { autostart: false });
   };
@@ -51,21 +53,18 @@ const hostKeeper = actor<Record<never, never>, HostLink>('hostlink', (context, {
 export async function setupServices(node: Node, data: ThreadData): Promise<void> {
   const { stateDir, session, umask, bootedAt } = data;
   const who = { version: VERSION, session, node: node.name, services: THREADS.services };
-  const connect = async (spawned: boolean): Promise<void> => {
-    const host = await connectHost({
-      stateDir,
-      entry: data.hostEntry,
-      who,
-      withinMs: THREADS.hostMs,
-      spawned,
-    });
-    node.connect('host', host.pipe);
+  const joinHost = async (spawned: boolean): Promise<Pipe> => {
+    const { hostEntry } = data;
+    const host = await connectHost({ stateDir, entry: hostEntry, who, withinMs: THREADS.hostMs, spawned });
+    return host.pipe;
   };
-  // The host comes first: it is the lock, and nothing of the state may be touched without it.
-  await connect(true);
+  const begun = deferred<void>();
+  // The host is the lock: unless it may come later, nothing of the state is touched before it has let us in.
+  if (data.host === 'later') node.connect('host', latePipe(begun.promise.then(() => joinHost(true))));
+  else node.connect('host', await joinHost(data.host === 'first'));
   const store = openStore(join(stateDir, 'store.mdb'));
   await node.start('store', storeKeeper, store);
-  await node.start('hostlink', hostKeeper, { node, connect });
+  await node.start('hostlink', hostKeeper, { node, joinHost });
   const environment = inherited(process.env);
   const probe = gated(socketProbe(node.clock));
   const logs = join(stateDir, 'logs');
@@ -82,4 +81,5 @@ export async function setupServices(node: Node, data: ThreadData): Promise<void>
   });
   await node.start('groups', groups, null);
   await node.start('agents', agents, { domain: data.agentDomain, store });
+  begun.resolve();
 }

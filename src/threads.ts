@@ -1,6 +1,6 @@
 // The worker threads: how they start, meet each other, come back after a death and stop. The only file that imports
 // comlink, for the few control calls of a thread; messages never go through it.
-import { MessageChannel, type MessagePort, Worker, workerData } from 'node:worker_threads';
+import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { type Endpoint, expose, type Remote, transfer, wrap } from 'comlink';
 import { portPipe } from './adapters/pipes.ts';
 import { entry } from './entry.ts';
@@ -10,6 +10,7 @@ import { Failure, type Node, type NodeOptions, type Pipe } from './runtime/actor
 import { realClock } from './runtime/clock.ts';
 import { type Deferred, deferred } from './runtime/deferred.ts';
 import { createNode } from './runtime/node.ts';
+import { born, type StartedWorker, startWorker } from './worker.ts';
 
 export type ThreadKind = Exclude<NodeName, 'front' | 'host'>;
 export type Sizes = Parameters<typeof placement>[0];
@@ -48,6 +49,8 @@ export interface ThreadOptions {
   /** How long a thread may take to stop its actors before it is ended, in milliseconds. */
   stopMs?: number;
   entryOf?: (kind: ThreadKind) => URL;
+  /** Threads that have been started already, by name; none of them has been told what it is for. */
+  early?: ReadonlyMap<string, StartedWorker>;
 }
 
 export interface Threads {
@@ -70,7 +73,7 @@ interface Control {
   stop(): Promise<string[]>;
 }
 
-/** What a thread is born with. */
+/** What a thread is told first. */
 interface Birth {
   name: string;
   sizes: Sizes;
@@ -80,7 +83,7 @@ interface Birth {
 }
 
 interface Life {
-  worker: Worker;
+  worker: StartedWorker;
   control: Remote<Control>;
   /** Resolves when it is over, with what such a thread has left running: nothing. */
   exited: Promise<string[]>;
@@ -127,6 +130,7 @@ const held = (pipe: Pipe, heard: Promise<void>): Pipe => ({
 export function createThreads(options: ThreadOptions): Threads {
   const { node, sizes, data, onDeath, entryOf = entry, heard = NOW } = options;
   const { restarts = THREADS.restarts, stopMs = THREADS.stopMs } = options;
+  const early = new Map(options.early);
   const threads = new Map<string, Thread>();
   const listeners: ((name: string) => void | Promise<void>)[] = [];
   let stopped: Promise<string[]> | undefined;
@@ -153,25 +157,17 @@ export function createThreads(options: ThreadOptions): Threads {
     const peers = introduce(thread);
     const { port1, port2 } = new MessageChannel();
     const birth: Birth = { name: thread.name, sizes, data, peers, control: port2 };
-    const worker = new Worker(entryOf(thread.kind), {
-      name: thread.name,
-      workerData: birth,
-      transferList: [port2, ...peers.map(([, port]) => port)],
-    });
-    const [ended, unread] = [deferred<void>(), deferred<void>()];
+    const worker = early.get(thread.name) ?? startWorker(entryOf(thread.kind), thread.name);
+    early.delete(thread.name);
+    worker.tell(birth, [port2, ...peers.map(([, port]) => port)]);
+    const unread = deferred<void>();
     // Its last answer may still lie in the port when the thread is gone: both have to be over.
     port1.once('close', unread.resolve);
-    const exited = Promise.all([ended.promise, unread.promise]).then(() => []);
+    const exited = Promise.all([worker.ended, unread.promise]).then(() => []);
     const life: Life = { worker, control: wrap<Control>(endpoint(port1)), exited };
     thread.life = life;
     let cause: unknown;
-    worker.once('error', (error) => {
-      cause = error;
-    });
-    worker.once('exit', (code) => {
-      ended.resolve();
-      died(thread, cause ?? new Error(`exit code ${code}`));
-    });
+    void worker.ended.then((reason) => died(thread, cause ?? reason));
     risen(thread, life).catch((error: unknown) => {
       cause ??= error;
       void worker.terminate();
@@ -273,7 +269,7 @@ export async function runThread(
   setup: (node: Node, data: unknown) => void | Promise<void>,
   onCrash: NonNullable<NodeOptions['onCrash']>,
 ): Promise<void> {
-  const { name, sizes, data, peers, control }: Birth = workerData;
+  const { name, sizes, data, peers, control } = await born<Birth>();
   const node = createNode({
     name,
     clock: realClock,

@@ -12,7 +12,7 @@ import type { HostProtocol, RunRow } from '../protocol/host.ts';
 import type { PortsProtocol } from '../protocol/ports.ts';
 import type { RegistryProtocol } from '../protocol/registry.ts';
 import type { ServiceInput, ServiceProtocol, ServiceState, StoredService } from '../protocol/service.ts';
-import type { ViewsProtocol } from '../protocol/views.ts';
+import type { Everything, ViewsProtocol } from '../protocol/views.ts';
 import { actor, type Context, type Handlers, isFailure, type Message, type Ref } from '../runtime/actor.ts';
 import { Order } from './order.ts';
 import { viewOf } from './service_state.ts';
@@ -66,20 +66,22 @@ class Registry {
     this.views = context.ref('views');
   }
 
-  async boot({ autostart }: Message<RegistryProtocol, 'boot'>): Promise<{ services: number }> {
-    const rows = [...this.services.values()].map((stored) => specRow(stored, this.key));
-    this.views.tell('specs', { rows, all: true });
+  async boot({
+    autostart,
+    nothingRuns = false,
+  }: Message<RegistryProtocol, 'boot'>): Promise<{ services: number }> {
     const host = this.context.ref<HostProtocol>('host');
-    const runs = await this.runs(host);
+    const runs = nothingRuns ? [] : await this.runs(host);
     // Nobody waits for the end of what no longer exists.
     const lost = runs?.filter(({ service }) => !this.services.has(service)) ?? [];
     this.inBackground(strays(host, lost));
     // Only before the first services begin is it known of those without a run that they have nothing to take up.
     const resting = autostart && runs ? this.resting(new Set(runs.map(({ service }) => service))) : [];
-    this.views.tell('states', { rows: resting });
+    const specs = [...this.services.values()].map((stored) => specRow(stored, this.key));
+    this.views.tell('everything', { text: JSON.stringify({ specs, states: resting } satisfies Everything) });
     await this.adoptAll(resting.map(({ name }) => name));
     if (autostart) this.inBackground(this.autostart());
-    return { services: rows.length };
+    return { services: specs.length };
   }
 
   register({ input }: Message<RegistryProtocol, 'register'>): Promise<{
@@ -126,7 +128,7 @@ class Registry {
     const { name } = input;
     const before = this.services.get(name);
     const leased = await this.lease(input, before);
-    const stored = nextRecord(input, leased ?? input.port, before);
+    const stored = nextRecord(input, leased ?? input.port, before, this.key);
     try {
       if (stored !== before) await this.config.store.table('services').put(name, stored);
     } catch (error) {
@@ -137,7 +139,7 @@ class Registry {
     const { port, group } = stored.spec;
     const isClaim = port !== before?.spec.port;
     const { others } = isClaim ? await this.ports.ask('claim', { owner: name, port }) : { others: [] };
-    if (stored !== before) this.views.tell('specs', { rows: [specRow(stored, this.key)], all: false });
+    if (stored !== before) this.views.tell('specs', { rows: [specRow(stored, this.key)] });
     this.service(name).tell('changed', { stored });
     const events = [event('service.registered', name, { name, port, group })];
     const [holder] = others;

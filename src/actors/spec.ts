@@ -31,17 +31,19 @@ function pathTo(end: string, reachedFrom: ReadonlyMap<string, string>): string[]
   return path;
 }
 
-/** The record that `input` makes of `before`. An absent env keeps the stored one; in the ready URL of an agent, which may
+/** The record that `input` makes of `before`; `key` is that of its hash. An absent env keeps the stored one; in the ready URL of an agent, which may
  * not know its port beforehand, `$PORT` is the port. The revision grows only when something changes. */
 export function nextRecord(
   input: ServiceInput,
   port: number,
   before: StoredService | undefined,
+  key: Uint8Array,
 ): StoredService {
   const ready = input.agent && input.ready ? input.ready.replaceAll('$PORT', String(port)) : input.ready;
   const spec = { ...input, port, ready, env: input.env ?? before?.spec.env ?? [] };
-  if (!before) return { spec, revision: 1 };
-  return canonical(spec) === canonical(before.spec) ? before : { spec, revision: before.revision + 1 };
+  const text = canonical(spec);
+  if (before && text === canonical(before.spec)) return before;
+  return { spec, revision: (before?.revision ?? 0) + 1, hash: hashOf(text, key) };
 }
 
 /** A text that is the same for two specs exactly when they mean the same: the order of env means nothing. */
@@ -66,9 +68,12 @@ export function canonical(spec: ServiceSpec): string {
   ]);
 }
 
-/** What clients may see of a record: no values of env, but a hash over all of it with the key of the state directory. */
-export function specRow({ spec, revision }: StoredService, key: Uint8Array): SpecRow {
+const hashOf = (text: string, key: Uint8Array): string =>
+  createHmac('sha256', key).update(text).digest('hex');
+
+/** What clients may see of a record: no values of env, but the hash over all of it. */
+export function specRow({ spec, revision, hash }: StoredService, key: Uint8Array): SpecRow {
   const { env, ...rest } = spec;
-  const specHash = createHmac('sha256', key).update(canonical(spec)).digest('hex');
+  const specHash = hash ?? hashOf(canonical(spec), key);
   return { ...rest, revision, envKeys: env.map(([name]) => name), specHash };
 }

@@ -1,6 +1,6 @@
 // The unix socket of the process host, for both sides: where it lies, and the one line each way that comes before frames.
 import { closeSync, existsSync, openSync } from 'node:fs';
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { HELLO_BYTES, HELLO_MS } from '../protocol/hello.ts';
 
@@ -22,6 +22,18 @@ export function socketPath(folder: string): { path: string; release: () => void 
 
 /** Whether there is a socket in `folder`; a killed host leaves its own behind. */
 export const hasSocket = (folder: string): boolean => existsSync(join(folder, SOCKET));
+
+/** Whether somebody answers on the socket in `folder`. */
+export function isServed(folder: string): Promise<boolean> {
+  const { path, release } = socketPath(folder);
+  return new Promise<boolean>((resolve) => {
+    const socket = connect(path, () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.on('error', () => resolve(false));
+  }).finally(release);
+}
 
 /**
  * The first line of a connected socket. The socket is paused then; what came after the line is still to be read. Rejects when

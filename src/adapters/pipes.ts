@@ -58,6 +58,22 @@ export function socketPipe(socket: Socket): Pipe {
   };
 }
 
+/** A pipe that is still to come: what is sent waits for it. It is closed, with the reason, when it does not come. */
+export function latePipe(coming: Promise<Pipe>): Pipe {
+  // In the order in which they were asked for.
+  const then = (use: (pipe: Pipe) => void): void => void coming.then(use, () => {});
+  return {
+    send: (bytes) => then((pipe) => pipe.send(bytes)),
+    receive(onBytes, onClose) {
+      coming.then(
+        (pipe) => pipe.receive(onBytes, onClose),
+        (error: Error) => onClose(error.message),
+      );
+    },
+    close: () => then((pipe) => pipe.close()),
+  };
+}
+
 /** Cuts a stream into frames as it comes. The function returned gives the reason why the stream is not worth reading on. */
 export function unframe(onFrame: (bytes: Uint8Array) => void): (chunk: Buffer) => string | undefined {
   const header = Buffer.alloc(HEADER_BYTES);

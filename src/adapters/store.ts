@@ -1,4 +1,5 @@
-// The embedded store: tables of msgpack rows in one lmdb file. The only file that imports lmdb.
+// The embedded store: tables of msgpack rows in one lmdb file. The only file that imports lmdb. Rows without bytes in them are
+// one msgpack string of JSON: a start reads hundreds of them before any code is hot, and JSON.parse need not get hot.
 //
 // Two settings carry the promise "a reply that says a change was made is sent after it is on disk":
 // - `overlappingSync: false`. With lmdb-js's default a put resolves before fdatasync has returned; without it the order is
@@ -47,6 +48,9 @@ const TABLES: readonly (keyof Tables)[] = [
   'meta',
 ];
 
+/** Those whose rows have bytes in them. */
+const BINARY: ReadonlySet<keyof Tables> = new Set(['keys', 'clusters', 'vault', 'meta']);
+
 export interface Table<V> {
   /** As last committed by any thread. */
   get(key: string): V | undefined;
@@ -66,7 +70,8 @@ export interface Store {
   close(): Promise<void>;
 }
 
-const FORMAT = 1;
+/** What is written; 1, in which no row was text, is read too. */
+const FORMAT = 2;
 /** Address space, not memory and not disk; lmdb moves the map when it must grow past it. */
 const MAP_BYTES = 1024 ** 3;
 const MAX_TABLES = 32;
@@ -94,7 +99,8 @@ export function openStore(path: string): Store {
     tables.set(name, there);
     return there;
   };
-  const table = <N extends keyof Tables>(name: N): Table<Tables[N]> => tableOf(database(name), commits);
+  const table = <N extends keyof Tables>(name: N): Table<Tables[N]> =>
+    tableOf(database(name), commits, !BINARY.has(name));
   checkFormat(path, env, database);
   return {
     table,
@@ -105,9 +111,12 @@ export function openStore(path: string): Store {
   };
 }
 
-function tableOf<V>(db: Database<Uint8Array, string>, commits: Commits): Table<V> {
+function tableOf<V>(db: Database<Uint8Array, string>, commits: Commits, isText: boolean): Table<V> {
   // What is read back is what was put: `checkFormat` has refused every other file.
-  const rowOf = (bytes: Uint8Array): V => decode(bytes) as V;
+  const rowOf = (bytes: Uint8Array): V => {
+    const row = decode(bytes);
+    return (typeof row === 'string' ? JSON.parse(row) : row) as V;
+  };
   return {
     get(key) {
       // lmdb-js keeps a snapshot until a timer fires; a letter may come before the timer.
@@ -121,7 +130,7 @@ function tableOf<V>(db: Database<Uint8Array, string>, commits: Commits): Table<V
     },
     put(key, value) {
       // Copied out of the encoder's pool: lmdb reads it later, from another thread.
-      const bytes = Uint8Array.from(encode(value));
+      const bytes = Uint8Array.from(encode(isText ? JSON.stringify(value) : value));
       return commits.add(() => db.put(key, bytes));
     },
     remove: (key) => commits.add(() => db.remove(key)),
@@ -252,9 +261,9 @@ function checkFormat(
   if (names.length > 0 && !names.includes('meta')) throw new Error(`${path}: is no store of berth`);
   const bytes = names.length > 0 ? database('meta').getBinary('format') : undefined;
   const format = bytes ? decode(bytes) : FORMAT;
-  if (format !== FORMAT)
-    throw new Error(`${path}: has format ${format}, this version of berth reads ${FORMAT}`);
-  if (bytes) return;
+  if (typeof format !== 'number' || format < 1 || format > FORMAT)
+    throw new Error(`${path}: has format ${format}, this version of berth reads up to ${FORMAT}`);
+  if (bytes && format === FORMAT) return;
   // All tables in one commit: each by itself would wait for the disk.
   env.transactionSync(() => {
     for (const name of TABLES) database(name);

@@ -43,12 +43,13 @@ export class Views {
   private groupList: Buffer | null = null;
   private agentList: Buffer | null = null;
 
-  /** Takes new or changed specs; with `all` every other service is forgotten. */
-  setSpecs(specs: readonly SpecRow[], all: boolean): void {
-    if (all) {
-      const kept = new Set(specs.map(({ name }) => name));
-      for (const name of this.rows.keys()) if (!kept.has(name)) this.remove(name);
-    }
+  /** Forgets every service that is not in `names`. */
+  keep(names: ReadonlySet<string>): void {
+    for (const name of this.rows.keys()) if (!names.has(name)) this.remove(name);
+  }
+
+  /** Takes new or changed specs. */
+  setSpecs(specs: readonly SpecRow[]): void {
     for (const spec of specs) {
       this.change(spec.name).spec = spec;
       if (spec.agent) this.agentNames.add(spec.name);

@@ -1,5 +1,5 @@
 // State: none of its own; it hands on what owners tell. Rebuilt from: the registry's boot and the services' reports.
-import type { ViewsProtocol } from '../protocol/views.ts';
+import type { Everything, ViewsProtocol } from '../protocol/views.ts';
 import { actor } from '../runtime/actor.ts';
 import type { EventFeed } from './event_feed.ts';
 import type { LogStreams } from './log_streams.ts';
@@ -19,9 +19,17 @@ const LIMITS = { mailbox: 1_000_000 };
 export const VIEWS = actor<ViewsProtocol, Told>(
   'views',
   (_context, { views, logs, events, changed }) => ({
-    specs({ rows, all }) {
-      views.setSpecs(rows, all);
-      if (all) logs.keep((name) => views.spec(name) !== null);
+    everything({ text }) {
+      const { specs, states }: Everything = JSON.parse(text);
+      views.keep(new Set(specs.map(({ name }) => name)));
+      views.setSpecs(specs);
+      views.setStates(states);
+      logs.keep((name) => views.spec(name) !== null);
+      changed();
+      return null;
+    },
+    specs({ rows }) {
+      views.setSpecs(rows);
       changed();
       return null;
     },

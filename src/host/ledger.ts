@@ -7,20 +7,12 @@ import {
   existsSync,
   fdatasync,
   openSync,
-  readFileSync,
   renameSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import type { RunRow } from '../protocol/host.ts';
-
-export interface LedgerRow extends Omit<RunRow, 'stopping'> {
-  /** The boot of the machine in which it was started. */
-  boot: string;
-  /** The stop under way, or the one that ended it; `at` is epoch milliseconds. */
-  stop: { signal: string; graceMs: number; at: number } | null;
-}
+import { type LedgerRow, readLedger } from '../adapters/ledgerfile.ts';
 
 export interface Ledger {
   readonly rows: ReadonlyMap<string, LedgerRow>;
@@ -34,63 +26,11 @@ export interface Ledger {
 /** A file larger than this, and than so many times its rows, is written anew. */
 const COMPACT = { bytes: 256 * 1024, times: 4 };
 
-const FIELDS = {
-  run: 'string',
-  service: 'string',
-  boot: 'string',
-  pid: 'number',
-  startTicks: 'number',
-  startedAt: 'number',
-  port: 'number',
-  pty: 'boolean',
-  memo: 'object',
-  stop: 'object',
-  end: 'object',
-} as const satisfies { [K in keyof LedgerRow]: string };
-
-function isRow(value: unknown): value is LedgerRow {
-  if (typeof value !== 'object' || value === null) return false;
-  const given: { [K in keyof LedgerRow]?: unknown } = value;
-  const typed = Object.entries(FIELDS).every(([key, type]) => typeof given[key as keyof LedgerRow] === type);
-  return typed && given.memo !== null;
-}
-
-/** Init is no run of ours. To `kill`, 0 and what is below 2 mean groups or everybody: no number of a row may be that. */
-const isPid = (pid: number): boolean => Number.isSafeInteger(pid) && pid > 1;
-
-/** A damaged number is that of no process yet: a run without one is looked for by its mark. */
-const sound = (row: LedgerRow): LedgerRow => (isPid(row.pid) ? row : { ...row, pid: 0, startTicks: 0 });
-
-/** A line: `{"put": row}` or `{"drop": run}`. */
-function apply(line: string, rows: Map<string, LedgerRow>): void {
-  let entry: { put?: unknown; drop?: unknown } | null;
-  try {
-    entry = JSON.parse(line);
-  } catch {
-    return;
-  }
-  if (isRow(entry?.put)) rows.set(entry.put.run, sound(entry.put));
-  else if (typeof entry?.drop === 'string') rows.delete(entry.drop);
-}
-
-function read(path: string): Map<string, LedgerRow> {
-  const rows = new Map<string, LedgerRow>();
-  let text = '';
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    // None yet. Any other trouble must not be taken for an empty ledger: what runs would be forgotten.
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
-  }
-  for (const line of text.split('\n')) if (line) apply(line, rows);
-  return rows;
-}
-
 const putLine = (row: LedgerRow): string => `${JSON.stringify({ put: row })}\n`;
 
 /** Opens the ledger at `path`. Throws when it cannot be read. */
 export function openLedger(path: string): Ledger {
-  const rows = read(path);
+  const rows = readLedger(path);
   let fd = -1;
   let size = 0;
   let liveBytes = 0;

@@ -1,9 +1,9 @@
 // The process host: puts its parts together, and ends when nobody needs it.
 import { mkdirSync, openSync, readdirSync } from 'node:fs';
-import { connect } from 'node:net';
 import { join } from 'node:path';
-import { socketPath } from '../adapters/hostsocket.ts';
+import { isServed } from '../adapters/hostsocket.ts';
 import { hostFolder } from '../adapters/hostspawn.ts';
+import { ledgerFile } from '../adapters/ledgerfile.ts';
 import { type Libc, loadLibc } from '../adapters/libc.ts';
 import { bootId } from '../adapters/proctable.ts';
 import { createTree } from '../adapters/tree.ts';
@@ -57,19 +57,7 @@ function closeInherited(libc: Libc): void {
   for (const name of readdirSync('/dev/fd')) if (Number(name) > 2) libc.closeOnExec(Number(name));
 }
 
-/** Without a lock: whether somebody answers on the socket. */
-function isServed(folder: string): Promise<boolean> {
-  const { path, release } = socketPath(folder);
-  return new Promise<boolean>((resolve) => {
-    const socket = connect(path, () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.on('error', () => resolve(false));
-  }).finally(release);
-}
-
-/** Whether this process is the only host of the folder. The lock lasts until its end, however that comes. */
+/** Whether this process is the only host of the folder. The lock lasts until its end, however that comes; without one, who answers first. */
 async function claim(folder: string, libc: Libc | null): Promise<boolean> {
   return libc ? libc.lock(openSync(join(folder, 'lock'), 'w', 0o600)) : !(await isServed(folder));
 }
@@ -79,7 +67,7 @@ function assemble(stateDir: string, libc: Libc | null, node: Node, daemonPid: ()
   const boot = bootId();
   const folder = join(stateDir, 'runs');
   const service = (name: string) => node.ref<ServiceProtocol>(`service:${name}`);
-  const ledger = openLedger(join(hostFolder(stateDir), 'ledger'));
+  const ledger = openLedger(ledgerFile(hostFolder(stateDir)));
   const journal = createJournal(join(stateDir, 'logs'), clock.now, (name, end) =>
     service(name).tell('grew', { end }),
   );

@@ -1,6 +1,7 @@
 // Every run this host has: alive, or ended and not yet acknowledged. The ledger comes first: a run is in it before its start
 // is answered, an end before it is told.
 import { constants } from 'node:os';
+import type { LedgerRow } from '../adapters/ledgerfile.ts';
 import type { Libc } from '../adapters/libc.ts';
 import { processRow, residentBytes } from '../adapters/proctable.ts';
 import type { Root } from '../adapters/tree.ts';
@@ -11,7 +12,7 @@ import type { RunEnd } from '../protocol/service.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { asFailure, type ChildEvents, checkPlace, noRoom, startFailed } from './child.ts';
 import type { Journal } from './journal.ts';
-import type { Ledger, LedgerRow } from './ledger.ts';
+import type { Ledger } from './ledger.ts';
 import type { SpawnTerminal, Terminal } from './pty.ts';
 import { spawnPiped } from './spawn.ts';
 import type { Stops, Target } from './stop.ts';

@@ -1,13 +1,14 @@
 // What a new host does with the runs of one that was killed: those that live it watches and reads on, of those that ended
 // meanwhile nobody knows how (contract section 7).
 import { readdirSync } from 'node:fs';
+import type { LedgerRow } from '../adapters/ledgerfile.ts';
 import type { Libc } from '../adapters/libc.ts';
 import { environOf, isAlive, type ProcessRow, processRow, processTable } from '../adapters/proctable.ts';
 import { markOf } from '../adapters/tree.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { KINDS, removeFifos } from './fifo.ts';
 import type { Journal } from './journal.ts';
-import type { Ledger, LedgerRow } from './ledger.ts';
+import type { Ledger } from './ledger.ts';
 import { type Run, type Runs, UNKNOWN } from './runs.ts';
 import { type Intakes, openIntakes } from './spawn.ts';
 import type { Stops } from './stop.ts';

@@ -4,9 +4,10 @@ import type { ServiceInput, StoredService } from './service.ts';
 export interface RegistryProtocol {
   /**
    * Tells the views every record and has every service actor adopt its run; with `autostart` it then starts what is to
-   * start with the daemon, without waiting for it. Also for a process host that is back.
+   * start with the daemon, without waiting for it. Also for a process host that is back. `nothingRuns`: the host, which is
+   * still to come, need not be asked what does.
    */
-  boot(message: { autostart: boolean }): { services: number };
+  boot(message: { autostart: boolean; nothingRuns?: boolean }): { services: number };
   /** Creates or replaces. `created` false: it was there. Fails invalid_spec (cycle), name_in_use, port_in_use, storage_full. */
   register(message: { input: ServiceInput }): { stored: StoredService; created: boolean };
   /** Stops it if need be and forgets it. With `agent` only what is one: else unknown_agent. */

@@ -43,6 +43,8 @@ export interface ServiceInput extends Omit<ServiceSpec, 'env'> {
 export interface StoredService {
   spec: ServiceSpec;
   revision: number;
+  /** HMAC over the whole spec with a key of the state directory; absent in what an earlier version has written. */
+  hash?: string;
 }
 
 /** How the last process ended; kept in the store so that a later daemon still shows it. */

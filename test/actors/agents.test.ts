@@ -88,7 +88,7 @@ describe('a spinup', () => {
   it('registers the agent with its defaults, starts it without waiting, and answers with port and pid', async () => {
     const it = await started();
     expect(await it.spin('my_bot')).toEqual({ name: 'my_bot', port: 300, pid: 4321 });
-    expect(it.store.table('services').get('my_bot')).toEqual({
+    expect(it.store.table('services').get('my_bot')).toMatchObject({
       revision: 1,
       spec: {
         ...input('my_bot', { cmd: 'run', cwd: homedir(), port: 300, group: 'Agents', env: [] }),

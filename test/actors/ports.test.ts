@@ -33,7 +33,8 @@ async function started(): Promise<{
       await w.node.end('ports');
       await w.start('ports', ports, { store });
     },
-    put: (name, port) => store.table('services').put(name, nextRecord(input(name), port, undefined)),
+    put: (name, port) =>
+      store.table('services').put(name, nextRecord(input(name), port, undefined, Buffer.alloc(32))),
   };
 }
 

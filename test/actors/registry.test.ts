@@ -7,13 +7,18 @@ import { openStore, type Store, type Table } from '../../src/adapters/store.ts';
 import { fail } from '../../src/protocol/errors.ts';
 import type { RunRow } from '../../src/protocol/host.ts';
 import type { LastEnd, ServiceInput } from '../../src/protocol/service.ts';
+import type { Everything } from '../../src/protocol/views.ts';
 import { settle, tempDir } from '../kit.ts';
+import { must } from '../must.ts';
 import { built, run } from './child.ts';
 import { agentInput, input } from './inputs.ts';
 import { type Setting, setting } from './registry_kit.ts';
 
 const dataOf = (it: Setting, type: string): unknown[] =>
   it.events.filter((event) => event.type === type).map(({ data }) => JSON.parse(data));
+
+/** What the views were told last of all there is. */
+const shown = (it: Setting): Everything => JSON.parse(must(it.views.of('everything').at(-1)).text);
 
 /** What another process finds on the disk at this moment. */
 async function onDisk(path: string, name: string): Promise<unknown> {
@@ -31,7 +36,7 @@ describe('registering', () => {
     expect(await onDisk(it.path, 'web')).toEqual(answer.stored);
     expect(answer).toMatchObject({ created: true, stored: { revision: 1, spec: { name: 'web', env } } });
     const [specs] = it.views.of('specs');
-    expect(specs).toMatchObject({ all: false, rows: [{ name: 'web', envKeys: ['SECRET'], revision: 1 }] });
+    expect(specs).toMatchObject({ rows: [{ name: 'web', envKeys: ['SECRET'], revision: 1 }] });
     expect(JSON.stringify(specs)).not.toContain('"x"');
     expect(it.events.map(({ type, name, data }) => [type, name, data])).toEqual([
       ['service.registered', 'web', '{"name":"web","port":8000,"group":"shop"}'],
@@ -336,10 +341,10 @@ describe('booting', () => {
       return null;
     };
     expect(await it.registry.ask('boot', { autostart: true })).toEqual({ services: 100 });
-    const [specs] = it.views.of('specs');
-    expect(specs?.all).toBe(true);
+    const { specs, states } = shown(it);
+    expect(states).toEqual([]);
     const told = before.views.of('specs').flatMap(({ rows }) => rows);
-    expect(specs?.rows.toSorted((a, b) => a.port - b.port)).toEqual(told);
+    expect(specs.toSorted((a, b) => a.port - b.port)).toEqual(told);
     expect(new Set(it.letters.map(({ name, kind }) => `${kind} ${name}`)).size).toBe(100);
     expect(most).toBeGreaterThan(1);
     expect(most).toBeLessThan(100);
@@ -411,11 +416,30 @@ describe('booting', () => {
     it.host.answer(runsOf('web'));
     await it.registry.ask('boot', { autostart: true });
     expect(it.letters.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['adopt owed', 'adopt web']);
-    const told = it.views.of('states').flatMap(({ rows }) => rows);
-    expect(told).toEqual([
+    expect(shown(it).states).toEqual([
       { name: 'db', status: 'crashed', restarts: 0, process: null, end: crashed },
       { name: 'fresh', status: 'stopped', restarts: 0, process: null, end: null },
     ]);
+  });
+
+  it('asks no host that is still to come, which then tells those that are owed a restart', async () => {
+    const it = await again(['web', 'owed'].map((name) => input(name)));
+    const crashed = {
+      run: 'r',
+      at: 1,
+      exitCode: 3,
+      signal: null,
+      exitUnknown: false,
+      status: 'crashed',
+    } as const;
+    await it.store.table('ends').put('owed', { ...crashed, restart: { attempt: 1, at: 2 } });
+    await it.registry.ask('boot', { autostart: true, nothingRuns: true });
+    expect(it.host.of('runs')).toEqual([]);
+    expect(shown(it).specs.map(({ name }) => name)).toEqual(['owed', 'web']);
+    expect(shown(it).states).toEqual([
+      { name: 'web', status: 'stopped', restarts: 0, process: null, end: null },
+    ]);
+    expect(it.letters.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['adopt owed']);
   });
 
   it('has every service look for itself when the host does not answer', async () => {

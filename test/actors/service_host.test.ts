@@ -75,6 +75,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
   const states = new Map<string, ServiceState>();
   const nothing = (): null => null;
   const views = actor<ViewsProtocol, null>('views', () => ({
+    everything: nothing,
     specs: nothing,
     removed: nothing,
     stats: nothing,

@@ -50,17 +50,17 @@ describe('a circle of dependsOn', () => {
 });
 
 describe('a record', () => {
-  const first = nextRecord(input('web', { env: [['A', '1']] }), 8000, undefined);
+  const first = nextRecord(input('web', { env: [['A', '1']] }), 8000, undefined, KEY);
 
   it('begins at revision 1 and grows only when the effective spec changes', () => {
     expect(first.revision).toBe(1);
-    expect(nextRecord(input('web', { env: [['A', '1']] }), 8000, first)).toBe(first);
-    expect(nextRecord(input('web'), 8000, first)).toBe(first);
-    expect(nextRecord(input('web', { env: [] }), 8000, first)).toMatchObject({
+    expect(nextRecord(input('web', { env: [['A', '1']] }), 8000, first, KEY)).toBe(first);
+    expect(nextRecord(input('web'), 8000, first, KEY)).toBe(first);
+    expect(nextRecord(input('web', { env: [] }), 8000, first, KEY)).toMatchObject({
       revision: 2,
       spec: { env: [] },
     });
-    expect(nextRecord(input('web'), 8001, first)).toMatchObject({ revision: 2, spec: { port: 8001 } });
+    expect(nextRecord(input('web'), 8001, first, KEY)).toMatchObject({ revision: 2, spec: { port: 8001 } });
   });
 
   it('changes with every field and with no order of env', () => {
@@ -80,7 +80,7 @@ describe('a record', () => {
       { agent: { agentType: null, hostname: 'web.test', cols: 80, rows: 24 } },
     ];
     const texts = [undefined, ...changes].map((more) =>
-      canonical(nextRecord(input('web', more), 8000, undefined).spec),
+      canonical(nextRecord(input('web', more), 8000, undefined, KEY).spec),
     );
     expect(new Set(texts).size).toBe(texts.length);
     const env: [string, string][] = [
@@ -93,10 +93,10 @@ describe('a record', () => {
 
   it('of an agent has its port in the ready URL', () => {
     const ready = 'http://127.0.0.1:$PORT/ok';
-    expect(nextRecord(agentInput('a', { ready }), 8105, undefined).spec.ready).toBe(
+    expect(nextRecord(agentInput('a', { ready }), 8105, undefined, KEY).spec.ready).toBe(
       'http://127.0.0.1:8105/ok',
     );
-    expect(nextRecord(input('a', { ready }), 8105, undefined).spec.ready).toBe(ready);
+    expect(nextRecord(input('a', { ready }), 8105, undefined, KEY).spec.ready).toBe(ready);
   });
 
   it('shows no value of env, and a hash that depends on the key', () => {
@@ -107,8 +107,13 @@ describe('a record', () => {
       revision: 1,
       specHash: expect.stringMatching(/^[0-9a-f]{64}$/),
     });
-    expect(specRow(first, Buffer.alloc(32, 2)).specHash).not.toBe(row.specHash);
-    const other = nextRecord(input('web', { env: [['A', '2']] }), 8000, undefined);
+    const elsewhere = nextRecord(input('web', { env: [['A', '1']] }), 8000, undefined, Buffer.alloc(32, 2));
+    expect({ ...elsewhere, hash: '' }).toEqual({ ...first, hash: '' });
+    expect(specRow(elsewhere, KEY).specHash).not.toBe(row.specHash);
+    // As an earlier version has written it.
+    const { hash, ...old } = first;
+    expect(specRow(old, KEY)).toEqual(row);
+    const other = nextRecord(input('web', { env: [['A', '2']] }), 8000, undefined, KEY);
     expect(specRow(other, KEY).specHash).not.toBe(row.specHash);
   });
 });

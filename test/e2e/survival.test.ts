@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { must } from '../must.ts';
 import { freePort } from '../ports.ts';
 import { type Daemon, eventually, hostPid, isAlive, newFolder, startDaemon, stopDaemon } from './daemon.ts';
 import { endThread, INSPECTABLE } from './inspector.ts';
@@ -201,6 +202,23 @@ describe('the daemon', () => {
       new RegExp(`\\(1\\).*${first.pid}`, 's'),
     );
     expect((await first.request('GET', '/readyz')).status).toBe(200);
+  });
+
+  it('is the only one of several that start at once on a new state directory, and the others never say that they listen', async () => {
+    const stateDir = join(newFolder(), 'state');
+    const starts = await Promise.allSettled(Array.from({ length: 3 }, () => startDaemon({ stateDir })));
+    const [one, ...more] = starts.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : []));
+    expect(more).toEqual([]);
+    const { pid } = must(one);
+    for (const start of starts)
+      if (start.status === 'rejected')
+        expect(String(start.reason)).toMatch(new RegExp(`\\(1\\).*pid ${pid} has this state directory`, 's'));
+  });
+
+  it('changes what is asked of it as soon as it listens, before its process host is there', async () => {
+    const daemon = await startDaemon();
+    const pid = await run(daemon, 'web', 'exec sleep 600');
+    expect(isAlive(pid)).toBe(true);
   });
 
   it('refuses a port that is taken, naming the holder', async () => {

@@ -49,7 +49,7 @@ describe.each(SERVERS)('%s', (server) => {
   const start = (setup: FrontSetup = {}) => startFront({ server, ...setup });
   async function withServices(setup: FrontSetup = {}): Promise<Running> {
     const front = await start(setup);
-    front.views.tell('specs', { rows: [specRow('db'), specRow('web', { group: 'site' })], all: true });
+    front.views.tell('specs', { rows: [specRow('db'), specRow('web', { group: 'site' })] });
     front.views.tell('states', { rows: [runningState('web', 77)] });
     await settle();
     return front;
@@ -77,7 +77,7 @@ describe.each(SERVERS)('%s', (server) => {
       const front = await start();
       await front.stand<RegistryProtocol>('registry', {
         register: ({ input }) => {
-          front.views.tell('specs', { rows: [specRow(input.name, { port: input.port })], all: false });
+          front.views.tell('specs', { rows: [specRow(input.name, { port: input.port })] });
           return { stored: { spec: { ...input, env: [] }, revision: 1 }, created: true };
         },
       });
@@ -394,7 +394,7 @@ describe.each(SERVERS)('%s', (server) => {
       const front = await start();
       const registry = await front.stand<RegistryProtocol>('registry', {
         register: ({ input }) => {
-          front.views.tell('specs', { rows: [specRow(input.name)], all: false });
+          front.views.tell('specs', { rows: [specRow(input.name)] });
           return { stored: { spec: { ...input, env: [] }, revision: 1 }, created: true };
         },
       });
@@ -580,7 +580,7 @@ describe.each(SERVERS)('%s', (server) => {
       const other = await front.request('POST', '/v1/agents/spinup', { body: { name: 'b', cmd: 'x' } });
       expect(other.body).toMatchObject({ gatewayUrl: null, agent_type: null });
       const agent = { agentType: null, hostname: 'spinup.agents.localhost', cols: 1, rows: 1 };
-      front.views.tell('specs', { rows: [specRow('spinup', { agent, group: 'Agents' })], all: false });
+      front.views.tell('specs', { rows: [specRow('spinup', { agent, group: 'Agents' })] });
       const removed = await front.request('DELETE', '/v1/agents/spinup');
       expect([removed.status, removed.text]).toEqual([200, '{"removed":true,"name":"spinup","port":8100}']);
     });
@@ -700,7 +700,6 @@ describe.each(SERVERS)('%s', (server) => {
       const agent = { agentType: null, hostname: 'bot.agents.localhost', cols: 1, rows: 1 };
       front.views.tell('specs', {
         rows: [specRow('bot', { agent, port: 8100, group: 'Agents' })],
-        all: false,
       });
       const answer = (text: string) => ({ logs: () => ({ text: Buffer.from(text), end: 10 }) });
       const web = await front.stand<ServiceProtocol>('service:web', answer('one\n\n"zwei" ü\n'));
@@ -831,9 +830,9 @@ describe.each(SERVERS)('%s', (server) => {
     it('tells the gateway which agents there are, when that changes', async () => {
       const front = await start();
       const agent = { agentType: 'ollama' as const, hostname: 'bot.agents.localhost', cols: 1, rows: 1 };
-      front.views.tell('specs', { rows: [specRow('web')], all: true });
+      front.views.tell('specs', { rows: [specRow('web')] });
       await settle();
-      front.views.tell('specs', { rows: [specRow('bot', { agent, port: 8100 })], all: false });
+      front.views.tell('specs', { rows: [specRow('bot', { agent, port: 8100 })] });
       await settle();
       await settle();
       front.views.tell('states', { rows: [stateRow('web')] });
@@ -973,7 +972,7 @@ describe.each(SERVERS)('%s', (server) => {
 
     it('is opened with the token as a subprotocol, and shows what its service says', async () => {
       const front = await start({ token: 'secret' });
-      front.views.tell('specs', { rows: [specRow('bot', { agent, group: 'Agents' })], all: true });
+      front.views.tell('specs', { rows: [specRow('bot', { agent, group: 'Agents' })] });
       front.views.tell('states', { rows: [runningState('bot', 5)] });
       const service = await front.stand<TerminalProtocol>('service:bot');
       await settle();
@@ -1000,7 +999,7 @@ describe.each(SERVERS)('%s', (server) => {
 
     it('is refused before it is opened', async () => {
       const front = await start();
-      front.views.tell('specs', { rows: [specRow('web'), specRow('bot', { agent })], all: true });
+      front.views.tell('specs', { rows: [specRow('web'), specRow('bot', { agent })] });
       await settle();
       expect(await refused(attach(front, ['berth.v1']))).toEqual({ status: 409, code: 'not_running' });
       expect(await refused(attach(front, ['berth.v1'], 'web'))).toEqual({

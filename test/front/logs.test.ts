@@ -64,7 +64,7 @@ interface Logged extends Running {
 async function startLogged(setup: FrontSetup): Promise<Logged> {
   const front = await startFront(setup);
   const log = new Log();
-  front.views.tell('specs', { rows: [specRow('web'), specRow('other')], all: true });
+  front.views.tell('specs', { rows: [specRow('web'), specRow('other')] });
   front.views.tell('states', { rows: [runningState('web', 5)] });
   const service = await front.stand<ServiceProtocol>('service:web', {
     read: ({ offset, limit, stream }) => log.read(offset, limit, stream),
@@ -261,7 +261,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(front.service.of('follow')).toEqual([{ on: true }]);
     const other = await start();
     const ended = await follow(other);
-    other.views.tell('specs', { rows: [specRow('other')], all: true });
+    other.views.tell('everything', { text: JSON.stringify({ specs: [specRow('other')], states: [] }) });
     await ended.closed;
   });
 

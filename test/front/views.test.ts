@@ -15,14 +15,14 @@ const START = Date.UTC(2030, 0, 1);
 
 describe('a service', () => {
   it('of which nothing was reported is stopped', () => {
-    views.setSpecs([specRow('web', { group: 'site' })], true);
+    views.setSpecs([specRow('web', { group: 'site' })]);
     expect(text(views.item('web'))).toBe(
       '{"name":"web","port":3000,"group":"site","status":"stopped","url":"http://localhost:3000","restarts":0}',
     );
   });
 
   it('that runs shows its process, in the order of the specification', () => {
-    views.setSpecs([specRow('web')], true);
+    views.setSpecs([specRow('web')]);
     views.setStates([runningState('web', 77, { restarts: 2 })]);
     expect(text(views.item('web'))).toBe(
       `{"name":"web","port":3000,"group":null,"status":"running","pid":77,"url":"http://localhost:3000","startedAt":"${localTime(START)}","cpu":0,"rssMB":12,"restarts":2}`,
@@ -30,7 +30,7 @@ describe('a service', () => {
   });
 
   it('shows statistics of this process only', () => {
-    views.setSpecs([specRow('web')], true);
+    views.setSpecs([specRow('web')]);
     views.setStats([{ name: 'web', run: 'r1', cpu: 0.5, rssMB: 40 }]);
     views.setStates([runningState('web', 77)]);
     expect(parse(views.item('web'))).toMatchObject({ cpu: 0.5, rssMB: 40 });
@@ -41,7 +41,7 @@ describe('a service', () => {
   });
 
   it('that has ended shows how, until it runs again', () => {
-    views.setSpecs([specRow('web')], true);
+    views.setSpecs([specRow('web')]);
     const end = {
       run: 'r1',
       status: 'crashed',
@@ -61,7 +61,7 @@ describe('a service', () => {
   });
 
   it('by itself shows its spec, without values of env', () => {
-    views.setSpecs([specRow('web', { envKeys: ['SECRET'], dependsOn: ['db'], revision: 4 })], true);
+    views.setSpecs([specRow('web', { envKeys: ['SECRET'], dependsOn: ['db'], revision: 4 })]);
     expect(Object.keys(parse(views.detail('web')))).toEqual([
       ...[
         'name',
@@ -92,9 +92,9 @@ describe('a service', () => {
   });
 
   it('keeps the port and url it was started with while it lives, and is stale', () => {
-    views.setSpecs([specRow('web')], true);
+    views.setSpecs([specRow('web')]);
     views.setStates([runningState('web', 77)]);
-    views.setSpecs([specRow('web', { port: 4000, revision: 2 })], false);
+    views.setSpecs([specRow('web', { port: 4000, revision: 2 })]);
     expect(parse(views.detail('web'))).toMatchObject({
       port: 3000,
       url: 'http://localhost:3000',
@@ -125,22 +125,22 @@ describe('a service', () => {
   it('whose state comes before its spec is not listed, and not forgotten', () => {
     views.setStates([runningState('web', 77)]);
     expect([views.detail('web'), parse(views.services())]).toEqual([null, { services: [] }]);
-    views.setSpecs([specRow('web')], false);
+    views.setSpecs([specRow('web')]);
     expect(parse(views.detail('web'))).toMatchObject({ status: 'running', pid: 77 });
     expect(parse(views.services()).services).toHaveLength(1);
   });
 
   it('that was removed and registered again has nothing of before', () => {
-    views.setSpecs([specRow('web')], true);
+    views.setSpecs([specRow('web')]);
     views.setStates([runningState('web', 77, { restarts: 3 })]);
     views.remove('web');
     expect(views.detail('web')).toBeNull();
-    views.setSpecs([specRow('web')], false);
+    views.setSpecs([specRow('web')]);
     expect(parse(views.detail('web'))).toMatchObject({ status: 'stopped', restarts: 0 });
   });
 
   it('may be called __proto__', () => {
-    views.setSpecs([specRow('__proto__')], true);
+    views.setSpecs([specRow('__proto__')]);
     expect(parse(views.services()).services[0].name).toBe('__proto__');
     expect(parse(views.resolve('__proto__'))).toMatchObject({ port: 3000 });
   });
@@ -148,21 +148,18 @@ describe('a service', () => {
 
 describe('lists', () => {
   it('are ordered by name and follow every change', () => {
-    views.setSpecs(
-      ['b', 'a-1', 'a', '_', '0', 'a_1'].map((name) => specRow(name)),
-      true,
-    );
+    views.setSpecs(['b', 'a-1', 'a', '_', '0', 'a_1'].map((name) => specRow(name)));
     const names = () => parse(views.services()).services.map(({ name }: { name: string }) => name);
     expect(names()).toEqual(['0', '_', 'a', 'a-1', 'a_1', 'b']);
     views.remove('a');
-    views.setSpecs([specRow('aa')], false);
+    views.setSpecs([specRow('aa')]);
     expect(names()).toEqual(['0', '_', 'a-1', 'a_1', 'aa', 'b']);
-    views.setSpecs([specRow('only')], true);
-    expect(names()).toEqual(['only']);
+    views.keep(new Set(['aa', '_']));
+    expect(names()).toEqual(['_', 'aa']);
   });
 
   it('are the same bytes until something changes', () => {
-    views.setSpecs([specRow('web')], true);
+    views.setSpecs([specRow('web')]);
     const before = [
       views.services(),
       views.groups(),
@@ -190,7 +187,7 @@ describe('lists', () => {
   });
 
   it('leave the rows of others alone', () => {
-    views.setSpecs([specRow('a'), specRow('b')], true);
+    views.setSpecs([specRow('a'), specRow('b')]);
     const other = views.detail('b');
     views.setStates([runningState('a', 1)]);
     views.setStats([{ name: 'a', run: 'r1', cpu: 1, rssMB: 1 }]);
@@ -206,16 +203,13 @@ describe('lists', () => {
   });
 
   it('of groups count members and those that run', () => {
-    views.setSpecs(
-      [
-        specRow('a', { group: 'site' }),
-        specRow('b', { group: 'site' }),
-        specRow('c', { group: 'other' }),
-        specRow('d'),
-        agent('bot'),
-      ],
-      true,
-    );
+    views.setSpecs([
+      specRow('a', { group: 'site' }),
+      specRow('b', { group: 'site' }),
+      specRow('c', { group: 'other' }),
+      specRow('d'),
+      agent('bot'),
+    ]);
     views.setStates([runningState('a', 1), stateRow('b', { status: 'starting' }), runningState('d', 2)]);
     expect(text(views.groups())).toBe(
       '{"groups":[{"name":"Agents","services":1,"running":0},{"name":"other","services":1,"running":0},{"name":"site","services":2,"running":1}]}',
@@ -240,7 +234,7 @@ const agent = (name: string) =>
 
 describe('agents', () => {
   it('have their own fields, in the order of the specification', () => {
-    views.setSpecs([agent('bot'), specRow('web')], true);
+    views.setSpecs([agent('bot'), specRow('web')]);
     expect(text(views.agents())).toBe(
       '{"agents":[{"port":8100,"name":"bot","active":false,"pid":null,"hostname":"bot.agents.localhost","agent_type":"vllm","group":"Agents"}]}',
     );
@@ -249,7 +243,7 @@ describe('agents', () => {
   });
 
   it('are services as well', () => {
-    views.setSpecs([agent('bot')], true);
+    views.setSpecs([agent('bot')]);
     expect(parse(views.services()).services[0]).toMatchObject({ name: 'bot', group: 'Agents' });
     expect(parse(views.resolve('bot'))).toMatchObject({ url: 'http://localhost:8100' });
   });

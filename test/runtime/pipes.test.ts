@@ -5,9 +5,10 @@ import { createServer, connect as dial, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { MessageChannel } from 'node:worker_threads';
 import { expect, it } from 'vitest';
-import { portPipe, socketPipe, unframe } from '../../src/adapters/pipes.ts';
+import { latePipe, portPipe, socketPipe, unframe } from '../../src/adapters/pipes.ts';
 import { actor, type Pipe } from '../../src/runtime/actor.ts';
-import { afterThisTest, realTime, tempDir, type World, world } from '../kit.ts';
+import { deferred } from '../../src/runtime/deferred.ts';
+import { afterThisTest, realTime, settle, tempDir, type World, world } from '../kit.ts';
 import { codeOf, type Probe, probe } from './probe.ts';
 
 async function sockets(): Promise<[Socket, Socket]> {
@@ -45,6 +46,16 @@ const KINDS: [string, () => Promise<[Pipe, Pipe]>][] = [
     async () => {
       const { port1, port2 } = new MessageChannel();
       return [portPipe(port1), portPipe(port2)];
+    },
+  ],
+  [
+    'a socket that comes late',
+    async () => {
+      const [near, far] = await sockets();
+      return [
+        latePipe(settle().then(() => socketPipe(near))),
+        latePipe(settle().then(() => socketPipe(far))),
+      ];
     },
   ],
   [
@@ -110,6 +121,25 @@ it('a socket whose other side announces an absurd frame is closed with the reaso
   const { lost } = join2([socketPipe(near), { send: () => {}, receive: () => {}, close: () => {} }]);
   far.write(Buffer.from([0xff, 0xff, 0xff, 0xff, 1, 2, 3]));
   expect(await lost).toBe('a frame of 4294967295 bytes');
+});
+
+it('a pipe that never comes is closed with the reason', async () => {
+  const never = latePipe(Promise.reject(new Error('nobody is there')));
+  const { near, lost } = join2([never, { send: () => {}, receive: () => {}, close: () => {} }]);
+  const asked = near.node.ref<Bytes>('far').ask('turn', { bytes: new Uint8Array(1) });
+  expect(await codeOf(asked)).toBe('gone');
+  expect(await lost).toBe('nobody is there');
+});
+
+it('a late pipe that was closed meanwhile closes what comes', async () => {
+  const [near, far] = await sockets();
+  const gate = deferred<Pipe>();
+  const {
+    near: { node },
+  } = join2([latePipe(gate.promise), socketPipe(far)]);
+  node.disconnect('far');
+  gate.resolve(socketPipe(near));
+  await once(near, 'close');
 });
 
 it('frames come whole however the stream is cut', () => {

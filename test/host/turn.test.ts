@@ -1,0 +1,84 @@
+// Whether a daemon may begin before its process host is there: one daemon at a time, and only where nothing can run.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { after, bundle, connectDaemon, eventually, hostsOf, isRunning, newState, useHost } from './kit.ts';
+
+useHost();
+
+function newFolder(): string {
+  const stateDir = newState();
+  mkdirSync(join(stateDir, 'host'), { recursive: true });
+  return stateDir;
+}
+
+/** A process that asks as a daemon does, and lives on until `end`. */
+async function asks(
+  stateDir: string,
+): Promise<{ turn: string; end: (signal: NodeJS.Signals) => Promise<void> }> {
+  const script = join(stateDir, 'ask.mjs');
+  const source = await bundle('src/adapters/hostturn.ts');
+  writeFileSync(
+    script,
+    `import { hostTurn } from ${JSON.stringify(source)};
+    console.log(await hostTurn(${JSON.stringify(stateDir)}));
+    setInterval(() => {}, 1000);`,
+  );
+  const child = spawn(process.execPath, [script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = once(child, 'exit');
+  const end = async (signal: NodeJS.Signals) => {
+    child.kill(signal);
+    await ended;
+  };
+  after(() => end('SIGKILL'));
+  const [said] = await once(child.stdout, 'data');
+  return { turn: String(said).trim(), end };
+}
+
+const turnOf = async (stateDir: string): Promise<string> => {
+  const { turn, end } = await asks(stateDir);
+  await end('SIGKILL');
+  return turn;
+};
+
+async function killHosts(stateDir: string): Promise<void> {
+  for (const pid of hostsOf(stateDir)) {
+    process.kill(pid, 'SIGKILL');
+    await eventually(() => !isRunning(pid));
+  }
+}
+
+test('on a new state directory the host may come later, for one daemon at a time', async () => {
+  const stateDir = newFolder();
+  for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
+    const one = await asks(stateDir);
+    expect(one.turn).toBe('later');
+    expect(await turnOf(stateDir)).toBe('first');
+    expect(await turnOf(newFolder())).toBe('later');
+    await one.end(signal);
+  }
+});
+
+test('a host that lives is there', async () => {
+  const stateDir = newFolder();
+  await connectDaemon(stateDir);
+  expect(await turnOf(stateDir)).toBe('there');
+});
+
+test('a host that was killed comes first while its ledger has a run, also one that has ended', async () => {
+  const stateDir = newFolder();
+  const one = await connectDaemon(stateDir);
+  const lives = await one.spawn('lives', 'exec sleep 60');
+  await killHosts(stateDir);
+  expect(await turnOf(stateDir)).toBe('first');
+  const next = await connectDaemon(stateDir);
+  await next.stop(lives);
+  await killHosts(stateDir);
+  expect(await turnOf(stateDir)).toBe('first');
+  const last = await connectDaemon(stateDir);
+  await last.host.ask('acknowledge', lives);
+  await killHosts(stateDir);
+  expect(await turnOf(stateDir)).toBe('later');
+});
