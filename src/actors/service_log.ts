@@ -22,7 +22,8 @@ export class ServiceLog {
   }
 
   tail(query: LogsQuery): LogsAnswer {
-    return readTail(this.folder, { ...query, run: null, stamp: localTime });
+    const { lines, end } = readTail(this.folder, { ...query, run: null, stamp: localTime });
+    return { lines: Buffer.from(JSON.stringify(lines)), end };
   }
 
   /** `run` null: of all runs. */
@@ -38,8 +39,7 @@ export class ServiceLog {
   /** What `run` has printed last, as a person would read it. */
   lastLines(run: string): string[] {
     const as = { stream: null, timestamps: false, raw: false, stamp: localTime };
-    const text = Buffer.from(readTail(this.folder, { ...as, run, lines: SERVICE.hintLines }).text).toString();
-    return text === '' ? [] : text.replace(/\n$/, '').split('\n');
+    return readTail(this.folder, { ...as, run, lines: SERVICE.hintLines }).lines;
   }
 
   /** Counted: each on needs its off. */

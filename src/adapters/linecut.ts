@@ -80,26 +80,15 @@ export function lastLines(pieces: readonly Piece[], most: number): Line[] {
   return lines.reverse();
 }
 
-/** Lines as text with a newline after each: readable, or `raw` as they came. */
-export function joinLines(
+/** Lines as texts: readable, or `raw` as they came. */
+export function textsOf(
   lines: readonly Line[],
   raw: boolean,
   stamp: ((time: number) => string) | null,
-): Buffer {
-  if (raw) {
-    const newline = Buffer.from('\n');
-    return Buffer.concat(
-      lines.flatMap(({ time, bytes, from, to }) => [
-        Buffer.from(stamp ? `${stamp(time)} ` : ''),
-        bytes.subarray(from, to),
-        newline,
-      ]),
-    );
-  }
-  let text = '';
-  for (const { time, bytes, from, to } of lines) {
-    const line = readableLine(bytes.toString('utf8', from, to));
-    text += stamp ? `${stamp(time)} ${line}\n` : `${line}\n`;
-  }
-  return Buffer.from(text);
+): string[] {
+  return lines.map(({ time, bytes, from, to }) => {
+    const printed = bytes.toString('utf8', from, to);
+    const text = raw ? printed : readableLine(printed);
+    return stamp ? `${stamp(time)} ${text}` : text;
+  });
 }

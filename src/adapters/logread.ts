@@ -12,8 +12,8 @@ import {
   rotatedName,
   rotatedStart,
 } from '../protocol/log.ts';
-import type { LogsAnswer, LogsQuery } from '../protocol/service.ts';
-import { joinLines, lastLines, type Piece } from './linecut.ts';
+import type { LogsQuery } from '../protocol/service.ts';
+import { lastLines, type Piece, textsOf } from './linecut.ts';
 
 /** A pair of files, open. */
 interface Pair {
@@ -188,10 +188,10 @@ const LINE_GUESS = 256;
 const SMALLEST_WINDOW = 64 * 1024;
 
 /**
- * The last `lines` lines of the log in `folder`, oldest first. A line ends at a newline or where a run ends; one over 64 KiB is
+ * The last `lines` lines of the log in `folder`, oldest first, and the logical offset after them. A line ends at a newline or where a run ends; one over 64 KiB is
  * split; the last one counts without its newline.
  */
-export function readTail(folder: string, query: TailQuery): LogsAnswer {
+export function readTail(folder: string, query: TailQuery): { lines: string[]; end: number } {
   for (let window = Math.max(SMALLEST_WINDOW, query.lines * LINE_GUESS); ; window *= 4) {
     const { start, end, pieces } = readSpan(folder, -window, window, query);
     const lines = lastLines(pieces, query.lines + 1);
@@ -199,7 +199,7 @@ export function readTail(folder: string, query: TailQuery): LogsAnswer {
     // Enough: more lines than asked for (the first may be half of one), nothing before, or as much as the longest lines take.
     if (lines.length > query.lines || end - start < window || bytes >= query.lines * LOGS.lineBytes) {
       const last = lines.slice(-query.lines);
-      return { text: joinLines(last, query.raw, query.timestamps ? query.stamp : null), end };
+      return { lines: textsOf(last, query.raw, query.timestamps ? query.stamp : null), end };
     }
   }
 }

@@ -110,18 +110,18 @@ interface LogsAsked {
   raw: boolean | null;
 }
 
+const CLOSE = Buffer.from('}');
+
 async function logsOf(desk: Desk, spec: SpecRow, query: LogsAsked) {
-  const { text } = await serviceOf(desk, spec.name).ask('logs', {
+  const { lines } = await serviceOf(desk, spec.name).ask('logs', {
     lines: query.lines ?? LOGS.lines,
     stream: query.stream,
     timestamps: query.timestamps ?? false,
     raw: query.raw ?? false,
   });
-  const lines = Buffer.from(text.buffer, text.byteOffset, text.length).toString().split('\n');
-  // A newline stands after each line, so nothing stands after the last.
-  lines.pop();
   const port = desk.views.state(spec.name)?.process?.port ?? spec.port;
-  return { name: spec.name, port, lines };
+  const head = JSON.stringify({ name: spec.name, port }).slice(0, -1);
+  return Buffer.concat([Buffer.from(`${head},"lines":`), lines, CLOSE]);
 }
 
 export const serviceLogs = ({ desk, name, query }: { desk: Desk; name: string; query: LogsAsked }) =>

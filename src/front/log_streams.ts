@@ -59,7 +59,7 @@ class Follower {
     }
     const past = await this.service.ask('logs', { lines, stream, raw, timestamps: false });
     this.offset = past.end;
-    const texts = Buffer.from(past.text).toString().split('\n').slice(0, -1);
+    const texts: string[] = JSON.parse(Buffer.from(past.lines).toString());
     if (texts.length > 0 && !(await this.endsInNewline())) this.rest = Buffer.from(texts.pop() ?? '');
     // The last of them says where the log goes on; within a line that has not ended yet there is no such place.
     const last = this.rest.length === 0 ? texts.length - 1 : -1;

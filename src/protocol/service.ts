@@ -104,9 +104,9 @@ export interface LogsQuery {
   raw: boolean;
 }
 
-/** Lines as one byte string (UTF-8, newline after each): a thousand strings would cost a thousand allocations. */
 export interface LogsAnswer {
-  text: Uint8Array;
+  /** An array of strings as JSON: the front writes it as it is. */
+  lines: Uint8Array;
   /** The logical offset just after the last byte read: a follower goes on from here. */
   end: number;
 }

@@ -277,8 +277,8 @@ describe('one service', () => {
     expect([status, pid]).toEqual(['starting', expect.any(Number)]);
     await eventually(() => state('ai')?.status === 'crashed');
     const query = { lines: 10, stream: null, timestamps: false, raw: false };
-    const { text } = await web.ask('logs', query);
-    expect(Buffer.from(text).toString()).toMatch(/^\/dev\/pts\/\d+\n30 100\n$/);
+    const { lines } = await web.ask('logs', query);
+    expect(Buffer.from(lines).toString()).toMatch(/^\["\/dev\/pts\/\d+","30 100"\]$/);
     expect((await events()).at(-1)).toEqual(['service.crashed', { name: 'ai', exitCode: 4, signal: null }]);
   });
 });

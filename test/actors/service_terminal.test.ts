@@ -88,13 +88,13 @@ describe('the log of a service', () => {
     print('old\n', '00000000000000bb');
     print('one\x1b[31m red\x1b[0m\ntwo');
     const query = { lines: 2, stream: null, timestamps: false, raw: false };
-    const { text, end } = await world.ref.ask('logs', query);
-    expect(Buffer.from(text).toString()).toBe('one red\ntwo\n');
+    const { lines, end } = await world.ref.ask('logs', query);
+    expect(Buffer.from(lines).toString()).toBe('["one red","two"]');
     expect(end).toBe(log.end);
     const { lastLines } = await world.ref.ask('explain', {});
     expect(lastLines).toEqual(['one red', 'two']);
     const stamped = await world.ref.ask('logs', { ...query, lines: 1, timestamps: true });
-    expect(Buffer.from(stamped.text).toString()).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+[+-]\d\d:\d\d two\n$/);
+    expect(Buffer.from(stamped.lines).toString()).toMatch(/^\["\d{4}-\d\d-\d\dT[\d:.]+[+-]\d\d:\d\d two"\]$/);
     const span = await world.ref.ask('read', { offset: 2, limit: 4, stream: null });
     expect([span.start, span.end, Buffer.from(span.bytes).toString()]).toEqual([2, 6, 'd\non']);
   });

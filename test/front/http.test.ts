@@ -701,9 +701,11 @@ describe.each(SERVERS)('%s', (server) => {
       front.views.tell('specs', {
         rows: [specRow('bot', { agent, port: 8100, group: 'Agents' })],
       });
-      const answer = (text: string) => ({ logs: () => ({ text: Buffer.from(text), end: 10 }) });
-      const web = await front.stand<ServiceProtocol>('service:web', answer('one\n\n"zwei" ü\n'));
-      const bot = await front.stand<ServiceProtocol>('service:bot', answer(''));
+      const answer = (...lines: string[]) => ({
+        logs: () => ({ lines: Buffer.from(JSON.stringify(lines)), end: 10 }),
+      });
+      const web = await front.stand<ServiceProtocol>('service:web', answer('one', '', '"zwei" ü'));
+      const bot = await front.stand<ServiceProtocol>('service:bot', answer());
       const logs = await front.request(
         'GET',
         '/v1/services/web/logs?lines=5000&timestamps=true&stream=stderr&raw=true',

@@ -50,7 +50,7 @@ class Log {
   tail(lines: number) {
     const text = this.read(0, this.end, null).bytes.toString().replace(/\n$/, '');
     const last = text === '' ? [] : text.split('\n').slice(-lines);
-    return { text: Buffer.from(last.map((line) => `${line}\n`).join('')), end: this.end };
+    return { lines: Buffer.from(JSON.stringify(last)), end: this.end };
   }
 }
 

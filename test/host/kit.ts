@@ -222,13 +222,8 @@ export function daemonOver(stateDir: string, connection: HostConnection, name: s
       host.ask('stop', { service: of, run, signal: 'SIGTERM', graceMs: 5_000, port: 0, ...more }),
     ended: ({ run }) => eventually(() => ends.find((end) => end.run === run)),
     tail: (of, lines = 50) =>
-      Buffer.from(
-        readTail(logs(of), { lines, stream: null, timestamps: false, raw: false, run: null, stamp: String })
-          .text,
-      )
-        .toString()
-        .split('\n')
-        .slice(0, -1),
+      readTail(logs(of), { lines, stream: null, timestamps: false, raw: false, run: null, stamp: String })
+        .lines,
     whole: (of) => {
       if (!existsSync(logs(of))) return Buffer.alloc(0);
       return Buffer.from(readLog(logs(of), 0, Number.MAX_SAFE_INTEGER, null).bytes);
