@@ -46,6 +46,8 @@ const NEEDED_MS = 250;
 /** An end that was not acknowledged is told again. */
 const TELL_AGAIN_MS = 2_000;
 const TERMINALS_MS = 500;
+/** How often a host that finds another one's lock looks again. */
+const CLAIM_AGAIN_MS = 5;
 const INIT = 1;
 
 const note = (text: string): void => {
@@ -59,7 +61,17 @@ function closeInherited(libc: Libc): void {
 
 /** Whether this process is the only host of the folder. The lock lasts until its end, however that comes; without one, who answers first. */
 async function claim(folder: string, libc: Libc | null): Promise<boolean> {
-  return libc ? libc.lock(openSync(join(folder, 'lock'), 'w', 0o600)) : !(await isServed(folder));
+  if (!libc) return !(await isServed(folder));
+  const lock = openSync(join(folder, 'lock'), 'w', 0o600);
+  const began = realClock.monotonic();
+  while (!libc.lock(lock)) {
+    // Who has it and answers stays. Who does not is about to answer, or to end: then a daemon waits for this one.
+    if (await isServed(folder)) return false;
+    if (realClock.monotonic() - began > UNMET_MS) return false;
+    // Not by the clock, whose timers keep no process alive.
+    await new Promise((resolve) => setTimeout(resolve, CLAIM_AGAIN_MS));
+  }
+  return true;
 }
 
 function assemble(stateDir: string, libc: Libc | null, node: Node, daemonPid: () => number): Parts {

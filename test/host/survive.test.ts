@@ -356,6 +356,25 @@ test('a state directory with a long name works', async () => {
   expect((await connectDaemon(stateDir)).connection.hostPid).not.toBe(daemon.connection.hostPid);
 });
 
+test('a host waits for the lock of one that is ending, which no longer answers', async () => {
+  const stateDir = newState();
+  mkdirSync(join(stateDir, 'host'), { recursive: true });
+  const lock = join(stateDir, 'host', 'lock');
+  const holder = spawn('flock', ['--exclusive', '--no-fork', lock, 'sh', '-c', 'echo held; exec sleep 60'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  after(() => void holder.kill('SIGKILL'));
+  await once(holder.stdout, 'data');
+  spawnHost(stateDir, entry);
+  const [waiting] = await eventually(() => (hostsOf(stateDir).length > 0 ? hostsOf(stateDir) : null));
+  await wait(500);
+  expect(hostsOf(stateDir)).toEqual([waiting]);
+  expect(existsSync(join(stateDir, 'host', 'host.sock'))).toBe(false);
+  holder.kill('SIGKILL');
+  await eventually(() => existsSync(join(stateDir, 'host', 'host.sock')));
+  expect(hostsOf(stateDir)).toEqual([waiting]);
+});
+
 test('the host ends when it has no process and no daemon, and not before', async () => {
   const stateDir = newState();
   const hostPid = await startedHost(stateDir);
