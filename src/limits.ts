@@ -73,6 +73,8 @@ export const EVENTS = {
   commentMs: 5_000,
   /** A subscriber with more than this unsent is disconnected. */
   bufferBytes: MIB,
+  /** After events have been written to many subscribers the next ones wait as long as that has taken, at most so long. */
+  restMs: 50,
   /** Ids are reserved on disk this far ahead, so that they still grow after a crash of the machine. */
   idsAhead: 10_000,
 } as const;

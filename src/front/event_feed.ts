@@ -7,7 +7,7 @@ import { EventHub } from './event_hub.ts';
 const AGAIN_MS = 500;
 
 export class EventFeed {
-  readonly hub = new EventHub();
+  readonly hub: EventHub;
   private readonly node: Node;
   /** What came while the journal was being asked; null: it is not. */
   private backlog: EventRecord[] | null = null;
@@ -18,6 +18,7 @@ export class EventFeed {
 
   constructor(node: Node) {
     this.node = node;
+    this.hub = new EventHub(node.clock);
   }
 
   /** From `events`, in the order of their ids. */

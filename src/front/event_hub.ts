@@ -3,6 +3,7 @@
 import { EVENTS } from '../limits.ts';
 import type { EventRecord } from '../protocol/events.ts';
 import { localTime } from '../protocol/time.ts';
+import type { Clock } from '../runtime/actor.ts';
 import type { Stream } from './server.ts';
 
 /** What a subscriber wants; null: all. */
@@ -27,6 +28,10 @@ interface Channel {
   detail: boolean;
   streams: Set<Stream>;
 }
+
+const nothing = (): void => {};
+/** Less is no rest that a timer could keep. */
+const LEAST_REST_MS = 1;
 
 const RETRY = Buffer.from(`retry: ${EVENTS.retryMs}\n\n`);
 /** A comment: what may be sent at any time without meaning. */
@@ -69,10 +74,17 @@ export class EventHub {
   private readonly lasting = new Ring();
   private readonly channels = new Map<string, Channel>();
   private pending: Entry[] = [];
-  private flushing: NodeJS.Immediate | null = null;
+  private readonly clock: Clock;
+  private isScheduled = false;
+  private cancel: () => void = nothing;
+  private restUntil = 0;
   private lastId = 0;
   /** The oldest id from which nothing but statistics was missing when we subscribed. */
   private completeFrom = 1;
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
 
   /** What the journal has kept and what is new since: in id order, and nothing that is known already. */
   restore(kept: readonly EventRecord[], lastId: number, completeFrom: number): void {
@@ -94,7 +106,7 @@ export class EventHub {
     return id <= this.lastId + 1;
   }
 
-  /** Takes new events; subscribers get them at the end of this turn, all at once. */
+  /** Takes new events; subscribers get them at the end of this turn, or soon after, all at once. */
   add(records: readonly EventRecord[]): void {
     for (const record of records) {
       if (record.id <= this.lastId) continue;
@@ -104,7 +116,7 @@ export class EventHub {
       if (record.type !== 'service.stats') this.lasting.push(entry);
       if (this.channels.size > 0) this.pending.push(entry);
     }
-    if (this.pending.length > 0) this.flushing ??= setImmediate(() => this.flush());
+    if (this.pending.length > 0) this.schedule();
   }
 
   /** Sends the first frames and from now on what fits. `after`: the last id the client has; empty: replay nothing. */
@@ -153,15 +165,37 @@ export class EventHub {
   }
 
   private flush(): void {
-    if (this.flushing) clearImmediate(this.flushing);
-    this.flushing = null;
+    this.cancelFlush();
     const entries = this.pending;
     this.pending = [];
     if (entries.length === 0) return;
+    const began = this.clock.monotonic();
     for (const channel of this.channels.values()) {
       const wanted = entries.filter(({ record }) => fits(channel, record));
       if (wanted.length > 0) this.send(channel, join(wanted.map((entry) => frameFor(channel, entry))));
     }
+    const ended = this.clock.monotonic();
+    this.restUntil = ended + Math.min(ended - began, EVENTS.restMs);
+  }
+
+  /**
+   * At the end of this turn; after a flush to many not before as much time has passed as that has taken. So half of the thread's
+   * time is everybody else's, and what comes meanwhile is one write to each.
+   */
+  private schedule(): void {
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    const rest = this.restUntil - this.clock.monotonic();
+    const flush = (): void => this.flush();
+    if (rest < LEAST_REST_MS) {
+      const job = setImmediate(flush);
+      this.cancel = () => clearImmediate(job);
+    } else this.cancel = this.clock.after(rest, flush);
+  }
+
+  private cancelFlush(): void {
+    if (this.isScheduled) this.cancel();
+    this.isScheduled = false;
   }
 
   private send(channel: Channel, bytes: Buffer): void {

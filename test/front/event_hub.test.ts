@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { type EventFilter, EventHub } from '../../src/front/event_hub.ts';
 import type { Stream } from '../../src/front/server.ts';
 import { localTime } from '../../src/protocol/time.ts';
-import { settle } from '../kit.ts';
+import { settle, type TestClock, virtualClock } from '../kit.ts';
 import { eventRecord } from './kit.ts';
 
 /** A reader that keeps what it is given; `stalled` ones take nothing. */
@@ -43,9 +43,14 @@ const stats = (id: number) =>
   eventRecord(id, { type: 'service.stats', data: `{"name":"web","cpu":0,"rssMB":1}` });
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
+let clock: TestClock;
+/** What writing has taken so far. */
+let spentMs: number;
 let hub: EventHub;
 beforeEach(() => {
-  hub = new EventHub();
+  clock = virtualClock();
+  spentMs = 0;
+  hub = new EventHub({ ...clock, monotonic: () => clock.monotonic() + spentMs });
 });
 const subscribe = (after = '', filter: Partial<typeof ALL & { types: string[]; names: string[] }> = {}) => {
   const reader = new Reader();
@@ -275,5 +280,50 @@ describe('sending', () => {
     hub.add([eventRecord(1)]);
     hub.end();
     expect([reader.ids, reader.ended]).toEqual([[1], true]);
+  });
+});
+
+describe('many subscribers', () => {
+  it('leave as much time as they take to everybody else, and get what comes meanwhile in one write', async () => {
+    const readers = Array.from({ length: 20 }, () => subscribe());
+    const [first] = readers;
+    for (const reader of readers) {
+      const write = reader.write.bind(reader);
+      reader.write = (bytes) => {
+        spentMs += 1;
+        write(bytes);
+      };
+    }
+    hub.add([eventRecord(1)]);
+    await settle();
+    expect(first?.ids).toEqual([1]);
+    hub.add([eventRecord(2)]);
+    await settle();
+    hub.add([eventRecord(3)]);
+    await clock.advance(19);
+    expect(first?.ids).toEqual([1]);
+    await clock.advance(1);
+    for (const reader of readers) expect(reader.ids).toEqual([1, 2, 3]);
+    expect(first?.writes).toHaveLength(3);
+    // However long that was, nobody waits longer than this.
+    spentMs += 1_000;
+    hub.add([eventRecord(4)]);
+    await settle();
+    expect(first?.ids).toEqual([1, 2, 3, 4]);
+  });
+
+  it('get what is on its way before the stream ends', async () => {
+    const reader = subscribe();
+    reader.write = ((write) => (bytes: Uint8Array) => {
+      spentMs += 500;
+      write.call(reader, bytes);
+    })(reader.write);
+    hub.add([eventRecord(1)]);
+    await settle();
+    hub.add([eventRecord(2)]);
+    await clock.advance(49);
+    expect(reader.ids).toEqual([1]);
+    hub.end();
+    expect([reader.ids, reader.ended]).toEqual([[1, 2], true]);
   });
 });
