@@ -85,7 +85,6 @@ export async function main(argv: string[], services: StartedWorker): Promise<voi
   const starting = start(argv, begun, giveUp);
   onSignals({
     stop: () => void starting.then((daemon) => daemon.stop()).then(() => process.exit(0), giveUp),
-    kill: (code) => process.exit(code),
     reload: () => void starting.then((daemon) => daemon.reload()),
   });
   const daemon = await starting.catch(giveUp);

@@ -7,13 +7,10 @@ const SAME_MS = 1_000;
 export interface SignalHandlers {
   /** The first SIGTERM or SIGINT. */
   stop: () => void;
-  /** A later one: end at once, with this exit code. */
-  kill: (code: number) => void;
   /** SIGHUP of a daemon without a terminal. */
   reload: () => void;
 }
 
-const CODES = { SIGTERM: 143, SIGINT: 130, SIGHUP: 129 } as const;
 const TTY_FIELD = 4;
 
 /** Whether this process has a controlling terminal: its end is what SIGHUP means then. */
@@ -26,16 +23,22 @@ function hasTerminal(): boolean {
   }
 }
 
-export function onSignals({ stop, kill, reload }: SignalHandlers): void {
+/** Ends by the signal itself: an exit would wait for threads, and one in the middle of a call of lmdb may keep it for ever. */
+function die(signal: NodeJS.Signals): void {
+  process.removeAllListeners(signal);
+  process.kill(process.pid, signal);
+}
+
+export function onSignals({ stop, reload }: SignalHandlers): void {
   let first: number | undefined;
-  const end = (code: number): void => {
+  const end = (signal: NodeJS.Signals): void => {
     const now = performance.now();
     if (first === undefined) {
       first = now;
       stop();
-    } else if (now - first > SAME_MS) kill(code);
+    } else if (now - first > SAME_MS) die(signal);
   };
-  process.on('SIGTERM', () => end(CODES.SIGTERM));
-  process.on('SIGINT', () => end(CODES.SIGINT));
-  process.on('SIGHUP', () => (hasTerminal() ? end(CODES.SIGHUP) : reload()));
+  process.on('SIGTERM', end);
+  process.on('SIGINT', end);
+  process.on('SIGHUP', (signal) => (hasTerminal() ? end(signal) : reload()));
 }

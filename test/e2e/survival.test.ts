@@ -246,6 +246,24 @@ describe('the daemon', () => {
     await eventually(() => !isAlive(host));
   });
 
+  it('ends at once by a signal that comes a second after the first, and not by one that npm has sent on', async () => {
+    const first = await startDaemon();
+    const pid = await run(first, 'stubborn', "trap '' TERM; while :; do sleep 0.2; done", { stopGrace: 60_000 });
+    first.signal('SIGTERM');
+    await eventually(async () => (await first.request('GET', '/readyz')).status === 503);
+    const since = Date.now();
+    first.signal('SIGTERM');
+    await eventually(() => Date.now() - since > 1_200);
+    expect((await get(first, 'stubborn')).status).toBe('stopping');
+    first.signal('SIGINT');
+    expect(await first.exited).toEqual({ code: null, signal: 'SIGINT' });
+    expect(isAlive(pid)).toBe(true);
+    const second = await startDaemon({ stateDir: first.stateDir });
+    expect(await get(second, 'stubborn')).toMatchObject({ status: 'stopping', pid });
+    process.kill(pid, 'SIGKILL');
+    await eventually(async () => (await get(second, 'stubborn')).status === 'stopped');
+  });
+
   it('leaves services running when it is told to keep them', async () => {
     const config = '[shutdown]\nservices = "keep"\n';
     const first = await startDaemon({ config });
