@@ -27,6 +27,8 @@ const DAEMON = {
   'workers/host': 'workers/host.ts',
   'workers/jobs': 'workers/jobs.ts',
 };
+/** What the daemon loads when a request first needs it: one file with the packages that nothing else takes in. */
+const SCHEMAS = { file: 'schemas', source: 'src/front/schemas.ts', with: ['zod', 'zod-openapi'] };
 /** What others import are modules, and so are the benches, which an installed package does not have. */
 const MODULES = {
   client: 'src/client/index.ts',
@@ -51,6 +53,14 @@ const partsApart = {
     }),
 };
 
+const schemasApart = {
+  name: 'schemas-apart',
+  setup: (build) =>
+    build.onResolve({ filter: /\/schemas\.ts$/ }, ({ kind }) =>
+      kind === 'dynamic-import' ? { path: `./${SCHEMAS.file}.cjs`, external: true } : undefined,
+    ),
+};
+
 function programs(shared) {
   const common = {
     ...shared,
@@ -71,7 +81,7 @@ function programs(shared) {
     ...common,
     entryPoints: DAEMON,
     external: [...shared.external.filter((name) => name !== 'koffi'), 'msgpackr-extract'],
-    plugins: [natives, builtins],
+    plugins: [schemasApart, natives, builtins],
     define: {
       ...shared.define,
       'import.meta.url': 'berthFile',
@@ -80,7 +90,12 @@ function programs(shared) {
     },
     banner: { js: "const berthFile = require('node:url').pathToFileURL(__filename).href;" },
   };
-  return [command, daemon];
+  const schemas = {
+    ...common,
+    entryPoints: { [SCHEMAS.file]: SCHEMAS.source },
+    external: shared.external.filter((name) => !SCHEMAS.with.includes(name)),
+  };
+  return [command, daemon, schemas];
 }
 
 /** The esbuild options of every bundle, for `build.mjs`. */

@@ -11,10 +11,11 @@ import { basename, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-const COMPILED = ['daemon', 'workers/services', 'workers/host'];
+const COMPILED = ['daemon', 'schemas', 'workers/services', 'workers/host'];
 const KEEP = fileURLToPath(new URL('keep_bytecode.cjs', import.meta.url));
 const PATIENCE_MS = 10_000;
 const LOOK_MS = 10;
+const JSON_TYPE = { 'Content-Type': 'application/json' };
 
 /** What stands in the place of a bundle. The hash in the names: never is one build's code run with another's compiled code. */
 const loader = (name) => `'use strict';
@@ -63,8 +64,11 @@ async function runTwice(output, home, children, signal) {
   };
   const runDaemon = async (flags) => {
     const { child, ended } = run(flags, 'bin.cjs', 'daemon');
-    await Promise.race([once(child.stdout, 'data'), ended]);
+    const [said] = await Promise.race([once(child.stdout, 'data'), ended]);
     await until(true);
+    // A registration of nothing: it is refused, and loads what would check one.
+    const [, port] = /:(\d+)\n/.exec(said) ?? [];
+    await fetch(`http://127.0.0.1:${port}/v1/services`, { method: 'POST', headers: JSON_TYPE, body: '{}' });
     child.kill('SIGTERM');
     await ended;
     await until(false);

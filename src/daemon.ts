@@ -59,7 +59,7 @@ function makeFront(options: DaemonOptions, node: Node, gateway: GatewayLink, clo
     },
     node,
     cloud,
-    openapi: async (rows) => (await import('./front/openapi.ts')).openapi(rows),
+    openapi: async (rows) => (await import('./front/schemas.ts')).openapi(rows),
     page: (path) => dashboard(path) ?? schemaPage(path),
     tellGateway: (routes) => gateway.route(routes),
     openGateway: () => gateway.open(),

@@ -9,11 +9,11 @@ import { live, ready, version } from './system.ts';
 
 const service: Input<ServiceInput> = {
   schema: 'ServiceInput',
-  load: async () => (await import('./shapes.ts')).checkService,
+  load: async () => (await import('./schemas.ts')).checkService,
 };
 const spinup: Input<SpinupInput> = {
   schema: 'SpinupInput',
-  load: async () => (await import('./shapes.ts')).checkSpinup,
+  load: async () => (await import('./schemas.ts')).checkSpinup,
 };
 
 export const ROUTES: readonly Row[] = [

@@ -12,17 +12,19 @@ export interface CloudDesk {
   ensure: () => Promise<void>;
 }
 
+const cloudShapes = async () => (await import('./schemas.ts')).cloudShapes();
+
 const clusterInput: Input<ClusterInput> = {
   schema: 'ClusterInput',
-  load: async () => (await import('./shapes_cloud.ts')).checkCluster,
+  load: async () => (await cloudShapes()).checkCluster,
 };
 const autoSleepInput: Input<{ enabled: boolean | null; minutes: number | null }> = {
   schema: 'AutoSleepInput',
-  load: async () => (await import('./shapes_cloud.ts')).checkAutoSleep,
+  load: async () => (await cloudShapes()).checkAutoSleep,
 };
 const tetherInput: Input<Omit<TetherInput, 'workloadId'>> = {
   schema: 'TetherInput',
-  load: async () => (await import('./shapes_cloud.ts')).checkTether,
+  load: async () => (await cloudShapes()).checkTether,
 };
 
 const CLUSTER = ['cluster_unreachable', 'cluster_denied'] as const;

@@ -46,7 +46,7 @@ describe('the compiled code of the build', () => {
     );
     expect(code).toBe(0);
     const compiled = compiledIn(build);
-    expect(namesOf(compiled)).toEqual(['daemon', 'host', 'services']);
+    expect(namesOf(compiled)).toEqual(['daemon', 'host', 'schemas', 'services']);
     for (const path of compiled) {
       const code = readFileSync(path.replace(/\.bytecode$/, '.js'), 'latin1');
       const script = new Script(code, { cachedData: readFileSync(path) });

@@ -248,7 +248,9 @@ describe('the daemon', () => {
 
   it('ends at once by a signal that comes a second after the first, and not by one that npm has sent on', async () => {
     const first = await startDaemon();
-    const pid = await run(first, 'stubborn', "trap '' TERM; while :; do sleep 0.2; done", { stopGrace: 60_000 });
+    const pid = await run(first, 'stubborn', "trap '' TERM; while :; do sleep 0.2; done", {
+      stopGrace: 60_000,
+    });
     first.signal('SIGTERM');
     await eventually(async () => (await first.request('GET', '/readyz')).status === 503);
     const since = Date.now();
