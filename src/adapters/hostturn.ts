@@ -12,19 +12,23 @@ import { ledgerFile, readLedger } from './ledgerfile.ts';
 /** What becomes of the host at a start: it is there, it has been started and has to be there first, or it may come later. */
 export type HostTurn = 'there' | 'first' | 'later';
 
-/** Sockets without a file, which end with their process. */
-const HAS_ABSTRACT = process.platform === 'linux';
-/** Of such an address all bytes count: padded, so that every version of Node means the same. */
+/** Of an abstract address (a socket without a file) all bytes count: padded, so that every version of Node means the same. */
 const ADDRESS_BYTES = 107;
 
-/** Takes the socket that stands for this start until the process ends. False: another one has it. */
-function isFirst(stateDir: string): Promise<boolean> {
+/** Whether this process may be the first: `none` where there are no such sockets. */
+type Place = 'first' | 'taken' | 'none';
+
+/** Takes the socket that stands for this start until the process ends. */
+function takePlace(stateDir: string): Promise<Place> {
+  if (process.platform !== 'linux') return Promise.resolve('none');
   const { dev, ino } = statSync(stateDir, { bigint: true });
   const address = `\0${`berth-${dev}-${ino}-`.padEnd(ADDRESS_BYTES, '-')}`;
   return new Promise((resolve) => {
     const server = createServer((socket) => socket.destroy());
-    server.on('error', () => resolve(false));
-    server.listen(address, () => resolve(true)).unref();
+    server.on('error', (error: NodeJS.ErrnoException) =>
+      resolve(error.code === 'EADDRINUSE' ? 'taken' : 'none'),
+    );
+    server.listen(address, () => resolve('first')).unref();
   });
 }
 
@@ -41,10 +45,10 @@ export async function hostTurn(stateDir: string): Promise<HostTurn> {
   const began = performance.now();
   for (;;) {
     // Before the looks: what they find stays so.
-    const first = HAS_ABSTRACT && (await isFirst(stateDir));
+    const place = await takePlace(stateDir);
     if (hasSocket(folder) && (await isServed(folder))) return 'there';
-    if (first) return readLedger(ledgerFile(folder)).size === 0 ? 'later' : 'first';
-    if (!HAS_ABSTRACT || performance.now() - began > PATIENCE_MS) return 'first';
+    if (place === 'first' && readLedger(ledgerFile(folder)).size === 0) return 'later';
+    if (place !== 'taken' || performance.now() - began > PATIENCE_MS) return 'first';
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
 }

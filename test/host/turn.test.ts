@@ -57,7 +57,12 @@ test('on a new state directory the host may come later, for one daemon at a time
     expect(one.turn).toBe('later');
     expect(await turnOf(stateDir)).toBe('first');
     expect(await turnOf(newFolder())).toBe('later');
+    // One that has to wait for it has its place when it ends.
+    const next = asks(stateDir);
     await one.end(signal);
+    const { turn, end } = await next;
+    expect(turn).toBe('later');
+    await end(signal);
   }
 });
 
