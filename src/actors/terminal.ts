@@ -52,6 +52,8 @@ export class Terminal {
   /** The emulator has taken the log up to here. */
   #position = 0;
   #pumping = false;
+  /** Something has changed since the step under way has looked. */
+  #again = false;
   #exit: Exit | undefined;
   #cols: number;
   #rows: number;
@@ -112,12 +114,16 @@ export class Terminal {
     this.#screen = undefined;
   }
 
-  /** Reads on from the log, shows it, and brings viewers up to date that can take it. One at a time. */
+  /** Reads on from the log, shows it, and brings viewers up to date that can take it. One at a time; nobody's call is lost. */
   async pump(): Promise<void> {
+    this.#again = true;
     if (this.#pumping || !this.#screen) return;
     this.#pumping = true;
     try {
-      for (let more = true; more && this.#screen; ) more = await this.#step(this.#screen);
+      for (let more = true; (more || this.#again) && this.#screen; ) {
+        this.#again = false;
+        more = await this.#step(this.#screen);
+      }
     } catch (error) {
       this.#io.onDefect(error);
     } finally {

@@ -71,6 +71,28 @@ function stage(cols = 40, rows = 6, claims = 0) {
 }
 
 describe('a viewer', () => {
+  it('is told of an end that comes just as a look for more output has found none', async () => {
+    const { terminal, print, until, of } = stage();
+    terminal.attach('one');
+    await print('last words');
+    await until(() => of('one', 'output').length > 0);
+    for (let turn = 0; turn < 10; turn += 1) await terminal.pump();
+    void terminal.pump();
+    terminal.end({ exitCode: 7, signal: null });
+    await until(() => of('one', 'exit').length > 0);
+    expect(of('one', 'exit')).toMatchObject([{ exitCode: 7 }]);
+  });
+
+  it('is shown output that comes just as a look for more has found none', async () => {
+    const { terminal, print, until, of, output } = stage();
+    terminal.attach('one');
+    await print('first');
+    await until(() => of('one', 'output').length > 0);
+    void terminal.pump();
+    void print(', second');
+    await until(() => output('one').toString().endsWith('second'));
+  });
+
   it('is told the size, then the screen, then what comes', async () => {
     const { terminal, print, of, output, until, shown, told } = stage();
     await print('before\r\n');
