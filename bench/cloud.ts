@@ -123,7 +123,7 @@ function call(port: number, token: string, method: string, path: string, body?: 
 
 type Turn = [seconds: number, memory: number, wait: number];
 
-/** What `work` takes in seconds, how much the daemon grows by it in MiB, and the longest ms that its front keeps somebody waiting. */
+/** What `work` takes in seconds, how many MiB the daemon grows by it, and the longest ms that its front lets somebody wait. */
 async function measured(daemon: Daemon, work: () => Promise<void>): Promise<Turn> {
   const before = memoryOf(daemon.pid, 'Rss');
   const front = await watchFront(daemon);

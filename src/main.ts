@@ -71,8 +71,7 @@ async function start(argv: string[], begun: Begun, lost: (error: unknown) => voi
  */
 export async function main(argv: string[], services: StartedWorker): Promise<void> {
   const begun: Begun = { services };
-  /** What keeps the daemon from starting is one line, and an exit code: 2 for what the user set, 1 for all else. */
-  const giveUp = async (error: unknown): Promise<never> => {
+  const fail = async (error: unknown): Promise<never> => {
     const isExpected = error instanceof SettingsError || isFailure(error);
     report(
       isExpected ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error),
@@ -81,6 +80,13 @@ export async function main(argv: string[], services: StartedWorker): Promise<voi
     // A thread that is ended in the middle of a call of lmdb takes the process with it, or keeps it for ever.
     await begun.threads?.stop();
     process.exit(error instanceof SettingsError ? EXIT.usage : EXIT.failed);
+  };
+  let failing: Promise<never> | undefined;
+  /** What keeps the daemon from starting is one line, and an exit code: 2 for what the user set, 1 for all else. */
+  const giveUp = (error: unknown): Promise<never> => {
+    // A failed start also fails the stop that waits for it: the first cause is the one to tell.
+    failing ??= fail(error);
+    return failing;
   };
   const starting = start(argv, begun, giveUp);
   onSignals({

@@ -31,8 +31,10 @@ function pathTo(end: string, reachedFrom: ReadonlyMap<string, string>): string[]
   return path;
 }
 
-/** The record that `input` makes of `before`; `key` is that of its hash. An absent env keeps the stored one; in the ready URL of an agent, which may
- * not know its port beforehand, `$PORT` is the port. The revision grows only when something changes. */
+/**
+ * The record that `input` makes of `before`; `key` is that of its hash. An absent env keeps the stored one; in the ready URL
+ * of an agent, which may not know its port beforehand, `$PORT` is the port. The revision grows only when something changes.
+ */
 export function nextRecord(
   input: ServiceInput,
   port: number,

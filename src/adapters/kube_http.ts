@@ -42,7 +42,10 @@ export interface KubeHttp {
   call(request: KubeRequest): Promise<Buffer>;
   /** As `call`, with the body given in pieces as it comes; what `onChunk` throws ends it. */
   read(request: KubeRequest, onChunk: (chunk: Uint8Array) => void): Promise<void>;
-  /** Gives every line of an answer that does not end to `onLine`, until the server ends it. Fails as `call`, with what `onLine` throws, and when `signal` aborts. */
+  /**
+   * Gives every line of an answer that does not end to `onLine`, until the server ends it. Fails as `call`, with what
+   * `onLine` throws, and when `signal` aborts.
+   */
   stream(request: KubeRequest, onLine: (line: Uint8Array) => void, signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }

@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RunRow } from '../protocol/host.ts';
+import { type FieldTypes, hasFields } from './fields.ts';
 
 export interface LedgerRow extends Omit<RunRow, 'stopping'> {
   /** The boot of the machine in which it was started. */
@@ -11,7 +12,7 @@ export interface LedgerRow extends Omit<RunRow, 'stopping'> {
   stop: { signal: string; graceMs: number; at: number } | null;
 }
 
-const FIELDS = {
+const FIELDS: FieldTypes<LedgerRow> = {
   run: 'string',
   service: 'string',
   boot: 'string',
@@ -23,14 +24,9 @@ const FIELDS = {
   memo: 'object',
   stop: 'object',
   end: 'object',
-} as const satisfies { [K in keyof LedgerRow]: string };
+};
 
-function isRow(value: unknown): value is LedgerRow {
-  if (typeof value !== 'object' || value === null) return false;
-  const given: { [K in keyof LedgerRow]?: unknown } = value;
-  const typed = Object.entries(FIELDS).every(([key, type]) => typeof given[key as keyof LedgerRow] === type);
-  return typed && given.memo !== null;
-}
+const isRow = (value: unknown): value is LedgerRow => hasFields(value, FIELDS) && value.memo !== null;
 
 /** Init is no run of ours. To `kill`, 0 and what is below 2 mean groups or everybody: no number of a row may be that. */
 const isPid = (pid: number): boolean => Number.isSafeInteger(pid) && pid > 1;

@@ -13,7 +13,10 @@ export interface Piece {
 export interface Line {
   /** When its first byte came. */
   time: number;
-  /** It lies in these from `from` to `to`, without its newline: a thousand views of a buffer take longer to be collected than to be read. */
+  /**
+   * It lies in these from `from` to `to`, without its newline: a thousand views of a buffer take longer to be collected than
+   * to be read.
+   */
   bytes: Buffer;
   from: number;
   to: number;

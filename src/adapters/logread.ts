@@ -150,7 +150,8 @@ function readSpan(folder: string, from: number, limit: number, filter: Filter): 
 
 /**
  * The bytes of the log in `folder` from the logical offset `offset` on, for followers: at most `limit` bytes of it, of which
- * only those of `stream`, and of `run`, are given. `start` is later than `offset` when rotation has taken what was there; go on at `end`.
+ * only those of `stream`, and of `run`, are given. `start` is later than `offset` when rotation has taken what was there; go on
+ * at `end`.
  */
 export function readLog(
   folder: string,
@@ -188,8 +189,8 @@ const LINE_GUESS = 256;
 const SMALLEST_WINDOW = 64 * 1024;
 
 /**
- * The last `lines` lines of the log in `folder`, oldest first, and the logical offset after them. A line ends at a newline or where a run ends; one over 64 KiB is
- * split; the last one counts without its newline.
+ * The last `lines` lines of the log in `folder`, oldest first, and the logical offset after them. A line ends at a newline or
+ * where a run ends; one over 64 KiB is split; the last one counts without its newline.
  */
 export function readTail(folder: string, query: TailQuery): { lines: string[]; end: number } {
   for (let window = Math.max(SMALLEST_WINDOW, query.lines * LINE_GUESS); ; window *= 4) {

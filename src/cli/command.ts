@@ -22,7 +22,7 @@ export interface Option<T> {
   flags: string;
   about: string;
   /** Turns the text into the value; throws a UsageError. Absent: a flag without a value. */
-  parse?: (text: string, before: T) => T;
+  parse?(text: string, before: T): T;
   fallback: T;
   completes?: Completes;
 }
@@ -99,8 +99,7 @@ export const duration = (flags: string, about: string): Option<number | undefine
   },
 });
 
-// biome-ignore lint/suspicious/noExplicitAny: a constraint over all value types; no value ever has this type
-type Options = Record<string, Option<any>>;
+type Options = Record<string, Option<unknown>>;
 type Values<O extends Options> = { [K in keyof O]: O[K] extends Option<infer T> ? T : never };
 
 export interface Argument {

@@ -3,6 +3,7 @@
 import { rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { type FieldTypes, hasFields } from '../adapters/fields.ts';
 import { firstLine, socketPath } from '../adapters/hostsocket.ts';
 import { socketPipe } from '../adapters/pipes.ts';
 import { isAlive } from '../adapters/proctable.ts';
@@ -32,7 +33,7 @@ export interface Door {
   close(): void;
 }
 
-const FIELDS = {
+const FIELDS: FieldTypes<Hello> = {
   protocol: 'number',
   version: 'string',
   daemonPid: 'number',
@@ -40,18 +41,12 @@ const FIELDS = {
   session: 'string',
   node: 'string',
   services: 'number',
-} as const satisfies { [K in keyof Hello]: string };
-
-function isHello(value: unknown): value is Hello {
-  if (typeof value !== 'object' || value === null) return false;
-  const given: { [K in keyof Hello]?: unknown } = value;
-  return Object.entries(FIELDS).every(([key, type]) => typeof given[key as keyof Hello] === type);
-}
+};
 
 function parse(line: string): Hello | null {
   try {
     const value: unknown = JSON.parse(line);
-    return isHello(value) ? value : null;
+    return hasFields(value, FIELDS) ? value : null;
   } catch {
     return null;
   }

@@ -59,7 +59,10 @@ function closeInherited(libc: Libc): void {
   for (const name of readdirSync('/dev/fd')) if (Number(name) > 2) libc.closeOnExec(Number(name));
 }
 
-/** Whether this process is the only host of the folder. The lock lasts until its end, however that comes; without one, who answers first. */
+/**
+ * Whether this process is the only host of the folder. The lock lasts until its end, however that comes; without one, who
+ * answers first.
+ */
 async function claim(folder: string, libc: Libc | null): Promise<boolean> {
   if (!libc) return !(await isServed(folder));
   const lock = openSync(join(folder, 'lock'), 'w', 0o600);

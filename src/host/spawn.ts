@@ -64,7 +64,10 @@ export function openIntakes(
   };
 }
 
-/** Starts the process of `request` and reads its output from `folder`. Rejects with start_failed or storage_full. `drained`: see openIntakes. */
+/**
+ * Starts the process of `request` and reads its output from `folder`. Rejects with start_failed or storage_full. `drained`:
+ * see openIntakes.
+ */
 export async function spawnPiped(
   request: SpawnRequest,
   folder: string,

@@ -164,7 +164,10 @@ export interface WorkloadsProtocol {
   detach(message: { clusterId: string }): null;
   /** Fails unknown_workload, sleep_refused, cluster_unreachable, cluster_denied. `idle`: only if it still is idle. */
   sleep(message: { id: string; by: SleepCause }): { replicas: number; slept: boolean };
-  /** Single-flight per workload. `waitMs` null: answers when the cluster has taken the change; else when a pod is Ready, or ready_timeout. */
+  /**
+   * Single-flight per workload. `waitMs` null: answers when the cluster has taken the change; else when a pod is Ready, or
+   * ready_timeout.
+   */
   wake(message: { id: string; waitMs: number | null }): { replicas: number };
   autoSleep(message: { id: string; enabled: boolean | null; minutes: number | null }): AutoSleep;
   /** Workloads that auto-sleep should put to sleep now. */

@@ -9,7 +9,7 @@ import { afterEach } from 'vitest';
 import { must } from '../must.ts';
 import { checkAnswer } from './document.ts';
 
-const BIN = fileURLToPath(new URL('../../dist/bin.cjs', import.meta.url));
+export const BIN = fileURLToPath(new URL('../../dist/bin.cjs', import.meta.url));
 
 export interface Answer {
   status: number;

@@ -34,7 +34,8 @@ function tellToEnd(url: string, name: string): Promise<boolean> {
 
 /**
  * Ends the thread `name` of a daemon that was started with `INSPECTABLE`; it has to be up, since Node ends the whole process
- * with a thread that ends while Node or a native library is still loading in it. Resolves when it was told to end, or the daemon is gone.
+ * with a thread that ends while Node or a native library is still loading in it. Resolves when it was told to end, or the
+ * daemon is gone.
  */
 export async function endThread(daemon: Daemon, name: string): Promise<void> {
   let isGone = false;

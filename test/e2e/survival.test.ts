@@ -1,10 +1,22 @@
 // Contract section 7: what survives what, on the real daemon.
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { must } from '../must.ts';
 import { freePort } from '../ports.ts';
-import { type Daemon, eventually, hostPid, isAlive, newFolder, startDaemon, stopDaemon } from './daemon.ts';
+import {
+  BIN,
+  type Daemon,
+  eventually,
+  hostPid,
+  isAlive,
+  newFolder,
+  startDaemon,
+  stopDaemon,
+} from './daemon.ts';
 import { endThread, INSPECTABLE } from './inspector.ts';
 
 async function kill9(daemon: Daemon): Promise<void> {
@@ -21,6 +33,12 @@ const run = async (daemon: Daemon, name: string, cmd: string, more: object = {})
 };
 const get = async (daemon: Daemon, name: string) =>
   (await daemon.request('GET', `/v1/services/${name}`)).body;
+
+/** Whether the process has a handler for the signal. */
+const catches = (pid: number, signal: NodeJS.Signals): boolean => {
+  const mask = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+  return ((BigInt(`0x${mask}`) >> BigInt(constants.signals[signal] - 1)) & 1n) === 1n;
+};
 
 describe('kill -9 of the daemon', () => {
   it('stops no service, and the next daemon has it running with the same pid and start', async () => {
@@ -264,6 +282,24 @@ describe('the daemon', () => {
     expect(await get(second, 'stubborn')).toMatchObject({ status: 'stopping', pid });
     process.kill(pid, 'SIGKILL');
     await eventually(async () => (await get(second, 'stubborn')).status === 'stopped');
+  });
+
+  it('says once why it does not start, though a signal has told it to end before', async () => {
+    const stateDir = newFolder();
+    const config = join(stateDir, 'fifo.toml');
+    execFileSync('mkfifo', ['-m', '600', config]);
+    const child = spawn(process.execPath, [BIN, 'daemon', '--config', config, '--state-dir', stateDir]);
+    let stderr = '';
+    child.stderr.on('data', (text) => {
+      stderr += text;
+    });
+    const exited = once(child, 'close');
+    // It waits for its settings, and has its handlers: that of SIGHUP comes after the others, and Node itself has none.
+    await eventually(() => catches(must(child.pid), 'SIGHUP'));
+    child.kill('SIGTERM');
+    writeFileSync(config, 'port = "none"\n');
+    expect(await exited).toEqual([2, null]);
+    expect(stderr.trim().split('\n')).toEqual([expect.stringContaining('port')]);
   });
 
   it('leaves services running when it is told to keep them', async () => {
