@@ -130,6 +130,16 @@ export function processTable(): Map<number, ProcessRow> {
   return table;
 }
 
+/** The same in one go, for who looks again and again and need not see who comes and goes meanwhile: `known` rows are not read. */
+export function glance(known: (pid: number) => ProcessRow | undefined): Map<number, ProcessRow> {
+  const table = new Map<number, ProcessRow>();
+  for (const pid of pids()) {
+    const row = known(pid) ?? processRow(pid);
+    if (row) table.set(pid, row);
+  }
+  return table;
+}
+
 function pids(): number[] {
   try {
     return readdirSync('/proc').map(Number).filter(Number.isInteger);

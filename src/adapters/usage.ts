@@ -2,7 +2,7 @@
 // first processes alone, by pidusage. The only file that imports pidusage.
 import { readFileSync } from 'node:fs';
 import type pidusage from 'pidusage';
-import { TICKS_PER_SECOND } from './proctable.ts';
+import { glance, type ProcessRow, TICKS_PER_SECOND } from './proctable.ts';
 import { createTree, type Root } from './tree.ts';
 
 export interface ProcessUsage {
@@ -38,12 +38,24 @@ export function systemUsage(): Usage {
   return uptimeTicks() === undefined ? firstProcessUsage : treeUsage();
 }
 
+/** A process of no run is read anew in one of so many passes, since its number may be another's by then. */
+const STRANGER_PASSES = 8;
+
 /** Whole trees, from /proc. */
-export function treeUsage(): Usage {
-  const tree = createTree();
+export function treeUsage(look: typeof glance = glance): Usage {
+  /** Most processes of a machine are of no run, and nothing of theirs but who they are matters. */
+  let strangers = new Map<number, ProcessRow>();
+  let pass = 0;
+  const known = (pid: number) => (pid % STRANGER_PASSES === pass ? undefined : strangers.get(pid));
+  const tree = createTree(() => look(known));
   return async (roots) => {
     const nowTicks = uptimeTicks() ?? 0;
-    const { members } = tree.scan(roots, NOBODY);
+    pass = (pass + 1) % STRANGER_PASSES;
+    // The first process of a run may have been seen before it was one: in another group, still without its program.
+    for (const { pid } of roots) strangers.delete(pid);
+    const { members, table } = tree.scan(roots, NOBODY);
+    strangers = new Map(table);
+    for (const rows of members.values()) for (const { pid } of rows) strangers.delete(pid);
     return { nowTicks, runs: new Map([...members].filter(([, rows]) => rows.length > 0)) };
   };
 }

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { coresOf, passOf } from '../../src/actors/cpu_share.ts';
 import { stats, type Tracked } from '../../src/actors/stats.ts';
-import { processRow } from '../../src/adapters/proctable.ts';
+import { type ProcessRow, processRow } from '../../src/adapters/proctable.ts';
 import {
   firstProcessUsage,
   type Measured,
@@ -220,6 +220,65 @@ const root = (run: string, pid: number) => ({
 });
 /** Works for 300 ms of processor time, says so, and rests. */
 const BURN = `while (process.cpuUsage().user < 300000); console.log(process.pid); setInterval(() => {}, 1e6)`;
+
+describe('whose process is of no run', () => {
+  /** A machine whose rows are `rows`; says which of them were read in each pass. */
+  const machine = (rows: Map<number, ProcessRow>) => {
+    const read: number[][] = [];
+    const usage = treeUsage((known) => {
+      const now: number[] = [];
+      const row = (pid: number) => {
+        now.push(pid);
+        return must(rows.get(pid));
+      };
+      const table = new Map([...rows.keys()].map((pid) => [pid, known(pid) ?? row(pid)]));
+      read.push(now);
+      return table;
+    });
+    return { usage, read };
+  };
+  // Beyond all that a system gives: nothing is found where their environment is looked for.
+  const [first, stranger] = [2 ** 23, 2 ** 23 + 1];
+  const process = (pid: number, more: Partial<ProcessRow> = {}): [number, ProcessRow] => [
+    pid,
+    {
+      ...{ pid, ppid: 1, pgid: pid, session: pid, startTicks: 100, state: 'S' },
+      ...{ cpuTicks: 0, rssBytes: MIB, comm: 'x', ...more },
+    },
+  ];
+  const run = { run: 'a', pid: first, startTicks: 100, grouped: true };
+
+  it('is read now and then, and that of a run each time', async () => {
+    const { usage, read } = machine(new Map([process(first), process(stranger)]));
+    for (let pass = 0; pass < 17; pass += 1) await usage([run]);
+    expect(read[0]).toEqual([first, stranger]);
+    expect(read.flat().filter((pid) => pid === first)).toHaveLength(17);
+    expect(
+      read
+        .slice(1)
+        .flat()
+        .filter((pid) => pid === stranger),
+    ).toHaveLength(2);
+  });
+
+  it('is found though its number was that of another one before', async () => {
+    const rows = new Map([process(first), process(stranger)]);
+    const { usage } = machine(rows);
+    await usage([run]);
+    rows.set(...process(stranger, { ppid: first, startTicks: 200 }));
+    let found: Measured = await usage([run]);
+    for (let pass = 1; pass < 8 && found.runs.get('a')?.length === 1; pass += 1) found = await usage([run]);
+    expect(found.runs.get('a')?.map(({ pid }) => pid)).toEqual([first, stranger]);
+  });
+
+  it('is measured at once when it turns out to be the first of one', async () => {
+    const rows = new Map([process(first, { pgid: 1, session: 1 })]);
+    const { usage } = machine(rows);
+    await usage([]);
+    rows.set(...process(first, { rssBytes: 2 * MIB }));
+    expect((await usage([run])).runs.get('a')).toMatchObject([{ pid: first, rssBytes: 2 * MIB }]);
+  });
+});
 
 describe.runIf(process.platform === 'linux')('on real processes', () => {
   it('a tree is its descendants, also one in a session of its own', async () => {
