@@ -80,7 +80,10 @@ function programs(shared) {
   const daemon = {
     ...common,
     entryPoints: DAEMON,
-    external: [...shared.external.filter((name) => name !== 'koffi'), 'msgpackr-extract'],
+    external: [
+      ...shared.external.filter((name) => name !== 'koffi' && name !== 'undici'),
+      'msgpackr-extract',
+    ],
     plugins: [schemasApart, natives, builtins],
     define: {
       ...shared.define,

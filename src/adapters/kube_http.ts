@@ -3,7 +3,8 @@
 // A cluster may be anybody's and may be down: every call has a deadline and a limit for its answer, few are open at once,
 // few may wait, and a cluster that does not answer is left alone for a while, so that none of them can hold up the others.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Pool } from 'undici';
+import ask from 'undici/lib/api/api-request.js';
+import Pool from 'undici/lib/dispatcher/pool.js';
 import { CLOUD } from '../limits.ts';
 import { fail } from '../protocol/errors.ts';
 import { type Failure, isFailure } from '../runtime/actor.ts';
@@ -166,7 +167,7 @@ export function kubeHttp(door: Door): KubeHttp {
 
   async function send(pool: Pool, request: KubeRequest, signal: AbortSignal) {
     const method = request.method ?? 'GET';
-    const answer = await pool.request({
+    const answer = await ask.call(pool, {
       method,
       path: `${door.prefix}${request.path}?${new URLSearchParams(request.query)}`,
       headers: {
