@@ -5,16 +5,4 @@ import { fetchTransport } from './fetch.ts';
 /** A client of the daemon at `options.url`; a page must be served by that daemon or be an allowed extension. */
 export const connect = (options: ClientOptions): Client => createClient(fetchTransport, options);
 
-export type { AttachOptions, Ended, Terminal } from './attach.ts';
-export type {
-  EventOptions,
-  FollowOptions,
-  HistoryOptions,
-  LogOptions,
-  StartOptions,
-  StopOptions,
-} from './client.ts';
-export type { Client, ClientOptions } from './connect.ts';
-export { BerthError, type ClientCode, type FieldError, isBerthError } from './errors.ts';
-export type * from './records.ts';
-export type { StreamOptions } from './sse.ts';
+export * from './exports.ts';

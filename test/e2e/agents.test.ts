@@ -7,8 +7,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { openScreen } from '../../src/adapters/screen.ts';
+import type { Answer } from '../http.ts';
 import { freePort, ownPorts } from '../ports.ts';
-import { type Answer, type Daemon, eventually, isAlive, newFolder, startDaemon } from './daemon.ts';
+import { type Daemon, eventually, isAlive, newFolder, startDaemon } from './daemon.ts';
 
 /** Ranges of their own, so that test files at the same time do not take each other's ports. */
 const [first] = ownPorts(110);

@@ -6,17 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach } from 'vitest';
+import { type Answer, send } from '../http.ts';
 import { must } from '../must.ts';
 import { checkAnswer } from './document.ts';
 
 export const BIN = fileURLToPath(new URL('../../dist/bin.cjs', import.meta.url));
-
-export interface Answer {
-  status: number;
-  headers: http.IncomingHttpHeaders;
-  text: string;
-  body: any;
-}
 
 export interface SseEvent {
   id: number | null;
@@ -84,50 +78,6 @@ export const isAlive = (pid: number): boolean => {
     return false;
   }
 };
-
-function send(
-  port: number,
-  method: string,
-  path: string,
-  body: unknown,
-  headers: Record<string, string>,
-): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const payload = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body);
-    const request = http.request(
-      {
-        host: '127.0.0.1',
-        port,
-        method,
-        path,
-        agent: false,
-        headers: {
-          ...(payload === undefined
-            ? {}
-            : { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(payload) }),
-          ...headers,
-        },
-      },
-      (response) => {
-        const parts: Buffer[] = [];
-        response.on('data', (part) => parts.push(part));
-        response.on('error', reject);
-        response.on('end', () => {
-          const text = Buffer.concat(parts).toString();
-          const isJson = String(response.headers['content-type']).startsWith('application/json');
-          resolve({
-            status: response.statusCode ?? 0,
-            headers: response.headers,
-            text,
-            body: isJson && text ? JSON.parse(text) : undefined,
-          });
-        });
-      },
-    );
-    request.on('error', reject);
-    request.end(payload);
-  });
-}
 
 function stream(port: number, path: string, headers: Record<string, string>): Promise<EventStream> {
   return new Promise((resolve, reject) => {
@@ -235,7 +185,7 @@ export function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
         stdout: () => stdout,
         stderr: () => stderr,
         request: async (method, path, body, headers = {}) => {
-          const answer = await send(port, method, path, body, headers);
+          const answer = await send(port, method, path, { body, headers });
           // Whatever a test is about: every answer must be one that the API's document describes.
           checkAnswer(method, path, answer.status, answer.body);
           return answer;

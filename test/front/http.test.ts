@@ -12,9 +12,9 @@ import type { RegistryProtocol } from '../../src/protocol/registry.ts';
 import type { Explanation, ServiceProtocol, StopAnswer } from '../../src/protocol/service.ts';
 import type { TerminalProtocol, ViewersProtocol } from '../../src/protocol/terminal.ts';
 import { Failure } from '../../src/runtime/actor.ts';
+import type { Answer } from '../http.ts';
 import { afterThisTest, settle, virtualClock } from '../kit.ts';
 import {
-  type Answer,
   eventRecord,
   type FrontSetup,
   type Running,

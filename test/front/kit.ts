@@ -9,6 +9,7 @@ import type { GatewayRoute } from '../../src/protocol/gateway.ts';
 import type { ServiceState } from '../../src/protocol/service.ts';
 import type { SpecRow, ViewsProtocol } from '../../src/protocol/views.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
+import { type Answer, send } from '../http.ts';
 import { afterThisTest, realTime, type Stand, type TestClock, type World, world } from '../kit.ts';
 
 /** Those that load here: the binary of the first does not for every Node and libc. */
@@ -23,13 +24,6 @@ function loads(name: string): boolean {
   } catch {
     return false;
   }
-}
-
-export interface Answer {
-  status: number;
-  headers: http.IncomingHttpHeaders;
-  text: string;
-  body: any;
 }
 
 export interface Running extends World {
@@ -107,7 +101,7 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
     gateway,
     gatewayPort: 11612,
     lines,
-    request: (method, path, more = {}) => request(more.port ?? running.port, method, path, more),
+    request: (method, path, more = {}) => send(more.port ?? running.port, method, path, more),
     raw: (text, until) => raw(running.port, text, until),
   };
   await front.start();
@@ -117,53 +111,6 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
   if (ready) front.setReady(true);
   return Object.assign(running, { port, cloudPort });
 }
-
-export function request(
-  port: number,
-  method: string,
-  path: string,
-  { headers = {}, body }: RequestOptions = {},
-): Promise<Answer> {
-  const payload = body === undefined ? undefined : isBytes(body) ? body : JSON.stringify(body);
-  return new Promise((resolve, reject) => {
-    const sent = http.request(
-      {
-        host: '127.0.0.1',
-        port,
-        method,
-        path,
-        agent: false,
-        headers: {
-          ...(payload === undefined
-            ? {}
-            : { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(payload) }),
-          ...headers,
-        },
-      },
-      (response) => {
-        const parts: Buffer[] = [];
-        response.on('data', (part) => parts.push(part));
-        response.on('error', reject);
-        response.on('end', () => {
-          const text = Buffer.concat(parts).toString();
-          const isJson = String(response.headers['content-type']).startsWith('application/json');
-          const status = response.statusCode ?? 0;
-          resolve({
-            status,
-            headers: response.headers,
-            text,
-            body: isJson && text ? JSON.parse(text) : undefined,
-          });
-        });
-      },
-    );
-    sent.on('error', reject);
-    sent.end(payload);
-  });
-}
-
-const isBytes = (value: unknown): value is string | Buffer =>
-  typeof value === 'string' || Buffer.isBuffer(value);
 
 /** Ends when the server closes, or when what came matches `until`; then the connection is cut. */
 export function raw(

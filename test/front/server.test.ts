@@ -20,8 +20,9 @@ import {
 } from '../../src/front/server.ts';
 import { MIB } from '../../src/limits.ts';
 import { isFailure } from '../../src/runtime/actor.ts';
+import { send } from '../http.ts';
 import { afterThisTest, tempDir } from '../kit.ts';
-import { raw, request, SERVERS } from './kit.ts';
+import { raw, SERVERS } from './kit.ts';
 
 /** sha256 of the binaries that were looked at, one per platform and Node major. */
 const PINNED: ReadonlyMap<string, string> = new Map([
@@ -115,12 +116,12 @@ describe.each(SERVERS)('%s', (kind) => {
 
     it('says who sent it', async () => {
       const { port } = await serve(kind, (x) => text(x, x.peer()));
-      expect((await request(port, 'GET', '/')).text).toBe('127.0.0.1');
+      expect((await send(port, 'GET', '/')).text).toBe('127.0.0.1');
     });
 
     it('may be answered later', async () => {
       const { port } = await serve(kind, (x) => later(() => text(x, 'later', 201)));
-      const answer = await request(port, 'GET', '/');
+      const answer = await send(port, 'GET', '/');
       expect([answer.status, answer.text, answer.headers['x-one']]).toEqual([201, 'later', '1']);
     });
 
@@ -130,8 +131,8 @@ describe.each(SERVERS)('%s', (kind) => {
         text(x, 'two');
         later(() => text(x, 'three'));
       });
-      expect((await request(port, 'GET', '/')).text).toBe('one');
-      expect((await request(port, 'GET', '/')).text).toBe('one');
+      expect((await send(port, 'GET', '/')).text).toBe('one');
+      expect((await send(port, 'GET', '/')).text).toBe('one');
     });
 
     it('with HEAD has a length and no body, and the connection goes on', async () => {
@@ -181,10 +182,10 @@ describe.each(SERVERS)('%s', (kind) => {
         if (x.path === '/throw') throw new Error('a defect');
         text(x, 'fine');
       });
-      expect((await request(port, 'GET', '/throw')).status).toBe(500);
-      expect((await request(port, 'POST', '/throw', { body: { a: 1 } })).status).toBe(500);
+      expect((await send(port, 'GET', '/throw')).status).toBe(500);
+      expect((await send(port, 'POST', '/throw', { body: { a: 1 } })).status).toBe(500);
       expect(defects).toHaveLength(2);
-      expect((await request(port, 'GET', '/')).text).toBe('fine');
+      expect((await send(port, 'GET', '/')).text).toBe('fine');
     });
 
     it('that nobody answers does not end the server, nor does a client that gives up', async () => {
@@ -201,11 +202,11 @@ describe.each(SERVERS)('%s', (kind) => {
       const socket = net.connect(port, '127.0.0.1', () => socket.write(get('/never')));
       await arrived;
       socket.destroy();
-      expect((await request(port, 'GET', '/')).text).toBe('fine');
+      expect((await send(port, 'GET', '/')).text).toBe('fine');
       // Its client has gone: nothing may happen, not even an error.
       kept?.send(200, HEAD, 'too late');
       kept?.stream(HEAD, FILLER).write(FILLER);
-      expect((await request(port, 'GET', '/')).text).toBe('fine');
+      expect((await send(port, 'GET', '/')).text).toBe('fine');
     });
 
     it('cannot be read after its handler has returned, where the server takes it away', async () => {
@@ -214,7 +215,7 @@ describe.each(SERVERS)('%s', (kind) => {
         kept = x;
         text(x, '');
       });
-      await request(port, 'GET', '/');
+      await send(port, 'GET', '/');
       if (kind === 'uWebSockets.js') expect(() => kept?.header('host')).toThrow('before its handler returns');
     });
 
@@ -244,7 +245,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect(closed).toBe(true);
       expect(got).toMatch(/^(HTTP\/1\.1 (400|431|505) |$)/);
       expect(got).not.toContain('taken');
-      expect((await request(port, 'POST', '/', { body: 1 })).text).toBe('taken');
+      expect((await send(port, 'POST', '/', { body: 1 })).text).toBe('taken');
     });
   });
 
@@ -327,7 +328,7 @@ describe.each(SERVERS)('%s', (kind) => {
       ['much', 3 * MIB],
     ])('too large by %s is read to its end, so that its sender sees the 413', async (_how, size) => {
       const { port } = await serve(kind, echo);
-      expect((await request(port, 'POST', '/', { body: 'x'.repeat(size) })).status).toBe(413);
+      expect((await send(port, 'POST', '/', { body: 'x'.repeat(size) })).status).toBe(413);
       const chunked = `${size.toString(16)}\r\n${'x'.repeat(size)}\r\n0\r\n\r\n`;
       const { text: got, closed } = await raw(port, post('/', 'Transfer-Encoding: chunked\r\n', chunked));
       expect([got.slice(0, 12), closed]).toEqual(['HTTP/1.1 413', true]);
@@ -355,7 +356,7 @@ describe.each(SERVERS)('%s', (kind) => {
         more();
       });
       expect(sent).toBeLessThan(60 * MIB);
-      expect((await request(port, 'POST', '/', { body: '1' })).status).toBe(200);
+      expect((await send(port, 'POST', '/', { body: '1' })).status).toBe(200);
     });
 
     it('that does not come in time is given up', async () => {
@@ -372,7 +373,7 @@ describe.each(SERVERS)('%s', (kind) => {
         const { text: got, closed } = await raw(port, post('/', 'Content-Length: 3\r\n', sent));
         expect([got.slice(0, 12), closed]).toEqual(['HTTP/1.1 408', true]);
       }
-      expect((await request(port, 'POST', '/', { body: 'abc' })).text).toBe('whole');
+      expect((await send(port, 'POST', '/', { body: 'abc' })).text).toBe('whole');
     });
 
     it('that nobody wants is passed over', async () => {
@@ -395,7 +396,7 @@ describe.each(SERVERS)('%s', (kind) => {
           });
         });
       });
-      expect((await request(port, 'POST', '/', { body: 'ok' })).text).toBe('2:ok');
+      expect((await send(port, 'POST', '/', { body: 'ok' })).text).toBe('2:ok');
     });
   });
 
@@ -542,7 +543,7 @@ describe.each(SERVERS)('%s', (kind) => {
       }
       stream.destroy();
       expect(stream.waiting).toBe(0);
-      expect((await request(port, 'GET', '/')).text).toBe('fine');
+      expect((await send(port, 'GET', '/')).text).toBe('fine');
     });
   });
 
@@ -741,7 +742,7 @@ describe.each(SERVERS)('%s', (kind) => {
         'port_in_use',
         `port ${first.port} is taken: pid 7 (node) listens on 127.0.0.1:${first.port}`,
       ]);
-      expect((await request(first.port, 'GET', '/')).text).toBe('first');
+      expect((await send(first.port, 'GET', '/')).text).toBe('first');
     });
 
     it('of which one is taken are both refused', async () => {
@@ -777,7 +778,7 @@ describe.each(SERVERS)('%s', (kind) => {
       const kept = net.connect(port, '127.0.0.1');
       await new Promise((resolve) => kept.on('connect', resolve));
       server.unlisten();
-      await expect(request(port, 'GET', '/')).rejects.toThrow('ECONNREFUSED');
+      await expect(send(port, 'GET', '/')).rejects.toThrow('ECONNREFUSED');
       const closed = new Promise((resolve) => kept.on('close', resolve));
       kept.on('error', () => {});
       server.close();

@@ -1,0 +1,49 @@
+// One request to a port of this machine on a connection of its own.
+import http from 'node:http';
+
+export interface Answer {
+  status: number;
+  headers: http.IncomingHttpHeaders;
+  text: string;
+  /** What is JSON, read. */
+  body: any;
+}
+
+const isBytes = (value: unknown): value is string | Buffer =>
+  typeof value === 'string' || Buffer.isBuffer(value);
+
+/** Sends text and bytes as they are, any other `body` as JSON; resolves with the whole answer. */
+export function send(
+  port: number,
+  method: string,
+  path: string,
+  { headers = {}, body }: { headers?: Record<string, string>; body?: unknown } = {},
+): Promise<Answer> {
+  const payload = body === undefined ? undefined : isBytes(body) ? body : JSON.stringify(body);
+  const framing =
+    payload === undefined
+      ? {}
+      : { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(payload) };
+  return new Promise((resolve, reject) => {
+    const request = http.request(
+      { host: '127.0.0.1', port, method, path, agent: false, headers: { ...framing, ...headers } },
+      (response) => {
+        const parts: Buffer[] = [];
+        response.on('data', (part) => parts.push(part));
+        response.on('error', reject);
+        response.on('end', () => {
+          const text = Buffer.concat(parts).toString();
+          const isJson = String(response.headers['content-type']).startsWith('application/json');
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            text,
+            body: isJson && text ? JSON.parse(text) : undefined,
+          });
+        });
+      },
+    );
+    request.on('error', reject);
+    request.end(payload);
+  });
+}
