@@ -1,6 +1,6 @@
 // One daemon's life: the process host, the threads and the front, put together and taken apart (contract section 7).
 import { holderOn } from './actors/port_holder.ts';
-import { connectHost } from './adapters/hostlink.ts';
+import { connectHost, rejoin } from './adapters/hostlink.ts';
 import { spawnHost } from './adapters/hostspawn.ts';
 import type { HostTurn } from './adapters/hostturn.ts';
 import { listeners } from './adapters/listeners.ts';
@@ -156,9 +156,14 @@ async function joinHost(
     node.connect('host', host.pipe);
     tellLogLimits(node, logs);
   };
+  // The services thread reports what is in the way.
   node.onPeerLost((peer) => {
     if (peer === 'host')
-      join(true).catch((error: Error) => report(`the process host cannot be had: ${error.message}`));
+      void rejoin(
+        () => join(true),
+        () => false,
+        () => undefined,
+      );
   });
   await join(isComing);
 }

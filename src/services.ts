@@ -8,7 +8,7 @@ import { ports } from './actors/ports.ts';
 import { registry } from './actors/registry.ts';
 import { SERVICE_PREFIX, service } from './actors/service.ts';
 import { stats } from './actors/stats.ts';
-import { connectHost } from './adapters/hostlink.ts';
+import { connectHost, rejoin } from './adapters/hostlink.ts';
 import { latePipe } from './adapters/pipes.ts';
 import { bootId } from './adapters/proctable.ts';
 import { gated, socketProbe } from './adapters/ready.ts';
@@ -38,7 +38,10 @@ interface HostLink {
 const hostKeeper = actor<Record<never, never>, HostLink>('hostlink', (context, { node, joinHost }) => {
   const again = async (): Promise<void> => {
     report('the process host is gone: a new one takes over');
-    node.connect('host', await joinHost(false));
+    const isOver = () => context.scope.signal.aborted;
+    const pipe = await rejoin(() => joinHost(false), isOver, report);
+    if (!pipe) return;
+    node.connect('host', pipe);
     if (node.name.endsWith('-0'))
       await node.ref<RegistryProtocol>('registry').ask('boot', { autostart: false });
   };

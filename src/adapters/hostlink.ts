@@ -1,6 +1,7 @@
 // The daemon's side of the process host: connects to it, and starts one when there is none.
 import { mkdirSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Hello, HelloAnswer } from '../protocol/hello.ts';
 import { HOST_PROTOCOL } from '../protocol/host.ts';
 import { Failure, type Pipe } from '../runtime/actor.ts';
@@ -127,4 +128,30 @@ export async function connectHost(options: ConnectOptions): Promise<HostConnecti
     }
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
+}
+
+/** How long after a failure a host that was lost is looked for again. */
+const REJOIN_MS = 1_000;
+
+/**
+ * What `join` gives, tried again until it gives it: the host that was lost may be long in coming, and without one the daemon is
+ * of no use. undefined once `isOver`. What is in the way is reported, and only when it is something new.
+ */
+export async function rejoin<T>(
+  join: () => Promise<T>,
+  isOver: () => boolean,
+  report: (line: string) => void,
+): Promise<T | undefined> {
+  let said = '';
+  while (!isOver()) {
+    try {
+      return await join();
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      if (reason !== said) report(`the process host cannot be had yet: ${reason}`);
+      said = reason;
+    }
+    await pause(REJOIN_MS);
+  }
+  return undefined;
 }

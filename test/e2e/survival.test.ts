@@ -1,7 +1,7 @@
 // Contract section 7: what survives what, on the real daemon.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -210,6 +210,24 @@ describe('kill -9 of the process host', () => {
     process.kill(pid, 'SIGKILL');
     await stream.until((event) => event.event === 'service.crashed' || event.event === 'service.stopped');
     expect(await get(daemon, 'talk')).toMatchObject({ exitCode: null, exitUnknown: true });
+  });
+});
+
+describe('a process host that is long in coming back', () => {
+  it('is found as soon as it is there, by a daemon that has tried in vain', async () => {
+    const daemon = await startDaemon();
+    const pid = await run(daemon, 'web', 'exec sleep 600');
+    const folder = join(daemon.stateDir, 'host');
+    // Whatever keeps it away: here there is no folder for it.
+    renameSync(folder, `${folder}.away`);
+    writeFileSync(folder, '');
+    process.kill(hostPid(daemon.stateDir), 'SIGKILL');
+    await eventually(() => daemon.stderr().includes('cannot be had yet'));
+    rmSync(folder);
+    renameSync(`${folder}.away`, folder);
+    await eventually(async () => (await daemon.request('POST', '/v1/services/web/stop')).status === 200);
+    expect(isAlive(pid)).toBe(false);
+    expect(daemon.stderr().match(/cannot be had yet/g)).toHaveLength(1);
   });
 });
 
