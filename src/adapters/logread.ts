@@ -64,14 +64,39 @@ function openCurrent(folder: string): Pair | undefined {
     const pair = openPair(join(folder, LOG_FILE), join(folder, INDEX_FILE));
     if (pair) return pair;
     if (!statSync(folder, { throwIfNoEntry: false })) return undefined;
+    const moved = openMoved(folder);
+    if (moved) return moved;
   }
   return undefined;
 }
 
+/**
+ * The newest pair that was moved aside, whole or only its log so far: a rotation is under way or was cut short, or the disk has
+ * no room for the pair after it.
+ */
+function openMoved(folder: string): Pair | undefined {
+  const start = Math.max(-1, ...startsOf(folder));
+  if (start < 0) return undefined;
+  for (const index of [rotatedName(start, 'idx'), INDEX_FILE]) {
+    const pair = openPair(join(folder, rotatedName(start, 'log')), join(folder, index));
+    if (pair?.start === start) return pair;
+    if (pair) closePair(pair);
+  }
+  return undefined;
+}
+
+/** Where the rotated pairs begin; none where the folder has gone. */
+function startsOf(folder: string): number[] {
+  try {
+    return readdirSync(folder).flatMap((name) => rotatedStart(name) ?? []);
+  } catch {
+    return [];
+  }
+}
+
 /** The rotated pairs that hold bytes at or after `from` and before `to`, oldest first. One that is just deleted is left out. */
 function openRotated(folder: string, from: number, to: number): Pair[] {
-  const starts = readdirSync(folder)
-    .flatMap((name) => rotatedStart(name) ?? [])
+  const starts = startsOf(folder)
     .filter((start) => start < to)
     .sort((a, b) => a - b);
   return starts
@@ -134,7 +159,7 @@ interface Span {
 /** Reads from `from` (negative: that many bytes before the end) over at most `limit` bytes of the log. */
 function readSpan(folder: string, from: number, limit: number, filter: Filter): Span {
   const current = openCurrent(folder);
-  if (!current) return { start: Math.max(0, from), end: Math.max(0, from), pieces: [] };
+  if (!current) return { start: 0, end: 0, pieces: [] };
   const pairs = [current];
   try {
     const end = current.start + current.size;

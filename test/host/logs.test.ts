@@ -67,7 +67,9 @@ describe('the last lines', () => {
     open();
     expect(readTail(join(folder, 'none'), ask()).lines).toEqual([]);
     expect(readTail(folder, ask()).lines).toEqual([]);
-    expect(readLog(join(folder, 'none'), 7, 100, null)).toMatchObject({ start: 7, end: 7 });
+    // A follower goes on from there: at a place beyond the end it would miss the first lines.
+    for (const offset of [7, Number.MAX_SAFE_INTEGER])
+      expect(readLog(join(folder, 'none'), offset, 100, null)).toMatchObject({ start: 0, end: 0 });
   });
 
   test('are the newest, oldest first, and the last one counts without its newline', () => {
@@ -273,6 +275,10 @@ describe('a log that is opened again', () => {
     out('one\n');
     log.close();
     cut();
+    // Whoever reads before the host goes on misses nothing.
+    expect(tail()).toBe('one\n');
+    expect(logEnd(folder)).toBe(4);
+    expect(readLog(folder, 1, 100, null)).toEqual({ start: 1, end: 4, bytes: Buffer.from('ne\n') });
     open();
     expect(log.end).toBe(4);
     out('two\n');
