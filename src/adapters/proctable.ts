@@ -155,7 +155,13 @@ export const runs = (row: ProcessRow | undefined): row is ProcessRow =>
 /** Whether `pid` is still the process that started at `startTicks`, and runs. */
 export function isAlive(pid: number, startTicks: number): boolean {
   const row = processRow(pid);
-  return runs(row) && row.startTicks === startTicks;
+  if (row) return runs(row) && row.startTicks === startTicks;
+  // No row may also mean that we have no descriptor to read it by.
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
 }
 
 /** Resident memory of a process, exactly; 0 when it has gone. */

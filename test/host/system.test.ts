@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   closeSync,
@@ -92,6 +92,27 @@ test('a process is its pid and its start: another start is another process, and 
   const zombie = () => [...processTable().values()].find((one) => one.ppid === parent.pid);
   await expect.poll(() => zombie()?.state).toBe('Z');
   expect(runs(zombie())).toBe(false);
+});
+
+test('a process is no less alive when there is no descriptor left to look at it by', () => {
+  const { pid } = child('sleep', ['60']);
+  const startTicks = processRow(pid)?.startTicks ?? 0;
+  const own = `prlimit --pid ${process.pid} --nofile`;
+  const before = execFileSync('sh', ['-c', `${own} --noheadings -o SOFT`])
+    .toString()
+    .trim();
+  // It stops itself until we have looked.
+  const warden = child('sh', ['-c', `${own}=3:; kill -STOP $$; ${own}=${before}:`]);
+  const turn = new Int32Array(new SharedArrayBuffer(4));
+  // Without a turn of the loop: nothing else in this process may need a descriptor meanwhile.
+  while (processRow(pid)) Atomics.wait(turn, 0, 0, 5);
+  const seen = [isAlive(pid, startTicks), isAlive(0x3fffffff, 1)];
+  // It may not have stopped yet.
+  while (!processRow(pid)) {
+    process.kill(warden.pid, 'SIGCONT');
+    Atomics.wait(turn, 0, 0, 5);
+  }
+  expect(seen).toEqual([true, false]);
 });
 
 test('nobody is at a pid that does not exist', () => {
