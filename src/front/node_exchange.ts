@@ -127,10 +127,10 @@ export class NodeExchange implements Exchange {
     this.res.end(isData ? body : undefined);
   }
 
-  stream(head: Head, filler: Uint8Array): Stream {
+  stream(head: Head, filler: Uint8Array): Stream | null {
+    if (this.ended || this.res.destroyed) return null;
     const stream = new NodeStream(this.res, filler);
-    if (this.ended || this.res.destroyed) stream.gone();
-    else this.res.writeHead(200, [...head.pairs]).flushHeaders();
+    this.res.writeHead(200, [...head.pairs]).flushHeaders();
     this.ended = true;
     return stream;
   }

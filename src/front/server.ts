@@ -117,8 +117,8 @@ export interface Exchange {
   body(limits: BodyLimits): Promise<Uint8Array>;
   /** `close`: the connection ends with it. */
   send(status: number, head: Head, body: Content, close?: boolean): void;
-  /** `filler` is what may be written at any time without meaning, to keep a blocked connection alive. */
-  stream(head: Head, filler: Uint8Array): Stream;
+  /** `filler` may be written at any time without meaning, to keep a blocked connection alive. null: the client has gone. */
+  stream(head: Head, filler: Uint8Array): Stream | null;
   /** Completes the handshake, with `protocol` as the chosen subprotocol. */
   accept(protocol: string, open: (socket: Socket) => SocketEvents): void;
 }

@@ -116,16 +116,14 @@ class UwsExchange implements Exchange {
     else this.res.cork(() => this.write(status, head, body, close));
   }
 
-  stream(head: Head, filler: Uint8Array): Stream {
+  stream(head: Head, filler: Uint8Array): Stream | null {
+    if (this.ended) return null;
     const stream = new UwsStream(this.res, filler, () => {
       this.held = false;
     });
-    if (this.ended) stream.gone();
-    else {
-      this.ended = true;
-      this.onGone = () => stream.gone();
-      stream.begin(head.block(200));
-    }
+    this.ended = true;
+    this.onGone = () => stream.gone();
+    stream.begin(head.block(200));
     return stream;
   }
 

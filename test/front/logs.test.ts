@@ -251,6 +251,38 @@ describe.each(SERVERS)('%s', (server) => {
     expect(balance()).toBe(0);
   });
 
+  it('leaves nothing behind of a client that hangs up before it is open', async () => {
+    const front = await start();
+    let arrived: () => void = () => {};
+    let answer: () => void = () => {};
+    const asked = new Promise<void>((resolve) => {
+      arrived = resolve;
+    });
+    const gone = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    front.service.answer({
+      read: async ({ offset, limit, stream }) => {
+        arrived();
+        await gone;
+        return front.log.read(offset, limit, stream);
+      },
+    });
+    const socket = net.connect(front.port, '127.0.0.1');
+    socket.write(`GET /v1/services/web/logs/stream HTTP/1.1\r\nHost: 127.0.0.1:${front.port}\r\n\r\n`);
+    await asked;
+    socket.destroy();
+    // A request that came after its end: the front has heard of that one too.
+    await front.request('GET', '/livez');
+    answer();
+    while (front.service.of('follow').length < 2) await settle();
+    expect(front.service.of('follow')).toEqual([{ on: true }, { on: false }]);
+    const reads = front.service.of('read').length;
+    front.print('for nobody\n');
+    await settle();
+    expect(front.service.of('read')).toHaveLength(reads);
+  });
+
   it('ends when its service is removed, and is not followed after that', async () => {
     const front = await start();
     const client = await follow(front);

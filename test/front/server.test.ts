@@ -22,6 +22,7 @@ import { MIB } from '../../src/limits.ts';
 import { isFailure } from '../../src/runtime/actor.ts';
 import { send } from '../http.ts';
 import { afterThisTest, tempDir } from '../kit.ts';
+import { must } from '../must.ts';
 import { raw, SERVERS } from './kit.ts';
 
 /** sha256 of the binaries that were looked at, one per platform and Node major. */
@@ -205,7 +206,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect((await send(port, 'GET', '/')).text).toBe('fine');
       // Its client has gone: nothing may happen, not even an error.
       kept?.send(200, HEAD, 'too late');
-      kept?.stream(HEAD, FILLER).write(FILLER);
+      expect(kept?.stream(HEAD, FILLER)).toBe(null);
       expect((await send(port, 'GET', '/')).text).toBe('fine');
     });
 
@@ -419,7 +420,7 @@ describe.each(SERVERS)('%s', (kind) => {
       const served = await serve(kind, (x) => {
         if (x.path === '/') return text(x, 'fine');
         const open = () => {
-          const stream = x.stream(HEAD, FILLER);
+          const stream = must(x.stream(HEAD, FILLER));
           stream.write(Buffer.from('first\n'));
           opened(stream);
         };
@@ -436,7 +437,7 @@ describe.each(SERVERS)('%s', (kind) => {
 
     it.each(['/now', '/later'])('begun %s has its head at once', async (path) => {
       const { port } = await serve(kind, (x) => {
-        const begin = () => x.stream(HEAD, FILLER).write(Buffer.from('first\n'));
+        const begin = () => x.stream(HEAD, FILLER)?.write(Buffer.from('first\n'));
         if (path === '/now') begin();
         else later(begin);
       });
