@@ -43,12 +43,14 @@ export function createJournal(
     for (const service of growing) grew(service, logOf(service).end);
     growing.clear();
   };
+  const grows = (service: string) => {
+    if (growing.size === 0) setImmediate(tell);
+    growing.add(service);
+  };
   return {
     append(service, stream, run, bytes) {
       logOf(service).append(stream, run, bytes);
-      if (!followed.has(service)) return;
-      if (growing.size === 0) setImmediate(tell);
-      growing.add(service);
+      if (followed.has(service)) grows(service);
     },
     rest: (service) => logs.get(service)?.close(),
     forget(service) {
@@ -58,8 +60,12 @@ export function createJournal(
       rmSync(join(folder, service), { recursive: true, force: true });
     },
     follow(service, on) {
-      if (on) followed.add(service);
-      else followed.delete(service);
+      if (!on) followed.delete(service);
+      else {
+        followed.add(service);
+        // The follower may have looked before what came last: nobody was told of that.
+        if (logs.has(service)) grows(service);
+      }
     },
     unfollowAll: () => followed.clear(),
     limit: (to) => Object.assign(limits, to),

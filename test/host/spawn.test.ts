@@ -213,3 +213,13 @@ test("processes that end at the same moment do not get each other's output", asy
   for (const run of started) await daemon.ended(run);
   for (const name of names) expect(daemon.tail(name)).toEqual([name, name]);
 });
+
+test('who begins to follow a log is told of what came just before', async () => {
+  const daemon = await connectDaemon(newState());
+  await daemon.spawn('web', 'echo one; exec sleep 60');
+  await eventually(() => daemon.tail('web').includes('one'));
+  expect(daemon.grew).toEqual([]);
+  daemon.host.tell('follow', { service: 'web', on: true });
+  await eventually(() => daemon.grew.length > 0);
+  expect(daemon.grew).toEqual([{ service: 'web', end: 4 }]);
+});
