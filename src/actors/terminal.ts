@@ -165,8 +165,8 @@ export class Terminal {
     const before = this.#position;
     const span = this.#io.read(before, READ_BYTES);
     if (span.bytes.length > 0) await screen.write(span.bytes);
-    this.#position = span.end;
     if (screen !== this.#screen) return false;
+    this.#position = span.end;
     let fresh: Uint8Array | undefined;
     for (const [name, viewer] of this.#viewers) {
       if (viewer.current && viewer.unacknowledged + span.bytes.length > AGENT.viewerBytes)

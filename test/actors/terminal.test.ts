@@ -93,6 +93,18 @@ describe('a viewer', () => {
     await until(() => output('one').toString().endsWith('second'));
   });
 
+  it('that comes while the last one is being shown something sees all of it', async () => {
+    const { terminal, print, output, until } = stage();
+    const text = 'the prompt of the agent\r\n'.repeat(1_500);
+    void print(text);
+    terminal.attach('one');
+    // The emulator has been opened, and takes what it is given in a turn of its own.
+    for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    terminal.detach('one');
+    terminal.attach('two');
+    await until(() => output('two').includes('the prompt of the agent'));
+  });
+
   it('is told the size, then the screen, then what comes', async () => {
     const { terminal, print, of, output, until, shown, told } = stage();
     await print('before\r\n');
