@@ -108,8 +108,10 @@ export class Terminal {
     else if (!this.#opening) this.#farewell();
   }
 
-  /** Forgets the screen; it is built anew from the log when somebody looks again. */
+  /** Forgets the screen; it is built anew from the log when somebody looks again. Who looks now has to come again. */
   close(): void {
+    for (const viewer of this.#viewers.keys()) this.#io.viewers.tell('gone', { viewer });
+    this.#viewers.clear();
     this.#screen?.close();
     this.#screen = undefined;
   }

@@ -42,6 +42,10 @@ export class Terminals {
       this.#sockets.get(viewer)?.send(JSON.stringify({ size: [cols, rows] }));
       return null;
     },
+    gone: ({ viewer }) => {
+      this.#sockets.get(viewer)?.close(CLOSE.restarted, 'the terminal begins anew');
+      return null;
+    },
     exit: ({ viewer, exitCode, signal }) => {
       const socket = this.#sockets.get(viewer);
       socket?.send(JSON.stringify({ exit: { exitCode, signal } }));

@@ -1,4 +1,5 @@
 // A service with a terminal and a log on disk: what viewers and readers get through its letters.
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Log, openLog } from '../../src/host/logs.ts';
@@ -46,6 +47,21 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 describe('the viewer of an agent', () => {
+  it('has to come again when its terminal has ended with a defect', async () => {
+    const { world, terminal, viewers, print, output } = await agent();
+    print('hello\r\n');
+    await terminal.ask('attach', { viewer: 'one' });
+    await until(() => output().includes('hello'));
+    // A log that can be opened and not be read.
+    const path = join(world.config.logs, 'web', 'out.log');
+    rmSync(path);
+    mkdirSync(path);
+    world.host.service?.tell('grew', { end: 4_000 });
+    await until(() => viewers.of('gone').length > 0);
+    expect(viewers.of('gone')).toEqual([{ viewer: 'one' }]);
+    expect(world.services.crashes.splice(0)).toMatchObject([{ address: 'service:web' }]);
+  });
+
   it('is told the size, the screen of this run, what comes, and the end', async () => {
     const { world, terminal, viewers, print, output } = await agent();
     print('of the run before\r\n', '00000000000000bb');

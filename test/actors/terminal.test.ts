@@ -93,6 +93,17 @@ describe('a viewer', () => {
     await until(() => output('one').toString().endsWith('second'));
   });
 
+  it('has to come again when the terminal is closed under it', async () => {
+    const { terminal, print, of, until } = stage();
+    terminal.attach('one');
+    await print('text');
+    await until(() => of('one', 'output').length > 0);
+    expect(of('one', 'gone')).toHaveLength(0);
+    terminal.close();
+    expect(of('one', 'gone')).toHaveLength(1);
+    expect(terminal.watched).toBe(false);
+  });
+
   it('that comes while the last one is being shown something sees all of it', async () => {
     const { terminal, print, output, until } = stage();
     const text = 'the prompt of the agent\r\n'.repeat(1_500);
