@@ -21,6 +21,8 @@ export class ClusterLinks {
   readonly #config: LinksConfig;
   readonly #owner: LinkOwner;
   readonly #links = new Map<string, { link: ClusterLink; access: ClusterAccess }>();
+  /** Being removed, or removed: whoever still asks for one opens it no more, whatever the store has read before. */
+  readonly #dropped = new Set<string>();
 
   constructor(config: LinksConfig, owner: LinkOwner) {
     this.#config = config;
@@ -67,9 +69,15 @@ export class ClusterLinks {
   }
 
   async drop(clusterId: string): Promise<void> {
+    this.#dropped.add(clusterId);
     const entry = this.#links.get(clusterId);
     this.#links.delete(clusterId);
     await entry?.link.close();
+  }
+
+  /** One that was dropped may be opened again. */
+  restore(clusterId: string): void {
+    this.#dropped.delete(clusterId);
   }
 
   async close(): Promise<void> {
@@ -80,7 +88,8 @@ export class ClusterLinks {
     const entry = this.#links.get(clusterId);
     if (entry) return entry;
     const record = (await this.#config.store.clusters()).find((row) => row.id === clusterId);
-    if (!record) throw fail('unknown_cluster', `there is no cluster ${clusterId}`);
+    if (!record || this.#dropped.has(clusterId))
+      throw fail('unknown_cluster', `there is no cluster ${clusterId}`);
     return this.#links.get(clusterId) ?? this.#connect(record);
   }
 

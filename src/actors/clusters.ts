@@ -83,8 +83,14 @@ class Clusters {
   async remove(id: string): Promise<{ removed: true; id: string }> {
     this.known(id);
     await this.context.ref<TethersProtocol>('tethers').ask('closeCluster', { clusterId: id });
-    await this.workloads.ask('detach', { clusterId: id });
-    await this.config.store.removeCluster(id);
+    try {
+      await this.workloads.ask('detach', { clusterId: id });
+      await this.config.store.removeCluster(id);
+    } catch (error) {
+      // It is still there: the next sync opens it again, or the next attempt removes it.
+      this.workloads.tell('attach', { clusterId: id });
+      throw error;
+    }
     this.rows.delete(id);
     this.reachable.delete(id);
     this.views.tell('clusterGone', { id });

@@ -85,6 +85,11 @@ class Workloads implements LinkOwner {
     return null;
   }
 
+  attach(clusterId: string): null {
+    this.links.restore(clusterId);
+    return null;
+  }
+
   sleep(id: string, by: SleepCause): Promise<{ replicas: number; slept: boolean }> {
     return this.turns.take(id, async () => {
       const { seen: target, clusterId } = this.known(id);
@@ -233,6 +238,7 @@ async function init(context: Context, config: WorkloadsConfig): Promise<Handlers
   return {
     sync: ({ clusterId }) => context.later(workloads.sync(clusterId)),
     detach: ({ clusterId }) => context.later(workloads.detach(clusterId)),
+    attach: ({ clusterId }) => workloads.attach(clusterId),
     sleep: ({ id, by }) => context.later(workloads.sleep(id, by)),
     wake: ({ id, waitMs }) => context.later(workloads.wake(id, waitMs)),
     autoSleep: (message) => context.later(workloads.autoSleep(message)),

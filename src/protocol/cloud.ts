@@ -162,6 +162,8 @@ export interface WorkloadsProtocol {
   sync(message: { clusterId: string }): { synced: number };
   /** The cluster is no longer registered: lets go of it and drops its rows. */
   detach(message: { clusterId: string }): null;
+  /** A cluster that was detached could not be removed: it may be used again. */
+  attach(message: { clusterId: string }): null;
   /** Fails unknown_workload, sleep_refused, cluster_unreachable, cluster_denied. `idle`: only if it still is idle. */
   sleep(message: { id: string; by: SleepCause }): { replicas: number; slept: boolean };
   /**

@@ -3,7 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { vault } from '../../src/adapters/seal.ts';
 import type { ClusterInput } from '../../src/protocol/cloud.ts';
+import { fail } from '../../src/protocol/errors.ts';
 import { ULID } from '../../src/protocol/ulid.ts';
+import { deferred } from '../../src/runtime/deferred.ts';
 import { afterThisTest, settle, virtualClock } from '../kit.ts';
 import { type Double, kubeDouble, statusOf, workload } from './double.ts';
 import { cloud, eventually } from './kit.ts';
@@ -117,6 +119,54 @@ describe('clusters', () => {
     const later = await cloud({ folder: here.folder, vault: here.vault });
     expect(JSON.parse(later.views.clusters().toString())).toHaveLength(1);
     expect(later.list()).toHaveLength(1);
+  });
+
+  it('are not opened again by a sync that comes while they are removed', async () => {
+    const double = await doubleWith('hello');
+    const asked = deferred<void>();
+    const removed = deferred<void>();
+    const here = await cloud({
+      store: (store) => ({
+        ...store,
+        async removeCluster(clusterId) {
+          asked.resolve();
+          await removed.promise;
+          await store.removeCluster(clusterId);
+        },
+      }),
+    });
+    const id = await here.add(double.kubeconfig);
+    const removal = here.clusters.ask('remove', { id });
+    await asked.promise;
+    await expect(here.clusters.ask('sync', { id })).rejects.toMatchObject({ code: 'unknown_cluster' });
+    removed.resolve();
+    await removal;
+    await eventually(() => double.watches.length === 0);
+    expect(here.list()).toEqual([]);
+    await here.stop();
+    const later = await cloud({ folder: here.folder, vault: here.vault });
+    expect(later.list()).toEqual([]);
+  });
+
+  it('that could not be removed are synced as before', async () => {
+    const double = await doubleWith('hello');
+    const refusals = [fail('storage_full', 'the disk is full')];
+    const here = await cloud({
+      store: (store) => ({
+        ...store,
+        async removeCluster(clusterId) {
+          const refusal = refusals.pop();
+          if (refusal) throw refusal;
+          await store.removeCluster(clusterId);
+        },
+      }),
+    });
+    const id = await here.add(double.kubeconfig);
+    await expect(here.clusters.ask('remove', { id })).rejects.toMatchObject({ code: 'storage_full' });
+    expect(await here.clusters.ask('sync', { id })).toEqual({ synced: 1 });
+    expect(here.find('web/hello').replicas).toBe(3);
+    expect(await here.clusters.ask('remove', { id })).toEqual({ removed: true, id });
+    expect(here.list()).toEqual([]);
   });
 
   it('say after a sync what they are and what the account may do', async () => {
