@@ -91,6 +91,8 @@ class Workloads implements LinkOwner {
   }
 
   sleep(id: string, by: SleepCause): Promise<{ replicas: number; slept: boolean }> {
+    // Who wants it awake from now on wants it awake after this sleep.
+    this.waking.delete(id);
     return this.turns.take(id, async () => {
       const { seen: target, clusterId } = this.known(id);
       const mayStill = (): boolean => by === 'request' || this.isIdle(id);
@@ -185,7 +187,9 @@ class Workloads implements LinkOwner {
         await this.take(clusterId, seen);
         return seen;
       })
-      .finally(() => this.waking.delete(id));
+      .finally(() => {
+        if (this.waking.get(id) === woken) this.waking.delete(id);
+      });
     this.waking.set(id, woken);
     return woken;
   }

@@ -715,6 +715,23 @@ describe('sleep and wake', () => {
     expect(here.find('web/hello').desired_replicas).toBe(3);
   });
 
+  it('leave it awake when the last of them was a wake', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    await here.workloads.ask('sleep', { id, by: 'request' });
+    const answers = await Promise.all([
+      here.workloads.ask('wake', { id, waitMs: null }),
+      here.workloads.ask('sleep', { id, by: 'request' }),
+      here.workloads.ask('wake', { id, waitMs: null }),
+      here.workloads.ask('wake', { id, waitMs: null }),
+    ]);
+    expect(answers.map(({ replicas }) => replicas)).toEqual([3, 0, 3, 3]);
+    expect(double.get('Deployment', 'web', 'hello').spec.replicas).toBe(3);
+    expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(4);
+  });
+
   it('wait for a pod of this wake, not for one that is ending', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
