@@ -94,8 +94,8 @@ export interface SleepOrder {
   /** Epoch milliseconds. */
   at: number;
   self: Self | null;
-  /** False: it is left awake after all (somebody has just connected). */
-  mayStill: () => boolean;
+  /** False: it is left awake after all, as it was just read (somebody has just connected, or it was made anew). */
+  mayStill: (seen: SeenWorkload) => boolean;
 }
 
 /**
@@ -105,7 +105,7 @@ export interface SleepOrder {
 export function putToSleep(cluster: KubeCluster, target: Target, order: SleepOrder): Promise<SeenWorkload> {
   return settle(cluster, target, (fresh) => {
     const { replicas } = fresh.seen;
-    if (replicas === 0 || !order.mayStill()) return null;
+    if (replicas === 0 || !order.mayStill(fresh.seen)) return null;
     const reason = refusal(target, fresh, order.self);
     if (reason !== null) throw fail('sleep_refused', `${showTarget(target)} is not put to sleep: ${reason}`);
     const receipt: Receipt = { replicas, at: order.at, by: order.by };

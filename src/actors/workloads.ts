@@ -23,7 +23,7 @@ import { podTroubles, Readiness } from './readiness.ts';
 import { putToSleep, type Self, wakeUp } from './sleep.ts';
 import { Traffic } from './traffic.ts';
 import { Turns } from './turns.ts';
-import { autoSleepOf, isIdle, isReady, withAutoSleep } from './workload_rows.ts';
+import { autoSleepOf, isIdle, isReady, observe, withAutoSleep } from './workload_rows.ts';
 import { WorkloadTable } from './workload_table.ts';
 
 export interface WorkloadsConfig extends LinksConfig {
@@ -95,7 +95,7 @@ class Workloads implements LinkOwner {
     this.waking.delete(id);
     return this.turns.take(id, async () => {
       const { seen: target, clusterId } = this.known(id);
-      const mayStill = (): boolean => by === 'request' || this.isIdle(id);
+      const mayStill = (fresh: SeenWorkload): boolean => by === 'request' || this.isIdle(id, fresh);
       const order = { by, at: this.clock.now(), self: this.self, mayStill };
       const seen = await this.links
         .calling(clusterId, (cluster) => putToSleep(cluster, target, order))
@@ -172,9 +172,13 @@ class Workloads implements LinkOwner {
     return row;
   }
 
-  private isIdle(id: string): boolean {
+  /** `fresh`: as it was just read, which the watch may not have told yet. */
+  private isIdle(id: string, fresh?: SeenWorkload): boolean {
     const row = this.table.get(id);
-    return row !== undefined && isIdle(row, this.opened.lastByte(id), this.clock.now());
+    if (!row) return false;
+    const now = this.clock.now();
+    const current = fresh ? observe(row, row.clusterId, fresh, now) : row;
+    return isIdle(current, this.opened.lastByte(id), now);
   }
 
   private startWake(id: string): Promise<SeenWorkload> {

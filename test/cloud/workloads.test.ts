@@ -899,6 +899,25 @@ describe('auto-sleep', () => {
     expect((await here.workloads.ask('sleep', { id, by: 'idle' })).slept).toBe(true);
   });
 
+  it('leaves one alone that was made anew a moment ago, and not one that only changed', async () => {
+    for (const isNew of [true, false]) {
+      const { clock, here, id, double, slept } = await ready(10);
+      await clock.advance(10 * MINUTE);
+      double.fault(
+        ({ method, path }) => {
+          if (method !== 'GET' || !path.endsWith('/hello')) return false;
+          // The watch tells of it only after it was read.
+          for (const watch of double.watches) watch.stall();
+          double.put('Deployment', workload('web', 'hello', 3), isNew);
+          return false;
+        },
+        { kind: 'stall' },
+      );
+      expect((await here.workloads.ask('sleep', { id, by: 'idle' })).slept).toBe(!isNew);
+      expect(slept()).toBe(!isNew);
+    }
+  });
+
   it('counts from when it woke', async () => {
     const { clock, here, id, double } = await ready(10);
     await here.workloads.ask('sleep', { id, by: 'request' });
