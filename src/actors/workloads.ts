@@ -23,7 +23,7 @@ import { podTroubles, Readiness } from './readiness.ts';
 import { putToSleep, type Self, wakeUp } from './sleep.ts';
 import { Traffic } from './traffic.ts';
 import { Turns } from './turns.ts';
-import { autoSleepOf, isIdle, isReady, observe, withAutoSleep } from './workload_rows.ts';
+import { autoSleepOf, isIdle, isReady, observe, withAutoSleep, workloadId } from './workload_rows.ts';
 import { WorkloadTable } from './workload_table.ts';
 
 export interface WorkloadsConfig extends LinksConfig {
@@ -103,7 +103,7 @@ class Workloads implements LinkOwner {
           if (by === 'idle') await this.note(id, `auto-sleep: ${explain(error).message}`);
           throw error;
         });
-      await this.take(clusterId, seen);
+      await this.take(clusterId, target, seen);
       return { replicas: seen.replicas, slept: seen.replicas === 0 };
     });
   }
@@ -188,7 +188,7 @@ class Workloads implements LinkOwner {
         const seen = await this.links.calling(clusterId, (cluster) =>
           wakeUp(cluster, target, desiredReplicas),
         );
-        await this.take(clusterId, seen);
+        await this.take(clusterId, target, seen);
         return seen;
       })
       .finally(() => {
@@ -199,8 +199,11 @@ class Workloads implements LinkOwner {
   }
 
   /** Keeps what a change of ours has made of a workload, on disk and in the views. */
-  private async take(clusterId: string, seen: SeenWorkload): Promise<void> {
-    if (this.links.has(clusterId)) this.table.see(clusterId, seen);
+  private async take(clusterId: string, before: SeenWorkload, seen: SeenWorkload): Promise<void> {
+    const uid = this.table.get(workloadId(clusterId, seen))?.seen.uid;
+    // The watch may be ahead of the answer: one that was deleted, or made anew, since it was asked stays so.
+    const isCurrent = uid === seen.uid || uid === before.uid;
+    if (this.links.has(clusterId) && isCurrent) this.table.see(clusterId, seen);
     await this.table.settled();
   }
 

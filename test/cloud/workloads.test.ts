@@ -1,6 +1,7 @@
 // Clusters, workloads and the sweeper over the wire-accurate double.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { type KubeCluster, openCluster } from '../../src/adapters/kube.ts';
 import { vault } from '../../src/adapters/seal.ts';
 import type { ClusterInput } from '../../src/protocol/cloud.ts';
 import { fail } from '../../src/protocol/errors.ts';
@@ -8,7 +9,7 @@ import { ULID } from '../../src/protocol/ulid.ts';
 import { deferred } from '../../src/runtime/deferred.ts';
 import { afterThisTest, settle, virtualClock } from '../kit.ts';
 import { type Double, kubeDouble, statusOf, workload } from './double.ts';
-import { cloud, eventually } from './kit.ts';
+import { ANY, cloud, eventually } from './kit.ts';
 
 async function doubleWith(...names: string[]): Promise<Double> {
   const double = await kubeDouble();
@@ -622,6 +623,38 @@ describe('sleep and wake', () => {
     await expect(here.workloads.ask('sleep', { id: 'nonsense', by: 'request' })).rejects.toMatchObject({
       code: 'unknown_workload',
     });
+  });
+
+  it.each([
+    ['deleted', null],
+    ['made anew', 5],
+  ])('of one that is %s before the answer has come leave it so', async (_, replicas) => {
+    const double = await doubleWith('hello');
+    const answered = deferred<void>();
+    const here = await cloud({
+      open: (access) => {
+        const cluster = openCluster(access, ANY);
+        const patch: KubeCluster['patch'] = async (target, body) => {
+          const seen = await cluster.patch(target, body);
+          await answered.promise;
+          return seen;
+        };
+        return { ...cluster, patch };
+      },
+    });
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    double.onPatched = () => {
+      double.remove('Deployment', 'web', 'hello');
+      if (replicas !== null) double.put('Deployment', workload('web', 'hello', replicas));
+    };
+    const shown = () => here.list().map((row) => row.replicas);
+    const expected = replicas === null ? [] : [replicas];
+    const slept = here.workloads.ask('sleep', { id, by: 'request' });
+    await eventually(() => JSON.stringify(shown()) === JSON.stringify(expected));
+    answered.resolve();
+    expect((await slept).slept).toBe(true);
+    expect(shown()).toEqual(expected);
   });
 
   it.each([
