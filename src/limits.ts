@@ -127,6 +127,8 @@ export const CLOUD = {
   /** Calls open at once to one cluster, and calls that may wait behind them. */
   calls: 8,
   waiting: 64,
+  /** A call that is too many for the server (429) is tried again after this long, even if it says at once. */
+  againMs: 250,
   /** After this many calls in a row without any answer the cluster is left alone for a while. */
   breaker: { after: 3, firstMs: 500, maxMs: 5_000 },
   /** How often a change that met a conflict is read again and tried again. */

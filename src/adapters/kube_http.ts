@@ -207,7 +207,8 @@ export function kubeHttp(door: Door): KubeHttp {
         return await take(body, request.mostBytes ?? CLOUD.objectBytes);
       } catch (error) {
         if (!(error instanceof KubeError) || error.status.status !== 429) throw error;
-        await sleep(error.status.retryAfterMs ?? 1_000, undefined, { signal }).catch(() => {
+        const pauseMs = Math.max(error.status.retryAfterMs ?? 1_000, CLOUD.againMs);
+        await sleep(pauseMs, undefined, { signal }).catch(() => {
           throw error;
         });
       }

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { doorOf } from '../../src/adapters/dial.ts';
 import { type KubeCluster, openCluster, workloadsOf } from '../../src/adapters/kube.ts';
-import { explain } from '../../src/adapters/kube_http.ts';
+import { explain, kubeHttp } from '../../src/adapters/kube_http.ts';
 import {
   eventOf,
   isOlder,
@@ -12,6 +13,7 @@ import {
   workloadOf,
 } from '../../src/adapters/kube_rows.ts';
 import { LineTooLong, lineSplitter } from '../../src/adapters/newline.ts';
+import { afterThisTest } from '../kit.ts';
 import { type Double, type Fault, kubeDouble, workload } from './double.ts';
 
 const ANY = { allow: 'any', apiOnLoopback: true };
@@ -311,6 +313,15 @@ describe('what goes wrong', () => {
     double.fault(any, { kind: 'status', status: 429, headers: { 'retry-after': '0' } }, 3);
     expect((await cluster.read(hello))?.seen.replicas).toBe(2);
     expect(double.requests).toHaveLength(4);
+  });
+
+  it('429 with a call for the next attempt at once makes no storm', async () => {
+    double.fault(any, { kind: 'status', status: 429, headers: { 'retry-after': '0' } }, Infinity);
+    const http = kubeHttp(doorOf(double.access, ANY));
+    afterThisTest(() => http.close());
+    const asked = http.call({ what: 'read', path: '/version', deadlineMs: 375 });
+    await expect(asked).rejects.toMatchObject({ status: { status: 429 } });
+    expect(double.requests.length).toBeLessThanOrEqual(2);
   });
 
   it('a cluster that is down is left alone for a while, then tried again', async () => {
