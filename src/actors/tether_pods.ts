@@ -16,13 +16,20 @@ export interface Trouble {
   graceMs: number;
 }
 
+interface Following {
+  door: Door;
+  cluster: KubeCluster;
+  selector: string;
+  stop: AbortController;
+}
+
 export class TetherPods {
   readonly #clock: Clock;
   readonly #rule: AddressRule;
   readonly #changed: () => void;
   readonly #defect: (error: unknown) => void;
   readonly #rows = new Map<string, PodRow>();
-  #following: { door: Door; cluster: KubeCluster; stop: AbortController } | null = null;
+  #following: Following | null = null;
   #trouble: Trouble | null = null;
 
   constructor(clock: Clock, rule: AddressRule, changed: () => void, defect: (error: unknown) => void) {
@@ -49,13 +56,15 @@ export class TetherPods {
     return this.#trouble;
   }
 
-  /** Follows the pods of the route's workload; harmless when they are followed. */
+  /** Follows the pods of the route's workload; harmless when they are followed. One made anew may select others. */
   start({ access, workload }: Route): void {
-    if (this.#following) return;
+    const { namespace, selector } = workload;
+    if (this.#following?.selector === selector) return;
+    this.stop();
     const door = doorOf(access, this.#rule);
     const cluster = kubeCluster(kubeHttp(door));
     const stop = new AbortController();
-    this.#following = { door, cluster, stop };
+    this.#following = { door, cluster, selector, stop };
     const follower = {
       listed: (rows: PodRow[]) => {
         this.#rows.clear();
@@ -69,7 +78,7 @@ export class TetherPods {
       },
       health: (error: unknown) => this.#health(error),
     };
-    const resource = podsOf(workload.namespace, workload.selector);
+    const resource = podsOf(namespace, selector);
     follow(cluster, resource, null, follower, stop.signal, { clock: this.#clock }).catch(this.#defect);
   }
 

@@ -35,6 +35,20 @@ describeReal('a tether and its pods', () => {
     expect(wakes).toBe(1);
   }, 60_000);
 
+  it('follows a workload that was made anew with another selector', async () => {
+    await box.create('Deployment', server('former', 1));
+    await podsOf(box, 'former').ready(1);
+    const { port, route } = await field({ sandbox: box, name: 'former' });
+    await answer(port, 'name\n');
+    await box.remove('Deployment', 'former');
+    await podsOf(box, 'former').ready(0);
+    const anew = server('latter', 1);
+    await box.create('Deployment', { ...anew, metadata: { name: 'former' } });
+    const [pod] = await podsOf(box, 'latter').ready(1);
+    route.workload.selector = 'app=latter';
+    expect(await answer(port, 'name\n')).toBe(`${pod}\n`);
+  }, 60_000);
+
   it('does not wake for a tether that may not', async () => {
     const tether = await field({ sandbox: box, name: 'none', state: 'asleep', wake: false });
     expect(await client(tether.port, 'name\n').ended).toBe('ECONNRESET');
