@@ -178,6 +178,8 @@ export const TETHER = {
   retry: { firstMs: 20, maxMs: 500 },
   /** A pod that could not be reached gets no connection for so long if another one can. */
   avoidMs: 1_000,
+  /** Pods are listed anew when one of them turns out to be gone, this long after the last listing began at the earliest. */
+  doubtMs: 1_000,
   /** How often it is looked after connections that wait; who is gone after this glance wakes nobody. */
   rouseMs: 2_000,
   glanceMs: 10,
@@ -252,6 +254,7 @@ export const RELATIONS: readonly [why: string, holds: boolean][] = [
   ['a dead watch is not taken for a quiet one', CLOUD.watch.silentMs >= 90_000],
   ['an API server may answer for as long as it is dialled', CLOUD.callMs >= CLOUD.dialMs],
   ['a client that is held is not given up before a pod is dialled', TETHER.holdMs > TETHER.dialMs],
+  ['a stale list of pods is renewed before a client is given up', TETHER.retryMs >= 2 * TETHER.doubtMs],
   ['traffic is told as often as its reader expects', TETHER.trafficMs <= 15_000],
   ['the ready-check slows down only after its fast time', READY.fastForMs * READY.share >= READY.fastMs],
 ];

@@ -111,6 +111,7 @@ export class Carrier implements SessionOwner {
 
   failed(session: Session, setback: Setback): void {
     this.#lines.leave(session, true);
+    if (setback.code === 'absent') this.#pods.doubt(session.pod);
     const tried = this.now() - (session.failingSince ?? this.now());
     if (tried >= (setback.code === 'refused' ? TETHER.refusedMs : TETHER.retryMs)) {
       session.reset(setback.text);

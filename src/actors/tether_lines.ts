@@ -41,6 +41,7 @@ export class TetherLines {
     const used = this.#use(pod, door);
     used.open += 1;
     this.#where.set(session, used);
+    session.pod = pod.uid;
     session.carry((events) => used.lines.open(this.#port, events));
     return true;
   }

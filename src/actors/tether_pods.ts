@@ -19,8 +19,11 @@ export interface Trouble {
 interface Following {
   door: Door;
   cluster: KubeCluster;
+  namespace: string;
   selector: string;
   stop: AbortController;
+  /** Monotonic milliseconds. */
+  begunAt: number;
 }
 
 export class TetherPods {
@@ -61,10 +64,32 @@ export class TetherPods {
     const { namespace, selector } = workload;
     if (this.#following?.selector === selector) return;
     this.stop();
-    const door = doorOf(access, this.#rule);
+    this.#follow(doorOf(access, this.#rule), namespace, selector);
+  }
+
+  /**
+   * A pod that is listed here is not there: the watch may have died unnoticed. Lists anew over new connections; what is
+   * known is kept until then.
+   */
+  doubt(uid: string): void {
+    const following = this.#following;
+    if (!following || !this.has(uid) || this.#clock.monotonic() - following.begunAt < TETHER.doubtMs) return;
+    this.#leave(following);
+    this.#follow(following.door, following.namespace, following.selector);
+  }
+
+  stop(): void {
+    const following = this.#following;
+    this.#following = null;
+    this.#rows.clear();
+    this.#trouble = null;
+    if (following) this.#leave(following);
+  }
+
+  #follow(door: Door, namespace: string, selector: string): void {
     const cluster = kubeCluster(kubeHttp(door));
     const stop = new AbortController();
-    this.#following = { door, cluster, selector, stop };
+    this.#following = { door, cluster, namespace, selector, stop, begunAt: this.#clock.monotonic() };
     const follower = {
       listed: (rows: PodRow[]) => {
         this.#rows.clear();
@@ -82,13 +107,9 @@ export class TetherPods {
     follow(cluster, resource, null, follower, stop.signal, { clock: this.#clock }).catch(this.#defect);
   }
 
-  stop(): void {
-    const following = this.#following;
-    this.#following = null;
-    this.#rows.clear();
-    this.#trouble = null;
-    following?.stop.abort();
-    following?.cluster.close().catch(this.#defect);
+  #leave({ stop, cluster }: Following): void {
+    stop.abort();
+    cluster.close().catch(this.#defect);
   }
 
   #update(): void {

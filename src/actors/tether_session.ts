@@ -27,7 +27,7 @@ type Phase = 'held' | 'opening' | 'open' | 'closing' | 'over';
 
 export class Session implements StreamEvents {
   readonly since: number;
-  /** The pod that carries it; for the owner's use. */
+  /** The uid of the pod that carries it, or was to; for the owner's use. */
   pod = '';
   /** When the first attempt failed. */
   failingSince: number | null = null;

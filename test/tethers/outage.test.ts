@@ -11,6 +11,8 @@ interface Outage {
   server: string;
   begin(): Promise<void>;
   end(): Promise<void>;
+  /** The connections there are stay open and carry nothing any more; new ones are as good as ever. */
+  freeze(): void;
 }
 
 /** Passes every connection on to the API server, as its load balancer does, until it is told not to. */
@@ -46,9 +48,12 @@ async function doorBefore(): Promise<Outage> {
     for (const socket of sockets) socket.resetAndDestroy();
     await closed;
   };
+  const freeze = (): void => {
+    for (const socket of sockets) socket.unpipe().pause();
+  };
   await end();
   afterThisTest(begin);
-  return { server: `https://${hostname}:${own}`, begin, end };
+  return { server: `https://${hostname}:${own}`, begin, end, freeze };
 }
 
 describeReal('a tether and an API server that goes away', () => {
@@ -81,6 +86,24 @@ describeReal('a tether and an API server that goes away', () => {
     await new Promise((resolve) => setTimeout(resolve, 500));
     await outage.end();
     expect(await waiting).toContain('web-');
+  }, 60_000);
+
+  it('finds the pod that is there now when the watch has died without a sign', async () => {
+    await box.create('Deployment', server('moved', 1));
+    const pods = podsOf(box, 'moved');
+    const [former = ''] = await pods.ready(1);
+    const outage = await doorBefore();
+    const tether = await field({ sandbox: box, name: 'moved', server: outage.server });
+    expect(await answer(tether.port, 'name\n')).toBe(`${former}\n`);
+    outage.freeze();
+    await pods.remove(former);
+    const isOther = async (): Promise<boolean> => !(await pods.names()).includes(former);
+    while (!(await isOther())) await new Promise((resolve) => setTimeout(resolve, 20));
+    const [latter] = await pods.ready(1);
+    // The first may be given up before every line that has died as well is found out.
+    const first = await answer(tether.port, 'name\n').catch(() => null);
+    expect([null, `${latter}\n`]).toContain(first);
+    expect(await answer(tether.port, 'name\n')).toBe(`${latter}\n`);
   }, 60_000);
 
   it.skipIf(!hasApiServer)(
