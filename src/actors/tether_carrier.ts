@@ -163,8 +163,9 @@ export class Carrier implements SessionOwner {
     for (const session of [...this.#sessions]) session.tick(now);
     this.#hold.review();
     this.#tellNumbers();
-    const isDue = this.#lastByteAt > this.#toldByteAt && now - this.#toldAt >= TETHER.trafficMs;
-    if (isDue) this.#tellTraffic();
+    // Quiet ones too: whoever reads it may have begun anew, and knows of none.
+    const isNews = this.#sessions.size > 0 || this.#lastByteAt > this.#toldByteAt;
+    if (isNews && now - this.#toldAt >= TETHER.trafficMs) this.#tellTraffic();
     const isIdle = this.#sessions.size === 0 && now - this.#idleSince >= TETHER.lastIdleMs;
     if (!isIdle || !this.#pods.door) return;
     this.#lines.close();

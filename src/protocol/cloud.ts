@@ -178,7 +178,7 @@ export interface WorkloadsProtocol {
   route(message: { id: string }): Route;
   /** From tethers, for each new connection, before its first byte is carried. */
   activity(message: { id: string; at: number }): null;
-  /** From tethers, at least every 15 s while a connection moves bytes, and at once when the last one closes. */
+  /** From tethers, at least every 15 s while a connection is open, and at once when the last one closes. */
   traffic(message: { tetherId: string; id: string; open: number; lastByteAt: number }): null;
 }
 

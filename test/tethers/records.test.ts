@@ -12,9 +12,9 @@ import type { CloudViewsProtocol, WorkloadsProtocol } from '../../src/protocol/c
 import { fail } from '../../src/protocol/errors.ts';
 import type { TethersProtocol } from '../../src/protocol/tethers.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
-import { afterThisTest, realTime, type Stand, tempDir, type World, world } from '../kit.ts';
+import { afterThisTest, realTime, type Stand, tempDir, virtualClock, type World, world } from '../kit.ts';
 import { ownPorts } from '../ports.ts';
-import { client, RULE } from './field.ts';
+import { client, RULE, STORED, UNUSED } from './field.ts';
 
 interface Part {
   world: World;
@@ -235,6 +235,31 @@ describe('tethers', () => {
     await stop();
     const after = await part(folder, ports);
     expect(await after.tethers.ask('boot', {})).toEqual({ tethers: 1 });
+  });
+
+  it('tell of connections again and again, however quiet', async () => {
+    const clock = virtualClock();
+    const space = world({ clock });
+    const workloads = await space.stand<WorkloadsProtocol>('workloads', {
+      route: () => {
+        throw fail('daemon_busy', 'not now');
+      },
+    });
+    await space.stand('tethers');
+    const peers = await openPeers();
+    afterThisTest(() => peers.close());
+    const ref = await space.start('tether:T1', tether, { rule: RULE, peers, room: { held: 0 } });
+    const { port } = await ref.ask('open', {
+      tether: STORED,
+      ports: ownPorts(1).slice(0, 1),
+      numbers: UNUSED,
+    });
+    client(port);
+    await workloads.next('activity');
+    for (let round = 0; round < 3; round += 1) {
+      await clock.advance(TETHER.trafficMs);
+      expect(await workloads.next('traffic')).toMatchObject({ tetherId: 'T1', id: 'W1', open: 1 });
+    }
   });
 
   it('hold no more clients than they may, and let go of those beyond', async () => {
