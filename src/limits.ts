@@ -187,7 +187,7 @@ export const TETHER = {
   activityMs: 1_000,
   /** Nodes say on the error stream what went wrong, this long after the data stream at the latest. */
   errorMs: 1_000,
-  /** A line with a stream left behind is used again when the node has proven it clear, and closed if it does not. */
+  /** A line with a stream left behind is used again when the node has proven it clear, and never if it has not by then. */
   proofMs: 5_000,
   /** A stream whose client has gone must be closed by the node in this time, and bring no more than this. */
   endingMs: 30_000,

@@ -121,7 +121,7 @@ export class PodLines {
   retire(): void {
     this.#retired = true;
     clearInterval(this.#timer);
-    for (const line of this.#lines) if (!line.isBusy) line.close(CLOSED);
+    for (const line of this.#lines) line.retire(CLOSED);
     this.#refuse({ code: 'absent', text: 'the pod is gone' });
   }
 
@@ -166,7 +166,7 @@ export class PodLines {
   #add(socket: Socket): void {
     const line = new SpdyLine(socket, {
       freed: () => {
-        if (this.#retired) line.close(CLOSED);
+        if (this.#retired) line.retire(CLOSED);
         else this.#serve();
       },
       closed: () => this.#lines.delete(line),
@@ -183,7 +183,7 @@ export class PodLines {
     const now = performance.now();
     for (const line of this.#lines) {
       const idleMs = this.#lines.size === 1 ? TETHER.lastIdleMs : TETHER.idleMs;
-      if (!line.isBusy && (line.isSpent || now - line.idleSince > idleMs)) line.close(CLOSED);
+      if (!line.isBusy && (line.isSpent || now - line.idleSince > idleMs)) line.retire(CLOSED);
       else line.probe();
     }
   }

@@ -117,9 +117,15 @@ export class SpdyLine implements StreamLine {
     if (this.#closed || this.#socket.isPaused() || this.#socket.writableNeedDrain) return;
     const isSilent = performance.now() - this.#heardAt >= TETHER.pingMs;
     if (!this.#proof.isPending) this.#proof.ask(WORKERS);
-    else if (isSilent && (this.#proof.isClear || !this.#live)) {
+    else if (isSilent && (this.#proof.isClear || this.#streams.size === 0)) {
       this.close({ code: 'lost', text: 'the API server does not answer any more' });
     }
+  }
+
+  /** Takes no more streams, and is closed as soon as none is left: bytes of a client that has gone may be on their way. */
+  retire(setback: Setback): void {
+    this.#retired = true;
+    if (this.#streams.size === 0) this.close(setback);
   }
 
   close(setback: Setback): void {
@@ -167,16 +173,25 @@ export class SpdyLine implements StreamLine {
   }
 
   done(stream: SpdyStream, failed: boolean): void {
-    this.#streams.delete(stream.dataId);
-    this.#streams.delete(stream.errorId);
+    this.#forget(stream);
     // Bytes that the pod never took may be stuck in the node, and nothing unlocks them but closing the line.
     if (failed) this.giveUp(stream, { code: 'lost', text: 'a stream of the connection failed' });
+    else if (this.#retired) this.retire({ code: 'lost', text: 'the connection has served its time' });
     if (stream === this.#live) this.#release();
   }
 
   giveUp(stream: SpdyStream, setback: Setback): void {
-    this.#retired = true;
-    if (!this.#live || stream === this.#live) this.close(setback);
+    if (stream === this.#live) {
+      this.close(setback);
+      return;
+    }
+    this.#forget(stream);
+    this.retire(setback);
+  }
+
+  #forget({ dataId, errorId }: SpdyStream): void {
+    this.#streams.delete(dataId);
+    this.#streams.delete(errorId);
   }
 
   #push(chunk: Buffer): void {
@@ -205,8 +220,9 @@ export class SpdyLine implements StreamLine {
       return;
     }
     this.#proof.ask(1);
+    // A slow pod still gets what it was sent; nobody else waits for that.
     this.#stuck = setTimeout(
-      () => this.close({ code: 'lost', text: 'the connection was stuck' }),
+      () => this.retire({ code: 'lost', text: 'the connection was stuck' }),
       TETHER.proofMs,
     );
   }

@@ -1,9 +1,11 @@
 // What an API server sends that no server may send ends that one connection, and the next one is carried.
 import { deflateSync } from 'node:zlib';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Setback } from '../../src/adapters/portforward.ts';
 import { FrameReader, ping, synStream } from '../../src/adapters/portforward_frames.ts';
+import { TETHER } from '../../src/limits.ts';
+import { afterThisTest } from '../kit.ts';
 import {
   DATA_ID,
   data,
@@ -175,6 +177,59 @@ describe('a line', () => {
       await new Promise((resolve) => setImmediate(resolve));
       next.leave();
     }
+  });
+});
+
+describe('a line whose client has gone before the pod has taken all', () => {
+  const NEAR = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] as const;
+  async function leave() {
+    vi.useFakeTimers({ toFake: [...NEAR] });
+    afterThisTest(() => void vi.useRealTimers());
+    const ends: Far[] = [];
+    const door = await farEnd((end) => {
+      ends.push(end);
+      const replies = Buffer.concat([reply(ERROR_ID), reply(DATA_ID)]);
+      void end.until((received) => received.length > 0).then(() => end.socket.write(replies));
+    });
+    const lines = linesTo(door, 'spdy');
+    const stream = open(lines);
+    await stream.opened;
+    stream.write(Buffer.from('one'));
+    stream.write(Buffer.from('two'));
+    stream.leave();
+    const [end] = ends;
+    if (!end) throw new Error('no line');
+    const closed = new Promise<string>((resolve) => end.socket.on('close', () => resolve('closed')));
+    await end.until((received) => received.includes(ping(1)));
+    /** Whether the line still answers a ping of the server, which has an even id. */
+    const echo = (id: number): Promise<string> => {
+      end.socket.write(ping(id));
+      return Promise.race([closed, end.until((bytes) => bytes.includes(ping(id))).then(() => 'open')]);
+    };
+    return { lines, ends, end, closed, echo };
+  }
+
+  it('stays for it, serves nobody else, and is closed when the node is through', async () => {
+    const { lines, ends, end, closed, echo } = await leave();
+    vi.advanceTimersByTime(TETHER.proofMs);
+    expect(await echo(2)).toBe('open');
+    // Beyond the next look after all lines, too.
+    vi.advanceTimersByTime(TETHER.endingMs - TETHER.proofMs - 1);
+    expect(await echo(4)).toBe('open');
+    end.socket.write(ping(1));
+    expect(await echo(6)).toBe('open');
+    await open(lines).opened;
+    expect(ends.length).toBeGreaterThan(1);
+    expect(end.received().toString('latin1').split('\x80\x03\x00\x01')).toHaveLength(3);
+    end.socket.write(Buffer.concat([data(DATA_ID, '', true), data(ERROR_ID, '', true)]));
+    expect(await closed).toBe('closed');
+  });
+
+  it('is closed when the node is never through', async () => {
+    const { lines, closed } = await leave();
+    vi.advanceTimersByTime(TETHER.endingMs);
+    expect(await closed).toBe('closed');
+    expect(lines.isEmpty).toBe(true);
   });
 });
 
