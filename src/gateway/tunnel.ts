@@ -6,6 +6,8 @@ import { dial } from './upstream.ts';
 const HEAD_BYTES = 64 * 1024;
 /** How long the body of a refused upgrade may pause. */
 const REFUSAL_MS = 10_000;
+/** How much a client may send ahead of the agent's answer: WebSocket has it wait, so an honest one sends nothing. */
+const EARLY_BYTES = 64 * 1024;
 
 interface Tunnel {
   port: number;
@@ -28,7 +30,29 @@ function pump(from: Duplex, to: Duplex): void {
   from.on('close', () => to.destroy());
 }
 
-function afterHead({ socket, first }: Tunnel, upstream: Socket, bytes: Buffer, end: number): void {
+/**
+ * Reads the client while the agent has not answered, as only a reader hears that the other side has gone. A client that
+ * ends or sends more than is kept is hung up on. What is returned stops this and gives the bytes that came.
+ */
+function readAhead(socket: Duplex, first: Buffer): () => Buffer {
+  const parts = [first];
+  let left = EARLY_BYTES;
+  const onData = (bytes: Buffer): void => {
+    parts.push(bytes);
+    left -= bytes.length;
+    if (left < 0) socket.destroy();
+  };
+  const onEnd = (): void => void socket.destroy();
+  socket.on('data', onData);
+  socket.on('end', onEnd);
+  return () => {
+    socket.off('data', onData);
+    socket.off('end', onEnd);
+    return Buffer.concat(parts);
+  };
+}
+
+function afterHead(socket: Duplex, first: Buffer, upstream: Socket, bytes: Buffer, end: number): void {
   const isUpgrade = /^HTTP\/1\.1 101 /.test(bytes.toString('latin1', 0, 16));
   socket.write(bytes);
   if (isUpgrade) {
@@ -37,8 +61,9 @@ function afterHead({ socket, first }: Tunnel, upstream: Socket, bytes: Buffer, e
     pump(upstream, socket);
     return;
   }
-  // The client's further bytes would be requests that nobody has checked: they are not passed on.
-  socket.on('close', () => upstream.destroy());
+  // The client's further bytes would be requests that nobody has checked: they are read and not passed on.
+  socket.resume();
+  socket.on('end', () => socket.destroy());
   upstream.on('close', () => socket.end());
   const length = /^content-length:\s*(\d+)\s*$/im.exec(bytes.toString('latin1', 0, end))?.[1];
   let left = Number(length ?? Number.POSITIVE_INFINITY) - (bytes.length - end - 4);
@@ -58,6 +83,7 @@ function afterHead({ socket, first }: Tunnel, upstream: Socket, bytes: Buffer, e
 export async function tunnel(request: Tunnel): Promise<void> {
   const { socket, port, head, unreachable } = request;
   socket.on('error', () => socket.destroy());
+  const stopReading = readAhead(socket, request.first);
   let upstream: Socket;
   try {
     upstream = await dial(port);
@@ -67,6 +93,9 @@ export async function tunnel(request: Tunnel): Promise<void> {
   }
   upstream.setNoDelay(true);
   upstream.on('error', () => socket.destroy());
+  // While the agent was dialed the client may have gone.
+  if (socket.destroyed) upstream.destroy();
+  socket.on('close', () => upstream.destroy());
   let held: Buffer = Buffer.alloc(0);
   const onHead = (bytes: Buffer): void => {
     held = held.length > 0 ? Buffer.concat([held, bytes]) : bytes;
@@ -74,8 +103,10 @@ export async function tunnel(request: Tunnel): Promise<void> {
     if (end < 0 && held.length < HEAD_BYTES) return;
     upstream.off('data', onHead);
     upstream.off('close', onEarly);
-    if (end < 0) upstream.destroy();
-    else afterHead(request, upstream, held, end);
+    if (end < 0) {
+      upstream.destroy();
+      socket.end(unreachable(new Error('the head of its answer is too long')));
+    } else afterHead(socket, stopReading(), upstream, held, end);
   };
   const onEarly = (): void => void socket.end(unreachable(new Error('it closed the connection')));
   upstream.on('data', onHead);

@@ -1,0 +1,147 @@
+// What the gateway holds open for clients that have gone: nothing. The agents here are plain sockets that count.
+import diagnostics from 'node:diagnostics_channel';
+import { once } from 'node:events';
+import net from 'node:net';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Gateway } from '../../src/gateway/server.ts';
+import { createGateway } from '../../src/gateway/server.ts';
+
+let gateway: Gateway;
+let port: number;
+const closers: (() => unknown)[] = [];
+/** The gateway's own ends of its clients' connections, in their order. */
+let ends: net.Socket[];
+
+const noteEnd = (message: unknown): void => {
+  const { socket } = message as { socket: net.Socket };
+  if (socket.localPort === port) ends.push(socket);
+};
+
+beforeEach(async () => {
+  gateway = createGateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [] });
+  port = await gateway.listen(0);
+  ends = [];
+  diagnostics.subscribe('net.server.socket', noteEnd);
+});
+afterEach(async () => {
+  diagnostics.unsubscribe('net.server.socket', noteEnd);
+  await gateway.close();
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+interface Agent {
+  /** Its connections, those that have ended included. */
+  sockets: net.Socket[];
+  /** All that has come on each. */
+  heard: string[];
+  open(): number;
+}
+
+/** An agent made of bytes: `onData` gets a connection and all that has come on it; without it the agent never answers. */
+async function agent(onData?: (socket: net.Socket, all: string) => void): Promise<Agent> {
+  const sockets: net.Socket[] = [];
+  const heard: string[] = [];
+  const server = net.createServer((socket) => {
+    const index = sockets.push(socket) - 1;
+    heard.push('');
+    socket.on('error', () => undefined);
+    socket.on('data', (bytes) => {
+      heard[index] += bytes.toString('latin1');
+      onData?.(socket, heard[index] ?? '');
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  closers.push(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const { port: agentPort } = server.address() as net.AddressInfo;
+  gateway.route([
+    { hostname: 'bot.agents.localhost', name: 'bot', port: agentPort, active: true, host: null },
+  ]);
+  return { sockets, heard, open: () => sockets.filter((socket) => !socket.closed).length };
+}
+
+interface Client {
+  /** It ends its side only when the test has it do so. */
+  socket: net.Socket;
+  /** All that has come so far. */
+  got(): string;
+}
+
+async function connect(text: string): Promise<Client> {
+  const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  await once(socket, 'connect');
+  closers.push(() => socket.destroy());
+  let all = '';
+  socket.on('error', () => undefined);
+  socket.on('data', (bytes) => {
+    all += bytes.toString('latin1');
+  });
+  socket.write(text, 'latin1');
+  return { socket, got: () => all };
+}
+
+const HOST = (name = 'bot'): string => `Host: ${name}.agents.localhost:${port}\r\n`;
+const upgrade = (name = 'bot'): string =>
+  `GET /ws HTTP/1.1\r\n${HOST(name)}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
+const SWITCHING = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
+
+const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000 });
+const allEnded = () => until(() => expect(ends.every((end) => end.closed)).toBe(true));
+
+describe('a WebSocket that the agent has not answered yet', () => {
+  it.each<[string, (socket: net.Socket) => unknown]>([
+    ['hangs up', (socket) => socket.destroy()],
+    ['resets', (socket) => socket.resetAndDestroy()],
+    ['ends its side', (socket) => socket.end()],
+    ['sends a little and hangs up', (socket) => socket.end('early')],
+    ['sends without end', (socket) => socket.write('x'.repeat(256 * 1024))],
+  ])('holds nothing at the agent once its client %s', async (_what, leave) => {
+    const mute = await agent();
+    const clients = await Promise.all(Array.from({ length: 5 }, () => connect(upgrade())));
+    await until(() => expect(mute.heard.filter((all) => all.endsWith('\r\n\r\n'))).toHaveLength(5));
+    expect(mute.open()).toBe(5);
+    for (const { socket } of clients) leave(socket);
+    await until(() => expect(mute.open()).toBe(0));
+    await allEnded();
+  });
+
+  it('gets what its client sent meanwhile, in order and before what follows', async () => {
+    const slow = await agent();
+    const client = await connect(`${upgrade()}one `);
+    await until(() => expect(slow.heard[0]).toMatch(/\r\n\r\n$/));
+    client.socket.write('two ');
+    await until(() => expect(ends[0]?.bytesRead).toBe(upgrade().length + 'one two '.length));
+    slow.sockets[0]?.write(SWITCHING);
+    client.socket.write('three');
+    await until(() => expect(slow.heard[0]).toMatch(/\r\n\r\none two three$/));
+    slow.sockets[0]?.end('back');
+    await once(client.socket, 'end');
+    expect(client.got()).toBe(`${SWITCHING}back`);
+  });
+
+  it('and that it refuses holds nothing once its client has sent more and gone', async () => {
+    const refusing = await agent((socket, all) => {
+      if (all.endsWith('\r\n\r\n')) socket.write('HTTP/1.1 403 Forbidden\r\nContent-Length: 100\r\n\r\nno');
+    });
+    const client = await connect(upgrade());
+    await until(() => expect(client.got()).toMatch(/no$/));
+    client.socket.end('more');
+    await until(() => expect(refusing.open()).toBe(0));
+    await allEnded();
+  });
+
+  it('and answers with a head without end is told so', async () => {
+    const endless = await agent((socket) =>
+      socket.write(`HTTP/1.1 200 OK\r\nX-A: ${'x'.repeat(128 * 1024)}`),
+    );
+    const client = await connect(upgrade());
+    await once(client.socket, 'end');
+    expect(client.got()).toMatch(/^HTTP\/1\.1 502 [\s\S]*too long/);
+    client.socket.end();
+    await until(() => expect(endless.open()).toBe(0));
+    await allEnded();
+  });
+});
