@@ -103,16 +103,19 @@ export function createGateway(initial: GatewaySettings): Gateway {
     }
     if (headers.isChunked || headers.length !== undefined)
       headers.bad = 'It has a body and wants a WebSocket';
+    tunnels.add(socket);
+    socket.on('close', () => tunnels.delete(socket));
     const route = judge(headers, request.url ?? '');
     if ('status' in route) {
+      // The server has let go of the socket: without these a reset would be thrown, and the client's end not be heard.
+      socket.on('error', () => socket.destroy());
+      socket.resume();
       socket.end(answerUpgrade(route, headers.accept));
       return;
     }
     const head = `${headFor(request, headers, route)}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
     const unreachable = (error: Error): string =>
       answerUpgrade(refused(route.name, route.port, error.message), headers.accept);
-    tunnels.add(socket);
-    socket.on('close', () => tunnels.delete(socket));
     void tunnel({ port: route.port, socket, head, first, unreachable });
   };
 

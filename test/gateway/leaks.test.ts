@@ -145,3 +145,16 @@ describe('a WebSocket that the agent has not answered yet', () => {
     await allEnded();
   });
 });
+
+describe('a WebSocket that the gateway refuses', () => {
+  it.each<[string, (socket: net.Socket) => unknown]>([
+    ['sends more and hangs up', (socket) => socket.end('more')],
+    ['resets', (socket) => socket.resetAndDestroy()],
+  ])('is let go of when its client %s', async (_what, leave) => {
+    await agent();
+    const client = await connect(upgrade('other'));
+    await until(() => expect(client.got()).toMatch(/^HTTP\/1\.1 404 /));
+    leave(client.socket);
+    await allEnded();
+  });
+});
