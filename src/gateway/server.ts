@@ -82,7 +82,7 @@ export function createGateway(initial: GatewaySettings): Gateway {
     return requestHead({ method, url, peer, host, upstreamHost: route.host ?? host }, headers);
   };
 
-  const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+  const carry = (request: IncomingMessage, response: ServerResponse): void => {
     const headers = readHeaders(request.rawHeaders, gateway.settings.tokens);
     const route = judge(headers, request.url ?? '');
     if ('status' in route) {
@@ -93,6 +93,16 @@ export function createGateway(initial: GatewaySettings): Gateway {
     const { isChunked, length } = headers;
     const hasBody = isChunked || Number(length ?? 0) > 0;
     new Passage({ request, response, route, head, hasBody, isChunked }, pool).begin();
+  };
+
+  /**
+   * Of what a client sends at once, one request goes on at a time: the others would each hold a connection to the agent, and
+   * nobody says to a response without a socket that the client has gone. What waits is judged when its turn comes.
+   */
+  const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+    if (response.socket) carry(request, response);
+    else
+      response.once('socket', (socket) => queueMicrotask(() => socket.destroyed || carry(request, response)));
   };
 
   const onUpgrade = (server: http.Server, request: IncomingMessage, socket: Duplex, first: Buffer): void => {

@@ -86,6 +86,8 @@ async function connect(text: string): Promise<Client> {
 const HOST = (name = 'bot'): string => `Host: ${name}.agents.localhost:${port}\r\n`;
 const upgrade = (name = 'bot'): string =>
   `GET /ws HTTP/1.1\r\n${HOST(name)}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
+const get = (path: string, name = 'bot'): string => `GET ${path} HTTP/1.1\r\n${HOST(name)}\r\n`;
+const saying = (text: string): string => `HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
 const SWITCHING = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
 
 const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000 });
@@ -156,5 +158,97 @@ describe('a WebSocket that the gateway refuses', () => {
     await until(() => expect(client.got()).toMatch(/^HTTP\/1\.1 404 /));
     leave(client.socket);
     await allEnded();
+  });
+});
+
+describe('requests that a client sends at once', () => {
+  /** The gateway has read `bytes` of its first client, and so begun all that it will. */
+  const read = (bytes: number) => until(() => expect(ends[0]?.bytesRead).toBe(bytes));
+
+  it('hold one connection at the agent, and none once the client has gone', async () => {
+    const mute = await agent();
+    const text = get('/first') + get('/then').repeat(300);
+    const { socket } = await connect(text);
+    await read(text.length);
+    // Its own connections are dialed behind all that the first client could have had dialed.
+    const probe = await connect(get('/probe'));
+    await until(() => expect(mute.heard.join('')).toContain('GET /probe '));
+    expect(mute.open()).toBe(2);
+    socket.destroy();
+    probe.socket.destroy();
+    await until(() => expect(mute.open()).toBe(0));
+    await allEnded();
+    expect(mute.heard.join('')).not.toContain('GET /then ');
+  });
+
+  it('are not begun for a client that has gone without reading the answer before', async () => {
+    const large = await agent((socket, all) => {
+      if (all.includes('GET /large ')) socket.write(saying('x'.repeat(32 * 1024 * 1024)));
+    });
+    const { socket } = await connect(get('/large') + get('/then'));
+    socket.pause();
+    await until(() => expect(ends[0]?.writableNeedDrain).toBe(true));
+    socket.resetAndDestroy();
+    await allEnded();
+    await until(() => expect(large.open()).toBe(0));
+    expect(large.heard.join('')).not.toContain('GET /then ');
+  });
+
+  it('come whole with their bodies, and the answers in order with the refusals among them', async () => {
+    const bodies: number[] = [];
+    await agent((socket, all) => {
+      const head = all.lastIndexOf(' HTTP/1.1\r\n');
+      const path = all.slice(all.lastIndexOf(' /', head) + 1, head);
+      const bytes = all.length - all.indexOf('\r\n\r\n', head) - 4;
+      if (!path.startsWith('/post')) {
+        if (all.endsWith('\r\n\r\n')) socket.write(saying(path));
+      } else if (path === '/post/chunks' ? all.endsWith('\r\n0\r\n\r\n') : bytes === size) {
+        bodies.push(all.split('*').length - 1);
+        socket.write(saying(path));
+      }
+    });
+    const size = 300 * 1024;
+    const post = (path: string, more: string, body: string): string =>
+      `POST ${path} HTTP/1.1\r\n${HOST()}${more}\r\n\r\n${body}`;
+    const chunk = `${size.toString(16)}\r\n${'*'.repeat(size)}\r\n`;
+    const client = await connect(
+      [
+        get('/1'),
+        post('/post/length', `Content-Length: ${size}`, '*'.repeat(size)),
+        get('/2', 'unknown'),
+        get('/3'),
+        post('/post/chunks', 'Transfer-Encoding: chunked', `${chunk}${chunk}0\r\n\r\n`),
+        `GET /4 HTTP/1.1\r\n${HOST()}Origin: https://evil.example\r\n\r\n`,
+        get('/5'),
+      ].join(''),
+    );
+    await until(() => expect(client.got()).toMatch(/\/5$/));
+    expect(
+      client
+        .got()
+        .match(/HTTP\/1\.1 \d+|\/(?:\d|post\/\w+)(?=HTTP|$)/g)
+        ?.join(' '),
+    ).toBe(
+      [
+        ['HTTP/1.1 200', '/1', 'HTTP/1.1 200', '/post/length', 'HTTP/1.1 404', 'HTTP/1.1 200', '/3'],
+        ['HTTP/1.1 200', '/post/chunks', 'HTTP/1.1 403', 'HTTP/1.1 200', '/5'],
+      ]
+        .flat()
+        .join(' '),
+    );
+    expect(bodies).toEqual([size, 2 * size]);
+  });
+
+  it('are judged when their turn comes', async () => {
+    const slow = await agent();
+    const client = await connect(get('/1') + get('/2'));
+    await until(() => expect(slow.heard[0]).toMatch(/\r\n\r\n$/));
+    const other = await agent((socket) => socket.write(saying('other')));
+    slow.sockets[0]?.write(saying('slow'));
+    await until(() => expect(client.got()).toMatch(/slow[\s\S]*other$/));
+    expect([slow.heard.join('').match(/GET/g), other.heard.join('').match(/GET/g)]).toEqual([
+      ['GET'],
+      ['GET'],
+    ]);
   });
 });
