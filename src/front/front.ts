@@ -114,6 +114,7 @@ class HttpFront implements Front {
   private readonly servers: HttpServer[] = [];
   private settings: { token: string; allowedExtensions: readonly string[] };
   private stopTouching = () => {};
+  private document: Promise<Uint8Array> | null = null;
 
   constructor(options: FrontOptions) {
     const { node, token, allowedExtensions } = options;
@@ -128,7 +129,7 @@ class HttpFront implements Front {
       about: { ...options.about, front: '' },
       phase: 'starting',
       openGateway: options.openGateway,
-      openapi: () => options.openapi([...ROUTES, ...(options.rows ?? []), ...(options.cloud?.rows ?? [])]),
+      openapi: () => this.openapi(),
       ref: (address) => node.ref(address),
     };
   }
@@ -206,6 +207,16 @@ class HttpFront implements Front {
     // What was sent last still goes out in this turn.
     await new Promise((resolve) => setImmediate(resolve));
     for (const server of this.servers) server.close();
+  }
+
+  /** Made once: it takes this thread many milliseconds, and whoever asks needs no token. */
+  private openapi(): Promise<Uint8Array> {
+    const { openapi, rows = [], cloud } = this.options;
+    this.document ??= openapi([...ROUTES, ...rows, ...(cloud?.rows ?? [])]).catch((error: unknown) => {
+      this.document = null;
+      throw error;
+    });
+    return this.document;
   }
 
   private async open(create: CreateServer, listener: Listener): Promise<{ port: number; name: ServerKind }> {

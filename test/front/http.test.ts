@@ -911,6 +911,23 @@ describe.each(SERVERS)('%s', (server) => {
       expect((await front.request('GET', '/openapi.json')).body).toEqual({ openapi: '3.1.0' });
       expect(seen).toEqual([...ROUTES, ...CLOUD_ROWS].map(({ path }) => path));
     });
+
+    it('may be the document of the API, which is made once, and anew only when that failed', async () => {
+      let made = 0;
+      const front = await start({
+        openapi: async () => {
+          made += 1;
+          await settle();
+          if (made === 1) throw new Error('a defect');
+          return Buffer.from(`{"openapi":"3.1.0","made":${made}}`);
+        },
+      });
+      const document = () => front.request('GET', '/openapi.json');
+      expect((await document()).status).toBe(500);
+      const answers = [...(await Promise.all([document(), document()])), await document()];
+      expect(answers.map(({ text }) => text)).toEqual(Array(3).fill('{"openapi":"3.1.0","made":2}'));
+      expect(made).toBe(2);
+    });
   });
 
   describe('the cloud', () => {
