@@ -8,7 +8,7 @@ import uWS, {
   type us_socket_context_t,
 } from 'uWebSockets.js';
 import net from 'node:net';
-import { HTTP } from '../limits.ts';
+import { HTTP, KIB } from '../limits.ts';
 import { fail } from '../protocol/errors.ts';
 import {
   type BodyLimits,
@@ -41,6 +41,18 @@ declare module 'uWebSockets.js' {
 const EXCLUSIVE = 1;
 /** The answer to a defect in the front itself. */
 const BARE = new Head([]);
+
+/** An answer of this size must have been taken before the next request of its client; of smaller ones every so many. */
+const LARGE_BYTES = KIB;
+const SMALL_ONES = 16;
+let smallOnes = 0;
+
+/** To look costs a tenth of the requests per second, so it is not done for each of the smallest answers. */
+function mustBeTaken(body: Uint8Array | string): boolean {
+  if (body.length > LARGE_BYTES) return true;
+  smallOnes = (smallOnes + 1) % SMALL_ONES;
+  return smallOnes === 0;
+}
 
 class UwsExchange implements Exchange {
   readonly method: string;
@@ -160,13 +172,27 @@ class UwsExchange implements Exchange {
     const isData = typeof body === 'string' || body instanceof Uint8Array;
     if (isData && status !== 204 && status !== 304) {
       res.writeStatus(head.block(status));
-      res.end(body, close);
+      if (close || body.length === 0 || !mustBeTaken(body)) res.end(body, close);
+      else this.end(body);
     } else {
       // Told a length, `endWithoutBody` does not end the response (the process aborts at that): so it is a header of ours.
       const length = isData ? null : body.length;
       res.writeStatus((length === null ? head : head.with('Content-Length', String(length))).block(status));
       res.endWithoutBody();
     }
+  }
+
+  /**
+   * Ends the answer when the connection has taken it; what waits is ours and not copied. A client that has sent its next
+   * request by then does not read what it asks for: uWebSockets.js closes the connection, instead of one more answer waiting.
+   */
+  private end(body: Uint8Array | string): void {
+    const { res } = this;
+    const [, isDone] = res.tryEnd(body, Buffer.byteLength(body));
+    if (isDone) return;
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+    res.onWritable((offset) => res.tryEnd(bytes.subarray(offset), bytes.length)[0]);
+    this.held = true;
   }
 }
 

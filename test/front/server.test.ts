@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
+import http from 'node:http';
 import https from 'node:https';
 import { createRequire } from 'node:module';
 import net from 'node:net';
@@ -18,10 +19,10 @@ import {
   type SocketEvents,
   type Stream,
 } from '../../src/front/server.ts';
-import { MIB } from '../../src/limits.ts';
+import { KIB, MIB } from '../../src/limits.ts';
 import { isFailure } from '../../src/runtime/actor.ts';
 import { send } from '../http.ts';
-import { afterThisTest, tempDir } from '../kit.ts';
+import { afterThisTest, settle, tempDir } from '../kit.ts';
 import { must } from '../must.ts';
 import { raw, SERVERS } from './kit.ts';
 
@@ -166,6 +167,58 @@ describe.each(SERVERS)('%s', (kind) => {
       const { port } = await serve(kind, (x) => text(x, `<${x.path}>`));
       const { text: got } = await raw(port, get('/1') + get('/2') + get('/3'), /<\/3>/);
       expect(got.match(/<.*?>/g)).toEqual(['</1>', '</2>', '</3>']);
+    });
+
+    it('one after the other on one connection have whole answers, however large and slowly read', async () => {
+      const body = Buffer.alloc(300_000, 'b');
+      const large = 'ü'.repeat(4_000_000);
+      const { port } = await serve(kind, (x) => {
+        if (x.path === '/large') later(() => text(x, large));
+        else x.send(200, HEAD, body);
+      });
+      const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+      afterThisTest(() => agent.destroy());
+      const sockets = new Set<unknown>();
+      const ask = (path: string): Promise<Buffer> =>
+        new Promise((resolve, reject) => {
+          const sent = http.get({ host: '127.0.0.1', port, path, agent }, async (response) => {
+            sockets.add(response.socket);
+            const parts: Buffer[] = [];
+            for await (const part of response) {
+              parts.push(part);
+              await settle();
+            }
+            resolve(Buffer.concat(parts));
+          });
+          sent.on('error', reject);
+        });
+      for (const path of ['/', '/', '/large', '/', '/large', '/'])
+        expect((await ask(path)).equals(path === '/' ? body : Buffer.from(large))).toBe(true);
+      expect(sockets.size).toBe(1);
+    });
+
+    it.each([
+      ['large', 'x'.repeat(64 * KIB)],
+      ['small', 'x'.repeat(900)],
+    ])('sent at once by a client that reads nothing is not answered without end: %s', async (_what, body) => {
+      const total = 60_000;
+      let answers = 0;
+      const { port } = await serve(kind, (x) => {
+        if (x.path === '/other') return text(x, 'fine');
+        answers += 1;
+        text(x, body);
+      });
+      const deaf = net.connect(port, '127.0.0.1').pause();
+      afterThisTest(() => void deaf.destroy());
+      deaf.on('error', () => {});
+      deaf.write(get('/').repeat(total));
+      // Until none is added while others are answered.
+      for (let before = 0, turn = 0; turn < 20; turn += 1) {
+        if (answers === 0 || before < answers) turn = 0;
+        before = answers;
+        expect((await send(port, 'GET', '/other')).text).toBe('fine');
+      }
+      expect(answers).toBeLessThan(total / 2);
     });
 
     it('that closes is answered and closed', async () => {
