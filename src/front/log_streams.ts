@@ -25,6 +25,9 @@ function cutAt(bytes: Uint8Array): number {
   return end;
 }
 
+/** Answers to asks come without one: the event loop would see nothing else. */
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
 class Follower {
   /** Its service is no more. */
   removed = false;
@@ -93,7 +96,8 @@ class Follower {
     try {
       do {
         this.again = false;
-        while (stream.waiting === 0 && (await this.readOn(stream)));
+        // A long log gives everybody else a turn between two pieces.
+        while (stream.waiting === 0 && (await this.readOn(stream))) await turn();
       } while (this.again && stream.waiting === 0);
     } catch {
       // Whatever became of the service: the client comes again with the offset it has.

@@ -1,6 +1,7 @@
 // Following a log (contract section 3): the service is a stand-in with a log in memory, the clients are real.
 import net from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { MIB } from '../../src/limits.ts';
 import { fail } from '../../src/protocol/errors.ts';
 import type { ServiceProtocol } from '../../src/protocol/service.ts';
 import { afterThisTest, type Stand, settle, virtualClock } from '../kit.ts';
@@ -151,6 +152,22 @@ describe.each(SERVERS)('%s', (server) => {
     const got = await lines(client, 5);
     expect(got.slice(1).map((line) => line.length)).toEqual([65_535, 65_534, 4_467, 3]);
     expect(got.slice(1, 4).join('')).toBe(`${'x'.repeat(65_535)}€${'y'.repeat(70_000)}`);
+  });
+
+  it('answers others while a long log is replayed', async () => {
+    const front = await start();
+    // All of it was printed to the other output, so that no client holds it up by reading slowly.
+    const end = 1_000 * MIB;
+    let replayed = 0;
+    front.service.answer({
+      read: ({ offset, limit }) => {
+        replayed = Math.min(end, offset + limit);
+        return { start: offset, end: replayed, bytes: new Uint8Array() };
+      },
+    });
+    await follow(front, '?stream=stderr', { 'last-event-id': '0' });
+    expect((await front.request('GET', '/v1/services')).status).toBe(200);
+    expect(replayed).toBeLessThan(end);
   });
 
   it('shows one output only, when asked', async () => {
