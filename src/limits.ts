@@ -92,8 +92,12 @@ export const AGENT = {
   rows: 32,
   /** The most columns, and the most rows, a terminal may have. */
   mostCells: 1_000,
+  /** A terminal is told a new size at most this often. */
+  resizeMs: 20,
   viewerBytes: MIB,
   screenBytes: MIB,
+  /** A viewer with more than this unsent is disconnected: a screen, what it may owe, and as much again. */
+  waitingBytes: 4 * MIB,
 } as const;
 
 /** Clusters and workloads (contract section 8). */
@@ -247,6 +251,7 @@ export const JOBS = {
 export const RELATIONS: readonly [why: string, holds: boolean][] = [
   ['the largest query may ask for the default wait', HTTP.queryMs >= SERVICE.startTimeoutMs],
   ['one line must fit in what a follower may buffer', LOGS.lineBytes * 4 <= EVENTS.bufferBytes],
+  ['a viewer that reads is not disconnected', AGENT.waitingBytes > AGENT.viewerBytes + AGENT.screenBytes],
   ['a kubeconfig is smaller than any body', HTTP.kubeconfigBytes <= HTTP.bodyBytes],
   ['an ask outlives the longest start and the stop after it', SERVICE.askMs > 2 * HTTP.queryMs],
   ['a shutdown waits for what is killed', SERVICE.shutdown.restMs > SERVICE.afterKillMs],

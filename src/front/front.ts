@@ -107,7 +107,7 @@ class HttpFront implements Front {
   private readonly options: FrontOptions;
   private readonly events: EventFeed;
   private readonly logs = new LogStreams();
-  private readonly terminals = new Terminals();
+  private readonly terminals: Terminals;
   private readonly desk: { -readonly [K in keyof Desk]: Desk[K] };
   private readonly guards: Guard[] = [];
   private readonly handlers: Handler[] = [];
@@ -121,6 +121,7 @@ class HttpFront implements Front {
     this.options = options;
     this.settings = { token, allowedExtensions };
     this.events = new EventFeed(node);
+    this.terminals = new Terminals(node.clock);
     this.desk = {
       views: new Views(),
       hub: this.events.hub,

@@ -1,6 +1,7 @@
 // The viewers of agents' terminals: WebSockets on this side, letters to the service that owns the terminal on the other.
+import { AGENT } from '../limits.ts';
 import type { TerminalProtocol, ViewersProtocol } from '../protocol/terminal.ts';
-import type { Handlers, Ref } from '../runtime/actor.ts';
+import type { Clock, Handlers, Message, Ref } from '../runtime/actor.ts';
 import type { Socket, SocketEvents } from './server.ts';
 
 /** Close codes of RFC 6455. */
@@ -28,18 +29,27 @@ export function readControl(text: string): Control | undefined {
   return fits ? { resize: [cols, rows] } : undefined;
 }
 
+type Size = Message<TerminalProtocol, 'resize'>;
+
 export class Terminals {
+  readonly #clock: Clock;
   readonly #sockets = new Map<string, Socket>();
+  /** By the address of the service: terminals that were told a size just now, and the last one asked for since. */
+  readonly #resized = new Map<string, { next: Size | null; cancel: () => void }>();
   #opened = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   /** Letters from the services: what their terminals show. */
   readonly handlers: Handlers<ViewersProtocol> = {
     output: ({ viewer, bytes }) => {
-      this.#sockets.get(viewer)?.send(bytes);
+      this.#send(viewer, bytes);
       return null;
     },
     size: ({ viewer, cols, rows }) => {
-      this.#sockets.get(viewer)?.send(JSON.stringify({ size: [cols, rows] }));
+      this.#send(viewer, JSON.stringify({ size: [cols, rows] }));
       return null;
     },
     gone: ({ viewer }) => {
@@ -69,9 +79,9 @@ export class Terminals {
         const control = readControl(Buffer.from(data.buffer, data.byteOffset, data.length).toString());
         if (!control) socket.close(CLOSE.badData, 'neither resize nor ack');
         else if ('ack' in control) service.tell('ack', { viewer, bytes: control.ack });
-        else service.tell('resize', { cols: control.resize[0], rows: control.resize[1] });
+        else this.#resize(service, { cols: control.resize[0], rows: control.resize[1] });
       },
-      // Output waits for acknowledgements, not for the socket: at most what a viewer may owe is under way.
+      // Output waits for acknowledgements, not for the socket: of a viewer that reads, what it may owe is under way.
       drain: () => undefined,
       close: () => {
         this.#sockets.delete(viewer);
@@ -82,6 +92,33 @@ export class Terminals {
 
   /** The services are gone for a moment: viewers come back by themselves and get the screen anew. */
   lost(): void {
+    for (const { cancel } of this.#resized.values()) cancel();
+    this.#resized.clear();
     for (const socket of this.#sockets.values()) socket.close(CLOSE.restarted, 'the services restart');
+  }
+
+  #send(viewer: string, data: string | Uint8Array): void {
+    const socket = this.#sockets.get(viewer);
+    // It acknowledges what it has not read, so nothing else would end what waits here.
+    if (socket && socket.waiting > AGENT.waitingBytes)
+      socket.close(CLOSE.failed, 'what was sent is not read');
+    else socket?.send(data);
+  }
+
+  /** The first size is told at once. Of those that follow it closely the last one wins: each redraws the whole screen. */
+  #resize(service: Ref<TerminalProtocol>, size: Size): void {
+    const { address } = service;
+    const resized = this.#resized.get(address);
+    if (resized) {
+      resized.next = size;
+      return;
+    }
+    service.tell('resize', size);
+    const cancel = this.#clock.after(AGENT.resizeMs, () => {
+      const next = this.#resized.get(address)?.next;
+      this.#resized.delete(address);
+      if (next) this.#resize(service, next);
+    });
+    this.#resized.set(address, { next: null, cancel });
   }
 }

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { call, type Row, read } from '../../src/front/route.ts';
 import { ROUTES } from '../../src/front/routes.ts';
+import { AGENT, MIB } from '../../src/limits.ts';
 import type { AgentsProtocol } from '../../src/protocol/agents.ts';
 import { ERRORS, fail } from '../../src/protocol/errors.ts';
 import type { GroupsProtocol } from '../../src/protocol/groups.ts';
@@ -1014,6 +1015,72 @@ describe.each(SERVERS)('%s', (server) => {
       expect(await closed).toBe(1000);
       expect(got).toEqual([{ size: [80, 24] }, Buffer.from('$ '), { exit: { exitCode: 0, signal: null } }]);
       await service.next('detach');
+    });
+
+    const viewed = async (more: FrontSetup = {}) => {
+      const front = await start(more);
+      front.views.tell('specs', { rows: [specRow('bot', { agent, group: 'Agents' })] });
+      front.views.tell('states', { rows: [runningState('bot', 5)] });
+      const service = await front.stand<TerminalProtocol>('service:bot');
+      await settle();
+      const viewer = async () => {
+        const socket = attach(front, ['berth.v1']);
+        await new Promise((resolve) => socket.on('open', resolve));
+        return { socket, ...(await service.next('attach')) };
+      };
+      return { front, service, viewer };
+    };
+
+    it('is told the first size at once, and then the last one of many, whoever asks', async () => {
+      const clock = virtualClock();
+      const { service, viewer } = await viewed({ clock });
+      const [one, other] = [await viewer(), await viewer()];
+      const ask = async (socket: WebSocket, columns: readonly number[]) => {
+        for (const cols of columns) socket.send(JSON.stringify({ resize: [cols, 24] }));
+        socket.send(Buffer.from('x'));
+        await service.next('input');
+      };
+      const told = () => service.of('resize').map(({ cols }) => cols);
+      await ask(one.socket, [100, 101, 102]);
+      await ask(other.socket, [110, 111]);
+      expect(told()).toEqual([100]);
+      await clock.advance(AGENT.resizeMs);
+      expect(told()).toEqual([100, 111]);
+      await ask(one.socket, [120, 121]);
+      expect(told()).toEqual([100, 111]);
+      await clock.advance(AGENT.resizeMs);
+      expect(told()).toEqual([100, 111, 121]);
+      await clock.advance(AGENT.resizeMs);
+      await ask(one.socket, [130]);
+      expect(told()).toEqual([100, 111, 121, 130]);
+    });
+
+    it('disconnects a viewer that acknowledges and does not read, and no other', async () => {
+      const { front, viewer } = await viewed();
+      const [deaf, other] = [await viewer(), await viewer()];
+      const got = new Map<WebSocket, number>();
+      const codes: number[] = [];
+      for (const { socket } of [deaf, other])
+        socket.on('message', (data: Buffer) => got.set(socket, (got.get(socket) ?? 0) + data.length));
+      const closed = new Promise<void>((resolve) =>
+        deaf.socket.on('close', (code) => {
+          codes.push(code);
+          resolve();
+        }),
+      );
+      deaf.socket.pause();
+      const viewers = front.node.ref<ViewersProtocol>('viewers');
+      const bytes = Buffer.alloc(MIB);
+      const pieces = 40;
+      for (let count = 1; count <= pieces; count += 1) {
+        for (const one of [deaf, other]) viewers.tell('output', { viewer: one.viewer, bytes });
+        while (got.get(other.socket) !== count * MIB) await settle();
+      }
+      deaf.socket.resume();
+      await closed;
+      expect(codes).toEqual([1011]);
+      expect(got.get(deaf.socket)).toBeLessThan(pieces * MIB);
+      expect(other.socket.readyState).toBe(WebSocket.OPEN);
     });
 
     it('is refused before it is opened', async () => {
