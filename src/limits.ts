@@ -14,6 +14,8 @@ export const HTTP = {
   drainBytes: 8 * MIB,
   /** How deep arrays and objects may lie in each other. */
   jsonDepth: 32,
+  /** A wrong body is told at most so many of its faults one by one. */
+  details: 100,
   /** How many events the history gives when it is not said. */
   historyEvents: 100,
   /** The largest value of a duration in a query. */
@@ -25,6 +27,9 @@ export const SERVICE = {
   startTimeoutMs: 30_000,
   stopGraceMs: 5_000,
   cmdBytes: 64 * KIB,
+  /** Of the working directory, and of the ready URL. */
+  cwdBytes: 4 * KIB,
+  readyBytes: 4 * KIB,
   envEntries: 256,
   envBytes: 64 * KIB,
   dependsOn: 64,

@@ -1,11 +1,12 @@
 // Kinds of fields, and a check that names every wrong one (contract section 2). Loaded with
 // the first request that has a body, because zod costs a cold start more than all the rest of the front.
 import { z } from '../adapters/zod.ts';
+import { HTTP } from '../limits.ts';
 import { type FailureDetail, fail } from '../protocol/errors.ts';
 
 export { z };
 
-type Detail = NonNullable<FailureDetail['details']>[number];
+export type Detail = NonNullable<FailureDetail['details']>[number];
 
 /** Text that can be written to a file, an environment and a header of ours: no NUL, no half surrogate pairs. */
 export const isText = (text: string): boolean => !/[\0\p{Surrogate}]/u.test(text);
@@ -33,23 +34,30 @@ export function record<S extends z.core.$ZodLooseShape>(fields: S, readOnly: rea
 
 const of = (path: readonly PropertyKey[]): string => path.map(String).join('.');
 
-function detailsOf(issues: readonly z.core.$ZodIssue[]): Detail[] {
+/** At most as many as are told, and how many more there are. */
+function detailsOf(issues: readonly z.core.$ZodIssue[]): { details: Detail[]; left: number } {
   const details = new Map<string, string>();
+  let left = 0;
+  const add = (path: string, message: string): void => {
+    if (details.size < HTTP.details) details.set(path, message);
+    else left += 1;
+  };
   for (const issue of issues) {
     const unknown = issue.code === 'unrecognized_keys' ? issue.keys : null;
-    for (const key of unknown ?? []) details.set(of([...issue.path, key]), 'is not a field of this request');
+    for (const key of unknown ?? []) add(of([...issue.path, key]), 'is not a field of this request');
     const path = of(issue.path);
-    if (!unknown && !details.has(path)) details.set(path, issue.message);
+    if (!unknown && !details.has(path)) add(path, issue.message);
   }
-  return [...details].map(([path, message]) => ({ path, message: `${path || 'the body'} ${message}` }));
+  const told = [...details].map(([path, message]) => ({ path, message: `${path || 'the body'} ${message}` }));
+  return { details: told, left };
 }
 
-/** A wrong body: one message for people, one detail per field for programs. */
-export const wrong = (details: Detail[], hint?: string) =>
-  fail('invalid_spec', details.map(({ message }) => message).join('; '), {
-    details,
-    ...(hint ? { hint } : {}),
-  });
+/** A wrong body: one message for people, one detail per field for programs; `left` are faults that nobody needs to read. */
+export function wrong(details: Detail[], hint?: string, left = 0) {
+  const messages = details.map(({ message }) => message);
+  if (left > 0) messages.push(`and ${left} more`);
+  return fail('invalid_spec', messages.join('; '), { details, ...(hint ? { hint } : {}) });
+}
 
 /** The value as `shape` has it. Throws invalid_spec naming every wrong field; `more` are faults that zod cannot see. */
 export function check<S extends z.ZodType>(
@@ -60,6 +68,6 @@ export function check<S extends z.ZodType>(
 ): z.infer<S> {
   const result = shape.safeParse(value);
   if (result.success && more.length === 0) return result.data;
-  const found = result.success ? [] : detailsOf(result.error.issues);
-  throw wrong([...found, ...more], hint);
+  const { details, left } = result.success ? { details: [], left: 0 } : detailsOf(result.error.issues);
+  throw wrong([...details, ...more], hint, left);
 }

@@ -5,13 +5,13 @@ import { AGENT, HTTP, SERVICE } from '../limits.ts';
 import type { SpinupInput } from '../protocol/agents.ts';
 import { AGENTS_GROUP, ENV_KEY, GROUP, hostLabel, NAME } from '../protocol/names.ts';
 import { AGENT_TYPES, type ServiceInput } from '../protocol/service.ts';
-import { check, flag, integer, pattern, record, text, z } from './shape.ts';
+import { check, type Detail, flag, integer, pattern, record, text, z } from './shape.ts';
 
 const NAME_RULE = 'must be 1 to 63 of a-z, 0-9, _ and -, and not begin with -';
 const GROUP_RULE = 'must be 1 to 63 of A-Z, a-z, 0-9, _ and -, and begin with a letter or digit';
 const CMD_RULE = 'must be a shell command of 1 byte to 64 KiB without NUL';
-const CWD_RULE = 'must be an absolute path without NUL';
-const READY_RULE = 'must be a URL with http://, https:// or tcp://host:port';
+const CWD_RULE = 'must be an absolute path of up to 4 KiB without NUL';
+const READY_RULE = 'must be a URL of up to 4 KiB with http://, https:// or tcp://host:port';
 const ENV_RULE = 'must be an object of up to 256 strings and 64 KiB';
 const ENV_KEY_RULE = 'must have a key of letters, digits and _ that begins with no digit and not with BERTH_';
 const ENV_VALUE_RULE = 'must be a string without NUL';
@@ -37,8 +37,11 @@ const envBytes = (env: Record<string, string>): number =>
 const envKey = z.string().refine((key) => ENV_KEY.test(key) && !key.startsWith('BERTH_'), ENV_KEY_RULE);
 const name = pattern(NAME_RULE, NAME);
 const cmd = text(CMD_RULE, (value) => value !== '' && Buffer.byteLength(value) <= SERVICE.cmdBytes);
-const cwd = text(CWD_RULE, (value) => value.startsWith('/'));
-const ready = text(READY_RULE, isReadyUrl);
+const cwd = text(CWD_RULE, (value) => value.startsWith('/') && Buffer.byteLength(value) <= SERVICE.cwdBytes);
+const ready = text(
+  READY_RULE,
+  (value) => Buffer.byteLength(value) <= SERVICE.readyBytes && isReadyUrl(value),
+);
 const env = z
   .record(envKey, text(ENV_VALUE_RULE), {
     error: (issue) => (issue.code === 'invalid_key' ? ENV_KEY_RULE : ENV_RULE),
@@ -103,8 +106,33 @@ export const SpinupShape = record(
   ['active', 'pid', 'hostname', 'group', 'url', 'gatewayUrl'],
 );
 
+/** The fields of many entries: how many they may have, and what they must be. */
+const MANY: readonly (readonly [field: string, most: number, rule: string])[] = [
+  ['env', SERVICE.envEntries, ENV_RULE],
+  ['dependsOn', SERVICE.dependsOn, NAMES_RULE],
+  ['labels', SERVICE.labels, LABELS_RULE],
+];
+
+const entriesIn = (value: object, field: string): number => {
+  const inner: unknown = Object.hasOwn(value, field) ? Reflect.get(value, field) : null;
+  return inner instanceof Object ? Object.keys(inner).length : 0;
+};
+
+/**
+ * Faults of fields with too many entries, and the body without them: zod would look at each entry and name its faults, which
+ * takes most of a second for the largest body.
+ */
+function withoutMany(value: unknown, shape: object): { rest: unknown; faults: Detail[] } {
+  if (!(value instanceof Object)) return { rest: value, faults: [] };
+  const many = MANY.filter(([field, most]) => field in shape && entriesIn(value, field) > most);
+  if (many.length === 0) return { rest: value, faults: [] };
+  const rest = Object.entries(value).filter(([key]) => !many.some(([field]) => field === key));
+  const faults = many.map(([field, , rule]) => ({ path: field, message: `${field} ${rule}` }));
+  return { rest: Object.fromEntries(rest), faults };
+}
+
 /** zod's records drop a key `__proto__` without a word. */
-function hiddenKey(value: unknown): { path: string; message: string }[] {
+function hiddenKey(value: unknown): Detail[] {
   const inner: unknown = value instanceof Object && 'env' in value ? value.env : null;
   const hidden = inner instanceof Object && Object.hasOwn(inner, '__proto__');
   return hidden ? [{ path: 'env.__proto__', message: `env.__proto__ ${ENV_KEY_RULE}` }] : [];
@@ -117,7 +145,8 @@ const rows = (given: Record<string, string> | undefined): [string, string][] | n
 export function checkService(value: unknown): ServiceInput {
   const isAgent = value instanceof Object && 'group' in value && value.group === AGENTS_GROUP;
   const hint = isAgent ? 'POST /v1/agents/spinup makes an agent.' : undefined;
-  const given = check(ServiceShape, value, hiddenKey(value), hint);
+  const { rest, faults } = withoutMany(value, ServiceShape.shape);
+  const given = check(ServiceShape, rest, [...faults, ...hiddenKey(rest)], hint);
   return {
     name: given.name,
     port: given.port,
@@ -139,7 +168,8 @@ export function checkService(value: unknown): ServiceInput {
 
 /** A spinup with its defaults; what its type brings is the agents' business. Throws invalid_spec. */
 export function checkSpinup(value: unknown): SpinupInput {
-  const given = check(SpinupShape, value, [...hiddenKey(value), ...nothingToRun(value)]);
+  const { rest, faults } = withoutMany(value, SpinupShape.shape);
+  const given = check(SpinupShape, rest, [...faults, ...hiddenKey(rest), ...nothingToRun(rest)]);
   return {
     name: given.name,
     cmd: given.cmd ?? null,
@@ -153,7 +183,7 @@ export function checkSpinup(value: unknown): SpinupInput {
   };
 }
 
-function nothingToRun(value: unknown): { path: string; message: string }[] {
+function nothingToRun(value: unknown): Detail[] {
   if (!(value instanceof Object) || Array.isArray(value)) return [];
   if ('cmd' in value || ('agent_type' in value && value.agent_type !== null)) return [];
   return [{ path: 'cmd', message: 'cmd must be given when agent_type is not' }];

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { isJsonType, parseBody } from '../../src/front/body.ts';
 import { z } from '../../src/front/shape.ts';
 import { checkService, checkSpinup, ServiceShape, SpinupShape } from '../../src/front/shapes.ts';
+import { HTTP } from '../../src/limits.ts';
 import type { FailureDetail } from '../../src/protocol/errors.ts';
 import { isFailure } from '../../src/runtime/actor.ts';
 
@@ -11,14 +12,15 @@ const SMALL = { name: 'web', port: 3000, cmd: 'true' };
 function faults(
   check: (value: unknown) => unknown,
   value: unknown,
-): { details: Map<string, string>; hint: string } {
+): { details: Map<string, string>; hint: string; message: string } {
   try {
     check(value);
   } catch (error) {
     if (isFailure(error) && error.code === 'invalid_spec') {
       const { details = [], hint = '' } = error.detail as FailureDetail;
       for (const { message } of details) expect(error.message).toContain(message);
-      return { details: new Map(details.map(({ path, message }) => [path, message])), hint };
+      const { message } = error;
+      return { details: new Map(details.map((detail) => [detail.path, detail.message])), hint, message };
     }
     throw error;
   }
@@ -115,7 +117,7 @@ describe('a registration', () => {
     ['name', ['web', '_', 'a-b_c', '0', 'a'.repeat(63), '__proto__', 'constructor']],
     ['port', [0, 1, 65_535]],
     ['cmd', [' ', 'a\nb', 'ä'.repeat(32_768), 'x'.repeat(65_536)]],
-    ['cwd', ['/', '/a b/ü', '/tmp/../x']],
+    ['cwd', ['/', '/a b/ü', '/tmp/../x', `/${'x'.repeat(4_095)}`]],
     ['group', ['A', '0', 'agents', 'a'.repeat(63)]],
     [
       'ready',
@@ -125,6 +127,7 @@ describe('a registration', () => {
         'tcp://localhost:5432',
         'tcp://[::1]:1',
         'HTTP://x/',
+        `http://x/${'x'.repeat(4_087)}`,
       ],
     ],
     ['env', [{}, { A1_: 'ü\n' }, { BERTH: 'x' }, { berth_x: '' }]],
@@ -145,11 +148,12 @@ describe('a registration', () => {
     ['name', ['', 'Web', '-a', 'a b', 'a.b', 'ä', 'a'.repeat(64), 'web\n', 5, null, {}, []]],
     ['port', [-1, 65_536, 1.5, '3000', null, true, Number.MAX_SAFE_INTEGER, {}]],
     ['cmd', ['', NUL, HALF, 'x'.repeat(65_537), 'ä'.repeat(32_769), 5, null, ['a'], {}]],
-    ['cwd', ['', 'relative', './x', '~', NUL, HALF, 5, {}]],
+    ['cwd', [`/${'x'.repeat(4_096)}`, `/${'ä'.repeat(2_048)}`, '', 'relative', './x', '~', NUL, HALF, 5, {}]],
     ['group', ['', '_a', '-a', 'a b', 'a'.repeat(64), 'Agents', 5, {}]],
     [
       'ready',
       [
+        `http://x/${'x'.repeat(4_088)}`,
         '',
         'localhost:3000',
         '/health',
@@ -246,6 +250,30 @@ describe('a registration', () => {
         restart: 0,
       }),
     ).toEqual(['bar', 'cmd', 'cwd', 'env.1', 'foo', 'group', 'labels', 'name', 'port', 'restart']);
+  });
+
+  it('names a hundred wrong fields, and says how many more there are', () => {
+    const unknown = Object.fromEntries(Array.from({ length: 250 }, (_, i) => [`x${i}`, i]));
+    const { details, message } = faults(checkService, { ...SMALL, ...unknown, port: 'x' });
+    expect(details.size).toBe(HTTP.details);
+    expect(message).toMatch(/; and 151 more$/);
+    expect(faults(checkService, { ...SMALL, x: 1 }).message).toBe('x is not a field of this request');
+  });
+
+  it('with too many entries in a field is not told what each of them must be', () => {
+    const env = Object.fromEntries(Array.from({ length: 257 }, (_, i) => [`-${i}`, i]));
+    const none = (length: number) => Array.from({ length }, () => null);
+    const wrong = { env, dependsOn: none(65), labels: none(17) };
+    expect(paths({ ...SMALL, ...wrong })).toEqual(['dependsOn', 'env', 'labels']);
+    expect(paths({ ...SMALL, ...wrong, port: -1, foo: 1 })).toEqual([
+      ...['dependsOn', 'env', 'foo', 'labels', 'port'],
+    ]);
+    const agent = faults(checkSpinup, { name: 'bot', cmd: 'x', ...wrong });
+    expect([...agent.details]).toEqual([
+      ['dependsOn', 'dependsOn is not a field of this request'],
+      ['labels', 'labels is not a field of this request'],
+      ['env', 'env must be an object of up to 256 strings and 64 KiB'],
+    ]);
   });
 
   it.each([null, 5, 'x', [], [SMALL], true])('is no %j', (value) => {
