@@ -114,6 +114,26 @@ function follow(line: string, at: number, row: Row): number {
   return at + sequence.length;
 }
 
+/** What neither escapes nor combines nor takes two columns is written over what is there, several times as fast. */
+const NEEDS_ROW = /[^\0-\x1a\x1c-\x9a\x9c-\u02ff]/;
+
+function overwrite(line: string): string {
+  const row = new Uint16Array(line.length);
+  let column = 0;
+  let end = 0;
+  for (let at = 0; at < line.length; at += 1) {
+    const code = line.charCodeAt(at);
+    if (code === RETURN) column = 0;
+    else if (code === BACKSPACE) column = Math.max(0, column - 1);
+    else {
+      row[column] = code;
+      column += 1;
+      end = Math.max(end, column);
+    }
+  }
+  return Buffer.from(row.buffer, 0, end * row.BYTES_PER_ELEMENT).toString('utf16le');
+}
+
 function emulate(line: string): string {
   const row = new Row();
   for (let at = 0; at < line.length; ) {
@@ -151,9 +171,8 @@ export function readableLine(printed: string): string {
   const line = printed.slice(0, end);
   if (!CONTROL.test(line)) return line;
   if (!MOVES.test(line)) return line.replace(SEQUENCE, '').replace(MUTE, '');
-  return emulate(
-    line
-      .replace(SEQUENCE, keepFollowed)
-      .replace(/[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9a\x9c-\x9f]/g, ''),
-  );
+  const followed = line
+    .replace(SEQUENCE, keepFollowed)
+    .replace(/[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9a\x9c-\x9f]/g, '');
+  return NEEDS_ROW.test(followed) ? emulate(followed) : overwrite(followed);
 }

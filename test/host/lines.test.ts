@@ -73,6 +73,21 @@ test('nothing a control character could do is left of rubbish', () => {
   );
 });
 
+test('what is only written over reads as it does with a movement behind it', () => {
+  const piece = fc.oneof(
+    fc.string({ unit: 'binary-ascii', maxLength: 6 }),
+    fc.constantFrom('\r', '\r', '\b', '\b', '\t', 'ü', '\u02ff', '\x1b[1m', '\x85', 'text'),
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 20 }), (pieces) => {
+      // Whatever was begun ends before it (CAN), so that the movement is one.
+      const line = `${pieces.join('').replaceAll('\n', '')}\x18z`;
+      expect(readableLine(line)).toBe(readableLine(`${line}${ESC}[C`));
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
 test('steps grow with the length of a line and not with its square', () => {
   // The worst we know: many erasures and returns over many columns. A quadratic way would take minutes.
   const erasures = `${'x'.repeat(30_000)}${`${ESC}[1K${ESC}[2K\r${ESC}[1024Gx`.repeat(3_000)}`;
