@@ -8,7 +8,7 @@ import uWS, {
   type us_socket_context_t,
 } from 'uWebSockets.js';
 import net from 'node:net';
-import { HTTP, KIB } from '../limits.ts';
+import { HTTP } from '../limits.ts';
 import { fail } from '../protocol/errors.ts';
 import {
   type BodyLimits,
@@ -42,16 +42,16 @@ const EXCLUSIVE = 1;
 /** The answer to a defect in the front itself. */
 const BARE = new Head([]);
 
-/** An answer of this size must have been taken before the next request of its client; of smaller ones every so many. */
-const LARGE_BYTES = KIB;
-const SMALL_ONES = 16;
-let smallOnes = 0;
+/** What is counted for the head of an answer. */
+const HEAD_BYTES = 256;
+let unseen = 0;
 
-/** To look costs a tenth of the requests per second, so it is not done for each of the smallest answers. */
+/** Whether this answer is one that its client must have taken before it asks again: to look at each costs a tenth of them. */
 function mustBeTaken(body: Uint8Array | string): boolean {
-  if (body.length > LARGE_BYTES) return true;
-  smallOnes = (smallOnes + 1) % SMALL_ONES;
-  return smallOnes === 0;
+  unseen += HEAD_BYTES + body.length;
+  if (unseen < HTTP.unseenBytes) return false;
+  unseen = 0;
+  return true;
 }
 
 class UwsExchange implements Exchange {
