@@ -103,13 +103,6 @@ interface Thread {
 // Node's ports are web ports; only the types of the two worlds do not know of each other.
 const endpoint = (port: MessagePort): Endpoint => port as unknown as Endpoint;
 
-/** A promise for `up` that may be rejected before anybody waits. */
-function newUp(): Deferred<void> {
-  const up = deferred<void>();
-  up.promise.catch(() => {});
-  return up;
-}
-
 /** The value of `promise`, or null when it is not there within `ms` or never will be. */
 async function within<T>(ms: number, promise: Promise<T>): Promise<T | null> {
   const result = deferred<T | null>();
@@ -184,7 +177,7 @@ export function createThreads(options: ThreadOptions): Threads {
   };
 
   const down = (thread: Thread): void => {
-    if (thread.isUp) thread.up = newUp();
+    if (thread.isUp) thread.up = deferred();
     thread.isUp = false;
   };
 
@@ -217,7 +210,7 @@ export function createThreads(options: ThreadOptions): Threads {
   const ensureOne = (name: string, kind: ThreadKind): Promise<void> => {
     let thread = threads.get(name);
     if (!thread) {
-      thread = { name, kind, deaths: [], up: newUp(), isUp: false, wasUp: false, life: undefined };
+      thread = { name, kind, deaths: [], up: deferred(), isUp: false, wasUp: false, life: undefined };
       threads.set(name, thread);
       launch(thread);
     }

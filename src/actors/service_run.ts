@@ -4,7 +4,7 @@ import { MIB } from '../limits.ts';
 import type { RunMemo, RunRow, SpawnReply } from '../protocol/host.ts';
 import { newRun } from '../protocol/names.ts';
 import type { StartAnswer, StoredService } from '../protocol/service.ts';
-import { type Deferred, deferred } from './deferred.ts';
+import { type Deferred, deferred } from '../runtime/deferred.ts';
 
 export interface Run {
   id: string;

@@ -82,7 +82,6 @@ export function openCell(address: string, role: Role, home: Street): Cell {
     }
   };
   const done = live();
-  ready.promise.catch(() => {});
 
   const drain = async () => {
     stopping = true;

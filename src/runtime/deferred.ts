@@ -1,17 +1,36 @@
-/** A promise with the two functions that settle it. */
+/**
+ * A promise that is settled from outside. A rejection that nobody waits for is no unhandled one: whoever needs to know of it
+ * waits.
+ */
 export interface Deferred<T> {
   readonly promise: Promise<T>;
-  readonly resolve: (value: T) => void;
-  readonly reject: (error: unknown) => void;
+  /** Whether it has been settled; settling again changes nothing. */
+  readonly settled: boolean;
+  resolve(value: T): void;
+  reject(error: unknown): void;
 }
 
 export function deferred<T>(): Deferred<T> {
-  let resolve: Deferred<T>['resolve'] | undefined;
-  let reject: Deferred<T>['reject'] | undefined;
-  const promise = new Promise<T>((onValue, onError) => {
-    resolve = onValue;
-    reject = onError;
+  let settled = false;
+  let onValue = (_: T): void => {};
+  let onError = (_: unknown): void => {};
+  const promise = new Promise<T>((resolve, reject) => {
+    onValue = resolve;
+    onError = reject;
   });
-  // The executor has run: both are there.
-  return { promise, resolve: resolve as Deferred<T>['resolve'], reject: reject as Deferred<T>['reject'] };
+  promise.catch(() => {});
+  return {
+    promise,
+    get settled() {
+      return settled;
+    },
+    resolve(value) {
+      settled = true;
+      onValue(value);
+    },
+    reject(error) {
+      settled = true;
+      onError(error);
+    },
+  };
 }
