@@ -106,7 +106,7 @@ export const eventsActor = actor<EventsProtocol, EventsConfig>(
     };
 
     const take = ({ type, name, run, data, once }: NewEvent, at: number): void => {
-      if (once !== undefined && run !== null && !ring.claim(run, type)) return;
+      if (once && run !== null && !ring.claim(run, type)) return;
       lastId += 1;
       pending.push({ id: lastId, type, name, run, at, data });
     };

@@ -7,7 +7,7 @@ export interface Member {
 
 /**
  * Members in dependsOn order, or with `reverse` in the exact reverse. Only dependences within the members count; of a
- * circle, which no registration lets in, nothing is ever free, and `rest` has it.
+ * cycle, which no registration lets in, nothing is ever free, and `rest` has it.
  */
 export class Order {
   /** Who may go when this one is done. */

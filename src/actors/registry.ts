@@ -16,7 +16,7 @@ import type { Everything, ViewsProtocol } from '../protocol/views.ts';
 import { actor, type Context, type Handlers, isFailure, type Message, type Ref } from '../runtime/actor.ts';
 import { Order } from './order.ts';
 import { viewOf } from './service_state.ts';
-import { circle, nextRecord, specRow } from './spec.ts';
+import { cycleOf, nextRecord, specRow } from './spec.ts';
 import { strays } from './strays.ts';
 import { Turns } from './turns.ts';
 
@@ -92,7 +92,7 @@ class Registry {
     return this.turns.take(input.name, async () => {
       this.checkKind(input);
       this.checkHostname(input);
-      this.checkCircle(input);
+      this.checkCycle(input);
       this.coming.set(input.name, input);
       try {
         return await this.registerNow(input);
@@ -205,13 +205,13 @@ class Registry {
     }
   }
 
-  private checkCircle({ name, dependsOn }: ServiceInput): void {
-    const found = circle(name, dependsOn, (other) => [
+  private checkCycle({ name, dependsOn }: ServiceInput): void {
+    const found = cycleOf(name, dependsOn, (other) => [
       ...(this.services.get(other)?.spec.dependsOn ?? []),
       ...(this.coming.get(other)?.dependsOn ?? []),
     ]);
     if (!found) return;
-    const message = `dependsOn goes round in a circle: ${found.join(' -> ')}`;
+    const message = `dependsOn has a cycle: ${found.join(' -> ')}`;
     throw fail('invalid_spec', message, { details: [{ path: 'dependsOn', message }] });
   }
 

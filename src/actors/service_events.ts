@@ -5,7 +5,7 @@ import type { LiveRun, Run } from './service_run.ts';
 
 /** One event per run and type, however often it is appended. */
 function event(type: NewEvent['type'], name: string, run: string, fields: object): NewEvent {
-  return { type, name, run, data: JSON.stringify(fields), once: `${run} ${type}` };
+  return { type, name, run, data: JSON.stringify(fields), once: true };
 }
 
 export function started(name: string, run: LiveRun): NewEvent {

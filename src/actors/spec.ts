@@ -4,10 +4,10 @@ import type { ServiceInput, ServiceSpec, StoredService } from '../protocol/servi
 import type { SpecRow } from '../protocol/views.ts';
 
 /**
- * The shortest circle that `name` would close by depending on `dependsOn`, from `name` to `name`; undefined when there
+ * The shortest cycle that `name` would close by depending on `dependsOn`, from `name` to `name`; undefined when there
  * is none. `of` gives what another service depends on; it may name services that do not exist.
  */
-export function circle(
+export function cycleOf(
   name: string,
   dependsOn: readonly string[],
   of: (name: string) => readonly string[],

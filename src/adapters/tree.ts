@@ -126,7 +126,7 @@ export function createTree(
       const ownerOf = (row: ProcessRow): string | null => {
         const settled = owners.get(row.pid);
         if (settled !== undefined) return settled;
-        // Before its parent is asked: a table read while processes come and go may hold a circle.
+        // Before its parent is asked: a table read while processes come and go may hold a cycle.
         owners.set(row.pid, null);
         if (spared.has(row.pid)) return null;
         const before = knownOf(seen, row)?.run;

@@ -5,8 +5,8 @@ interface Dependent {
   dependsOn: readonly string[];
 }
 
-/** A circle of dependencies, in order, or undefined. Names that are not there order nothing. */
-export function cycle(services: readonly Dependent[]): string[] | undefined {
+/** A cycle of dependencies, in order, or undefined. Names that are not there order nothing. */
+export function cycleOf(services: readonly Dependent[]): string[] | undefined {
   const byName = new Map(services.map((service) => [service.name, service]));
   const done = new Set<string>();
   const path: string[] = [];

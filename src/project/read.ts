@@ -6,7 +6,7 @@ import { type Place, readYamlNodes, YamlPlaceError } from '../adapters/yaml.ts';
 import { SERVICE } from '../limits.ts';
 import { ENV_KEY } from '../protocol/names.ts';
 import type { RestartPolicy } from '../protocol/service.ts';
-import { cycle } from './order.ts';
+import { cycleOf } from './order.ts';
 import { type Problem, ProjectError, suggestion } from './problem.ts';
 import { PROJECT_SHAPE, type ServiceShape } from './shape.ts';
 import { issueProblems, placeOf, plainOf } from './tree.ts';
@@ -128,7 +128,7 @@ function serviceOf(check: Check, name: string, service: ServiceShape): ProjectSe
   };
 }
 
-/** What services say of each other: unknown ones, circles, one port twice. */
+/** What services say of each other: unknown ones, cycles, one port twice. */
 function checkTogether(check: Check, services: readonly ProjectService[]): void {
   const names = services.map(({ name }) => name);
   const owners = new Map<number, string>();
@@ -145,10 +145,10 @@ function checkTogether(check: Check, services: readonly ProjectService[]): void 
       check.problems.push({ at: check.at('services', name, 'port'), message });
     }
   }
-  const circle = cycle(services);
-  if (circle) {
-    const message = `services.${circle[0]}.depends_on: goes in a circle: ${[...circle, circle[0]].join(' -> ')}`;
-    check.problems.push({ at: check.at('services', circle[0] ?? '', 'depends_on'), message });
+  const cycle = cycleOf(services);
+  if (cycle) {
+    const message = `services.${cycle[0]}.depends_on: has a cycle: ${[...cycle, cycle[0]].join(' -> ')}`;
+    check.problems.push({ at: check.at('services', cycle[0] ?? '', 'depends_on'), message });
   }
 }
 

@@ -18,8 +18,8 @@ export interface NewEvent {
   run: string | null;
   /** The fields of the specification in its order, as JSON text: made once, sent as it is to every subscriber. */
   data: string;
-  /** With a key that the journal already has, the event is not appended again (a daemon killed between two steps). */
-  once?: string;
+  /** The run has one event of this type: it is not appended again (a daemon was killed between two steps). */
+  once?: true;
 }
 
 export interface EventRecord {

@@ -6,7 +6,7 @@ const packr = new Packr({ useRecords: false });
 
 /**
  * Plain data (null, booleans, numbers, strings, arrays, plain objects, Uint8Array) as msgpack. The result is a view into
- * a shared pool: copy it before you transfer or keep it. Throws for what is no data: a symbol, a circle.
+ * a shared pool: copy it before you transfer or keep it. Throws for what is no data: a symbol, a cycle.
  */
 export const encode = (value: unknown): Uint8Array => packr.pack(value);
 

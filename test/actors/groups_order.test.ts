@@ -76,7 +76,7 @@ describe('an order', () => {
     );
   });
 
-  it('has the members of a circle and those behind it as the rest, once', () => {
+  it('has the members of a cycle and those behind it as the rest, once', () => {
     const order = new Order([
       { name: 'a', dependsOn: ['b'] },
       { name: 'b', dependsOn: ['a'] },
@@ -118,7 +118,7 @@ describe('a walk', () => {
     );
   });
 
-  it('does not hang on a circle', async () => {
+  it('does not hang on a cycle', async () => {
     const seen: string[] = [];
     const members = [
       { name: 'a', dependsOn: ['b'] },

@@ -99,7 +99,7 @@ describe('registering', () => {
     await it.registry.ask('register', { input: agentInput('my-bot', { cmd: 'x' }) });
   });
 
-  it('refuses a circle of dependsOn by name and leaves all as it was', async () => {
+  it('refuses a cycle of dependsOn by name and leaves all as it was', async () => {
     const it = await setting();
     const register = (name: string, dependsOn: string[]) =>
       it.registry.ask('register', { input: input(name, { dependsOn }) });
@@ -107,7 +107,7 @@ describe('registering', () => {
     await register('b', ['c', 'nobody']);
     await expect(register('c', ['a'])).rejects.toMatchObject({
       code: 'invalid_spec',
-      message: 'dependsOn goes round in a circle: c -> a -> b -> c',
+      message: 'dependsOn has a cycle: c -> a -> b -> c',
       detail: { details: [{ path: 'dependsOn' }] },
     });
     await expect(register('a', ['a'])).rejects.toMatchObject({ code: 'invalid_spec' });
@@ -529,7 +529,7 @@ describe('over random registrations', () => {
     dependsOn: fc.subarray(NAMES, { maxLength: 2 }),
   });
 
-  it('revisions, ports, conflicts and circles are as the contract says', async () => {
+  it('revisions, ports, conflicts and cycles are as the contract says', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(change, { maxLength: 25 }), async (changes) => {
         const it = await setting();

@@ -142,7 +142,7 @@ describe('a later daemon', () => {
       name: 'web',
       run: RUN,
       data,
-      once: `${RUN} service.crashed`,
+      once: true,
     });
     await world.begin();
     expect(world.journal).toHaveLength(1);

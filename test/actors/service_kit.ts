@@ -364,7 +364,8 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
     append: ({ events }) => {
       if (broken.events) throw broken.events;
       for (const event of events)
-        if (!journal.some(({ once }) => once !== undefined && once === event.once)) journal.push(event);
+        if (!event.once || !journal.some(({ run, type }) => run === event.run && type === event.type))
+          journal.push(event);
       return { lastId: journal.length };
     },
   });

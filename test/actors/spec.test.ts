@@ -1,17 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { canonical, circle, nextRecord, specRow } from '../../src/actors/spec.ts';
+import { canonical, cycleOf, nextRecord, specRow } from '../../src/actors/spec.ts';
 import { agentInput, input } from './inputs.ts';
 
 const KEY = Buffer.alloc(32, 1);
 
-describe('a circle of dependsOn', () => {
+describe('a cycle of dependsOn', () => {
   const graph = (edges: Record<string, string[]>) => (name: string) => edges[name] ?? [];
 
   it('is named from the one that closes it', () => {
-    expect(circle('a', ['b'], graph({ b: ['a'] }))).toEqual(['a', 'b', 'a']);
-    expect(circle('a', ['a'], graph({}))).toEqual(['a', 'a']);
-    expect(circle('a', ['x', 'b'], graph({ b: ['c'], c: ['d', 'a'], d: ['a'] }))).toEqual([
+    expect(cycleOf('a', ['b'], graph({ b: ['a'] }))).toEqual(['a', 'b', 'a']);
+    expect(cycleOf('a', ['a'], graph({}))).toEqual(['a', 'a']);
+    expect(cycleOf('a', ['x', 'b'], graph({ b: ['c'], c: ['d', 'a'], d: ['a'] }))).toEqual([
       'a',
       'b',
       'c',
@@ -19,14 +19,14 @@ describe('a circle of dependsOn', () => {
     ]);
   });
 
-  it('is none where a name does not exist, or another circle is beside it', () => {
-    expect(circle('a', ['nobody'], graph({}))).toBeUndefined();
-    expect(circle('a', ['b'], graph({ b: ['c'], c: ['b'] }))).toBeUndefined();
+  it('is none where a name does not exist, or another cycle is beside it', () => {
+    expect(cycleOf('a', ['nobody'], graph({}))).toBeUndefined();
+    expect(cycleOf('a', ['b'], graph({ b: ['c'], c: ['b'] }))).toBeUndefined();
   });
 
   it('is found in a chain of 10,000', () => {
     const of = (name: string) => [String(Number(name) + 1)];
-    expect(circle('0', ['1'], (name) => (name === '9999' ? ['0'] : of(name)))).toHaveLength(10_001);
+    expect(cycleOf('0', ['1'], (name) => (name === '9999' ? ['0'] : of(name)))).toHaveLength(10_001);
   });
 
   it('is found exactly when there is one', () => {
@@ -35,7 +35,7 @@ describe('a circle of dependsOn', () => {
     fc.assert(
       fc.property(edges, (pairs) => {
         const of = (name: string) => pairs.filter(([from]) => from === name).map(([, to]) => to);
-        const found = circle('a', of('a'), of);
+        const found = cycleOf('a', of('a'), of);
         // The transitive closure, by brute force.
         let reach = new Set(of('a'));
         for (let step = 0; step < names.length; step += 1)

@@ -255,7 +255,7 @@ describe('a wrong project file', () => {
     ],
     [
       'services:\n  a: {cmd: x, depends_on: [b]}\n  b: {cmd: x, depends_on: [a]}',
-      ['2:15 services.a.depends_on: goes in a circle: a -> b -> a'],
+      ['2:15 services.a.depends_on: has a cycle: a -> b -> a'],
     ],
     [
       'services:\n  a: {cmd: x, port: 3000}\n  b: {cmd: x, port: 3000}',

@@ -1,7 +1,7 @@
 // Durations, names that are near, and the order of dependencies.
 import { describe, expect, it } from 'vitest';
 import { formatDuration, parseDuration } from '../../src/project/duration.ts';
-import { cycle, inOrder, reversed, withDependencies } from '../../src/project/order.ts';
+import { cycleOf, inOrder, reversed, withDependencies } from '../../src/project/order.ts';
 import { nearest } from '../../src/project/problem.ts';
 
 it.each([
@@ -51,10 +51,10 @@ const graph = (rows: Record<string, string[]>) =>
   Object.entries(rows).map(([name, dependsOn]) => ({ name, dependsOn }));
 
 describe('dependencies', () => {
-  it('name their circle, however long, and none where there is none', () => {
-    expect(cycle(graph({ a: ['b'], b: ['c'], c: ['b'] }))).toEqual(['b', 'c']);
-    expect(cycle(graph({ a: ['a'] }))).toEqual(['a']);
-    expect(cycle(graph({ a: ['b', 'c'], b: ['c'], c: ['elsewhere'] }))).toBeUndefined();
+  it('name their cycle, however long, and none where there is none', () => {
+    expect(cycleOf(graph({ a: ['b'], b: ['c'], c: ['b'] }))).toEqual(['b', 'c']);
+    expect(cycleOf(graph({ a: ['a'] }))).toEqual(['a']);
+    expect(cycleOf(graph({ a: ['b', 'c'], b: ['c'], c: ['elsewhere'] }))).toBeUndefined();
   });
 
   it('bring along what is needed', () => {
