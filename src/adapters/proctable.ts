@@ -155,8 +155,16 @@ export const runs = (row: ProcessRow | undefined): row is ProcessRow =>
 /** Whether `pid` is still the process that started at `startTicks`, and runs. */
 export function isAlive(pid: number, startTicks: number): boolean {
   const row = processRow(pid);
-  if (row) return runs(row) && row.startTicks === startTicks;
   // No row may also mean that we have no descriptor to read it by.
+  return row ? runs(row) && row.startTicks === startTicks : isTaken(pid);
+}
+
+/** As `isAlive`, of what a process has said of itself: where the system tells no starts it says 0, and the pid has to do. */
+export const mayBeAlive = (pid: number, startTicks: number): boolean =>
+  startTicks > 0 ? isAlive(pid, startTicks) : isTaken(pid);
+
+/** Whether some process has this pid. */
+function isTaken(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {

@@ -1,7 +1,7 @@
 // Finds this user's daemon and its tokens: by BERTH_URL or <state>/daemon.json, never by a guessed port (contract section 1).
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isAlive } from '../adapters/proctable.ts';
+import { mayBeAlive } from '../adapters/proctable.ts';
 import { loadSettings, type Settings } from '../config.ts';
 import { type DaemonFile, readSecret, stateDirPath } from '../statedir.ts';
 import { type Client, createClient } from './connect.ts';
@@ -34,23 +34,13 @@ export interface Local {
 
 const HINT = 'Start one in the background with `berth daemon start`, or here with `berth daemon`.';
 
-/** Whether it still is the process that wrote the file: pids are given again. */
-function lives({ pid, startTime }: DaemonFile): boolean {
-  // Where the system tells no start times the pid alone has to do.
-  if (startTime > 0) return isAlive(pid, startTime);
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
-}
-
 /** What `<state>/daemon.json` says of a daemon that lives; undefined when there is none. */
 export function runningDaemon(stateDir: string): DaemonFile | undefined {
   try {
     const file: DaemonFile = JSON.parse(readFileSync(join(stateDir, 'daemon.json'), 'utf8'));
-    return Number.isInteger(file.pid) && Number.isInteger(file.port) && lives(file) ? file : undefined;
+    const { pid, port, startTime } = file;
+    // Pids are given again: what counts is the process that wrote the file.
+    return Number.isInteger(pid) && Number.isInteger(port) && mayBeAlive(pid, startTime) ? file : undefined;
   } catch {
     // Absent, or of another make: no daemon of ours.
     return undefined;

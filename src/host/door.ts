@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type FieldTypes, hasFields } from '../adapters/fields.ts';
 import { firstLine, socketPath } from '../adapters/hostsocket.ts';
 import { socketPipe } from '../adapters/pipes.ts';
-import { isAlive } from '../adapters/proctable.ts';
+import { mayBeAlive } from '../adapters/proctable.ts';
 import type { Hello, HelloAnswer } from '../protocol/hello.ts';
 import { HOST_PROTOCOL } from '../protocol/host.ts';
 import type { Pipe } from '../runtime/actor.ts';
@@ -52,15 +52,7 @@ function parse(line: string): Hello | null {
   }
 }
 
-/** Where there is no process table a start is 0, and the pid alone has to do. */
-function lives({ daemonPid, daemonStart }: Hello): boolean {
-  if (daemonStart > 0) return isAlive(daemonPid, daemonStart);
-  try {
-    return process.kill(daemonPid, 0);
-  } catch {
-    return false;
-  }
-}
+const lives = ({ daemonPid, daemonStart }: Hello): boolean => mayBeAlive(daemonPid, daemonStart);
 
 /** Opens the socket; resolves when it listens. The caller holds the lock: a socket that is there is a killed host's. */
 export async function openDoor(config: DoorConfig): Promise<Door> {

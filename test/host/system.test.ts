@@ -22,6 +22,7 @@ import {
   commandOf,
   environOf,
   isAlive,
+  mayBeAlive,
   processRow,
   processTable,
   residentBytes,
@@ -119,6 +120,12 @@ test('nobody is at a pid that does not exist', () => {
   expect(processRow(0x3fffffff)).toBeUndefined();
   expect(environOf(0x3fffffff)).toBeUndefined();
   expect(isAlive(0x3fffffff, 1)).toBe(false);
+});
+
+test('a process that cannot say when it started is known by its pid alone', () => {
+  expect(mayBeAlive(process.pid, 0)).toBe(true);
+  expect(mayBeAlive(process.pid, 1)).toBe(false);
+  expect(mayBeAlive(0x3fffffff, 0)).toBe(false);
 });
 
 test('the environment of a process is readable by its user', async () => {
