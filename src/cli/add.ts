@@ -3,24 +3,7 @@ import { resolve } from 'node:path';
 import type { Registration } from '../client/records.ts';
 import { readyUrl } from '../project/ready.ts';
 import { choice, command, duration, flag, integer, list, text, texts } from './command.ts';
-import { UsageError } from './exit.ts';
-
-/** One word for the shell: quoted when it has to be. */
-export const quoted = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
-
-/** `KEY=value` entries, or names whose values are passed on from here. Throws a UsageError. */
-export function envOf(entries: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    entries.map((entry) => {
-      const equals = entry.indexOf('=');
-      if (equals > 0) return [entry.slice(0, equals), entry.slice(equals + 1)];
-      const value = process.env[entry];
-      if (value !== undefined) return [entry, value];
-      throw new UsageError(`--env ${entry}: must be KEY=value, or the name of a variable that is set here`);
-    }),
-  );
-}
+import { commandLine, envOf } from './launch.ts';
 
 export const add = command({
   about:
@@ -60,7 +43,7 @@ export const add = command({
       ...given,
       name,
       port,
-      cmd: line.length === 1 ? (line[0] ?? '') : line.map(quoted).join(' '),
+      cmd: commandLine(line),
       cwd: resolve(cwd ?? '.'),
       env: envOf(env),
     };

@@ -3,9 +3,9 @@ import { resolve } from 'node:path';
 import type { Agent, Spinup } from '../client/records.ts';
 import { LOGS } from '../limits.ts';
 import { AGENT_TYPES } from '../protocol/service.ts';
-import { envOf, quoted } from './add.ts';
 import { choice, command, flag, integer, text, texts } from './command.ts';
 import { forEach } from './each.ts';
+import { commandLine, envOf } from './launch.ts';
 import { followAll } from './logs.ts';
 import type { Column } from './output.ts';
 import { plainLine } from './plain.ts';
@@ -43,7 +43,7 @@ export const spinup = command({
   ],
   run: async (cli, [name = '', ...line], { type, port, cwd, ready, env }) => {
     const berth = await cli.berth();
-    const cmd = line.length === 1 ? line[0] : line.map(quoted).join(' ');
+    const cmd = commandLine(line);
     const spec: Spinup = {
       name,
       cwd: resolve(cwd ?? '.'),

@@ -1,6 +1,7 @@
 // From a service of the project file to its registration: what has to be sent, and whether a process that runs must be restarted.
 import type { Client } from '../client/connect.ts';
 import type { Registration, ServiceDetail } from '../client/records.ts';
+import { SERVICE } from '../limits.ts';
 import type { ProjectService } from '../project/read.ts';
 import { readyUrl } from '../project/ready.ts';
 import { CALM, labelOf } from './project_file.ts';
@@ -23,8 +24,6 @@ const FIELDS = [
 /** Of these a process is made: a change needs a new one. So does one of the port and of env. */
 const OF_THE_PROCESS: readonly string[] = ['cmd', 'cwd'];
 
-const DEFAULTS = { restart: 'no', stopSignal: 'SIGTERM', stopGrace: 5_000, startTimeout: 30_000 } as const;
-
 function wanted(file: string, service: ProjectService, port: number, readyPort: number): Spec {
   return {
     name: service.name,
@@ -35,11 +34,11 @@ function wanted(file: string, service: ProjectService, port: number, readyPort: 
     ready: readyUrl(service.ready, readyPort),
     env: Object.fromEntries(service.env),
     dependsOn: service.dependsOn,
-    restart: service.restart ?? DEFAULTS.restart,
+    restart: service.restart ?? 'no',
     autostart: service.autostart,
-    stopSignal: service.stopSignal ?? DEFAULTS.stopSignal,
-    stopGrace: service.stopGrace ?? DEFAULTS.stopGrace,
-    startTimeout: service.startTimeout ?? DEFAULTS.startTimeout,
+    stopSignal: service.stopSignal ?? 'SIGTERM',
+    stopGrace: service.stopGrace ?? SERVICE.stopGraceMs,
+    startTimeout: service.startTimeout ?? SERVICE.startTimeoutMs,
     labels: [labelOf(file)],
   };
 }
