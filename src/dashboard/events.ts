@@ -1,11 +1,12 @@
 // One event as a line of text.
 import type { DaemonEvent } from '../client/browser.ts';
-import { make } from './table.ts';
+import { make } from './dom.ts';
 
 /** What happens to a service, as against how it is measured. */
 export type Lifecycle = Exclude<DaemonEvent, { type: 'service.stats' | 'stream.reset' }>;
 
-const ended = (exitCode: number | null, signal: string | null = null): string =>
+/** How a process ended. */
+export const ended = (exitCode: number | null, signal: string | null = null): string =>
   signal === null ? `exit code ${exitCode ?? 'unknown'}` : signal;
 
 function sentence(event: Lifecycle): string {

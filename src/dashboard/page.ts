@@ -1,6 +1,7 @@
-// The page at `/`: the services as they are now and the last events. What comes from outside is only ever shown as text.
+// The page at `/`: the services as they are now, the log of one of them and the last events. What comes from outside is only ever shown as text.
 import { type Client, connect, isBerthError } from '../client/browser.ts';
 import { eventRow, type Lifecycle } from './events.ts';
+import { LogPanel } from './log.ts';
 import { type Action, ServiceTable } from './table.ts';
 
 const TOKEN = 'berth.token';
@@ -26,11 +27,15 @@ const notice = element('notice', HTMLElement);
 const login = element('login', HTMLFormElement);
 const given = element('token', HTMLInputElement);
 const list = element('events', HTMLOListElement);
+const filter = element('filter', HTMLInputElement);
 
-/** Moves a token from the fragment, which no server sees, to where a reload finds it; whether there was one. */
+/** What stands in the fragment, which no server sees. A plus sign is one here, not a space. */
+const inFragment = (key: string): string | null =>
+  new URLSearchParams(location.hash.slice(1).replaceAll('+', '%2B')).get(key);
+
+/** Moves a token from the fragment to where a reload finds it; whether there was one. */
 function takeToken(): boolean {
-  // A plus sign is one here, not a space.
-  const token = new URLSearchParams(location.hash.slice(1).replaceAll('+', '%2B')).get('token');
+  const token = inFragment('token');
   if (!token) return false;
   sessionStorage.setItem(TOKEN, token);
   history.replaceState(null, '', location.pathname);
@@ -67,6 +72,13 @@ async function act(action: Action, name: string): Promise<void> {
 }
 
 const table = new ServiceTable(element('services', HTMLTableElement), element('empty', HTMLElement), act);
+const log = new LogPanel(client, {
+  panel: element('log', HTMLElement),
+  title: element('log-name', HTMLElement),
+  state: element('log-state', HTMLElement),
+  why: element('log-why', HTMLElement),
+  lines: element('log-lines', HTMLElement),
+});
 
 let reading: Promise<void> | null = null;
 let isStale = false;
@@ -136,7 +148,9 @@ async function follow(): Promise<void> {
     if (event.type === 'stream.reset') newest = Math.min(newest, event.data.oldest - 1);
     if (event.type === 'service.stats') table.measure(event.data);
     else void refresh();
-    if (isLifecycle(event)) showEvent(event);
+    if (!isLifecycle(event)) continue;
+    showEvent(event);
+    if ('name' in event.data) void log.explain(event.data.name);
   }
 }
 
@@ -156,10 +170,13 @@ async function run(): Promise<void> {
 
 addEventListener('hashchange', () => {
   if (takeToken()) location.reload();
+  else log.show(inFragment('log'));
 });
+filter.addEventListener('input', () => table.filter(filter.value));
 login.addEventListener('submit', (event) => {
   event.preventDefault();
   sessionStorage.setItem(TOKEN, given.value);
   location.reload();
 });
+log.show(inFragment('log'));
 void run();

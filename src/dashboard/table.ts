@@ -1,17 +1,12 @@
 // The table of services: a body of rows per group. A row keeps its element while it is shown, so that the focus stays.
 import type { EventData, Service } from '../client/browser.ts';
+import { make } from './dom.ts';
+import { ended } from './events.ts';
 
 export type Action = 'start' | 'stop' | 'restart';
 type Act = (action: Action, name: string) => Promise<void>;
 
 const COLUMNS = 6;
-
-/** An element with text in it. */
-export function make<K extends keyof HTMLElementTagNameMap>(kind: K, text = ''): HTMLElementTagNameMap[K] {
-  const made = document.createElement(kind);
-  made.textContent = text;
-  return made;
-}
 
 function button(action: Action, name: string, act: Act): HTMLButtonElement {
   const made = make('button', action);
@@ -32,8 +27,11 @@ class ServiceRow {
   private readonly start: HTMLButtonElement;
 
   constructor(name: string, act: Act) {
-    const title = make('th', name);
+    const log = make('a', name);
+    log.href = `#log=${encodeURIComponent(name)}`;
+    const title = make('th');
     title.scope = 'row';
+    title.append(log);
     this.start = button('start', name, act);
     Object.assign(this.link, { target: '_blank', rel: 'noopener noreferrer' });
     const address = make('td');
@@ -43,8 +41,8 @@ class ServiceRow {
     this.element.append(title, this.status, this.cpu, this.memory, address, actions);
   }
 
-  show({ status, url, cpu, rssMB }: Service, gatewayUrl: string | undefined): void {
-    this.status.textContent = status;
+  show({ status, url, cpu, rssMB, exitCode, signal }: Service, gatewayUrl: string | undefined): void {
+    this.status.textContent = status === 'crashed' ? `crashed (${ended(exitCode ?? null, signal)})` : status;
     this.status.dataset['status'] = status;
     this.measure(cpu, rssMB);
     this.link.href = gatewayUrl ?? url;
@@ -66,6 +64,8 @@ export class ServiceTable {
   private rows = new Map<string, ServiceRow>();
   /** Which names stand in which group, as it is shown. */
   private layout = '';
+  /** Lower case; what is shown has it in its name or in that of its group. */
+  private wanted = '';
 
   constructor(table: HTMLTableElement, empty: HTMLElement, act: Act) {
     this.table = table;
@@ -82,6 +82,19 @@ export class ServiceTable {
     const layout = JSON.stringify(services.map(({ name, group }) => [name, group]));
     if (layout !== this.layout) this.arrange(services);
     this.layout = layout;
+  }
+
+  /** Shows only what has `text` in its name or in that of its group. */
+  filter(text: string): void {
+    this.wanted = text.trim().toLowerCase();
+    for (const body of this.table.tBodies) {
+      const [head, ...rows] = body.rows;
+      const isWanted = (row: HTMLTableRowElement | undefined): boolean =>
+        row?.cells[0]?.textContent?.toLowerCase().includes(this.wanted) ?? false;
+      const isAll = isWanted(head);
+      for (const row of rows) row.hidden = !isAll && !isWanted(row);
+      body.hidden = rows.every((row) => row.hidden);
+    }
   }
 
   measure({ name, cpu, rssMB }: EventData['service.stats']): void {
@@ -106,6 +119,7 @@ export class ServiceTable {
       body.append(head, ...rows);
       this.table.append(body);
     }
+    this.filter(this.wanted);
     // What is moved loses the focus.
     if (focused instanceof HTMLElement && this.table.contains(focused)) focused.focus();
   }

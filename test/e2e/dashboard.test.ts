@@ -1,42 +1,17 @@
 // The page at `/` in a real browser, on the real daemon.
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
 import { freePort } from '../ports.ts';
-import { type Daemon, eventually, newFolder, startDaemon } from './daemon.ts';
+import { type BrowserPage, hasChromium, openPage } from './browser.ts';
+import { type Daemon, startDaemon } from './daemon.ts';
 
-const hasChromium = spawnSync('chromium', ['--version']).error === undefined;
 const name = (what: string): string => (hasChromium ? what : `${what} (skipped: chromium is not installed)`);
 
-const FLAGS = [
-  ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
-  ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-  ...['--virtual-time-budget=4000', '--dump-dom'],
-];
-
-/** The page as it stands after its first requests. */
-async function dump(url: string): Promise<string> {
-  const browser = spawn('chromium', [...FLAGS, `--user-data-dir=${newFolder()}`, url]);
-  let text = '';
-  browser.stdout.on('data', (part) => {
-    text += part;
-  });
-  await once(browser, 'close');
-  return text;
-}
-
-/** Opens the page until it `shows` that. */
-const seen = (url: string, shows: string): Promise<string> =>
-  eventually(async () => {
-    const text = await dump(url);
-    return text.includes(shows) && text;
-  });
-
 const TOKEN = 'a+b/c=';
+const headers = { authorization: `Bearer ${TOKEN}` };
 
 async function withServices(): Promise<Daemon> {
   const daemon = await startDaemon({ config: `[auth]\ntoken = "${TOKEN}"` });
-  const headers = { authorization: `Bearer ${TOKEN}` };
   const register = (service: object) =>
     daemon.request('POST', '/v1/services', { port: freePort(), cmd: 'sleep 600', ...service }, headers);
   expect((await register({ name: 'web', group: 'site' })).status).toBe(201);
@@ -47,26 +22,121 @@ async function withServices(): Promise<Daemon> {
   return daemon;
 }
 
+const open = (daemon: Daemon, fragment: string): Promise<BrowserPage> =>
+  openPage(`http://127.0.0.1:${daemon.port}/#${fragment}`);
+
+const html = (page: BrowserPage): Promise<string> => page.evaluate('document.documentElement.outerHTML');
+/** An expression: the text of what `selector` finds. */
+const text = (selector: string): string => `document.querySelector('${selector}').textContent`;
+
 it.runIf(hasChromium)(
   name('shows services by group, agents at their gateway, and the last events'),
   async () => {
-    const daemon = await withServices();
-    const page = await seen(`http://127.0.0.1:${daemon.port}/#token=${TOKEN}`, 'web started at');
-    expect(page).toContain('<th scope="row">web</th><td data-status="running">running</td>');
-    expect(page).toContain('<th scope="row">db</th><td data-status="stopped">stopped</td>');
-    const groups = [...page.matchAll(/<th scope="rowgroup" colspan="6">([^<]*)</g)].map(([, group]) => group);
+    const page = await open(await withServices(), `token=${TOKEN}`);
+    await page.until(`${text('#events')}.includes('web started at')`);
+    const shown = await html(page);
+    const row = (service: string, status: string): string =>
+      `<th scope="row"><a href="#log=${service}">${service}</a></th><td data-status="${status}">${status}</td>`;
+    expect(shown).toContain(row('web', 'running'));
+    expect(shown).toContain(row('db', 'stopped'));
+    const groups = [...shown.matchAll(/<th scope="rowgroup" colspan="6">([^<]*)</g)].map(
+      ([, group]) => group,
+    );
     expect(groups).toEqual(['No group', 'Agents', 'site']);
-    expect(page).toMatch(/<a [^>]*href="http:\/\/my-bot\.agents\.localhost:\d+\/"/);
-    expect(page).toMatch(/<button [^>]*aria-label="start web" aria-disabled="true"/);
-    expect(page).toMatch(/<p id="connection" role="status">connected</);
-    expect(page).toMatch(/<form id="login" hidden/);
+    expect(shown).toMatch(/<a [^>]*href="http:\/\/my-bot\.agents\.localhost:\d+\/"/);
+    expect(shown).toMatch(/<button [^>]*aria-label="start web" aria-disabled="true"/);
+    expect(shown).toMatch(/<p id="connection" role="status">connected</);
+    expect(shown).toMatch(/<form id="login" hidden/);
+    expect(shown).toMatch(/<section id="log" [^>]*hidden/);
+    expect(await page.evaluate('location.hash')).toBe('');
   },
 );
 
 it.runIf(hasChromium)(name('asks for a token that is missing or wrong'), async () => {
   const daemon = await withServices();
-  const missing = await seen(`http://127.0.0.1:${daemon.port}/`, '<form id="login">');
-  expect(missing).not.toContain('web');
-  expect(missing).not.toContain('The token is wrong');
-  await seen(`http://127.0.0.1:${daemon.port}/#token=no`, 'The token is wrong.');
+  const missing = await open(daemon, '');
+  await missing.until(`!document.getElementById('login').hidden`);
+  expect(await html(missing)).not.toContain('web');
+  expect(await html(missing)).not.toContain('The token is wrong');
+  const wrong = await open(daemon, 'token=no');
+  await wrong.until(`${text('#notice')} === 'The token is wrong.'`);
+});
+
+it.runIf(hasChromium)(name('starts, stops and restarts what is clicked, and says how it ended'), async () => {
+  const daemon = await withServices();
+  const cmd = 'sleep 0.2; exit 3';
+  await daemon.request('POST', '/v1/services', { name: 'bad', port: freePort(), cmd }, headers);
+  const page = await open(daemon, `token=${TOKEN}`);
+  const button = (label: string): string => `document.querySelector('[aria-label="${label}"]')`;
+  const status = (service: string): string =>
+    `[...document.querySelectorAll('tr')].find((row) => row.cells[0]?.textContent === '${service}').cells[1].textContent`;
+  await page.until(`${button('start db')} !== null`);
+  await page.evaluate(`${button('start db')}.click()`);
+  await page.until(`${status('db')} === 'running'`);
+  await page.evaluate(`${button('stop db')}.click()`);
+  await page.until(`${status('db')} === 'stopped'`);
+  await page.evaluate(`${button('start bad')}.click()`);
+  await page.until(`${status('bad')} === 'crashed (exit code 3)'`);
+});
+
+it.runIf(hasChromium)(
+  name('shows the log of the service that is chosen as it grows, and why it is so'),
+  async () => {
+    const daemon = await withServices();
+    const cmd = 'echo "<b>first</b>"; while read line; do echo "got $line"; done < wire; echo bye; exit 4';
+    const { stateDir } = daemon;
+    const chatty = { name: 'chatty', port: freePort(), cmd: `mkfifo wire; ${cmd}`, cwd: stateDir };
+    await daemon.request('POST', '/v1/services', chatty, headers);
+    await daemon.request('POST', '/v1/services/chatty/start', undefined, headers);
+    const page = await open(daemon, `token=${TOKEN}`);
+    const lines = text('#log-lines');
+    await page.until(`document.querySelector('[href="#log=chatty"]') !== null`);
+    await page.evaluate(`document.querySelector('[href="#log=chatty"]').click()`);
+    await page.until(`${lines} === '<b>first</b>\\n'`);
+    await page.until(`${text('#log-state')} === 'following'`);
+    await writeFile(`${stateDir}/wire`, 'one\ntwo\n');
+    await page.until(`${lines} === '<b>first</b>\\ngot one\\ngot two\\nbye\\n'`);
+    await page.until(`${text('#log-why')}.includes('4')`);
+    // Another one's log takes its place, and closes.
+    await page.evaluate(`document.querySelector('[href="#log=web"]').click()`);
+    await page.until(`${text('#log-title')} === 'Log of web' && ${lines} === ''`);
+    await page.evaluate(`document.querySelector('#log a').click()`);
+    await page.until(`document.getElementById('log').hidden`);
+  },
+);
+
+it.runIf(hasChromium)(name('keeps the newest lines of a long log, at its end'), async () => {
+  const daemon = await withServices();
+  const long = { name: 'long', port: freePort(), cmd: 'seq 1 5000; sleep 600' };
+  await daemon.request('POST', '/v1/services', long, headers);
+  const page = await open(daemon, `token=${TOKEN}`);
+  await page.evaluate(`location.hash = 'log=long'`);
+  await page.until(`${text('#log-state')} === 'following'`);
+  await daemon.request('POST', '/v1/services/long/start', undefined, headers);
+  await page.until(`${text('#log-lines')}.endsWith('\\n5000\\n')`);
+  const first = await page.evaluate<number>(`parseInt(${text('#log-lines')})`);
+  const { length } = (await page.evaluate<string>(text('#log-lines'))).trim().split('\n');
+  expect({ first, length }).toEqual({ first: 3001, length: 2000 });
+  await page.until(
+    `(() => { const { scrollHeight, scrollTop, clientHeight } = document.getElementById('log-lines');
+      return scrollHeight > clientHeight && scrollHeight - scrollTop - clientHeight < 8; })()`,
+  );
+});
+
+it.runIf(hasChromium)(name('shows only what has the wanted text in its name or its group'), async () => {
+  const page = await open(await withServices(), `token=${TOKEN}`);
+  await page.until(`document.querySelector('[href="#log=web"]') !== null`);
+  const shown = async (wanted: string): Promise<string> => {
+    const field = "document.getElementById('filter')";
+    await page.evaluate(`${field}.value = ${JSON.stringify(wanted)}`);
+    await page.evaluate(`${field}.dispatchEvent(new Event('input'))`);
+    return page.evaluate(
+      `[...document.querySelectorAll('tbody:not([hidden]) tr:not([hidden]) th[scope=row]')].map((cell) => cell.textContent).join()`,
+    );
+  };
+  expect(await shown('')).toBe('db,my_bot,web');
+  expect(await shown('WE')).toBe('web');
+  expect(await shown('site')).toBe('web');
+  expect(await shown('bot ')).toBe('my_bot');
+  expect(await shown('nothing')).toBe('');
 });

@@ -1,0 +1,96 @@
+// The log of one service as it grows, and why that service is as it is.
+import type { Client } from '../client/browser.ts';
+
+const LINES_AT_FIRST = 200;
+const LINES_KEPT = 2_000;
+/** Nearer to the end than this, the reader wants to see what comes next. */
+const AT_END_PX = 8;
+
+export interface LogElements {
+  panel: HTMLElement;
+  title: HTMLElement;
+  state: HTMLElement;
+  why: HTMLElement;
+  lines: HTMLElement;
+}
+
+export class LogPanel {
+  private readonly client: Client;
+  private readonly elements: LogElements;
+  private shown: { name: string; stop: AbortController } | null = null;
+  /** Come and not shown yet: a tab in the background draws nothing. */
+  private waiting: string[] = [];
+  private isDrawing = false;
+
+  constructor(client: Client, elements: LogElements) {
+    this.client = client;
+    this.elements = elements;
+  }
+
+  /** Shows the log of `name` from its last lines on; null closes the panel. */
+  show(name: string | null): void {
+    if (name === this.shown?.name) return;
+    const { panel, title, why, lines } = this.elements;
+    this.shown?.stop.abort();
+    this.shown = null;
+    this.waiting = [];
+    panel.hidden = name === null;
+    title.textContent = name;
+    why.textContent = '';
+    lines.textContent = '';
+    if (name === null) return;
+    const stop = new AbortController();
+    this.shown = { name, stop };
+    panel.scrollIntoView({ block: 'nearest' });
+    void this.follow(name, stop.signal);
+    void this.explain(name);
+  }
+
+  /** Says anew why `name` is as it is, if that is the one that is shown. */
+  async explain(name: string): Promise<void> {
+    const { shown } = this;
+    if (name !== shown?.name) return;
+    const text = await this.client.explain(name).then(
+      ({ reason, next }) => `${reason} ${next}`,
+      (error: Error) => error.message,
+    );
+    if (shown === this.shown) this.elements.why.textContent = text;
+  }
+
+  private async follow(name: string, signal: AbortSignal): Promise<void> {
+    const { state } = this.elements;
+    const say = (text: string): void => {
+      if (!signal.aborted) state.textContent = text;
+    };
+    say('');
+    const onState = (now: { open: true } | { open: false; error: Error }): void =>
+      say(now.open ? 'following' : `connection lost: ${now.error.message}; trying again`);
+    try {
+      for await (const line of this.client.followLogs(name, { lines: LINES_AT_FIRST, signal, onState })) {
+        if (signal.aborted) return;
+        this.add(line);
+      }
+      say('ended');
+    } catch (error) {
+      say(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  private add(line: string): void {
+    this.waiting.push(line);
+    if (this.waiting.length > 2 * LINES_KEPT) this.waiting = this.waiting.slice(-LINES_KEPT);
+    if (this.isDrawing) return;
+    this.isDrawing = true;
+    requestAnimationFrame(() => this.draw());
+  }
+
+  private draw(): void {
+    const { lines } = this.elements;
+    this.isDrawing = false;
+    const isAtEnd = lines.scrollHeight - lines.scrollTop - lines.clientHeight < AT_END_PX;
+    lines.append(...this.waiting.slice(-LINES_KEPT).map((line) => new Text(`${line}\n`)));
+    this.waiting = [];
+    while (lines.childNodes.length > LINES_KEPT) lines.firstChild?.remove();
+    if (isAtEnd) lines.scrollTop = lines.scrollHeight;
+  }
+}
