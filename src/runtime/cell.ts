@@ -1,7 +1,7 @@
 // One actor at one address: its mailbox and the incarnations it goes through.
 import { type Context, Failure, type Limits } from './actor.ts';
 import { deferred } from './deferred.ts';
-import { beginLife, type HandlerTable, type Home } from './life.ts';
+import { beginIncarnation, type HandlerTable, type Home } from './incarnation.ts';
 import type { Letter } from './link.ts';
 
 /** The pause before `init` runs again; it doubles with every crash in the window. */
@@ -14,7 +14,7 @@ export interface Role {
 }
 
 /** What a cell needs of its node. */
-export interface Street extends Home {
+export interface CellHome extends Home {
   /** Delivers a letter to whoever has its address now. */
   onLetter(letter: Letter): void;
   /** The cell of `address` is over. */
@@ -30,7 +30,7 @@ export interface Cell {
   stop(): Promise<boolean>;
 }
 
-export function openCell(address: string, role: Role, home: Street): Cell {
+export function openCell(address: string, role: Role, home: CellHome): Cell {
   const { mailbox, restarts, drainMs } = role.limits;
   const queue: Letter[] = [];
   const crashes: number[] = [];
@@ -41,7 +41,7 @@ export function openCell(address: string, role: Role, home: Street): Cell {
   let skipPause = () => {};
   let stopped: Promise<boolean> | undefined;
 
-  const newLife = () => beginLife(address, role.init, home, queue, drainMs, () => ready.resolve());
+  const beginNext = () => beginIncarnation(address, role.init, home, queue, drainMs, () => ready.resolve());
 
   const mayRestart = () => {
     const now = home.clock.monotonic();
@@ -69,16 +69,17 @@ export function openCell(address: string, role: Role, home: Street): Cell {
     }
   };
 
-  let life = newLife();
+  let incarnation = beginNext();
   const live = async () => {
     for (;;) {
-      const crash = await life.over;
+      const crash = await incarnation.over;
       const again = crash !== null && mayRestart();
       if (crash) home.report(address, crash.error, !again);
-      if (!(await life.close())) home.report(address, new Error('its scope did not close in time'), false);
+      if (!(await incarnation.close()))
+        home.report(address, new Error('its scope did not close in time'), false);
       if (again) await pause();
       if (!again || stopping) return leave(crash !== null || stopping);
-      life = newLife();
+      incarnation = beginNext();
     }
   };
   const done = live();
@@ -87,10 +88,10 @@ export function openCell(address: string, role: Role, home: Street): Cell {
     stopping = true;
     const cancel = home.clock.after(drainMs, () => {
       inTime = false;
-      life.finish(null);
+      incarnation.finish(null);
     });
     skipPause();
-    life.drain();
+    incarnation.drain();
     await done;
     cancel();
     return inTime;
@@ -110,11 +111,11 @@ export function openCell(address: string, role: Role, home: Street): Cell {
     ready: ready.promise,
     deliver(letter) {
       if (stopping) letter.link.refuse(letter.id, 'gone', address);
-      else if (queue.length + life.laters.size >= mailbox) overloaded(letter);
+      else if (queue.length + incarnation.laters.size >= mailbox) overloaded(letter);
       else {
         if (queue.length === 0) dropping = false;
         queue.push(letter);
-        life.pump();
+        incarnation.pump();
       }
     },
     stop() {

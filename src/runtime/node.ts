@@ -11,8 +11,8 @@ import type {
   Ref,
   Reply,
 } from './actor.ts';
-import { type Cell, openCell, type Role, type Street } from './cell.ts';
-import type { Sender } from './life.ts';
+import { type Cell, type CellHome, openCell, type Role } from './cell.ts';
+import type { Sender } from './incarnation.ts';
 import { gone, type Letter, Link, type Receiver } from './link.ts';
 
 const ASK_MS = 30_000;
@@ -30,7 +30,7 @@ function loop(): Pipe {
   };
 }
 
-class Address<P extends Protocol<P>> implements Ref<P> {
+class NodeRef<P extends Protocol<P>> implements Ref<P> {
   readonly address: string;
   private readonly sender: Sender;
   private readonly home: LocalNode;
@@ -71,7 +71,7 @@ class Address<P extends Protocol<P>> implements Ref<P> {
   }
 }
 
-class LocalNode implements Node, Street, Receiver, Sender {
+class LocalNode implements Node, CellHome, Receiver, Sender {
   readonly options: NodeOptions;
   readonly links = new Map<string, Link>();
   readonly address = undefined;
@@ -121,7 +121,7 @@ class LocalNode implements Node, Street, Receiver, Sender {
   }
 
   ref<P extends Protocol<P>>(address: string, sender: Sender = this): Ref<P> {
-    return new Address<P>(address, sender, this);
+    return new NodeRef<P>(address, sender, this);
   }
 
   connect(peer: string, pipe: Pipe): void {

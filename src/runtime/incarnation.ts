@@ -24,7 +24,7 @@ export interface Crash {
   error: unknown;
 }
 
-export interface Life {
+export interface Incarnation {
   /** Resolves when no message is taken any more: with the crash, or with null after an end in order. */
   readonly over: Promise<Crash | null>;
   /** Requests whose `later` is open. */
@@ -47,14 +47,14 @@ class LaterReply {
 }
 
 /** Starts `init`; when it is done calls `started` and handles letters from `queue`. */
-export function beginLife(
+export function beginIncarnation(
   address: string,
   init: (context: Context) => HandlerTable | Promise<HandlerTable>,
   home: Home,
   queue: Letter[],
   drainMs: number,
   started: () => void,
-): Life {
+): Incarnation {
   const scope = openScope((error) => home.report(address, error, false));
   const sender = { address, live: true };
   const over = deferred<Crash | null>();
