@@ -238,6 +238,7 @@ export const THREADS = {
   askMs: 30_000,
   /** A thread that has not stopped its actors by then is ended. */
   stopMs: 20_000,
+  /** Letters that may wait at an actor that clients write to; one more is `daemon_busy`. */
   mailbox: 4_096,
   /** A process host that was started answers within this time, or the daemon does not start. */
   hostMs: 10_000,

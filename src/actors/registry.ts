@@ -5,7 +5,7 @@
 // until then the rules that need the whole set look at what was there before and at what may come.
 import { randomBytes } from 'node:crypto';
 import type { Store } from '../adapters/store.ts';
-import { SERVICE } from '../limits.ts';
+import { SERVICE, THREADS } from '../limits.ts';
 import { fail } from '../protocol/errors.ts';
 import type { EventsProtocol, NewEvent } from '../protocol/events.ts';
 import type { HostProtocol, RunRow } from '../protocol/host.ts';
@@ -291,4 +291,6 @@ async function init(context: Context, config: RegistryConfig): Promise<Handlers<
 }
 
 /** Owns which services exist (contract section 3). */
-export const registry = actor<RegistryProtocol, RegistryConfig>('registry', init);
+export const registry = actor<RegistryProtocol, RegistryConfig>('registry', init, {
+  mailbox: THREADS.mailbox,
+});
