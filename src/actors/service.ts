@@ -1,7 +1,7 @@
 // State: one phase of the table in service_state.ts, the spec, how the last process ended, who follows the log and looks at
 // the terminal. Rebuilt from: the store (spec and end) and the ledger of the process host (the run); viewers come again.
 //
-// What is asked is looked up in the table here; the effects are in service_life.ts.
+// What is asked is looked up in the table here; the effects are in service_lifecycle.ts.
 import { join } from 'node:path';
 import type { Probe } from '../adapters/ready.ts';
 import { SERVICE } from '../limits.ts';
@@ -19,7 +19,7 @@ import type {
 import type { TerminalProtocol } from '../protocol/terminal.ts';
 import { actor, type Context, type Handlers, isFailure, type Message } from '../runtime/actor.ts';
 import { explain } from './explain.ts';
-import { Life, UNASKED } from './service_life.ts';
+import { Lifecycle, UNASKED } from './service_lifecycle.ts';
 import { ServiceLog } from './service_log.ts';
 import { Others, type OthersConfig } from './service_others.ts';
 import type { LiveRun } from './service_run.ts';
@@ -44,7 +44,7 @@ class Service {
   private readonly context: Context;
   private readonly name: string;
   private readonly others: Others;
-  private readonly life: Life;
+  private readonly life: Lifecycle;
   readonly log: ServiceLog;
   readonly terminal: ServiceTerminal;
   /** Why no start is accepted any more. */
@@ -64,7 +64,7 @@ class Service {
       this.others.untrack(run);
       this.terminal.end(run.id, { exitCode, signal });
     };
-    this.life = new Life({
+    this.life = new Lifecycle({
       context,
       name: this.name,
       others: this.others,

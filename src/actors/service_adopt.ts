@@ -1,15 +1,21 @@
 // How a service goes on from what the process host has of it: after a start of the daemon, and when the host was away
 // (contract section 7).
 import type { RunRow } from '../protocol/host.ts';
-import { type Finding, judge } from './ledger.ts';
 import { delayMs } from './restart.ts';
-import type { Life } from './service_life.ts';
+import { type Finding, judge } from './service_ledger.ts';
+import type { Lifecycle } from './service_lifecycle.ts';
 import type { Others } from './service_others.ts';
 import type { LiveRun } from './service_run.ts';
 import type { Late } from './service_state.ts';
 
 /** `row` is what the host has; `now` and `bootedAt` are epoch milliseconds. */
-export function takeUp(life: Life, others: Others, row: RunRow | null, now: number, bootedAt: number): void {
+export function takeUp(
+  life: Lifecycle,
+  others: Others,
+  row: RunRow | null,
+  now: number,
+  bootedAt: number,
+): void {
   const { state, end } = life;
   const finding = judge(row, state, end);
   const late = state.phase === 'lost' && state.was?.phase === 'stopping' ? state.was.late : null;
@@ -41,7 +47,7 @@ export function takeUp(life: Life, others: Others, row: RunRow | null, now: numb
 }
 
 function live(
-  life: Life,
+  life: Lifecycle,
   { is, run }: Extract<Finding, { is: 'checking' | 'running' | 'stopping' }>,
   now: number,
   late: Late | null,
@@ -53,14 +59,14 @@ function live(
 }
 
 /** Of a run of another daemon's the memo says how often it was restarted; that is also the most that were in a row. */
-function count(life: Life, run: LiveRun): void {
+function count(life: Lifecycle, run: LiveRun): void {
   if (life.state.phase !== 'lost' || life.state.was) return;
   life.restarts = run.memo.restarts;
   life.attempt = run.memo.restarts;
 }
 
 /** There is no process. A restart that an earlier daemon owed is made, unless the machine was booted since. */
-function rest(life: Life, now: number, bootedAt: number): void {
+function rest(life: Lifecycle, now: number, bootedAt: number): void {
   const { end, state, stored } = life;
   if (state.phase !== 'lost') return;
   if (!end?.restart || end.at < bootedAt || !stored || stored.spec.restart === 'no') {

@@ -11,10 +11,10 @@ import type { RunRow, SpawnReply } from '../protocol/host.ts';
 import type { LastEnd, RunEnd, ServiceState, StopAnswer, StoredService } from '../protocol/service.ts';
 import { type Context, type Failure, isFailure } from '../runtime/actor.ts';
 import { type Deferred, deferred } from '../runtime/deferred.ts';
-import { takeUp } from './adopt.ts';
 import { startFailure } from './explain.ts';
 import { watchReady } from './ready_check.ts';
 import { type Backoff, judgeEnd, nextRestart } from './restart.ts';
+import { takeUp } from './service_adopt.ts';
 import type { Others } from './service_others.ts';
 import { type LiveRun, measured, plannedRun, type Run } from './service_run.ts';
 import { type Ended, type HowEnded, type Late, leave, type State, TABLE, viewOf } from './service_state.ts';
@@ -22,7 +22,7 @@ import { type Ended, type HowEnded, type Late, leave, type State, TABLE, viewOf 
 /** Refusals of a spawn that leave open what the host has: nobody answered, or it has a process not known here. */
 const DOUBT: readonly string[] = ['overloaded', 'deadline', 'crashed', 'gone', 'already_running'];
 
-export interface Tools {
+export interface LifecycleOptions {
   context: Context;
   name: string;
   others: Others;
@@ -41,32 +41,32 @@ type Lost = Extract<State, { phase: 'lost' }>;
 const nothing = (): void => {};
 export const UNASKED: HowEnded = { stopped: false, late: null, stop: null };
 
-export class Life {
+export class Lifecycle {
   stored: StoredService | null;
   end: LastEnd | null;
   state: State = { phase: 'lost', was: null, cancel: nothing };
   /** Restarts by policy since a client started it; `attempt` counts those in a row that did not stay up. */
   restarts = 0;
   attempt = 0;
-  private readonly tools: Tools;
+  private readonly options: LifecycleOptions;
 
-  constructor(tools: Tools) {
-    this.tools = tools;
-    this.stored = tools.others.stored();
-    this.end = tools.others.lastEnd();
+  constructor(options: LifecycleOptions) {
+    this.options = options;
+    this.stored = options.others.stored();
+    this.end = options.others.lastEnd();
     // What is still under way finds another state and does nothing more.
-    tools.context.scope.defer(() => {
+    options.context.scope.defer(() => {
       leave(this.state);
       this.state = { phase: 'lost', was: null, cancel: nothing };
     });
   }
 
   view(): ServiceState {
-    return viewOf(this.tools.name, this.state, this.end, this.restarts);
+    return viewOf(this.options.name, this.state, this.end, this.restarts);
   }
 
   busy(): Failure {
-    const { name } = this.tools;
+    const { name } = this.options;
     return this.state.phase === 'stopping'
       ? fail('daemon_busy', `${name} is being stopped`)
       : fail('daemon_busy', `the process host does not answer; it is asked again what it has of ${name}`);
@@ -74,7 +74,7 @@ export class Life {
 
   /** Makes a process from the spec as it is now. `timeoutMs` null: no deadline for its ready-check. */
   launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
-    const { context, others } = this.tools;
+    const { context, others } = this.options;
     const asked = { now: context.clock.now(), timeoutMs, byPolicy, restarts: this.restarts };
     const run = plannedRun(stored, asked);
     const state = { phase: 'launching', run, early: null } as const;
@@ -94,7 +94,7 @@ export class Life {
     // The end may have arrived before the answer of the spawn was read.
     if (state.phase === 'launching' && state.early) this.finish(live, state.early, UNASKED);
     else this.check(live, run.timeoutMs);
-    run.there.resolve({ name: this.tools.name, status: 'starting', pid: live.pid });
+    run.there.resolve({ name: this.options.name, status: 'starting', pid: live.pid });
   }
 
   private unspawned(state: Extract<State, { phase: 'launching' }>, error: unknown): void {
@@ -105,7 +105,7 @@ export class Life {
 
   private refused(run: Run, error: Failure): void {
     const policy = run.byPolicy && this.stored ? this.stored.spec.restart : 'no';
-    const now = this.tools.context.clock.now();
+    const now = this.options.context.clock.now();
     const backoff = nextRestart(policy, { failed: true, upMs: 0, attempt: this.attempt }, now);
     if (backoff) this.wait(backoff, error.message);
     else this.become({ phase: 'idle', trouble: error.message });
@@ -114,8 +114,8 @@ export class Life {
   }
 
   check(run: LiveRun, timeoutMs: number | null): void {
-    const { clock } = this.tools.context;
-    const { others, probe } = this.tools;
+    const { clock } = this.options.context;
+    const { others, probe } = this.options;
     const slowestMs = run.pty ? READY.agentSlowestMs : READY.slowestMs;
     const plan = { url: run.memo.ready, upMs: clock.now() - run.startedAt, timeoutMs, slowestMs };
     const check = watchReady(clock, probe, plan, (passed) => {
@@ -131,12 +131,12 @@ export class Life {
   /** `news`: it has just become ready. */
   running(run: LiveRun, news: boolean): void {
     this.become({ phase: 'running', run: measured(run) });
-    this.tools.others.track(run, true);
+    this.options.others.track(run, true);
     if (news) this.announce(run);
   }
 
   announce(run: LiveRun): void {
-    const { name, others } = this.tools;
+    const { name, others } = this.options;
     this.inBackground(
       others.announce(run).then(
         () => run.ready.resolve({ name, status: 'running', pid: run.pid }),
@@ -151,7 +151,7 @@ export class Life {
 
   /** Has the host end the process tree. `graceMs` null: the service's own grace period. */
   halt(run: LiveRun, graceMs: number | null, late: Late | null): Deferred<StopAnswer> {
-    const { context, name, others } = this.tools;
+    const { context, name, others } = this.options;
     const { stopSignal = 'SIGTERM', stopGrace = SERVICE.stopGraceMs } = this.stored?.spec ?? {};
     const stop = deferred<StopAnswer>();
     const state = { phase: 'stopping', run, graceMs: graceMs ?? stopGrace, late, stop } as const;
@@ -180,12 +180,12 @@ export class Life {
     const { end, backoff } = judgeEnd(
       { run, attempt: this.attempt, outcome, stopped, late },
       this.stored?.spec.restart ?? 'no',
-      this.tools.context.clock.now(),
+      this.options.context.clock.now(),
     );
     this.end = end;
     const state: Ended = { phase: 'ended', run, end, how, backoff, recording: null, cancel: nothing };
     this.become(state);
-    this.tools.ended(run, end);
+    this.options.ended(run, end);
     this.recordSoon(state);
   }
 
@@ -203,7 +203,7 @@ export class Life {
 
   private async write(state: Ended): Promise<void> {
     const { run, end, how, backoff } = state;
-    const { context, lastLines, name, others } = this.tools;
+    const { context, lastLines, name, others } = this.options;
     try {
       await others.record(end);
     } catch (error) {
@@ -223,7 +223,7 @@ export class Life {
   }
 
   wait(backoff: Backoff, trouble: string | null): void {
-    const { clock } = this.tools.context;
+    const { clock } = this.options.context;
     const due = (): void => {
       if (!this.stored) return;
       const { agent, startTimeout } = this.stored.spec;
@@ -247,7 +247,7 @@ export class Life {
   async keep(end: LastEnd): Promise<void> {
     this.end = end;
     this.show();
-    await this.tools.others.keep(end);
+    await this.options.others.keep(end);
   }
 
   /** The host is gone in the middle of something: whoever waits is told, and it is asked again until it answers. */
@@ -263,7 +263,7 @@ export class Life {
   /** Asks the host what it has of this service and goes on from there; harmless at any time. */
   async look(): Promise<void> {
     const asked = this.state;
-    const { bootedAt, context, others } = this.tools;
+    const { bootedAt, context, others } = this.options;
     if (TABLE[asked.phase].adopt === 'skip') return;
     let row: RunRow | null;
     try {
@@ -278,12 +278,12 @@ export class Life {
 
   private lookLater(state: Lost): void {
     state.cancel();
-    state.cancel = this.tools.context.clock.after(SERVICE.lookMs, () => this.inBackground(this.look()));
+    state.cancel = this.options.context.clock.after(SERVICE.lookMs, () => this.inBackground(this.look()));
   }
 
   become(next: State): void {
     if (!TABLE[this.state.phase].next.includes(next.phase))
-      throw new TypeError(`${this.tools.name} cannot go from ${this.state.phase} to ${next.phase}`);
+      throw new TypeError(`${this.options.name} cannot go from ${this.state.phase} to ${next.phase}`);
     leave(this.state);
     this.state = next;
     this.show();
@@ -291,10 +291,10 @@ export class Life {
 
   /** Tells the views, unless there is no such service. */
   show(): void {
-    if (this.stored) this.tools.others.show(this.view());
+    if (this.stored) this.options.others.show(this.view());
   }
 
   inBackground(work: Promise<unknown>): void {
-    work.catch((error: unknown) => this.tools.context.crash(error));
+    work.catch((error: unknown) => this.options.context.crash(error));
   }
 }
