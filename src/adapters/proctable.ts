@@ -1,6 +1,7 @@
 // The process table of the system, read from /proc. Where there is none (macOS) the table is empty: whoever uses it must
 // still have what it started itself.
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
+import { isOutOfFiles } from './descriptors.ts';
 
 export interface ProcessRow {
   pid: number;
@@ -55,20 +56,18 @@ function pageSize(): number {
   return 4096;
 }
 
-/** Reads one small file of /proc into `line`; -1 when the process has gone. */
+/** Reads one small file of /proc into `line`; -1 when the process has gone. Throws when no file can be opened. */
 function readLine(path: string): number {
-  let fd: number;
   try {
-    fd = openSync(path, 'r');
-  } catch {
+    const fd = openSync(path, 'r');
+    try {
+      return readSync(fd, line, 0, line.length, null);
+    } finally {
+      closeSync(fd);
+    }
+  } catch (error) {
+    if (isOutOfFiles(error)) throw error;
     return -1;
-  }
-  try {
-    return readSync(fd, line, 0, line.length, null);
-  } catch {
-    return -1;
-  } finally {
-    closeSync(fd);
   }
 }
 
@@ -100,10 +99,18 @@ function parse(pid: number, length: number): ProcessRow {
   };
 }
 
-/** The row of one process, also of a zombie; undefined when there is no such process. */
-export function processRow(pid: number): ProcessRow | undefined {
+function readRow(pid: number): ProcessRow | undefined {
   const length = readLine(`/proc/${pid}/stat`);
   return length > 0 ? parse(pid, length) : undefined;
+}
+
+/** The row of one process, also of a zombie; undefined when there is no such process, or no descriptor to look by. */
+export function processRow(pid: number): ProcessRow | undefined {
+  try {
+    return readRow(pid);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Who appears while the table is read is looked for so often. */
@@ -111,7 +118,7 @@ const LISTINGS = 4;
 
 /**
  * Every process of the system: 5 to 12 ms for 300. Not a snapshot, each row is of its own moment; but who was born of one
- * that has gone meanwhile is not missed.
+ * that has gone meanwhile is not missed. Throws when it cannot be read whole for want of descriptors.
  */
 export function processTable(): Map<number, ProcessRow> {
   const table = new Map<number, ProcessRow>();
@@ -122,7 +129,7 @@ export function processTable(): Map<number, ProcessRow> {
     for (const pid of pids().reverse()) {
       if (tried.has(pid)) continue;
       tried.add(pid);
-      const row = processRow(pid);
+      const row = readRow(pid);
       if (row) table.set(pid, row);
     }
     if (tried.size === before) break;
@@ -134,7 +141,7 @@ export function processTable(): Map<number, ProcessRow> {
 export function glance(known: (pid: number) => ProcessRow | undefined): Map<number, ProcessRow> {
   const table = new Map<number, ProcessRow>();
   for (const pid of pids()) {
-    const row = known(pid) ?? processRow(pid);
+    const row = known(pid) ?? readRow(pid);
     if (row) table.set(pid, row);
   }
   return table;
@@ -143,7 +150,8 @@ export function glance(known: (pid: number) => ProcessRow | undefined): Map<numb
 function pids(): number[] {
   try {
     return readdirSync('/proc').map(Number).filter(Number.isInteger);
-  } catch {
+  } catch (error) {
+    if (isOutOfFiles(error)) throw error;
     return [];
   }
 }
@@ -172,11 +180,15 @@ function isTaken(pid: number): boolean {
   }
 }
 
-/** Resident memory of a process, exactly; 0 when it has gone. */
+/** Resident memory of a process, exactly; 0 when it has gone, or when there is no descriptor to look by. */
 export function residentBytes(pid: number): number {
-  const length = readLine(`/proc/${pid}/statm`);
-  const pages = length > 0 ? line.toString('latin1', 0, length).split(' ')[1] : undefined;
-  return Number(pages ?? 0) * PAGE_BYTES;
+  try {
+    const length = readLine(`/proc/${pid}/statm`);
+    const pages = length > 0 ? line.toString('latin1', 0, length).split(' ')[1] : undefined;
+    return Number(pages ?? 0) * PAGE_BYTES;
+  } catch {
+    return 0;
+  }
 }
 
 /** Whether a process lets `signal` (a number) end it, catches it or ignores it; null when it has gone. */
@@ -196,11 +208,15 @@ export function dispositionOf(pid: number, signal: number): 'default' | 'caught'
   return has('SigCgt') ? 'caught' : 'default';
 }
 
-/** The environment a process was started with, entries ended by NUL; undefined when we may not read it or it has gone. */
+/**
+ * The environment a process was started with, entries ended by NUL; undefined when we may not read it or it has gone. Throws
+ * when no file can be opened.
+ */
 export function environOf(pid: number): Buffer | undefined {
   try {
     return readFileSync(`/proc/${pid}/environ`);
-  } catch {
+  } catch (error) {
+    if (isOutOfFiles(error)) throw error;
     return undefined;
   }
 }

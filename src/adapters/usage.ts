@@ -2,8 +2,9 @@
 // first processes alone, by pidusage. The only file that imports pidusage.
 import { readFileSync } from 'node:fs';
 import type pidusage from 'pidusage';
+import { isOutOfFiles } from './descriptors.ts';
 import { glance, type ProcessRow, TICKS_PER_SECOND } from './proctable.ts';
-import { createTree, type Root } from './tree.ts';
+import { createTree, type Root, type Scan } from './tree.ts';
 
 export interface ProcessUsage {
   pid: number;
@@ -41,6 +42,16 @@ export function systemUsage(): Usage {
 /** A process of no run is read anew in one of so many passes, since its number may be another's by then. */
 const STRANGER_PASSES = 8;
 
+/** Without a descriptor nothing is known of anybody, which is not the same as that nobody is busy. */
+function scanOrNot(scan: () => Scan): Scan | undefined {
+  try {
+    return scan();
+  } catch (error) {
+    if (isOutOfFiles(error)) return undefined;
+    throw error;
+  }
+}
+
 /** Whole trees, from /proc. */
 export function treeUsage(look: typeof glance = glance): Usage {
   /** Most processes of a machine are of no run, and nothing of theirs but who they are matters. */
@@ -53,7 +64,9 @@ export function treeUsage(look: typeof glance = glance): Usage {
     pass = (pass + 1) % STRANGER_PASSES;
     // The first process of a run may have been seen before it was one: in another group, still without its program.
     for (const { pid } of roots) strangers.delete(pid);
-    const { members, table } = tree.scan(roots, NOBODY);
+    const scan = scanOrNot(() => tree.scan(roots, NOBODY));
+    if (!scan) return { nowTicks, runs: new Map() };
+    const { members, table } = scan;
     strangers = new Map(table);
     for (const rows of members.values()) for (const { pid } of rows) strangers.delete(pid);
     return { nowTicks, runs: new Map([...members].filter(([, rows]) => rows.length > 0)) };

@@ -1,6 +1,7 @@
 // The process host: puts its parts together, and ends when nobody needs it.
 import { mkdirSync, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { holdSpare, type Spare } from '../adapters/descriptors.ts';
 import { isServed } from '../adapters/hostsocket.ts';
 import { hostFolder } from '../adapters/hostspawn.ts';
 import { ledgerFile } from '../adapters/ledgerfile.ts';
@@ -77,7 +78,12 @@ async function claim(folder: string, libc: Libc | null): Promise<boolean> {
   return true;
 }
 
-function assemble(stateDir: string, libc: Libc | null, node: Node, daemonPid: () => number): Parts {
+function assemble(
+  { stateDir, spare }: { stateDir: string; spare: Spare },
+  libc: Libc | null,
+  node: Node,
+  daemonPid: () => number,
+): Parts {
   const { clock } = node;
   const boot = bootId();
   const folder = join(stateDir, 'runs');
@@ -91,6 +97,8 @@ function assemble(stateDir: string, libc: Libc | null, node: Node, daemonPid: ()
     tree: createTree(),
     roots: () => runs.roots(),
     spared: () => new Set([INIT, process.pid, daemonPid()]),
+    spare,
+    blind: (error) => note(`cannot see what runs, so no stop goes on: ${error}`),
   });
   let loading: Promise<SpawnTerminal> | undefined;
   const terminals = () => {
@@ -98,7 +106,9 @@ function assemble(stateDir: string, libc: Libc | null, node: Node, daemonPid: ()
     return loading;
   };
   const ended = (end: RunEnd) => service(end.service).tell('exited', end);
-  const runs: Runs = new Runs({ clock, ledger, journal, stops, boot, folder, libc, terminals, ended });
+  const runs: Runs = new Runs({
+    ...{ clock, ledger, journal, stops, boot, folder, libc, terminals, ended, spare },
+  });
   if (libc) adoptOrphans(libc, () => runs.pids(), stops.poke);
   takeOver({ clock, ledger, journal, stops, runs, boot, folder, libc });
   clock.every(TELL_AGAIN_MS, () => {
@@ -137,6 +147,7 @@ function endWhenUnneeded(door: Door, { idle, journal }: Parts): () => void {
 /** Runs the host of a state directory in this process; does nothing when there is one. */
 export async function startHost({ stateDir, version }: HostOptions): Promise<void> {
   process.umask(0o077);
+  const spare = holdSpare();
   // Agents die with this process: a defect in one handler must not be their end.
   process.on('uncaughtException', (error) => note(`defect: ${error.stack}`));
   const folder = hostFolder(stateDir);
@@ -159,7 +170,7 @@ export async function startHost({ stateDir, version }: HostOptions): Promise<voi
     onCrash: (address, error) =>
       note(`defect in ${address}: ${error instanceof Error ? error.stack : error}`),
   });
-  const parts = assemble(stateDir, libc, node, () => door?.daemon()?.daemonPid ?? INIT);
+  const parts = assemble({ stateDir, spare }, libc, node, () => door?.daemon()?.daemonPid ?? INIT);
   await node.start('host', hostActor, parts);
   door = await openDoor({
     folder,

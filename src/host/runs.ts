@@ -1,6 +1,7 @@
 // Every run this host has: alive, or ended and not yet acknowledged. The ledger comes first: a run is in it before its start
 // is answered, an end before it is told.
 import { constants } from 'node:os';
+import type { Spare } from '../adapters/descriptors.ts';
 import type { LedgerRow } from '../adapters/ledgerfile.ts';
 import type { Libc } from '../adapters/libc.ts';
 import { processRow, residentBytes } from '../adapters/proctable.ts';
@@ -31,6 +32,8 @@ export interface RunsConfig {
   terminals: () => Promise<SpawnTerminal>;
   /** An end is in the ledger and may be told. */
   ended: (end: RunEnd) => void;
+  /** Lent to the look at a process that was just started: its start is what it is known by. */
+  spare: Spare;
 }
 
 export interface Run extends Target {
@@ -135,7 +138,7 @@ export class Runs {
   }
 
   private async launch(request: SpawnRequest, intent: LedgerRow): Promise<SpawnReply> {
-    const { folder, libc, terminals, journal, ledger } = this.config;
+    const { folder, libc, terminals, journal, ledger, spare } = this.config;
     const { service, run } = request;
     const events: ChildEvents = {
       output: (stream, bytes) => journal.append(service, stream, run, bytes),
@@ -157,7 +160,7 @@ export class Runs {
       pid = await spawnPiped(request, folder, libc, events, () => journal.rest(service));
     }
     // Its end comes as an event, in another turn: nothing is missed until `keep`.
-    const first = processRow(pid);
+    const first = spare.lend(() => processRow(pid));
     const row = { ...intent, pid, startTicks: first?.startTicks ?? 0 };
     const known = this.keep(row, true, terminal);
     // What could not be written down must not run: nobody would know of it.

@@ -1,14 +1,16 @@
 // Ends the whole tree of a run (contract section 3): the stop signal, a grace period, then SIGSTOP and SIGKILL, until two
 // scans of the process table find nothing and the port is free. All stops under way share their scans.
 import { constants } from 'node:os';
+import type { Spare } from '../adapters/descriptors.ts';
 import { openListenerTable } from '../adapters/listener_table.ts';
-import { holderOf, isLocal, type Listener } from '../adapters/listeners.ts';
-import { commandOf, dispositionOf, type ProcessRow, processRow } from '../adapters/proctable.ts';
+import { isLocal, type Listener } from '../adapters/listeners.ts';
+import { dispositionOf, type ProcessRow, processRow } from '../adapters/proctable.ts';
 import type { Root, Tree } from '../adapters/tree.ts';
 import { SERVICE } from '../limits.ts';
 import type { StopReport } from '../protocol/host.ts';
 import type { RunEnd } from '../protocol/service.ts';
 import type { Clock } from '../runtime/actor.ts';
+import { reportOf } from './stop_report.ts';
 
 export interface StopOrder {
   signal: NodeJS.Signals;
@@ -64,6 +66,10 @@ export interface StopsConfig {
   roots: () => Root[];
   /** Pids that are never ended: the host itself and the daemon. */
   spared: () => ReadonlySet<number>;
+  /** Lent to every look: with no descriptor left a tree would seem to be gone. */
+  spare: Spare;
+  /** Told when a look has failed after one that did not: nothing is concluded from it, and it is tried again. */
+  blind: (error: unknown) => void;
 }
 
 /** To `kill` what is below means the host's own group, init, or everybody: such a number is never sent a signal. */
@@ -73,7 +79,7 @@ const EMPTY_SCANS = 2;
 const FREEZE_ROUNDS = 10;
 /** A port is free as soon as its process is gone; a foreign one is given this long before it is named. */
 const PORT_MS = 50;
-const POLL = { soonMs: 1, leastMs: 5, mostMs: 250, share: 1 / 8, killMs: 3 };
+const POLL = { soonMs: 1, leastMs: 5, mostMs: 250, share: 1 / 8, killMs: 3, blindMs: 250 };
 
 /** Sends `signal` to a process, if it is still the one that was seen. */
 function send(row: ProcessRow, signal: NodeJS.Signals): void {
@@ -149,37 +155,18 @@ function kill(stop: Stop, members: readonly ProcessRow[], now: number): void {
   sendAll(root, members, 'SIGKILL');
 }
 
-/** Who listens on the port, as `left` names them. */
-function onPort(rows: readonly Listener[]): StopReport['left'] {
-  return rows.map(({ inode, port }) => {
-    const holder = holderOf(inode);
-    return {
-      pid: holder?.pid ?? 0,
-      command: holder ? commandOf(holder) : 'unknown',
-      reason: `listens on port ${port} and bears no mark of this service`,
-    };
-  });
-}
-
-const remains = (row: ProcessRow): StopReport['left'][number] => ({
-  pid: row.pid,
-  command: commandOf(row),
-  reason: 'did not end after SIGKILL',
-});
-
 /** Resolves a stop: `members` are what could not be ended. */
 function finish(stop: Stop, members: readonly ProcessRow[], held: readonly Listener[], now: number): void {
-  const end = stop.target.end() ?? { exitCode: null, signal: null, exitUnknown: true };
-  stop.done({
-    exitCode: end.exitCode,
-    signal: end.signal,
-    exitUnknown: end.exitUnknown,
-    escalated: stop.killedAt !== null,
-    reaped: stop.seen.size - members.length,
-    left: members.length > 0 ? members.map(remains) : onPort(held),
-    portFree: held.length === 0,
-    ms: Math.round(now - stop.began),
-  });
+  stop.done(
+    reportOf({
+      end: stop.target.end(),
+      escalated: stop.killedAt !== null,
+      seen: stop.seen.size,
+      members,
+      held,
+      ms: now - stop.began,
+    }),
+  );
 }
 
 /** Two scans in a row have found nothing. Returns when to look again, or null when the stop is done. */
@@ -226,13 +213,14 @@ function step(
   return stop.phase === 'freezing' ? 0 : POLL.killMs;
 }
 
-export function createStops({ clock, tree, roots, spared }: StopsConfig): Stops {
+export function createStops({ clock, tree, roots, spared, spare, blind }: StopsConfig): Stops {
   const stops = new Map<string, Stop>();
   const listeners = openListenerTable();
   let cancel: (() => void) | null = null;
   let dueAt = Number.POSITIVE_INFINITY;
   /** Scans take at most half of the time. */
   let restUntil = 0;
+  let isBlind = false;
 
   const schedule = (inMs: number) => {
     if (stops.size === 0) return;
@@ -242,9 +230,8 @@ export function createStops({ clock, tree, roots, spared }: StopsConfig): Stops 
     dueAt = at;
     cancel = clock.after(Math.max(0, at - clock.monotonic()), look);
   };
-  const look = () => {
-    cancel = null;
-    const began = clock.monotonic();
+  /** One scan, and a step of every stop. Returns when to look again. */
+  const round = () => {
     const all = new Map(
       [...roots(), ...[...stops.values()].map((stop) => stop.target.root)].map((r) => [r.run, r]),
     );
@@ -259,6 +246,19 @@ export function createStops({ clock, tree, roots, spared }: StopsConfig): Stops 
       const wish = step(stop, members.get(run) ?? [], () => heldBy(stop.order.port), clock.monotonic());
       if (wish === null) stops.delete(run);
       else next = Math.min(next, wish);
+    }
+    return next;
+  };
+  const look = () => {
+    cancel = null;
+    const began = clock.monotonic();
+    let next: number = POLL.blindMs;
+    try {
+      next = spare.lend(round);
+      isBlind = false;
+    } catch (error) {
+      if (!isBlind) blind(error);
+      isBlind = true;
     }
     const ended = clock.monotonic();
     restUntil = ended + (ended - began);

@@ -95,6 +95,14 @@ test('a process is its pid and its start: another start is another process, and 
   expect(runs(zombie())).toBe(false);
 });
 
+function outcome(look: () => unknown): unknown {
+  try {
+    return look();
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code;
+  }
+}
+
 test('a process is no less alive when there is no descriptor left to look at it by', () => {
   const { pid } = child('sleep', ['60']);
   const startTicks = processRow(pid)?.startTicks ?? 0;
@@ -108,12 +116,15 @@ test('a process is no less alive when there is no descriptor left to look at it 
   // Without a turn of the loop: nothing else in this process may need a descriptor meanwhile.
   while (processRow(pid)) Atomics.wait(turn, 0, 0, 5);
   const seen = [isAlive(pid, startTicks), isAlive(0x3fffffff, 1)];
+  const looks = [processTable, () => environOf(pid)].map(outcome);
   // It may not have stopped yet.
   while (!processRow(pid)) {
     process.kill(warden.pid, 'SIGCONT');
     Atomics.wait(turn, 0, 0, 5);
   }
   expect(seen).toEqual([true, false]);
+  // An empty table would say that nobody is there.
+  expect(looks).toEqual(['EMFILE', 'EMFILE']);
 });
 
 test('nobody is at a pid that does not exist', () => {
