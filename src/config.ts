@@ -1,6 +1,6 @@
 // Every setting: one table (contract section 1). A file that is named and absent, an unknown key or a bad value stops the start.
 import { existsSync, readFileSync } from 'node:fs';
-import { isIP } from 'node:net';
+import { BlockList, isIP } from 'node:net';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 
@@ -174,9 +174,15 @@ function build(values: ReadonlyMap<string, unknown>): Settings {
   return settings as unknown as Settings;
 }
 
-/** Whether `address` is a loopback one: 127/8 or ::1. */
-export const isLoopback = (ip: string): boolean =>
-  ip.startsWith('127.') || ip === '::1' || ip.startsWith('::ffff:127.');
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
+LOOPBACK.addAddress('::1', 'ipv6');
+
+/** Whether `address`, in any spelling and also IPv4-mapped, is loopback. */
+export function isLoopback(address: string): boolean {
+  const family = isIP(address);
+  return family !== 0 && LOOPBACK.check(address, family === 4 ? 'ipv4' : 'ipv6');
+}
 
 function checkTogether(settings: Settings, where: string): void {
   const { cloud } = settings;

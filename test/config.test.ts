@@ -87,6 +87,11 @@ describe('the configuration file', () => {
     expect((await loadSettings(path, {})).cloud.bind).toBe('0.0.0.0');
   });
 
+  it('knows a loopback address however it is written', async () => {
+    const path = write('[cloud]\nbind = "0:0:0:0:0:0:0:1"\n');
+    expect((await loadSettings(path, {})).cloud.bind).toBe('0:0:0:0:0:0:0:1');
+  });
+
   it('yields to the environment, where empty is unset and a Kubernetes service port is ignored', async () => {
     const path = write('port = 1\n[auth]\ntoken = "file"\n');
     const env = {

@@ -1,7 +1,8 @@
 // The five checks that every request passes first, in the contract's order (section 2): peer, Host, Origin, Sec-Fetch-Site,
 // token. Nothing is allocated for a request that passes, and no header value makes it throw.
 import { timingSafeEqual } from 'node:crypto';
-import { BlockList, isIP } from 'node:net';
+import { isIP } from 'node:net';
+import { isLoopback } from '../config.ts';
 import { fail } from '../protocol/errors.ts';
 import type { Failure } from '../runtime/actor.ts';
 import type { Exchange } from './server.ts';
@@ -29,16 +30,6 @@ export interface Verdict {
 }
 
 const PASS: Verdict = { refusal: null, origin: '' };
-
-const LOOPBACK = new BlockList();
-LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
-LOOPBACK.addAddress('::1', 'ipv6');
-
-/** Whether `address`, in any spelling and also IPv4-mapped, is loopback. */
-export function isLoopback(address: string): boolean {
-  const family = isIP(address);
-  return family !== 0 && LOOPBACK.check(address, family === 4 ? 'ipv4' : 'ipv6');
-}
 
 const WILDCARDS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]', '']);
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+?)\.?(?::([0-9]+))?$/;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Guard, type GuardOptions, isCloudPath, isLoopback, isOpenPath } from '../../src/front/guard.ts';
+import { isLoopback } from '../../src/config.ts';
+import { Guard, type GuardOptions, isCloudPath, isOpenPath } from '../../src/front/guard.ts';
 import type { Exchange } from '../../src/front/server.ts';
 
 interface Asked {
