@@ -121,6 +121,12 @@ function call(port: number, token: string, method: string, path: string, body?: 
   });
 }
 
+/** What a turn measures, in this order. */
+const UNITS: Readonly<Record<string, string>> = {
+  'sync of 10,000': 's',
+  'memory more': 'MiB',
+  'longest wait for the front': 'ms',
+};
 type Turn = [seconds: number, memory: number, wait: number];
 
 /** What `work` takes in seconds, how many MiB the daemon grows by it, and the longest ms that its front lets somebody wait. */
@@ -165,15 +171,17 @@ const readOnce = (kubeconfig: string): Promise<Turn> =>
 
 export const cloud: Benchmark = {
   name: 'cloud',
-  question: 'what does a sync of 10,000 workloads take, cost and hold up?',
+  question: 'What does a sync of 10,000 workloads take, cost and hold up?',
   run: () =>
-    withDouble(WORKLOADS, (kubeconfig) =>
-      costs(['sync of 10,000', 'memory more', 'longest wait for the front'], 's, MiB, ms', {
+    withDouble(WORKLOADS, async (kubeconfig) => {
+      const sides = {
         floor: () => readOnce(kubeconfig),
         subject: () => syncOnce(kubeconfig),
         turns: TURNS,
-      }),
-    ),
+      };
+      const rows = await costs(Object.keys(UNITS), '', sides);
+      return rows.map((row) => ({ ...row, unit: UNITS[row.name] ?? '' }));
+    }),
 };
 
 if (process.argv[2] === ROLE) await serveDouble(Number(process.argv[3]));
