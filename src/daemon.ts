@@ -13,7 +13,7 @@ import { dashboardPages } from './front/dashboard_page.ts';
 import { type CloudFront, createFront, type Front } from './front/front.ts';
 import { schemaPage } from './front/schema_page.ts';
 import { GatewayLink } from './gateway_link.ts';
-import { THREADS } from './limits.ts';
+import { SERVICE, THREADS } from './limits.ts';
 import { report, reportDefect } from './log.ts';
 import type { GroupsProtocol } from './protocol/groups.ts';
 import type { HostProtocol } from './protocol/host.ts';
@@ -34,8 +34,8 @@ export interface Daemon {
   reload(): Promise<void>;
 }
 
-/** The longest that services may take to stop, one after the other in the worst case. */
-const SHUTDOWN_MS = 2 ** 31 - 1;
+/** The longest that a shutdown of all services may take until it is answered: it keeps to its limits by itself. */
+const SHUTDOWN_MS = SERVICE.shutdown.orderedMs + SERVICE.shutdown.restMs + 2 * THREADS.askMs;
 
 async function holder(port: number): Promise<string> {
   return holderOn(port, listeners(), () => true)?.holder ?? 'another program';

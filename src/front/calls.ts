@@ -15,8 +15,6 @@ import { detailedData } from './event_hub.ts';
 import type { Call, Desk, StreamCall } from './route.ts';
 import type { Socket, SocketEvents } from './server.ts';
 
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
 /** How long a start of this service may take until its owner has answered, stop after a timeout included. */
 const startMs = (spec: SpecRow, timeout: number | null): number =>
   (timeout ?? spec.startTimeout) + stopMs(spec, null);
@@ -24,10 +22,7 @@ const stopMs = (spec: SpecRow, grace: number | null): number =>
   (grace ?? spec.stopGrace) + SERVICE.afterKillMs + THREADS.askMs;
 
 const deadline = (...ms: number[]): { deadlineMs: number } => ({
-  deadlineMs: Math.min(
-    LONGEST_TIMER_MS,
-    ms.reduce((sum, part) => sum + part, 0),
-  ),
+  deadlineMs: ms.reduce((sum, part) => sum + part, 0),
 });
 
 /** The spec of a service that exists. An unknown name must not bring an actor to life. */
