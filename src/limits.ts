@@ -1,4 +1,5 @@
-// Every number of the product in one place, and at the end the relations between them that the code relies on.
+// The numbers that users or several files depend on, and at the end the relations between them that the code relies on.
+// What is of one file alone, such as a pause between two looks, stands there.
 
 export const KIB = 1024;
 export const MIB = 1024 * KIB;
