@@ -19,8 +19,11 @@ import type {
 } from '../../src/protocol/cloud.ts';
 import type { TethersProtocol } from '../../src/protocol/tethers.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
+import { eventually } from '../eventually.ts';
 import { afterThisTest, realTime, type Stand, type TestClock, tempDir, type World, world } from '../kit.ts';
 import type { Json } from './double.ts';
+
+export { eventually };
 
 export const ANY = { allow: 'any', apiOnLoopback: true };
 
@@ -63,17 +66,6 @@ export interface Cloud {
 }
 
 export const parse = async (text: string): Promise<ClusterAccess> => parseKubeconfig(text, Date.now());
-
-/** Asks repeatedly until `check` gives something; the test's own timeout is the limit. */
-export async function eventually<T>(
-  check: () => T | undefined | false | Promise<T | undefined | false>,
-): Promise<T> {
-  for (;;) {
-    const value = await check();
-    if (value !== undefined && value !== false) return value;
-    await realTime.advance(5);
-  }
-}
 
 /** The embedded store in a folder; closed after the test, or before by hand. */
 export function openCloudStore(folder: string): { cloudStore: CloudStore; close(): Promise<void> } {

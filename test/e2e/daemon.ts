@@ -10,6 +10,8 @@ import { type Answer, send } from '../http.ts';
 import { must } from '../must.ts';
 import { checkAnswer } from './document.ts';
 
+export { eventually } from '../eventually.ts';
+
 export const BIN = fileURLToPath(new URL('../../dist/bin.cjs', import.meta.url));
 
 export interface SseEvent {
@@ -58,17 +60,6 @@ export function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'berth-e2e-'));
   folders.push(folder);
   return folder;
-}
-
-/** Asks repeatedly until `check` gives something; the test's own timeout is the limit. */
-export async function eventually<T>(
-  check: () => T | undefined | false | Promise<T | undefined | false>,
-): Promise<T> {
-  for (;;) {
-    const value = await check();
-    if (value !== undefined && value !== null && value !== false) return value;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
 }
 
 export const isAlive = (pid: number): boolean => {

@@ -21,6 +21,10 @@ import { actor, type Node, type Protocol, type Ref } from '../../src/runtime/act
 import { realClock } from '../../src/runtime/clock.ts';
 import { createNode } from '../../src/runtime/node.ts';
 
+import { eventually } from '../eventually.ts';
+
+export { eventually };
+
 const root = fileURLToPath(new URL('../..', import.meta.url));
 /** Below node_modules, so that the packages are found from there. */
 const built = join(root, 'node_modules', '.cache', `berth-host-test-${process.pid}`);
@@ -74,17 +78,6 @@ export function newState(): string {
 }
 
 export const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** Asks repeatedly until `check` gives something; the test's own timeout is the limit. */
-export async function eventually<T>(
-  check: () => T | undefined | null | false | Promise<T | undefined | null | false>,
-): Promise<T> {
-  for (;;) {
-    const value = await check();
-    if (value !== undefined && value !== null && value !== false) return value;
-    await wait(10);
-  }
-}
 
 export const isRunning = (pid: number): boolean => runs(processRow(pid));
 

@@ -1,0 +1,14 @@
+import { setTimeout as pause } from 'node:timers/promises';
+
+const PAUSE_MS = 5;
+
+/** What `check` gives once it is something: a condition to wait for. The test's own timeout is the limit. */
+export async function eventually<T>(
+  check: () => T | undefined | null | false | Promise<T | undefined | null | false>,
+): Promise<T> {
+  for (;;) {
+    const value = await check();
+    if (value !== undefined && value !== null && value !== false) return value;
+    await pause(PAUSE_MS);
+  }
+}
