@@ -31,6 +31,8 @@ export interface ClustersConfig {
   inPod: boolean;
 }
 
+type Removed = { removed: true; id: string };
+
 class Clusters {
   private readonly context: Context;
   private readonly config: ClustersConfig;
@@ -38,6 +40,7 @@ class Clusters {
   private readonly reachable = new Map<string, boolean>();
   /** Names whose registration is under way. */
   private readonly coming = new Set<string>();
+  private readonly leaving = new Map<string, Promise<Removed>>();
   /** Settles when what was last looked at is on disk. */
   private saved: Promise<void> = Promise.resolve();
   private readonly views: Ref<CloudViewsProtocol>;
@@ -80,11 +83,19 @@ class Clusters {
     }
   }
 
-  async remove(id: string): Promise<{ removed: true; id: string }> {
+  /** Whoever asks while it is being removed gets the same answer. */
+  remove(id: string): Promise<Removed> {
+    const removal = this.leaving.get(id) ?? this.removal(id).finally(() => this.leaving.delete(id));
+    this.leaving.set(id, removal);
+    return removal;
+  }
+
+  private async removal(id: string): Promise<Removed> {
     this.known(id);
-    await this.context.ref<TethersProtocol>('tethers').ask('closeCluster', { clusterId: id });
     try {
+      // First of all, so that nobody makes a tether to a workload of it any more.
       await this.workloads.ask('detach', { clusterId: id });
+      await this.context.ref<TethersProtocol>('tethers').ask('closeCluster', { clusterId: id });
       await this.config.store.removeCluster(id);
     } catch (error) {
       // It is still there: the next sync opens it again, or the next attempt removes it.

@@ -149,6 +149,52 @@ describe('clusters', () => {
     expect(later.list()).toEqual([]);
   });
 
+  it('are removed once, however many ask for it at once', async () => {
+    const double = await doubleWith('hello');
+    const removals: string[] = [];
+    const removed = deferred<void>();
+    const here = await cloud({
+      store: (store) => ({
+        ...store,
+        async removeCluster(clusterId) {
+          removals.push(clusterId);
+          await removed.promise;
+          await store.removeCluster(clusterId);
+        },
+      }),
+    });
+    const id = await here.add(double.kubeconfig);
+    const first = here.clusters.ask('remove', { id });
+    await eventually(() => removals.length > 0);
+    const second = here.clusters.ask('remove', { id });
+    // Letters are handled in the order in which they came: by now the second has been.
+    await here.clusters.ask('settled', {});
+    removed.resolve();
+    expect(await Promise.all([first, second])).toEqual([
+      { removed: true, id },
+      { removed: true, id },
+    ]);
+    await expect(here.clusters.ask('remove', { id })).rejects.toMatchObject({ code: 'unknown_cluster' });
+    expect(removals).toEqual([id]);
+    expect(here.tethers.of('closeCluster')).toHaveLength(1);
+  });
+
+  it('have no workload left that could be tethered when their tethers are closed', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    const id = await here.add(double.kubeconfig);
+    const workload = here.find('web/hello').id;
+    const route = (): Promise<unknown> => here.workloads.ask('route', { id: workload });
+    await expect(route()).resolves.toMatchObject({ clusterId: id });
+    here.tethers.answer({
+      async closeCluster() {
+        await expect(route()).rejects.toMatchObject({ code: 'unknown_workload' });
+        return { closed: 0 };
+      },
+    });
+    expect(await here.clusters.ask('remove', { id })).toEqual({ removed: true, id });
+  });
+
   it('that could not be removed are synced as before', async () => {
     const double = await doubleWith('hello');
     const refusals = [fail('storage_full', 'the disk is full')];
