@@ -7,7 +7,8 @@ import { cloudRoutes } from './front/routes_cloud.ts';
 import { CLOUD_VIEWS, CloudViews } from './front/views_cloud.ts';
 import { report } from './log.ts';
 import type { ClustersProtocol } from './protocol/cloud.ts';
-import type { Node } from './runtime/actor.ts';
+import type { ThreadsProtocol } from './protocol/tethers.ts';
+import { actor, type Node } from './runtime/actor.ts';
 import { ensureSecret } from './statedir.ts';
 import type { Threads } from './threads.ts';
 
@@ -20,6 +21,11 @@ function ownListener({ cloud }: Settings): CloudFront['own'] {
   const { bind, port, tls_cert: cert, tls_key: key } = cloud;
   return { bind, port, ...(cert === '' ? {} : { tls: { cert, key } }) };
 }
+
+/** At `threads`: see ThreadsProtocol. */
+const STARTER = actor<ThreadsProtocol, Threads>('threads', (context, threads) => ({
+  ensure: ({ address }) => context.later(threads.ensureFor(address).then(() => null)),
+}));
 
 export class CloudLink {
   private readonly node: Node;
@@ -34,6 +40,7 @@ export class CloudLink {
   /** The cloud's part of the front. */
   async front(settings: Settings, token: string): Promise<CloudFront> {
     await this.node.start('cloudviews', CLOUD_VIEWS, this.views);
+    await this.node.start('threads', STARTER, this.threads);
     const rows = cloudRoutes({ views: this.views, ensure: () => this.ensure() });
     return { token, rows, own: ownListener(settings) };
   }
@@ -45,7 +52,6 @@ export class CloudLink {
   }
 
   private async ensure(): Promise<void> {
-    await this.threads.ensure('tethers');
     await this.threads.ensure('cloud');
     // Gone where the cloud part is closed: the views know why.
     await this.node

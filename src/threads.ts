@@ -2,13 +2,13 @@
 // comlink, for the few control calls of a thread; messages never go through it.
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { type Endpoint, expose, type Remote, transfer, wrap } from 'comlink';
-import { portPipe } from './adapters/pipes.ts';
+import { heldPipe, portPipe } from './adapters/pipes.ts';
 import { entry } from './entry.ts';
 import { THREADS } from './limits.ts';
 import { mayAsk, type NodeName, placement } from './protocol/address.ts';
-import { Failure, type Node, type NodeOptions, type Pipe } from './runtime/actor.ts';
+import { Failure, type Node, type NodeOptions } from './runtime/actor.ts';
 import { realClock } from './runtime/clock.ts';
-import { type Deferred, deferred } from './runtime/deferred.ts';
+import { type Deferred, deferred, within } from './runtime/deferred.ts';
 import { createNode } from './runtime/node.ts';
 import { born, type StartedWorker, startWorker } from './worker.ts';
 
@@ -56,6 +56,8 @@ export interface ThreadOptions {
 export interface Threads {
   /** Resolves when every thread of `kind` is up, and starts those that are not. Fails `gone` for one that was given up. */
   ensure(kind: ThreadKind): Promise<void>;
+  /** The same for the one thread that holds `address`; whoever may ask it knows of it, too. */
+  ensureFor(address: string): Promise<void>;
   /**
    * `told` runs each time a thread that was up is back after a death: its `setup` is done, its peers are introduced, and
    * `ensure` goes on only after it. When it fails, that is another death.
@@ -98,31 +100,20 @@ interface Thread {
   isUp: boolean;
   wasUp: boolean;
   life: Life | undefined;
+  /** Resolves when those it talks to that were there before it know of it. */
+  met: Promise<unknown>;
 }
 
 // Node's ports are web ports; only the types of the two worlds do not know of each other.
 const endpoint = (port: MessagePort): Endpoint => port as unknown as Endpoint;
 
-/** The value of `promise`, or null when it is not there within `ms` or never will be. */
-async function within<T>(ms: number, promise: Promise<T>): Promise<T | null> {
-  const result = deferred<T | null>();
-  const cancel = realClock.after(ms, () => result.resolve(null));
-  promise.then(result.resolve, () => result.resolve(null));
-  return result.promise.finally(cancel);
-}
-
 const NOW = Promise.resolve();
-
-/** What comes through `pipe` waits until `heard`. */
-const held = (pipe: Pipe, heard: Promise<void>): Pipe => ({
-  ...pipe,
-  receive: (onBytes, onClose) => void heard.then(() => pipe.receive(onBytes, onClose)),
-});
 
 /** Starts no thread yet: `ensure` does. */
 export function createThreads(options: ThreadOptions): Threads {
   const { node, sizes, data, onDeath, entryOf = entry, heard = NOW } = options;
   const { restarts = THREADS.restarts, stopMs = THREADS.stopMs } = options;
+  const place = placement(sizes);
   const early = new Map(options.early);
   const threads = new Map<string, Thread>();
   const listeners: ((name: string) => void | Promise<void>)[] = [];
@@ -131,18 +122,21 @@ export function createThreads(options: ThreadOptions): Threads {
   /** A port to everybody `thread` talks to; the other ends are handed out. */
   const introduce = (thread: Thread): Birth['peers'] => {
     const peers: Birth['peers'] = [];
+    const taken: Promise<unknown>[] = [];
     const portTo = (name: string): MessagePort => {
       const { port1, port2 } = new MessageChannel();
       peers.push([name, port2]);
       return port1;
     };
-    if (meet('front', thread.kind)) node.connect(thread.name, held(portPipe(portTo(node.name)), heard));
+    if (meet('front', thread.kind)) node.connect(thread.name, heldPipe(portPipe(portTo(node.name)), heard));
     for (const { name, kind, life } of threads.values()) {
       if (!life || name === thread.name || !meet(kind, thread.kind)) continue;
       const port = portTo(name);
-      // Never settles when that thread dies meanwhile. Nobody waits for it: its successor is introduced anew.
-      life.control.connect(thread.name, transfer(port, [port])).catch(() => {});
+      const connected = life.control.connect(thread.name, transfer(port, [port])).catch(() => {});
+      // Never settles when that thread dies meanwhile: its successor is introduced anew.
+      taken.push(Promise.race([connected, life.exited]));
     }
+    thread.met = Promise.all(taken);
     return peers;
   };
 
@@ -207,14 +201,25 @@ export function createThreads(options: ThreadOptions): Threads {
     void thread.life.worker.terminate();
   });
 
-  const ensureOne = (name: string, kind: ThreadKind): Promise<void> => {
+  const ensureOne = async (name: string, kind: ThreadKind): Promise<Thread> => {
+    if (stopped) throw new Failure('gone', 'the daemon stops');
     let thread = threads.get(name);
     if (!thread) {
-      thread = { name, kind, deaths: [], up: deferred(), isUp: false, wasUp: false, life: undefined };
+      thread = {
+        name,
+        kind,
+        deaths: [],
+        up: deferred(),
+        isUp: false,
+        wasUp: false,
+        life: undefined,
+        met: NOW,
+      };
       threads.set(name, thread);
       launch(thread);
     }
-    return thread.up.promise;
+    await thread.up.promise;
+    return thread;
   };
 
   const stopOne = async ({ name, life }: Thread): Promise<string[]> => {
@@ -237,12 +242,18 @@ export function createThreads(options: ThreadOptions): Threads {
 
   return {
     async ensure(kind) {
-      if (stopped) throw new Failure('gone', 'the daemon stops');
       const names =
         kind === 'services' || kind === 'tethers'
           ? Array.from({ length: sizes[kind] }, (_, index) => `${kind}-${index}`)
           : [kind];
       await Promise.all(names.map((name) => ensureOne(name, kind)));
+    },
+    async ensureFor(address) {
+      const name = place(address);
+      const kind = KINDS.find((one) => name?.startsWith(one));
+      if (!name || !kind) throw new TypeError(`no thread holds ${address}`);
+      const { met } = await ensureOne(name, kind);
+      await met;
     },
     onRestarted(told) {
       listeners.push(told);

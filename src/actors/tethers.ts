@@ -12,6 +12,7 @@ import type {
   TetherProtocol,
   TethersProtocol,
   TetherView,
+  ThreadsProtocol,
 } from '../protocol/tethers.ts';
 import { newUlid } from '../protocol/ulid.ts';
 import { actor, type Context, isFailure } from '../runtime/actor.ts';
@@ -28,6 +29,8 @@ interface Tether {
   /** It listens. A tether that is to be active and does not yet, or not any more, is shown as idle. */
   isOpen: boolean;
 }
+
+const addressOf = (id: string): string => `tether:${id}`;
 
 const UNUSED: TetherNumbers = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
 
@@ -111,6 +114,8 @@ class Registry {
     const { stored, numbers } = tether;
     const own = stored.localPort === null ? [] : [stored.localPort];
     const ports = [...own, ...this.#unreserved()];
+    const address = addressOf(stored.id);
+    await this.#context.ref<ThreadsProtocol>('threads').ask('ensure', { address });
     const { port } = await this.#ref(stored.id).ask('open', { tether: stored, ports, numbers });
     this.#watch(stored.id);
     try {
@@ -174,14 +179,14 @@ class Registry {
   }
 
   #ref(id: string) {
-    return this.#context.ref<TetherProtocol>(`tether:${id}`);
+    return this.#context.ref<TetherProtocol>(addressOf(id));
   }
 
   /** When the tether's actor or thread has ended, it is opened again. */
   #watch(id: string): void {
     if (this.#watched.has(id)) return;
     this.#watched.add(id);
-    this.#context.watch(`tether:${id}`, () => {
+    this.#context.watch(addressOf(id), () => {
       this.#watched.delete(id);
       const tether = this.find(id);
       if (!tether) return;

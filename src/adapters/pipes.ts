@@ -31,6 +31,12 @@ export function portPipe(port: MessagePort): Pipe {
   };
 }
 
+/** What comes through `pipe` waits until `heard`. */
+export const heldPipe = (pipe: Pipe, heard: Promise<void>): Pipe => ({
+  ...pipe,
+  receive: (onBytes, onClose) => void heard.then(() => pipe.receive(onBytes, onClose)),
+});
+
 /** A pipe over a connected socket: every frame behind its length in 4 bytes, most significant first. */
 export function socketPipe(socket: Socket): Pipe {
   return {

@@ -28,6 +28,7 @@ export const PLACES: readonly Place[] = [
   { address: 'sweeper', node: 'cloud', rank: 110 },
   { address: 'clusters', node: 'cloud', rank: 120 },
   { address: 'tethers', node: 'cloud', rank: 125 },
+  { address: 'threads', node: 'front', rank: 127 },
   { address: 'tether:', node: 'tethers', rank: 130 },
   { address: 'workloads', node: 'cloud', rank: 140 },
 ];

@@ -34,7 +34,7 @@ export interface TetherNumbers {
   lastError: string | null;
 }
 
-/** Owns which tethers there are and which ports they have. Asks workloads, and each `tether:<id>`. */
+/** Owns which tethers there are and which ports they have. Asks workloads, threads and each `tether:<id>`. */
 export interface TethersProtocol {
   /** Tells the views every tether and opens those that were active. Harmless when repeated. */
   boot(message: Record<string, never>): { tethers: number };
@@ -52,6 +52,12 @@ export interface TethersProtocol {
   begun(message: { id: string }): null;
   /** From a tether, at most once a second, when they have changed. */
   numbers(message: { id: string; numbers: TetherNumbers }): null;
+}
+
+/** Starts threads. */
+export interface ThreadsProtocol {
+  /** Answers when the thread that holds `address` is up, and starts it unless it runs. Fails gone. */
+  ensure(message: { address: string }): null;
 }
 
 /** One tether: a listener on loopback and the connections through it. Asks workloads. */

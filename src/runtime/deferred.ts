@@ -1,3 +1,5 @@
+import { realClock } from './clock.ts';
+
 /**
  * A promise that is settled from outside. A rejection that nobody waits for is no unhandled one: whoever needs to know of it
  * waits.
@@ -33,4 +35,12 @@ export function deferred<T>(): Deferred<T> {
       onError(error);
     },
   };
+}
+
+/** The value of `promise`, or null when it is not there within `ms` or never will be. */
+export async function within<T>(ms: number, promise: Promise<T>): Promise<T | null> {
+  const result = deferred<T | null>();
+  const cancel = realClock.after(ms, () => result.resolve(null));
+  promise.then(result.resolve, () => result.resolve(null));
+  return result.promise.finally(cancel);
 }

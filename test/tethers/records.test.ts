@@ -10,8 +10,8 @@ import { openStore } from '../../src/adapters/store.ts';
 import { TETHER } from '../../src/limits.ts';
 import type { CloudViewsProtocol, WorkloadsProtocol } from '../../src/protocol/cloud.ts';
 import { fail } from '../../src/protocol/errors.ts';
-import type { TethersProtocol } from '../../src/protocol/tethers.ts';
-import type { Ref } from '../../src/runtime/actor.ts';
+import type { TethersProtocol, ThreadsProtocol } from '../../src/protocol/tethers.ts';
+import { Failure, type Ref } from '../../src/runtime/actor.ts';
 import { afterThisTest, realTime, type Stand, tempDir, virtualClock, type World, world } from '../kit.ts';
 import { ownPorts } from '../ports.ts';
 import { client, RULE, STORED, UNUSED } from './field.ts';
@@ -19,6 +19,7 @@ import { client, RULE, STORED, UNUSED } from './field.ts';
 interface Part {
   world: World;
   tethers: Ref<TethersProtocol>;
+  threads: Stand<ThreadsProtocol>;
   workloads: Stand<WorkloadsProtocol>;
   /** The records as the front would show them. */
   shown(): Record<string, unknown>[];
@@ -47,11 +48,13 @@ async function part(folder: string, ports: [number, number]): Promise<Part> {
     },
   });
   const views = await space.stand<CloudViewsProtocol>('cloudviews');
+  const threads = await space.stand<ThreadsProtocol>('threads');
   space.node.family('tether:', tether, () => ({ rule: RULE, peers, room: { held: 0 } }));
   const ref = await space.start('tethers', tethers, { store: embeddedCloudStore(store), ports });
   return {
     world: space,
     tethers: ref,
+    threads,
     workloads,
     stop: stopOnce,
     shown() {
@@ -147,6 +150,40 @@ describe('tethers', () => {
     expect(shown()[0]).toMatchObject({ state: 'active', local_port: port });
   });
 
+  it('have the thread of one started only when it is to listen', async () => {
+    const folder = tempDir();
+    const ports = ownPorts(4);
+    const { tethers: ref, threads, workloads, stop } = await part(folder, ports);
+    known(workloads);
+    const [used, unused] = [await ref.ask('create', input), await ref.ask('create', input)];
+    await ref.ask('deactivate', { id: unused.tether_id });
+    expect(threads.letters).toEqual([]);
+    await ref.ask('activate', { id: used.tether_id });
+    expect(threads.of('ensure')[0]).toEqual({ address: `tether:${used.tether_id}` });
+    await stop();
+    const later = await part(folder, ports);
+    known(later.workloads);
+    await later.tethers.ask('boot', {});
+    await later.tethers.ask('remove', { id: unused.tether_id });
+    const addresses = later.threads.of('ensure').map(({ address }) => address);
+    expect(new Set(addresses)).toEqual(new Set([`tether:${used.tether_id}`]));
+  });
+
+  it('stay idle, and say why, while their thread cannot be started', async () => {
+    const { tethers: ref, threads, workloads, shown } = await part(tempDir(), ownPorts(2));
+    known(workloads);
+    const { tether_id: id } = await ref.ask('create', input);
+    threads.answer({
+      ensure: () => {
+        throw new Failure('gone', 'tethers-0 died too often');
+      },
+    });
+    await expect(ref.ask('activate', { id })).rejects.toMatchObject({ code: 'gone' });
+    expect(shown()).toMatchObject([{ state: 'idle' }]);
+    threads.answer({ ensure: () => null });
+    expect(await ref.ask('activate', { id })).toMatchObject({ state: 'active' });
+  });
+
   it('get another port when somebody has taken theirs meanwhile', async () => {
     const { tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(3));
     known(workloads);
@@ -197,6 +234,8 @@ describe('tethers', () => {
     const { world: space, tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(2));
     known(workloads);
     const { tether_id: id, local_port: port } = await ref.ask('create', input);
+    await ref.ask('activate', { id });
+    // It has said that it begins, and has been opened for that a second time, before this is answered.
     await ref.ask('activate', { id });
     await space.node.end(`tether:${id}`);
     while (shown()[0]?.['state'] !== 'idle') await new Promise((resolve) => setImmediate(resolve));

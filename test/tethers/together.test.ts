@@ -14,7 +14,7 @@ import { type Vault, vault } from '../../src/adapters/seal.ts';
 import { openStore } from '../../src/adapters/store.ts';
 import { CLOUD_VIEWS, CloudViews } from '../../src/front/views_cloud.ts';
 import type { ClustersProtocol, WorkloadsProtocol } from '../../src/protocol/cloud.ts';
-import type { TethersProtocol } from '../../src/protocol/tethers.ts';
+import type { TethersProtocol, ThreadsProtocol } from '../../src/protocol/tethers.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
 import type { Json } from '../cloud/double.ts';
 import { describeReal, kubeconfig, sandbox } from '../cloud/real.ts';
@@ -54,6 +54,7 @@ async function cloud(folder: string, key: Vault, ports: readonly [number, number
     podAccess: null,
     self: null,
   });
+  await here.stand<ThreadsProtocol>('threads');
   here.node.family('tether:', tether, () => ({ rule: RULE, peers, room: { held: 0 } }));
   const tethersRef = await here.start('tethers', tethers, { store: cloudStore, ports });
   const clusters = await here.start('clusters', CLUSTERS, {

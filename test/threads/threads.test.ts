@@ -23,7 +23,8 @@ const sizes = { services: 2, tethers: 1 };
 function open(options: Partial<ThreadOptions> = {}) {
   const folder = tempDir();
   const data: Data = { log: join(folder, 'log'), broken: join(folder, 'broken') };
-  const node = createNode({ name: 'front', clock: realClock, place: placement(sizes), mayAsk });
+  const place = placement(options.sizes ?? sizes);
+  const node = createNode({ name: 'front', clock: realClock, place, mayAsk });
   const deaths: { name: string; error: unknown; ended: boolean }[] = [];
   const threads = createThreads({
     node,
@@ -69,6 +70,35 @@ it('asks cross threads: from the front, between threads of a kind and between ki
   expect(await clusters.ask('ask', { address: 'tether:x' })).toMatchObject({ node: 'tethers-0' });
   await threads.ensure('gateway');
   expect(await node.ref<Worker>('gateway').ask('ask', { address: 'registry' })).toEqual(here);
+});
+
+it('starts one thread of a kind for who lives on it, and the others when they are needed', async () => {
+  const two = { services: 1, tethers: 2 };
+  const { node, threads, log } = open({ sizes: two });
+  const there = placement(two);
+  const addresses = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `tether:${name}`);
+  const [first, second] = ['tethers-0', 'tethers-1'].map((name) =>
+    addresses.find((address) => there(address) === name),
+  );
+  if (!(first && second)) throw new Error('no tether on one of the threads');
+  await threads.ensure('cloud');
+  expect(log()).toEqual(['up cloud']);
+  const clusters = node.ref<Worker>('clusters');
+  await Promise.all([threads.ensureFor(second), threads.ensureFor(second)]);
+  // Who was there before knows of it as soon as it is up.
+  expect(await clusters.ask('ask', { address: second })).toMatchObject({ node: 'tethers-1' });
+  expect(log()).toEqual(['up cloud', 'up tethers-1']);
+  expect(await codeOf(clusters.ask('ask', { address: first }))).toBe('gone');
+  await threads.ensureFor(first);
+  expect(await clusters.ask('ask', { address: first })).toMatchObject({ node: 'tethers-0' });
+  // One that has died is waited for.
+  await codeOf(node.ref<Worker>(second).ask('throw', { text: 'uncaught' }));
+  await threads.ensureFor(second);
+  expect(await clusters.ask('ask', { address: second })).toMatchObject({ node: 'tethers-1' });
+  for (const address of ['host', 'views', 'nobody'])
+    await expect(threads.ensureFor(address)).rejects.toThrow(TypeError);
+  await threads.stop();
+  await expect(threads.ensureFor(first)).rejects.toMatchObject({ code: 'gone' });
 });
 
 it('takes in no letter of a thread before the front hears, and loses none', async () => {
