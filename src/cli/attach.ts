@@ -64,11 +64,13 @@ export const attach = command({
     });
     screen.on('resize', resize);
     resize();
-    const { exit, code, reason } = await terminal.ended;
-    screen.off('resize', resize);
-    stdin.removeAllListeners('data');
-    restore();
-    off();
+    const leave = (): void => {
+      screen.off('resize', resize);
+      stdin.removeAllListeners('data');
+      restore();
+      off();
+    };
+    const { exit, code, reason } = await terminal.ended.finally(leave);
     if (exit) {
       cli.out.note(`${name} has ended (${endText(exit) || 'not known how'}).`);
       return exit.exitCode ?? 1;

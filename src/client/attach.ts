@@ -27,7 +27,7 @@ export interface Terminal {
   resize(cols: number, rows: number): void;
   /** Leaves the terminal; the agent goes on. */
   detach(): void;
-  /** Settles once, when the session has ended. */
+  /** Settles once, when the session has ended. Rejects with what `onOutput` or `onSize` has thrown, which ends it too. */
   ended: Promise<Ended>;
 }
 
@@ -53,9 +53,16 @@ export async function attach(endpoint: Endpoint, name: string, options: AttachOp
   const url = endpoint.url().replace(/^http/, 'ws') + path('/v1/agents', name, 'attach');
   let exit: Ended['exit'] = null;
   let finish: (ended: Ended) => void = () => {};
-  const ended = new Promise<Ended>((resolve) => {
+  let failed: (error: unknown) => void = () => {};
+  const ended = new Promise<Ended>((resolve, reject) => {
     finish = resolve;
+    failed = (error) => {
+      reject(error);
+      socket?.close();
+    };
   });
+  // Who does not wait for the end does not want to know how it came.
+  ended.catch(() => {});
   const encoder = new TextEncoder();
   let socket: Socket | undefined;
   const control = (message: object): void => socket?.send(JSON.stringify(message));
@@ -63,15 +70,16 @@ export async function attach(endpoint: Endpoint, name: string, options: AttachOp
     await options.onOutput(bytes);
     control({ ack: bytes.byteLength });
   };
+  const hear = async (message: string): Promise<void> => {
+    const said: Control = JSON.parse(message);
+    if (said.size) options.onSize?.(...said.size);
+    if (said.exit) exit = said.exit;
+  };
   const opened = new Promise<void>((resolve, reject) => {
     const opening = endpoint.transport.socket(url, protocols(endpoint.token()), {
       opened: resolve,
-      bytes: (bytes) => void output(bytes),
-      text: (message) => {
-        const said: Control = JSON.parse(message);
-        if (said.size) options.onSize?.(...said.size);
-        if (said.exit) exit = said.exit;
-      },
+      bytes: (bytes) => void output(bytes).catch(failed),
+      text: (message) => void hear(message).catch(failed),
       closed: (code, reason) => finish({ exit, code, reason }),
       refused: (status, body) =>
         reject(

@@ -106,6 +106,28 @@ it('leaves when its signal aborts, and says so when the connection is lost', asy
   expect(await lost.ended).toMatchObject({ exit: null, code: 1006 });
 });
 
+it.each(['onOutput', 'onSize'] as const)(
+  'ends with what %s throws, and leaves the terminal',
+  async (thrower) => {
+    let left: (code: number) => void = () => {};
+    const leaving = new Promise<number>((resolve) => {
+      left = resolve;
+    });
+    const url = await terminals((socket) => {
+      socket.on('close', left);
+      socket.send(JSON.stringify({ size: [80, 24] }));
+      socket.send(Buffer.from('screen'));
+    });
+    const broken = (): never => {
+      throw new Error('the disk is full');
+    };
+    const options = { onOutput: () => {}, [thrower]: broken };
+    const terminal = await createClient(nodeTransport, { url }).attach('bot', options);
+    await expect(terminal.ended).rejects.toThrow('the disk is full');
+    expect(await leaving).toBe(1000);
+  },
+);
+
 it('throws the error the daemon answers instead of the upgrade', async () => {
   const body = { code: 'not_running', message: 'bot does not run', hint: 'Start it first.' };
   const fake = await serve(() => {});
