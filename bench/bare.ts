@@ -31,7 +31,7 @@ export interface Bare {
 }
 
 /** Starts it; whatever it has started ends with `end`. */
-export function startBare(): Bare {
+function startBare(): Bare {
   const child = fork(built('bench-bare.js'), { env: PLAIN });
   const ended = new Promise<void>((resolve) => child.on('exit', () => resolve()));
   return {

@@ -129,6 +129,24 @@ describe('the source tree', () => {
     expect(shared).toEqual([]);
   });
 
+  it('exports no value that nobody else uses', () => {
+    // Types are left out: whoever exports a function also exports what it takes.
+    const EXPORTED = /^export (?:async )?(?:const|function\*?|class) (\w+)/gm;
+    const words = [...sources.map(({ path }) => path), ...files('test')].map((path) => {
+      const text = readFileSync(join(root, path), 'utf8');
+      return { path, text, words: new Set(text.match(/\w+/g)) };
+    });
+    const alone = words
+      .filter(({ path }) => !path.startsWith('test'))
+      .flatMap(({ path, text }) =>
+        [...text.matchAll(EXPORTED)]
+          .map(([, name = '']) => name)
+          .filter((name) => !words.some((other) => other.path !== path && other.words.has(name)))
+          .map((name) => `${path}: ${name}`),
+      );
+    expect(alone).toEqual([]);
+  });
+
   it('has no file and no function past its size', () => {
     const long = sources.filter(({ path, lines }) => lines.length - 1 > FILE_LINES && !MAY_BE_LONG.has(path));
     expect(long.map(({ path, lines }) => `${path}: ${lines.length - 1}`)).toEqual([]);

@@ -39,7 +39,7 @@ export function duration(ms: number): string {
 const sentences = (...parts: (string | null | false)[]): string => parts.filter(Boolean).join(' ');
 
 /** `ended with exit code 3`, `was ended by SIGKILL`, or that nobody knows. */
-export function howItEnded({ exitCode, signal, exitUnknown }: End): string {
+function howItEnded({ exitCode, signal, exitUnknown }: End): string {
   if (signal !== null) return `was ended by ${signal}`;
   if (exitCode === null) return exitUnknown ? 'ended while nothing watched it' : 'ended with the machine';
   const meaning = MEANINGS.get(exitCode);

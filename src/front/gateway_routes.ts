@@ -7,7 +7,7 @@ const hostOf = (agentType: string | null, port: number): string | null =>
   agentType === 'ollama' ? `127.0.0.1:${port}` : null;
 
 /** Every agent as the gateway reaches it. */
-export function gatewayRoutes(views: Views): GatewayRoute[] {
+function gatewayRoutes(views: Views): GatewayRoute[] {
   return views.agentRows().map(({ spec, agent, state }) => {
     const port = state?.process?.port ?? spec.port;
     const active = state?.process != null;

@@ -13,7 +13,7 @@ const PROVIDER_RULE = `must be a string of up to ${CLOUD.providerLength} charact
 const LABEL_RULE = `must be a string of up to ${TETHER.labelLength} characters without controls`;
 const { fallback, least, most } = CLOUD.idleMinutes;
 
-export const ClusterShape = record({
+const ClusterShape = record({
   name: text(NAME_RULE, (value) => value !== '' && plain(CLOUD.nameLength)(value)),
   provider: text(PROVIDER_RULE, plain(CLOUD.providerLength)).optional(),
   kubeconfig: z
@@ -23,12 +23,12 @@ export const ClusterShape = record({
   in_cluster: flag().optional(),
 });
 
-export const AutoSleepShape = record({
+const AutoSleepShape = record({
   auto_sleep_enabled: flag().optional(),
   idle_timeout_minutes: integer(least, most).optional(),
 });
 
-export const TetherShape = record({
+const TetherShape = record({
   container_port: integer(1, 65_535),
   label: text(LABEL_RULE, plain(TETHER.labelLength)).nullable().optional(),
   wake: flag().optional(),

@@ -14,7 +14,7 @@ const isCount = (value: unknown, least: number, most: number): value is number =
   typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most;
 
 /** What a text frame of a viewer says; undefined when it is nothing a viewer may say (contract section 6). */
-export function readControl(text: string): Control | undefined {
+function readControl(text: string): Control | undefined {
   let said: unknown;
   try {
     said = JSON.parse(text);

@@ -19,7 +19,7 @@ function html({ status, message, hint }: Page): string {
 }
 
 /** The bytes of a page and their type, as the client's Accept asks. */
-export function render(page: Page, accept: string | undefined): { type: string; body: string } {
+function render(page: Page, accept: string | undefined): { type: string; body: string } {
   if (accept?.includes('text/html')) return { type: 'text/html; charset=utf-8', body: html(page) };
   const { code, message, hint } = page;
   return { type: 'application/json; charset=utf-8', body: JSON.stringify({ code, message, hint }) };

@@ -12,7 +12,7 @@ interface Place {
 export type NodeName = 'front' | 'services' | 'cloud' | 'tethers' | 'gateway' | 'host';
 
 /** The one table of placement and rank. */
-export const PLACES: readonly Place[] = [
+const PLACES: readonly Place[] = [
   { address: 'views', node: 'front', rank: 0 },
   { address: 'cloudviews', node: 'front', rank: 0 },
   { address: 'viewers', node: 'front', rank: 0 },
