@@ -1,5 +1,5 @@
-// Registrations for tests.
-import type { ServiceInput } from '../../src/protocol/service.ts';
+// Registrations for tests, as they come in and as they are kept.
+import type { ServiceInput, ServiceSpec } from '../../src/protocol/service.ts';
 
 export const input = (name: string, more: Partial<ServiceInput> = {}): ServiceInput => ({
   name,
@@ -32,3 +32,10 @@ export const agentInput = (name: string, more: Partial<ServiceInput> = {}): Serv
     },
     ...more,
   });
+
+/** As it is kept: env is never null. */
+export const spec = (more: Partial<ServiceSpec> = {}): ServiceSpec => ({
+  ...input('web', { port: 3000, cmd: 'serve' }),
+  env: [],
+  ...more,
+});

@@ -4,7 +4,8 @@ import { fail } from '../../src/protocol/errors.ts';
 import type { StartAnswer, StopAnswer } from '../../src/protocol/service.ts';
 import { Failure } from '../../src/runtime/actor.ts';
 import { settle } from '../kit.ts';
-import { AGENT, type Plan, quiet, running, type Supervised, spec, supervise } from './service_kit.ts';
+import { spec } from './inputs.ts';
+import { AGENT, type Plan, quiet, running, type Supervised, supervise } from './service_kit.ts';
 
 const READY = 'http://localhost:3000/';
 const URL = 'http://localhost:3000';

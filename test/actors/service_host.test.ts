@@ -25,7 +25,7 @@ import { createNode } from '../../src/runtime/node.ts';
 import { after, entry, eventually, hostsOf, isRunning, newState, useHost } from '../host/kit.ts';
 import { must } from '../must.ts';
 import { freePort } from '../ports.ts';
-import { spec } from './service_kit.ts';
+import { spec } from './inputs.ts';
 
 useHost();
 

@@ -24,30 +24,10 @@ import {
   type World,
   world,
 } from '../kit.ts';
+import { spec } from './inputs.ts';
 
 export const BOOTED_AT = Date.UTC(2029, 11, 31);
 export const AGENT = { agentType: null, hostname: 'web.agents.localhost', cols: 120, rows: 32 };
-
-export function spec(over: Partial<ServiceSpec> = {}): ServiceSpec {
-  return {
-    name: 'web',
-    port: 3000,
-    cmd: 'serve',
-    cwd: '/',
-    group: null,
-    ready: null,
-    env: [],
-    dependsOn: [],
-    restart: 'no',
-    autostart: false,
-    stopSignal: 'SIGTERM',
-    stopGrace: 5_000,
-    startTimeout: 30_000,
-    labels: [],
-    agent: null,
-    ...over,
-  };
-}
 
 /** A store in memory: rows go through the real encoding. `broken` is what a write fails with, as on a full disk. */
 export class MemoryStore implements Pick<Store, 'table'> {

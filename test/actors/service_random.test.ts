@@ -4,7 +4,8 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { fail } from '../../src/protocol/errors.ts';
 import { isFailure } from '../../src/runtime/actor.ts';
-import { quiet, type Supervised, spec, supervise } from './service_kit.ts';
+import { spec } from './inputs.ts';
+import { quiet, type Supervised, supervise } from './service_kit.ts';
 
 const READY = 'http://localhost:3000/';
 const RESTARTS = ['no', 'on-failure', 'always'] as const;

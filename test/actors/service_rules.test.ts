@@ -8,7 +8,8 @@ import type { LiveRun } from '../../src/actors/service_run.ts';
 import { type Ended, type State, TABLE } from '../../src/actors/service_state.ts';
 import type { LastEnd, Status } from '../../src/protocol/service.ts';
 import { deferred } from '../../src/runtime/deferred.ts';
-import { AGENT, MEMO, spec } from './service_kit.ts';
+import { spec } from './inputs.ts';
+import { AGENT, MEMO } from './service_kit.ts';
 
 describe('the table', () => {
   it('leads only to phases that it has, and from each one on', () => {

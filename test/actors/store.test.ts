@@ -9,6 +9,7 @@ import type { StoredService } from '../../src/protocol/service.ts';
 import { encode } from '../../src/runtime/wire.ts';
 import { afterThisTest, settle, tempDir } from '../kit.ts';
 import { built, canMount, onSmallDisk, run } from './child.ts';
+import { spec } from './inputs.ts';
 
 let child = '';
 beforeAll(async () => {
@@ -22,23 +23,7 @@ function opened(path: string): Store {
 }
 
 const service = (name: string): StoredService => ({
-  spec: {
-    name,
-    port: 8000,
-    cmd: 'true',
-    cwd: '/',
-    group: null,
-    ready: null,
-    env: [['__proto__', 'x']],
-    dependsOn: [],
-    restart: 'no',
-    autostart: false,
-    stopSignal: 'SIGTERM',
-    stopGrace: 5000,
-    startTimeout: 30000,
-    labels: [],
-    agent: null,
-  },
+  spec: spec({ name, env: [['__proto__', 'x']] }),
   revision: 1,
 });
 
