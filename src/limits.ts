@@ -13,8 +13,8 @@ export const HTTP = {
   headMs: 10_000,
   /** Of a body that is too large this much more is read and dropped, so that its sender can read the 413. */
   drainBytes: 8 * MIB,
-  /** After so many bytes of answers it is made sure that the client of one takes what it asks for. */
-  unseenBytes: 64 * KIB,
+  /** On average once in so many bytes of answers it is made sure that the client of one takes what it asks for. */
+  unseenBytes: 256 * KIB,
   /** How deep arrays and objects may lie in each other. */
   jsonDepth: 32,
   /** A wrong body is told at most so many of its faults one by one. */

@@ -44,13 +44,17 @@ const BARE = new Head([]);
 
 /** What is counted for the head of an answer. */
 const HEAD_BYTES = 256;
-let unseen = 0;
+const nextLook = (): number => Math.random() * 2 * HTTP.unseenBytes;
+let unseen = nextLook();
 
-/** Whether this answer is one that its client must have taken before it asks again: to look at each costs a tenth of them. */
-function mustBeTaken(body: Uint8Array | string): boolean {
-  unseen += HEAD_BYTES + body.length;
-  if (unseen < HTTP.unseenBytes) return false;
-  unseen = 0;
+/**
+ * Whether at this answer, of so many bytes, it is looked whether its client takes what it asks for: to look at each costs a
+ * tenth of them. Nobody can foresee it, or one connection could take all the looks while another one piles up answers.
+ */
+function isLookedAt(bytes: number): boolean {
+  unseen -= HEAD_BYTES + bytes;
+  if (unseen > 0) return false;
+  unseen = nextLook();
   return true;
 }
 
@@ -172,14 +176,33 @@ class UwsExchange implements Exchange {
     const isData = typeof body === 'string' || body instanceof Uint8Array;
     if (isData && status !== 204 && status !== 304) {
       res.writeStatus(head.block(status));
-      if (close || body.length === 0 || !mustBeTaken(body)) res.end(body, close);
+      if (close || body.length === 0 || !isLookedAt(body.length)) res.end(body, close);
       else this.end(body);
-    } else {
-      // Told a length, `endWithoutBody` does not end the response (the process aborts at that): so it is a header of ours.
-      const length = isData ? null : body.length;
-      res.writeStatus((length === null ? head : head.with('Content-Length', String(length))).block(status));
+      return;
+    }
+    // Told a length, `endWithoutBody` does not end the response (the process aborts at that): so it is a header of ours.
+    const length = isData ? null : body.length;
+    const full = length === null ? head : head.with('Content-Length', String(length));
+    if (isLookedAt(0)) this.endAndClose(full.with('Date', new Date().toUTCString()).block(status));
+    else {
+      res.writeStatus(full.block(status));
       res.endWithoutBody();
     }
+  }
+
+  /**
+   * Of an answer without a body nobody says whether the connection has taken it: so this one is the last on its connection,
+   * which is closed when it is sent. To uWebSockets.js it stays open, and whatever is asked behind it closes the connection, too.
+   */
+  private endAndClose(block: string): void {
+    // With the line end that it adds the head is complete.
+    this.res.writeStatus(`${block}\r\nConnection: close\r\n`);
+    this.held = true;
+    let isOpen = true;
+    this.onGone = () => {
+      isOpen = false;
+    };
+    setImmediate(() => isOpen && this.res.close());
   }
 
   /**
