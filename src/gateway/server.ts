@@ -2,7 +2,6 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import http from 'node:http';
-import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { fail } from '../protocol/errors.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
@@ -20,10 +19,12 @@ import {
 import { Passage } from './passage.ts';
 import type { RequestHeaders } from './rules.ts';
 import { hostnameOf, mayCall, readHeaders, requestHead } from './rules.ts';
-import { tunnel } from './tunnel.ts';
+import { readAhead, tunnel } from './tunnel.ts';
 import { UpstreamPool } from './upstream.ts';
 
 const HEAD_MS = 10_000;
+/** So many requests may wait on one connection for the answer to the first. */
+const PIPELINED = 512;
 
 export interface GatewaySettings {
   agentDomain: string;
@@ -43,15 +44,27 @@ export interface Gateway {
  * Any other protocol than WebSocket is declined as HTTP has it: the request is read again without its Upgrade, with its body
  * and what follows. Carried on blindly, `h2c` would take further requests past every check.
  */
-function decline(server: http.Server, request: IncomingMessage, socket: Duplex, first: Buffer): void {
-  const { method, url, httpVersion, rawHeaders } = request;
+function decline(server: http.Server, request: IncomingMessage, first: Buffer): void {
+  const { method, url, httpVersion, rawHeaders, socket } = request;
   let head = `${method} ${url} HTTP/${httpVersion}\r\n`;
   for (let index = 0; index < rawHeaders.length; index += 2) {
     if (rawHeaders[index]?.toLowerCase() !== 'upgrade')
       head += `${rawHeaders[index]}: ${rawHeaders[index + 1]}\r\n`;
   }
+  // The end of the answer before it has begun to count down the keep-alive, which the new reader does not know to stop.
+  socket.setTimeout(0);
+  socket.pause();
   socket.unshift(Buffer.concat([Buffer.from(`${head}\r\n`, 'latin1'), first]));
   server.emit('connection', socket);
+  socket.resume();
+}
+
+/** What one client connection has asked for. */
+interface Line {
+  /** The answer to its last request. */
+  last: ServerResponse | undefined;
+  /** Requests that wait for the answers before theirs. */
+  waiting: number;
 }
 
 /** Makes a gateway; nothing listens before `listen`. */
@@ -59,8 +72,18 @@ export function createGateway(initial: GatewaySettings): Gateway {
   const pool = new UpstreamPool();
   const routes = new Map<string, GatewayRoute>();
   const servers: http.Server[] = [];
-  const tunnels = new Set<Socket | Duplex>();
+  const tunnels = new Set<Duplex>();
+  const lines = new WeakMap<Duplex, Line>();
   let ownPort = 0;
+
+  const lineOf = (socket: Duplex): Line => {
+    let line = lines.get(socket);
+    if (!line) {
+      line = { last: undefined, waiting: 0 };
+      lines.set(socket, line);
+    }
+    return line;
+  };
 
   /** Contract section 6, Gateway, (2) and (3), in this order. */
   const judge = (headers: RequestHeaders, url: string): GatewayRoute | Page => {
@@ -97,28 +120,58 @@ export function createGateway(initial: GatewaySettings): Gateway {
 
   /**
    * Of what a client sends at once, one request goes on at a time: the others would each hold a connection to the agent, and
-   * nobody says to a response without a socket that the client has gone. What waits is judged when its turn comes.
+   * nobody says to a response without a socket that the client has gone. What waits is judged when its turn comes. Who lets
+   * too much wait is hung up on: a paused connection does not stay paused, as every end of a request has it read on.
    */
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
-    if (response.socket) carry(request, response);
-    else
-      response.once('socket', (socket) => queueMicrotask(() => socket.destroyed || carry(request, response)));
+    const line = lineOf(request.socket);
+    line.last = response;
+    if (response.socket) {
+      carry(request, response);
+      return;
+    }
+    line.waiting += 1;
+    if (line.waiting > PIPELINED) request.socket.destroy();
+    response.once('socket', (socket) => {
+      line.waiting -= 1;
+      queueMicrotask(() => socket.destroyed || carry(request, response));
+    });
   };
 
-  const onUpgrade = (server: http.Server, request: IncomingMessage, socket: Duplex, first: Buffer): void => {
+  /** The server has let go of the socket: without these a reset would be thrown, and the gateway's end would leave it open. */
+  const adopt = (socket: Duplex): void => {
+    if (tunnels.has(socket)) return;
+    tunnels.add(socket);
+    socket.on('close', () => tunnels.delete(socket));
+    socket.on('error', () => socket.destroy());
+  };
+
+  /** An upgrade waits until everything that was asked before it on its connection is answered: the answers would mix. */
+  const onUpgrade = (server: http.Server, request: IncomingMessage, first: Buffer): void => {
+    const { socket } = request;
+    adopt(socket);
+    const { last } = lineOf(socket);
+    if (!last || last.closed) {
+      upgrade(server, request, socket, first);
+      return;
+    }
+    const stopReading = readAhead(socket, first);
+    last.once('close', () => {
+      if (socket.writable) upgrade(server, request, socket, stopReading());
+    });
+  };
+
+  const upgrade = (server: http.Server, request: IncomingMessage, socket: Duplex, first: Buffer): void => {
     const headers = readHeaders(request.rawHeaders, gateway.settings.tokens);
     if (headers.upgrade?.toLowerCase() !== 'websocket') {
-      decline(server, request, socket, first);
+      decline(server, request, first);
       return;
     }
     if (headers.isChunked || headers.length !== undefined)
       headers.bad = 'It has a body and wants a WebSocket';
-    tunnels.add(socket);
-    socket.on('close', () => tunnels.delete(socket));
     const route = judge(headers, request.url ?? '');
     if ('status' in route) {
-      // The server has let go of the socket: without these a reset would be thrown, and the client's end not be heard.
-      socket.on('error', () => socket.destroy());
+      // Only a reader hears the client's end.
       socket.resume();
       socket.end(answerUpgrade(route, headers.accept));
       return;
@@ -135,7 +188,7 @@ export function createGateway(initial: GatewaySettings): Gateway {
         { headersTimeout: HEAD_MS, requestTimeout: 0, keepAlive: true },
         onRequest,
       );
-      server.on('upgrade', (request, socket, first) => onUpgrade(server, request, socket, first));
+      server.on('upgrade', (request, _socket, first) => onUpgrade(server, request, first));
       server.once('error', reject);
       server.listen({ host, port, exclusive: true }, () => {
         server.off('error', reject);

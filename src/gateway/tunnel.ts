@@ -31,10 +31,10 @@ function pump(from: Duplex, to: Duplex): void {
 }
 
 /**
- * Reads the client while the agent has not answered, as only a reader hears that the other side has gone. A client that
+ * Reads the client while its upgrade waits, as only a reader hears that the other side has gone. A client that
  * ends or sends more than is kept is hung up on. What is returned stops this and gives the bytes that came.
  */
-function readAhead(socket: Duplex, first: Buffer): () => Buffer {
+export function readAhead(socket: Duplex, first: Buffer): () => Buffer {
   const parts = [first];
   let left = EARLY_BYTES;
   const onData = (bytes: Buffer): void => {
@@ -82,7 +82,6 @@ function afterHead(socket: Duplex, first: Buffer, upstream: Socket, bytes: Buffe
 /** Carries an upgrade request to `port`. Never rejects: what goes wrong is answered on the socket. */
 export async function tunnel(request: Tunnel): Promise<void> {
   const { socket, port, head, unreachable } = request;
-  socket.on('error', () => socket.destroy());
   const stopReading = readAhead(socket, request.first);
   let upstream: Socket;
   try {

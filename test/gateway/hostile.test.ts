@@ -182,6 +182,64 @@ describe('a client that smuggles', () => {
     }
   });
 
+  it('and asks for another protocol again and again is answered each time, in its order', async () => {
+    await bytesAgent((socket, all) => {
+      const path = all.slice(all.lastIndexOf('GET /') + 5, all.lastIndexOf(' HTTP'));
+      if (all.endsWith('\r\n\r\n'))
+        socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${path.length + 2}\r\n\r\n<${path}>`);
+    });
+    const count = 30;
+    const h2c = 'Connection: Upgrade\r\nUpgrade: h2c\r\n';
+    const lines = Array.from({ length: count }, (_, index) =>
+      index === count - 1 ? 'Connection: close\r\n' : h2c,
+    );
+    const all = await raw(
+      lines.map((more, index) => `GET /${index} HTTP/1.1\r\n${HOST()}${more}\r\n`).join(''),
+    );
+    expect(all.match(/<\d+>/g)).toEqual(lines.map((_, index) => `<${index}>`));
+  });
+
+  it('has its WebSocket when what it asked for before is answered', async () => {
+    let answerSlow = (): void => undefined;
+    const heard: string[] = [];
+    await bytesAgent((socket, all) => {
+      heard.push(all);
+      if (all.includes('/slow')) answerSlow = () => socket.write(OK);
+      else if (all.endsWith('early')) socket.write('echo');
+      else
+        socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+    });
+    const client = await connect();
+    const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket\r\n';
+    client.send(`GET /slow HTTP/1.1\r\n${HOST()}\r\nGET /up HTTP/1.1\r\n${HOST()}${upgrade}\r\n`);
+    expect(await raw(`GET / HTTP/1.1\r\nHost: other\r\nConnection: close\r\n\r\n`)).toMatch(/ 404 /);
+    client.send('early');
+    while (heard.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    expect(heard.join('')).not.toContain('/up');
+    answerSlow();
+    expect(await client.until((all) => all.endsWith('echo'))).toMatch(
+      /^HTTP\/1\.1 200 [\s\S]*ok(?=HTTP\/1\.1 101 )/,
+    );
+  });
+
+  it('lets more wait than a few requests behind the first is hung up on', async () => {
+    let requests = 0;
+    const left = new Promise<void>((resolve) => {
+      void bytesAgent((socket) => {
+        requests += 1;
+        socket.on('close', () => resolve());
+      });
+    });
+    const client = await connect();
+    const get = `GET / HTTP/1.1\r\n${HOST()}\r\n`;
+    client.send(get.repeat(500));
+    while (requests === 0) await new Promise((resolve) => setImmediate(resolve));
+    for (let turn = 0; turn < 5; turn += 1) client.send(get.repeat(20));
+    await client.closed;
+    await left;
+    expect(requests).toBe(1);
+  });
+
   it('cannot use two origins, one of them allowed', async () => {
     await saying(OK);
     const origins = 'Origin: http://localhost\r\nOrigin: https://evil.example\r\n';
