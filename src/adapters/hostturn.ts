@@ -2,8 +2,9 @@
 //
 // The host is the lock, and knows what runs. It need not be asked when there is none, and the ledger it has left says that
 // nothing runs. Of two daemons that start at the same moment only one may find it so: whoever has the socket of this file.
-// The other one waits for the host, which turns it away.
-import { statSync } from 'node:fs';
+// The other one waits for the host, which turns it away. A host that comes first is always right, only later: so whoever
+// finds the socket with another user takes that way at once.
+import { readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { hasSocket, isServed } from './hostsocket.ts';
 import { hostFolder } from './hostspawn.ts';
@@ -18,11 +19,16 @@ const ADDRESS_BYTES = 107;
 /** Whether this process may be the first: `none` where there are no such sockets. */
 type Place = 'first' | 'taken' | 'none';
 
-/** Takes the socket that stands for this start until the process ends. */
-function takePlace(stateDir: string): Promise<Place> {
-  if (process.platform !== 'linux') return Promise.resolve('none');
+/** The name of the socket that stands for a start with this directory. */
+function nameFor(stateDir: string): string {
   const { dev, ino } = statSync(stateDir, { bigint: true });
-  const address = `\0${`berth-${dev}-${ino}-`.padEnd(ADDRESS_BYTES, '-')}`;
+  return `berth-${dev}-${ino}-`.padEnd(ADDRESS_BYTES, '-');
+}
+
+/** Takes the socket of that name until the process ends. */
+function takePlace(name: string): Promise<Place> {
+  if (process.platform !== 'linux') return Promise.resolve('none');
+  const address = `\0${name}`;
   return new Promise((resolve) => {
     const server = createServer((socket) => socket.destroy());
     server.on('error', (error: NodeJS.ErrnoException) =>
@@ -30,6 +36,32 @@ function takePlace(stateDir: string): Promise<Place> {
     );
     server.listen(address, () => resolve('first')).unref();
   });
+}
+
+/** The inode of the socket of that name; undefined: nobody has it, or nobody says so. */
+function inodeOf(name: string): number | undefined {
+  let table: string;
+  try {
+    table = readFileSync('/proc/net/unix', 'latin1');
+  } catch {
+    return undefined;
+  }
+  const row = table.split('\n').find((line) => line.endsWith(` @${name}`));
+  const columns = row?.split(' ');
+  // The name is the last column, the inode the one before it.
+  return columns && Number(columns.at(-2));
+}
+
+/** Whether another user has the socket of that name, which is everybody's to take: he would have each start wait. */
+async function isForeign(name: string): Promise<boolean> {
+  const inode = inodeOf(name);
+  if (inode === undefined) return false;
+  // Loaded only where one start has met another.
+  const { holderOf } = await import('./listeners.ts');
+  const holder = holderOf(inode);
+  // One that ended in between was found by nobody, either.
+  if (!holder) return inodeOf(name) === inode;
+  return statSync(`/proc/${holder.pid}`, { throwIfNoEntry: false })?.uid !== process.getuid?.();
 }
 
 /** Whoever has the socket is a daemon that starts its host now, or soon: it is waited for this long. */
@@ -42,13 +74,15 @@ const RETRY_MS = 5;
  */
 export async function hostTurn(stateDir: string): Promise<HostTurn> {
   const folder = hostFolder(stateDir);
+  const name = nameFor(stateDir);
   const began = performance.now();
-  for (;;) {
+  for (let isLooked = false; ; isLooked = true) {
     // Before the looks: what they find stays so.
-    const place = await takePlace(stateDir);
+    const place = await takePlace(name);
     if (hasSocket(folder) && (await isServed(folder))) return 'there';
     if (place === 'first' && readLedger(ledgerFile(folder)).size === 0) return 'later';
     if (place !== 'taken' || performance.now() - began > PATIENCE_MS) return 'first';
+    if (!isLooked && (await isForeign(name))) return 'first';
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
 }

@@ -1,7 +1,7 @@
 // Whether a daemon may begin before its process host is there: one daemon at a time, and only where nothing can run.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { after, bundle, connectDaemon, eventually, hostsOf, isRunning, newState, useHost } from './kit.ts';
@@ -64,6 +64,30 @@ test('on a new state directory the host may come later, for one daemon at a time
     expect(turn).toBe('later');
     await end(signal);
   }
+});
+
+test.runIf(process.getuid?.() === 0)('another user who has the place holds nobody up', async () => {
+  const [foreign, own] = [newFolder(), newFolder()];
+  const nobody = 65_534;
+  const { dev, ino } = statSync(foreign, { bigint: true });
+  const name = `berth-${dev}-${ino}-`.padEnd(107, '-');
+  const script = `require('node:net').createServer().listen('\\0${name}', () => console.log('listening'))`;
+  const squatter = spawn(process.execPath, ['-e', script], {
+    uid: nobody,
+    gid: nobody,
+    cwd: '/',
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  after(() => void squatter.kill('SIGKILL'));
+  await once(squatter.stdout, 'data');
+  const holder = await asks(own);
+  expect(holder.turn).toBe('later');
+  // Who waits for a daemon of its own user is told after all others.
+  const told: string[] = [];
+  const waits = asks(own).then(({ turn }) => told.push(`own: ${turn}`));
+  await asks(foreign).then(({ turn }) => told.push(`foreign: ${turn}`));
+  await waits;
+  expect(told).toEqual(['foreign: first', 'own: first']);
 });
 
 test('a host that lives is there', async () => {
