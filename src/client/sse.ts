@@ -20,7 +20,7 @@ export interface StreamOptions {
 }
 
 const FIRST_RETRY_MS = 1_000;
-/** Without a word for this long the connection is taken for dead: the daemon sends a comment every 15 s. */
+/** Without a word for this long the connection is taken for dead: the daemon sends a comment at least every 15 s. */
 const SILENCE_MS = 45_000;
 /** A frame larger than this is not ours. */
 const FRAME_CHARS = 4 * 1024 * 1024;

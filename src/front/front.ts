@@ -42,8 +42,6 @@ export interface FrontOptions {
   cloud: CloudFront | null;
   /** The API's document, made from the rows when it is first asked for. */
   openapi: (rows: readonly Row[]) => Promise<Uint8Array>;
-  /** More rows than those of the daemon itself. */
-  rows?: readonly Row[];
   /** Static files and documents at the open paths. */
   page: PageAt;
   /** One line for people: which server answers, a defect. */
@@ -154,14 +152,14 @@ class HttpFront implements Front {
   }
 
   async listen(): Promise<{ port: number; cloudPort: number | null; server: ServerKind }> {
-    const { bind, port, cloud, rows = [], log, server } = this.options;
+    const { bind, port, cloud, log, server } = this.options;
     const create = await chooseServer(log, server);
     const own = cloud?.own ?? null;
     const shared = cloud && !own ? cloud.rows : [];
     const main = await this.open(create, {
       bind,
       port,
-      rows: [...ROUTES, ...rows, ...shared],
+      rows: [...ROUTES, ...shared],
       cloudOnly: false,
     });
     this.desk.about = { ...this.desk.about, front: main.name };
@@ -212,8 +210,8 @@ class HttpFront implements Front {
 
   /** Made once: it takes this thread many milliseconds, and whoever asks needs no token. */
   private openapi(): Promise<Uint8Array> {
-    const { openapi, rows = [], cloud } = this.options;
-    this.document ??= openapi([...ROUTES, ...rows, ...(cloud?.rows ?? [])]).catch((error: unknown) => {
+    const { openapi, cloud } = this.options;
+    this.document ??= openapi([...ROUTES, ...(cloud?.rows ?? [])]).catch((error: unknown) => {
       this.document = null;
       throw error;
     });
