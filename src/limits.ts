@@ -216,8 +216,8 @@ export const TETHER = {
   bufferBytes: 256 * KIB,
   /** A client whose pod has closed gets what is left, and then so long to close as well. */
   lingerMs: 5_000,
-  /** A cluster that offers no SPDY is asked for it again after this long. */
-  spdyAgainMs: 300_000,
+  /** A way to make lines that a cluster does not offer is tried again after this long. */
+  wayAgainMs: 300_000,
   /** A client that has half-closed keeps its connection until the pod has been silent for so long. */
   halfClosed: { answeredMs: 10_000, unansweredMs: 60_000 },
   /** What a client has sent that has gone since is carried if that is possible in this time. */

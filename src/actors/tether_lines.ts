@@ -1,7 +1,8 @@
 // Which pod gets the next connection of a tether, and the lines to those that have some.
 import type { Door } from '../adapters/dial.ts';
 import type { PodRow } from '../adapters/pods.ts';
-import { ForwardCluster, PodLines } from '../adapters/portforward_pool.ts';
+import { PodLines } from '../adapters/portforward_pool.ts';
+import { ForwardCluster } from '../adapters/portforward_ways.ts';
 import { TETHER } from '../limits.ts';
 import type { Session } from './tether_session.ts';
 

@@ -1,49 +1,11 @@
 // The lines to one pod: kept for the next connection, dialled ahead, closed when nobody needs them. Where the cluster offers
-// no SPDY, every stream gets a WebSocket of its own.
-import { Socket } from 'node:net';
+// no way to make one, every stream gets a WebSocket of its own.
+import { Duplex } from 'node:stream';
 import { TETHER } from '../limits.ts';
-import type { Door } from './dial.ts';
 import type { PodName, Setback, Stream, StreamEvents } from './portforward.ts';
 import { SpdyLine } from './portforward_spdy.ts';
-import { upgradeToSpdy } from './portforward_upgrade.ts';
-import { WarmDoor } from './portforward_warm.ts';
+import type { ForwardCluster, Way } from './portforward_ways.ts';
 import { openOverWebSocket } from './portforward_websocket.ts';
-
-/** A cluster as the lines to its pods share it. */
-export class ForwardCluster {
-  readonly door: Door;
-  /** For WebSockets. */
-  readonly warm: WarmDoor;
-  /** Monotonic milliseconds until which it is not asked for SPDY. */
-  noSpdyUntil = 0;
-  /** When the last upgrade was cut off without an answer; null when the server has been heard of, or was away, since. */
-  #cutAt: number | null = null;
-
-  constructor(door: Door) {
-    this.door = door;
-    this.warm = new WarmDoor(door);
-  }
-
-  get hasSpdy(): boolean {
-    return performance.now() >= this.noSpdyUntil;
-  }
-
-  /** Learns from what became of an upgrade that was begun at `begunAt`. */
-  learn(answer: Socket | Setback, begunAt: number): void {
-    const now = performance.now();
-    const code = answer instanceof Socket ? null : answer.code;
-    const isCut = code === 'lost';
-    // A server that goes away cuts off those under way. When the next one ends so, too, something in between bars SPDY.
-    const isBarred = isCut && this.#cutAt !== null && begunAt >= this.#cutAt;
-    // A right to create forwards may be missing where the right to get them, which is that of WebSockets, is there.
-    if (isBarred || code === 'unsupported' || code === 'denied') this.noSpdyUntil = now + TETHER.spdyAgainMs;
-    this.#cutAt = isCut ? (this.#cutAt ?? now) : null;
-  }
-
-  close(): void {
-    this.warm.close();
-  }
-}
 
 /** A stream that has been asked for; it goes to the first line that is free. */
 class Request implements Stream {
@@ -112,7 +74,8 @@ export class PodLines {
     queueMicrotask(() => {
       this.#serve();
       // One more than is needed now: the next connection finds it open.
-      if (this.#cluster.hasSpdy && this.#dials === 0 && !this.#free()) void this.#dial();
+      const { way } = this.#cluster;
+      if (way && this.#dials === 0 && !this.#free()) void this.#dial(way);
     });
     return wanted;
   }
@@ -139,7 +102,8 @@ export class PodLines {
 
   #serve(): void {
     this.#waiting = this.#waiting.filter(({ isGone }) => !isGone);
-    if (!this.#cluster.hasSpdy) {
+    const { way } = this.#cluster;
+    if (!way) {
       for (const wanted of this.#waiting.splice(0)) {
         wanted.stream = openOverWebSocket(this.#cluster.warm, this.#pod, wanted.port, wanted.events);
       }
@@ -149,21 +113,22 @@ export class PodLines {
       const wanted = line.isFree ? this.#waiting.shift() : undefined;
       if (wanted) wanted.stream = line.open(wanted.port, wanted.events);
     }
-    while (this.#dials < Math.min(this.#waiting.length, TETHER.dials)) void this.#dial();
+    while (this.#dials < Math.min(this.#waiting.length, TETHER.dials)) void this.#dial(way);
   }
 
-  async #dial(): Promise<void> {
+  async #dial(way: Way): Promise<void> {
     const begunAt = performance.now();
     this.#dials += 1;
-    const answer = await upgradeToSpdy(this.#cluster.door, this.#pod, this.#stop.signal);
+    const answer = await way.upgrade(this.#cluster.door, this.#pod, this.#stop.signal);
     this.#dials -= 1;
-    if (!this.#stop.signal.aborted) this.#cluster.learn(answer, begunAt);
-    if (answer instanceof Socket) this.#add(answer);
-    else if (this.#cluster.hasSpdy) this.#refuse(answer);
+    if (!this.#stop.signal.aborted) way.learn(answer, begunAt);
+    if (answer instanceof Duplex) this.#add(answer);
+    // Else those who wait are served in the next best way.
+    else if (way.isOffered) this.#refuse(answer);
     this.#serve();
   }
 
-  #add(socket: Socket): void {
+  #add(socket: Duplex): void {
     const line = new SpdyLine(socket, {
       freed: () => {
         if (this.#retired) line.retire(CLOSED);

@@ -5,7 +5,7 @@
 // next one. Beside it there may be streams whose client has gone and which the node is still closing; what those bring is
 // dropped. Before a line is used again it must be proven clear: the worker that had the stream answers a ping, which it does
 // only when nothing is stuck in front of it.
-import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { TETHER } from '../limits.ts';
 import { type Setback, type Stream, type StreamEvents, said } from './portforward.ts';
 import { dataHead, FrameReader, ping, synStream } from './portforward_frames.ts';
@@ -22,7 +22,7 @@ export interface LineEvents {
 }
 
 export class SpdyLine implements StreamLine {
-  readonly #socket: Socket;
+  readonly #socket: Duplex;
   readonly #events: LineEvents;
   readonly #reader: FrameReader;
   readonly #proof = new Proof((pings) => this.#socket.write(pings));
@@ -38,8 +38,8 @@ export class SpdyLine implements StreamLine {
   #idleSince = performance.now();
   #stuck: NodeJS.Timeout | undefined;
 
-  /** `socket` has been upgraded. */
-  constructor(socket: Socket, events: LineEvents) {
+  /** `socket` has been upgraded: it carries SPDY, be it by itself or in a WebSocket. */
+  constructor(socket: Duplex, events: LineEvents) {
     this.#socket = socket;
     this.#events = events;
     this.#reader = new FrameReader({

@@ -1,9 +1,8 @@
-// Port forwarding where SPDY is not to be had (a proxy in between, a right that is missing): one WebSocket per connection,
-// `v4.channel.k8s.io`. Two channels, for data and for errors; on each the first message begins with the port, little endian.
-// There is no way to half-close.
+// Port forwarding where SPDY is not to be had, not even in a WebSocket: one WebSocket per connection, `v4.channel.k8s.io`.
+// Two channels, for data and for errors; on each the first message begins with the port, little endian. There is no way to
+// half-close.
 import { TETHER } from '../limits.ts';
 import {
-  answerSetback,
   errorSetback,
   forwardPath,
   type PodName,
@@ -13,17 +12,15 @@ import {
   type StreamEvents,
   said,
 } from './portforward.ts';
+import { refusal } from './portforward_upgrade.ts';
 import type { WarmDoor } from './portforward_warm.ts';
-import { webSocketOver } from './websocket.ts';
-
-type Socket = ReturnType<typeof webSocketOver>;
+import { type WebSocket, webSocketOver } from './websocket.ts';
 
 /** WebSocket.OPEN. */
 const OPEN = 1;
 const DATA = 0;
 const ERRORS = 1;
 const ERROR_BYTES = 4 * 1024;
-const ANSWER_BYTES = 16 * 1024;
 /** Servers send 32 KiB at most. */
 const MESSAGE_BYTES = 1024 * 1024;
 
@@ -37,7 +34,7 @@ export function openOverWebSocket(door: WarmDoor, pod: PodName, port: number, ev
 class WebSocketForward implements Stream {
   readonly #port: number;
   #events: StreamEvents | null;
-  #socket: Socket | null = null;
+  #socket: WebSocket | null = null;
   readonly #stop = new AbortController();
   /** Bytes of the port still to come, per channel. */
   readonly #portBytes = [2, 2];
@@ -70,7 +67,7 @@ class WebSocketForward implements Stream {
     }
   }
 
-  #listen(socket: Socket, warm: WarmDoor): void {
+  #listen(socket: WebSocket, warm: WarmDoor): void {
     this.#socket = socket;
     const lost: Setback = { code: 'lost', text: 'the API server closed the connection' };
     this.#timer = setTimeout(
@@ -91,16 +88,10 @@ class WebSocketForward implements Stream {
       const wrong = isBinary ? this.#message(message) : 'a text message';
       if (wrong) this.#fail({ code: 'hostile', text: `the server broke the protocol: ${wrong}` });
     });
-    socket.on('unexpected-response', (_, response) => {
-      let body = '';
-      response.setEncoding('utf8');
-      const done = (): void => this.#fail(answerSetback(response.statusCode ?? 0, body));
-      response.on('data', (part: string) => {
-        body += part;
-        if (body.length > ANSWER_BYTES) done();
-      });
-      response.on('close', done);
-    });
+    socket.on(
+      'unexpected-response',
+      (_, response) => void refusal(response).then((setback) => this.#fail(setback)),
+    );
     socket.on('error', (error) => this.#fail({ ...lost, text: said(error.message) }));
     socket.on('close', (code) => {
       if (this.#error !== '') this.#fail(podSetback(this.#error, this.#seen));

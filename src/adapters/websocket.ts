@@ -69,16 +69,17 @@ export interface Upgrade {
   path: string;
   /** `host` among them. */
   headers: Record<string, string>;
-  protocol: string;
+  /** Which the server has to agree to; null: whoever opens it sees to that. */
+  protocol: string | null;
   messageBytes: number;
 }
 
 /**
- * The socket itself, for who needs to hold it back: it is listened to at once, its `error` too. It sends no pong: servers
- * built on golang.org/x/net/websocket end the connection at one.
+ * The socket itself, for who needs to hold it back: it is listened to at once, its `error` too. It sends no pong by
+ * itself: servers built on golang.org/x/net/websocket end the connection at one.
  */
 export function webSocketOver({ connection, path, headers, protocol, messageBytes }: Upgrade): WebSocket {
-  return new WebSocket(`wss://berth.invalid${path}`, [protocol], {
+  return new WebSocket(`wss://berth.invalid${path}`, protocol === null ? [] : [protocol], {
     createConnection: () => connection,
     headers,
     autoPong: false,

@@ -121,8 +121,9 @@ export interface FieldOptions {
   wake?: boolean;
   /** Who asks, instead of the administrator. */
   token?: string;
-  /** Where the API server is, instead of where the kubeconfig says. */
+  /** Where the API server is, instead of where the kubeconfig says, and who has signed its certificate. */
   server?: string;
+  ca?: string;
   state?: Route['state'];
   /** The route is given when this resolves. */
   onRoute?: () => Promise<void>;
@@ -151,6 +152,7 @@ export async function field(options: FieldOptions): Promise<Field> {
       ...access(),
       ...(options.token === undefined ? {} : { credential: { kind: 'token', token: options.token } }),
       ...(options.server === undefined ? {} : { server: options.server }),
+      ...(options.ca === undefined ? {} : { ca: options.ca }),
     },
     workload: {
       id: 'W1',

@@ -266,25 +266,9 @@ describe('the answer to the request for a forward', () => {
     expect(await open(linesTo(far, 'spdy')).over).toMatchObject({ code: 'unsupported' });
   });
 
-  it('may be no answer at all to SPDY: from the second time on WebSockets are used', async () => {
-    const asked: string[] = [];
-    const far = await farEnd(goodWebSocket, (key) => {
-      asked.push(key === undefined ? 'spdy' : 'websocket');
-      return key === undefined ? null : upgradeTo(key);
-    });
-    const lines = linesTo(far, 'spdy');
-    expect(await open(lines).over).toMatchObject({ code: 'lost' });
-    for (let round = 0; round < 2; round += 1) {
-      const next = open(lines);
-      expect(await next.over).toBe('ended');
-      expect(next.text()).toBe('good');
-    }
-    expect(asked).toEqual(['spdy', 'spdy', 'websocket', 'websocket']);
-  });
-
   it('may be none while the server restarts, and SPDY is used again', async () => {
     let server: 'ends' | 'gone' | 'begins' | 'serves' = 'ends';
-    const far = await farEnd(goodSpdy, (key) => (server === 'serves' ? upgradeTo(key) : null));
+    const far = await farEnd(goodSpdy, (...asked) => (server === 'serves' ? upgradeTo(...asked) : null));
     const connect = far.connect.bind(far);
     far.connect = async (signal) => {
       if (server === 'gone') throw new Error('connect ECONNREFUSED');

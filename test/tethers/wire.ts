@@ -5,7 +5,10 @@ import { connect, createServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Door } from '../../src/adapters/dial.ts';
 import type { Setback, Stream, StreamEvents } from '../../src/adapters/portforward.ts';
-import { ForwardCluster, PodLines } from '../../src/adapters/portforward_pool.ts';
+import { PodLines } from '../../src/adapters/portforward_pool.ts';
+import { upgradeToTunnel } from '../../src/adapters/portforward_tunnel.ts';
+import type { Upgrade } from '../../src/adapters/portforward_upgrade.ts';
+import { ForwardCluster, UPGRADES } from '../../src/adapters/portforward_ways.ts';
 import { afterThisTest } from '../kit.ts';
 
 /** The ids of the first stream of a line. */
@@ -31,12 +34,33 @@ export const data = (id: number, payload: Buffer | string, fin = false): Buffer 
 export const reply = (id: number, block = Buffer.alloc(4)): Buffer =>
   frame(2, Buffer.concat([word(id), block]));
 
-/** A message of a WebSocket server, of up to 125 bytes. */
+/** A message of a WebSocket server, of up to 65,535 bytes. */
 export const message = (payload: Buffer | string, opcode = 2, fin = true): Buffer => {
   const bytes = Buffer.from(payload);
-  const head = Buffer.from([(fin ? 0x80 : 0) | opcode, bytes.length]);
+  const first = (fin ? 0x80 : 0) | opcode;
+  const { length } = bytes;
+  const head = Buffer.from(length < 126 ? [first, length] : [first, 126, length >> 8, length & 255]);
   return Buffer.concat([head, bytes]);
 };
+
+/** The messages of a WebSocket client, whole ones only. */
+export function messagesIn(received: Buffer): { opcode: number; payload: Buffer }[] {
+  const found: { opcode: number; payload: Buffer }[] = [];
+  for (let at = 0; at + 6 <= received.length; ) {
+    const short = (received[at + 1] ?? 0) & 0x7f;
+    const wide = short === 126 ? 2 : short === 127 ? 8 : 0;
+    if (at + 6 + wide > received.length) break;
+    const length =
+      wide === 0 ? short : received.readUIntBE(at + 2 + Math.max(0, wide - 6), Math.min(wide, 6));
+    const mask = received.subarray(at + 2 + wide, at + 6 + wide);
+    const end = at + 6 + wide + length;
+    if (end > received.length) break;
+    const payload = received.subarray(end - length, end).map((byte, index) => byte ^ (mask[index % 4] ?? 0));
+    found.push({ opcode: (received[at] ?? 0) & 15, payload: Buffer.from(payload) });
+    at = end;
+  }
+  return found;
+}
 
 export interface Far {
   socket: Socket;
@@ -51,7 +75,7 @@ export interface Far {
  */
 export async function farEnd(
   serve: (far: Far, index: number) => void,
-  head: (webSocketKey: string | undefined) => string | null = upgradeTo,
+  head: (webSocketKey: string | undefined, protocol: string | undefined) => string | null = upgradeTo,
 ): Promise<Door> {
   const sockets = new Set<Socket>();
   let index = 0;
@@ -80,14 +104,15 @@ export async function farEnd(
       const end = received.indexOf('\r\n\r\n');
       if (!isUpgraded && end >= 0) {
         isUpgraded = true;
-        const key = /sec-websocket-key: (\S+)/i.exec(received.toString('latin1'))?.[1];
+        const request = received.toString('latin1', 0, end);
+        const header = (name: string) => new RegExp(`${name}: (\\S+)`, 'i').exec(request)?.[1];
         received = received.subarray(end + 4);
-        const answer = head(key);
+        const answer = head(header('sec-websocket-key'), header('sec-websocket-protocol'));
         if (answer === null) {
           socket.resetAndDestroy();
           return;
         }
-        socket.write(answer);
+        socket.write(answer, 'latin1');
         index += 1;
         serve(far, index);
       }
@@ -112,19 +137,25 @@ export async function farEnd(
   };
 }
 
-/** The answer that gives what was asked for: a WebSocket with its key, else SPDY. */
-export function upgradeTo(webSocketKey: string | undefined): string {
+/** The answer that gives what was asked for: a WebSocket with its key, of `protocol`, else SPDY. */
+export function upgradeTo(webSocketKey: string | undefined, protocol: string | undefined): string {
   if (webSocketKey === undefined)
     return 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n';
   const accept = createHash('sha1')
     .update(`${webSocketKey}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
     .digest('base64');
-  return `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accept}\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n\r\n`;
+  return `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accept}\r\nSec-WebSocket-Protocol: ${protocol}\r\n\r\n`;
 }
 
-export const linesTo = (door: Door, way: 'spdy' | 'websocket'): PodLines => {
-  const cluster = new ForwardCluster(door);
-  if (way === 'websocket') cluster.noSpdyUntil = Number.POSITIVE_INFINITY;
+/** What is tried: all ways, which is SPDY where it works, or only some. */
+const WAYS: Record<'spdy' | 'tunnel' | 'websocket', readonly Upgrade[]> = {
+  spdy: UPGRADES,
+  tunnel: [upgradeToTunnel],
+  websocket: [],
+};
+
+export const linesTo = (door: Door, way: keyof typeof WAYS): PodLines => {
+  const cluster = new ForwardCluster(door, WAYS[way]);
   const lines = new PodLines(cluster, { namespace: 'n', name: 'p' });
   afterThisTest(() => {
     lines.close();
