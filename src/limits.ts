@@ -92,6 +92,8 @@ export const LOGS = {
   lines: 50,
   maxLines: 1_000,
   lineBytes: 64 * KIB,
+  /** Tails longer than this are shown one at a time. */
+  longTailBytes: 4 * MIB,
 } as const;
 
 /** Agents (specification section 8; contract section 6). */

@@ -59,7 +59,7 @@ class Service {
     this.others = new Others(context, config, this.name);
     this.log = new ServiceLog(join(logs, this.name), this.others);
     this.terminal = new ServiceTerminal(context, this.log, this.others);
-    const lastLines = (run: string): string[] => this.log.lastLines(run);
+    const lastLines = (run: string): Promise<string[]> => this.log.lastLines(run);
     const ended = (run: LiveRun, { exitCode, signal }: LastEnd): void => {
       this.others.untrack(run);
       this.terminal.end(run.id, { exitCode, signal });
@@ -217,8 +217,8 @@ class Service {
     const holder = await this.others.holder(liveRun(life.state)?.memo.port ?? spec.port);
     const { end, state } = life;
     const run = 'run' in state ? state.run.id : (end?.run ?? null);
-    const lastLines = run === null ? [] : this.log.lastLines(run);
     const { status } = life.view();
+    const lastLines = run === null ? [] : await this.log.lastLines(run);
     return explain({ spec, status, state, end, holder, lastLines, now: this.context.clock.now() });
   }
 
@@ -275,7 +275,7 @@ async function init(context: Context, config: ServiceConfig): Promise<Handlers<L
     stop: (message) => context.later(service.stopKnown(message)),
     restart: (message) => context.later(service.restart(message)),
     retire: ({ graceMs }) => context.later(service.retire(graceMs)),
-    logs: (query) => service.knownLog().tail(query),
+    logs: (query) => context.later(service.knownLog().tail(query)),
     read: ({ offset, limit, stream }) => service.knownLog().read(offset, limit, stream, null),
     explain: () => context.later(service.explain()),
     follow: ({ on }) => log.follow(on),

@@ -30,7 +30,7 @@ export interface LifecycleOptions {
   /** When the machine was booted, epoch milliseconds: restarts owed from before are not made. */
   bootedAt: number;
   /** The last lines that a run has printed. */
-  lastLines: (run: string) => string[];
+  lastLines: (run: string) => Promise<string[]>;
   /** Told once of each end. */
   ended: (run: LiveRun, end: LastEnd) => void;
 }
@@ -219,7 +219,7 @@ export class Lifecycle {
     else this.become({ phase: 'idle', trouble: null });
     how.stop?.asked.resolve(how.stop.answer);
     if (!run.ready.settled)
-      run.ready.reject(await startFailure(name, state, lastLines(run.id), context.clock.now()));
+      run.ready.reject(await startFailure(name, state, await lastLines(run.id), context.clock.now()));
   }
 
   wait(backoff: Backoff, trouble: string | null): void {

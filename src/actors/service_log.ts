@@ -1,14 +1,36 @@
 // The log of one service: read from its files, followed through the host.
-import { logEnd, readLog, readTail } from '../adapters/logread.ts';
-import { SERVICE } from '../limits.ts';
+import { inTurns, type Showing, textOf, unended } from '../adapters/linecut.ts';
+import { logEnd, readLog, readTail, type Tail } from '../adapters/logread.ts';
+import { LOGS, SERVICE } from '../limits.ts';
 import type { LogsAnswer, LogsQuery } from '../protocol/service.ts';
 import { localTime } from '../protocol/time.ts';
 import type { Others } from './service_others.ts';
+import { Turns } from './turns.ts';
 
 export interface Span {
   start: number;
   end: number;
   bytes: Uint8Array;
+}
+
+/** Long tails are shown one after the other, over all services of a thread: each may hold hundreds of megabytes meanwhile. */
+const longOnes = new Turns();
+const isLong = ({ lines }: Tail): boolean =>
+  lines.reduce((bytes, { from, to }) => bytes + to - from, 0) > LOGS.longTailBytes;
+
+const AS_READ: Showing = { raw: false, stamp: null };
+const OPEN = Buffer.from('[');
+const COMMA = Buffer.from(',');
+const CLOSE = Buffer.from(']');
+
+/** Lines as an array of strings in JSON. */
+async function answerOf({ lines, end }: Tail, showing: Showing): Promise<LogsAnswer> {
+  const rest = unended(lines);
+  const parts = await inTurns(lines, (some) =>
+    Buffer.from(JSON.stringify(some.map((line) => textOf(line, showing))).slice(1, -1)),
+  );
+  const separated = parts.flatMap((part, at) => (at === 0 ? [part] : [COMMA, part]));
+  return { lines: Buffer.concat([OPEN, ...separated, CLOSE]), end, rest };
 }
 
 export class ServiceLog {
@@ -21,9 +43,12 @@ export class ServiceLog {
     this.others = others;
   }
 
-  tail(query: LogsQuery): LogsAnswer {
-    const { lines, end } = readTail(this.folder, { ...query, run: null, stamp: localTime });
-    return { lines: Buffer.from(JSON.stringify(lines)), end };
+  async tail({ lines, stream, raw, timestamps }: LogsQuery): Promise<LogsAnswer> {
+    const showing: Showing = { raw, stamp: timestamps ? localTime : null };
+    const read = () => readTail(this.folder, { lines, stream, run: null });
+    const tail = read();
+    // Read again when it is its turn: nothing of it is kept until then.
+    return isLong(tail) ? longOnes.take('', () => answerOf(read(), showing)) : answerOf(tail, showing);
   }
 
   /** `run` null: of all runs. */
@@ -37,9 +62,10 @@ export class ServiceLog {
   }
 
   /** What `run` has printed last, as a person would read it. */
-  lastLines(run: string): string[] {
-    const as = { stream: null, timestamps: false, raw: false, stamp: localTime };
-    return readTail(this.folder, { ...as, run, lines: SERVICE.hintLines }).lines;
+  async lastLines(run: string): Promise<string[]> {
+    const { lines } = readTail(this.folder, { stream: null, run, lines: SERVICE.hintLines });
+    const texts = await inTurns(lines, (some) => some.map((line) => textOf(line, AS_READ)));
+    return texts.flat();
   }
 
   /** Counted: each on needs its off. */

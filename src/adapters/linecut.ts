@@ -83,15 +83,44 @@ export function lastLines(pieces: readonly Piece[], most: number): Line[] {
   return lines.reverse();
 }
 
-/** Lines as texts: readable, or `raw` as they came. */
-export function textsOf(
-  lines: readonly Line[],
-  raw: boolean,
-  stamp: ((time: number) => string) | null,
-): string[] {
-  return lines.map(({ time, bytes, from, to }) => {
-    const printed = bytes.toString('utf8', from, to);
-    const text = raw ? printed : readableLine(printed);
-    return stamp ? `${stamp(time)} ${text}` : text;
-  });
+/** The last line as it lies in the log, if it was not ended; empty if it was. */
+export function unended(lines: readonly Line[]): Uint8Array {
+  const last = lines.at(-1);
+  return last && last.to === last.bytes.length ? last.bytes.subarray(last.from) : new Uint8Array();
+}
+
+/** How lines are shown. */
+export interface Showing {
+  /** As they came and not as a person would read them. */
+  raw: boolean;
+  /** What stands before each of them. */
+  stamp: ((time: number) => string) | null;
+}
+
+/** A line as a text. */
+export function textOf({ time, bytes, from, to }: Line, { raw, stamp }: Showing): string {
+  const printed = bytes.toString('utf8', from, to);
+  const text = raw ? printed : readableLine(printed);
+  return stamp ? `${stamp(time)} ${text}` : text;
+}
+
+/**
+ * What `make` makes of all lines, some at a time. Everybody else has a turn after each 64 KiB: to read what a program has drawn
+ * takes up to 100 ns per byte.
+ */
+export async function inTurns<T>(lines: readonly Line[], make: (some: readonly Line[]) => T): Promise<T[]> {
+  const made: T[] = [];
+  let some: Line[] = [];
+  let bytes = 0;
+  for (const line of lines) {
+    some.push(line);
+    bytes += line.to - line.from;
+    if (bytes < LOGS.lineBytes) continue;
+    made.push(make(some));
+    some = [];
+    bytes = 0;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  if (some.length > 0) made.push(make(some));
+  return made;
 }

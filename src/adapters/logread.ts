@@ -13,7 +13,7 @@ import {
   rotatedStart,
 } from '../protocol/log.ts';
 import type { LogsQuery } from '../protocol/service.ts';
-import { lastLines, type Piece, textsOf } from './linecut.ts';
+import { type Line, lastLines, type Piece } from './linecut.ts';
 
 /** A pair of files, open. */
 interface Pair {
@@ -202,11 +202,16 @@ export function logEnd(folder: string): number {
   return current.start + current.size;
 }
 
-export interface TailQuery extends LogsQuery {
+export interface TailQuery extends Pick<LogsQuery, 'lines' | 'stream'> {
   /** Only what this run printed; null: all runs. */
   run: string | null;
-  /** Writes the time (epoch milliseconds) that stands before each line when `timestamps` is set. */
-  stamp: (time: number) => string;
+}
+
+export interface Tail {
+  /** Oldest first. */
+  lines: Line[];
+  /** The logical offset after them. */
+  end: number;
 }
 
 /** A first guess at the bytes of a line; a window that is too small is followed by one four times as large. */
@@ -214,18 +219,16 @@ const LINE_GUESS = 256;
 const SMALLEST_WINDOW = 64 * 1024;
 
 /**
- * The last `lines` lines of the log in `folder`, oldest first, and the logical offset after them. A line ends at a newline or
- * where a run ends; one over 64 KiB is split; the last one counts without its newline.
+ * The last lines of the log in `folder`. A line ends at a newline or where a run ends; one over 64 KiB is split; the last one
+ * counts without its newline.
  */
-export function readTail(folder: string, query: TailQuery): { lines: string[]; end: number } {
+export function readTail(folder: string, query: TailQuery): Tail {
   for (let window = Math.max(SMALLEST_WINDOW, query.lines * LINE_GUESS); ; window *= 4) {
     const { start, end, pieces } = readSpan(folder, -window, window, query);
     const lines = lastLines(pieces, query.lines + 1);
     const bytes = pieces.reduce((sum, piece) => sum + piece.bytes.length, 0);
     // Enough: more lines than asked for (the first may be half of one), nothing before, or as much as the longest lines take.
-    if (lines.length > query.lines || end - start < window || bytes >= query.lines * LOGS.lineBytes) {
-      const last = lines.slice(-query.lines);
-      return { lines: textsOf(last, query.raw, query.timestamps ? query.stamp : null), end };
-    }
+    if (lines.length > query.lines || end - start < window || bytes >= query.lines * LOGS.lineBytes)
+      return { lines: lines.slice(-query.lines), end };
   }
 }

@@ -63,7 +63,8 @@ class Follower {
     const past = await this.service.ask('logs', { lines, stream, raw, timestamps: false });
     this.offset = past.end;
     const texts: string[] = JSON.parse(Buffer.from(past.lines).toString());
-    if (texts.length > 0 && !(await this.endsInNewline())) this.rest = Buffer.from(texts.pop() ?? '');
+    this.rest = Buffer.from(past.rest);
+    if (this.rest.length > 0) texts.pop();
     // The last of them says where the log goes on; within a line that has not ended yet there is no such place.
     const last = this.rest.length === 0 ? texts.length - 1 : -1;
     return texts.map((line, at) => frame(line, at === last ? past.end : null)).join('');
@@ -152,12 +153,6 @@ class Follower {
 
   private text(bytes: Buffer): string {
     return this.query.raw ? bytes.toString() : readableLine(bytes.toString());
-  }
-
-  private async endsInNewline(): Promise<boolean> {
-    const { stream } = this.query;
-    const { bytes } = await this.service.ask('read', { offset: this.offset - 1, limit: 1, stream });
-    return bytes.length === 0 || bytes[0] === NEWLINE;
   }
 }
 

@@ -109,6 +109,8 @@ export interface LogsAnswer {
   lines: Uint8Array;
   /** The logical offset just after the last byte read: a follower goes on from here. */
   end: number;
+  /** The last of the lines as it lies in the log, if it has not ended yet; else empty. What follows at `end` continues it. */
+  rest: Uint8Array;
 }
 
 export interface Explanation {

@@ -19,12 +19,12 @@ interface Shown {
   output(): string;
 }
 
-async function agent(): Promise<Shown> {
+async function agent(maxBytes = 1_000_000): Promise<Shown> {
   const world = await supervise({ spec: { agent: AGENT } });
   const viewers = await world.services.stand<ViewersProtocol>('viewers');
   await world.begin();
   await running(world);
-  const log = openLog(join(world.config.logs, 'web'), { maxBytes: 1_000_000, keep: 2 }, Date.now);
+  const log = openLog(join(world.config.logs, 'web'), { maxBytes, keep: 2 }, Date.now);
   afterThisTest(() => log.close());
   const run = world.host.row?.run ?? '';
   return {
@@ -99,14 +99,60 @@ describe('the viewer of an agent', () => {
 });
 
 describe('the log of a service', () => {
+  const query = { stream: null, timestamps: false, raw: false };
+  /** Lines of 64 KiB that take long to be read as a person would. */
+  const drawn = (count: number) => `${'x\x1b[K\x1b[1K'.repeat(8_192)}\n`.repeat(count);
+
+  it('lets others have their turns while many long lines are made readable', async () => {
+    const { world, print } = await agent(16_000_000);
+    const count = 40;
+    print(drawn(count));
+    let turns = 0;
+    let isOver = false;
+    const tick = (): void => {
+      turns += 1;
+      if (!isOver) setImmediate(tick);
+    };
+    setImmediate(tick);
+    const logs = world.ref.ask('logs', { ...query, lines: count }).then(({ lines }) => {
+      isOver = true;
+      return lines;
+    });
+    // Another letter to the same service comes in between.
+    await world.ref.ask('read', { offset: 0, limit: 1, stream: null });
+    expect(isOver).toBe(false);
+    expect(JSON.parse(Buffer.from(await logs).toString())).toEqual(Array.from({ length: count }, () => ''));
+    expect(turns).toBeGreaterThanOrEqual(count);
+  });
+
+  it('holds one long tail in memory at a time, and lets short ones pass', async () => {
+    const { world, print } = await agent(16_000_000);
+    const count = 100;
+    print(drawn(count));
+    let turns = 0;
+    let waiting = 3;
+    const tick = (): void => {
+      turns += 1;
+      if (waiting > 0) setImmediate(tick);
+    };
+    setImmediate(tick);
+    const ask = async (lines: number): Promise<number> => {
+      await world.ref.ask('logs', { ...query, lines });
+      waiting -= 1;
+      return turns;
+    };
+    const [first, second, short] = await Promise.all([ask(count), ask(count), ask(1)]);
+    expect(short).toBeLessThan(count);
+    expect(second - first).toBeGreaterThanOrEqual(count);
+  });
+
   it('is read by lines and by offsets, and its last lines explain', async () => {
     const { world, print, log } = await agent();
     print('old\n', '00000000000000bb');
     print('one\x1b[31m red\x1b[0m\ntwo');
-    const query = { lines: 2, stream: null, timestamps: false, raw: false };
-    const { lines, end } = await world.ref.ask('logs', query);
+    const { lines, end, rest } = await world.ref.ask('logs', { ...query, lines: 2 });
     expect(Buffer.from(lines).toString()).toBe('["one red","two"]');
-    expect(end).toBe(log.end);
+    expect([end, Buffer.from(rest).toString()]).toEqual([log.end, 'two']);
     const { lastLines } = await world.ref.ask('explain', {});
     expect(lastLines).toEqual(['one red', 'two']);
     const stamped = await world.ref.ask('logs', { ...query, lines: 1, timestamps: true });

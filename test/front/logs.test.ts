@@ -48,10 +48,12 @@ class Log {
     return { start, end, bytes: Buffer.concat(parts) };
   }
 
-  tail(lines: number) {
-    const text = this.read(0, this.end, null).bytes.toString().replace(/\n$/, '');
+  tail(lines: number, stream: Chunk['stream'] | null) {
+    const { bytes } = this.read(0, this.end, stream);
+    const rest = bytes.subarray(bytes.lastIndexOf('\n') + 1);
+    const text = bytes.toString().replace(/\n$/, '');
     const last = text === '' ? [] : text.split('\n').slice(-lines);
-    return { lines: Buffer.from(JSON.stringify(last)), end: this.end };
+    return { lines: Buffer.from(JSON.stringify(last)), end: this.end, rest };
   }
 }
 
@@ -69,7 +71,7 @@ async function startLogged(setup: FrontSetup): Promise<Logged> {
   front.views.tell('states', { rows: [runningState('web', 5)] });
   const service = await front.stand<ServiceProtocol>('service:web', {
     read: ({ offset, limit, stream }) => log.read(offset, limit, stream),
-    logs: ({ lines }) => log.tail(lines),
+    logs: ({ lines, stream }) => log.tail(lines, stream),
   });
   await settle();
   const print = (text: string | Buffer, stream: Chunk['stream'] = 'stdout') => {
@@ -113,6 +115,34 @@ describe.each(SERVERS)('%s', (server) => {
     const whole = await follow(front, '?lines=100');
     expect(await lines(whole, 5)).toEqual(['a', 'b', 'c', 'half and half', 'next']);
     expect(front.service.of('logs')[0]).toEqual({ lines: 2, stream: null, raw: false, timestamps: false });
+  });
+
+  it('joins the unfinished line of one output, whatever the other has printed behind it', async () => {
+    const front = await start();
+    front.log.add('a\nhal');
+    front.log.add('oo', 'stderr');
+    front.log.add('f a');
+    front.log.add('ps', 'stderr');
+    const out = await follow(front, '?stream=stdout&lines=2');
+    expect(await lines(out, 1)).toEqual(['a']);
+    const err = await follow(front, '?stream=stderr&lines=2');
+    front.print(' line\n');
+    expect(await lines(out, 2)).toEqual(['a', 'half a line']);
+    front.print('nex');
+    front.print('!\n', 'stderr');
+    expect(await lines(err, 1)).toEqual(['oops!']);
+    front.print('t\n');
+    expect(await lines(out, 3)).toEqual(['a', 'half a line', 'next']);
+  });
+
+  it('joins an unfinished line as it was printed, not as it read until then', async () => {
+    const front = await start();
+    const euro = Buffer.from('€');
+    front.log.add(Buffer.concat([Buffer.from('loading 10%\r'), euro.subarray(0, 2)]));
+    const [plain, raw] = await Promise.all([follow(front, '?lines=5'), follow(front, '?lines=5&raw=true')]);
+    front.print(Buffer.concat([euro.subarray(2), Buffer.from('oading 20%\n')]));
+    expect(await lines(plain, 1)).toEqual(['€oading 20%']);
+    expect(await lines(raw, 1)).toEqual(['loading 10%\r€oading 20%']);
   });
 
   it('misses and doubles nothing that is printed while it is opened', async () => {

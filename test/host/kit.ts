@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import { connectHost, type HostConnection } from '../../src/adapters/hostlink.ts';
+import { textOf } from '../../src/adapters/linecut.ts';
 import { readLog, readTail } from '../../src/adapters/logread.ts';
 import { processRow, processTable, runs } from '../../src/adapters/proctable.ts';
 import type {
@@ -215,8 +216,9 @@ export function daemonOver(stateDir: string, connection: HostConnection, name: s
       host.ask('stop', { service: of, run, signal: 'SIGTERM', graceMs: 5_000, port: 0, ...more }),
     ended: ({ run }) => eventually(() => ends.find((end) => end.run === run)),
     tail: (of, lines = 50) =>
-      readTail(logs(of), { lines, stream: null, timestamps: false, raw: false, run: null, stamp: String })
-        .lines,
+      readTail(logs(of), { lines, stream: null, run: null }).lines.map((line) =>
+        textOf(line, { raw: false, stamp: null }),
+      ),
     whole: (of) => {
       if (!existsSync(logs(of))) return Buffer.alloc(0);
       return Buffer.from(readLog(logs(of), 0, Number.MAX_SAFE_INTEGER, null).bytes);

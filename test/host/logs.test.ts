@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { textOf, unended } from '../../src/adapters/linecut.ts';
 import { logEnd, readLog, readTail, type TailQuery } from '../../src/adapters/logread.ts';
 import { type Log, openLog } from '../../src/host/logs.ts';
 import { rotatedStart } from '../../src/protocol/log.ts';
@@ -41,15 +42,14 @@ const err = (text: string, run = RUN) => log.append(2, run, Buffer.from(text));
 const ask = (query: Partial<TailQuery> = {}): TailQuery => ({
   lines: 50,
   stream: null,
-  timestamps: false,
-  raw: false,
   run: null,
-  stamp: (time) => new Date(time).toISOString(),
   ...query,
 });
-const tail = (query: Partial<TailQuery> = {}) =>
+const iso = (time: number) => new Date(time).toISOString();
+const tail = (query: Partial<TailQuery & { timestamps: boolean; raw: boolean }> = {}) =>
   readTail(folder, ask(query))
-    .lines.map((line) => `${line}\n`)
+    .lines.map((line) => textOf(line, { raw: query.raw ?? false, stamp: query.timestamps ? iso : null }))
+    .map((line) => `${line}\n`)
     .join('');
 const files = () => readdirSync(folder).sort();
 /** All raw bytes on disk, in order. */
@@ -101,6 +101,26 @@ describe('the last lines', () => {
     out('killed in the mid');
     out('next\n', OTHER);
     expect(tail()).toBe('killed in the mid\nnext\n');
+  });
+
+  test('tell what of them has not ended, of each output by itself', () => {
+    open();
+    const rest = (query: Partial<TailQuery> = {}) =>
+      Buffer.from(unended(readTail(folder, ask(query)).lines)).toString();
+    expect(rest()).toBe('');
+    out('one\ntw');
+    err('oo');
+    out('o\r');
+    err('ps');
+    expect([rest(), rest({ stream: 'stdout' }), rest({ stream: 'stderr' })]).toEqual([
+      'twooo\rps',
+      'two\r',
+      'oops',
+    ]);
+    out('\n');
+    expect([rest(), rest({ stream: 'stdout' }), rest({ stream: 'stderr' })]).toEqual(['', '', 'oops']);
+    err(`${'x'.repeat(65_536)}y`);
+    expect(rest({ stream: 'stderr', lines: 5 })).toBe('xxxxy');
   });
 
   test('carry the time at which each began', () => {
