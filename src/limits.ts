@@ -205,6 +205,9 @@ export const TETHER = {
   proofMs: 5_000,
   /** A stream whose client has gone must be closed by the node in this time, and bring no more than this. */
   endingMs: 30_000,
+  /** Where the pod has yet to take what was sent: so long after the last sign of it; more such lines to a pod are given up. */
+  stuckMs: 300_000,
+  stuckLines: 16,
   droppedBytes: 256 * KIB,
   /** Nodes keep a record of every stream of a line until the line is closed. */
   streamsPerLine: 2_000,

@@ -134,6 +134,7 @@ export class PodLines {
         if (this.#retired) line.retire(CLOSED);
         else this.#serve();
       },
+      mayLinger: () => [...this.#lines].filter(({ isLingering }) => isLingering).length < TETHER.stuckLines,
       closed: () => this.#lines.delete(line),
     });
     this.#lines.add(line);

@@ -18,6 +18,8 @@ const COPY_BYTES = 4 * 1024;
 export interface LineEvents {
   /** `isFree` may have become true. */
   freed(): void;
+  /** Whether the line may be kept for a pod that is slow to take what a client has sent that has gone. */
+  mayLinger(): boolean;
   closed(): void;
 }
 
@@ -37,6 +39,10 @@ export class SpdyLine implements StreamLine {
   #heardAt = performance.now();
   #idleSince = performance.now();
   #stuck: NodeJS.Timeout | undefined;
+  #lingers = false;
+  /** What had not gone out at the last look, and when there was less than before. */
+  #unsent = 0;
+  #movedAt = 0;
 
   /** `socket` has been upgraded: it carries SPDY, be it by itself or in a WebSocket. */
   constructor(socket: Duplex, events: LineEvents) {
@@ -72,6 +78,11 @@ export class SpdyLine implements StreamLine {
 
   get isBusy(): boolean {
     return this.#live !== null;
+  }
+
+  /** Whether it is kept for nothing but what a slow pod has yet to take. */
+  get isLingering(): boolean {
+    return this.#lingers;
   }
 
   /** Since when it has not been busy, in monotonic milliseconds. */
@@ -180,6 +191,17 @@ export class SpdyLine implements StreamLine {
     if (stream === this.#live) this.#release();
   }
 
+  waits(stream: SpdyStream): boolean {
+    // Of a line that is proven clear the pod has all: it is the node that does not close.
+    if (stream === this.#live || this.#proof.isClear) return false;
+    const { writableLength } = this.#socket;
+    if (writableLength < this.#unsent) this.#movedAt = performance.now();
+    this.#unsent = writableLength;
+    const quietMs = performance.now() - Math.max(this.#movedAt, this.#heardAt, this.#idleSince);
+    this.#lingers = quietMs < TETHER.stuckMs && (this.#lingers || this.#events.mayLinger());
+    return this.#lingers;
+  }
+
   giveUp(stream: SpdyStream, setback: Setback): void {
     if (stream === this.#live) {
       this.close(setback);
@@ -213,6 +235,7 @@ export class SpdyLine implements StreamLine {
   #release(): void {
     this.#live = null;
     this.#idleSince = performance.now();
+    this.#unsent = this.#socket.writableLength;
     if (this.#closed) return;
     this.#socket.resume();
     if (this.#proof.isClear && !this.#proof.isPending) {

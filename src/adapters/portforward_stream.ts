@@ -16,6 +16,8 @@ export interface StreamLine {
   left(stream: SpdyStream): void;
   /** The node is through with the stream; `failed` with an error, so that the line is not to be used again. */
   done(stream: SpdyStream, failed: boolean): void;
+  /** The node has not closed the stream in time; whether it gets as much time again. */
+  waits(stream: SpdyStream): boolean;
   /** The line takes no more streams, and is closed unless another one of them goes on. */
   giveUp(stream: SpdyStream, setback: Setback): void;
 }
@@ -76,10 +78,15 @@ export class SpdyStream implements Stream {
   }
 
   #left(): void {
-    this.#after(TETHER.endingMs, () =>
-      this.#line.giveUp(this, { code: 'lost', text: 'a stream was not closed' }),
-    );
+    this.#await();
     this.#line.left(this);
+  }
+
+  #await(): void {
+    this.#after(TETHER.endingMs, () => {
+      if (this.#line.waits(this)) this.#await();
+      else this.#line.giveUp(this, { code: 'lost', text: 'a stream was not closed' });
+    });
   }
 
   /** The line takes bytes again. */

@@ -182,7 +182,7 @@ describe('a line', () => {
 
 describe('a line whose client has gone before the pod has taken all', () => {
   const NEAR = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] as const;
-  async function leave() {
+  async function leave(count = 1) {
     vi.useFakeTimers({ toFake: [...NEAR] });
     afterThisTest(() => void vi.useRealTimers());
     const ends: Far[] = [];
@@ -192,11 +192,13 @@ describe('a line whose client has gone before the pod has taken all', () => {
       void end.until((received) => received.length > 0).then(() => end.socket.write(replies));
     });
     const lines = linesTo(door, 'spdy');
-    const stream = open(lines);
-    await stream.opened;
-    stream.write(Buffer.from('one'));
-    stream.write(Buffer.from('two'));
-    stream.leave();
+    const streams = Array.from({ length: count }, () => open(lines));
+    await Promise.all(streams.map(({ opened }) => opened));
+    for (const stream of streams) {
+      stream.write(Buffer.from('one'));
+      stream.write(Buffer.from('two'));
+      stream.leave();
+    }
     const [end] = ends;
     if (!end) throw new Error('no line');
     const closed = new Promise<string>((resolve) => end.socket.on('close', () => resolve('closed')));
@@ -225,11 +227,39 @@ describe('a line whose client has gone before the pod has taken all', () => {
     expect(await closed).toBe('closed');
   });
 
-  it('is closed when the node is never through', async () => {
-    const { lines, closed } = await leave();
-    vi.advanceTimersByTime(TETHER.endingMs);
+  it('is kept for a slow pod as long as there are signs of it, and closed after none for long', async () => {
+    const { lines, closed, echo } = await leave();
+    vi.advanceTimersByTime(TETHER.stuckMs - 1);
+    expect(await echo(2)).toBe('open');
+    vi.advanceTimersByTime(TETHER.stuckMs - TETHER.endingMs);
+    expect(await echo(4)).toBe('open');
+    vi.advanceTimersByTime(TETHER.stuckMs + TETHER.endingMs);
     expect(await closed).toBe('closed');
     expect(lines.isEmpty).toBe(true);
+  });
+
+  it('is closed when the pod has all and the node is never through', async () => {
+    const { end, closed, echo } = await leave();
+    end.socket.write(ping(1));
+    expect(await echo(2)).toBe('open');
+    vi.advanceTimersByTime(TETHER.endingMs);
+    expect(await closed).toBe('closed');
+  });
+
+  it('is not kept beside as many as there may be', async () => {
+    const count = TETHER.stuckLines + 4;
+    const { ends } = await leave(count);
+    const stuck = (): Far[] => ends.filter((end) => end.received().includes('two'));
+    while (stuck().length < count) await new Promise((resolve) => setImmediate(resolve));
+    vi.advanceTimersByTime(TETHER.endingMs);
+    const isOpen = await Promise.all(
+      stuck().map(({ socket, until }) => {
+        const closed = new Promise<boolean>((resolve) => socket.on('close', () => resolve(false)));
+        socket.write(ping(2));
+        return Promise.race([closed, until((bytes) => bytes.includes(ping(2))).then(() => true)]);
+      }),
+    );
+    expect(isOpen.filter(Boolean)).toHaveLength(TETHER.stuckLines);
   });
 });
 
