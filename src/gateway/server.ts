@@ -23,6 +23,8 @@ import { readAhead, tunnel } from './tunnel.ts';
 import { UpstreamPool } from './upstream.ts';
 
 const HEAD_MS = 10_000;
+/** How often it is looked for heads that take longer. */
+const CHECK_MS = 1_000;
 /** So many requests may wait on one connection for the answer to the first. */
 const PIPELINED = 512;
 
@@ -185,9 +187,16 @@ export function createGateway(initial: GatewaySettings): Gateway {
   const listenOn = (host: string, port: number): Promise<http.Server> =>
     new Promise((resolve, reject) => {
       const server = http.createServer(
-        { headersTimeout: HEAD_MS, requestTimeout: 0, keepAlive: true },
+        {
+          headersTimeout: HEAD_MS,
+          requestTimeout: 0,
+          connectionsCheckingInterval: CHECK_MS,
+          keepAlive: true,
+        },
         onRequest,
       );
+      // Left to itself it keeps the first 2,000 headers and obeys all of them. The size of the head bounds them anyway.
+      server.maxHeadersCount = 0;
       server.on('upgrade', (request, _socket, first) => onUpgrade(server, request, first));
       server.once('error', reject);
       server.listen({ host, port, exclusive: true }, () => {

@@ -222,6 +222,23 @@ describe('a client that smuggles', () => {
     );
   });
 
+  it('cannot hide how its request is framed behind many headers', async () => {
+    const heard: string[] = [];
+    await bytesAgent((socket, all) => {
+      heard.push(all);
+      if (all.endsWith('body')) socket.end(OK);
+    });
+    const lines = `${HOST()}${'X:\r\n'.repeat(2_500)}Content-Length: 4\r\nConnection: close\r\n`;
+    expect(await raw(`POST /a HTTP/1.1\r\n${lines}\r\nbody`)).toMatch(/^HTTP\/1\.1 200 [\s\S]*ok$/);
+    expect(heard.at(-1)).toMatch(/\r\nContent-Length: 4\r\n[\s\S]*\r\n\r\nbody$/);
+  });
+
+  it('does not end its head is hung up on, with and without having begun it', async () => {
+    const clients = [await connect(), await connect()];
+    clients[1]?.send('GET / HTTP/1.1\r\nX-A: ');
+    await Promise.all(clients.map(({ closed }) => closed));
+  }, 20_000);
+
   it('lets more wait than a few requests behind the first is hung up on', async () => {
     let requests = 0;
     const left = new Promise<void>((resolve) => {
