@@ -17,7 +17,7 @@ import { actor, type Context, type Handlers, isFailure, type Message, type Ref }
 import { Order } from './order.ts';
 import { viewOf } from './service_state.ts';
 import { cycleOf, nextRecord, specRow } from './spec.ts';
-import { strays } from './strays.ts';
+import { endStrays } from './strays.ts';
 import { Turns } from './turns.ts';
 
 type Range = readonly [from: number, to: number];
@@ -74,7 +74,7 @@ class Registry {
     const runs = nothingRuns ? [] : await this.runs(host);
     // Nobody waits for the end of what no longer exists.
     const lost = runs?.filter(({ service }) => !this.services.has(service)) ?? [];
-    this.inBackground(strays(host, lost));
+    this.inBackground(endStrays(host, lost));
     // Only before the first services begin is it known of those without a run that they have nothing to take up.
     const resting = autostart && runs ? this.resting(new Set(runs.map(({ service }) => service))) : [];
     const specs = [...this.services.values()].map((stored) => specRow(stored, this.key));

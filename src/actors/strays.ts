@@ -4,7 +4,7 @@ import type { HostProtocol, RunRow } from '../protocol/host.ts';
 import type { Ref } from '../runtime/actor.ts';
 
 /** Stops the runs `lost`, and has the host forget their services and logs; without an event, since nobody knows the name. */
-export async function strays(host: Ref<HostProtocol>, lost: readonly RunRow[]): Promise<void> {
+export async function endStrays(host: Ref<HostProtocol>, lost: readonly RunRow[]): Promise<void> {
   await Promise.all(
     lost.map(async ({ service, run, port, end }) => {
       const graceMs = SERVICE.stopGraceMs;
