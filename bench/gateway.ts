@@ -35,6 +35,7 @@ async function run(): Promise<Row[]> {
       await compare(`${CONNECTIONS} connections`, 'requests/s', {
         floor: turn(agent.port, direct),
         subject: turn(Number(through.port), through.host),
+        turns: 15,
       }),
     ];
   });

@@ -25,7 +25,7 @@ const BULK_MIB = 128;
 const AT_ONCE = 20;
 const TURN_MS = 1_500;
 const ANSWERS = 40;
-const TURNS = 5;
+const TURNS = 9;
 
 /** Sends `first` and resolves when what has come is enough; closes then, as clients do that have what they wanted. */
 function exchange(

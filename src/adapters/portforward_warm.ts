@@ -7,6 +7,7 @@ export class WarmDoor {
   readonly door: Door;
   /** Resolves with null when the server did not let it in. */
   #next: Promise<Socket | null> | null = null;
+  #closed = false;
 
   constructor(door: Door) {
     this.door = door;
@@ -17,13 +18,14 @@ export class WarmDoor {
     const next = this.#next;
     this.#next = null;
     const spare = await next;
-    if (!spare || spare.destroyed) return this.door.connect(signal);
-    spare.setTimeout(0);
-    return spare;
+    const socket = spare && !spare.destroyed ? spare.setTimeout(0) : await this.door.connect(signal);
+    // While the server is busy with the upgrade, and not when the stream's first bytes are on their way.
+    if (!this.#closed) this.#prepare();
+    return socket;
   }
 
   /** Makes one for the next stream. Without it the next one dials for itself, and says what is wrong. */
-  prepare(): void {
+  #prepare(): void {
     this.#next ??= this.door.connect().then(
       (socket) => socket.on('error', () => undefined).setTimeout(TETHER.idleMs, () => socket.destroy()),
       () => null,
@@ -31,6 +33,7 @@ export class WarmDoor {
   }
 
   close(): void {
+    this.#closed = true;
     void this.#next?.then((socket) => socket?.destroy());
     this.#next = null;
   }

@@ -61,13 +61,13 @@ class WebSocketForward implements Stream {
       }
       const path = `${forwardPath(door, pod)}?ports=${this.#port}`;
       const protocol = 'v4.channel.k8s.io';
-      this.#listen(webSocketOver({ connection, path, headers, protocol, messageBytes: MESSAGE_BYTES }), warm);
+      this.#listen(webSocketOver({ connection, path, headers, protocol, messageBytes: MESSAGE_BYTES }));
     } catch (error) {
       this.#fail(errorSetback(error));
     }
   }
 
-  #listen(socket: WebSocket, warm: WarmDoor): void {
+  #listen(socket: WebSocket): void {
     this.#socket = socket;
     const lost: Setback = { code: 'lost', text: 'the API server closed the connection' };
     this.#timer = setTimeout(
@@ -82,7 +82,6 @@ class WebSocketForward implements Stream {
         TETHER.pingMs,
       );
       this.#events?.opened();
-      warm.prepare();
     });
     socket.on('message', (message: Buffer, isBinary) => {
       const wrong = isBinary ? this.#message(message) : 'a text message';
