@@ -65,13 +65,14 @@ export async function* frames(
         onEvent: ({ id: of, event, data }) => ready.push({ id: of ?? null, event: event ?? 'message', data }),
       });
       for await (const chunk of answer.chunks()) {
+        // Not while the frames are taken: whoever takes its time is no sign of a dead connection.
         clearTimeout(silence);
-        silence = setTimeout(end, SILENCE_MS);
         parser.feed(chunk);
         for (const frame of ready.splice(0)) {
           id = frame.id ?? id;
           yield frame;
         }
+        silence = setTimeout(end, SILENCE_MS);
       }
       throw new BerthError('closed', 'the daemon ended the stream');
     } catch (error) {

@@ -1,6 +1,6 @@
 // Server-sent events and log follow: what is sent again after a break, and what ends a stream.
 import type http from 'node:http';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createClient } from '../../src/client/connect.ts';
 import { fetchTransport } from '../../src/client/fetch.ts';
 import { nodeTransport } from '../../src/client/node.ts';
@@ -108,6 +108,27 @@ describe.each([
     });
     for await (const _event of createClient(transport, { url: fake.url }).events()) break;
     await gone;
+  });
+
+  it('takes a silent connection for dead, and not one whose reader takes its time', async () => {
+    const fake = await serve((_asked, response, count) => open(response, 'retry: 1\n\n', crashed(count)));
+    const events = createClient(transport, { url: fake.url }).events();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      expect(await events.next()).toMatchObject({ value: { id: 1 } });
+      vi.advanceTimersByTime(60_000);
+      const next = events.next();
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(fake.asked).toHaveLength(1);
+      await vi.advanceTimersByTimeAsync(44_999);
+      expect(fake.asked).toHaveLength(1);
+      const until = vi.waitUntil(() => vi.advanceTimersByTime(1_000) && fake.asked.length === 2);
+      expect(await next).toMatchObject({ value: { id: 2 } });
+      await until;
+    } finally {
+      vi.useRealTimers();
+      await events.return(undefined);
+    }
   });
 
   it('throws what trying again cannot mend', async () => {
