@@ -172,6 +172,11 @@ describe('the source tree', () => {
     expect(marked).toEqual([]);
   });
 
+  it('marks private members in one way', () => {
+    const hashed = sources.filter(({ lines }) => lines.some((line) => /\bthis\.#/.test(line)));
+    expect(hashed.map(({ path }) => path)).toEqual([]);
+  });
+
   it('signals no process by a number that may be missing: 0 is the group of the caller', () => {
     const wrong = [...sources.map(({ path }) => path), ...files('test')].flatMap((path) =>
       readFileSync(join(root, path), 'utf8')

@@ -26,66 +26,66 @@ export interface LinkOwner {
 export class ClusterLink {
   readonly id: string;
   readonly cluster: KubeCluster;
-  readonly #owner: LinkOwner;
-  #following = new AbortController();
-  #syncing: Promise<number> | null = null;
-  #reachable: boolean | null = null;
-  #isClosed = false;
+  private readonly owner: LinkOwner;
+  private following = new AbortController();
+  private syncing: Promise<number> | null = null;
+  private reachable: boolean | null = null;
+  private isClosed = false;
 
   constructor(id: string, cluster: KubeCluster, owner: LinkOwner) {
     this.id = id;
     this.cluster = cluster;
-    this.#owner = owner;
+    this.owner = owner;
   }
 
   /** Lists both kinds anew and watches from there. Two at a time are one. Gives how many there are; fails as `explain` says. */
   sync(): Promise<number> {
-    this.#syncing ??= this.#sync().finally(() => {
-      this.#syncing = null;
+    this.syncing ??= this.syncNow().finally(() => {
+      this.syncing = null;
     });
-    return this.#syncing;
+    return this.syncing;
   }
 
   /** Follows it, with a listing first. */
   begin(): void {
-    this.#follow(() => null);
+    this.follow(() => null);
   }
 
   /** Whether a call has reached the cluster; told to the owner when it changes. */
   health(error: unknown): void {
     const reachable = error === null || explain(error).code !== 'cluster_unreachable';
-    if (reachable === this.#reachable || this.#isClosed) return;
-    this.#reachable = reachable;
-    this.#owner.looked(this.id, { reachable });
+    if (reachable === this.reachable || this.isClosed) return;
+    this.reachable = reachable;
+    this.owner.looked(this.id, { reachable });
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
-    this.#following.abort();
+    this.isClosed = true;
+    this.following.abort();
     await this.cluster.close();
   }
 
-  async #sync(): Promise<number> {
-    const startedAt = this.#owner.clock.monotonic();
+  private async syncNow(): Promise<number> {
+    const startedAt = this.owner.clock.monotonic();
     // What the account may do explains a listing that is denied, and never fails one.
-    const facts = this.#facts();
+    const facts = this.facts();
     const listings = await Promise.all(
       WORKLOAD_KINDS.map((kind) => this.cluster.list(workloadsOf(kind))),
     ).catch(async (error: unknown) => {
       this.health(error);
-      this.#tell({ reachable: this.#reachable, ...(await facts) });
+      this.tell({ reachable: this.reachable, ...(await facts) });
       throw explain(error);
     });
     const rows = listings.flatMap((listing) => listing.rows);
-    if (this.#isClosed) return rows.length;
-    this.#reachable = true;
-    this.#owner.listed(this.id, WORKLOAD_KINDS, rows, startedAt);
-    this.#follow((kind) => listings[WORKLOAD_KINDS.indexOf(kind)]?.version ?? null);
-    this.#tell({ reachable: true, lastSyncAt: this.#owner.clock.now(), ...(await facts) });
+    if (this.isClosed) return rows.length;
+    this.reachable = true;
+    this.owner.listed(this.id, WORKLOAD_KINDS, rows, startedAt);
+    this.follow((kind) => listings[WORKLOAD_KINDS.indexOf(kind)]?.version ?? null);
+    this.tell({ reachable: true, lastSyncAt: this.owner.clock.now(), ...(await facts) });
     return rows.length;
   }
 
-  async #facts(): Promise<Pick<ClusterFacts, 'version' | 'capabilities'>> {
+  private async facts(): Promise<Pick<ClusterFacts, 'version' | 'capabilities'>> {
     const [version, capabilities] = await Promise.allSettled([
       this.cluster.version(),
       this.cluster.capabilities(),
@@ -96,15 +96,15 @@ export class ClusterLink {
     };
   }
 
-  #tell(facts: ClusterFacts): void {
-    if (!this.#isClosed) this.#owner.looked(this.id, facts);
+  private tell(facts: ClusterFacts): void {
+    if (!this.isClosed) this.owner.looked(this.id, facts);
   }
 
-  #follow(from: (kind: WorkloadKind) => string | null): void {
-    this.#following.abort();
-    this.#following = new AbortController();
-    const { signal } = this.#following;
-    const owner = this.#owner;
+  private follow(from: (kind: WorkloadKind) => string | null): void {
+    this.following.abort();
+    this.following = new AbortController();
+    const { signal } = this.following;
+    const owner = this.owner;
     for (const kind of WORKLOAD_KINDS) {
       const follower = {
         listed: (rows: SeenWorkload[], startedAt: number) => owner.listed(this.id, [kind], rows, startedAt),

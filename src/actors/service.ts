@@ -19,15 +19,15 @@ import type {
 import type { TerminalProtocol } from '../protocol/terminal.ts';
 import { actor, type Context, type Handlers, isFailure, type Message } from '../runtime/actor.ts';
 import { explain } from './explain.ts';
+import { ServiceEffects, type ServiceEffectsConfig } from './service_effects.ts';
 import { Lifecycle, UNASKED } from './service_lifecycle.ts';
 import { ServiceLog } from './service_log.ts';
-import { Others, type OthersConfig } from './service_others.ts';
 import type { LiveRun } from './service_run.ts';
 import { liveRun, liveRunOf, runOf, stopOf, TABLE } from './service_state.ts';
 import { ServiceTerminal, USUAL_SIZE } from './service_terminal.ts';
 
 /** The same for all services of a thread. */
-export interface ServiceConfig extends OthersConfig {
+export interface ServiceConfig extends ServiceEffectsConfig {
   /** `gated(socketProbe(clock))`, one per thread. */
   probe: Probe;
   /** Where the host keeps the logs: one folder per service. */
@@ -43,7 +43,7 @@ const nothing = (): void => {};
 class Service {
   private readonly context: Context;
   private readonly name: string;
-  private readonly others: Others;
+  private readonly effects: ServiceEffects;
   private readonly life: Lifecycle;
   readonly log: ServiceLog;
   readonly terminal: ServiceTerminal;
@@ -56,18 +56,18 @@ class Service {
     const { bootedAt, logs, probe } = config;
     this.context = context;
     this.name = context.address.slice(SERVICE_PREFIX.length);
-    this.others = new Others(context, config, this.name);
-    this.log = new ServiceLog(join(logs, this.name), this.others);
-    this.terminal = new ServiceTerminal(context, this.log, this.others);
+    this.effects = new ServiceEffects(context, config, this.name);
+    this.log = new ServiceLog(join(logs, this.name), this.effects);
+    this.terminal = new ServiceTerminal(context, this.log, this.effects);
     const lastLines = (run: string): Promise<string[]> => this.log.lastLines(run);
     const ended = (run: LiveRun, { exitCode, signal }: LastEnd): void => {
-      this.others.untrack(run);
+      this.effects.untrack(run);
       this.terminal.end(run.id, { exitCode, signal });
     };
     this.life = new Lifecycle({
       context,
       name: this.name,
-      others: this.others,
+      effects: this.effects,
       probe,
       bootedAt,
       lastLines,
@@ -142,7 +142,7 @@ class Service {
     this.closing = 'it is being removed';
     try {
       await this.stop(graceMs);
-      await this.others.forget();
+      await this.effects.forget();
     } catch (error) {
       this.closing = before;
       throw error;
@@ -177,10 +177,10 @@ class Service {
   }
 
   exited(end: RunEnd): null {
-    const { life, others } = this;
+    const { life, effects } = this;
     const { state } = life;
     const action = TABLE[state.phase].exited;
-    if (end.run === life.end?.run && state.phase !== 'ended') others.acknowledge(end.run);
+    if (end.run === life.end?.run && state.phase !== 'ended') effects.acknowledge(end.run);
     else if (action === 'look') life.inBackground(life.look());
     else if (action === 'skip' || runOf(state).id !== end.run) return null;
     else if (state.phase === 'launching') state.early = end;
@@ -214,7 +214,7 @@ class Service {
   async explain(): Promise<Explanation> {
     const { spec } = this.stored();
     const { life } = this;
-    const holder = await this.others.holder(liveRun(life.state)?.memo.port ?? spec.port);
+    const holder = await this.effects.holder(liveRun(life.state)?.memo.port ?? spec.port);
     const { end, state } = life;
     const run = 'run' in state ? state.run.id : (end?.run ?? null);
     const { status } = life.view();
@@ -239,15 +239,15 @@ class Service {
 
   /** A stop of what has no process: what its last run has left behind is ended, and a crash is dealt with from now on. */
   private async acceptEnd(graceMs: number | null): Promise<StopAnswer> {
-    const { life, name, others } = this;
+    const { life, name, effects } = this;
     const { end } = life;
     const { port = 0, stopSignal = 'SIGTERM', stopGrace = SERVICE.stopGraceMs } = life.stored?.spec ?? {};
     const answer = { name, status: 'stopped', exitCode: null, signal: null } as const;
     if (!end) {
-      const portFree = port === 0 || (await others.holder(port)) === null;
+      const portFree = port === 0 || (await effects.holder(port)) === null;
       return { ...answer, escalated: false, reaped: 0, left: [], portFree, ms: 0 };
     }
-    const ended = others.endTree(end.run, port, stopSignal, graceMs ?? stopGrace);
+    const ended = effects.endTree(end.run, port, stopSignal, graceMs ?? stopGrace);
     const { exitUnknown: _, ...report } = await ended.catch((error: unknown) => {
       throw isFailure(error) ? life.busy() : error;
     });

@@ -2,16 +2,16 @@
 // (contract section 7).
 import type { RunRow } from '../protocol/host.ts';
 import { delayMs } from './restart.ts';
+import type { ServiceEffects } from './service_effects.ts';
 import { type Finding, judge } from './service_ledger.ts';
 import type { Lifecycle } from './service_lifecycle.ts';
-import type { Others } from './service_others.ts';
 import type { LiveRun } from './service_run.ts';
 import type { Late } from './service_state.ts';
 
 /** `row` is what the host has; `now` and `bootedAt` are epoch milliseconds. */
 export function takeUp(
   life: Lifecycle,
-  others: Others,
+  effects: ServiceEffects,
   row: RunRow | null,
   now: number,
   bootedAt: number,
@@ -25,7 +25,7 @@ export function takeUp(
       if (state.phase === 'running' && !finding.passed) life.announce(state.run);
       break;
     case 'recorded':
-      others.acknowledge(finding.run);
+      effects.acknowledge(finding.run);
       rest(life, now, bootedAt);
       break;
     case 'nothing':

@@ -13,7 +13,7 @@ import { childEnvironment } from './environment.ts';
 import * as events from './service_events.ts';
 import type { LiveRun, Run } from './service_run.ts';
 
-export interface OthersConfig {
+export interface ServiceEffectsConfig {
   store: Pick<Store, 'table'>;
   /** The daemon's own environment as `inherited` leaves it. */
   environment: [key: string, value: string][];
@@ -21,9 +21,9 @@ export interface OthersConfig {
   umask: number;
 }
 
-export class Others {
+export class ServiceEffects {
   private readonly name: string;
-  private readonly config: OthersConfig;
+  private readonly config: ServiceEffectsConfig;
   private readonly host: Ref<HostProtocol>;
   private readonly ports: Ref<PortsProtocol>;
   private readonly events: Ref<EventsProtocol>;
@@ -32,7 +32,7 @@ export class Others {
   /** What the views were told last. */
   private told = '';
 
-  constructor(context: Context, config: OthersConfig, name: string) {
+  constructor(context: Context, config: ServiceEffectsConfig, name: string) {
     this.name = name;
     this.config = config;
     this.host = context.ref('host');

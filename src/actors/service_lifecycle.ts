@@ -15,7 +15,7 @@ import { startFailure } from './explain.ts';
 import { watchReady } from './ready_check.ts';
 import { type Backoff, judgeEnd, nextRestart } from './restart.ts';
 import { takeUp } from './service_adopt.ts';
-import type { Others } from './service_others.ts';
+import type { ServiceEffects } from './service_effects.ts';
 import { type LiveRun, measured, plannedRun, type Run } from './service_run.ts';
 import { type Ended, type HowEnded, type Late, leave, type State, TABLE, viewOf } from './service_state.ts';
 
@@ -25,7 +25,7 @@ const DOUBT: readonly string[] = ['overloaded', 'deadline', 'crashed', 'gone', '
 export interface LifecycleOptions {
   context: Context;
   name: string;
-  others: Others;
+  effects: ServiceEffects;
   probe: Probe;
   /** When the machine was booted, epoch milliseconds: restarts owed from before are not made. */
   bootedAt: number;
@@ -52,8 +52,8 @@ export class Lifecycle {
 
   constructor(options: LifecycleOptions) {
     this.options = options;
-    this.stored = options.others.stored();
-    this.end = options.others.lastEnd();
+    this.stored = options.effects.stored();
+    this.end = options.effects.lastEnd();
     // What is still under way finds another state and does nothing more.
     options.context.scope.defer(() => {
       leave(this.state);
@@ -74,13 +74,13 @@ export class Lifecycle {
 
   /** Makes a process from the spec as it is now. `timeoutMs` null: no deadline for its ready-check. */
   launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
-    const { context, others } = this.options;
+    const { context, effects } = this.options;
     const asked = { now: context.clock.now(), timeoutMs, byPolicy, restarts: this.restarts };
     const run = plannedRun(stored, asked);
     const state = { phase: 'launching', run, early: null } as const;
     this.become(state);
     this.inBackground(
-      others.spawn(run, stored.spec, this.end?.run ?? null).then(
+      effects.spawn(run, stored.spec, this.end?.run ?? null).then(
         (reply) => this.state === state && this.spawned(run, reply),
         (error: unknown) => this.state === state && this.unspawned(state, error),
       ),
@@ -114,31 +114,30 @@ export class Lifecycle {
   }
 
   check(run: LiveRun, timeoutMs: number | null): void {
-    const { clock } = this.options.context;
-    const { others, probe } = this.options;
+    const { context, effects, probe } = this.options;
+    const { port, ready: url } = run.memo;
     const slowestMs = run.pty ? READY.agentSlowestMs : READY.slowestMs;
-    const plan = { url: run.memo.ready, upMs: clock.now() - run.startedAt, timeoutMs, slowestMs };
-    const check = watchReady(clock, probe, plan, (passed) => {
+    const plan = { url, upMs: context.clock.now() - run.startedAt, timeoutMs, slowestMs };
+    const check = watchReady(context.clock, probe, plan, (passed) => {
       if (passed) this.running(run, true);
       // Who listens is looked at before the stop changes it; without an answer the hint says less.
-      else
-        this.halt(run, null, { check: check.last(), holder: others.holder(run.memo.port).catch(() => null) });
+      else this.halt(run, null, { check: check.last(), holder: effects.holder(port).catch(() => null) });
     });
     this.become({ phase: 'checking', run, check });
-    others.track(run, false);
+    effects.track(run, false);
   }
 
   /** `news`: it has just become ready. */
   running(run: LiveRun, news: boolean): void {
     this.become({ phase: 'running', run: measured(run) });
-    this.options.others.track(run, true);
+    this.options.effects.track(run, true);
     if (news) this.announce(run);
   }
 
   announce(run: LiveRun): void {
-    const { name, others } = this.options;
+    const { name, effects } = this.options;
     this.inBackground(
-      others.announce(run).then(
+      effects.announce(run).then(
         () => run.ready.resolve({ name, status: 'running', pid: run.pid }),
         (error: unknown) => {
           // It runs all the same; a later look at the host finds that it is still to be announced.
@@ -151,13 +150,13 @@ export class Lifecycle {
 
   /** Has the host end the process tree. `graceMs` null: the service's own grace period. */
   halt(run: LiveRun, graceMs: number | null, late: Late | null): Deferred<StopAnswer> {
-    const { context, name, others } = this.options;
+    const { context, name, effects } = this.options;
     const { stopSignal = 'SIGTERM', stopGrace = SERVICE.stopGraceMs } = this.stored?.spec ?? {};
     const stop = deferred<StopAnswer>();
     const state = { phase: 'stopping', run, graceMs: graceMs ?? stopGrace, late, stop } as const;
     this.become(state);
     this.inBackground(
-      others.endTree(run.id, run.memo.port, stopSignal, state.graceMs).then(
+      effects.endTree(run.id, run.memo.port, stopSignal, state.graceMs).then(
         ({ exitUnknown, ...report }) => {
           if (this.state !== state) return;
           const answer: StopAnswer = { name, status: 'stopped', ...report };
@@ -203,9 +202,9 @@ export class Lifecycle {
 
   private async write(state: Ended): Promise<void> {
     const { run, end, how, backoff } = state;
-    const { context, lastLines, name, others } = this.options;
+    const { context, lastLines, name, effects } = this.options;
     try {
-      await others.record(end);
+      await effects.record(end);
     } catch (error) {
       state.recording = null;
       state.cancel = context.clock.after(SERVICE.recordMs, () => this.recordSoon(state));
@@ -214,7 +213,7 @@ export class Lifecycle {
       throw error;
     }
     if (this.state !== state) return;
-    others.acknowledge(end.run);
+    effects.acknowledge(end.run);
     if (backoff) this.wait(backoff, null);
     else this.become({ phase: 'idle', trouble: null });
     how.stop?.asked.resolve(how.stop.answer);
@@ -247,7 +246,7 @@ export class Lifecycle {
   async keep(end: LastEnd): Promise<void> {
     this.end = end;
     this.show();
-    await this.options.others.keep(end);
+    await this.options.effects.keep(end);
   }
 
   /** The host is gone in the middle of something: whoever waits is told, and it is asked again until it answers. */
@@ -263,17 +262,17 @@ export class Lifecycle {
   /** Asks the host what it has of this service and goes on from there; harmless at any time. */
   async look(): Promise<void> {
     const asked = this.state;
-    const { bootedAt, context, others } = this.options;
+    const { bootedAt, context, effects } = this.options;
     if (TABLE[asked.phase].adopt === 'skip') return;
     let row: RunRow | null;
     try {
-      row = await others.runOf();
+      row = await effects.runOf();
     } catch (error) {
       if (!isFailure(error)) throw error;
       if (this.state === asked && asked.phase === 'lost') this.lookLater(asked);
       return;
     }
-    if (this.state === asked) takeUp(this, others, row, context.clock.now(), bootedAt);
+    if (this.state === asked) takeUp(this, effects, row, context.clock.now(), bootedAt);
   }
 
   private lookLater(state: Lost): void {
@@ -291,7 +290,7 @@ export class Lifecycle {
 
   /** Tells the views, unless there is no such service. */
   show(): void {
-    if (this.stored) this.options.others.show(this.view());
+    if (this.stored) this.options.effects.show(this.view());
   }
 
   inBackground(work: Promise<unknown>): void {

@@ -4,7 +4,7 @@ import { logEnd, readLog, readTail, type Tail } from '../adapters/logread.ts';
 import { LOGS, SERVICE } from '../limits.ts';
 import type { LogsAnswer, LogsQuery } from '../protocol/service.ts';
 import { localTime } from '../protocol/time.ts';
-import type { Others } from './service_others.ts';
+import type { ServiceEffects } from './service_effects.ts';
 import { Turns } from './turns.ts';
 
 export interface Span {
@@ -35,12 +35,12 @@ async function answerOf({ lines, end }: Tail, showing: Showing): Promise<LogsAns
 
 export class ServiceLog {
   private readonly folder: string;
-  private readonly others: Others;
+  private readonly effects: ServiceEffects;
   private followers = 0;
 
-  constructor(folder: string, others: Others) {
+  constructor(folder: string, effects: ServiceEffects) {
     this.folder = folder;
-    this.others = others;
+    this.effects = effects;
   }
 
   async tail({ lines, stream, raw, timestamps }: LogsQuery): Promise<LogsAnswer> {
@@ -72,16 +72,16 @@ export class ServiceLog {
   follow(on: boolean): null {
     const before = this.followers;
     this.followers = Math.max(0, before + (on ? 1 : -1));
-    if (before === 0 || this.followers === 0) this.others.follow(on);
+    if (before === 0 || this.followers === 0) this.effects.follow(on);
     return null;
   }
 
   grew(end: number): void {
-    this.others.grew(end);
+    this.effects.grew(end);
   }
 
   /** A host that was away does not know who follows. */
   followAgain(): void {
-    if (this.followers > 0) this.others.follow(true);
+    if (this.followers > 0) this.effects.follow(true);
   }
 }

@@ -3,22 +3,22 @@ import { openScreen } from '../adapters/screen.ts';
 import { AGENT } from '../limits.ts';
 import type { ViewersProtocol } from '../protocol/terminal.ts';
 import type { Context } from '../runtime/actor.ts';
+import type { ServiceEffects } from './service_effects.ts';
 import type { ServiceLog } from './service_log.ts';
-import type { Others } from './service_others.ts';
 import { type Exit, Terminal } from './terminal.ts';
 
 export class ServiceTerminal {
   private readonly context: Context;
   private readonly log: ServiceLog;
-  private readonly others: Others;
+  private readonly effects: ServiceEffects;
   private shown: { run: string; terminal: Terminal } | null = null;
   /** Whether the log is followed for it. */
   private follows = false;
 
-  constructor(context: Context, log: ServiceLog, others: Others) {
+  constructor(context: Context, log: ServiceLog, effects: ServiceEffects) {
     this.context = context;
     this.log = log;
-    this.others = others;
+    this.effects = effects;
     context.scope.defer(() => this.shown?.terminal.close());
   }
 
@@ -64,14 +64,14 @@ export class ServiceTerminal {
   }
 
   private open(run: string, { cols, rows }: { cols: number; rows: number }): Terminal {
-    const { context, log, others } = this;
+    const { context, log, effects } = this;
     return new Terminal({
       cols,
       rows,
       read: (offset, limit) => log.read(offset, limit, null, run),
       end: () => log.end(),
-      write: (data) => others.write(run, data),
-      resize: (width, height) => others.resize(run, width, height),
+      write: (data) => effects.write(run, data),
+      resize: (width, height) => effects.resize(run, width, height),
       open: openScreen,
       viewers: context.ref<ViewersProtocol>('viewers'),
       clock: context.clock,

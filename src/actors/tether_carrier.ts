@@ -22,22 +22,22 @@ export interface TetherConfig {
 
 export class Carrier implements SessionOwner {
   readonly peers: Peers;
-  readonly #clock: Clock;
-  readonly #defect: (error: unknown) => void;
-  readonly #tether: StoredTether;
-  readonly #workloads: Ref<WorkloadsProtocol>;
-  readonly #tethers: Ref<TethersProtocol>;
-  readonly #pods: TetherPods;
-  readonly #lines: TetherLines;
-  readonly #hold: Hold;
-  readonly #sessions = new Set<Session>();
-  readonly #timers = new Set<() => void>();
-  readonly #numbers: TetherNumbers;
-  #isTold = true;
-  #lastByteAt = 0;
-  #toldByteAt = 0;
-  #toldAt = 0;
-  #idleSince: number;
+  private readonly clock: Clock;
+  private readonly defect: (error: unknown) => void;
+  private readonly tether: StoredTether;
+  private readonly workloads: Ref<WorkloadsProtocol>;
+  private readonly tethers: Ref<TethersProtocol>;
+  private readonly pods: TetherPods;
+  private readonly lines: TetherLines;
+  private readonly hold: Hold;
+  private readonly sessions = new Set<Session>();
+  private readonly timers = new Set<() => void>();
+  private readonly numbers: TetherNumbers;
+  private isTold = true;
+  private lastByteAt = 0;
+  private toldByteAt = 0;
+  private toldAt = 0;
+  private idleSince: number;
 
   constructor(
     context: Context,
@@ -47,148 +47,148 @@ export class Carrier implements SessionOwner {
   ) {
     const { clock } = context;
     this.peers = peers;
-    this.#clock = clock;
-    this.#tether = tether;
-    this.#numbers = { ...numbers, connections: 0 };
-    this.#workloads = context.ref<WorkloadsProtocol>('workloads');
-    this.#tethers = context.ref<TethersProtocol>('tethers');
-    this.#defect = (error) => context.crash(error);
-    this.#pods = new TetherPods(clock, rule, () => this.#podsChanged(), this.#defect);
-    this.#lines = new TetherLines(tether.containerPort, () => this.now());
+    this.clock = clock;
+    this.tether = tether;
+    this.numbers = { ...numbers, connections: 0 };
+    this.workloads = context.ref<WorkloadsProtocol>('workloads');
+    this.tethers = context.ref<TethersProtocol>('tethers');
+    this.defect = (error) => context.crash(error);
+    this.pods = new TetherPods(clock, rule, () => this.podsChanged(), this.defect);
+    this.lines = new TetherLines(tether.containerPort, () => this.now());
     const { workloadId, wake } = tether;
-    this.#hold = new Hold({
+    this.hold = new Hold({
       clock,
-      workloads: this.#workloads,
+      workloads: this.workloads,
       workloadId,
       wake,
-      pods: this.#pods,
+      pods: this.pods,
       room,
-      defect: this.#defect,
+      defect: this.defect,
     });
-    this.#idleSince = this.now();
-    this.#timers.add(clock.every(TETHER.tickMs, () => this.#tick()));
+    this.idleSince = this.now();
+    this.timers.add(clock.every(TETHER.tickMs, () => this.tick()));
   }
 
   now(): number {
-    return this.#clock.monotonic();
+    return this.clock.monotonic();
   }
 
   /** Its numbers are told as if they had changed. */
   tellAgain(): void {
-    this.#isTold = false;
+    this.isTold = false;
   }
 
   accept(socket: Socket): void {
-    if (this.#sessions.size >= TETHER.connections) {
+    if (this.sessions.size >= TETHER.connections) {
       socket.on('error', () => undefined).resetAndDestroy();
-      this.#note(`${TETHER.connections} connections are open: no more are taken`);
+      this.note(`${TETHER.connections} connections are open: no more are taken`);
       return;
     }
-    const isFirst = this.#sessions.size === 0;
+    const isFirst = this.sessions.size === 0;
     const session = new Session(socket, this);
-    this.#sessions.add(session);
-    this.#isTold = false;
-    const message = { id: this.#tether.workloadId, at: this.#clock.now() };
+    this.sessions.add(session);
+    this.isTold = false;
+    const message = { id: this.tether.workloadId, at: this.clock.now() };
     if (!isFirst) {
-      this.#workloads.tell('activity', message);
-      this.#place(session);
+      this.workloads.tell('activity', message);
+      this.place(session);
       return;
     }
     // Whoever is about to put the workload to sleep must hear of it first. If nobody can, the client comes first.
-    this.#workloads
+    this.workloads
       .ask('activity', message, { deadlineMs: TETHER.activityMs })
       .catch(() => null)
-      .then(() => this.#place(session))
-      .catch(this.#defect);
+      .then(() => this.place(session))
+      .catch(this.defect);
   }
 
   moved(fromClient: number, toClient: number): void {
-    this.#numbers.bytesIn += fromClient;
-    this.#numbers.bytesOut += toClient;
-    this.#isTold = false;
-    this.#lastByteAt = this.#clock.now();
+    this.numbers.bytesIn += fromClient;
+    this.numbers.bytesOut += toClient;
+    this.isTold = false;
+    this.lastByteAt = this.clock.now();
   }
 
   failed(session: Session, setback: Setback): void {
-    this.#lines.leave(session, true);
-    if (setback.code === 'absent') this.#pods.doubt(session.pod);
+    this.lines.leave(session, true);
+    if (setback.code === 'absent') this.pods.doubt(session.pod);
     const tried = this.now() - (session.failingSince ?? this.now());
     if (tried >= (setback.code === 'refused' ? TETHER.refusedMs : TETHER.retryMs)) {
       session.reset(setback.text);
       return;
     }
     const { firstMs, maxMs } = TETHER.retry;
-    const cancel = this.#clock.after(Math.min(firstMs + tried, maxMs), () => {
-      this.#timers.delete(cancel);
-      this.#place(session);
+    const cancel = this.clock.after(Math.min(firstMs + tried, maxMs), () => {
+      this.timers.delete(cancel);
+      this.place(session);
     });
-    this.#timers.add(cancel);
+    this.timers.add(cancel);
   }
 
   over(session: Session, reason: string | null): void {
-    this.#hold.remove(session);
-    this.#lines.leave(session, false);
-    this.#sessions.delete(session);
-    if (reason !== null) this.#note(reason);
-    this.#isTold = false;
-    if (this.#sessions.size > 0) return;
-    this.#idleSince = this.now();
-    this.#tellTraffic();
+    this.hold.remove(session);
+    this.lines.leave(session, false);
+    this.sessions.delete(session);
+    if (reason !== null) this.note(reason);
+    this.isTold = false;
+    if (this.sessions.size > 0) return;
+    this.idleSince = this.now();
+    this.tellTraffic();
   }
 
   /** Destroys every connection and everything behind them. */
   close(): void {
-    for (const cancel of this.#timers) cancel();
-    for (const session of [...this.#sessions]) session.reset(null);
-    this.#lines.close();
-    this.#pods.stop();
-    this.#tellNumbers();
+    for (const cancel of this.timers) cancel();
+    for (const session of [...this.sessions]) session.reset(null);
+    this.lines.close();
+    this.pods.stop();
+    this.tellNumbers();
   }
 
-  #place(session: Session): void {
+  private place(session: Session): void {
     if (!session.isHeld) return;
-    const { door, ready } = this.#pods;
-    if (door && this.#lines.carry(session, ready, door)) this.#hold.remove(session);
-    else this.#hold.add(session);
+    const { door, ready } = this.pods;
+    if (door && this.lines.carry(session, ready, door)) this.hold.remove(session);
+    else this.hold.add(session);
   }
 
-  #podsChanged(): void {
-    this.#lines.keep((uid) => this.#pods.has(uid));
-    for (const session of [...this.#hold.sessions]) this.#place(session);
-    this.#hold.review();
+  private podsChanged(): void {
+    this.lines.keep((uid) => this.pods.has(uid));
+    for (const session of [...this.hold.sessions]) this.place(session);
+    this.hold.review();
   }
 
-  #tick(): void {
+  private tick(): void {
     const now = this.now();
-    for (const session of [...this.#sessions]) session.tick(now);
-    this.#hold.review();
-    this.#tellNumbers();
+    for (const session of [...this.sessions]) session.tick(now);
+    this.hold.review();
+    this.tellNumbers();
     // Quiet ones too: whoever reads it may have begun anew, and knows of none.
-    const isNews = this.#sessions.size > 0 || this.#lastByteAt > this.#toldByteAt;
-    if (isNews && now - this.#toldAt >= TETHER.trafficMs) this.#tellTraffic();
-    const isIdle = this.#sessions.size === 0 && now - this.#idleSince >= TETHER.lastIdleMs;
-    if (!isIdle || !this.#pods.door) return;
-    this.#lines.close();
-    this.#pods.stop();
+    const isNews = this.sessions.size > 0 || this.lastByteAt > this.toldByteAt;
+    if (isNews && now - this.toldAt >= TETHER.trafficMs) this.tellTraffic();
+    const isIdle = this.sessions.size === 0 && now - this.idleSince >= TETHER.lastIdleMs;
+    if (!isIdle || !this.pods.door) return;
+    this.lines.close();
+    this.pods.stop();
   }
 
-  #note(reason: string): void {
-    this.#numbers.lastError = reason;
-    this.#isTold = false;
+  private note(reason: string): void {
+    this.numbers.lastError = reason;
+    this.isTold = false;
   }
 
-  #tellNumbers(): void {
-    if (this.#isTold) return;
-    this.#isTold = true;
-    this.#numbers.connections = this.#sessions.size;
-    this.#tethers.tell('numbers', { id: this.#tether.id, numbers: this.#numbers });
+  private tellNumbers(): void {
+    if (this.isTold) return;
+    this.isTold = true;
+    this.numbers.connections = this.sessions.size;
+    this.tethers.tell('numbers', { id: this.tether.id, numbers: this.numbers });
   }
 
-  #tellTraffic(): void {
-    const { id, workloadId } = this.#tether;
-    this.#toldByteAt = this.#lastByteAt;
-    this.#toldAt = this.now();
-    const message = { tetherId: id, id: workloadId, open: this.#sessions.size, lastByteAt: this.#lastByteAt };
-    this.#workloads.tell('traffic', message);
+  private tellTraffic(): void {
+    const { id, workloadId } = this.tether;
+    this.toldByteAt = this.lastByteAt;
+    this.toldAt = this.now();
+    const message = { tetherId: id, id: workloadId, open: this.sessions.size, lastByteAt: this.lastByteAt };
+    this.workloads.tell('traffic', message);
   }
 }

@@ -27,44 +27,44 @@ interface Following {
 }
 
 export class TetherPods {
-  readonly #clock: Clock;
-  readonly #rule: AddressRule;
-  readonly #changed: () => void;
-  readonly #defect: (error: unknown) => void;
-  readonly #rows = new Map<string, PodRow>();
-  #following: Following | null = null;
-  #trouble: Trouble | null = null;
+  private readonly clock: Clock;
+  private readonly rule: AddressRule;
+  private readonly changed: () => void;
+  private readonly defect: (error: unknown) => void;
+  private readonly rows = new Map<string, PodRow>();
+  private following: Following | null = null;
+  private lastTrouble: Trouble | null = null;
 
   constructor(clock: Clock, rule: AddressRule, changed: () => void, defect: (error: unknown) => void) {
-    this.#clock = clock;
-    this.#rule = rule;
-    this.#changed = changed;
-    this.#defect = defect;
+    this.clock = clock;
+    this.rule = rule;
+    this.changed = changed;
+    this.defect = defect;
   }
 
   /** The way into the cluster; null while nothing is followed. */
   get door(): Door | null {
-    return this.#following?.door ?? null;
+    return this.following?.door ?? null;
   }
 
   get ready(): PodRow[] {
-    return [...this.#rows.values()].filter(({ isReady }) => isReady);
+    return [...this.rows.values()].filter(({ isReady }) => isReady);
   }
 
   has(uid: string): boolean {
-    return this.#rows.get(uid)?.isReady === true;
+    return this.rows.get(uid)?.isReady === true;
   }
 
   get trouble(): Trouble | null {
-    return this.#trouble;
+    return this.lastTrouble;
   }
 
   /** Follows the pods of the route's workload; harmless when they are followed. One made anew may select others. */
   start({ access, workload }: Route): void {
     const { namespace, selector } = workload;
-    if (this.#following?.selector === selector) return;
+    if (this.following?.selector === selector) return;
     this.stop();
-    this.#follow(doorOf(access, this.#rule), namespace, selector);
+    this.follow(doorOf(access, this.rule), namespace, selector);
   }
 
   /**
@@ -72,67 +72,67 @@ export class TetherPods {
    * known is kept until then.
    */
   doubt(uid: string): void {
-    const following = this.#following;
-    if (!following || !this.has(uid) || this.#clock.monotonic() - following.begunAt < TETHER.doubtMs) return;
-    this.#leave(following);
-    this.#follow(following.door, following.namespace, following.selector);
+    const following = this.following;
+    if (!following || !this.has(uid) || this.clock.monotonic() - following.begunAt < TETHER.doubtMs) return;
+    this.leave(following);
+    this.follow(following.door, following.namespace, following.selector);
   }
 
   stop(): void {
-    const following = this.#following;
-    this.#following = null;
-    this.#rows.clear();
-    this.#trouble = null;
-    if (following) this.#leave(following);
+    const following = this.following;
+    this.following = null;
+    this.rows.clear();
+    this.lastTrouble = null;
+    if (following) this.leave(following);
   }
 
-  #follow(door: Door, namespace: string, selector: string): void {
+  private follow(door: Door, namespace: string, selector: string): void {
     const cluster = kubeCluster(kubeHttp(door));
     const stop = new AbortController();
-    this.#following = { door, cluster, namespace, selector, stop, begunAt: this.#clock.monotonic() };
+    this.following = { door, cluster, namespace, selector, stop, begunAt: this.clock.monotonic() };
     const follower = {
       listed: (rows: PodRow[]) => {
-        this.#rows.clear();
-        for (const row of rows) this.#rows.set(row.uid, row);
-        this.#update();
+        this.rows.clear();
+        for (const row of rows) this.rows.set(row.uid, row);
+        this.update();
       },
       changed: (row: PodRow, gone: boolean) => {
-        if (gone) this.#rows.delete(row.uid);
-        else this.#rows.set(row.uid, row);
-        this.#update();
+        if (gone) this.rows.delete(row.uid);
+        else this.rows.set(row.uid, row);
+        this.update();
       },
-      health: (error: unknown) => this.#health(error),
+      health: (error: unknown) => this.health(error),
     };
     const resource = podsOf(namespace, selector);
-    follow(cluster, resource, null, follower, stop.signal, { clock: this.#clock }).catch(this.#defect);
+    follow(cluster, resource, null, follower, stop.signal, { clock: this.clock }).catch(this.defect);
   }
 
-  #leave({ stop, cluster }: Following): void {
+  private leave({ stop, cluster }: Following): void {
     stop.abort();
-    cluster.close().catch(this.#defect);
+    cluster.close().catch(this.defect);
   }
 
-  #update(): void {
-    const trouble = troubleOf(this.#rows.values());
-    this.#setTrouble(trouble && { ...trouble, graceMs: trouble.mayPass ? TETHER.unschedulableMs : 0 });
+  private update(): void {
+    const trouble = troubleOf(this.rows.values());
+    this.setTrouble(trouble && { ...trouble, graceMs: trouble.mayPass ? TETHER.unschedulableMs : 0 });
   }
 
   /** The cluster has stopped answering, or answers again. Pods that are known are tried all the same. */
-  #health(error: unknown): void {
+  private health(error: unknown): void {
     if (error === null) {
-      this.#update();
+      this.update();
       return;
     }
     const { code, message } = explain(error);
-    this.#setTrouble({ reason: message, graceMs: code === 'cluster_denied' ? 0 : TETHER.retryMs });
+    this.setTrouble({ reason: message, graceMs: code === 'cluster_denied' ? 0 : TETHER.retryMs });
   }
 
-  #setTrouble(trouble: { reason: string; graceMs: number } | null): void {
+  private setTrouble(trouble: { reason: string; graceMs: number } | null): void {
     const since =
-      this.#trouble?.graceMs === trouble?.graceMs && this.#trouble
-        ? this.#trouble.since
-        : this.#clock.monotonic();
-    this.#trouble = trouble && { reason: trouble.reason, graceMs: trouble.graceMs, since };
-    this.#changed();
+      this.lastTrouble?.graceMs === trouble?.graceMs && this.lastTrouble
+        ? this.lastTrouble.since
+        : this.clock.monotonic();
+    this.lastTrouble = trouble && { reason: trouble.reason, graceMs: trouble.graceMs, since };
+    this.changed();
   }
 }

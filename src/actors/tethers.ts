@@ -58,53 +58,53 @@ async function isFree(port: number): Promise<boolean> {
 }
 
 class Registry {
-  readonly #context: Context;
-  readonly #store: CloudStore;
-  readonly #ports: readonly number[];
-  readonly #tethers = new Map<string, Tether>();
-  readonly #watched = new Set<string>();
+  private readonly context: Context;
+  private readonly store: CloudStore;
+  private readonly ports: readonly number[];
+  private readonly tethers = new Map<string, Tether>();
+  private readonly watched = new Set<string>();
 
   constructor(context: Context, { store, ports: [from, to] }: TethersConfig) {
-    this.#context = context;
-    this.#store = store;
-    this.#ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);
+    this.context = context;
+    this.store = store;
+    this.ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);
   }
 
   async load(): Promise<void> {
-    for (const stored of await this.#store.tethers()) {
-      this.#tethers.set(stored.id, { stored, numbers: UNUSED, isOpen: false });
+    for (const stored of await this.store.tethers()) {
+      this.tethers.set(stored.id, { stored, numbers: UNUSED, isOpen: false });
     }
   }
 
   get all(): Tether[] {
-    return [...this.#tethers.values()];
+    return [...this.tethers.values()];
   }
 
   find(id: string): Tether | undefined {
-    return this.#tethers.get(id);
+    return this.tethers.get(id);
   }
 
   get(id: string): Tether {
-    const tether = this.#tethers.get(id);
+    const tether = this.tethers.get(id);
     if (!tether) throw fail('unknown_tether', `There is no tether ${id}.`);
     return tether;
   }
 
   /** Tells the views. */
   show(tethers: readonly Tether[], all = false): void {
-    this.#context.ref<CloudViewsProtocol>('cloudviews').tell('tethers', { rows: tethers.map(viewOf), all });
+    this.context.ref<CloudViewsProtocol>('cloudviews').tell('tethers', { rows: tethers.map(viewOf), all });
   }
 
   async create({ workloadId, containerPort, label, wake }: TetherInput): Promise<Tether> {
-    const { clusterId } = await this.#context
+    const { clusterId } = await this.context
       .ref<WorkloadsProtocol>('workloads')
       .ask('route', { id: workloadId });
-    const id = newUlid(this.#context.clock.now());
-    const localPort = await this.#freePort();
+    const id = newUlid(this.context.clock.now());
+    const localPort = await this.freePort();
     const stored = { id, clusterId, workloadId, containerPort, label, wake, localPort, active: false };
-    await this.#store.saveTether(stored);
+    await this.store.saveTether(stored);
     const tether: Tether = { stored, numbers: UNUSED, isOpen: false };
-    this.#tethers.set(id, tether);
+    this.tethers.set(id, tether);
     this.show([tether]);
     return tether;
   }
@@ -113,16 +113,16 @@ class Registry {
   async open(tether: Tether): Promise<number> {
     const { stored, numbers } = tether;
     const own = stored.localPort === null ? [] : [stored.localPort];
-    const ports = [...own, ...this.#unreserved()];
+    const ports = [...own, ...this.unreserved()];
     const address = addressOf(stored.id);
-    await this.#context.ref<ThreadsProtocol>('threads').ask('ensure', { address });
-    const { port } = await this.#ref(stored.id).ask('open', { tether: stored, ports, numbers });
-    this.#watch(stored.id);
+    await this.context.ref<ThreadsProtocol>('threads').ask('ensure', { address });
+    const { port } = await this.ref(stored.id).ask('open', { tether: stored, ports, numbers });
+    this.watch(stored.id);
     try {
-      await this.#save(tether, { active: true, localPort: port }, true);
+      await this.save(tether, { active: true, localPort: port }, true);
     } catch (error) {
       // What is not on disk is not open.
-      this.#ref(stored.id).tell('close', { forget: false });
+      this.ref(stored.id).tell('close', { forget: false });
       throw error;
     }
     return port;
@@ -131,10 +131,10 @@ class Registry {
   async close(tether: Tether, forget: boolean): Promise<void> {
     const { stored } = tether;
     // On disk first: a daemon that ends here does not open it again.
-    await this.#save(tether, { active: false, localPort: null }, false);
+    await this.save(tether, { active: false, localPort: null }, false);
     if (!stored.active && !forget) return;
     try {
-      await this.#ref(stored.id).ask('close', { forget });
+      await this.ref(stored.id).ask('close', { forget });
     } catch (error) {
       // Its thread has died: nothing is open any more.
       if (!isFailure(error) || error.code !== 'gone') throw error;
@@ -144,9 +144,9 @@ class Registry {
   async remove(tether: Tether): Promise<void> {
     const { id } = tether.stored;
     await this.close(tether, true);
-    await this.#store.removeTether(id);
-    this.#tethers.delete(id);
-    this.#context.ref<CloudViewsProtocol>('cloudviews').tell('tethersGone', { ids: [id] });
+    await this.store.removeTether(id);
+    this.tethers.delete(id);
+    this.context.ref<CloudViewsProtocol>('cloudviews').tell('tethersGone', { ids: [id] });
   }
 
   /** Opens it again if it is to be open; as often as it takes. */
@@ -158,14 +158,14 @@ class Registry {
     } catch (error) {
       if (!isFailure(error)) throw error;
       this.note(tether, { ...tether.numbers, lastError: error.message });
-      this.#again(id);
+      this.again(id);
     }
   }
 
   /** A workload that is gone is said at once, not only when somebody connects. */
   async check(tether: Tether): Promise<void> {
     try {
-      await this.#context.ref<WorkloadsProtocol>('workloads').ask('route', { id: tether.stored.workloadId });
+      await this.context.ref<WorkloadsProtocol>('workloads').ask('route', { id: tether.stored.workloadId });
     } catch (error) {
       if (!isFailure(error)) throw error;
       if (error.code === 'unknown_workload')
@@ -178,51 +178,51 @@ class Registry {
     this.show([tether]);
   }
 
-  #ref(id: string) {
-    return this.#context.ref<TetherProtocol>(addressOf(id));
+  private ref(id: string) {
+    return this.context.ref<TetherProtocol>(addressOf(id));
   }
 
   /** When the tether's actor or thread has ended, it is opened again. */
-  #watch(id: string): void {
-    if (this.#watched.has(id)) return;
-    this.#watched.add(id);
-    this.#context.watch(addressOf(id), () => {
-      this.#watched.delete(id);
+  private watch(id: string): void {
+    if (this.watched.has(id)) return;
+    this.watched.add(id);
+    this.context.watch(addressOf(id), () => {
+      this.watched.delete(id);
       const tether = this.find(id);
       if (!tether) return;
       tether.isOpen = false;
       this.note(tether, { ...tether.numbers, connections: 0 });
-      this.#again(id);
+      this.again(id);
     });
   }
 
-  #again(id: string): void {
-    this.#context.clock.after(TETHER.reopenMs, () => {
-      this.#context.ref<TethersProtocol>(this.#context.address).tell('begun', { id });
+  private again(id: string): void {
+    this.context.clock.after(TETHER.reopenMs, () => {
+      this.context.ref<TethersProtocol>(this.context.address).tell('begun', { id });
     });
   }
 
-  async #save(
+  private async save(
     tether: Tether,
     change: Pick<StoredTether, 'active' | 'localPort'>,
     isOpen: boolean,
   ): Promise<void> {
     const { stored } = tether;
     if (stored.active !== change.active || stored.localPort !== change.localPort) {
-      await this.#store.saveTether({ ...stored, ...change });
+      await this.store.saveTether({ ...stored, ...change });
       tether.stored = { ...stored, ...change };
     }
     tether.isOpen = isOpen;
     this.show([tether]);
   }
 
-  #unreserved(): number[] {
+  private unreserved(): number[] {
     const reserved = new Set(this.all.map(({ stored }) => stored.localPort));
-    return this.#ports.filter((port) => !reserved.has(port));
+    return this.ports.filter((port) => !reserved.has(port));
   }
 
-  async #freePort(): Promise<number> {
-    for (const port of this.#unreserved()) if (await isFree(port)) return port;
+  private async freePort(): Promise<number> {
+    for (const port of this.unreserved()) if (await isFree(port)) return port;
     throw fail('port_in_use', 'Every port of cloud.tether_ports is taken.', {
       hint: 'Deactivate or delete a tether, or widen cloud.tether_ports.',
     });

@@ -5,33 +5,33 @@ import type { SeenWorkload } from '../protocol/cloud.ts';
 import type { Clock } from '../runtime/actor.ts';
 
 export class Readiness {
-  readonly #clock: Clock;
-  readonly #waiting = new Map<string, Set<() => void>>();
+  private readonly clock: Clock;
+  private readonly waiting = new Map<string, Set<() => void>>();
 
   constructor(clock: Clock) {
-    this.#clock = clock;
+    this.clock = clock;
   }
 
   /** Resolves true when `tell` is called for `id`, false after `ms`. */
   wait(id: string, ms: number): Promise<boolean> {
     return new Promise((resolve) => {
-      const list = this.#waiting.get(id) ?? new Set();
-      this.#waiting.set(id, list);
+      const list = this.waiting.get(id) ?? new Set();
+      this.waiting.set(id, list);
       const settle = (isReady: boolean): void => {
         cancel();
         list.delete(ready);
-        if (list.size === 0 && this.#waiting.get(id) === list) this.#waiting.delete(id);
+        if (list.size === 0 && this.waiting.get(id) === list) this.waiting.delete(id);
         resolve(isReady);
       };
       const ready = (): void => settle(true);
-      const cancel = this.#clock.after(ms, () => settle(false));
+      const cancel = this.clock.after(ms, () => settle(false));
       list.add(ready);
     });
   }
 
   /** A pod of `id` is Ready. */
   tell(id: string): void {
-    for (const ready of [...(this.#waiting.get(id) ?? [])]) ready();
+    for (const ready of [...(this.waiting.get(id) ?? [])]) ready();
   }
 }
 

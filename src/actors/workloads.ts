@@ -19,10 +19,10 @@ import { fail } from '../protocol/errors.ts';
 import { actor, type Clock, type Context, type Handlers, type Message, type Ref } from '../runtime/actor.ts';
 import type { LinkOwner } from './cluster_link.ts';
 import { ClusterLinks, type LinksConfig } from './cluster_links.ts';
-import { podTroubles, Readiness } from './readiness.ts';
 import { putToSleep, type Self, wakeUp } from './sleep.ts';
 import { Traffic } from './traffic.ts';
 import { Turns } from './turns.ts';
+import { podTroubles, Readiness } from './workload_readiness.ts';
 import { autoSleepOf, isIdle, isReady, observe, withAutoSleep, workloadId } from './workload_rows.ts';
 import { WorkloadTable } from './workload_table.ts';
 

@@ -47,19 +47,19 @@ function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
 const LASTING_MS = 10_000;
 
 class Following<Row> {
-  readonly #cluster: KubeCluster;
-  readonly #resource: Resource<Row>;
-  readonly #follower: Follower<Row>;
-  readonly #clock: Clock;
-  readonly #random: () => number;
-  readonly #signal: AbortSignal;
-  #version: string | null;
+  private readonly cluster: KubeCluster;
+  private readonly resource: Resource<Row>;
+  private readonly follower: Follower<Row>;
+  private readonly clock: Clock;
+  private readonly random: () => number;
+  private readonly signal: AbortSignal;
+  private version: string | null;
   /** Attempts in a row that brought nothing. */
-  #fruitless = 0;
+  private fruitless = 0;
   /** The last watch ended with an error: the server may be another one now, or one restored from a backup. */
-  #isBroken = false;
+  private isBroken = false;
   /** What the follower itself has thrown: not an error of the cluster. */
-  #defect: { error: unknown } | undefined;
+  private defect: { error: unknown } | undefined;
 
   constructor(
     cluster: KubeCluster,
@@ -69,101 +69,100 @@ class Following<Row> {
     signal: AbortSignal,
     { clock, random = Math.random }: FollowOptions,
   ) {
-    this.#cluster = cluster;
-    this.#resource = resource;
-    this.#version = from;
-    this.#follower = follower;
-    this.#clock = clock;
-    this.#random = random;
-    this.#signal = signal;
+    this.cluster = cluster;
+    this.resource = resource;
+    this.version = from;
+    this.follower = follower;
+    this.clock = clock;
+    this.random = random;
+    this.signal = signal;
   }
 
   async run(): Promise<void> {
-    while (!this.#signal.aborted) {
+    while (!this.signal.aborted) {
       let error: unknown = null;
       try {
-        if (this.#isBroken && this.#version !== null) await this.#checkVersion(this.#version);
-        this.#version ??= await this.#list();
-        this.#isBroken = false;
-        await this.#watch(this.#version);
+        if (this.isBroken && this.version !== null) await this.checkVersion(this.version);
+        this.version ??= await this.list();
+        this.isBroken = false;
+        await this.watch(this.version);
       } catch (caught) {
         error = caught;
       }
-      if (this.#defect) throw this.#defect.error;
-      if (this.#signal.aborted) return;
-      const isFirst = this.#fruitless === 0;
-      this.#fruitless += 1;
-      this.#isBroken ||= error !== null;
+      if (this.defect) throw this.defect.error;
+      if (this.signal.aborted) return;
+      const isFirst = this.fruitless === 0;
+      this.fruitless += 1;
+      this.isBroken ||= error !== null;
       if (isUnusable(error)) {
-        this.#version = null;
+        this.version = null;
         // Listed anew at once, but not in a circle with a server that calls every version too old.
         if (isFirst) continue;
-      } else if (error !== null) this.#tell(() => this.#follower.health(error));
-      await pause(this.#clock, this.#delay(error), this.#signal);
+      } else if (error !== null) this.tell(() => this.follower.health(error));
+      await pause(this.clock, this.delay(error), this.signal);
     }
   }
 
-  #delay(error: unknown): number {
+  private delay(error: unknown): number {
     const { firstMs, maxMs } = CLOUD.watch.retry;
     const asked = error instanceof KubeError ? (error.status.retryAfterMs ?? 0) : 0;
-    return asked + this.#random() * Math.min(firstMs * 2 ** (this.#fruitless - 1), maxMs);
+    return asked + this.random() * Math.min(firstMs * 2 ** (this.fruitless - 1), maxMs);
   }
 
-  async #list(): Promise<string> {
-    const startedAt = this.#clock.monotonic();
-    const listing: Listing<Row> = await this.#cluster.list(this.#resource, this.#signal);
-    this.#tell(() => {
-      this.#follower.health(null);
-      this.#follower.listed(listing.rows, startedAt);
+  private async list(): Promise<string> {
+    const startedAt = this.clock.monotonic();
+    const listing: Listing<Row> = await this.cluster.list(this.resource, this.signal);
+    this.tell(() => {
+      this.follower.health(null);
+      this.follower.listed(listing.rows, startedAt);
     });
     return listing.version;
   }
 
   /** A server restored from a backup keeps a watch from its future open and says nothing: then a listing must come first. */
-  async #checkVersion(version: string): Promise<void> {
-    if (isOlder(await this.#cluster.position(this.#resource, this.#signal), version)) this.#version = null;
+  private async checkVersion(version: string): Promise<void> {
+    if (isOlder(await this.cluster.position(this.resource, this.signal), version)) this.version = null;
   }
 
   /** One watch, until it ends or nothing has come for so long that it must be dead. */
-  async #watch(from: string): Promise<void> {
+  private async watch(from: string): Promise<void> {
     const abort = new AbortController();
     const stop = (): void => abort.abort();
-    this.#signal.addEventListener('abort', stop);
-    const begun = this.#clock.monotonic();
-    let cancelSilence = this.#clock.after(CLOUD.watch.silentMs, stop);
+    this.signal.addEventListener('abort', stop);
+    const begun = this.clock.monotonic();
+    let cancelSilence = this.clock.after(CLOUD.watch.silentMs, stop);
     try {
-      await this.#cluster.watch(
-        this.#resource,
+      await this.cluster.watch(
+        this.resource,
         from,
         (event) => {
           if (abort.signal.aborted) return;
           cancelSilence();
-          cancelSilence = this.#clock.after(CLOUD.watch.silentMs, stop);
-          if (this.#fruitless > 0) this.#tell(() => this.#follower.health(null));
-          this.#fruitless = 0;
+          cancelSilence = this.clock.after(CLOUD.watch.silentMs, stop);
+          if (this.fruitless > 0) this.tell(() => this.follower.health(null));
+          this.fruitless = 0;
           if (event === null) return;
-          this.#version = event.version;
-          if (event.type !== 'mark')
-            this.#tell(() => this.#follower.changed(event.row, event.type === 'gone'));
+          this.version = event.version;
+          if (event.type !== 'mark') this.tell(() => this.follower.changed(event.row, event.type === 'gone'));
         },
         abort.signal,
       );
     } catch (error) {
-      if (!abort.signal.aborted || this.#defect) throw error;
+      if (!abort.signal.aborted || this.defect) throw error;
     } finally {
       cancelSilence();
-      this.#signal.removeEventListener('abort', stop);
+      this.signal.removeEventListener('abort', stop);
       // It was a good one, if perhaps a quiet one.
-      if (this.#clock.monotonic() - begun >= LASTING_MS) this.#fruitless = 0;
+      if (this.clock.monotonic() - begun >= LASTING_MS) this.fruitless = 0;
     }
   }
 
-  #tell(call: () => void): void {
-    if (this.#signal.aborted) return;
+  private tell(call: () => void): void {
+    if (this.signal.aborted) return;
     try {
       call();
     } catch (error) {
-      this.#defect = { error };
+      this.defect = { error };
       throw error;
     }
   }

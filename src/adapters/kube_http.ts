@@ -57,26 +57,26 @@ const STATUS_BYTES = 256 * 1024;
 
 /** Counts calls without any answer; open, it refuses at once until the pause is over, then lets one try. */
 class Breaker {
-  #failures = 0;
-  #until = 0;
-  #reason = '';
+  private failures = 0;
+  private until = 0;
+  private reason = '';
 
   check(): void {
-    if (performance.now() >= this.#until) return;
-    throw fail('cluster_unreachable', `${this.#reason} (it is tried again shortly)`);
+    if (performance.now() >= this.until) return;
+    throw fail('cluster_unreachable', `${this.reason} (it is tried again shortly)`);
   }
   answered(): void {
-    this.#failures = 0;
-    this.#until = 0;
+    this.failures = 0;
+    this.until = 0;
   }
   silent(reason: string): void {
     const { after, firstMs, maxMs } = CLOUD.breaker;
     // Calls that were under way when it opened tell nothing new.
-    if (performance.now() < this.#until) return;
-    this.#failures += 1;
-    if (this.#failures < after) return;
-    this.#reason = reason;
-    this.#until = performance.now() + Math.min(firstMs * 2 ** (this.#failures - after), maxMs);
+    if (performance.now() < this.until) return;
+    this.failures += 1;
+    if (this.failures < after) return;
+    this.reason = reason;
+    this.until = performance.now() + Math.min(firstMs * 2 ** (this.failures - after), maxMs);
   }
 }
 

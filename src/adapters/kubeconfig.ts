@@ -12,21 +12,21 @@ type Problem = { path: string; message: string };
 
 /** Collects every wrong field, so that one answer names them all. */
 class Problems {
-  readonly #rows: Problem[] = [];
+  private readonly rows: Problem[] = [];
   add(path: string, message: string): void {
-    this.#rows.push({ path: path === '' ? 'kubeconfig' : `kubeconfig.${path}`, message });
+    this.rows.push({ path: path === '' ? 'kubeconfig' : `kubeconfig.${path}`, message });
   }
   throwIfAny(): void {
-    if (this.#rows.length > 0) throw this.#failure();
+    if (this.rows.length > 0) throw this.failure();
   }
   /** Reports this problem with all before it: what follows could not be read. */
   stop(path: string, message: string): never {
     this.add(path, message);
-    throw this.#failure();
+    throw this.failure();
   }
-  #failure(): Failure {
-    const message = this.#rows.map((row) => `${row.path}: ${row.message}`).join('; ');
-    return fail('invalid_spec', message, { details: this.#rows });
+  private failure(): Failure {
+    const message = this.rows.map((row) => `${row.path}: ${row.message}`).join('; ');
+    return fail('invalid_spec', message, { details: this.rows });
   }
 }
 

@@ -31,89 +31,89 @@ export interface FrameEvents {
 
 /** Splits bytes into frames, however they are cut. */
 export class FrameReader {
-  readonly #events: FrameEvents;
-  readonly #head = Buffer.alloc(FRAME_BYTES);
-  #headBytes = 0;
+  private readonly events: FrameEvents;
+  private readonly head = Buffer.alloc(FRAME_BYTES);
+  private headBytes = 0;
   /** Bytes still to come of the frame whose head has been read. */
-  #left = 0;
-  #stream = 0;
-  #isFin = false;
-  #type = 0;
-  #control: Buffer | null = null;
+  private left = 0;
+  private stream = 0;
+  private isFin = false;
+  private type = 0;
+  private control: Buffer | null = null;
 
   constructor(events: FrameEvents) {
-    this.#events = events;
+    this.events = events;
   }
 
   /** Reads on; the answer names what no server may send, and then this connection has ended. */
   push(chunk: Buffer): string | null {
     let at = 0;
     while (at < chunk.length) {
-      if (this.#left > 0) {
-        const end = Math.min(chunk.length, at + this.#left);
+      if (this.left > 0) {
+        const end = Math.min(chunk.length, at + this.left);
         const part = chunk.subarray(at, end);
-        this.#left -= part.length;
+        this.left -= part.length;
         at = end;
-        const wrong = this.#control ? this.#controlPart(part, this.#control) : this.#dataPart(part);
+        const wrong = this.control ? this.controlPart(part, this.control) : this.dataPart(part);
         if (wrong) return wrong;
         continue;
       }
-      const end = Math.min(chunk.length, at + FRAME_BYTES - this.#headBytes);
-      this.#headBytes += chunk.copy(this.#head, this.#headBytes, at, end);
+      const end = Math.min(chunk.length, at + FRAME_BYTES - this.headBytes);
+      this.headBytes += chunk.copy(this.head, this.headBytes, at, end);
       at = end;
-      if (this.#headBytes < FRAME_BYTES) break;
-      this.#headBytes = 0;
-      const wrong = this.#begin(this.#head.readUInt32BE(0), this.#head.readUInt32BE(4));
+      if (this.headBytes < FRAME_BYTES) break;
+      this.headBytes = 0;
+      const wrong = this.begin(this.head.readUInt32BE(0), this.head.readUInt32BE(4));
       if (wrong) return wrong;
     }
     return null;
   }
 
-  #begin(first: number, second: number): string | null {
+  private begin(first: number, second: number): string | null {
     const length = second & DATA_LENGTH;
-    this.#isFin = ((second >>> 24) & FIN) !== 0;
+    this.isFin = ((second >>> 24) & FIN) !== 0;
     if (first >>> 31 === 0) {
       if (first === 0) return 'data on stream 0';
-      this.#stream = first;
-      this.#left = length;
-      this.#control = null;
-      if (length === 0 && this.#isFin) this.#events.fin(first);
+      this.stream = first;
+      this.left = length;
+      this.control = null;
+      if (length === 0 && this.isFin) this.events.fin(first);
       return null;
     }
     if (first >>> 16 !== VERSION) return `SPDY version ${(first >>> 16) & 0x7fff}`;
     if (length > CONTROL_BYTES) return `a control frame of ${length} bytes`;
-    this.#type = first & 0xffff;
-    this.#control = Buffer.alloc(length);
-    this.#left = length;
-    return length === 0 ? this.#controlDone(this.#control) : null;
+    this.type = first & 0xffff;
+    this.control = Buffer.alloc(length);
+    this.left = length;
+    return length === 0 ? this.controlDone(this.control) : null;
   }
 
-  #dataPart(part: Buffer): null {
-    this.#events.data(this.#stream, part);
-    if (this.#left === 0 && this.#isFin) this.#events.fin(this.#stream);
+  private dataPart(part: Buffer): null {
+    this.events.data(this.stream, part);
+    if (this.left === 0 && this.isFin) this.events.fin(this.stream);
     return null;
   }
 
-  #controlPart(part: Buffer, control: Buffer): string | null {
-    part.copy(control, control.length - this.#left - part.length);
-    return this.#left === 0 ? this.#controlDone(control) : null;
+  private controlPart(part: Buffer, control: Buffer): string | null {
+    part.copy(control, control.length - this.left - part.length);
+    return this.left === 0 ? this.controlDone(control) : null;
   }
 
-  #controlDone(control: Buffer): string | null {
-    this.#control = null;
-    const type = this.#type;
+  private controlDone(control: Buffer): string | null {
+    this.control = null;
+    const type = this.type;
     if (type === TYPE.synStream) return 'a stream opened by the server';
     // SETTINGS, HEADERS, WINDOW_UPDATE and what later versions may add mean nothing here.
     if (type !== TYPE.synReply && type !== TYPE.rstStream && type !== TYPE.ping && type !== TYPE.goAway)
       return null;
     if (control.length < 4) return `a control frame of type ${type} with ${control.length} bytes`;
     const id = control.readUInt32BE(0);
-    if (type === TYPE.ping) this.#events.ping(id);
-    else if (type === TYPE.goAway) this.#events.goAway();
-    else if (type === TYPE.rstStream) this.#events.reset(id & MAX_STREAM);
+    if (type === TYPE.ping) this.events.ping(id);
+    else if (type === TYPE.goAway) this.events.goAway();
+    else if (type === TYPE.rstStream) this.events.reset(id & MAX_STREAM);
     else {
-      this.#events.replied(id & MAX_STREAM);
-      if (this.#isFin) this.#events.fin(id & MAX_STREAM);
+      this.events.replied(id & MAX_STREAM);
+      if (this.isFin) this.events.fin(id & MAX_STREAM);
     }
     return null;
   }

@@ -42,113 +42,113 @@ class Request implements Stream {
 }
 
 export class PodLines {
-  readonly #cluster: ForwardCluster;
-  readonly #pod: PodName;
-  readonly #lines = new Set<SpdyLine>();
-  #waiting: Request[] = [];
-  #dials = 0;
-  #retired = false;
-  readonly #stop = new AbortController();
-  readonly #timer: NodeJS.Timeout;
+  private readonly cluster: ForwardCluster;
+  private readonly pod: PodName;
+  private readonly lines = new Set<SpdyLine>();
+  private waiting: Request[] = [];
+  private dials = 0;
+  private retired = false;
+  private readonly stop = new AbortController();
+  private readonly timer: NodeJS.Timeout;
 
   constructor(cluster: ForwardCluster, pod: PodName) {
-    this.#cluster = cluster;
-    this.#pod = pod;
-    this.#timer = setInterval(() => this.#tidy(), TETHER.pingMs);
+    this.cluster = cluster;
+    this.pod = pod;
+    this.timer = setInterval(() => this.tidy(), TETHER.pingMs);
   }
 
   /** Whether a stream could be opened without a dial. */
   get isWarm(): boolean {
-    return this.#free() !== undefined;
+    return this.free() !== undefined;
   }
 
   /** Whether no line is left and none is being dialled. */
   get isEmpty(): boolean {
-    return this.#lines.size === 0 && this.#dials === 0;
+    return this.lines.size === 0 && this.dials === 0;
   }
 
   /** Opens a stream to `port`. Nothing is told before this has returned. */
   open(port: number, events: StreamEvents): Stream {
     const wanted = new Request(port, events);
-    this.#waiting.push(wanted);
+    this.waiting.push(wanted);
     queueMicrotask(() => {
-      this.#serve();
+      this.serve();
       // One more than is needed now: the next connection finds it open.
-      const { way } = this.#cluster;
-      if (way && this.#dials === 0 && !this.#free()) void this.#dial(way);
+      const { way } = this.cluster;
+      if (way && this.dials === 0 && !this.free()) void this.dial(way);
     });
     return wanted;
   }
 
   /** Takes no more streams; those that are open go on. */
   retire(): void {
-    this.#retired = true;
-    clearInterval(this.#timer);
-    for (const line of this.#lines) line.retire(CLOSED);
-    this.#refuse({ code: 'absent', text: 'the pod is gone' });
+    this.retired = true;
+    clearInterval(this.timer);
+    for (const line of this.lines) line.retire(CLOSED);
+    this.refuse({ code: 'absent', text: 'the pod is gone' });
   }
 
   /** Ends everything. */
   close(): void {
     this.retire();
-    this.#stop.abort();
-    for (const line of this.#lines) line.close(CLOSED);
+    this.stop.abort();
+    for (const line of this.lines) line.close(CLOSED);
   }
 
-  #free(): SpdyLine | undefined {
-    for (const line of this.#lines) if (line.isFree) return line;
+  private free(): SpdyLine | undefined {
+    for (const line of this.lines) if (line.isFree) return line;
     return undefined;
   }
 
-  #serve(): void {
-    this.#waiting = this.#waiting.filter(({ isGone }) => !isGone);
-    const { way } = this.#cluster;
+  private serve(): void {
+    this.waiting = this.waiting.filter(({ isGone }) => !isGone);
+    const { way } = this.cluster;
     if (!way) {
-      for (const wanted of this.#waiting.splice(0)) {
-        wanted.stream = openOverWebSocket(this.#cluster.warm, this.#pod, wanted.port, wanted.events);
+      for (const wanted of this.waiting.splice(0)) {
+        wanted.stream = openOverWebSocket(this.cluster.warm, this.pod, wanted.port, wanted.events);
       }
       return;
     }
-    for (const line of this.#lines) {
-      const wanted = line.isFree ? this.#waiting.shift() : undefined;
+    for (const line of this.lines) {
+      const wanted = line.isFree ? this.waiting.shift() : undefined;
       if (wanted) wanted.stream = line.open(wanted.port, wanted.events);
     }
-    while (this.#dials < Math.min(this.#waiting.length, TETHER.dials)) void this.#dial(way);
+    while (this.dials < Math.min(this.waiting.length, TETHER.dials)) void this.dial(way);
   }
 
-  async #dial(way: Way): Promise<void> {
+  private async dial(way: Way): Promise<void> {
     const begunAt = performance.now();
-    this.#dials += 1;
-    const answer = await way.upgrade(this.#cluster.door, this.#pod, this.#stop.signal);
-    this.#dials -= 1;
-    if (!this.#stop.signal.aborted) way.learn(answer, begunAt);
-    if (answer instanceof Duplex) this.#add(answer);
+    this.dials += 1;
+    const answer = await way.upgrade(this.cluster.door, this.pod, this.stop.signal);
+    this.dials -= 1;
+    if (!this.stop.signal.aborted) way.learn(answer, begunAt);
+    if (answer instanceof Duplex) this.add(answer);
     // Else those who wait are served in the next best way.
-    else if (way.isOffered) this.#refuse(answer);
-    this.#serve();
+    else if (way.isOffered) this.refuse(answer);
+    this.serve();
   }
 
-  #add(socket: Duplex): void {
+  private add(socket: Duplex): void {
     const line = new SpdyLine(socket, {
       freed: () => {
-        if (this.#retired) line.retire(CLOSED);
-        else this.#serve();
+        if (this.retired) line.retire(CLOSED);
+        else this.serve();
       },
-      mayLinger: () => [...this.#lines].filter(({ isLingering }) => isLingering).length < TETHER.stuckLines,
-      closed: () => this.#lines.delete(line),
+      mayLinger: () => [...this.lines].filter(({ isLingering }) => isLingering).length < TETHER.stuckLines,
+      closed: () => this.lines.delete(line),
     });
-    this.#lines.add(line);
-    if (this.#retired) line.close(CLOSED);
+    this.lines.add(line);
+    if (this.retired) line.close(CLOSED);
   }
 
-  #refuse(setback: Setback): void {
-    for (const wanted of this.#waiting.splice(0)) if (!wanted.isGone) wanted.events.failed(setback);
+  private refuse(setback: Setback): void {
+    for (const wanted of this.waiting.splice(0)) if (!wanted.isGone) wanted.events.failed(setback);
   }
 
-  #tidy(): void {
+  private tidy(): void {
     const now = performance.now();
-    for (const line of this.#lines) {
-      const idleMs = this.#lines.size === 1 ? TETHER.lastIdleMs : TETHER.idleMs;
+    for (const line of this.lines) {
+      const idleMs = this.lines.size === 1 ? TETHER.lastIdleMs : TETHER.idleMs;
       if (!line.isBusy && (line.isSpent || now - line.idleSince > idleMs)) line.retire(CLOSED);
       else line.probe();
     }

@@ -15,11 +15,11 @@ const MESSAGE_BYTES = 1024 * 1024;
 
 /** The bytes in the messages of an open WebSocket. */
 class Tunnel extends Duplex {
-  readonly #socket: WebSocket;
+  private readonly socket: WebSocket;
 
   constructor(socket: WebSocket) {
     super({ allowHalfOpen: false });
-    this.#socket = socket;
+    this.socket = socket;
     // Until somebody listens nothing is read, so that nobody misses an error.
     socket.pause();
     socket.on('message', (message: Buffer, isBinary) => {
@@ -33,19 +33,19 @@ class Tunnel extends Duplex {
   }
 
   override _read(): void {
-    this.#socket.resume();
+    this.socket.resume();
   }
 
   override _write(chunk: Buffer, _: BufferEncoding, done: (error?: Error | null) => void): void {
-    this.#socket.send(chunk, done);
+    this.socket.send(chunk, done);
   }
 
   override _writev(parts: { chunk: Buffer }[], done: (error?: Error | null) => void): void {
-    this.#socket.send(Buffer.concat(parts.map(({ chunk }) => chunk)), done);
+    this.socket.send(Buffer.concat(parts.map(({ chunk }) => chunk)), done);
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    this.#socket.terminate();
+    this.socket.terminate();
     done(error);
   }
 }

@@ -6,8 +6,8 @@ import type { Door } from './dial.ts';
 export class WarmDoor {
   readonly door: Door;
   /** Resolves with null when the server did not let it in. */
-  #next: Promise<Socket | null> | null = null;
-  #closed = false;
+  private next: Promise<Socket | null> | null = null;
+  private closed = false;
 
   constructor(door: Door) {
     this.door = door;
@@ -15,26 +15,26 @@ export class WarmDoor {
 
   /** As `Door.connect`, but takes the connection that is there or on its way. */
   async connect(signal: AbortSignal): Promise<Socket> {
-    const next = this.#next;
-    this.#next = null;
+    const next = this.next;
+    this.next = null;
     const spare = await next;
     const socket = spare && !spare.destroyed ? spare.setTimeout(0) : await this.door.connect(signal);
     // While the server is busy with the upgrade, and not when the stream's first bytes are on their way.
-    if (!this.#closed) this.#prepare();
+    if (!this.closed) this.prepare();
     return socket;
   }
 
   /** Makes one for the next stream. Without it the next one dials for itself, and says what is wrong. */
-  #prepare(): void {
-    this.#next ??= this.door.connect().then(
+  private prepare(): void {
+    this.next ??= this.door.connect().then(
       (socket) => socket.on('error', () => undefined).setTimeout(TETHER.idleMs, () => socket.destroy()),
       () => null,
     );
   }
 
   close(): void {
-    this.#closed = true;
-    void this.#next?.then((socket) => socket?.destroy());
-    this.#next = null;
+    this.closed = true;
+    void this.next?.then((socket) => socket?.destroy());
+    this.next = null;
   }
 }

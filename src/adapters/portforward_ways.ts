@@ -16,16 +16,16 @@ export const UPGRADES: readonly Upgrade[] = [upgradeToSpdy, upgradeToTunnel];
 export class Way {
   readonly upgrade: Upgrade;
   /** Monotonic milliseconds until which it is not tried. */
-  #notUntil = 0;
+  private notUntil = 0;
   /** When the last upgrade was cut off without an answer; null when the server has been heard of, or was away, since. */
-  #cutAt: number | null = null;
+  private cutAt: number | null = null;
 
   constructor(upgrade: Upgrade) {
     this.upgrade = upgrade;
   }
 
   get isOffered(): boolean {
-    return performance.now() >= this.#notUntil;
+    return performance.now() >= this.notUntil;
   }
 
   /** Learns from what became of an upgrade that was begun at `begunAt`. */
@@ -34,10 +34,10 @@ export class Way {
     const code = answer instanceof Duplex ? null : answer.code;
     const isCut = code === 'lost';
     // A server that goes away cuts off those under way. When the next one ends so, too, something in between bars the way.
-    const isBarred = isCut && this.#cutAt !== null && begunAt >= this.#cutAt;
+    const isBarred = isCut && this.cutAt !== null && begunAt >= this.cutAt;
     // The rights differ: SPDY takes that to create forwards, a WebSocket that to get them.
-    if (isBarred || code === 'unsupported' || code === 'denied') this.#notUntil = now + TETHER.wayAgainMs;
-    this.#cutAt = isCut ? (this.#cutAt ?? now) : null;
+    if (isBarred || code === 'unsupported' || code === 'denied') this.notUntil = now + TETHER.wayAgainMs;
+    this.cutAt = isCut ? (this.cutAt ?? now) : null;
   }
 }
 
@@ -46,17 +46,17 @@ export class ForwardCluster {
   readonly door: Door;
   /** For a WebSocket per stream. */
   readonly warm: WarmDoor;
-  readonly #ways: readonly Way[];
+  private readonly ways: readonly Way[];
 
   constructor(door: Door, upgrades = UPGRADES) {
     this.door = door;
     this.warm = new WarmDoor(door);
-    this.#ways = upgrades.map((upgrade) => new Way(upgrade));
+    this.ways = upgrades.map((upgrade) => new Way(upgrade));
   }
 
   /** How the next line is made; undefined where there are none to be had. */
   get way(): Way | undefined {
-    return this.#ways.find(({ isOffered }) => isOffered);
+    return this.ways.find(({ isOffered }) => isOffered);
   }
 
   close(): void {

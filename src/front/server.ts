@@ -25,7 +25,7 @@ const REASONS: ReadonlyMap<number, string> = new Map([
 export class Head {
   /** Name, value, name, value: as `node:http` takes them. */
   readonly pairs: readonly string[];
-  readonly #blocks = new Map<number, string>();
+  private readonly blocks = new Map<number, string>();
 
   constructor(pairs: readonly string[]) {
     this.pairs = pairs;
@@ -37,12 +37,12 @@ export class Head {
 
   /** Status and headers as one text: one call into uWebSockets.js instead of one per header. */
   block(status: number): string {
-    let block = this.#blocks.get(status);
+    let block = this.blocks.get(status);
     if (block === undefined) {
       block = `${status} ${REASONS.get(status) ?? 'Unknown'}`;
       for (let index = 0; index < this.pairs.length; index += 2)
         block += `\r\n${this.pairs[index]}: ${this.pairs[index + 1]}`;
-      this.#blocks.set(status, block);
+      this.blocks.set(status, block);
     }
     return block;
   }

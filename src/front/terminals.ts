@@ -32,32 +32,32 @@ function readControl(text: string): Control | undefined {
 type Size = Message<TerminalProtocol, 'resize'>;
 
 export class Terminals {
-  readonly #clock: Clock;
-  readonly #sockets = new Map<string, Socket>();
+  private readonly clock: Clock;
+  private readonly sockets = new Map<string, Socket>();
   /** By the address of the service: terminals that were told a size just now, and the last one asked for since. */
-  readonly #resized = new Map<string, { next: Size | null; cancel: () => void }>();
-  #opened = 0;
+  private readonly resized = new Map<string, { next: Size | null; cancel: () => void }>();
+  private opened = 0;
 
   constructor(clock: Clock) {
-    this.#clock = clock;
+    this.clock = clock;
   }
 
   /** Letters from the services: what their terminals show. */
   readonly handlers: Handlers<ViewersProtocol> = {
     output: ({ viewer, bytes }) => {
-      this.#send(viewer, bytes);
+      this.send(viewer, bytes);
       return null;
     },
     size: ({ viewer, cols, rows }) => {
-      this.#send(viewer, JSON.stringify({ size: [cols, rows] }));
+      this.send(viewer, JSON.stringify({ size: [cols, rows] }));
       return null;
     },
     gone: ({ viewer }) => {
-      this.#sockets.get(viewer)?.close(CLOSE.restarted, 'the terminal begins anew');
+      this.sockets.get(viewer)?.close(CLOSE.restarted, 'the terminal begins anew');
       return null;
     },
     exit: ({ viewer, exitCode, signal }) => {
-      const socket = this.#sockets.get(viewer);
+      const socket = this.sockets.get(viewer);
       socket?.send(JSON.stringify({ exit: { exitCode, signal } }));
       socket?.close(CLOSE.done);
       return null;
@@ -66,9 +66,9 @@ export class Terminals {
 
   /** A WebSocket that has just been opened to the terminal of `service`. */
   open(socket: Socket, service: Ref<TerminalProtocol>): SocketEvents {
-    this.#opened += 1;
-    const viewer = String(this.#opened);
-    this.#sockets.set(viewer, socket);
+    this.opened += 1;
+    const viewer = String(this.opened);
+    this.sockets.set(viewer, socket);
     service.ask('attach', { viewer }).catch(() => socket.close(CLOSE.failed, 'the terminal has gone'));
     return {
       message: (data, isBinary) => {
@@ -79,12 +79,12 @@ export class Terminals {
         const control = readControl(Buffer.from(data.buffer, data.byteOffset, data.length).toString());
         if (!control) socket.close(CLOSE.badData, 'neither resize nor ack');
         else if ('ack' in control) service.tell('ack', { viewer, bytes: control.ack });
-        else this.#resize(service, { cols: control.resize[0], rows: control.resize[1] });
+        else this.resize(service, { cols: control.resize[0], rows: control.resize[1] });
       },
       // Output waits for acknowledgements, not for the socket: of a viewer that reads, what it may owe is under way.
       drain: () => undefined,
       close: () => {
-        this.#sockets.delete(viewer);
+        this.sockets.delete(viewer);
         service.tell('detach', { viewer });
       },
     };
@@ -92,13 +92,13 @@ export class Terminals {
 
   /** The services are gone for a moment: viewers come back by themselves and get the screen anew. */
   lost(): void {
-    for (const { cancel } of this.#resized.values()) cancel();
-    this.#resized.clear();
-    for (const socket of this.#sockets.values()) socket.close(CLOSE.restarted, 'the services restart');
+    for (const { cancel } of this.resized.values()) cancel();
+    this.resized.clear();
+    for (const socket of this.sockets.values()) socket.close(CLOSE.restarted, 'the services restart');
   }
 
-  #send(viewer: string, data: string | Uint8Array): void {
-    const socket = this.#sockets.get(viewer);
+  private send(viewer: string, data: string | Uint8Array): void {
+    const socket = this.sockets.get(viewer);
     // It acknowledges what it has not read, so nothing else would end what waits here.
     if (socket && socket.waiting > AGENT.waitingBytes)
       socket.close(CLOSE.failed, 'what was sent is not read');
@@ -106,19 +106,19 @@ export class Terminals {
   }
 
   /** The first size is told at once. Of those that follow it closely the last one wins: each redraws the whole screen. */
-  #resize(service: Ref<TerminalProtocol>, size: Size): void {
+  private resize(service: Ref<TerminalProtocol>, size: Size): void {
     const { address } = service;
-    const resized = this.#resized.get(address);
+    const resized = this.resized.get(address);
     if (resized) {
       resized.next = size;
       return;
     }
     service.tell('resize', size);
-    const cancel = this.#clock.after(AGENT.resizeMs, () => {
-      const next = this.#resized.get(address)?.next;
-      this.#resized.delete(address);
-      if (next) this.#resize(service, next);
+    const cancel = this.clock.after(AGENT.resizeMs, () => {
+      const next = this.resized.get(address)?.next;
+      this.resized.delete(address);
+      if (next) this.resize(service, next);
     });
-    this.#resized.set(address, { next: null, cancel });
+    this.resized.set(address, { next: null, cancel });
   }
 }

@@ -22,54 +22,54 @@ export interface Asked {
 
 /** Carries one exchange. It ends by itself: every failure is an answer or, behind a head, a cut. */
 export class Passage implements Exchange {
-  readonly #asked: Asked;
-  readonly #pool: UpstreamPool;
-  readonly #mayRepeat: boolean;
-  #upstream: Upstream | undefined;
+  private readonly asked: Asked;
+  private readonly pool: UpstreamPool;
+  private readonly mayRepeat: boolean;
+  private upstream: Upstream | undefined;
   /** Read and not sent yet: the head, and what came of the body together with it. */
-  #head: ResponseHead | undefined;
-  #first: Buffer | undefined;
+  private unsentHead: ResponseHead | undefined;
+  private first: Buffer | undefined;
 
   constructor(asked: Asked, pool: UpstreamPool) {
-    this.#asked = asked;
-    this.#pool = pool;
-    this.#mayRepeat = !asked.hasBody && REPEATABLE.has(asked.request.method ?? '');
-    asked.response.on('close', () => this.#leave()?.destroy());
+    this.asked = asked;
+    this.pool = pool;
+    this.mayRepeat = !asked.hasBody && REPEATABLE.has(asked.request.method ?? '');
+    asked.response.on('close', () => this.leave()?.destroy());
   }
 
   /** Takes an idle connection, at which the agent may be hanging up just now, only for what may be asked once more. */
   begin(): void {
-    const idle = this.#mayRepeat ? this.#pool.take(this.#asked.route.port) : undefined;
-    if (idle) this.#send(idle);
-    else void this.#dial();
+    const idle = this.mayRepeat ? this.pool.take(this.asked.route.port) : undefined;
+    if (idle) this.send(idle);
+    else void this.dial();
   }
 
-  async #dial(): Promise<void> {
-    const { request, response, route } = this.#asked;
+  private async dial(): Promise<void> {
+    const { request, response, route } = this.asked;
     let fresh: Upstream;
     try {
-      fresh = await this.#pool.fresh(route.port);
+      fresh = await this.pool.fresh(route.port);
     } catch (error) {
       answer(request, response, refused(route.name, route.port, (error as Error).message));
       return;
     }
-    if (response.destroyed) this.#pool.release(route.port, fresh);
-    else this.#send(fresh);
+    if (response.destroyed) this.pool.release(route.port, fresh);
+    else this.send(fresh);
   }
 
-  #send(upstream: Upstream): void {
-    const { request, head, hasBody } = this.#asked;
-    this.#upstream = upstream;
+  private send(upstream: Upstream): void {
+    const { request, head, hasBody } = this.asked;
+    this.upstream = upstream;
     upstream.begin(request.method === 'HEAD', this);
     upstream.socket.write(head, 'latin1');
-    if (hasBody) this.#sendBody(request);
+    if (hasBody) this.sendBody(request);
   }
 
   /** Sends the body as it comes. What comes after the answer's end is read and dropped. */
-  #sendBody(request: IncomingMessage): void {
-    const { isChunked } = this.#asked;
+  private sendBody(request: IncomingMessage): void {
+    const { isChunked } = this.asked;
     request.on('data', (bytes: Buffer) => {
-      const socket = this.#upstream?.socket;
+      const socket = this.upstream?.socket;
       if (!socket) return;
       if (isChunked) socket.write(`${bytes.length.toString(16)}\r\n`, 'latin1');
       const accepted = socket.write(bytes);
@@ -77,75 +77,75 @@ export class Passage implements Exchange {
       if (!accepted) request.pause();
     });
     request.on('end', () => {
-      if (isChunked) this.#upstream?.socket.write('0\r\n\r\n', 'latin1');
+      if (isChunked) this.upstream?.socket.write('0\r\n\r\n', 'latin1');
     });
   }
 
   /** Lets go of the connection, and of a body that waited for it. */
-  #leave(): Upstream | undefined {
-    const upstream = this.#upstream;
-    this.#upstream = undefined;
-    if (this.#asked.hasBody) this.#asked.request.resume();
+  private leave(): Upstream | undefined {
+    const upstream = this.upstream;
+    this.upstream = undefined;
+    if (this.asked.hasBody) this.asked.request.resume();
     return upstream;
   }
 
   head(head: ResponseHead): void {
-    this.#head = head;
+    this.unsentHead = head;
   }
 
   body(bytes: Buffer): void {
-    if (this.#head && !this.#first) this.#first = bytes;
+    if (this.unsentHead && !this.first) this.first = bytes;
     else {
       this.flush();
-      this.#write(bytes);
+      this.write(bytes);
     }
   }
 
   flush(): void {
-    if (!this.#head) return;
-    this.#writeHead(this.#head);
-    if (this.#first) this.#write(this.#first);
-    else this.#asked.response.flushHeaders();
-    this.#first = undefined;
+    if (!this.unsentHead) return;
+    this.writeHead(this.unsentHead);
+    if (this.first) this.write(this.first);
+    else this.asked.response.flushHeaders();
+    this.first = undefined;
   }
 
   end(reusable: boolean): void {
-    const { request, response, hasBody, route } = this.#asked;
-    const upstream = this.#leave();
+    const { request, response, hasBody, route } = this.asked;
+    const upstream = this.leave();
     const isComplete = !hasBody || request.complete;
-    if (this.#first && this.#first.length > TOGETHER_BYTES) this.flush();
-    if (this.#head) this.#writeHead(this.#head);
-    if (this.#first) this.#writeNow(this.#first);
+    if (this.first && this.first.length > TOGETHER_BYTES) this.flush();
+    if (this.unsentHead) this.writeHead(this.unsentHead);
+    if (this.first) this.writeNow(this.first);
     response.end();
     if (!upstream) return;
     // A request whose body the agent did not wait for leaves the connection in the middle of it.
-    if (reusable && isComplete) this.#pool.release(route.port, upstream);
+    if (reusable && isComplete) this.pool.release(route.port, upstream);
     else upstream.destroy();
   }
 
   failed(error: Error): void {
-    const { request, response, route } = this.#asked;
-    const upstream = this.#leave();
+    const { request, response, route } = this.asked;
+    const upstream = this.leave();
     upstream?.destroy();
     if (response.headersSent) response.destroy();
-    else if (upstream?.used && !upstream.answered && this.#mayRepeat) void this.#dial();
+    else if (upstream?.used && !upstream.answered && this.mayRepeat) void this.dial();
     else answer(request, response, refused(route.name, route.port, error.message));
   }
 
   drained(): void {
-    this.#asked.request.resume();
+    this.asked.request.resume();
   }
 
-  #writeHead({ status, reason, headers }: ResponseHead): void {
-    const { response } = this.#asked;
-    this.#head = undefined;
+  private writeHead({ status, reason, headers }: ResponseHead): void {
+    const { response } = this.asked;
+    this.unsentHead = undefined;
     response.sendDate = false;
     response.writeHead(status, reason, headers);
   }
 
   /** Head and body in one plain write: left to itself, `end` would add an empty one and take the slower way of several. */
-  #writeNow(bytes: Buffer): void {
-    const { response } = this.#asked;
+  private writeNow(bytes: Buffer): void {
+    const { response } = this.asked;
     const { socket } = response;
     socket?.cork();
     response.write(bytes.toString('latin1'), 'latin1');
@@ -153,17 +153,17 @@ export class Passage implements Exchange {
   }
 
   /** The bytes are the connection's own: as text or in a copy they are ours. */
-  #write(bytes: Buffer): void {
-    const { response } = this.#asked;
+  private write(bytes: Buffer): void {
+    const { response } = this.asked;
     const accepted =
       bytes.length <= TOGETHER_BYTES
         ? response.write(bytes.toString('latin1'), 'latin1')
         : response.write(Buffer.from(bytes));
-    const upstream = this.#upstream;
+    const upstream = this.upstream;
     if (accepted || !upstream) return;
     upstream.socket.pause();
     response.once('drain', () => {
-      if (this.#upstream === upstream) upstream.socket.resume();
+      if (this.upstream === upstream) upstream.socket.resume();
     });
   }
 }

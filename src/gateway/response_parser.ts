@@ -101,32 +101,32 @@ function readHead(text: string): ReadHead {
 }
 
 export class ResponseParser {
-  #state: State = 'done';
-  #held: Buffer = NOTHING;
-  #left = 0;
-  #reusable = false;
-  #isHead = false;
-  readonly #receiver: Receiver;
+  private state: State = 'done';
+  private held: Buffer = NOTHING;
+  private left = 0;
+  private reusable = false;
+  private isHead = false;
+  private readonly receiver: Receiver;
 
   constructor(receiver: Receiver) {
-    this.#receiver = receiver;
+    this.receiver = receiver;
   }
 
   /** Begins to read the response to a request; `isHead`: to one with the method HEAD, which has no body. */
   expect(isHead: boolean): void {
-    this.#state = 'head';
-    this.#isHead = isHead;
+    this.state = 'head';
+    this.isHead = isHead;
   }
 
   /** Takes the next bytes; throws BadResponse. Bytes while nothing is expected are an error too. */
   feed(bytes: Buffer): void {
-    let rest = this.#held.length > 0 ? Buffer.concat([this.#held, bytes]) : bytes;
-    this.#held = NOTHING;
+    let rest = this.held.length > 0 ? Buffer.concat([this.held, bytes]) : bytes;
+    this.held = NOTHING;
     while (rest.length > 0) {
-      const next = this.#step(rest);
+      const next = this.step(rest);
       if (next === undefined) {
         // The next read takes the place of these bytes.
-        this.#held = Buffer.from(rest);
+        this.held = Buffer.from(rest);
         return;
       }
       rest = next;
@@ -135,62 +135,62 @@ export class ResponseParser {
 
   /** The connection has ended: the end of a body without other framing. Returns whether the response was complete. */
   finish(): boolean {
-    if (this.#state !== 'close') return false;
-    this.#end(false);
+    if (this.state !== 'close') return false;
+    this.end(false);
     return true;
   }
 
-  #end(reusable: boolean): void {
-    this.#state = 'done';
-    this.#receiver.end(reusable);
+  private end(reusable: boolean): void {
+    this.state = 'done';
+    this.receiver.end(reusable);
   }
 
   /** Handles the front of `bytes` and returns what is left; undefined: more is needed. */
-  #step(bytes: Buffer): Buffer | undefined {
-    switch (this.#state) {
+  private step(bytes: Buffer): Buffer | undefined {
+    switch (this.state) {
       case 'done':
         throw new BadResponse('bytes that belong to no response');
       case 'head':
-        return this.#head(bytes);
+        return this.head(bytes);
       case 'length':
       case 'chunk': {
-        const part = bytes.subarray(0, this.#left);
-        this.#left -= part.length;
-        this.#receiver.body(part);
-        if (this.#left === 0 && this.#state === 'length') this.#end(this.#reusable);
-        else if (this.#left === 0) this.#state = 'chunk-end';
+        const part = bytes.subarray(0, this.left);
+        this.left -= part.length;
+        this.receiver.body(part);
+        if (this.left === 0 && this.state === 'length') this.end(this.reusable);
+        else if (this.left === 0) this.state = 'chunk-end';
         return bytes.subarray(part.length);
       }
       case 'close':
-        this.#receiver.body(bytes);
+        this.receiver.body(bytes);
         return bytes.subarray(bytes.length);
       default:
-        return this.#line(bytes);
+        return this.line(bytes);
     }
   }
 
-  #line(bytes: Buffer): Buffer | undefined {
+  private line(bytes: Buffer): Buffer | undefined {
     const end = bytes.indexOf('\r\n');
     if (end < 0) {
       if (bytes.length > HEAD_BYTES) throw new BadResponse('a line is too long');
       return undefined;
     }
     const line = bytes.toString('latin1', 0, end);
-    if (this.#state === 'size') {
+    if (this.state === 'size') {
       const size = /^([0-9a-fA-F]{1,12})(?:[\t ]*;.*)?$/.exec(line)?.[1];
       if (size === undefined) throw new BadResponse('a chunk size is malformed');
-      this.#left = Number.parseInt(size, 16);
-      this.#state = this.#left === 0 ? 'trailer' : 'chunk';
-    } else if (this.#state === 'chunk-end') {
+      this.left = Number.parseInt(size, 16);
+      this.state = this.left === 0 ? 'trailer' : 'chunk';
+    } else if (this.state === 'chunk-end') {
       if (line !== '') throw new BadResponse('a chunk does not end where it should');
-      this.#state = 'size';
+      this.state = 'size';
     } else if (line === '') {
-      this.#end(this.#reusable);
+      this.end(this.reusable);
     }
     return bytes.subarray(end + 2);
   }
 
-  #head(bytes: Buffer): Buffer | undefined {
+  private head(bytes: Buffer): Buffer | undefined {
     const end = bytes.indexOf('\r\n\r\n');
     if (end < 0) {
       if (bytes.length > HEAD_BYTES) throw new BadResponse('the head is too long');
@@ -202,15 +202,15 @@ export class ResponseParser {
     if (status === SWITCHING) throw new BadResponse('it changes the protocol unasked');
     // An interim answer (100, 103) is not passed on: the client has had its 100 from us.
     if (status < 200) return rest;
-    this.#reusable = head.keepAlive;
-    const bodiless = this.#isHead || status === 204 || status === 304;
-    if (bodiless || (length === 0 && !chunked)) this.#state = 'done';
-    else if (chunked) this.#state = 'size';
-    else if (length !== undefined) this.#state = 'length';
-    else this.#state = 'close';
-    this.#left = length ?? 0;
-    this.#receiver.head(head);
-    if (this.#state === 'done') this.#end(this.#reusable);
+    this.reusable = head.keepAlive;
+    const bodiless = this.isHead || status === 204 || status === 304;
+    if (bodiless || (length === 0 && !chunked)) this.state = 'done';
+    else if (chunked) this.state = 'size';
+    else if (length !== undefined) this.state = 'length';
+    else this.state = 'close';
+    this.left = length ?? 0;
+    this.receiver.head(head);
+    if (this.state === 'done') this.end(this.reusable);
     return rest;
   }
 }

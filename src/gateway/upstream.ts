@@ -28,16 +28,16 @@ export class Upstream {
   answered = false;
   /** Monotonic milliseconds; when it was last put back. */
   idleSince = 0;
-  readonly #parser = new ResponseParser(this);
-  #exchange: Exchange | undefined;
+  private readonly parser = new ResponseParser(this);
+  private exchange: Exchange | undefined;
 
   private constructor(socket: net.Socket) {
     this.socket = socket;
     socket.setNoDelay(true);
-    socket.on('drain', () => this.#exchange?.drained());
-    socket.on('error', (error) => this.#lost(error));
-    socket.on('end', () => this.#ended());
-    socket.on('close', () => this.#lost(new Error('the agent closed the connection')));
+    socket.on('drain', () => this.exchange?.drained());
+    socket.on('error', (error) => this.lost(error));
+    socket.on('end', () => this.ended());
+    socket.on('close', () => this.lost(new Error('the agent closed the connection')));
   }
 
   static async to(port: number): Promise<Upstream> {
@@ -48,28 +48,28 @@ export class Upstream {
   }
 
   begin(isHead: boolean, exchange: Exchange): void {
-    this.#exchange = exchange;
+    this.exchange = exchange;
     this.answered = false;
-    this.#parser.expect(isHead);
+    this.parser.expect(isHead);
   }
 
   /** Ends the connection; its exchange hears nothing more. */
   destroy(): void {
-    this.#exchange = undefined;
+    this.exchange = undefined;
     this.socket.destroy();
   }
 
   head(head: ResponseHead): void {
-    this.#exchange?.head(head);
+    this.exchange?.head(head);
   }
 
   body(bytes: Buffer): void {
-    this.#exchange?.body(bytes);
+    this.exchange?.body(bytes);
   }
 
   end(reusable: boolean): void {
-    const exchange = this.#exchange;
-    this.#exchange = undefined;
+    const exchange = this.exchange;
+    this.exchange = undefined;
     this.used = true;
     exchange?.end(reusable);
   }
@@ -77,24 +77,24 @@ export class Upstream {
   data(bytes: Buffer): void {
     this.answered = true;
     try {
-      this.#parser.feed(bytes);
-      this.#exchange?.flush();
+      this.parser.feed(bytes);
+      this.exchange?.flush();
     } catch (error) {
       if (!(error instanceof BadResponse)) throw error;
-      this.#lost(error);
+      this.lost(error);
       this.socket.destroy();
     }
   }
 
-  #ended(): void {
-    if (!this.#parser.finish())
-      this.#lost(new Error('the agent closed the connection before its answer was complete'));
+  private ended(): void {
+    if (!this.parser.finish())
+      this.lost(new Error('the agent closed the connection before its answer was complete'));
     this.socket.destroy();
   }
 
-  #lost(error: Error): void {
-    const exchange = this.#exchange;
-    this.#exchange = undefined;
+  private lost(error: Error): void {
+    const exchange = this.exchange;
+    this.exchange = undefined;
     exchange?.failed(error);
   }
 }
@@ -122,13 +122,13 @@ export function dial(port: number, onData?: (bytes: Buffer) => void): Promise<ne
 }
 
 export class UpstreamPool {
-  readonly #idle = new Map<number, Upstream[]>();
+  private readonly idle = new Map<number, Upstream[]>();
   /** One sweep for all: a timer per connection and request would cost more than the request. */
-  readonly #sweep = setInterval(() => this.#dropOld(), IDLE_MS).unref();
+  private readonly sweep = setInterval(() => this.dropOld(), IDLE_MS).unref();
 
   /** An idle connection, if there is one. */
   take(port: number): Upstream | undefined {
-    const idle = this.#idle.get(port);
+    const idle = this.idle.get(port);
     const oldest = performance.now() - IDLE_MS;
     for (let upstream = idle?.pop(); upstream; upstream = idle?.pop()) {
       if (upstream.idleSince > oldest && upstream.socket.readyState === 'open') return upstream;
@@ -142,10 +142,10 @@ export class UpstreamPool {
   }
 
   release(port: number, upstream: Upstream): void {
-    let idle = this.#idle.get(port);
+    let idle = this.idle.get(port);
     if (!idle) {
       idle = [];
-      this.#idle.set(port, idle);
+      this.idle.set(port, idle);
     }
     if (idle.length >= IDLE_PER_PORT) {
       upstream.destroy();
@@ -158,24 +158,24 @@ export class UpstreamPool {
 
   /** Forgets the connections to ports that no agent has any more. */
   keepOnly(ports: ReadonlySet<number>): void {
-    for (const [port, idle] of this.#idle) {
+    for (const [port, idle] of this.idle) {
       if (ports.has(port)) continue;
       for (const upstream of idle) upstream.destroy();
-      this.#idle.delete(port);
+      this.idle.delete(port);
     }
   }
 
   close(): void {
-    clearInterval(this.#sweep);
+    clearInterval(this.sweep);
     this.keepOnly(new Set());
   }
 
-  #dropOld(): void {
+  private dropOld(): void {
     const oldest = performance.now() - IDLE_MS;
-    for (const [port, idle] of this.#idle) {
+    for (const [port, idle] of this.idle) {
       const young = idle.filter((upstream) => upstream.idleSince > oldest);
       for (const upstream of idle) if (upstream.idleSince <= oldest) upstream.destroy();
-      this.#idle.set(port, young);
+      this.idle.set(port, young);
     }
   }
 }

@@ -187,136 +187,140 @@ class Server implements Double {
   readonly denied = new Set<string>();
   cut: number | null = null;
   onPatched: Double['onPatched'] = null;
-  readonly #token = randomBytes(16).toString('hex');
-  readonly #ca = certificate({ commonName: `double ca ${randomUUID()}` });
-  readonly #leaf = certificate({ commonName: 'double', issuer: this.#ca, names: ['127.0.0.1', 'localhost'] });
-  readonly #objects = new Map(Object.keys(KINDS).map((plural) => [plural, new Map<string, Json>()]));
-  readonly #autoscalers: Json[] = [];
-  #events: Event[] = [];
-  #version = 100;
-  #oldest = 100;
-  #listeners = new Set<(event: Event) => void>();
-  #faults: { fits: (request: Seen) => boolean; fault: Fault; times: number }[] = [];
-  #server = this.#create();
-  readonly #sockets = new Set<Socket>();
+  private readonly token = randomBytes(16).toString('hex');
+  private readonly ca = certificate({ commonName: `double ca ${randomUUID()}` });
+  private readonly leaf = certificate({
+    commonName: 'double',
+    issuer: this.ca,
+    names: ['127.0.0.1', 'localhost'],
+  });
+  private readonly objects = new Map(Object.keys(KINDS).map((plural) => [plural, new Map<string, Json>()]));
+  private readonly autoscalers: Json[] = [];
+  private events: Event[] = [];
+  private version = 100;
+  private oldest = 100;
+  private listeners = new Set<(event: Event) => void>();
+  private faults: { fits: (request: Seen) => boolean; fault: Fault; times: number }[] = [];
+  private server = this.create();
+  private readonly sockets = new Set<Socket>();
   /** The TCP sockets by the port of the client: only they can be reset. */
-  readonly #raw = new Map<number, Socket>();
+  private readonly raw = new Map<number, Socket>();
 
   get access(): ClusterAccess {
     return {
       server: `https://127.0.0.1:${this.port}`,
-      ca: this.#ca.cert,
+      ca: this.ca.cert,
       tlsServerName: null,
-      credential: { kind: 'token', token: this.#token },
+      credential: { kind: 'token', token: this.token },
     };
   }
 
   get kubeconfig(): string {
-    const data = Buffer.from(this.#ca.cert).toString('base64');
+    const data = Buffer.from(this.ca.cert).toString('base64');
     return JSON.stringify({
       apiVersion: 'v1',
       kind: 'Config',
       'current-context': 'd',
       contexts: [{ name: 'd', context: { cluster: 'd', user: 'd' } }],
       clusters: [{ name: 'd', cluster: { server: this.access.server, 'certificate-authority-data': data } }],
-      users: [{ name: 'd', user: { token: this.#token } }],
+      users: [{ name: 'd', user: { token: this.token } }],
     });
   }
 
   get(kind: WorkloadKind, namespace: string, name: string): Json {
-    return this.#of(pluralOf(kind)).get(keyOf(namespace, name));
+    return this.of(pluralOf(kind)).get(keyOf(namespace, name));
   }
 
   put(kind: WorkloadKind, object: Json, renew = false): void {
     const { namespace, name } = object.metadata;
     const before = this.get(kind, namespace, name);
     const uid = !renew && before ? before.metadata.uid : randomUUID();
-    this.#store(kind, { ...object, metadata: { ...object.metadata, uid } }, before ? 'MODIFIED' : 'ADDED');
+    this.store(kind, { ...object, metadata: { ...object.metadata, uid } }, before ? 'MODIFIED' : 'ADDED');
   }
 
   change(kind: WorkloadKind, namespace: string, name: string, change: (object: Json) => void): void {
     const object = structuredClone(this.get(kind, namespace, name));
     change(object);
-    this.#store(kind, object, 'MODIFIED');
+    this.store(kind, object, 'MODIFIED');
   }
 
   remove(kind: WorkloadKind, namespace: string, name: string): void {
     const object = this.get(kind, namespace, name);
-    this.#of(pluralOf(kind)).delete(keyOf(namespace, name));
-    this.#tell(pluralOf(kind), 'DELETED', this.#stamped(kind, object));
+    this.of(pluralOf(kind)).delete(keyOf(namespace, name));
+    this.tell(pluralOf(kind), 'DELETED', this.stamped(kind, object));
   }
 
   fault(fits: (request: Seen) => boolean, fault: Fault, times = 1): void {
-    this.#faults.push({ fits, fault, times });
+    this.faults.push({ fits, fault, times });
   }
 
   compact(): void {
-    this.#events = [];
-    this.#oldest = this.#version;
+    this.events = [];
+    this.oldest = this.version;
   }
 
   rewind(version: number): void {
-    this.#version = version;
-    this.#oldest = version;
-    this.#events = [];
+    this.version = version;
+    this.oldest = version;
+    this.events = [];
   }
 
   addAutoscaler(namespace: string, name: string, kind: WorkloadKind, target: string): void {
-    this.#autoscalers.push({
+    this.autoscalers.push({
       metadata: { name, namespace },
       spec: { maxReplicas: 5, scaleTargetRef: { apiVersion: 'apps/v1', kind, name: target } },
     });
   }
 
   async start(): Promise<void> {
-    this.#server = this.#create();
-    await new Promise<void>((resolve) => this.#server.listen(this.port, '127.0.0.1', resolve));
-    const address = this.#server.address();
+    this.server = this.create();
+    await new Promise<void>((resolve) => this.server.listen(this.port, '127.0.0.1', resolve));
+    const address = this.server.address();
     this.port = typeof address === 'object' && address ? address.port : 0;
   }
 
   async stop(): Promise<void> {
-    const closed = new Promise((resolve) => this.#server.close(resolve));
-    for (const socket of this.#sockets) socket.destroy();
+    const closed = new Promise((resolve) => this.server.close(resolve));
+    for (const socket of this.sockets) socket.destroy();
     await closed;
   }
 
-  #create() {
-    const server = createServer({ cert: this.#leaf.cert, key: this.#leaf.key }, (request, response) => {
-      void this.#answer(request, response);
+  private create() {
+    const server = createServer({ cert: this.leaf.cert, key: this.leaf.key }, (request, response) => {
+      void this.answer(request, response);
     });
     server.on('connection', (socket) => {
-      if (socket instanceof Socket) this.#raw.set(socket.remotePort ?? 0, socket);
+      if (socket instanceof Socket) this.raw.set(socket.remotePort ?? 0, socket);
     });
     server.on('secureConnection', (socket) => {
-      this.#sockets.add(socket);
+      this.sockets.add(socket);
       const { remotePort = 0 } = socket;
       socket
         .on('error', () => undefined)
         .on('close', () => {
-          this.#sockets.delete(socket);
-          this.#raw.delete(remotePort);
+          this.sockets.delete(socket);
+          this.raw.delete(remotePort);
         });
     });
     return server;
   }
 
-  #of(plural: string): Map<string, Json> {
-    return this.#objects.get(plural) ?? new Map();
+  private of(plural: string): Map<string, Json> {
+    return this.objects.get(plural) ?? new Map();
   }
 
-  #stamped(kind: WorkloadKind, object: Json): Json {
-    this.#version += 1;
+  private stamped(kind: WorkloadKind, object: Json): Json {
+    this.version += 1;
     const { metadata, ...rest } = object;
     return {
       kind,
       apiVersion: 'apps/v1',
-      metadata: { ...metadata, resourceVersion: String(this.#version) },
+      metadata: { ...metadata, resourceVersion: String(this.version) },
       ...rest,
     };
   }
 
-  #store(kind: WorkloadKind, object: Json, type: string): Json {
+  private store(kind: WorkloadKind, object: Json, type: string): Json {
     const { kind: _, apiVersion: __, ...plain } = object;
     const before = this.get(kind, plain.metadata.namespace, plain.metadata.name);
     const isNew = before?.metadata.uid !== plain.metadata.uid;
@@ -324,29 +328,29 @@ class Server implements Double {
     const generation = isNew ? 1 : before.metadata.generation + (isSpecced ? 1 : 0);
     // Who writes a status has seen the spec.
     const isSeen = isNew || JSON.stringify(before.status) !== JSON.stringify(plain.status);
-    const stored = this.#stamped(kind, {
+    const stored = this.stamped(kind, {
       ...plain,
       metadata: { ...plain.metadata, generation },
       status: isSeen ? { ...plain.status, observedGeneration: generation } : plain.status,
     });
-    this.#of(pluralOf(kind)).set(keyOf(stored.metadata.namespace, stored.metadata.name), stored);
-    this.#tell(pluralOf(kind), type, stored);
+    this.of(pluralOf(kind)).set(keyOf(stored.metadata.namespace, stored.metadata.name), stored);
+    this.tell(pluralOf(kind), type, stored);
     return stored;
   }
 
-  #tell(plural: string, type: string, object: Json): void {
+  private tell(plural: string, type: string, object: Json): void {
     const { namespace } = object.metadata;
     const event = {
-      version: this.#version,
+      version: this.version,
       plural,
       namespace,
       line: `${JSON.stringify({ type, object })}\n`,
     };
-    this.#events.push(event);
-    for (const listener of [...this.#listeners]) listener(event);
+    this.events.push(event);
+    for (const listener of [...this.listeners]) listener(event);
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
     const url = new URL(request.url ?? '/', 'https://double');
@@ -359,24 +363,24 @@ class Server implements Double {
       contentType: request.headers['content-type'],
     };
     this.requests.push(seen);
-    const row = this.#faults.find(({ fits, times }) => times > 0 && fits(seen));
+    const row = this.faults.find(({ fits, times }) => times > 0 && fits(seen));
     if (row) row.times -= 1;
-    if (row && (await this.#goWrong(row.fault, seen, response))) return;
-    const isKnown = request.headers.authorization === `Bearer ${this.#token}`;
+    if (row && (await this.goWrong(row.fault, seen, response))) return;
+    const isKnown = request.headers.authorization === `Bearer ${this.token}`;
     const [code, body] = isKnown
-      ? this.#handle(seen, response)
+      ? this.handle(seen, response)
       : [401, status(401, 'Unauthorized', 'Unauthorized')];
-    if (code !== 0) this.#send(response, code, body);
+    if (code !== 0) this.send(response, code, body);
   }
 
   /** True when the request is dealt with. */
-  async #goWrong(fault: Fault, seen: Seen, response: ServerResponse): Promise<boolean> {
+  private async goWrong(fault: Fault, seen: Seen, response: ServerResponse): Promise<boolean> {
     const reset = (): boolean =>
-      this.#raw.get(response.socket?.remotePort ?? 0)?.resetAndDestroy() !== undefined;
+      this.raw.get(response.socket?.remotePort ?? 0)?.resetAndDestroy() !== undefined;
     switch (fault.kind) {
       case 'status': {
         const body = status(fault.status, fault.reason ?? '', fault.message ?? '');
-        this.#send(response, fault.status, body, fault.headers);
+        this.send(response, fault.status, body, fault.headers);
         return true;
       }
       case 'raw':
@@ -385,7 +389,7 @@ class Server implements Double {
       case 'reset':
         return reset();
       case 'lost':
-        this.#handle(seen, response);
+        this.handle(seen, response);
         return reset();
       case 'endless': {
         response.writeHead(200, { 'content-type': 'application/json' });
@@ -404,7 +408,12 @@ class Server implements Double {
     }
   }
 
-  #send(response: ServerResponse, code: number, body: Json, headers: Record<string, string> = {}): void {
+  private send(
+    response: ServerResponse,
+    code: number,
+    body: Json,
+    headers: Record<string, string> = {},
+  ): void {
     response.writeHead(code, {
       'content-type': 'application/json',
       warning: '299 - "a warning"',
@@ -414,17 +423,17 @@ class Server implements Double {
   }
 
   /** Status and body; 0 when the answer is under way. */
-  #handle(seen: Seen, response: ServerResponse): [number, Json] {
+  private handle(seen: Seen, response: ServerResponse): [number, Json] {
     const { path, query, method } = seen;
     if (path === '/version') return [200, { major: '1', minor: '33', gitVersion: 'v1.33.0-double' }];
-    if (path.endsWith('/selfsubjectaccessreviews')) return [201, this.#review(seen.body)];
+    if (path.endsWith('/selfsubjectaccessreviews')) return [201, this.review(seen.body)];
     const scalers = /^\/apis\/autoscaling\/v1\/namespaces\/([^/]+)\/horizontalpodautoscalers$/.exec(path);
     if (scalers)
       return [
         200,
         {
           metadata: { resourceVersion: '1' },
-          items: this.#autoscalers.filter((row) => row.metadata.namespace === scalers[1]),
+          items: this.autoscalers.filter((row) => row.metadata.namespace === scalers[1]),
         },
       ];
     const all = /^\/apis\/apps\/v1(?:\/namespaces\/([^/]+))?\/(deployments|statefulsets)$/.exec(path);
@@ -443,9 +452,9 @@ class Server implements Double {
         }),
       ];
     }
-    if (verb === 'watch') return this.#watch(plural, scope, query, response);
-    if (all) return this.#list(plural, scope, query);
-    const object = this.#of(plural).get(keyOf(one?.[1] ?? '', name));
+    if (verb === 'watch') return this.watch(plural, scope, query, response);
+    if (all) return this.list(plural, scope, query);
+    const object = this.of(plural).get(keyOf(one?.[1] ?? '', name));
     if (!object || !one)
       return [
         404,
@@ -453,38 +462,38 @@ class Server implements Double {
           details: { name, group: 'apps', kind: plural },
         }),
       ];
-    return method === 'GET' ? [200, object] : this.#patch(plural, object, seen);
+    return method === 'GET' ? [200, object] : this.patch(plural, object, seen);
   }
 
-  #review(body: Json): Json {
+  private review(body: Json): Json {
     const { verb, resource, subresource } = body.spec.resourceAttributes;
     const allowed = !this.denied.has(`${verb} ${[resource, subresource].filter(Boolean).join('/')}`);
     return { ...body, metadata: { creationTimestamp: null }, status: { allowed } };
   }
 
-  #list(plural: string, namespace: string, query: URLSearchParams): [number, Json] {
+  private list(plural: string, namespace: string, query: URLSearchParams): [number, Json] {
     const limit = Number(query.get('limit') ?? 0);
     const token = query.get('continue');
-    const [version = this.#version, from = ''] = token
+    const [version = this.version, from = ''] = token
       ? JSON.parse(Buffer.from(token, 'base64url').toString())
       : [];
-    if (token && version < this.#oldest) {
+    if (token && version < this.oldest) {
       const message = 'The provided continue parameter is too old to display a consistent list result.';
       return [
         410,
-        status(410, 'Expired', message, { metadata: { continue: this.#token64(this.#version, from) } }),
+        status(410, 'Expired', message, { metadata: { continue: this.token64(this.version, from) } }),
       ];
     }
-    const keys = [...this.#of(plural).keys()]
+    const keys = [...this.of(plural).keys()]
       .sort()
       .filter((key) => key > from && key.startsWith(namespace && `${namespace}/`));
     const page = limit > 0 ? keys.slice(0, limit) : keys;
     const left = keys.length - page.length;
     const more =
-      left > 0 ? { continue: this.#token64(version, page.at(-1) ?? ''), remainingItemCount: left } : {};
+      left > 0 ? { continue: this.token64(version, page.at(-1) ?? ''), remainingItemCount: left } : {};
     // Items of a list have no kind and apiVersion of their own.
     const items = page.map((key) => {
-      const { kind: _, apiVersion: __, ...item } = this.#of(plural).get(key);
+      const { kind: _, apiVersion: __, ...item } = this.of(plural).get(key);
       return item;
     });
     return [
@@ -498,11 +507,11 @@ class Server implements Double {
     ];
   }
 
-  #token64(version: number, from: string): string {
+  private token64(version: number, from: string): string {
     return Buffer.from(JSON.stringify([version, from])).toString('base64url');
   }
 
-  #patch(plural: string, object: Json, seen: Seen): [number, Json] {
+  private patch(plural: string, object: Json, seen: Seen): [number, Json] {
     const { uid, resourceVersion } = seen.body.metadata ?? {};
     const { name } = object.metadata;
     const details = { name, group: 'apps', kind: plural };
@@ -541,12 +550,12 @@ class Server implements Double {
         },
       ];
     }
-    const stored = this.#store(kind, merged, 'MODIFIED');
+    const stored = this.store(kind, merged, 'MODIFIED');
     this.onPatched?.(kind, stored);
     return [200, stored];
   }
 
-  #watch(
+  private watch(
     plural: string,
     namespace: string,
     query: URLSearchParams,
@@ -568,7 +577,7 @@ class Server implements Double {
     };
     const error = (code: number, reason: string): void =>
       write(
-        `${JSON.stringify({ type: 'ERROR', object: status(code, reason, `too old resource version: ${from} (${this.#oldest})`) })}\n`,
+        `${JSON.stringify({ type: 'ERROR', object: status(code, reason, `too old resource version: ${from} (${this.oldest})`) })}\n`,
       );
     const watch: OpenWatch = {
       plural,
@@ -577,24 +586,24 @@ class Server implements Double {
       error,
       bookmark: () =>
         write(
-          `${JSON.stringify({ type: 'BOOKMARK', object: { kind: KINDS[plural], apiVersion: 'apps/v1', metadata: { resourceVersion: String(this.#version), creationTimestamp: null } } })}\n`,
+          `${JSON.stringify({ type: 'BOOKMARK', object: { kind: KINDS[plural], apiVersion: 'apps/v1', metadata: { resourceVersion: String(this.version), creationTimestamp: null } } })}\n`,
         ),
       end: () => response.end(),
-      reset: () => this.#raw.get(response.socket?.remotePort ?? 0)?.resetAndDestroy(),
+      reset: () => this.raw.get(response.socket?.remotePort ?? 0)?.resetAndDestroy(),
       stall: () => {
         isStalled = true;
       },
     };
     this.watches.push(watch);
-    this.#listeners.add(listener);
+    this.listeners.add(listener);
     response.on('close', () => {
-      this.#listeners.delete(listener);
+      this.listeners.delete(listener);
       this.watches.splice(this.watches.indexOf(watch), 1);
     });
-    if (from < this.#oldest) {
+    if (from < this.oldest) {
       error(410, 'Expired');
       response.end();
-    } else for (const event of this.#events) listener(event);
+    } else for (const event of this.events) listener(event);
     return [0, null];
   }
 }
