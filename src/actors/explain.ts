@@ -17,6 +17,8 @@ export interface Facts {
   /** Who listens on the port of the service now. */
   holder: string | null;
   lastLines: string[];
+  /** Bytes of its output that a full disk did not take, since the process host began. */
+  lostBytes: number;
   /** Epoch milliseconds. */
   now: number;
 }
@@ -65,6 +67,11 @@ function aboutPort(ready: string | null, port: number, holder: string | null): s
     return `The ready URL asks port ${asked}, while the service was given port ${port}.`;
   if (holder === null) return `Nothing listens on port ${port}: does the program take its port from $PORT?`;
   return `On port ${port} listens ${holder}.`;
+}
+
+function aboutLoss(bytes: number): string | null {
+  if (bytes === 0) return null;
+  return `Of its output ${bytes.toLocaleString('en')} bytes are lost: the disk was full.`;
 }
 
 const logText = (lines: string[]): string =>
@@ -181,7 +188,7 @@ export function explain(facts: Facts): Explanation {
   const late = state.phase === 'stopping' ? state.late : null;
   return {
     status: facts.status,
-    reason,
+    reason: sentences(reason, aboutLoss(facts.lostBytes)),
     waitingFor: waitingFor ?? null,
     lastCheck: state.phase === 'checking' ? state.check.last() : (late?.check ?? null),
     portHolder: facts.holder,

@@ -219,7 +219,8 @@ class Service {
     const run = 'run' in state ? state.run.id : (end?.run ?? null);
     const { status } = life.view();
     const lastLines = run === null ? [] : await this.log.lastLines(run);
-    return explain({ spec, status, state, end, holder, lastLines, now: this.context.clock.now() });
+    const lostBytes = state.phase === 'lost' ? 0 : await this.effects.lostBytes();
+    return explain({ spec, status, state, end, holder, lastLines, lostBytes, now: this.context.clock.now() });
   }
 
   private stored(): StoredService {

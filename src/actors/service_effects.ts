@@ -8,7 +8,7 @@ import type { PortsProtocol } from '../protocol/ports.ts';
 import type { LastEnd, ServiceSpec, ServiceState, StoredService } from '../protocol/service.ts';
 import type { StatsProtocol } from '../protocol/stats.ts';
 import type { ViewsProtocol } from '../protocol/views.ts';
-import type { Context, Ref } from '../runtime/actor.ts';
+import type { Context, Ref, Reply } from '../runtime/actor.ts';
 import { childEnvironment } from './environment.ts';
 import * as events from './service_events.ts';
 import type { LiveRun, Run } from './service_run.ts';
@@ -20,6 +20,8 @@ export interface ServiceEffectsConfig {
   /** The umask of the user, for children; the daemon's own is 077. */
   umask: number;
 }
+
+const NOTHING: Reply<HostProtocol, 'dropped'> = { rows: [] };
 
 export class ServiceEffects {
   private readonly name: string;
@@ -63,6 +65,12 @@ export class ServiceEffects {
   async record(end: LastEnd): Promise<void> {
     await this.append(events.ended(this.name, end));
     await this.keep(end);
+  }
+
+  /** How much of its output a full disk did not take; 0 where the host does not say so at once. */
+  async lostBytes(): Promise<number> {
+    const { rows } = await this.host.ask('dropped', {}, { deadlineMs: SERVICE.lookMs }).catch(() => NOTHING);
+    return rows.find(({ service }) => service === this.name)?.bytes ?? 0;
   }
 
   /** Who listens on `port`, as the port.conflict event says it. */

@@ -695,6 +695,19 @@ describe('a service that goes away', () => {
     await retired;
   });
 
+  it('is explained with what a full disk has cost it, also when the host is late to say', async () => {
+    const world = await phases.running();
+    world.host.lostBytes = 2_000;
+    expect((await world.ref.ask('explain', {})).reason).toMatch(
+      / 2,000 bytes are lost: the disk was full\.$/,
+    );
+    world.host.lostBytes = undefined;
+    const asked = world.ref.ask('explain', {});
+    await world.advance(1_000);
+    expect((await asked).reason).not.toContain('lost');
+    await world.advance(10_000);
+  });
+
   it('was never there', async () => {
     const world = await begun({ unknown: true });
     expect(await code(start(world))).toBe('unknown_service');

@@ -67,6 +67,8 @@ export class HostDouble {
   readonly sizes: [cols: number, rows: number][] = [];
   /** What a spawn is refused with. */
   refusal: Failure | null = null;
+  /** Bytes of output that a full disk did not take; undefined: it says so late. */
+  lostBytes: number | undefined = 0;
   /** How long a spawn and the end of a tree take, in milliseconds. */
   spawnMs = 0;
   stopMs = 0;
@@ -139,7 +141,10 @@ export class HostDouble {
         return null;
       },
       logLimits: () => null,
-      dropped: () => ({ rows: [] }),
+      dropped: () => {
+        if (this.lostBytes === undefined) return context.later(this.pause(10_000).then(() => ({ rows: [] })));
+        return { rows: this.lostBytes > 0 ? [{ service: 'web', bytes: this.lostBytes }] : [] };
+      },
     }));
     await node.start('host', type, null);
   }

@@ -129,11 +129,27 @@ const cancel = (): void => {};
 const BACKOFF = { attempt: 4, delayMs: 800, nextAt: NOW + 640 };
 
 function about(state: State, over: Partial<Facts> & { status: Status }): ReturnType<typeof explain> {
-  const facts: Facts = { spec: spec(), state, end: null, holder: null, lastLines: [], now: NOW, ...over };
+  const facts: Facts = {
+    spec: spec(),
+    state,
+    end: null,
+    holder: null,
+    lastLines: [],
+    lostBytes: 0,
+    now: NOW,
+    ...over,
+  };
   return explain(facts);
 }
 
 describe('an explanation', () => {
+  it('says how much of the output is lost', () => {
+    const lossy = about({ phase: 'idle', trouble: null }, { status: 'stopped', lostBytes: 12_345 });
+    expect(lossy.reason).toBe(
+      'It has not been started yet. Of its output 12,345 bytes are lost: the disk was full.',
+    );
+  });
+
   it('of what was never started', () => {
     expect(about({ phase: 'idle', trouble: null }, { status: 'stopped' })).toEqual({
       status: 'stopped',
