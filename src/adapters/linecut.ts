@@ -1,5 +1,5 @@
 // Cuts what was printed into lines for people: at newlines, where a run ends, and at 64 KiB.
-import { LOGS } from '../limits.ts';
+import { KIB, LOGS } from '../limits.ts';
 import { readableLine } from './lines.ts';
 
 /** What was printed in one go. */
@@ -104,8 +104,11 @@ export function textOf({ time, bytes, from, to }: Line, { raw, stamp }: Showing)
   return stamp ? `${stamp(time)} ${text}` : text;
 }
 
+/** More than the newest 1,000 lines usually are: a turn in between costs those who ask for them a third of their time. */
+const PART_BYTES = 256 * KIB;
+
 /**
- * What `make` makes of all lines, some at a time. Everybody else has a turn after each 64 KiB: to read what a program has drawn
+ * What `make` makes of all lines, some at a time. Everybody else has a turn after each part: to read what a program has drawn
  * takes up to 100 ns per byte.
  */
 export async function inTurns<T>(lines: readonly Line[], make: (some: readonly Line[]) => T): Promise<T[]> {
@@ -115,7 +118,7 @@ export async function inTurns<T>(lines: readonly Line[], make: (some: readonly L
   for (const line of lines) {
     some.push(line);
     bytes += line.to - line.from;
-    if (bytes < LOGS.lineBytes) continue;
+    if (bytes < PART_BYTES) continue;
     made.push(make(some));
     some = [];
     bytes = 0;

@@ -100,7 +100,7 @@ describe('the viewer of an agent', () => {
 
 describe('the log of a service', () => {
   const query = { stream: null, timestamps: false, raw: false };
-  /** Lines of 64 KiB that take long to be read as a person would. */
+  /** Lines of 64 KiB, four of which are a part, that take long to be read as a person would. */
   const drawn = (count: number) => `${'x\x1b[K\x1b[1K'.repeat(8_192)}\n`.repeat(count);
 
   it('lets others have their turns while many long lines are made readable', async () => {
@@ -122,7 +122,7 @@ describe('the log of a service', () => {
     await world.ref.ask('read', { offset: 0, limit: 1, stream: null });
     expect(isOver).toBe(false);
     expect(JSON.parse(Buffer.from(await logs).toString())).toEqual(Array.from({ length: count }, () => ''));
-    expect(turns).toBeGreaterThanOrEqual(count);
+    expect(turns).toBeGreaterThanOrEqual(count / 4);
   });
 
   it('holds one long tail in memory at a time, and lets short ones pass', async () => {
@@ -142,8 +142,8 @@ describe('the log of a service', () => {
       return turns;
     };
     const [first, second, short] = await Promise.all([ask(count), ask(count), ask(1)]);
-    expect(short).toBeLessThan(count);
-    expect(second - first).toBeGreaterThanOrEqual(count);
+    expect(short).toBeLessThan(count / 4);
+    expect(second - first).toBeGreaterThanOrEqual(count / 4);
   });
 
   it('is read by lines and by offsets, and its last lines explain', async () => {
