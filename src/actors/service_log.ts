@@ -1,5 +1,6 @@
 // The log of one service: read from its files, followed through the host.
 import { inTurns, type Showing, textOf, unended } from '../adapters/linecut.ts';
+import { jsonOf } from '../adapters/linejson.ts';
 import { logEnd, readLog, readTail, type Tail } from '../adapters/logread.ts';
 import { LOGS, SERVICE } from '../limits.ts';
 import type { LogsAnswer, LogsQuery } from '../protocol/service.ts';
@@ -19,19 +20,12 @@ const isLong = ({ lines }: Tail): boolean =>
   lines.reduce((bytes, { from, to }) => bytes + to - from, 0) > LOGS.longTailBytes;
 
 const AS_READ: Showing = { raw: false, stamp: null };
-const OPEN = Buffer.from('[');
-const COMMA = Buffer.from(',');
-const CLOSE = Buffer.from(']');
 
-/** Lines as an array of strings in JSON. */
-async function answerOf({ lines, end }: Tail, showing: Showing): Promise<LogsAnswer> {
-  const rest = unended(lines);
-  const parts = await inTurns(lines, (some) =>
-    Buffer.from(JSON.stringify(some.map((line) => textOf(line, showing))).slice(1, -1)),
-  );
-  const separated = parts.flatMap((part, at) => (at === 0 ? [part] : [COMMA, part]));
-  return { lines: Buffer.concat([OPEN, ...separated, CLOSE]), end, rest };
-}
+const answerOf = async ({ lines, end }: Tail, showing: Showing): Promise<LogsAnswer> => ({
+  lines: await jsonOf(lines, showing),
+  end,
+  rest: unended(lines),
+});
 
 export class ServiceLog {
   private readonly folder: string;

@@ -32,6 +32,19 @@ interface Span {
 
 const NEWLINE = 0x0a;
 
+/** The bytes behind each other, not copied where they lie so already: most often they have been read in one go. */
+function joined(parts: readonly Buffer[]): Buffer {
+  const [first] = parts;
+  if (!first) return Buffer.alloc(0);
+  let end = first.byteOffset;
+  const isWhole = parts.every(({ buffer, byteOffset, length }) => {
+    const follows = buffer === first.buffer && byteOffset === end;
+    end += length;
+    return follows;
+  });
+  return isWhole ? Buffer.from(first.buffer, first.byteOffset, end - first.byteOffset) : Buffer.concat(parts);
+}
+
 function spansOf(pieces: readonly Piece[]): Span[] {
   const groups: Piece[][] = [];
   for (const piece of pieces) {
@@ -45,9 +58,7 @@ function spansOf(pieces: readonly Piece[]): Span[] {
       at += bytes.length;
       return { at: at - bytes.length, time };
     });
-    const [first, ...more] = group.map((piece) => piece.bytes);
-    const bytes = first && more.length === 0 ? first : Buffer.concat(group.map((piece) => piece.bytes));
-    return { run: group[0]?.run ?? '', bytes, times };
+    return { run: group[0]?.run ?? '', bytes: joined(group.map(({ bytes }) => bytes)), times };
   });
 }
 
