@@ -12,7 +12,7 @@ const SUBSCRIBERS = 1_000;
 const CONNECTIONS = 64;
 const SECONDS = 1;
 /** Short ones and many: what else the machine does then falls on both sides alike. */
-const TURNS = 15;
+const TURNS = 25;
 const PATHS: readonly [name: string, path: string][] = [
   ['resolve', '/v1/resolve/svc-42'],
   ['one service', '/v1/services/svc-42'],
