@@ -82,8 +82,8 @@ const firstAnswer = (port: number) => async (): Promise<number> => {
   return median(times);
 };
 
-/** A daemon in `folder`; `register` adds a cluster and gives what opens tethers to its workloads. */
-async function berth(folder: string) {
+/** A daemon in `folder`; `register` adds a cluster and gives what opens tethers to its workloads in `namespace`. */
+async function berth(folder: string, namespace: string) {
   const daemon = await startDaemon(folder);
   const token = readFileSync(join(folder, 'state/cloud-token'), 'utf8').trim();
   const ask = async (method: string, path: string, body?: unknown): Promise<unknown> => {
@@ -96,8 +96,10 @@ async function berth(folder: string) {
     return answer.json();
   };
   const tether = async (cluster: string, name: string, containerPort: number): Promise<number> => {
-    const rows = (await ask('GET', `/workloads?cluster_id=${cluster}`)) as { id: string; name: string }[];
-    const { id } = rows.find((row) => row.name === name) ?? { id: '' };
+    const path = `/workloads?cluster_id=${cluster}`;
+    const rows = (await ask('GET', path)) as { id: string; namespace: string; name: string }[];
+    // The namespace of a run before may not be gone yet.
+    const { id } = rows.find((row) => row.namespace === namespace && row.name === name) ?? { id: '' };
     const made = await ask('POST', `/workloads/${id}/tether`, { container_port: containerPort });
     const { tether_id } = made as { tether_id: string };
     const open = await ask('POST', `/tethers/${tether_id}/activate`);
@@ -159,7 +161,7 @@ async function measure(folder: string, namespace: string): Promise<Row[]> {
   const cluster = kubeCluster(kubeHttp(doorOf(access, { allow: 'any', apiOnLoopback: true })));
   const { rows } = await cluster.list(podsOf(namespace, 'app=bench'));
   const forward = await portForward(namespace, rows[0]?.name ?? '');
-  const daemon = await berth(folder);
+  const daemon = await berth(folder, namespace);
   try {
     const tethered = await daemon.register('bench', adminKubeconfig());
     const overWebSocket = await daemon.register('getter', getterKubeconfig(namespace));
