@@ -1,10 +1,9 @@
 // One daemon's life: the process host, the threads and the front, put together and taken apart (contract section 7).
 import { holderOn } from './actors/port_holder.ts';
 import { connectHost, rejoin } from './adapters/hostlink.ts';
-import { spawnHost } from './adapters/hostspawn.ts';
+import { spawnHost, thisDaemon } from './adapters/hostspawn.ts';
 import type { HostTurn } from './adapters/hostturn.ts';
 import { listeners } from './adapters/listeners.ts';
-import { processRow } from './adapters/proctable.ts';
 import { CloudLink, cloudToken } from './cloud_link.ts';
 import { isLoopback, type Settings, SettingsError } from './config.ts';
 import type { Crew, DaemonOptions } from './crew.ts';
@@ -186,8 +185,8 @@ function tellOthers(
   stateDir: string,
   { port, gatewayPort }: { port: number; gatewayPort: number | null },
 ): void {
-  const startTime = processRow(process.pid)?.startTicks ?? 0;
-  writeDaemonFile(stateDir, { pid: process.pid, startTime, port, gatewayPort, version: VERSION });
+  const { daemonPid: pid, daemonStart: startTime } = thisDaemon();
+  writeDaemonFile(stateDir, { pid, startTime, port, gatewayPort, version: VERSION });
 }
 
 /**

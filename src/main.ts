@@ -5,6 +5,7 @@ import { hostTurn } from './adapters/hostturn.ts';
 import { loadSettings, SettingsError } from './config.ts';
 import type { Daemon } from './daemon.ts';
 import { entry } from './entry.ts';
+import { THREADS } from './limits.ts';
 import { report } from './log.ts';
 import { isFailure } from './runtime/actor.ts';
 import { onSignals } from './signals.ts';
@@ -53,7 +54,7 @@ async function start(argv: string[], begun: Begun, lost: (error: unknown) => voi
   const hostEntry = entry('host').pathname;
   const reload = () => loadSettings(config, process.env);
   const options = { settings, stateDir, hostEntry, umask, reload };
-  const turn = await hostTurn(stateDir);
+  const turn = await hostTurn(stateDir, THREADS.hostMs);
   if (turn === 'first') spawnHost(stateDir, hostEntry);
   const { callCrew } = await import('./crew.ts');
   const crew = callCrew(options, turn, begun.services, lost);

@@ -6,9 +6,8 @@ import type { Hello, HelloAnswer } from '../protocol/hello.ts';
 import { HOST_PROTOCOL } from '../protocol/host.ts';
 import { Failure, type Pipe } from '../runtime/actor.ts';
 import { firstLine, hasSocket, socketPath } from './hostsocket.ts';
-import { hostFolder, spawnHost } from './hostspawn.ts';
+import { hostFolder, spawnHost, thisDaemon } from './hostspawn.ts';
 import { socketPipe } from './pipes.ts';
-import { processRow } from './proctable.ts';
 
 /** Codes of the Failures of this file; they never reach a client. */
 export type HostLinkCode =
@@ -108,8 +107,7 @@ export interface ConnectOptions {
  */
 export async function connectHost(options: ConnectOptions): Promise<HostConnection> {
   const { stateDir, entry, who, withinMs, spawned } = options;
-  const daemonStart = processRow(process.pid)?.startTicks ?? 0;
-  const hello: Hello = { protocol: HOST_PROTOCOL, daemonPid: process.pid, daemonStart, ...who };
+  const hello: Hello = { protocol: HOST_PROTOCOL, ...thisDaemon(), ...who };
   mkdirSync(hostFolder(stateDir), { recursive: true, mode: 0o700 });
   const began = performance.now();
   let spawnedAt = spawned ? began : Number.NEGATIVE_INFINITY;

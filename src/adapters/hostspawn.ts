@@ -2,15 +2,25 @@
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
+import type { DaemonProcess } from '../protocol/hello.ts';
+import { processRow } from './proctable.ts';
 
 /** Where the host of a state directory keeps its own files. */
 export const hostFolder = (stateDir: string): string => join(stateDir, 'host');
 
 /** What a host needs of the environment; everything else reaches children with each start. */
 const INHERITED = ['PATH', 'LD_LIBRARY_PATH', 'TZ'] as const;
+
+/** This process, as a host is told of it. */
+export const thisDaemon = (): DaemonProcess => ({
+  daemonPid: process.pid,
+  daemonStart: processRow(process.pid)?.startTicks ?? 0,
+});
+
 /**
  * Starts the host of `stateDir` as a process of its own session; `entry` is its built file. Does not wait. Harmless when
- * there is one: the new one sees that and ends. What it has to say goes to `<stateDir>/host/host.log`.
+ * there is one: the new one sees that and ends. It is kept for this process while that lives, which may have said that it
+ * listens: no other daemon gets it. What it has to say goes to `<stateDir>/host/host.log`.
  */
 export function spawnHost(stateDir: string, entry: string): void {
   const folder = hostFolder(stateDir);
@@ -20,7 +30,8 @@ export function spawnHost(stateDir: string, entry: string): void {
     const env = Object.fromEntries(
       INHERITED.flatMap((key) => (process.env[key] ? [[key, process.env[key]]] : [])),
     );
-    const child = spawn(process.execPath, [entry, stateDir], {
+    const { daemonPid, daemonStart } = thisDaemon();
+    const child = spawn(process.execPath, [entry, stateDir, `${daemonPid}`, `${daemonStart}`], {
       detached: true,
       cwd: '/',
       env,

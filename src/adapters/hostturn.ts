@@ -6,6 +6,7 @@
 // finds the socket with another user takes that way at once.
 import { readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { hasSocket, isServed } from './hostsocket.ts';
 import { hostFolder } from './hostspawn.ts';
 import { ledgerFile, readLedger } from './ledgerfile.ts';
@@ -58,21 +59,27 @@ async function isForeign(name: string): Promise<boolean> {
   if (inode === undefined) return false;
   // Loaded only where one start has met another.
   const { holderOf } = await import('./listeners.ts');
-  const holder = holderOf(inode);
-  // One that ended in between was found by nobody, either.
-  if (!holder) return inodeOf(name) === inode;
+  let holder = holderOf(inode);
+  if (!holder) {
+    await pause(ENDING_MS);
+    if (inodeOf(name) !== inode) return false;
+    holder = holderOf(inode);
+  }
+  // Of another user's process it cannot be seen what it has open.
+  if (!holder) return true;
   return statSync(`/proc/${holder.pid}`, { throwIfNoEntry: false })?.uid !== process.getuid?.();
 }
 
-/** Whoever has the socket is a daemon that starts its host now, or soon: it is waited for this long. */
-const PATIENCE_MS = 2_000;
 const RETRY_MS = 5;
+/** One that ends has closed what it had open some time before that is gone. */
+const ENDING_MS = 50;
 
 /**
  * Looks what the last daemon of `stateDir` has left. Of all who ask, one at a time is told `later`, until its process ends; the
- * others are told when its host is there, which then turns them away.
+ * others are told when its host is there, which then turns them away. Whoever has the place is a daemon that starts its host
+ * now, or soon: it is waited for `patienceMs`.
  */
-export async function hostTurn(stateDir: string): Promise<HostTurn> {
+export async function hostTurn(stateDir: string, patienceMs: number): Promise<HostTurn> {
   const folder = hostFolder(stateDir);
   const name = nameFor(stateDir);
   const began = performance.now();
@@ -81,8 +88,8 @@ export async function hostTurn(stateDir: string): Promise<HostTurn> {
     const place = await takePlace(name);
     if (hasSocket(folder) && (await isServed(folder))) return 'there';
     if (place === 'first' && readLedger(ledgerFile(folder)).size === 0) return 'later';
-    if (place !== 'taken' || performance.now() - began > PATIENCE_MS) return 'first';
+    if (place !== 'taken' || performance.now() - began > patienceMs) return 'first';
     if (!isLooked && (await isForeign(name))) return 'first';
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    await pause(RETRY_MS);
   }
 }

@@ -1,5 +1,6 @@
 // Who may talk to the host: the threads of one daemon. A second daemon is turned away with the pid of the first as long as
-// that one is alive, which is what keeps two daemons off one state directory (contract section 1).
+// that one is alive, which is what keeps two daemons off one state directory (contract section 1). The first is the one that
+// has started the host, if it lives: it may listen already, so none that only came sooner may take its place.
 import { rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -7,13 +8,15 @@ import { type FieldTypes, hasFields } from '../adapters/fields.ts';
 import { firstLine, socketPath } from '../adapters/hostsocket.ts';
 import { socketPipe } from '../adapters/pipes.ts';
 import { mayBeAlive } from '../adapters/proctable.ts';
-import type { Hello, HelloAnswer } from '../protocol/hello.ts';
+import type { DaemonProcess, Hello, HelloAnswer } from '../protocol/hello.ts';
 import { HOST_PROTOCOL } from '../protocol/host.ts';
 import type { Pipe } from '../runtime/actor.ts';
 
 export interface DoorConfig {
   folder: string;
   version: string;
+  /** The daemon this host was started by; null: whoever comes first. */
+  startedBy: DaemonProcess | null;
   /** Whether nothing would be lost if the host ended now. */
   idle: () => boolean;
   /** A thread of the daemon has been let in. */
@@ -52,11 +55,14 @@ function parse(line: string): Hello | null {
   }
 }
 
-const lives = ({ daemonPid, daemonStart }: Hello): boolean => mayBeAlive(daemonPid, daemonStart);
+const lives = ({ daemonPid, daemonStart }: DaemonProcess): boolean => mayBeAlive(daemonPid, daemonStart);
+
+const isSame = (a: DaemonProcess, b: DaemonProcess): boolean =>
+  a.daemonPid === b.daemonPid && a.daemonStart === b.daemonStart;
 
 /** Opens the socket; resolves when it listens. The caller holds the lock: a socket that is there is a killed host's. */
 export async function openDoor(config: DoorConfig): Promise<Door> {
-  const { folder, version } = config;
+  const { folder, version, startedBy } = config;
   let owner: Hello | null = null;
   let first: Hello | null = null;
   const sockets = new Set<Socket>();
@@ -71,6 +77,8 @@ export async function openDoor(config: DoorConfig): Promise<Door> {
       return { is: 'refused', reason: `it speaks protocol ${HOST_PROTOCOL}, not ${hello.protocol}` };
     if (owner && owner.session !== hello.session && lives(owner))
       return { is: 'taken', daemonPid: owner.daemonPid };
+    if (!owner && startedBy && !isSame(startedBy, hello) && lives(startedBy))
+      return { is: 'taken', daemonPid: startedBy.daemonPid };
     if (outdated(hello) && config.idle()) return { is: 'leaving' };
     const protocol = Math.min(hello.protocol, HOST_PROTOCOL);
     return { is: 'welcome', protocol, version, hostPid: process.pid };

@@ -9,6 +9,7 @@ import { type Libc, loadLibc } from '../adapters/libc.ts';
 import { bootId } from '../adapters/proctable.ts';
 import { createTree } from '../adapters/tree.ts';
 import { placement } from '../protocol/address.ts';
+import type { DaemonProcess } from '../protocol/hello.ts';
 import type { RunEnd, ServiceProtocol } from '../protocol/service.ts';
 import type { Node } from '../runtime/actor.ts';
 import { realClock } from '../runtime/clock.ts';
@@ -27,6 +28,8 @@ export interface HostOptions {
   stateDir: string;
   /** Of the package. */
   version: string;
+  /** The daemon that has started it, which comes for it. */
+  startedBy: DaemonProcess | null;
 }
 
 /** What the host keeps, put together. */
@@ -145,7 +148,7 @@ function endWhenUnneeded(door: Door, { idle, journal }: Parts): () => void {
 }
 
 /** Runs the host of a state directory in this process; does nothing when there is one. */
-export async function startHost({ stateDir, version }: HostOptions): Promise<void> {
+export async function startHost({ stateDir, version, startedBy }: HostOptions): Promise<void> {
   process.umask(0o077);
   const spare = holdSpare();
   // Agents die with this process: a defect in one handler must not be their end.
@@ -175,6 +178,7 @@ export async function startHost({ stateDir, version }: HostOptions): Promise<voi
   door = await openDoor({
     folder,
     version,
+    startedBy,
     idle: parts.idle,
     welcome: (hello, pipe) => {
       services = hello.services;

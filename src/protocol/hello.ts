@@ -1,12 +1,16 @@
 // The first line each way on the socket of the process host: JSON and a newline, before any frame, in every version.
 
-export interface Hello {
+/** Which process a daemon is. */
+export interface DaemonProcess {
+  daemonPid: number;
+  /** Field 22 of /proc/<pid>/stat of the daemon, so that a later process with its pid is not taken for it; 0: not known. */
+  daemonStart: number;
+}
+
+export interface Hello extends DaemonProcess {
   protocol: number;
   /** The version of the package: a host without processes makes room for a daemon of another. */
   version: string;
-  daemonPid: number;
-  /** Field 22 of /proc/<pid>/stat of the daemon, so that a later process with its pid is not taken for it. */
-  daemonStart: number;
   /** One daemon's life: all of its threads have the same. */
   session: string;
   /** The node that speaks over this connection. */

@@ -5,7 +5,7 @@ import { appendFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } fro
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { firstLine, socketPath } from '../../src/adapters/hostsocket.ts';
+import { firstLine, isServed, socketPath } from '../../src/adapters/hostsocket.ts';
 import { spawnHost } from '../../src/adapters/hostspawn.ts';
 import { socketPipe } from '../../src/adapters/pipes.ts';
 import { processRow } from '../../src/adapters/proctable.ts';
@@ -77,10 +77,15 @@ async function connectStandIn(stateDir: string, hello: Hello): Promise<Daemon> {
   return daemonOver(stateDir, { ...answer, pipe: flowing }, hello.node);
 }
 
-/** A host that listens, started as the daemon does. */
-async function startedHost(stateDir: string): Promise<number> {
-  spawnHost(stateDir, entry);
-  await eventually(() => existsSync(join(stateDir, 'host', 'host.sock')));
+/** A host that listens, for the daemon that is said, or whichever comes first. */
+async function startedHost(stateDir: string, startedBy: readonly string[] = []): Promise<number> {
+  const child = spawn(process.execPath, [entry, stateDir, ...startedBy], {
+    detached: true,
+    cwd: '/',
+    stdio: 'ignore',
+  });
+  await once(child, 'spawn');
+  await eventually(() => isServed(join(stateDir, 'host')).catch(() => false));
   return eventually(() => hostsOf(stateDir)[0]);
 }
 
@@ -319,6 +324,26 @@ test('a second daemon is refused with the pid of the first, as long as that one 
   expect((await second.host.ask('runs', {})).runs).toMatchObject([{ pid: started.pid }]);
   // The next one with the pid of the first is not the first.
   await expect(connectStandIn(stateDir, one.hello({ daemonPid: process.pid }))).rejects.toThrow();
+});
+
+test('a host is kept for the daemon that has started it while that one lives, though another comes sooner', async () => {
+  const stateDir = newState();
+  const [one, two] = [await standIn(), await standIn()];
+  const { daemonPid, daemonStart } = one.hello();
+  const mine = [`${daemonPid}`, `${daemonStart}`];
+  await startedHost(stateDir, mine);
+  expect((await say(stateDir, two.hello())).answer).toEqual({ is: 'taken', daemonPid });
+  // One that has its pid and another start is not the one.
+  expect((await say(stateDir, one.hello({ daemonStart: daemonStart + 1 }))).answer).toMatchObject({
+    is: 'taken',
+  });
+  const first = await connectStandIn(stateDir, one.hello());
+  one.kill('SIGKILL');
+  await once(one, 'exit');
+  await connectStandIn(stateDir, two.hello());
+  await killHost(first);
+  await startedHost(stateDir, mine);
+  await connectStandIn(stateDir, two.hello());
 });
 
 test('whoever says no proper hello is turned away, and harms nobody', async () => {

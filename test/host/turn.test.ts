@@ -14,6 +14,9 @@ function newFolder(): string {
   return stateDir;
 }
 
+/** How long one that finds the place taken waits. */
+const PATIENCE_MS = 2_000;
+
 /** A process that asks as a daemon does, and lives on until `end`. */
 async function asks(
   stateDir: string,
@@ -23,7 +26,7 @@ async function asks(
   writeFileSync(
     script,
     `import { hostTurn } from ${JSON.stringify(source)};
-    console.log(await hostTurn(${JSON.stringify(stateDir)}));
+    console.log(await hostTurn(${JSON.stringify(stateDir)}, ${PATIENCE_MS}));
     setInterval(() => {}, 1000);`,
   );
   const child = spawn(process.execPath, [script], { stdio: ['ignore', 'pipe', 'inherit'] });
