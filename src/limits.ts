@@ -197,8 +197,6 @@ export const TETHER = {
   /** How often it is looked after connections that wait; who is gone after this glance wakes nobody. */
   rouseMs: 2_000,
   glanceMs: 10,
-  /** How long the first connection waits for its activity to be noted. */
-  activityMs: 1_000,
   /** Nodes say on the error stream what went wrong, this long after the data stream at the latest. */
   errorMs: 1_000,
   /** A line with a stream left behind is used again when the node has proven it clear, and never if it has not by then. */

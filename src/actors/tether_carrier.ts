@@ -35,8 +35,10 @@ export class Carrier implements SessionOwner {
   private readonly numbers: TetherNumbers;
   private isTold = true;
   private lastByteAt = 0;
-  private toldByteAt = 0;
-  private toldAt = 0;
+  /** What was last told of the traffic, and when in monotonic milliseconds. */
+  private traffic = { open: 0, at: Number.NEGATIVE_INFINITY };
+  /** When the last connection came (epoch), whether that is told, and when it last was (monotonic). */
+  private activity = { at: 0, isTold: true, toldAt: Number.NEGATIVE_INFINITY };
   private idleSince: number;
 
   constructor(
@@ -84,22 +86,13 @@ export class Carrier implements SessionOwner {
       this.note(`${TETHER.connections} connections are open: no more are taken`);
       return;
     }
-    const isFirst = this.sessions.size === 0;
     const session = new Session(socket, this);
     this.sessions.add(session);
     this.isTold = false;
-    const message = { id: this.tether.workloadId, at: this.clock.now() };
-    if (!isFirst) {
-      this.workloads.tell('activity', message);
-      this.place(session);
-      return;
-    }
-    // Whoever is about to put the workload to sleep must hear of it first. If nobody can, the client comes first.
-    this.workloads
-      .ask('activity', message, { deadlineMs: TETHER.activityMs })
-      .catch(() => null)
-      .then(() => this.place(session))
-      .catch(this.defect);
+    this.activity.at = this.clock.now();
+    this.activity.isTold = false;
+    this.tellActivity();
+    this.place(session);
   }
 
   moved(fromClient: number, toClient: number): void {
@@ -131,9 +124,7 @@ export class Carrier implements SessionOwner {
     this.sessions.delete(session);
     if (reason !== null) this.note(reason);
     this.isTold = false;
-    if (this.sessions.size > 0) return;
-    this.idleSince = this.now();
-    this.tellTraffic();
+    if (this.sessions.size === 0) this.idleSince = this.now();
   }
 
   /** Destroys every connection and everything behind them. */
@@ -143,6 +134,7 @@ export class Carrier implements SessionOwner {
     this.lines.close();
     this.pods.stop();
     this.tellNumbers();
+    this.tellTraffic();
   }
 
   private place(session: Session): void {
@@ -163,9 +155,8 @@ export class Carrier implements SessionOwner {
     for (const session of [...this.sessions]) session.tick(now);
     this.hold.review();
     this.tellNumbers();
-    // Quiet ones too: whoever reads it may have begun anew, and knows of none.
-    const isNews = this.sessions.size > 0 || this.lastByteAt > this.toldByteAt;
-    if (isNews && now - this.toldAt >= TETHER.trafficMs) this.tellTraffic();
+    this.tellActivity();
+    this.tellTraffic();
     const isIdle = this.sessions.size === 0 && now - this.idleSince >= TETHER.lastIdleMs;
     if (!isIdle || !this.pods.door) return;
     this.lines.close();
@@ -184,11 +175,26 @@ export class Carrier implements SessionOwner {
     this.tethers.tell('numbers', { id: this.tether.id, numbers: this.numbers });
   }
 
+  /**
+   * At once, so that who is about to put the workload to sleep knows; not again within a tick: sleep counts in minutes, and
+   * whoever is woken by a letter takes the processor from the connection that is being opened.
+   */
+  private tellActivity(): void {
+    const { activity } = this;
+    const now = this.now();
+    if (activity.isTold || now - activity.toldAt < TETHER.tickMs) return;
+    activity.isTold = true;
+    activity.toldAt = now;
+    this.workloads.tell('activity', { id: this.tether.workloadId, at: activity.at });
+  }
+
+  /** Of open ones again and again, however quiet: whoever reads it may have begun anew, and knows of none. */
   private tellTraffic(): void {
+    const open = this.sessions.size;
+    const now = this.now();
+    if (open === 0 ? this.traffic.open === 0 : now - this.traffic.at < TETHER.trafficMs) return;
+    this.traffic = { open, at: now };
     const { id, workloadId } = this.tether;
-    this.toldByteAt = this.lastByteAt;
-    this.toldAt = this.now();
-    const message = { tetherId: id, id: workloadId, open: this.sessions.size, lastByteAt: this.lastByteAt };
-    this.workloads.tell('traffic', message);
+    this.workloads.tell('traffic', { tetherId: id, id: workloadId, open, lastByteAt: this.lastByteAt });
   }
 }

@@ -113,6 +113,7 @@ describeReal('a tether and slow readers', () => {
     const tether = await field({ sandbox: box, name: 'web' });
     const { socket, until } = client(tether.port, 'stay\n');
     await until((text) => text.endsWith('\n'));
+    expect((await tether.workloads.next('traffic')).open).toBe(1);
     socket.destroy();
     await tether.until(({ connections, bytesIn }) => connections === 0 && bytesIn > 0);
     expect((await tether.workloads.next('traffic')).open).toBe(0);

@@ -12,7 +12,16 @@ import type { CloudViewsProtocol, WorkloadsProtocol } from '../../src/protocol/c
 import { fail } from '../../src/protocol/errors.ts';
 import type { TethersProtocol, ThreadsProtocol } from '../../src/protocol/tethers.ts';
 import { Failure, type Ref } from '../../src/runtime/actor.ts';
-import { afterThisTest, realTime, type Stand, tempDir, virtualClock, type World, world } from '../kit.ts';
+import {
+  afterThisTest,
+  realTime,
+  type Stand,
+  settle,
+  tempDir,
+  virtualClock,
+  type World,
+  world,
+} from '../kit.ts';
 import { ownPorts } from '../ports.ts';
 import { client, RULE, STORED, UNUSED } from './field.ts';
 
@@ -276,7 +285,8 @@ describe('tethers', () => {
     expect(await after.tethers.ask('boot', {})).toEqual({ tethers: 1 });
   });
 
-  it('tell of connections again and again, however quiet', async () => {
+  /** A tether whose workload cannot be reached, by a clock of its own. */
+  async function quiet() {
     const clock = virtualClock();
     const space = world({ clock });
     const workloads = await space.stand<WorkloadsProtocol>('workloads', {
@@ -293,6 +303,35 @@ describe('tethers', () => {
       ports: ownPorts(1).slice(0, 1),
       numbers: UNUSED,
     });
+    return { clock, workloads, port };
+  }
+
+  it('tell of the first connection at once, and of others that come within a second in one letter', async () => {
+    const { clock, workloads, port } = await quiet();
+    const connected = async (): Promise<void> => {
+      const { socket } = client(port);
+      await new Promise((resolve) => socket.once('connect', resolve));
+      // The listener has its turn to take it.
+      for (let turn = 0; turn < 20; turn += 1) await settle();
+    };
+    const began = clock.now();
+    await connected();
+    expect(await workloads.next('activity')).toEqual({ id: 'W1', at: began });
+    for (let more = 0; more < 3; more += 1) {
+      await clock.advance(10);
+      await connected();
+    }
+    expect(workloads.of('activity')).toHaveLength(1);
+    await clock.advance(TETHER.tickMs);
+    expect(await workloads.next('activity')).toEqual({ id: 'W1', at: began + 30 });
+    await clock.advance(5 * TETHER.tickMs);
+    expect(workloads.of('activity')).toHaveLength(2);
+    await connected();
+    expect(await workloads.next('activity')).toEqual({ id: 'W1', at: clock.now() });
+  });
+
+  it('tell of connections again and again, however quiet', async () => {
+    const { clock, workloads, port } = await quiet();
     client(port);
     await workloads.next('activity');
     for (let round = 0; round < 3; round += 1) {
