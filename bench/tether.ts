@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { doorOf } from '../src/adapters/dial.ts';
 import { type KubeCluster, kubeCluster } from '../src/adapters/kube.ts';
 import { kubeHttp } from '../src/adapters/kube_http.ts';
@@ -25,6 +26,8 @@ const BULK_MIB = 128;
 const AT_ONCE = 20;
 const TURN_MS = 1_500;
 const ANSWERS = 40;
+/** Between connections of somebody who clicks: all threads and processes on the way have gone to sleep. */
+const QUIET_MS = 25;
 const TURNS = 9;
 
 /** Sends `first` and resolves when what has come is enough; closes then, as clients do that have what they wanted. */
@@ -75,12 +78,17 @@ const up = (port: number) => {
   return async (): Promise<number> =>
     BULK_MIB / (await seconds(() => exchange(port, sent, (text) => text.includes('done'))));
 };
-/** Milliseconds to the answer of a new connection, one after the other. */
-const firstAnswer = (port: number) => async (): Promise<number> => {
-  const times: number[] = [];
-  for (let index = 0; index < ANSWERS; index += 1) times.push((await seconds(() => page(port))) * 1_000);
-  return median(times);
-};
+/** Milliseconds to the answer of a new connection, one after the other, each after `quietMs` without any. */
+const firstAnswer =
+  (port: number, quietMs = 0) =>
+  async (): Promise<number> => {
+    const times: number[] = [];
+    for (let index = 0; index < ANSWERS; index += 1) {
+      if (quietMs > 0) await pause(quietMs);
+      times.push((await seconds(() => page(port))) * 1_000);
+    }
+    return median(times);
+  };
 
 /** A daemon in `folder`; `register` adds a cluster and gives what opens tethers to its workloads in `namespace`. */
 async function berth(folder: string, namespace: string) {
@@ -133,6 +141,11 @@ async function carried(tethered: Tethered, overWebSocket: Tethered, theirs: numb
       turns,
     }),
     await cost('first answer', 'ms', { floor: firstAnswer(theirPage), subject: firstAnswer(pages), turns }),
+    await cost(`first answer after ${QUIET_MS} ms`, 'ms', {
+      floor: firstAnswer(theirPage, QUIET_MS),
+      subject: firstAnswer(pages, QUIET_MS),
+      turns,
+    }),
     await cost('first answer over WebSocket', 'ms', {
       floor: firstAnswer(theirPage),
       subject: firstAnswer(webSocket),
