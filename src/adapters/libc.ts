@@ -1,6 +1,7 @@
 // System calls that Node does not offer, called in libc itself. The only importer of koffi. Everybody must be able to do
 // without it: where it does not load, `loadLibc` says why and the caller keeps what works without.
 import { constants } from 'node:os';
+import { type ChildCalls, childCalls } from './posixspawn.ts';
 
 /** Numbers of <fcntl.h>, <sys/file.h>, <sys/wait.h> and <sys/prctl.h>. */
 const F_SETFD = 2;
@@ -24,6 +25,8 @@ export interface Libc {
   becomeSubreaper(): boolean;
   /** Takes the zombie of `pid`, a child that nobody else waits for. True when it is one no longer. */
   reap(pid: number): boolean;
+  /** What starts children and waits for them without Node. Throws where libc lacks a call for it. */
+  childCalls(): ChildCalls;
   /** Makes a FIFO that only this user can open. */
   makeFifo(path: string): void;
   /** Locks the open file for this process; false when another process has it locked. Freed by the end of the process. */
@@ -80,6 +83,7 @@ export async function loadLibc(): Promise<Libc> {
       return prctl(PR_SET_CHILD_SUBREAPER, 'unsigned long', 1) === 0;
     },
     reap: (pid) => waitpid(pid, null, WNOHANG) !== 0,
+    childCalls: () => childCalls(library),
     makeFifo: (path) => {
       if (mkfifo(path, 0o600) < 0) throw failed(`mkfifo ${path}`);
     },

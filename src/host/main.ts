@@ -15,11 +15,11 @@ import type { Node } from '../runtime/actor.ts';
 import { realClock } from '../runtime/clock.ts';
 import { createNode } from '../runtime/node.ts';
 import { hostActor } from './actor.ts';
+import { keepChildren } from './children.ts';
 import { type Door, openDoor } from './door.ts';
 import { createJournal, type Journal } from './journal.ts';
 import { openLedger } from './ledger.ts';
 import { loadPty, type SpawnTerminal } from './pty.ts';
-import { adoptOrphans } from './reaper.ts';
 import { Runs } from './runs.ts';
 import { createStops, type Stops } from './stop.ts';
 import { takeOver } from './takeover.ts';
@@ -109,10 +109,10 @@ function assemble(
     return loading;
   };
   const ended = (end: RunEnd) => service(end.service).tell('exited', end);
+  const start = libc && keepChildren(libc, () => runs.pids(), stops.poke);
   const runs: Runs = new Runs({
-    ...{ clock, ledger, journal, stops, boot, folder, libc, terminals, ended, spare },
+    ...{ clock, ledger, journal, stops, boot, folder, libc, start, terminals, ended, spare },
   });
-  if (libc) adoptOrphans(libc, () => runs.pids(), stops.poke);
   takeOver({ clock, ledger, journal, stops, runs, boot, folder, libc });
   clock.every(TELL_AGAIN_MS, () => {
     ledger.settle();

@@ -7,6 +7,7 @@ import { closeSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Pty } from 'node-pty';
 import type { Libc } from '../adapters/libc.ts';
+import { signalName } from '../adapters/posixspawn.ts';
 import { KIB, MIB } from '../limits.ts';
 import type { SpawnRequest } from '../protocol/host.ts';
 import { asFailure, type ChildEvents, environment, SHELL, withUmask } from './child.ts';
@@ -27,9 +28,6 @@ const INPUT_BYTES = MIB;
 /** How long until input is offered again to a program that does not read. */
 const OFFER_MS = 5;
 const AGAIN = -constants.errno.EAGAIN;
-
-const signalName = (number: number): string | null =>
-  Object.entries(constants.signals).find(([, value]) => value === number)?.[0] ?? null;
 
 /** Reads until `buffer` is full or nothing is there; `filled` bytes are in it already. Returns how many are then. */
 function fill(libc: Libc, fd: number, filled: number): number {

@@ -12,6 +12,7 @@ import type { RunMemo, RunRow, SpawnReply, SpawnRequest, StopReport, StopRequest
 import type { RunEnd } from '../protocol/service.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { asFailure, type ChildEvents, checkPlace, noRoom, startFailed } from './child.ts';
+import type { StartProgram } from './children.ts';
 import type { Journal } from './journal.ts';
 import type { Ledger } from './ledger.ts';
 import type { SpawnTerminal, Terminal } from './pty.ts';
@@ -28,6 +29,8 @@ export interface RunsConfig {
   folder: string;
   /** null where it does not load: terminals are refused then. */
   libc: Libc | null;
+  /** What starts processes without a terminal; null: Node does. */
+  start: StartProgram | null;
   /** Rejects where terminals are not to be had. */
   terminals: () => Promise<SpawnTerminal>;
   /** An end is in the ledger and may be told. */
@@ -138,7 +141,7 @@ export class Runs {
   }
 
   private async launch(request: SpawnRequest, intent: LedgerRow): Promise<SpawnReply> {
-    const { folder, libc, terminals, journal, ledger, spare } = this.config;
+    const { folder, libc, start, terminals, journal, ledger, spare } = this.config;
     const { service, run } = request;
     const events: ChildEvents = {
       output: (stream, bytes) => journal.append(service, stream, run, bytes),
@@ -157,7 +160,8 @@ export class Runs {
       terminal = spawnTerminal(request, libc, events);
       pid = terminal.pid;
     } else {
-      pid = await spawnPiped(request, folder, libc, events, () => journal.rest(service));
+      const drained = () => journal.rest(service);
+      pid = await spawnPiped(request, { folder, libc, start, events, drained });
     }
     // Its end comes as an event, in another turn: nothing is missed until `keep`.
     const first = spare.lend(() => processRow(pid));

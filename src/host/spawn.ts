@@ -5,11 +5,13 @@ import type { Libc } from '../adapters/libc.ts';
 import type { SpawnRequest } from '../protocol/host.ts';
 import type { LogStream } from '../protocol/log.ts';
 import { asFailure, type ChildEvents, environment, SHELL, withUmask } from './child.ts';
+import type { StartProgram } from './children.ts';
 import {
   closeAll,
   fifoPath,
   type Intake,
   KINDS,
+  type Kind,
   makeFifos,
   openForProcess,
   openIntake,
@@ -64,44 +66,57 @@ export function openIntakes(
   };
 }
 
-/**
- * Starts the process of `request` and reads its output from `folder`. Rejects with start_failed or storage_full. `drained`:
- * see openIntakes.
- */
-export async function spawnPiped(
-  request: SpawnRequest,
-  folder: string,
-  libc: Libc | null,
-  events: ChildEvents,
-  drained: () => void,
+/** Starts the shell of `request`. Rejects with what the system says. */
+async function startShell(
+  { cmd, cwd, env, umask }: SpawnRequest,
+  [out, err]: readonly [out: number, err: number],
+  start: StartProgram | null,
+  ended: ChildEvents['ended'],
 ): Promise<number> {
-  const { service, run, cmd, cwd, env, umask } = request;
+  const args = ['-c', cmd];
+  if (start) return withUmask(umask, () => start({ file: SHELL, args, cwd, env, output: [out, err] }, ended));
+  const child = withUmask(umask, () =>
+    spawn(SHELL, args, { cwd, env: environment(env), detached: true, stdio: ['ignore', out, err] }),
+  );
+  if (child.pid === undefined) {
+    const [error] = await once(child, 'error');
+    throw error;
+  }
+  child.once('exit', ended);
+  return child.pid;
+}
+
+export interface PipedOptions {
+  /** Where the FIFOs lie. */
+  folder: string;
+  libc: Libc | null;
+  /** null: Node has to do. */
+  start: StartProgram | null;
+  events: ChildEvents;
+  /** See openIntakes. */
+  drained: () => void;
+}
+
+/** Starts the process of `request` and reads its output. Rejects with start_failed or storage_full. */
+export async function spawnPiped(request: SpawnRequest, options: PipedOptions): Promise<number> {
+  const { folder, libc, start, events, drained } = options;
+  const { service, run } = request;
   const ends: number[] = [];
+  const openEnd = (kind: Kind): number => {
+    const fd = openForProcess(folder, run, kind);
+    ends.push(fd);
+    return fd;
+  };
   let intakes: Intakes | undefined;
   try {
     makeFifos(folder, run, libc);
-    intakes = openIntakes(folder, run, libc, events.output, drained);
-    for (const kind of KINDS) ends.push(openForProcess(folder, run, kind));
-    const [out, err] = ends;
-    const child = withUmask(umask, () =>
-      spawn(SHELL, ['-c', cmd], {
-        cwd,
-        env: environment(env),
-        detached: true,
-        stdio: ['ignore', out, err],
-      }),
-    );
-    if (child.pid === undefined) {
-      const [error] = await once(child, 'error');
-      throw error;
-    }
-    const reading = intakes;
-    child.once('exit', (exitCode, signal) => {
+    const reading = openIntakes(folder, run, libc, events.output, drained);
+    intakes = reading;
+    return await startShell(request, [openEnd('out'), openEnd('err')], start, (exitCode, signal) => {
       reading.drain();
       removeFifos(folder, run);
       events.ended(exitCode, signal);
     });
-    return child.pid;
   } catch (error) {
     intakes?.close();
     removeFifos(folder, run);

@@ -17,6 +17,7 @@ import { afterEach, expect, test } from 'vitest';
 import { loadLibc } from '../../src/adapters/libc.ts';
 import { openListenerTable } from '../../src/adapters/listener_table.ts';
 import { holderOf, isLocal, type Listener, listeners } from '../../src/adapters/listeners.ts';
+import type { Program } from '../../src/adapters/posixspawn.ts';
 import {
   bootId,
   commandOf,
@@ -28,6 +29,7 @@ import {
   residentBytes,
   runs,
 } from '../../src/adapters/proctable.ts';
+import { eventually } from '../eventually.ts';
 
 const closers: (() => void | Promise<void>)[] = [];
 afterEach(async () => {
@@ -242,4 +244,45 @@ test('what libc answers is what the system did', async () => {
   expect(libc.read(pipe, buffer)).toBe(3);
   expect(buffer.toString('utf8', 0, 3)).toBe('abc');
   closeSync(pipe);
+});
+
+test('a child that libc starts is what Node would have started, and its end is what the system says', async () => {
+  const { spawn, wait } = (await loadLibc()).childCalls();
+  const folder = mkdtempSync('/tmp/berth-libc-');
+  closers.push(() => rmSync(folder, { recursive: true }));
+  const out = openSync(`${folder}/out`, 'w');
+  const err = openSync(`${folder}/err`, 'w');
+  const run = (cmd: string, more: Partial<Program> = {}): number =>
+    spawn({ file: '/bin/sh', args: ['-c', cmd], cwd: folder, env: [], output: [out, err], ...more });
+  const exitOf = (pid: number) => eventually(() => wait(pid));
+
+  const script = 'pwd; echo "$WHAT" >&2; tty; exec sleep 60';
+  const sleeper = run(script, { env: [['WHAT', 'naïve\nlines']] });
+  await eventually(() => readFileSync(`/proc/${sleeper}/comm`, 'latin1') === 'sleep\n');
+  expect(readFileSync(`${folder}/out`, 'utf8')).toBe(`${folder}\nnot a tty\n`);
+  expect(readFileSync(`${folder}/err`, 'utf8')).toBe('naïve\nlines\n');
+  expect(readlinkSync(`/proc/${sleeper}/fd/0`)).toBe('/dev/null');
+  expect(readFileSync(`/proc/${sleeper}/status`, 'latin1')).toMatch(/^SigBlk:\t0+\nSigIgn:\t0+$/m);
+  const stat = readFileSync(`/proc/${sleeper}/stat`, 'latin1').split(' ');
+  expect(stat.slice(3, 6).map(Number)).toEqual([process.pid, sleeper, sleeper]);
+  expect(wait(sleeper)).toBeNull();
+  process.kill(sleeper, 'SIGTERM');
+  expect(await exitOf(sleeper)).toEqual({ exitCode: null, signal: 'SIGTERM' });
+  // Taken is taken.
+  expect(wait(sleeper)).toEqual({ exitCode: null, signal: null });
+
+  for (const code of [0, 1, 127, 255])
+    expect(await exitOf(run(`exit ${code}`))).toEqual({ exitCode: code, signal: null });
+  for (const signal of ['SIGKILL', 'SIGSEGV', 'SIGABRT', 'SIGUSR2'])
+    expect(await exitOf(run(`kill -${signal.slice(3)} $$`))).toEqual({ exitCode: null, signal });
+  for (const [code, wrong] of [
+    ['ENOENT', { file: '/no/such/shell' }],
+    ['ENOENT', { cwd: `${folder}/gone` }],
+    ['EACCES', { file: `${folder}/out` }],
+    ['E2BIG', { args: ['-c', 'x'.repeat(200_000)] }],
+    ['EBADF', { output: [9_999, err] as const }],
+  ] as const)
+    expect(() => run('true', wrong)).toThrow(expect.objectContaining({ code, message: `spawn ${code}` }));
+  closeSync(out);
+  closeSync(err);
 });

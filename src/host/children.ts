@@ -1,0 +1,74 @@
+// The children of the host: those it starts itself, and orphans of services, which come to it so that they can be found.
+import { readFileSync } from 'node:fs';
+import type { Libc } from '../adapters/libc.ts';
+import type { ChildCalls, Program } from '../adapters/posixspawn.ts';
+import type { ChildEvents } from './child.ts';
+
+/** Starts a program and gives its pid; `ended` is called once, in another turn. Throws with what the system says. */
+export type StartProgram = (program: Program, ended: ChildEvents['ended']) => number;
+
+/** The children of this process; none where the system does not list them. */
+function children(): number[] {
+  try {
+    return readFileSync(`/proc/self/task/${process.pid}/children`, 'latin1')
+      .split(' ')
+      .filter(Boolean)
+      .map(Number);
+  } catch {
+    return [];
+  }
+}
+
+/** null where libc lacks a call. */
+function callsOf(libc: Libc): ChildCalls | null {
+  try {
+    return libc.childCalls();
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Makes this process the one that orphans come to, and takes their zombies. `others` wait for their own: the children of
+ * libuv and node-pty. `died` is told, at most once per turn, that some child has ended. Returns what starts children that are
+ * waited for here; null where only Node can.
+ */
+export function keepChildren(
+  libc: Libc,
+  others: () => ReadonlySet<number>,
+  died: () => void,
+): StartProgram | null {
+  if (!libc.becomeSubreaper()) return null;
+  const calls = callsOf(libc);
+  const waiting = new Map<number, ChildEvents['ended']>();
+  const takeOurs = (): void => {
+    for (const [pid, ended] of waiting) {
+      const exit = calls?.wait(pid);
+      if (!exit) continue;
+      waiting.delete(pid);
+      // By itself: what goes wrong with one end must not keep the others from being told.
+      queueMicrotask(() => ended(exit.exitCode, exit.signal));
+    }
+  };
+  const takeOrphans = (): void => {
+    const known = others();
+    for (const pid of children()) if (!known.has(pid) && !waiting.has(pid)) libc.reap(pid);
+  };
+  let due = false;
+  process.on('SIGCHLD', () => {
+    if (due) return;
+    due = true;
+    setImmediate(() => {
+      due = false;
+      takeOurs();
+      takeOrphans();
+      died();
+    });
+  });
+  if (!calls) return null;
+  return (program, ended) => {
+    const pid = calls.spawn(program);
+    waiting.set(pid, ended);
+    return pid;
+  };
+}
