@@ -17,6 +17,7 @@ import { createNode } from '../runtime/node.ts';
 import { hostActor } from './actor.ts';
 import { keepChildren } from './children.ts';
 import { type Door, openDoor } from './door.ts';
+import { Fifos } from './fifo.ts';
 import { createJournal, type Journal } from './journal.ts';
 import { openLedger } from './ledger.ts';
 import { loadPty, type SpawnTerminal } from './pty.ts';
@@ -41,6 +42,8 @@ interface Parts {
   terminals: () => Promise<SpawnTerminal>;
   /** Nothing would be lost if the host ended now. */
   idle: () => boolean;
+  /** Leaves nothing behind that the next host does not need. */
+  tidy: () => void;
 }
 
 /** A host that no daemon has come to ends after this long. */
@@ -89,7 +92,7 @@ function assemble(
 ): Parts {
   const { clock } = node;
   const boot = bootId();
-  const folder = join(stateDir, 'runs');
+  const fifos = new Fifos(join(stateDir, 'runs'), libc);
   const service = (name: string) => node.ref<ServiceProtocol>(`service:${name}`);
   const ledger = openLedger(ledgerFile(hostFolder(stateDir)));
   const journal = createJournal(join(stateDir, 'logs'), clock.now, (name, end) =>
@@ -111,19 +114,19 @@ function assemble(
   const ended = (end: RunEnd) => service(end.service).tell('exited', end);
   const start = libc && keepChildren(libc, () => runs.pids(), stops.poke);
   const runs: Runs = new Runs({
-    ...{ clock, ledger, journal, stops, boot, folder, libc, start, terminals, ended, spare },
+    ...{ clock, ledger, journal, stops, boot, fifos, libc, start, terminals, ended, spare },
   });
-  takeOver({ clock, ledger, journal, stops, runs, boot, folder, libc });
+  takeOver({ clock, ledger, journal, stops, runs, boot, fifos, libc });
   clock.every(TELL_AGAIN_MS, () => {
     ledger.settle();
     for (const end of runs.untold(clock.now() - TELL_AGAIN_MS)) ended(end);
   });
   const idle = () => runs.live === 0 && stops.roots().length === 0 && ledger.settle();
-  return { runs, stops, journal, terminals, idle };
+  return { runs, stops, journal, terminals, idle, tidy: () => fifos.clear() };
 }
 
 /** Ends the process once it has no process, no daemon and nothing to write down. Returns what to call when that may be. */
-function endWhenUnneeded(door: Door, { idle, journal }: Parts): () => void {
+function endWhenUnneeded(door: Door, { idle, journal, tidy }: Parts): () => void {
   const startedAt = realClock.monotonic();
   let pending = false;
   const needed = () => {
@@ -135,6 +138,7 @@ function endWhenUnneeded(door: Door, { idle, journal }: Parts): () => void {
     if (door.connections === 0) journal.unfollowAll();
     if (idle() && !needed()) {
       door.close();
+      tidy();
       process.exit(0);
     }
     if (pending || door.connections > 0) return;

@@ -13,6 +13,7 @@ import type { RunEnd } from '../protocol/service.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { asFailure, type ChildEvents, checkPlace, noRoom, startFailed } from './child.ts';
 import type { StartProgram } from './children.ts';
+import type { Fifos } from './fifo.ts';
 import type { Journal } from './journal.ts';
 import type { Ledger } from './ledger.ts';
 import type { SpawnTerminal, Terminal } from './pty.ts';
@@ -25,8 +26,7 @@ export interface RunsConfig {
   journal: Journal;
   stops: Stops;
   boot: string;
-  /** Where the FIFOs lie. */
-  folder: string;
+  fifos: Fifos;
   /** null where it does not load: terminals are refused then. */
   libc: Libc | null;
   /** What starts processes without a terminal; null: Node does. */
@@ -141,7 +141,7 @@ export class Runs {
   }
 
   private async launch(request: SpawnRequest, intent: LedgerRow): Promise<SpawnReply> {
-    const { folder, libc, start, terminals, journal, ledger, spare } = this.config;
+    const { fifos, libc, start, terminals, journal, ledger, spare } = this.config;
     const { service, run } = request;
     const events: ChildEvents = {
       output: (stream, bytes) => journal.append(service, stream, run, bytes),
@@ -161,7 +161,7 @@ export class Runs {
       pid = terminal.pid;
     } else {
       const drained = () => journal.rest(service);
-      pid = await spawnPiped(request, { folder, libc, start, events, drained });
+      pid = await spawnPiped(request, { fifos, libc, start, events, drained });
     }
     // Its end comes as an event, in another turn: nothing is missed until `keep`.
     const first = spare.lend(() => processRow(pid));

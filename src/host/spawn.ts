@@ -8,20 +8,19 @@ import { asFailure, type ChildEvents, environment, SHELL, withUmask } from './ch
 import type { StartProgram } from './children.ts';
 import {
   closeAll,
+  type Fifos,
   fifoPath,
   type Intake,
   KINDS,
   type Kind,
-  makeFifos,
   openForProcess,
   openIntake,
-  removeFifos,
 } from './fifo.ts';
 
 /** The reading ends of a run's FIFOs. */
 export interface Intakes {
-  /** Takes in all that is there now. */
-  drain(): void;
+  /** Takes in all that is there now. Gives and closes those that nobody holds for writing any more. */
+  finish(): Kind[];
   close(): void;
 }
 
@@ -36,6 +35,7 @@ export function openIntakes(
   output: ChildEvents['output'],
   ended: () => void,
 ): Intakes {
+  const all = new Map<Kind, Intake>();
   const open = new Set<Intake>();
   const streams: readonly LogStream[] = [1, 2];
   for (const [index, kind] of KINDS.entries()) {
@@ -51,15 +51,14 @@ export function openIntakes(
         },
       );
       open.add(intake);
+      all.set(kind, intake);
     } catch {
       // Somebody removed it: the process writes to where nobody can read.
     }
   }
   if (open.size === 0) setImmediate(ended);
   return {
-    drain: () => {
-      for (const intake of open) intake.drain();
-    },
+    finish: () => [...all].filter(([, intake]) => intake.finish()).map(([kind]) => kind),
     close: () => {
       for (const intake of open) intake.close();
     },
@@ -87,8 +86,7 @@ async function startShell(
 }
 
 export interface PipedOptions {
-  /** Where the FIFOs lie. */
-  folder: string;
+  fifos: Fifos;
   libc: Libc | null;
   /** null: Node has to do. */
   start: StartProgram | null;
@@ -99,7 +97,8 @@ export interface PipedOptions {
 
 /** Starts the process of `request` and reads its output. Rejects with start_failed or storage_full. */
 export async function spawnPiped(request: SpawnRequest, options: PipedOptions): Promise<number> {
-  const { folder, libc, start, events, drained } = options;
+  const { fifos, libc, start, events, drained } = options;
+  const { folder } = fifos;
   const { service, run } = request;
   const ends: number[] = [];
   const openEnd = (kind: Kind): number => {
@@ -109,17 +108,16 @@ export async function spawnPiped(request: SpawnRequest, options: PipedOptions): 
   };
   let intakes: Intakes | undefined;
   try {
-    makeFifos(folder, run, libc);
+    fifos.make(run);
     const reading = openIntakes(folder, run, libc, events.output, drained);
     intakes = reading;
     return await startShell(request, [openEnd('out'), openEnd('err')], start, (exitCode, signal) => {
-      reading.drain();
-      removeFifos(folder, run);
+      fifos.remove(run, reading.finish());
       events.ended(exitCode, signal);
     });
   } catch (error) {
     intakes?.close();
-    removeFifos(folder, run);
+    fifos.remove(run);
     throw asFailure(service, error);
   } finally {
     closeAll(ends);

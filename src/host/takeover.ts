@@ -6,7 +6,7 @@ import type { Libc } from '../adapters/libc.ts';
 import { environOf, isAlive, type ProcessRow, processRow, processTable } from '../adapters/proctable.ts';
 import { markOf } from '../adapters/tree.ts';
 import type { Clock } from '../runtime/actor.ts';
-import { KINDS, removeFifos } from './fifo.ts';
+import { type Fifos, KINDS } from './fifo.ts';
 import type { Journal } from './journal.ts';
 import type { Ledger } from './ledger.ts';
 import { type Run, type Runs, UNKNOWN } from './runs.ts';
@@ -20,7 +20,7 @@ export interface TakeoverConfig {
   stops: Stops;
   runs: Runs;
   boot: string;
-  folder: string;
+  fifos: Fifos;
   libc: Libc | null;
 }
 
@@ -53,30 +53,29 @@ function findUnnamed(ledger: Ledger): void {
 }
 
 /** FIFOs of runs that nobody knows any more. */
-function sweepFifos(folder: string, keep: ReadonlySet<string>): void {
-  const runs = readdirSync(folder).flatMap((name) => {
+function sweepFifos(fifos: Fifos, keep: ReadonlySet<string>): void {
+  const runs = readdirSync(fifos.folder).flatMap((name) => {
     const [run = '', kind = ''] = name.split('.');
     return KINDS.some((known) => known === kind) ? [run] : [];
   });
-  for (const run of new Set(runs)) if (!keep.has(run)) removeFifos(folder, run);
+  for (const run of new Set(runs)) if (!keep.has(run)) fifos.remove(run);
 }
 
 /** Reads on and watches until the process has ended. */
 function adopt(run: Run, config: TakeoverConfig): void {
-  const { clock, journal, runs, folder, libc } = config;
+  const { clock, journal, runs, fifos, libc } = config;
   const { service, run: id, pid, startTicks } = run.row;
   let cancel = () => {};
   let intakes: Intakes | undefined;
   const look = () => {
     if (run.row.end || isAlive(pid, startTicks)) return;
     cancel();
-    intakes?.drain();
-    removeFifos(folder, id);
+    fifos.remove(id, intakes?.finish());
     runs.end(run, UNKNOWN);
   };
   cancel = clock.every(LOOK_MS, look);
   intakes = openIntakes(
-    folder,
+    fifos.folder,
     id,
     libc,
     (stream, bytes) => journal.append(service, stream, id, bytes),
@@ -103,16 +102,16 @@ function resume(run: Run, row: LedgerRow, config: TakeoverConfig): void {
 
 /** Takes over what the ledger holds. Reads nothing of the past twice and ends nothing that does not have to. */
 export function takeOver(config: TakeoverConfig): void {
-  const { ledger, runs, boot, folder } = config;
+  const { ledger, runs, boot, fifos } = config;
   findUnnamed(ledger);
   const rows = [...ledger.rows.values()];
-  sweepFifos(folder, new Set(rows.filter((row) => !row.end).map((row) => row.run)));
+  sweepFifos(fifos, new Set(rows.filter((row) => !row.end).map((row) => row.run)));
   for (const row of rows) {
     const run = runs.keep(row, false, null);
     if (row.end) continue;
     if (row.boot !== boot) {
       runs.end(run, { ...UNKNOWN, cause: 'reboot' });
-      removeFifos(folder, row.run);
+      fifos.remove(row.run);
       continue;
     }
     // A pid that another process has now is not touched, nor is a group of that number.

@@ -96,7 +96,41 @@ test('exit codes, signals and all output are known, and kept until they are ackn
   for (const { service, run } of [zero, three, killed, missing])
     daemon.host.tell('acknowledge', { service, run });
   expect(await rows()).toEqual([]);
-  expect(readdirSync(join(daemon.stateDir, 'runs'))).toEqual([]);
+});
+
+test('the FIFOs of a run are used again, but not while somebody still writes to them', async () => {
+  const daemon = await connectDaemon(newState());
+  const runs = join(daemon.stateDir, 'runs');
+  const inodesOf = ({ run }: { run: string }) =>
+    ['out', 'err'].map((kind) => statSync(join(runs, `${run}.${kind}`)).ino).sort();
+  const kill = async (run: { run: string; pid: number }) => {
+    process.kill(run.pid, 'SIGKILL');
+    await daemon.ended(run);
+  };
+  const gate = join(daemon.stateDir, 'gate');
+  const first = await daemon.spawn('first', 'exec sleep 60');
+  const inodes = inodesOf(first);
+  await kill(first);
+  const second = await daemon.spawn(
+    'second',
+    `(while [ ! -e ${gate} ]; do sleep 0.02; done; echo late) & echo early; exec sleep 60`,
+  );
+  expect(inodesOf(second)).toEqual(inodes);
+  await kill(second);
+  // What it has left behind still has them: nobody else gets them.
+  expect(readdirSync(runs)).toEqual([]);
+  const third = await daemon.spawn('third', 'echo third; exec sleep 60');
+  expect(inodesOf(third).filter((inode) => inodes.includes(inode))).toEqual([]);
+  writeFileSync(gate, '');
+  await eventually(() => daemon.tail('second').length > 1 && daemon.tail('third').length > 0);
+  expect([daemon.tail('second'), daemon.tail('third')]).toEqual([['early', 'late'], ['third']]);
+  const kept = inodesOf(third);
+  await kill(third);
+  const fourth = await daemon.spawn('fourth', 'echo fourth; exec sleep 60');
+  expect(inodesOf(fourth)).toEqual(kept);
+  expect(readdirSync(runs)).toHaveLength(2);
+  await eventually(() => daemon.tail('fourth').length > 0);
+  expect([daemon.tail('third'), daemon.tail('fourth')]).toEqual([['third'], ['fourth']]);
 });
 
 test('the same start twice is one process, another one of a service that runs is refused', async () => {

@@ -176,7 +176,6 @@ test('a run that was taken over is stopped with all it has, and what ended meanw
     left: [],
   });
   expect(await second.ended(tree)).toMatchObject({ exitUnknown: true });
-  expect(readdirSync(join(stateDir, 'runs'))).toEqual([]);
 });
 
 test('an agent ends with the host, also one that ignores the hang-up', async () => {
@@ -337,12 +336,12 @@ test('a host is kept for the daemon that has started it while that one lives, th
   expect((await say(stateDir, one.hello({ daemonStart: daemonStart + 1 }))).answer).toMatchObject({
     is: 'taken',
   });
-  const first = await connectStandIn(stateDir, one.hello());
+  await connectStandIn(stateDir, one.hello());
+  const other = newState();
+  await startedHost(other, mine);
   one.kill('SIGKILL');
   await once(one, 'exit');
-  await connectStandIn(stateDir, two.hello());
-  await killHost(first);
-  await startedHost(stateDir, mine);
+  await connectStandIn(other, two.hello());
   await connectStandIn(stateDir, two.hello());
 });
 
@@ -414,6 +413,7 @@ test('the host ends when it has no process and no daemon, and not before', async
   writeFileSync(join(stateDir, 'gate'), '');
   await eventually(() => !isRunning(hostPid));
   expect(existsSync(join(stateDir, 'host', 'host.sock'))).toBe(false);
+  expect(readdirSync(join(stateDir, 'runs'))).toEqual([]);
   // What nobody has acknowledged is still known.
   const second = await connectDaemon(stateDir);
   expect((await second.host.ask('runOf', { service: 'web' })).run?.end).toMatchObject({
