@@ -116,6 +116,7 @@ test('the FIFOs of a run are used again, but not while somebody still writes to 
     `(while [ ! -e ${gate} ]; do sleep 0.02; done; echo late) & echo early; exec sleep 60`,
   );
   expect(inodesOf(second)).toEqual(inodes);
+  await eventually(() => daemon.tail('second').length > 0);
   await kill(second);
   // What it has left behind still has them: nobody else gets them.
   expect(readdirSync(runs)).toEqual([]);
