@@ -20,6 +20,8 @@ export interface Tasks {
    * of the path where `frame` has a star: its port.
    */
   serve: { body: string; frame: string };
+  /** Passes bytes on between its port and that one, a connection for each, and understands none of them: its port. */
+  relay: { to: number };
   /** Looks at the times of so many processes every 2 s from now on. */
   poll: { pids: number[] };
 }

@@ -4,6 +4,7 @@ import uWS, { type HttpResponse } from 'uWebSockets.js';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import net from 'node:net';
 import { spawn as spawnPty } from 'node-pty';
 import type { Tasks } from './bare.ts';
 
@@ -98,6 +99,24 @@ const handlers: Handlers = {
         for (const subscriber of subscribers) subscriber.cork(() => subscriber.write(':\n\n'));
       }, COMMENT_MS);
       app.listen('127.0.0.1', 0, 1, (socket) => resolve(socket ? uWS.us_socket_local_port(socket) : 0));
+    }),
+  relay: ({ to }) =>
+    new Promise((resolve) => {
+      const server = net.createServer((client) => {
+        const other = net.connect({ port: to, host: '127.0.0.1', noDelay: true });
+        for (const [from, into] of [
+          [client, other],
+          [other, client],
+        ] as const) {
+          from.on('data', (bytes) => into.write(bytes));
+          from.on('close', () => into.destroy());
+          from.on('error', () => into.destroy());
+        }
+      });
+      server.listen({ port: 0, host: '127.0.0.1', noDelay: true }, () => {
+        const address = server.address();
+        resolve(typeof address === 'object' && address ? address.port : 0);
+      });
     }),
   poll: ({ pids }) => {
     setInterval(() => {

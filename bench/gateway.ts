@@ -1,7 +1,10 @@
-// Requests through the gateway to an agent's server, next to the same requests to the agent's port.
+// Requests through the gateway to an agent's server, next to the same requests to the agent's port, and what they cost next to a
+// relay that understands nothing of what it passes on.
+import { withBare } from './bare.ts';
 import { withDaemon } from './daemon.ts';
-import { type Benchmark, compare, type Row } from './harness.ts';
+import { type Benchmark, compare, cost, type Row } from './harness.ts';
 import { load } from './load.ts';
+import { cpuMs } from './processes_of.ts';
 
 const CONNECTIONS = 32;
 const TURN_MS = 1_000;
@@ -18,7 +21,7 @@ const requestFor = (host: string): string =>
   `GET /page HTTP/1.1\r\nHost: ${host}\r\nAccept: */*\r\nUser-Agent: bench\r\n\r\n`;
 
 async function run(): Promise<Row[]> {
-  return withDaemon(async ({ ask }) => {
+  return withDaemon(async ({ ask, pid }) => {
     const agent = (await ask('POST', '/v1/agents/spinup', {
       name: 'page',
       cmd: `exec '${process.execPath}' -e '${SERVER}'`,
@@ -31,13 +34,26 @@ async function run(): Promise<Row[]> {
       if (isThere > 0) break;
     }
     const turn = (port: number, host: string) => () => load(port, requestFor(host), CONNECTIONS, TURN_MS);
-    return [
-      await compare(`${CONNECTIONS} connections`, 'requests/s', {
-        floor: turn(agent.port, direct),
-        subject: turn(Number(through.port), through.host),
-        turns: 15,
-      }),
-    ];
+    const asked = turn(Number(through.port), through.host);
+    const requests = await compare(`${CONNECTIONS} connections`, 'requests/s', {
+      floor: turn(agent.port, direct),
+      subject: asked,
+      turns: 15,
+    });
+    /** Microseconds of processor time of `pid` for each of the requests of `work`. */
+    const each = (pid: number, work: () => Promise<number>) => async (): Promise<number> => {
+      const before = cpuMs(pid);
+      const perSecond = await work();
+      return ((cpuMs(pid) - before) * 1_000) / ((perSecond * TURN_MS) / 1_000);
+    };
+    const spent = await withBare(async (relay) => {
+      const port = await relay.ask('relay', { to: agent.port });
+      return cost('processor time of a request', 'µs', {
+        floor: each(relay.pid, turn(port, direct)),
+        subject: each(pid, asked),
+      });
+    });
+    return [requests, spent];
   });
 }
 
