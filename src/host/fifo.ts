@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import type { Libc } from '../adapters/libc.ts';
 import { KIB, MIB } from '../limits.ts';
 
-const { O_NONBLOCK, O_RDONLY, O_RDWR } = constants;
+const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
 export const KINDS = ['out', 'err'] as const;
 export type Kind = (typeof KINDS)[number];
 
@@ -22,6 +22,16 @@ const SPARE_FIFOS = 512;
 const DRAIN_BYTES = MIB;
 
 export const fifoPath = (folder: string, run: string, kind: Kind): string => join(folder, `${run}.${kind}`);
+
+/** Whether nobody has it open for reading: what a run has left behind may, and would take what the next one says. */
+function isUnread(path: string): boolean {
+  try {
+    closeSync(openSync(path, O_WRONLY | O_NONBLOCK));
+    return false;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ENXIO';
+  }
+}
 
 /** The FIFOs of a folder, by the run they are for. */
 export class Fifos {
@@ -45,11 +55,11 @@ export class Fifos {
     }
   }
 
-  /** Of a run that has ended. What has one open keeps it; nobody finds it any more. `free`: those that nobody has open. */
+  /** Of a run that has ended. What has one open keeps it; nobody finds it any more. `free`: those that nobody holds for writing. */
   remove(run: string, free: readonly Kind[] = []): void {
     for (const kind of KINDS) {
       const path = fifoPath(this.folder, run, kind);
-      if (free.includes(kind) && this.spare.length < SPARE_FIFOS) this.spare.push(path);
+      if (free.includes(kind) && this.spare.length < SPARE_FIFOS && isUnread(path)) this.spare.push(path);
       else rmSync(path, { force: true });
     }
   }

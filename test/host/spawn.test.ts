@@ -134,6 +134,18 @@ test('the FIFOs of a run are used again, but not while somebody still writes to 
   expect([daemon.tail('third'), daemon.tail('fourth')]).toEqual([['third'], ['fourth']]);
 });
 
+test('a FIFO is not used again while somebody still reads it', async () => {
+  const daemon = await connectDaemon(newState());
+  const runs = join(daemon.stateDir, 'runs');
+  const gate = join(daemon.stateDir, 'gate');
+  const reader = `(exec 3</dev/stdout >/dev/null 2>&1; echo > ${gate}; exec sleep 60) & exec sleep 60`;
+  const first = await daemon.spawn('first', reader);
+  await eventually(() => existsSync(gate));
+  process.kill(first.pid, 'SIGKILL');
+  await daemon.ended(first);
+  expect(readdirSync(runs)).toEqual([`${first.run}.err`]);
+});
+
 test('the same start twice is one process, another one of a service that runs is refused', async () => {
   const daemon = await connectDaemon(newState());
   const first = await daemon.spawn('web', 'exec sleep 60');
