@@ -91,7 +91,9 @@ export class Carrier implements SessionOwner {
     this.isTold = false;
     this.activity.at = this.clock.now();
     this.activity.isTold = false;
-    this.tellActivity();
+    // At once, so that who is about to put the workload to sleep knows. Not each time: sleep counts in minutes, and whoever is
+    // woken by a letter takes the processor from the connection that is being opened.
+    if (this.now() - this.activity.toldAt >= TETHER.tickMs) this.tellActivity();
     this.place(session);
   }
 
@@ -134,6 +136,7 @@ export class Carrier implements SessionOwner {
     this.lines.close();
     this.pods.stop();
     this.tellNumbers();
+    this.tellActivity();
     this.tellTraffic();
   }
 
@@ -175,16 +178,11 @@ export class Carrier implements SessionOwner {
     this.tethers.tell('numbers', { id: this.tether.id, numbers: this.numbers });
   }
 
-  /**
-   * At once, so that who is about to put the workload to sleep knows; not again within a tick: sleep counts in minutes, and
-   * whoever is woken by a letter takes the processor from the connection that is being opened.
-   */
   private tellActivity(): void {
     const { activity } = this;
-    const now = this.now();
-    if (activity.isTold || now - activity.toldAt < TETHER.tickMs) return;
+    if (activity.isTold) return;
     activity.isTold = true;
-    activity.toldAt = now;
+    activity.toldAt = this.now();
     this.workloads.tell('activity', { id: this.tether.workloadId, at: activity.at });
   }
 
