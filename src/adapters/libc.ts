@@ -1,7 +1,8 @@
 // System calls that Node does not offer, called in libc itself. The only importer of koffi. Everybody must be able to do
 // without it: where it does not load, `loadLibc` says why and the caller keeps what works without.
 import { constants } from 'node:os';
-import { type ChildCalls, childCalls } from './posixspawn.ts';
+import { getSystemErrorName } from 'node:util';
+import { posixSpawn, type Spawn } from './posixspawn.ts';
 
 /** Numbers of <fcntl.h>, <sys/file.h>, <sys/wait.h> and <sys/prctl.h>. */
 const F_SETFD = 2;
@@ -16,6 +17,24 @@ const NETLINK_TYPE = 0o2 | 0o2000000 | 0o4000;
 /** A duplicate is never one of the standard descriptors. */
 const LOWEST_DUPLICATE = 3;
 
+/** How a child has ended; `exitCode` is null when a signal ended it, both are when somebody else has taken its zombie. */
+export interface Exit {
+  exitCode: number | null;
+  signal: string | null;
+}
+
+/** The name of a signal; null: there is none of this number. */
+export const signalName = (number: number): string | null =>
+  Object.entries(constants.signals).find(([, value]) => value === number)?.[0] ?? null;
+
+/** What a status of waitpid means. */
+function exitOf(status: number): Exit {
+  const signal = status & 0x7f;
+  return signal === 0
+    ? { exitCode: (status >> 8) & 0xff, signal: null }
+    : { exitCode: null, signal: signalName(signal) ?? `signal ${signal}` };
+}
+
 export interface Libc {
   /** Keeps `fd` from every program started from now on. A closed descriptor is no error. */
   closeOnExec(fd: number): void;
@@ -23,10 +42,10 @@ export interface Libc {
   duplicate(fd: number): number;
   /** From now on orphans among the descendants become children of this process. False where the system cannot. */
   becomeSubreaper(): boolean;
-  /** Takes the zombie of `pid`, a child that nobody else waits for. True when it is one no longer. */
-  reap(pid: number): boolean;
-  /** What starts children and waits for them without Node. Throws where libc lacks a call for it. */
-  childCalls(): ChildCalls;
+  /** Takes the zombie of `pid`, a child that nobody else waits for; null while it lives. */
+  reap(pid: number): Exit | null;
+  /** What starts children without Node, which knows nothing of them. Throws where libc lacks a call for it. */
+  spawner(): Spawn;
   /** Makes a FIFO that only this user can open. */
   makeFifo(path: string): void;
   /** Locks the open file for this process; false when another process has it locked. Freed by the end of the process. */
@@ -52,9 +71,10 @@ export async function loadLibc(): Promise<Libc> {
   const mkfifo: (path: string, mode: number) => number = library.func(
     'int mkfifo(const char *, unsigned int)',
   );
-  const waitpid: (pid: number, status: null, options: number) => number = library.func(
-    'int waitpid(int, int *, int)',
+  const waitpid: (pid: number, status: Int32Array, options: number) => number = library.func(
+    'int waitpid(int, void *, int)',
   );
+  const status = new Int32Array(1);
   const read: (fd: number, buffer: Uint8Array, size: number) => number = library.func(
     'long read(int, void *, unsigned long)',
   );
@@ -63,9 +83,8 @@ export async function loadLibc(): Promise<Libc> {
   );
   const close: (fd: number) => number = library.func('int close(int)');
   const failed = (call: string) => {
-    const number = koffi.errno();
-    const name = Object.entries(constants.errno).find(([, value]) => value === number)?.[0];
-    return Object.assign(new Error(`${call}: ${name ?? `errno ${number}`}`), { code: name });
+    const code = getSystemErrorName(-koffi.errno());
+    return Object.assign(new Error(`${call}: ${code}`), { code });
   };
   return {
     closeOnExec: (fd) => {
@@ -82,8 +101,12 @@ export async function loadLibc(): Promise<Libc> {
         library.func('int prctl(int, ...)');
       return prctl(PR_SET_CHILD_SUBREAPER, 'unsigned long', 1) === 0;
     },
-    reap: (pid) => waitpid(pid, null, WNOHANG) !== 0,
-    childCalls: () => childCalls(library),
+    reap: (pid) => {
+      const taken = waitpid(pid, status, WNOHANG);
+      if (taken === 0) return null;
+      return taken < 0 ? { exitCode: null, signal: null } : exitOf(status[0] as number);
+    },
+    spawner: () => posixSpawn(library),
     makeFifo: (path) => {
       if (mkfifo(path, 0o600) < 0) throw failed(`mkfifo ${path}`);
     },

@@ -1,16 +1,15 @@
 // Children as posix_spawn starts them: the child borrows the memory of this process until it runs its program. Node forks, which
 // copies the page tables for each start and each page that is written afterwards: several times the processor time, the more
 // memory there is the more. Node knows nothing of these children, so whoever starts one waits for it.
-import { constants as files } from 'node:fs';
-import { constants } from 'node:os';
+import { constants } from 'node:fs';
+import { getSystemErrorName } from 'node:util';
 import type { LibraryHandle } from 'koffi';
 
-const { O_RDONLY } = files;
+const { O_RDONLY } = constants;
 /** Numbers of <spawn.h>, the same in glibc and musl. */
 const POSIX_SPAWN_SETSIGDEF = 0x04;
 const POSIX_SPAWN_SETSIGMASK = 0x08;
 const POSIX_SPAWN_SETSID = 0x80;
-const WNOHANG = 1;
 /** posix_spawnattr_t takes 336 bytes, posix_spawn_file_actions_t 80, sigset_t 128. */
 const STRUCT_BYTES = 512;
 
@@ -24,35 +23,11 @@ export interface Program {
   output: readonly [out: number, err: number];
 }
 
-/** How a child has ended; `exitCode` is null when a signal ended it, both are when somebody else has taken its zombie. */
-export interface Exit {
-  exitCode: number | null;
-  signal: string | null;
-}
-
-export interface ChildCalls {
-  /**
-   * Starts a program in a session of its own that ignores and blocks no signal, and gives its pid. Throws with a `code` when
-   * it cannot run; its `cwd` and `file` should be looked at before, for a message that says which.
-   */
-  spawn(program: Program): number;
-  /** Takes the zombie of a child; null while it lives. */
-  wait(pid: number): Exit | null;
-}
-
-/** The name of a signal; null: there is none of this number. */
-export const signalName = (number: number): string | null =>
-  Object.entries(constants.signals).find(([, value]) => value === number)?.[0] ?? null;
-
-const errorName = (number: number): string =>
-  Object.entries(constants.errno).find(([, value]) => value === number)?.[0] ?? `errno ${number}`;
-
-function exitOf(status: number): Exit {
-  const signal = status & 0x7f;
-  return signal === 0
-    ? { exitCode: (status >> 8) & 0xff, signal: null }
-    : { exitCode: null, signal: signalName(signal) ?? `signal ${signal}` };
-}
+/**
+ * Starts a program in a session of its own that ignores and blocks no signal, and gives its pid. Throws with a `code` when it
+ * cannot run; its `cwd` and `file` should be looked at before, for a message that says which.
+ */
+export type Spawn = (program: Program) => number;
 
 type Call<A extends unknown[]> = (...args: A) => number;
 
@@ -70,12 +45,11 @@ function newAttributes(call: <A extends unknown[]>(prototype: string) => Call<A>
 }
 
 /** Looks the calls up in libc. Throws where one is missing. */
-export function childCalls(library: LibraryHandle): ChildCalls {
+export function posixSpawn(library: LibraryHandle): Spawn {
   const call = <A extends unknown[]>(prototype: string): Call<A> => library.func(prototype);
   const spawn = call<[Int32Array, string, Buffer, Buffer, (string | null)[], (string | null)[]]>(
     'int posix_spawn(void *, const char *, void *, void *, const char **, const char **)',
   );
-  const waitpid = call<[number, Int32Array, number]>('int waitpid(int, void *, int)');
   const actions = 'posix_spawn_file_actions_';
   const init = call<[Buffer]>(`int ${actions}init(void *)`);
   const destroy = call<[Buffer]>(`int ${actions}destroy(void *)`);
@@ -87,26 +61,18 @@ export function childCalls(library: LibraryHandle): ChildCalls {
   const attributes = newAttributes(call);
   const steps = Buffer.alloc(STRUCT_BYTES);
   const pid = new Int32Array(1);
-  const status = new Int32Array(1);
-  return {
-    spawn: ({ file, args, cwd, env, output: [out, err] }) => {
-      init(steps);
-      const added =
-        addChdir(steps, cwd) ||
-        addOpen(steps, 0, '/dev/null', O_RDONLY, 0) ||
-        addDup(steps, out, 1) ||
-        addDup(steps, err, 2);
-      const rows = env.map(([key, value]) => `${key}=${value}`);
-      const error = added || spawn(pid, file, steps, attributes, [file, ...args, null], [...rows, null]);
-      destroy(steps);
-      if (error === 0) return pid[0] as number;
-      const code = errorName(error);
-      throw Object.assign(new Error(`spawn ${code}`), { code });
-    },
-    wait: (child) => {
-      const taken = waitpid(child, status, WNOHANG);
-      if (taken === 0) return null;
-      return taken < 0 ? { exitCode: null, signal: null } : exitOf(status[0] as number);
-    },
+  return ({ file, args, cwd, env, output: [out, err] }) => {
+    init(steps);
+    const added =
+      addChdir(steps, cwd) ||
+      addOpen(steps, 0, '/dev/null', O_RDONLY, 0) ||
+      addDup(steps, out, 1) ||
+      addDup(steps, err, 2);
+    const rows = env.map(([key, value]) => `${key}=${value}`);
+    const error = added || spawn(pid, file, steps, attributes, [file, ...args, null], [...rows, null]);
+    destroy(steps);
+    if (error === 0) return pid[0] as number;
+    const code = getSystemErrorName(-error);
+    throw Object.assign(new Error(`spawn ${code}`), { code });
   };
 }

@@ -1,7 +1,7 @@
 // The children of the host: those it starts itself, and orphans of services, which come to it so that they can be found.
 import { readFileSync } from 'node:fs';
 import type { Libc } from '../adapters/libc.ts';
-import type { ChildCalls, Program } from '../adapters/posixspawn.ts';
+import type { Program, Spawn } from '../adapters/posixspawn.ts';
 import type { ChildEvents } from './child.ts';
 
 /** Starts a program and gives its pid; `ended` is called once, in another turn. Throws with what the system says. */
@@ -20,9 +20,9 @@ function children(): number[] {
 }
 
 /** null where libc lacks a call. */
-function callsOf(libc: Libc): ChildCalls | null {
+function spawnerOf(libc: Libc): Spawn | null {
   try {
-    return libc.childCalls();
+    return libc.spawner();
   } catch {
     return null;
   }
@@ -39,11 +39,11 @@ export function keepChildren(
   died: () => void,
 ): StartProgram | null {
   if (!libc.becomeSubreaper()) return null;
-  const calls = callsOf(libc);
+  const spawn = spawnerOf(libc);
   const waiting = new Map<number, ChildEvents['ended']>();
   const takeOurs = (): void => {
     for (const [pid, ended] of waiting) {
-      const exit = calls?.wait(pid);
+      const exit = libc.reap(pid);
       if (!exit) continue;
       waiting.delete(pid);
       // By itself: what goes wrong with one end must not keep the others from being told.
@@ -65,9 +65,9 @@ export function keepChildren(
       died();
     });
   });
-  if (!calls) return null;
+  if (!spawn) return null;
   return (program, ended) => {
-    const pid = calls.spawn(program);
+    const pid = spawn(program);
     waiting.set(pid, ended);
     return pid;
   };

@@ -35,8 +35,8 @@ export function openIntakes(
   output: ChildEvents['output'],
   ended: () => void,
 ): Intakes {
-  const all = new Map<Kind, Intake>();
-  const open = new Set<Intake>();
+  const intakes = new Map<Kind, Intake>();
+  let open = 0;
   const streams: readonly LogStream[] = [1, 2];
   for (const [index, kind] of KINDS.entries()) {
     const stream = streams[index] ?? 1;
@@ -46,21 +46,21 @@ export function openIntakes(
         libc,
         (bytes) => output(stream, bytes),
         () => {
-          open.delete(intake);
-          if (open.size === 0) ended();
+          open -= 1;
+          if (open === 0) ended();
         },
       );
-      open.add(intake);
-      all.set(kind, intake);
+      intakes.set(kind, intake);
+      open += 1;
     } catch {
       // Somebody removed it: the process writes to where nobody can read.
     }
   }
-  if (open.size === 0) setImmediate(ended);
+  if (open === 0) setImmediate(ended);
   return {
-    finish: () => [...all].filter(([, intake]) => intake.finish()).map(([kind]) => kind),
+    finish: () => [...intakes].filter(([, intake]) => intake.finish()).map(([kind]) => kind),
     close: () => {
-      for (const intake of open) intake.close();
+      for (const intake of intakes.values()) intake.close();
     },
   };
 }

@@ -247,14 +247,15 @@ test('what libc answers is what the system did', async () => {
 });
 
 test('a child that libc starts is what Node would have started, and its end is what the system says', async () => {
-  const { spawn, wait } = (await loadLibc()).childCalls();
+  const libc = await loadLibc();
+  const spawn = libc.spawner();
   const folder = mkdtempSync('/tmp/berth-libc-');
   closers.push(() => rmSync(folder, { recursive: true }));
   const out = openSync(`${folder}/out`, 'w');
   const err = openSync(`${folder}/err`, 'w');
   const run = (cmd: string, more: Partial<Program> = {}): number =>
     spawn({ file: '/bin/sh', args: ['-c', cmd], cwd: folder, env: [], output: [out, err], ...more });
-  const exitOf = (pid: number) => eventually(() => wait(pid));
+  const exitOf = (pid: number) => eventually(() => libc.reap(pid));
 
   const script = 'pwd; echo "$WHAT" >&2; tty; exec sleep 60';
   const sleeper = run(script, { env: [['WHAT', 'naïve\nlines']] });
@@ -265,11 +266,11 @@ test('a child that libc starts is what Node would have started, and its end is w
   expect(readFileSync(`/proc/${sleeper}/status`, 'latin1')).toMatch(/^SigBlk:\t0+\nSigIgn:\t0+$/m);
   const stat = readFileSync(`/proc/${sleeper}/stat`, 'latin1').split(' ');
   expect(stat.slice(3, 6).map(Number)).toEqual([process.pid, sleeper, sleeper]);
-  expect(wait(sleeper)).toBeNull();
+  expect(libc.reap(sleeper)).toBeNull();
   process.kill(sleeper, 'SIGTERM');
   expect(await exitOf(sleeper)).toEqual({ exitCode: null, signal: 'SIGTERM' });
   // Taken is taken.
-  expect(wait(sleeper)).toEqual({ exitCode: null, signal: null });
+  expect(libc.reap(sleeper)).toEqual({ exitCode: null, signal: null });
 
   for (const code of [0, 1, 127, 255])
     expect(await exitOf(run(`exit ${code}`))).toEqual({ exitCode: code, signal: null });
