@@ -1,9 +1,9 @@
 // The log of one service: read from its files, followed through the host.
-import { inTurns, type Showing, textOf, unended } from '../adapters/linecut.ts';
+import { inTurns, type Showing, textOf } from '../adapters/linecut.ts';
 import { jsonOf } from '../adapters/linejson.ts';
-import { logEnd, readLog, readTail, type Tail } from '../adapters/logread.ts';
+import { logEnd, readLog, readParts, readTail, type Tail } from '../adapters/logread.ts';
 import { LOGS, SERVICE } from '../limits.ts';
-import type { LogsAnswer, LogsQuery } from '../protocol/service.ts';
+import type { LogParts, LogsQuery } from '../protocol/service.ts';
 import { localTime } from '../protocol/time.ts';
 import type { ServiceEffects } from './service_effects.ts';
 import { Turns } from './turns.ts';
@@ -21,33 +21,40 @@ const isLong = ({ lines }: Tail): boolean =>
 
 const AS_READ: Showing = { raw: false, stamp: null };
 
-const answerOf = async ({ lines, end }: Tail, showing: Showing): Promise<LogsAnswer> => ({
-  lines: await jsonOf(lines, showing),
-  end,
-  rest: unended(lines),
-});
-
 export class ServiceLog {
   private readonly folder: string;
-  private readonly effects: ServiceEffects;
+  private readonly effects: Pick<ServiceEffects, 'follow' | 'grew'>;
   private followers = 0;
 
-  constructor(folder: string, effects: ServiceEffects) {
+  constructor(folder: string, effects: Pick<ServiceEffects, 'follow' | 'grew'>) {
     this.folder = folder;
     this.effects = effects;
   }
 
-  async tail({ lines, stream, raw, timestamps }: LogsQuery): Promise<LogsAnswer> {
+  async tail({ lines, stream, raw, timestamps }: LogsQuery): Promise<Uint8Array> {
     const showing: Showing = { raw, stamp: timestamps ? localTime : null };
     const read = () => readTail(this.folder, { lines, stream, run: null });
     const tail = read();
     // Read again when it is its turn: nothing of it is kept until then.
-    return isLong(tail) ? longOnes.take('', () => answerOf(read(), showing)) : answerOf(tail, showing);
+    return isLong(tail)
+      ? longOnes.take('', () => jsonOf(read().lines, showing))
+      : jsonOf(tail.lines, showing);
   }
 
-  /** `run` null: of all runs. */
-  read(offset: number, limit: number, stream: LogsQuery['stream'], run: string | null): Span {
-    return readLog(this.folder, offset, limit, stream, run);
+  /** The logical offset at which the last `lines` begin. */
+  tailStart({ lines, stream }: Pick<LogsQuery, 'lines' | 'stream'>): number {
+    if (lines === 0) return this.end();
+    const tail = readTail(this.folder, { lines, stream, run: null });
+    return tail.lines[0]?.offset ?? tail.end;
+  }
+
+  /** What `run` has printed from `offset` on. */
+  read(offset: number, limit: number, run: string): Span {
+    return readLog(this.folder, offset, limit, run);
+  }
+
+  parts(offset: number, limit: number, stream: LogsQuery['stream']): LogParts {
+    return readParts(this.folder, offset, limit, stream);
   }
 
   /** The logical offset of its end. */

@@ -68,7 +68,7 @@ export class ServiceTerminal {
     return new Terminal({
       cols,
       rows,
-      read: (offset, limit) => log.read(offset, limit, null, run),
+      read: (offset, limit) => log.read(offset, limit, run),
       end: () => log.end(),
       write: (data) => effects.write(run, data),
       resize: (width, height) => effects.resize(run, width, height),

@@ -7,12 +7,16 @@ export interface Piece {
   run: string;
   /** Epoch milliseconds. */
   time: number;
+  /** Where in the log it begins: logical. */
+  offset: number;
   bytes: Buffer;
 }
 
 export interface Line {
   /** When its first byte came. */
   time: number;
+  /** Where in the log that byte lies: logical. */
+  offset: number;
   /**
    * It lies in these from `from` to `to`, without its newline: a thousand views of a buffer take longer to be collected than
    * to be read.
@@ -26,14 +30,21 @@ export interface Line {
 interface Span {
   run: string;
   bytes: Buffer;
-  /** From which byte on which time holds. */
-  times: { at: number; time: number }[];
+  /** From which byte on which time holds, and where in the log that byte lies. */
+  marks: Mark[];
+}
+
+interface Mark {
+  at: number;
+  time: number;
+  offset: number;
 }
 
 const NEWLINE = 0x0a;
+const NOWHERE: Mark = { at: 0, time: 0, offset: 0 };
 
 /** The bytes behind each other, not copied where they lie so already: most often they have been read in one go. */
-function joined(parts: readonly Buffer[]): Buffer {
+export function joined(parts: readonly Buffer[]): Buffer {
   const [first] = parts;
   if (!first) return Buffer.alloc(0);
   let end = first.byteOffset;
@@ -54,11 +65,11 @@ function spansOf(pieces: readonly Piece[]): Span[] {
   }
   return groups.map((group) => {
     let at = 0;
-    const times = group.map(({ time, bytes }) => {
+    const marks = group.map(({ time, offset, bytes }) => {
       at += bytes.length;
-      return { at: at - bytes.length, time };
+      return { at: at - bytes.length, time, offset };
     });
-    return { run: group[0]?.run ?? '', bytes: joined(group.map(({ bytes }) => bytes)), times };
+    return { run: group[0]?.run ?? '', bytes: joined(group.map(({ bytes }) => bytes)), marks };
   });
 }
 
@@ -76,28 +87,23 @@ function lastPart(bytes: Buffer, from: number, to: number): number {
 /** The last lines of `pieces`, at most `most`, oldest first. The very first may lack its beginning. */
 export function lastLines(pieces: readonly Piece[], most: number): Line[] {
   const lines: Line[] = [];
-  for (const { bytes, times } of spansOf(pieces).reverse()) {
-    let mark = times.length - 1;
+  for (const { bytes, marks } of spansOf(pieces).reverse()) {
+    let mark = marks.length - 1;
     let to = bytes.at(-1) === NEWLINE ? bytes.length - 1 : bytes.length;
     // A span of one newline is one empty line; an empty span is none.
     let more = bytes.length > 0;
     while (more && lines.length < most) {
       const newline = to > 0 ? bytes.lastIndexOf(NEWLINE, to - 1) : -1;
       const from = lastPart(bytes, newline + 1, to);
-      while (mark > 0 && (times[mark]?.at ?? 0) > from) mark -= 1;
-      lines.push({ time: times[mark]?.time ?? 0, bytes, from, to });
+      while (mark > 0 && (marks[mark]?.at ?? 0) > from) mark -= 1;
+      const { at, time, offset } = marks[mark] ?? NOWHERE;
+      lines.push({ time, offset: offset + from - at, bytes, from, to });
       // Before a part comes the part before it, before a whole line the newline of another.
       to = from > newline + 1 ? from : newline;
       more = to >= 0;
     }
   }
   return lines.reverse();
-}
-
-/** The last line as it lies in the log, if it was not ended; empty if it was. */
-export function unended(lines: readonly Line[]): Uint8Array {
-  const last = lines.at(-1);
-  return last && last.to === last.bytes.length ? last.bytes.subarray(last.from) : new Uint8Array();
 }
 
 /** How lines are shown. */

@@ -12,8 +12,8 @@ import {
   rotatedName,
   rotatedStart,
 } from '../protocol/log.ts';
-import type { LogsQuery } from '../protocol/service.ts';
-import { type Line, lastLines, type Piece } from './linecut.ts';
+import type { LogParts, LogsQuery } from '../protocol/service.ts';
+import { joined, type Line, lastLines, type Piece } from './linecut.ts';
 
 /** A pair of files, open. */
 interface Pair {
@@ -143,7 +143,12 @@ function piecesOf(pair: Pair, from: number, to: number, filter: Filter): Piece[]
     // A file that somebody has cut holds less.
     const length = readSync(pair.log, bytes, 0, bytes.length, begin - pair.start);
     for (const { run, time, start, stop } of wanted.slice(first, last + 1))
-      pieces.push({ run, time, bytes: bytes.subarray(start - begin, Math.min(stop - begin, length)) });
+      pieces.push({
+        run,
+        time,
+        offset: start,
+        bytes: bytes.subarray(start - begin, Math.min(stop - begin, length)),
+      });
     first = last + 1;
   }
   return pieces;
@@ -174,23 +179,53 @@ function readSpan(folder: string, from: number, limit: number, filter: Filter): 
 }
 
 /**
- * The bytes of the log in `folder` from the logical offset `offset` on, for followers: at most `limit` bytes of it, of which
- * only those of `stream`, and of `run`, are given. `start` is later than `offset` when rotation has taken what was there; go on
- * at `end`.
+ * The bytes of the log in `folder` from the logical offset `offset` on: at most `limit` bytes of it, of which only those of
+ * `run` are given. `start` is later than `offset` when rotation has taken what was there; go on at `end`.
  */
 export function readLog(
   folder: string,
   offset: number,
   limit: number,
-  stream: LogsQuery['stream'],
   run: string | null = null,
 ): { start: number; end: number; bytes: Uint8Array } {
-  const { start, end, pieces } = readSpan(folder, offset, limit, { stream, run });
-  const [only] = pieces;
+  const { start, end, pieces } = readSpan(folder, offset, limit, { stream: null, run });
+  return { start, end, bytes: joined(pieces.map((piece) => piece.bytes)) };
+}
+
+/** Pieces that lie next to each other in the log as one. */
+function partsOf(pieces: readonly Piece[]): LogParts['parts'] {
+  const groups: Piece[][] = [];
+  let next = -1;
+  for (const piece of pieces) {
+    if (piece.offset === next) groups.at(-1)?.push(piece);
+    else groups.push([piece]);
+    next = piece.offset + piece.bytes.length;
+  }
+  return groups.map((group) => ({
+    offset: group[0]?.offset ?? 0,
+    bytes: joined(group.map(({ bytes }) => bytes)),
+  }));
+}
+
+/**
+ * For followers: what `stream` has brought in the log in `folder` from the logical offset `offset` on, over at most `limit`
+ * bytes of it and never of more than one run. `start` is later than `offset` when rotation has taken what was there; go on at
+ * `end`.
+ */
+export function readParts(
+  folder: string,
+  offset: number,
+  limit: number,
+  stream: LogsQuery['stream'],
+): LogParts {
+  const { start, end, pieces } = readSpan(folder, offset, limit, { stream, run: null });
+  const run = pieces[0]?.run ?? null;
+  const others = pieces.findIndex((piece) => piece.run !== run);
   return {
     start,
-    end,
-    bytes: pieces.length === 1 && only ? only.bytes : Buffer.concat(pieces.map((piece) => piece.bytes)),
+    end: pieces[others]?.offset ?? end,
+    run,
+    parts: partsOf(others < 0 ? pieces : pieces.slice(0, others)),
   };
 }
 

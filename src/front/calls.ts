@@ -108,7 +108,7 @@ interface LogsAsked {
 const CLOSE = Buffer.from('}');
 
 async function logsOf(desk: Desk, spec: SpecRow, query: LogsAsked) {
-  const { lines } = await serviceOf(desk, spec.name).ask('logs', {
+  const lines = await serviceOf(desk, spec.name).ask('logs', {
     lines: query.lines ?? LOGS.lines,
     stream: query.stream,
     timestamps: query.timestamps ?? false,

@@ -12,6 +12,7 @@ export type FollowQuery = Pick<LogsQuery, 'lines' | 'stream' | 'raw'>;
 const READ_BYTES = 128 * KIB;
 const NEWLINE = 0x0a;
 const OFFSET = /^[0-9]{1,15}$/;
+const RETRY = Buffer.from(`retry: ${EVENTS.retryMs}\n\n`);
 
 /** One line as a frame. `id` is the offset where the log goes on after it; a client that comes again says it. */
 function frame(line: string, id: number | null): string {
@@ -36,8 +37,9 @@ class Follower {
   private readonly isRunning: () => boolean;
   private stream: Stream | null = null;
   private offset = 0;
-  /** The beginning of a line whose end has not come yet. */
+  /** The beginning of a line whose end has not come yet, and the run that has printed it. */
   private rest: Buffer = Buffer.alloc(0);
+  private run: string | null = null;
   private reading = false;
   /** Asked to read on while it was reading. */
   private again = false;
@@ -48,26 +50,12 @@ class Follower {
     this.isRunning = isRunning;
   }
 
-  /** Finds where to begin; gives the frames of the past lines. */
-  async begin(lastEventId: string): Promise<string> {
-    const { lines, stream, raw } = this.query;
-    if (OFFSET.test(lastEventId)) {
-      this.offset = Number(lastEventId);
-      return '';
-    }
-    if (lines === 0) {
-      const { end } = await this.service.ask('read', { offset: Number.MAX_SAFE_INTEGER, limit: 1, stream });
-      this.offset = end;
-      return '';
-    }
-    const past = await this.service.ask('logs', { lines, stream, raw, timestamps: false });
-    this.offset = past.end;
-    const texts: string[] = JSON.parse(Buffer.from(past.lines).toString());
-    this.rest = Buffer.from(past.rest);
-    if (this.rest.length > 0) texts.pop();
-    // The last of them says where the log goes on; within a line that has not ended yet there is no such place.
-    const last = this.rest.length === 0 ? texts.length - 1 : -1;
-    return texts.map((line, at) => frame(line, at === last ? past.end : null)).join('');
+  /** Finds where to begin. */
+  async begin(lastEventId: string): Promise<void> {
+    const { lines, stream } = this.query;
+    this.offset = OFFSET.test(lastEventId)
+      ? Number(lastEventId)
+      : await this.service.ask('tailStart', { lines, stream });
   }
 
   start(stream: Stream): void {
@@ -110,25 +98,26 @@ class Follower {
   /** Sends the next piece; false when there was none. */
   private async readOn(stream: Stream): Promise<boolean> {
     const from = this.offset;
-    const { start, end, bytes } = await this.service.ask('read', {
+    const { start, end, run, parts } = await this.service.ask('read', {
       offset: from,
       limit: READ_BYTES,
       stream: this.query.stream,
     });
     this.offset = end;
-    let frames = start > from ? this.flush() : '';
-    frames += this.split(Buffer.from(bytes), end);
-    // Nobody will end the last line of a process that is gone.
-    if (end <= from && !this.isRunning()) frames += this.flush();
+    const isOther = run !== null && run !== this.run;
+    // Nobody will end the last line of a run that is over, nor one that has lost what comes next.
+    const isOver = start > from || isOther || (end <= from && !this.isRunning());
+    if (isOther) this.run = run;
+    let frames = isOver ? this.flush(from) : '';
+    for (const { offset, bytes } of parts) frames += this.split(Buffer.from(bytes), offset);
     if (frames !== '') stream.write(Buffer.from(frames));
     return end > from;
   }
 
-  /** The frames of the whole lines in what came; the rest waits for its newline. */
-  private split(bytes: Buffer, end: number): string {
-    const all = this.rest.length === 0 ? bytes : Buffer.concat([this.rest, bytes]);
-    // Of one stream of two it is not known where in the log a line ends.
-    const base = this.query.stream === null ? end - all.length : null;
+  /** The frames of the lines that end in what the log has at `offset`; the rest waits for its newline. */
+  private split(bytes: Buffer, offset: number): string {
+    const before = this.rest.length;
+    const all = before === 0 ? bytes : Buffer.concat([this.rest, bytes]);
     let frames = '';
     let from = 0;
     while (from < all.length) {
@@ -138,17 +127,19 @@ class Follower {
       const to = isLong ? from + cutAt(all.subarray(from)) : newline;
       const line = this.text(all.subarray(from, to));
       from = isLong ? to : to + 1;
-      frames += frame(line, base === null ? null : base + from);
+      // What was left of the part before need not lie next to this one.
+      frames += frame(line, from < before ? null : offset + from - before);
     }
     this.rest = Buffer.from(all.subarray(from));
     return frames;
   }
 
-  private flush(): string {
+  /** The frame of a line that will not end, after which the log goes on at `offset`. */
+  private flush(offset: number): string {
     if (this.rest.length === 0) return '';
     const line = this.text(this.rest);
     this.rest = Buffer.alloc(0);
-    return frame(line, this.query.stream === null ? this.offset : null);
+    return frame(line, offset);
   }
 
   private text(bytes: Buffer): string {
@@ -179,7 +170,7 @@ export class LogStreams {
     const leave = (): void => {
       if (!follower.removed) service.tell('follow', { on: false });
     };
-    const past = await follower.begin(lastEventId).catch((error: unknown) => {
+    await follower.begin(lastEventId).catch((error: unknown) => {
       leave();
       throw error;
     });
@@ -192,7 +183,7 @@ export class LogStreams {
       if (group.size === 0 && this.followers.get(name) === group) this.followers.delete(name);
       leave();
     };
-    stream.write(Buffer.from(`retry: ${EVENTS.retryMs}\n\n${past}`));
+    stream.write(RETRY);
     follower.start(stream);
   }
 

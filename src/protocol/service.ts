@@ -104,13 +104,16 @@ export interface LogsQuery {
   raw: boolean;
 }
 
-export interface LogsAnswer {
-  /** An array of strings as JSON: the front writes it as it is. */
-  lines: Uint8Array;
-  /** The logical offset just after the last byte read: a follower goes on from here. */
+/** A stretch of the log of a service; offsets are logical. */
+export interface LogParts {
+  /** Where it really begins: rotation may have taken what was asked for. */
+  start: number;
+  /** Go on here. */
   end: number;
-  /** The last of the lines as it lies in the log, if it has not ended yet; else empty. What follows at `end` continues it. */
-  rest: Uint8Array;
+  /** Which run has printed it; null: there is nothing of what was asked for in it. */
+  run: string | null;
+  /** What was asked for: between two of them lies what another stream has brought. */
+  parts: { offset: number; bytes: Uint8Array }[];
 }
 
 export interface Explanation {
@@ -156,13 +159,12 @@ export interface ServiceProtocol {
   restart(message: { timeoutMs: number | null; graceMs: number | null }): StartAnswer;
   /** Stops it if need be and forgets its logs; the actor ends after the reply. */
   retire(message: { graceMs: number | null }): null;
-  logs(message: LogsQuery): LogsAnswer;
-  /** More bytes of the log from `offset` on, at most `limit`; with `start` where they really begin (rotation may have taken some). */
-  read(message: { offset: number; limit: number; stream: 'stdout' | 'stderr' | null }): {
-    start: number;
-    end: number;
-    bytes: Uint8Array;
-  };
+  /** An array of strings as JSON: the front writes it as it is. */
+  logs(message: LogsQuery): Uint8Array;
+  /** Where in the log its last `lines` begin, in logical bytes; its end for none. */
+  tailStart(message: Pick<LogsQuery, 'lines' | 'stream'>): number;
+  /** What the log says from `offset` on, over at most `limit` bytes of it and of one run. */
+  read(message: { offset: number; limit: number; stream: LogsQuery['stream'] }): LogParts;
   explain(message: Record<string, never>): Explanation;
   /** While on, `views.grew` is told whenever the log grows. Counted: each on needs its off. */
   follow(message: { on: boolean }): null;

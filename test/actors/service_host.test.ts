@@ -277,7 +277,7 @@ describe('one service', () => {
     expect([status, pid]).toEqual(['starting', expect.any(Number)]);
     await eventually(() => state('ai')?.status === 'crashed');
     const query = { lines: 10, stream: null, timestamps: false, raw: false };
-    const { lines } = await web.ask('logs', query);
+    const lines = await web.ask('logs', query);
     expect(Buffer.from(lines).toString()).toMatch(/^\["\/dev\/pts\/\d+","30 100"\]$/);
     expect((await events()).at(-1)).toEqual(['service.crashed', { name: 'ai', exitCode: 4, signal: null }]);
   });

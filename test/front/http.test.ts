@@ -703,7 +703,7 @@ describe.each(SERVERS)('%s', (server) => {
         rows: [specRow('bot', { agent, port: 8100, group: 'Agents' })],
       });
       const answer = (...lines: string[]) => ({
-        logs: () => ({ lines: Buffer.from(JSON.stringify(lines)), end: 10, rest: Buffer.alloc(0) }),
+        logs: () => Buffer.from(JSON.stringify(lines)),
       });
       const web = await front.stand<ServiceProtocol>('service:web', answer('one', '', '"zwei" ü'));
       const bot = await front.stand<ServiceProtocol>('service:bot', answer());

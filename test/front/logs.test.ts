@@ -1,6 +1,11 @@
-// Following a log (contract section 3): the service is a stand-in with a log in memory, the clients are real.
+// Following a log (contract section 3): the service is a stand-in with a real log, the clients are real.
+import { mkdtempSync, rmSync } from 'node:fs';
 import net from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { ServiceLog } from '../../src/actors/service_log.ts';
+import { openLog, type Log as Writer } from '../../src/host/logs.ts';
 import { MIB } from '../../src/limits.ts';
 import { fail } from '../../src/protocol/errors.ts';
 import type { ServiceProtocol } from '../../src/protocol/service.ts';
@@ -17,43 +22,30 @@ import {
   stateRow,
 } from './kit.ts';
 
-interface Chunk {
-  stream: 'stdout' | 'stderr';
-  bytes: Buffer;
-}
+type Output = 'stdout' | 'stderr';
 
-/** A log of which `lost` bytes were rotated away. */
-class Log {
-  private readonly chunks: Chunk[] = [];
-  end = 0;
-  lost = 0;
+const FIRST_RUN = '00000000000000aa';
+const NEXT_RUN = '00000000000000bb';
 
-  add(text: string | Buffer, stream: Chunk['stream'] = 'stdout'): void {
-    const bytes = Buffer.from(text as string);
-    this.chunks.push({ stream, bytes });
-    this.end += bytes.length;
+/** The log of a service as the host writes it and its actor reads it. */
+class Log extends ServiceLog {
+  readonly limits = { maxBytes: Number.POSITIVE_INFINITY, keep: 0 };
+  run = FIRST_RUN;
+  private readonly writer: Writer;
+
+  constructor() {
+    const folder = mkdtempSync(join(tmpdir(), 'berth-follow-'));
+    // The test says itself that it grew.
+    super(folder, { follow: () => {}, grew: () => {} });
+    this.writer = openLog(folder, this.limits, Date.now);
+    afterThisTest(() => {
+      this.writer.close();
+      rmSync(folder, { recursive: true });
+    });
   }
 
-  read(offset: number, limit: number, stream: Chunk['stream'] | null) {
-    const start = Math.max(this.lost, Math.min(offset, this.end));
-    const end = Math.min(this.end, start + limit);
-    const parts: Buffer[] = [];
-    let at = 0;
-    for (const chunk of this.chunks) {
-      const from = Math.max(start - at, 0);
-      const to = Math.min(end - at, chunk.bytes.length);
-      if (to > from && (!stream || chunk.stream === stream)) parts.push(chunk.bytes.subarray(from, to));
-      at += chunk.bytes.length;
-    }
-    return { start, end, bytes: Buffer.concat(parts) };
-  }
-
-  tail(lines: number, stream: Chunk['stream'] | null) {
-    const { bytes } = this.read(0, this.end, stream);
-    const rest = bytes.subarray(bytes.lastIndexOf('\n') + 1);
-    const text = bytes.toString().replace(/\n$/, '');
-    const last = text === '' ? [] : text.split('\n').slice(-lines);
-    return { lines: Buffer.from(JSON.stringify(last)), end: this.end, rest };
+  add(text: string | Buffer, stream: Output = 'stdout'): void {
+    this.writer.append(stream === 'stdout' ? 1 : 2, this.run, Buffer.from(text as string));
   }
 }
 
@@ -61,7 +53,7 @@ interface Logged extends Running {
   log: Log;
   service: Stand<ServiceProtocol>;
   /** Writes to the log and says that it grew. */
-  print(text: string | Buffer, stream?: Chunk['stream']): void;
+  print(text: string | Buffer, stream?: Output): void;
 }
 
 async function startLogged(setup: FrontSetup): Promise<Logged> {
@@ -70,13 +62,13 @@ async function startLogged(setup: FrontSetup): Promise<Logged> {
   front.views.tell('specs', { rows: [specRow('web'), specRow('other')] });
   front.views.tell('states', { rows: [runningState('web', 5)] });
   const service = await front.stand<ServiceProtocol>('service:web', {
-    read: ({ offset, limit, stream }) => log.read(offset, limit, stream),
-    logs: ({ lines, stream }) => log.tail(lines, stream),
+    read: ({ offset, limit, stream }) => log.parts(offset, limit, stream),
+    tailStart: (query) => log.tailStart(query),
   });
   await settle();
-  const print = (text: string | Buffer, stream: Chunk['stream'] = 'stdout') => {
+  const print = (text: string | Buffer, stream: Output = 'stdout') => {
     log.add(text, stream);
-    front.views.tell('grew', { name: 'web', end: log.end });
+    front.views.tell('grew', { name: 'web', end: log.end() });
   };
   return Object.assign(front, { log, service, print });
 }
@@ -114,7 +106,6 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await lines(client, 3)).toEqual(['c', 'half and half', 'next']);
     const whole = await follow(front, '?lines=100');
     expect(await lines(whole, 5)).toEqual(['a', 'b', 'c', 'half and half', 'next']);
-    expect(front.service.of('logs')[0]).toEqual({ lines: 2, stream: null, raw: false, timestamps: false });
   });
 
   it('joins the unfinished line of one output, whatever the other has printed behind it', async () => {
@@ -192,7 +183,7 @@ describe.each(SERVERS)('%s', (server) => {
     front.service.answer({
       read: ({ offset, limit }) => {
         replayed = Math.min(end, offset + limit);
-        return { start: offset, end: replayed, bytes: new Uint8Array() };
+        return { start: offset, end: replayed, run: null, parts: [] };
       },
     });
     await follow(front, '?stream=stderr', { 'last-event-id': '0' });
@@ -208,7 +199,62 @@ describe.each(SERVERS)('%s', (server) => {
     front.print('out\n');
     front.print('err 2\n', 'stderr');
     expect(await lines(client, 2)).toEqual(['err', 'err 2']);
-    expect(client.frames.every(({ id }) => id === null)).toBe(true);
+  });
+
+  it('goes on with one output after the last line of it that was seen', async () => {
+    const front = await start();
+    front.log.add('1\n2');
+    front.log.add('a\nb\nc', 'stderr');
+    front.log.add('\n3\n4');
+    front.log.add('\n', 'stderr');
+    front.log.add('\n');
+    for (const [stream, seen] of [
+      ['stdout', ['1', '2', '3', '4']],
+      ['stderr', ['a', 'b', 'c']],
+    ] as const) {
+      const first = await follow(front, `?stream=${stream}&lines=50`);
+      const frames = await first.until(seen.length);
+      expect(linesOf(first)).toEqual(seen);
+      for (const [at, { id }] of frames.filter(({ event }) => event === 'line').entries()) {
+        if (at === seen.length - 1) continue;
+        const again = await follow(front, `?stream=${stream}`, { 'last-event-id': String(id) });
+        expect(await lines(again, seen.length - at - 1)).toEqual(seen.slice(at + 1));
+      }
+    }
+  });
+
+  it('ends a line where its run ends', async () => {
+    const front = await start();
+    const client = await follow(front);
+    front.print('killed in the mid');
+    front.log.run = NEXT_RUN;
+    front.print('next\n');
+    expect(await lines(client, 2)).toEqual(['killed in the mid', 'next']);
+    const past = await follow(front, '?lines=2');
+    const frames = await past.until(2);
+    expect(linesOf(past)).toEqual(['killed in the mid', 'next']);
+    const last = frames.filter(({ event }) => event === 'line').map(({ id }) => id);
+    const again = await follow(front, '', { 'last-event-id': String(last[0]) });
+    expect(await lines(again, 1)).toEqual(['next']);
+  });
+
+  it('gives of many past lines only what its client takes', async () => {
+    const front = await start();
+    const line = `${'x'.repeat(65_535)}\n`;
+    for (let count = 0; count < 1_000; count += 10) front.log.add(line.repeat(10));
+    const slow = net.connect(front.port, '127.0.0.1');
+    afterThisTest(() => {
+      slow.destroy();
+    });
+    slow.write(
+      `GET /v1/services/web/logs/stream?lines=1000 HTTP/1.1\r\nHost: localhost:${front.port}\r\n\r\n`,
+    );
+    await new Promise((resolve) => slow.once('data', resolve));
+    slow.pause();
+    for (let turn = 0; turn < 50; turn += 1) await settle();
+    const offsets = front.service.of('read').map(({ offset }) => offset);
+    expect(offsets[0]).toBe(0);
+    expect(Math.max(...offsets)).toBeLessThan(front.log.end() / 2);
   });
 
   it('goes on after the last line that was seen', async () => {
@@ -225,8 +271,9 @@ describe.each(SERVERS)('%s', (server) => {
 
   it('goes on where the log begins when rotation has taken the rest, or where it ends when it is shorter', async () => {
     const front = await start();
-    front.log.add('one\ntwo\nthree\n');
-    front.log.lost = 8;
+    front.log.add('one\ntwo\n');
+    front.log.limits.maxBytes = 8;
+    front.log.add('three\n');
     const client = await follow(front, '', { 'last-event-id': '0' });
     expect(await lines(client, 1)).toEqual(['three']);
     const beyond = await follow(front, '', { 'last-event-id': '100000' });
@@ -277,9 +324,9 @@ describe.each(SERVERS)('%s', (server) => {
       if (number % 2000 === 1) await settle();
     }
     for (let turn = 0; turn < 50; turn += 1) await settle();
-    const asked = Math.max(...front.service.of('read').map(({ offset }) => (offset < 1e15 ? offset : 0)));
+    const asked = Math.max(...front.service.of('read').map(({ offset }) => offset));
     // What it was not given was not even read.
-    expect(asked).toBeLessThan(front.log.end - 1_000_000);
+    expect(asked).toBeLessThan(front.log.end() - 1_000_000);
     slow.resume();
     while (!got.includes(`${String(total).padStart(6, '0')} x`))
       await new Promise((resolve) => setTimeout(resolve, 10));
@@ -309,10 +356,10 @@ describe.each(SERVERS)('%s', (server) => {
       answer = resolve;
     });
     front.service.answer({
-      read: async ({ offset, limit, stream }) => {
+      tailStart: async (query) => {
         arrived();
         await gone;
-        return front.log.read(offset, limit, stream);
+        return front.log.tailStart(query);
       },
     });
     const socket = net.connect(front.port, '127.0.0.1');
@@ -355,7 +402,7 @@ describe.each(SERVERS)('%s', (server) => {
     front.print('x\n');
     await client.closed;
     expect(client.response.complete).toBe(true);
-    front.service.answer({ read: ({ offset, limit, stream }) => front.log.read(offset, limit, stream) });
+    front.service.answer({ read: ({ offset, limit, stream }) => front.log.parts(offset, limit, stream) });
     const again = await follow(front);
     await front.front.close();
     await again.closed;
@@ -364,13 +411,14 @@ describe.each(SERVERS)('%s', (server) => {
   it('answers an error like any other when it cannot begin', async () => {
     const front = await start();
     front.service.answer({
-      logs: () => {
+      tailStart: () => {
         throw fail('storage_full', 'no room');
       },
     });
     const answer = await front.request('GET', '/v1/services/web/logs/stream?lines=1');
     expect([answer.status, answer.body.code]).toEqual([503, 'storage_full']);
     expect(front.service.of('follow')).toEqual([{ on: true }, { on: false }]);
+    front.service.answer({ tailStart: (query) => front.log.tailStart(query) });
     const head = await front.request('HEAD', '/v1/services/web/logs/stream');
     expect([head.status, head.text]).toEqual([200, '']);
     await settle();

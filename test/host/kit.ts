@@ -221,7 +221,7 @@ export function daemonOver(stateDir: string, connection: HostConnection, name: s
       ),
     whole: (of) => {
       if (!existsSync(logs(of))) return Buffer.alloc(0);
-      return Buffer.from(readLog(logs(of), 0, Number.MAX_SAFE_INTEGER, null).bytes);
+      return Buffer.from(readLog(logs(of), 0, Number.MAX_SAFE_INTEGER).bytes);
     },
     disconnect: () => node.disconnect('host'),
   };

@@ -11,7 +11,7 @@ function linesOf(texts: readonly (string | Buffer)[]): Line[] {
   return parts.map((part, index) => {
     const from = at;
     at += part.length;
-    return { time: index, bytes, from, to: at - 1 };
+    return { time: index, offset: from, bytes, from, to: at - 1 };
   });
 }
 

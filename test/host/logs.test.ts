@@ -12,8 +12,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { textOf, unended } from '../../src/adapters/linecut.ts';
-import { logEnd, readLog, readTail, type TailQuery } from '../../src/adapters/logread.ts';
+import { textOf } from '../../src/adapters/linecut.ts';
+import { logEnd, readLog, readParts, readTail, type TailQuery } from '../../src/adapters/logread.ts';
 import { type Log, openLog } from '../../src/host/logs.ts';
 import { rotatedStart } from '../../src/protocol/log.ts';
 
@@ -69,7 +69,7 @@ describe('the last lines', () => {
     expect(readTail(folder, ask()).lines).toEqual([]);
     // A follower goes on from there: at a place beyond the end it would miss the first lines.
     for (const offset of [7, Number.MAX_SAFE_INTEGER])
-      expect(readLog(join(folder, 'none'), offset, 100, null)).toMatchObject({ start: 0, end: 0 });
+      expect(readLog(join(folder, 'none'), offset, 100)).toMatchObject({ start: 0, end: 0 });
   });
 
   test('are the newest, oldest first, and the last one counts without its newline', () => {
@@ -103,24 +103,23 @@ describe('the last lines', () => {
     expect(tail()).toBe('killed in the mid\nnext\n');
   });
 
-  test('tell what of them has not ended, of each output by itself', () => {
+  test('say where in the log each begins, of each output by itself', () => {
     open();
-    const rest = (query: Partial<TailQuery> = {}) =>
-      Buffer.from(unended(readTail(folder, ask(query)).lines)).toString();
-    expect(rest()).toBe('');
+    const offsets = (query: Partial<TailQuery> = {}) =>
+      readTail(folder, ask(query)).lines.map(({ offset }) => offset);
     out('one\ntw');
     err('oo');
     out('o\r');
     err('ps');
-    expect([rest(), rest({ stream: 'stdout' }), rest({ stream: 'stderr' })]).toEqual([
-      'twooo\rps',
-      'two\r',
-      'oops',
+    expect([offsets(), offsets({ stream: 'stdout' }), offsets({ stream: 'stderr' })]).toEqual([
+      [0, 4],
+      [0, 4],
+      [6],
     ]);
     out('\n');
-    expect([rest(), rest({ stream: 'stdout' }), rest({ stream: 'stderr' })]).toEqual(['', '', 'oops']);
     err(`${'x'.repeat(65_536)}y`);
-    expect(rest({ stream: 'stderr', lines: 5 })).toBe('xxxxy');
+    expect(offsets({ stream: 'stdout', lines: 1 })).toEqual([4]);
+    expect(offsets({ stream: 'stderr', lines: 5 })).toEqual([6, 13 + 65_536 - 4]);
   });
 
   test('carry the time at which each began', () => {
@@ -197,7 +196,7 @@ describe('reading on from an offset', () => {
       let at = 0;
       const read: Uint8Array[] = [];
       while (at < log.end) {
-        const step = readLog(folder, at, limit, null);
+        const step = readLog(folder, at, limit);
         expect(step.start).toBe(at);
         expect(step.end).toBe(Math.min(at + limit, log.end));
         read.push(step.bytes);
@@ -205,14 +204,15 @@ describe('reading on from an offset', () => {
       }
       expect(Buffer.concat(read).toString()).toBe(text);
     }
-    const errors = Buffer.from(readLog(folder, 0, 1 << 20, 'stderr').bytes).toString();
+    const { parts } = readParts(folder, 0, 1 << 20, 'stderr');
+    const errors = Buffer.concat(parts.map(({ bytes }) => bytes)).toString();
     expect(errors.match(/\d+/g)?.map(Number)).toEqual(Array.from({ length: 234 }, (_, index) => index * 3));
   });
 
   test('says where it really begins when rotation has taken what was there', () => {
     open({ maxBytes: 1_000, keep: 2 });
     for (let index = 0; index < 100; index += 1) out(`${String(index).padStart(99, '.')}\n`);
-    const read = readLog(folder, 0, 1 << 20, null);
+    const read = readLog(folder, 0, 1 << 20);
     expect(read.start).toBe(7_000);
     expect(read.end).toBe(10_000);
     expect(Buffer.from(read.bytes).toString().slice(0, 100)).toBe(`${'70'.padStart(99, '.')}\n`);
@@ -221,8 +221,8 @@ describe('reading on from an offset', () => {
   test('past the end is nothing', () => {
     open();
     out('abc');
-    expect(readLog(folder, 3, 100, null)).toMatchObject({ start: 3, end: 3 });
-    expect(readLog(folder, 999, 100, null)).toMatchObject({ end: 3 });
+    expect(readLog(folder, 3, 100)).toMatchObject({ start: 3, end: 3 });
+    expect(readLog(folder, 999, 100)).toMatchObject({ end: 3 });
     expect(logEnd(folder)).toBe(3);
     expect(logEnd(join(folder, 'nowhere'))).toBe(0);
   });
@@ -298,7 +298,7 @@ describe('a log that is opened again', () => {
     // Whoever reads before the host goes on misses nothing.
     expect(tail()).toBe('one\n');
     expect(logEnd(folder)).toBe(4);
-    expect(readLog(folder, 1, 100, null)).toEqual({ start: 1, end: 4, bytes: Buffer.from('ne\n') });
+    expect(readLog(folder, 1, 100)).toEqual({ start: 1, end: 4, bytes: Buffer.from('ne\n') });
     open();
     expect(log.end).toBe(4);
     out('two\n');
@@ -326,7 +326,7 @@ describe('a log that is opened again', () => {
     open();
     expect(log.end).toBe(4);
     out('three\n', OTHER);
-    expect(readLog(folder, 4, 100, null)).toMatchObject({ start: 4, end: 10 });
+    expect(readLog(folder, 4, 100)).toMatchObject({ start: 4, end: 10 });
     expect(tail({ lines: 1 })).toBe('three\n');
   });
 });
@@ -346,7 +346,7 @@ describe('a person at the files', () => {
     expect(tail({ lines: 1 })).toBe('new\n');
     expect(readFileSync(join(folder, 'out.log'), 'utf8')).toBe('new\n');
     expect(log.end).toBe(8);
-    expect(readLog(folder, 4, 100, null)).toMatchObject({ start: 4, end: 8 });
+    expect(readLog(folder, 4, 100)).toMatchObject({ start: 4, end: 8 });
   });
 });
 
@@ -380,7 +380,7 @@ test('whatever is printed, in whatever pieces: reading gives the same as a log t
     }
     const all = Buffer.concat(chunks.map(({ bytes }) => bytes));
     const start = Math.min(from, all.length);
-    const read = readLog(folder, from, limit, null);
+    const read = readLog(folder, from, limit);
     expect([read.start, read.end]).toEqual([start, Math.min(start + limit, all.length)]);
     expect(Buffer.from(read.bytes)).toEqual(all.subarray(start, start + limit));
     for (const stream of [null, 'stdout', 'stderr'] as const) {
