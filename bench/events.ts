@@ -4,9 +4,9 @@
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { lineOf } from '../src/actors/event_lines.ts';
-import { eventsActor } from '../src/actors/events.ts';
-import { openStore } from '../src/adapters/store.ts';
+import { eventsActor } from '../src/actors/events/events.ts';
+import { lineOf } from '../src/actors/events/lines.ts';
+import { openStore } from '../src/adapters/storage/store.ts';
 import type { EventsProtocol, NewEvent } from '../src/protocol/events.ts';
 import type { ViewsProtocol } from '../src/protocol/views.ts';
 import { actor } from '../src/runtime/actor.ts';

@@ -2,8 +2,8 @@
 // that sends the same headers and bytes.
 import type { HttpResponse } from 'uWebSockets.js';
 import { join } from 'node:path';
-import { eventsActor } from '../src/actors/events.ts';
-import { openStore } from '../src/adapters/store.ts';
+import { eventsActor } from '../src/actors/events/events.ts';
+import { openStore } from '../src/adapters/storage/store.ts';
 import { createFront } from '../src/front/front.ts';
 import { EMPTY_HEAD, JSON_HEAD, STREAM_HEAD } from '../src/front/reply.ts';
 import type { Head } from '../src/front/server.ts';

@@ -5,10 +5,10 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { doorOf } from '../src/adapters/dial.ts';
-import { type KubeCluster, kubeCluster } from '../src/adapters/kube.ts';
-import { kubeHttp } from '../src/adapters/kube_http.ts';
-import { parseKubeconfig } from '../src/adapters/kubeconfig.ts';
-import { podsOf } from '../src/adapters/pods.ts';
+import { kubeHttp } from '../src/adapters/kube/http.ts';
+import { type KubeCluster, kubeCluster } from '../src/adapters/kube/kube.ts';
+import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
+import { podsOf } from '../src/adapters/kube/pods.ts';
 import { startDaemon, withFolder } from './daemon.ts';
 import { type Benchmark, compare, cost, median, type Row, throughput } from './harness.ts';
 import {

@@ -2,8 +2,8 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { KubeCluster } from '../src/adapters/kube.ts';
-import { podsOf } from '../src/adapters/pods.ts';
+import type { KubeCluster } from '../src/adapters/kube/kube.ts';
+import { podsOf } from '../src/adapters/kube/pods.ts';
 
 const FOLDER = process.env['K8S_DIR'] ?? '/tmp/berth-kubernetes';
 export const KUBECONFIG = process.env['BERTH_TEST_KUBECONFIG'] ?? join(FOLDER, 'admin.kubeconfig');

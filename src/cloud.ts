@@ -1,14 +1,14 @@
 // What the cloud thread holds.
 import { join } from 'node:path';
-import { CLUSTERS } from './actors/clusters.ts';
-import { SWEEPER } from './actors/sweeper.ts';
-import { tethers } from './actors/tethers.ts';
-import { WORKLOADS } from './actors/workloads.ts';
-import { embeddedCloudStore } from './adapters/cloudstore.ts';
-import { openCluster } from './adapters/kube.ts';
-import { ownPod } from './adapters/pod.ts';
-import { openVault, type Vault, VaultError } from './adapters/seal.ts';
-import { openStore, type Store } from './adapters/store.ts';
+import { CLUSTERS } from './actors/cloud/clusters.ts';
+import { SWEEPER } from './actors/cloud/sweeper.ts';
+import { WORKLOADS } from './actors/cloud/workloads.ts';
+import { tethers } from './actors/tethers/tethers.ts';
+import { openCluster } from './adapters/kube/kube.ts';
+import { ownPod } from './adapters/kube/pod.ts';
+import { embeddedCloudStore } from './adapters/storage/cloudstore.ts';
+import { openVault, type Vault, VaultError } from './adapters/storage/seal.ts';
+import { openStore, type Store } from './adapters/storage/store.ts';
 import { SettingsError } from './config.ts';
 import { createJobs, type Jobs } from './jobs.ts';
 import { report } from './log.ts';

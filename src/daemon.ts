@@ -1,12 +1,12 @@
 // One daemon's life: the process host, the threads and the front, put together and taken apart (contract section 7).
-import { holderOn } from './actors/port_holder.ts';
-import { connectHost, rejoin } from './adapters/hostlink.ts';
-import { spawnHost, thisDaemon } from './adapters/hostspawn.ts';
-import type { HostTurn } from './adapters/hostturn.ts';
-import { listeners } from './adapters/listeners.ts';
+import { holderOn } from './actors/agents/port_holder.ts';
+import { connectHost, rejoin } from './adapters/host/link.ts';
+import { spawnHost, thisDaemon } from './adapters/host/spawn.ts';
+import type { HostTurn } from './adapters/host/turn.ts';
+import { listeners } from './adapters/process/listeners.ts';
 import { CloudLink, cloudToken } from './cloud_link.ts';
 import { isLoopback, type Settings, SettingsError } from './config.ts';
-import type { Crew, DaemonOptions } from './crew.ts';
+import type { Core, DaemonOptions } from './core.ts';
 import { dashboardFolder } from './entry.ts';
 import { dashboardPages } from './front/dashboard_page.ts';
 import { type CloudFront, createFront, type Front } from './front/front.ts';
@@ -190,12 +190,12 @@ function tellOthers(
 }
 
 /**
- * Starts everything but the crew, which is on its way, and waits for the process host unless that may come later; resolves when
+ * Starts everything but the core, which is on its way, and waits for the process host unless that may come later; resolves when
  * it serves. Rejects with a Failure that says in one line why it cannot.
  */
-export async function startDaemon(options: DaemonOptions, crew: Crew, turn: HostTurn): Promise<Daemon> {
+export async function startDaemon(options: DaemonOptions, core: Core, turn: HostTurn): Promise<Daemon> {
   const { settings, stateDir } = options;
-  const { node, threads, data } = crew;
+  const { node, threads, data } = core;
   const secret = cloudToken(settings, stateDir);
   const told = { port: 0, gatewayPort: settings.gateway.port > 0 ? settings.gateway.port : null };
   const onPort = (gatewayPort: number | null): void => {
@@ -208,7 +208,7 @@ export async function startDaemon(options: DaemonOptions, crew: Crew, turn: Host
   const cloud = new CloudLink(node, threads);
   const front = makeFront(options, node, gateway, await cloud.front(settings, secret));
   await front.start();
-  crew.hear();
+  core.hear();
   const isLater = turn === 'later';
   const join = () => joinHost(node, data, settings.logs, turn !== 'there');
   const [{ port }] = await Promise.all([

@@ -1,7 +1,7 @@
 // The daemon's start: settings, then the front, the threads and the process host side by side (contract section 1).
 import { parseArgs } from 'node:util';
-import { spawnHost } from './adapters/hostspawn.ts';
-import { hostTurn } from './adapters/hostturn.ts';
+import { spawnHost } from './adapters/host/spawn.ts';
+import { hostTurn } from './adapters/host/turn.ts';
 import { loadSettings, SettingsError } from './config.ts';
 import type { Daemon } from './daemon.ts';
 import { entry } from './entry.ts';
@@ -56,14 +56,14 @@ async function start(argv: string[], begun: Begun, lost: (error: unknown) => voi
   const options = { settings, stateDir, hostEntry, umask, reload };
   const turn = await hostTurn(stateDir, THREADS.hostMs);
   if (turn === 'first') spawnHost(stateDir, hostEntry);
-  const { callCrew } = await import('./crew.ts');
-  const crew = callCrew(options, turn, begun.services, lost);
-  begun.threads = crew.threads;
+  const { createCore } = await import('./core.ts');
+  const core = createCore(options, turn, begun.services, lost);
+  begun.threads = core.threads;
   neverEndedByReaders();
   // The front is ready long before either of them: it leaves them the processor.
   if (turn === 'first') await begun.services.online;
   const { startDaemon } = await import('./daemon.ts');
-  return startDaemon(options, crew, turn);
+  return startDaemon(options, core, turn);
 }
 
 /**

@@ -1,6 +1,6 @@
 // What a tethers thread holds: its share of `tether:<id>`.
-import { tether } from './actors/tether.ts';
-import { openPeers } from './adapters/peer.ts';
+import { tether } from './actors/tethers/tether.ts';
+import { openPeers } from './adapters/process/peer.ts';
 import type { Node } from './runtime/actor.ts';
 import type { ThreadData } from './threads_data.ts';
 

@@ -10,7 +10,7 @@ import { Failure, type Node, type NodeOptions } from './runtime/actor.ts';
 import { realClock } from './runtime/clock.ts';
 import { type Deferred, deferred, within } from './runtime/deferred.ts';
 import { createNode } from './runtime/node.ts';
-import { born, type StartedWorker, startWorker } from './worker.ts';
+import { assigned, type StartedWorker, startWorker } from './worker.ts';
 
 export type ThreadKind = Exclude<NodeName, 'front' | 'host'>;
 export type Sizes = Parameters<typeof placement>[0];
@@ -76,7 +76,7 @@ interface Control {
 }
 
 /** What a thread is told first. */
-interface Birth {
+interface Assignment {
   name: string;
   sizes: Sizes;
   data: unknown;
@@ -84,7 +84,7 @@ interface Birth {
   control: MessagePort;
 }
 
-interface Life {
+interface Incarnation {
   worker: StartedWorker;
   control: Remote<Control>;
   /** Resolves when it is over, with what such a thread has left running: nothing. */
@@ -99,7 +99,7 @@ interface Thread {
   up: Deferred<void>;
   isUp: boolean;
   wasUp: boolean;
-  life: Life | undefined;
+  incarnation: Incarnation | undefined;
   /** Resolves when those it talks to that were there before it know of it. */
   met: Promise<unknown>;
 }
@@ -120,8 +120,8 @@ export function createThreads(options: ThreadOptions): Threads {
   let stopped: Promise<string[]> | undefined;
 
   /** A port to everybody `thread` talks to; the other ends are handed out. */
-  const introduce = (thread: Thread): Birth['peers'] => {
-    const peers: Birth['peers'] = [];
+  const introduce = (thread: Thread): Assignment['peers'] => {
+    const peers: Assignment['peers'] = [];
     const taken: Promise<unknown>[] = [];
     const portTo = (name: string): MessagePort => {
       const { port1, port2 } = new MessageChannel();
@@ -129,12 +129,12 @@ export function createThreads(options: ThreadOptions): Threads {
       return port1;
     };
     if (meet('front', thread.kind)) node.connect(thread.name, heldPipe(portPipe(portTo(node.name)), heard));
-    for (const { name, kind, life } of threads.values()) {
-      if (!life || name === thread.name || !meet(kind, thread.kind)) continue;
+    for (const { name, kind, incarnation } of threads.values()) {
+      if (!incarnation || name === thread.name || !meet(kind, thread.kind)) continue;
       const port = portTo(name);
-      const connected = life.control.connect(thread.name, transfer(port, [port])).catch(() => {});
+      const connected = incarnation.control.connect(thread.name, transfer(port, [port])).catch(() => {});
       // Never settles when that thread dies meanwhile: its successor is introduced anew.
-      taken.push(Promise.race([connected, life.exited]));
+      taken.push(Promise.race([connected, incarnation.exited]));
     }
     thread.met = Promise.all(taken);
     return peers;
@@ -143,28 +143,28 @@ export function createThreads(options: ThreadOptions): Threads {
   const launch = (thread: Thread): void => {
     const peers = introduce(thread);
     const { port1, port2 } = new MessageChannel();
-    const birth: Birth = { name: thread.name, sizes, data, peers, control: port2 };
+    const assignment: Assignment = { name: thread.name, sizes, data, peers, control: port2 };
     const worker = early.get(thread.name) ?? startWorker(entryOf(thread.kind), thread.name);
     early.delete(thread.name);
-    worker.tell(birth, [port2, ...peers.map(([, port]) => port)]);
+    worker.tell(assignment, [port2, ...peers.map(([, port]) => port)]);
     const unread = deferred<void>();
     // Its last answer may still lie in the port when the thread is gone: both have to be over.
     port1.once('close', unread.resolve);
     const exited = Promise.all([worker.ended, unread.promise]).then(() => []);
-    const life: Life = { worker, control: wrap<Control>(endpoint(port1)), exited };
-    thread.life = life;
+    const incarnation: Incarnation = { worker, control: wrap<Control>(endpoint(port1)), exited };
+    thread.incarnation = incarnation;
     let cause: unknown;
     void worker.ended.then((reason) => died(thread, cause ?? reason));
-    risen(thread, life).catch((error: unknown) => {
+    whenReady(thread, incarnation).catch((error: unknown) => {
       cause ??= error;
       void worker.terminate();
     });
   };
 
-  const risen = async (thread: Thread, life: Life): Promise<void> => {
-    await life.control.ready();
+  const whenReady = async (thread: Thread, incarnation: Incarnation): Promise<void> => {
+    await incarnation.control.ready();
     if (thread.wasUp) for (const told of listeners) await told(thread.name);
-    if (thread.life !== life) return;
+    if (thread.incarnation !== incarnation) return;
     thread.isUp = true;
     thread.wasUp = true;
     thread.up.resolve();
@@ -176,7 +176,7 @@ export function createThreads(options: ThreadOptions): Threads {
   };
 
   const died = (thread: Thread, error: unknown): void => {
-    thread.life = undefined;
+    thread.incarnation = undefined;
     down(thread);
     node.disconnect(thread.name);
     if (stopped) {
@@ -196,9 +196,9 @@ export function createThreads(options: ThreadOptions): Threads {
   // its connection is of no use to anybody: it is ended, too.
   node.onPeerLost((name) => {
     const thread = threads.get(name);
-    if (!thread?.life || stopped) return;
+    if (!thread?.incarnation || stopped) return;
     down(thread);
-    void thread.life.worker.terminate();
+    void thread.incarnation.worker.terminate();
   });
 
   const ensureOne = async (name: string, kind: ThreadKind): Promise<Thread> => {
@@ -212,7 +212,7 @@ export function createThreads(options: ThreadOptions): Threads {
         up: deferred(),
         isUp: false,
         wasUp: false,
-        life: undefined,
+        incarnation: undefined,
         met: NOW,
       };
       threads.set(name, thread);
@@ -222,12 +222,12 @@ export function createThreads(options: ThreadOptions): Threads {
     return thread;
   };
 
-  const stopOne = async ({ name, life }: Thread): Promise<string[]> => {
-    if (!life) return [];
+  const stopOne = async ({ name, incarnation }: Thread): Promise<string[]> => {
+    if (!incarnation) return [];
     // Whatever comes first: its answer, its death, or the end of our patience. A busy or dead thread never answers.
-    const late = await within(stopMs, Promise.race([life.control.stop(), life.exited]));
-    if (late !== null) await within(EXIT_MS, life.exited);
-    await life.worker.terminate();
+    const late = await within(stopMs, Promise.race([incarnation.control.stop(), incarnation.exited]));
+    if (late !== null) await within(EXIT_MS, incarnation.exited);
+    await incarnation.worker.terminate();
     return late ?? [name];
   };
 
@@ -266,14 +266,14 @@ export function createThreads(options: ThreadOptions): Threads {
 }
 
 /**
- * What the entry of a thread calls: makes its node, connects the peers it was born with and runs `setup` with what main
+ * What the entry of a thread calls: makes its node, connects the peers it is assigned and runs `setup` with what main
  * gave as `data`. Rejects when `setup` does, which ends the thread.
  */
 export async function runThread(
   setup: (node: Node, data: unknown) => void | Promise<void>,
   onCrash: NonNullable<NodeOptions['onCrash']>,
 ): Promise<void> {
-  const { name, sizes, data, peers, control } = await born<Birth>();
+  const { name, sizes, data, peers, control } = await assigned<Assignment>();
   const node = createNode({
     name,
     clock: realClock,

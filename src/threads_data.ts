@@ -1,5 +1,5 @@
 import type { AddressRule } from './adapters/addresses.ts';
-import type { HostTurn } from './adapters/hostturn.ts';
+import type { HostTurn } from './adapters/host/turn.ts';
 
 /** What the main thread tells every worker thread about this daemon. Plain data. */
 export interface ThreadData {

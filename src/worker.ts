@@ -7,7 +7,7 @@ const LOADED = 'loaded';
 
 export interface StartedWorker {
   /** Says what it is for, once. */
-  tell(birth: unknown, transfer: Transferable[]): void;
+  tell(assignment: unknown, transfer: Transferable[]): void;
   /** Its own code begins to be loaded. */
   readonly online: Promise<void>;
   /** Its code is loaded, or it has ended. To end thread or process while it loads native code can abort the process. */
@@ -17,7 +17,7 @@ export interface StartedWorker {
   terminate(): Promise<void>;
 }
 
-/** Starts a thread that `born` tells what it is for. */
+/** Starts a thread that `assigned` tells what it is for. */
 export function startWorker(entry: string | URL, name: string): StartedWorker {
   const worker = new Worker(entry, { name });
   const online = new Promise<void>((resolve) => worker.once('online', resolve));
@@ -33,7 +33,7 @@ export function startWorker(entry: string | URL, name: string): StartedWorker {
     void ended.then(() => resolve());
   });
   return {
-    tell: (birth, transfer) => worker.postMessage(birth, transfer),
+    tell: (assignment, transfer) => worker.postMessage(assignment, transfer),
     online,
     loaded,
     ended,
@@ -42,7 +42,7 @@ export function startWorker(entry: string | URL, name: string): StartedWorker {
 }
 
 /** In the thread: what it is for. */
-export function born<T>(): Promise<T> {
+export function assigned<T>(): Promise<T> {
   if (!parentPort) throw new Error('this is no worker thread');
   const port = parentPort;
   port.postMessage(LOADED);

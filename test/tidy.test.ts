@@ -111,6 +111,18 @@ describe('the source tree', () => {
     expect(wrong).toEqual([]);
   });
 
+  it('has actors whose concerns do not know of each other', () => {
+    const concern = (path: string) => /^src\/actors\/([a-z]+)\//.exec(path)?.[1];
+    const wrong = sources.flatMap(({ path, imports }) => {
+      const from = concern(path);
+      const targets = imports.map((name) => relative(root, resolve(root, dirname(path), name)));
+      return targets
+        .filter((target) => from !== undefined && (concern(target) ?? from) !== from)
+        .map((target) => `${path} imports ${target}`);
+    });
+    expect(wrong).toEqual([]);
+  });
+
   it('imports each package in one file', () => {
     const owners = new Map<string, Set<string>>();
     for (const source of sources.filter(

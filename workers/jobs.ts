@@ -1,5 +1,5 @@
 // The pool's functions, one row each.
-import { parseKubeconfig } from '../src/adapters/kubeconfig.ts';
+import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
 import { serveJobs } from '../src/jobs.ts';
 
 export default serveJobs({

@@ -193,7 +193,7 @@ const names = withLocal(async (_cli, { settings: { agents } }) => {
 
 const libc: Check = async () => {
   try {
-    const { loadLibc } = await import('../adapters/libc.ts');
+    const { loadLibc } = await import('../adapters/process/libc.ts');
     await loadLibc();
     return [];
   } catch (error) {

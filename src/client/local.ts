@@ -1,7 +1,7 @@
 // Finds this user's daemon and its tokens: by BERTH_URL or <state>/daemon.json, never by a guessed port (contract section 1).
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { mayBeAlive } from '../adapters/proctable.ts';
+import { mayBeAlive } from '../adapters/process/proctable.ts';
 import { loadSettings, type Settings } from '../config.ts';
 import { type DaemonFile, readSecret, stateDirPath } from '../statedir.ts';
 import { type Client, createClient } from './connect.ts';

@@ -1,6 +1,6 @@
 // Logs as they are written: each follower reads on from its own offset whenever the log has grown and its client has taken
 // what it was sent, so a slow one costs nothing and misses nothing.
-import { readableLine } from '../adapters/lines.ts';
+import { readableLine } from '../adapters/logs/readable.ts';
 import { EVENTS, KIB, LOGS } from '../limits.ts';
 import type { LogsQuery, ServiceProtocol } from '../protocol/service.ts';
 import type { Ref } from '../runtime/actor.ts';

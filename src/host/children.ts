@@ -1,7 +1,7 @@
 // The children of the host: those it starts itself, and orphans of services, which come to it so that they can be found.
 import { readFileSync } from 'node:fs';
-import type { Libc } from '../adapters/libc.ts';
-import type { Program, Spawn } from '../adapters/posixspawn.ts';
+import type { Libc } from '../adapters/process/libc.ts';
+import type { Program, Spawn } from '../adapters/process/posixspawn.ts';
 import type { ChildEvents } from './child.ts';
 
 /** Starts a program and gives its pid; `ended` is called once, in another turn. Throws with what the system says. */

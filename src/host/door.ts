@@ -4,10 +4,10 @@
 import { rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { type FieldTypes, hasFields } from '../adapters/fields.ts';
-import { firstLine, socketPath } from '../adapters/hostsocket.ts';
+import { firstLine, socketPath } from '../adapters/host/socket.ts';
 import { socketPipe } from '../adapters/pipes.ts';
-import { mayBeAlive } from '../adapters/proctable.ts';
+import { mayBeAlive } from '../adapters/process/proctable.ts';
+import { type FieldTypes, hasFields } from '../adapters/storage/fields.ts';
 import type { DaemonProcess, Hello, HelloAnswer } from '../protocol/hello.ts';
 import { HOST_PROTOCOL } from '../protocol/host.ts';
 import type { Pipe } from '../runtime/actor.ts';

@@ -7,7 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, constants, openSync, readSync, renameSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
-import type { Libc } from '../adapters/libc.ts';
+import type { Libc } from '../adapters/process/libc.ts';
 import { KIB, MIB } from '../limits.ts';
 
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;

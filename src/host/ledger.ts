@@ -12,7 +12,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { type LedgerRow, readLedger } from '../adapters/ledgerfile.ts';
+import { type LedgerRow, readLedger } from '../adapters/storage/ledgerfile.ts';
 
 export interface Ledger {
   readonly rows: ReadonlyMap<string, LedgerRow>;

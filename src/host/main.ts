@@ -1,13 +1,13 @@
 // The process host: puts its parts together, and ends when nobody needs it.
 import { mkdirSync, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { holdSpare, type Spare } from '../adapters/descriptors.ts';
-import { isServed } from '../adapters/hostsocket.ts';
-import { hostFolder } from '../adapters/hostspawn.ts';
-import { ledgerFile } from '../adapters/ledgerfile.ts';
-import { type Libc, loadLibc } from '../adapters/libc.ts';
-import { bootId } from '../adapters/proctable.ts';
-import { createTree } from '../adapters/tree.ts';
+import { isServed } from '../adapters/host/socket.ts';
+import { hostFolder } from '../adapters/host/spawn.ts';
+import { holdSpare, type Spare } from '../adapters/process/descriptors.ts';
+import { type Libc, loadLibc } from '../adapters/process/libc.ts';
+import { bootId } from '../adapters/process/proctable.ts';
+import { createTree } from '../adapters/process/tree.ts';
+import { ledgerFile } from '../adapters/storage/ledgerfile.ts';
 import { placement } from '../protocol/address.ts';
 import type { DaemonProcess } from '../protocol/hello.ts';
 import type { RunEnd, ServiceProtocol } from '../protocol/service.ts';

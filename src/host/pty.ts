@@ -6,7 +6,7 @@
 import { closeSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Pty } from 'node-pty';
-import { type Libc, signalName } from '../adapters/libc.ts';
+import { type Libc, signalName } from '../adapters/process/libc.ts';
 import { KIB, MIB } from '../limits.ts';
 import type { SpawnRequest } from '../protocol/host.ts';
 import { asFailure, type ChildEvents, environment, SHELL, withUmask } from './child.ts';

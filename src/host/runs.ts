@@ -1,11 +1,11 @@
 // Every run this host has: alive, or ended and not yet acknowledged. The ledger comes first: a run is in it before its start
 // is answered, an end before it is told.
 import { constants } from 'node:os';
-import type { Spare } from '../adapters/descriptors.ts';
-import type { LedgerRow } from '../adapters/ledgerfile.ts';
-import type { Libc } from '../adapters/libc.ts';
-import { processRow, residentBytes } from '../adapters/proctable.ts';
-import type { Root } from '../adapters/tree.ts';
+import type { Spare } from '../adapters/process/descriptors.ts';
+import type { Libc } from '../adapters/process/libc.ts';
+import { processRow, residentBytes } from '../adapters/process/proctable.ts';
+import type { Root } from '../adapters/process/tree.ts';
+import type { LedgerRow } from '../adapters/storage/ledgerfile.ts';
 import { MIB } from '../limits.ts';
 import { fail } from '../protocol/errors.ts';
 import type { RunMemo, RunRow, SpawnReply, SpawnRequest, StopReport, StopRequest } from '../protocol/host.ts';

@@ -1,7 +1,7 @@
 // Starts a service: a shell in a session of its own, stdin /dev/null, stdout and stderr FIFOs.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import type { Libc } from '../adapters/libc.ts';
+import type { Libc } from '../adapters/process/libc.ts';
 import type { SpawnRequest } from '../protocol/host.ts';
 import type { LogStream } from '../protocol/log.ts';
 import { asFailure, type ChildEvents, environment, SHELL, withUmask } from './child.ts';

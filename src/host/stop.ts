@@ -1,11 +1,11 @@
 // Ends the whole tree of a run (contract section 3): the stop signal, a grace period, then SIGSTOP and SIGKILL, until two
 // scans of the process table find nothing and the port is free. All stops under way share their scans.
 import { constants } from 'node:os';
-import type { Spare } from '../adapters/descriptors.ts';
-import { openListenerTable } from '../adapters/listener_table.ts';
-import { isLocal, type Listener } from '../adapters/listeners.ts';
-import { dispositionOf, type ProcessRow, processRow } from '../adapters/proctable.ts';
-import type { Root, Tree } from '../adapters/tree.ts';
+import type { Spare } from '../adapters/process/descriptors.ts';
+import { openListenerTable } from '../adapters/process/listener_table.ts';
+import { isLocal, type Listener } from '../adapters/process/listeners.ts';
+import { dispositionOf, type ProcessRow, processRow } from '../adapters/process/proctable.ts';
+import type { Root, Tree } from '../adapters/process/tree.ts';
 import { SERVICE } from '../limits.ts';
 import type { StopReport } from '../protocol/host.ts';
 import type { RunEnd } from '../protocol/service.ts';

@@ -1,6 +1,6 @@
 // What a stop says once it is over: the proof (contract section 3).
-import { holderOf, type Listener } from '../adapters/listeners.ts';
-import { commandOf, type ProcessRow } from '../adapters/proctable.ts';
+import { holderOf, type Listener } from '../adapters/process/listeners.ts';
+import { commandOf, type ProcessRow } from '../adapters/process/proctable.ts';
 import type { StopReport } from '../protocol/host.ts';
 import type { RunEnd } from '../protocol/service.ts';
 

@@ -1,10 +1,16 @@
 // What a new host does with the runs of one that was killed: those that live it watches and reads on, of those that ended
 // meanwhile nobody knows how (contract section 7).
 import { readdirSync } from 'node:fs';
-import type { LedgerRow } from '../adapters/ledgerfile.ts';
-import type { Libc } from '../adapters/libc.ts';
-import { environOf, isAlive, type ProcessRow, processRow, processTable } from '../adapters/proctable.ts';
-import { markOf } from '../adapters/tree.ts';
+import type { Libc } from '../adapters/process/libc.ts';
+import {
+  environOf,
+  isAlive,
+  type ProcessRow,
+  processRow,
+  processTable,
+} from '../adapters/process/proctable.ts';
+import { markOf } from '../adapters/process/tree.ts';
+import type { LedgerRow } from '../adapters/storage/ledgerfile.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { type Fifos, KINDS } from './fifo.ts';
 import type { Journal } from './journal.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { eventOf, lineOf } from '../../src/actors/event_lines.ts';
-import { EventRing, isStatistics } from '../../src/actors/event_ring.ts';
+import { eventOf, lineOf } from '../../src/actors/events/lines.ts';
+import { EventRing, isStatistics } from '../../src/actors/events/ring.ts';
 import { EVENT_TYPES, type EventRecord } from '../../src/protocol/events.ts';
 
 const record = fc.record({

@@ -11,8 +11,8 @@ import {
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type EventsConfig, eventsActor } from '../../src/actors/events.ts';
-import { openStore, type Table } from '../../src/adapters/store.ts';
+import { type EventsConfig, eventsActor } from '../../src/actors/events/events.ts';
+import { openStore, type Table } from '../../src/adapters/storage/store.ts';
 import { EVENTS } from '../../src/limits.ts';
 import type { EventMark, EventRecord, EventsProtocol, NewEvent } from '../../src/protocol/events.ts';
 import type { ViewsProtocol } from '../../src/protocol/views.ts';

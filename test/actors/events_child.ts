@@ -1,8 +1,8 @@
 // A program for events.test.ts: appends to a journal until it is killed, or on a disk that becomes full.
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { eventsActor } from '../../src/actors/events.ts';
-import { openStore } from '../../src/adapters/store.ts';
+import { eventsActor } from '../../src/actors/events/events.ts';
+import { openStore } from '../../src/adapters/storage/store.ts';
 import type { EventRecord, NewEvent } from '../../src/protocol/events.ts';
 import type { ViewsProtocol } from '../../src/protocol/views.ts';
 import { actor } from '../../src/runtime/actor.ts';

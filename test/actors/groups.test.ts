@@ -1,6 +1,6 @@
 // Contract section 4: groups between a registry and services that the test scripts.
 import { describe, expect, it } from 'vitest';
-import { groups } from '../../src/actors/groups.ts';
+import { groups } from '../../src/actors/services/groups.ts';
 import { fail } from '../../src/protocol/errors.ts';
 import type { GroupsProtocol } from '../../src/protocol/groups.ts';
 import type { RegistryProtocol } from '../../src/protocol/registry.ts';

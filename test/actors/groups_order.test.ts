@@ -1,7 +1,7 @@
 // The order of a group: properties of every acyclic graph, and of the walk over it.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Member, Order, walk } from '../../src/actors/order.ts';
+import { type Member, Order, walk } from '../../src/actors/services/order.ts';
 import { settle } from '../kit.ts';
 
 /** Members whose dependences point to earlier ones only, some to names outside, some twice. */

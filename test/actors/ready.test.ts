@@ -3,7 +3,7 @@ import http from 'node:http';
 import https from 'node:https';
 import net, { type AddressInfo, type Server } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { type LastCheck, pauseMs, watchReady } from '../../src/actors/ready_check.ts';
+import { type LastCheck, pauseMs, watchReady } from '../../src/actors/services/ready_check.ts';
 import { gated, type Outcome, type Probe, socketProbe, statusOf } from '../../src/adapters/ready.ts';
 import { realClock } from '../../src/runtime/clock.ts';
 import { certificate } from '../cloud/certificates.ts';

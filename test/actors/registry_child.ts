@@ -1,8 +1,8 @@
 // A program for registry.test.ts: registers 500 services at once and prints each one whose reply came.
 import { writeSync } from 'node:fs';
-import { ports } from '../../src/actors/ports.ts';
-import { registry } from '../../src/actors/registry.ts';
-import { openStore } from '../../src/adapters/store.ts';
+import { ports } from '../../src/actors/agents/ports.ts';
+import { registry } from '../../src/actors/services/registry.ts';
+import { openStore } from '../../src/adapters/storage/store.ts';
 import { actor } from '../../src/runtime/actor.ts';
 import { realClock } from '../../src/runtime/clock.ts';
 import { createNode } from '../../src/runtime/node.ts';

@@ -1,8 +1,8 @@
 // A registry with the real store and real ports between stand-ins.
 import { join } from 'node:path';
-import { ports } from '../../src/actors/ports.ts';
-import { type RegistryConfig, registry } from '../../src/actors/registry.ts';
-import { openStore, type Store } from '../../src/adapters/store.ts';
+import { ports } from '../../src/actors/agents/ports.ts';
+import { type RegistryConfig, registry } from '../../src/actors/services/registry.ts';
+import { openStore, type Store } from '../../src/adapters/storage/store.ts';
 import type { EventsProtocol, NewEvent } from '../../src/protocol/events.ts';
 import type { HostProtocol } from '../../src/protocol/host.ts';
 import type { PortsProtocol } from '../../src/protocol/ports.ts';

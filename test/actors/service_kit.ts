@@ -2,9 +2,9 @@
 // on a node of its own, so that the line to it can be cut and joined again; processes end when the test says so.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type ServiceConfig, service } from '../../src/actors/service.ts';
+import { type ServiceConfig, service } from '../../src/actors/services/service.ts';
 import type { Outcome, Probe } from '../../src/adapters/ready.ts';
-import type { Store, Table, Tables } from '../../src/adapters/store.ts';
+import type { Store, Table, Tables } from '../../src/adapters/storage/store.ts';
 import { fail } from '../../src/protocol/errors.ts';
 import type { EventsProtocol, NewEvent } from '../../src/protocol/events.ts';
 import type { HostProtocol, RunMemo, RunRow, SpawnRequest, StopReport } from '../../src/protocol/host.ts';

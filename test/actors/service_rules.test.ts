@@ -1,11 +1,11 @@
 // The pure parts of the supervisor: the table, restarts, the environment, explanations.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { childEnvironment, inherited } from '../../src/actors/environment.ts';
-import { duration, explain, type Facts, startFailure } from '../../src/actors/explain.ts';
-import { delayMs, nextRestart } from '../../src/actors/restart.ts';
-import type { LiveRun } from '../../src/actors/service_run.ts';
-import { type Ended, type State, TABLE } from '../../src/actors/service_state.ts';
+import { childEnvironment, inherited } from '../../src/actors/services/environment.ts';
+import { duration, explain, type Facts, startFailure } from '../../src/actors/services/explain.ts';
+import { delayMs, nextRestart } from '../../src/actors/services/restart.ts';
+import type { LiveRun } from '../../src/actors/services/run.ts';
+import { type Ended, type State, TABLE } from '../../src/actors/services/state.ts';
 import type { LastEnd, Status } from '../../src/protocol/service.ts';
 import { deferred } from '../../src/runtime/deferred.ts';
 import { spec } from './inputs.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { canonical, cycleOf, nextRecord, specRow } from '../../src/actors/spec.ts';
+import { canonical, cycleOf, nextRecord, specRow } from '../../src/actors/services/spec.ts';
 import { agentInput, input } from './inputs.ts';
 
 const KEY = Buffer.alloc(32, 1);

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { coresOf, passOf } from '../../src/actors/cpu_share.ts';
-import { stats, type Tracked } from '../../src/actors/stats.ts';
-import { type ProcessRow, processRow } from '../../src/adapters/proctable.ts';
+import { coresOf, passOf } from '../../src/actors/services/cpu_share.ts';
+import { stats, type Tracked } from '../../src/actors/services/stats.ts';
+import { type ProcessRow, processRow } from '../../src/adapters/process/proctable.ts';
 import {
   firstProcessUsage,
   type Measured,
@@ -11,7 +11,7 @@ import {
   systemUsage,
   treeUsage,
   type Usage,
-} from '../../src/adapters/usage.ts';
+} from '../../src/adapters/process/usage.ts';
 import { EVENTS, MIB } from '../../src/limits.ts';
 import type { EventsProtocol } from '../../src/protocol/events.ts';
 import type { StatsProtocol } from '../../src/protocol/stats.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { open } from 'lmdb';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { openStore, type Store } from '../../src/adapters/store.ts';
+import { openStore, type Store } from '../../src/adapters/storage/store.ts';
 import type { StoredService } from '../../src/protocol/service.ts';
 import { encode } from '../../src/runtime/wire.ts';
 import { afterThisTest, settle, tempDir } from '../kit.ts';

@@ -1,7 +1,7 @@
 // A program for store.test.ts: writes to a store as its first argument says.
 import { writeSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
-import { openStore } from '../../src/adapters/store.ts';
+import { openStore } from '../../src/adapters/storage/store.ts';
 import { isFailure } from '../../src/runtime/actor.ts';
 
 const say = (text: string): void => void writeSync(1, `${text}\n`);

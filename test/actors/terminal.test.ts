@@ -1,7 +1,7 @@
 // The viewers of a terminal, with the real emulator; the log stands in memory.
 import { afterEach, describe, expect, it } from 'vitest';
-import type { TerminalIo } from '../../src/actors/terminal.ts';
-import { Terminal } from '../../src/actors/terminal.ts';
+import type { TerminalIo } from '../../src/actors/services/viewers.ts';
+import { Terminal } from '../../src/actors/services/viewers.ts';
 import type { Screen } from '../../src/adapters/screen.ts';
 import { openScreen } from '../../src/adapters/screen.ts';
 import { AGENT } from '../../src/limits.ts';

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { get } from 'node:https';
 import { join } from 'node:path';
-import { parseKubeconfig } from '../../src/adapters/kubeconfig.ts';
+import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
 import { afterThisTest, realTime } from '../kit.ts';
 import { freePort } from '../ports.ts';
 import { kubeconfig, localFolder } from './real.ts';

@@ -2,8 +2,8 @@
 // before it and after it has had its effect. No point may lose the count.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { openCluster } from '../../src/adapters/kube.ts';
-import { vault } from '../../src/adapters/seal.ts';
+import { openCluster } from '../../src/adapters/kube/kube.ts';
+import { vault } from '../../src/adapters/storage/seal.ts';
 import { fail } from '../../src/protocol/errors.ts';
 import { afterThisTest, tempDir } from '../kit.ts';
 import { type Double, kubeDouble, workload } from './double.ts';

@@ -1,7 +1,7 @@
 // The double says what a real server says: the same requests to both, compared as far as both can be asked.
 import { request } from 'node:https';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { parseKubeconfig } from '../../src/adapters/kubeconfig.ts';
+import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
 import { type Double, type Json, kubeDouble, workload } from './double.ts';
 import { describeReal, kubeconfig, sandbox, sleeper } from './real.ts';
 

@@ -1,8 +1,8 @@
 // The list and watch that never give up, against a server with every fault; time is turned by hand where they wait.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { follow } from '../../src/adapters/follow.ts';
-import { type KubeCluster, openCluster, workloadsOf } from '../../src/adapters/kube.ts';
-import { explain } from '../../src/adapters/kube_http.ts';
+import { follow } from '../../src/adapters/kube/follow.ts';
+import { explain } from '../../src/adapters/kube/http.ts';
+import { type KubeCluster, openCluster, workloadsOf } from '../../src/adapters/kube/kube.ts';
 import { type TestClock, virtualClock } from '../kit.ts';
 import { type Double, kubeDouble, type OpenWatch, type Seen, workload } from './double.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { JsonItems } from '../../src/adapters/json_items.ts';
+import { JsonItems } from '../../src/adapters/kube/json_items.ts';
 import { CLOUD } from '../../src/limits.ts';
 
 /** The items and the frame of a text that comes in pieces of the given sizes. */

@@ -1,15 +1,15 @@
 // The cloud's actors on one node with the real store, vault, client and views; only the tethers are a stand-in.
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { CLUSTERS } from '../../src/actors/clusters.ts';
-import type { Self } from '../../src/actors/sleep.ts';
-import { SWEEPER } from '../../src/actors/sweeper.ts';
-import { WORKLOADS } from '../../src/actors/workloads.ts';
-import { type CloudStore, embeddedCloudStore } from '../../src/adapters/cloudstore.ts';
-import { type KubeCluster, openCluster } from '../../src/adapters/kube.ts';
-import { parseKubeconfig } from '../../src/adapters/kubeconfig.ts';
-import { type Vault, vault } from '../../src/adapters/seal.ts';
-import { openStore } from '../../src/adapters/store.ts';
+import { CLUSTERS } from '../../src/actors/cloud/clusters.ts';
+import type { Self } from '../../src/actors/cloud/sleep.ts';
+import { SWEEPER } from '../../src/actors/cloud/sweeper.ts';
+import { WORKLOADS } from '../../src/actors/cloud/workloads.ts';
+import { type KubeCluster, openCluster } from '../../src/adapters/kube/kube.ts';
+import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
+import { type CloudStore, embeddedCloudStore } from '../../src/adapters/storage/cloudstore.ts';
+import { type Vault, vault } from '../../src/adapters/storage/seal.ts';
+import { openStore } from '../../src/adapters/storage/store.ts';
 import { CLOUD_VIEWS, CloudViews } from '../../src/front/views_cloud.ts';
 import type {
   ClusterAccess,

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { doorOf } from '../../src/adapters/dial.ts';
-import { type KubeCluster, openCluster, workloadsOf } from '../../src/adapters/kube.ts';
-import { explain, kubeHttp } from '../../src/adapters/kube_http.ts';
+import { explain, kubeHttp } from '../../src/adapters/kube/http.ts';
+import { type KubeCluster, openCluster, workloadsOf } from '../../src/adapters/kube/kube.ts';
+import { LineTooLong, lineSplitter } from '../../src/adapters/kube/newline.ts';
 import {
   eventOf,
   isOlder,
@@ -11,8 +12,7 @@ import {
   statusOf,
   WireError,
   workloadOf,
-} from '../../src/adapters/kube_rows.ts';
-import { LineTooLong, lineSplitter } from '../../src/adapters/newline.ts';
+} from '../../src/adapters/kube/rows.ts';
 import { afterThisTest } from '../kit.ts';
 import { type Double, type Fault, kubeDouble, workload } from './double.ts';
 

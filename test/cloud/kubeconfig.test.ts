@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseKubeconfig } from '../../src/adapters/kubeconfig.ts';
+import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
 import { isFailure } from '../../src/runtime/actor.ts';
 import { certificate } from './certificates.ts';
 

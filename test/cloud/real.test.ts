@@ -2,9 +2,9 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { beforeAll, expect, it } from 'vitest';
 import { doorOf } from '../../src/adapters/dial.ts';
-import { kubeCluster } from '../../src/adapters/kube.ts';
-import { kubeHttp } from '../../src/adapters/kube_http.ts';
-import { parseKubeconfig } from '../../src/adapters/kubeconfig.ts';
+import { kubeHttp } from '../../src/adapters/kube/http.ts';
+import { kubeCluster } from '../../src/adapters/kube/kube.ts';
+import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
 import type { ClusterInput } from '../../src/protocol/cloud.ts';
 import { afterThisTest, realTime } from '../kit.ts';
 import { apiServer, hasApiServer } from './api_server.ts';

@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe } from 'vitest';
-import { parseKubeconfig } from '../../src/adapters/kubeconfig.ts';
+import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
 import type { Json } from './double.ts';
 
 const FOLDER = process.env['K8S_DIR'] ?? '/tmp/berth-kubernetes';

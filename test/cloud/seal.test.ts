@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Canary, openVault, vault } from '../../src/adapters/seal.ts';
+import { type Canary, openVault, vault } from '../../src/adapters/storage/seal.ts';
 import type { Sealed } from '../../src/protocol/cloud.ts';
 
 const secret = Buffer.from('{"token":"hunter2"}');

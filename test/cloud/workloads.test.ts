@@ -1,8 +1,8 @@
 // Clusters, workloads and the sweeper over the wire-accurate double.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { type KubeCluster, openCluster } from '../../src/adapters/kube.ts';
-import { vault } from '../../src/adapters/seal.ts';
+import { type KubeCluster, openCluster } from '../../src/adapters/kube/kube.ts';
+import { vault } from '../../src/adapters/storage/seal.ts';
 import type { ClusterInput } from '../../src/protocol/cloud.ts';
 import { fail } from '../../src/protocol/errors.ts';
 import { ULID } from '../../src/protocol/ulid.ts';

@@ -4,7 +4,7 @@ import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ServiceLog } from '../../src/actors/service_log.ts';
+import { ServiceLog } from '../../src/actors/services/log.ts';
 import { openLog, type Log as Writer } from '../../src/host/logs.ts';
 import { MIB } from '../../src/limits.ts';
 import { fail } from '../../src/protocol/errors.ts';

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, afterEach, beforeAll } from 'vitest';
-import { connectHost, type HostConnection } from '../../src/adapters/hostlink.ts';
-import { textOf } from '../../src/adapters/linecut.ts';
-import { readLog, readTail } from '../../src/adapters/logread.ts';
-import { processRow, processTable, runs } from '../../src/adapters/proctable.ts';
+import { connectHost, type HostConnection } from '../../src/adapters/host/link.ts';
+import { textOf } from '../../src/adapters/logs/linecut.ts';
+import { readLog, readTail } from '../../src/adapters/logs/read.ts';
+import { processRow, processTable, runs } from '../../src/adapters/process/proctable.ts';
 import type {
   HostProtocol,
   SpawnReply,

@@ -10,7 +10,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { LedgerRow } from '../../src/adapters/ledgerfile.ts';
+import type { LedgerRow } from '../../src/adapters/storage/ledgerfile.ts';
 import { openLedger } from '../../src/host/ledger.ts';
 
 let folder = '';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Line, textOf } from '../../src/adapters/linecut.ts';
-import { jsonOf } from '../../src/adapters/linejson.ts';
+import { type Line, textOf } from '../../src/adapters/logs/linecut.ts';
+import { jsonOf } from '../../src/adapters/logs/linejson.ts';
 
 /** Lines behind each other in one buffer, as they lie in a log. */
 function linesOf(texts: readonly (string | Buffer)[]): Line[] {

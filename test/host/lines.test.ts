@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readableLine } from '../../src/adapters/lines.ts';
+import { readableLine } from '../../src/adapters/logs/readable.ts';
 
 const ESC = '\x1b';
 

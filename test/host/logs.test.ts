@@ -12,8 +12,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { textOf } from '../../src/adapters/linecut.ts';
-import { logEnd, readLog, readParts, readTail, type TailQuery } from '../../src/adapters/logread.ts';
+import { textOf } from '../../src/adapters/logs/linecut.ts';
+import { logEnd, readLog, readParts, readTail, type TailQuery } from '../../src/adapters/logs/read.ts';
 import { type Log, openLog } from '../../src/host/logs.ts';
 import { rotatedStart } from '../../src/protocol/log.ts';
 

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
-import { listeners } from '../../src/adapters/listeners.ts';
-import { processRow, processTable } from '../../src/adapters/proctable.ts';
+import { listeners } from '../../src/adapters/process/listeners.ts';
+import { processRow, processTable } from '../../src/adapters/process/proctable.ts';
 import { must } from '../must.ts';
 import { freePort } from '../ports.ts';
 import {

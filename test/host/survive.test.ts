@@ -5,10 +5,10 @@ import { appendFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } fro
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { firstLine, isServed, socketPath } from '../../src/adapters/hostsocket.ts';
-import { spawnHost } from '../../src/adapters/hostspawn.ts';
+import { firstLine, isServed, socketPath } from '../../src/adapters/host/socket.ts';
+import { spawnHost } from '../../src/adapters/host/spawn.ts';
 import { socketPipe } from '../../src/adapters/pipes.ts';
-import { processRow } from '../../src/adapters/proctable.ts';
+import { processRow } from '../../src/adapters/process/proctable.ts';
 import { openLedger } from '../../src/host/ledger.ts';
 import type { Hello } from '../../src/protocol/hello.ts';
 import { must } from '../must.ts';

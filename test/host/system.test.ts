@@ -14,10 +14,10 @@ import {
 import { createServer, type Server } from 'node:net';
 import os from 'node:os';
 import { afterEach, expect, test } from 'vitest';
-import { loadLibc } from '../../src/adapters/libc.ts';
-import { openListenerTable } from '../../src/adapters/listener_table.ts';
-import { holderOf, isLocal, type Listener, listeners } from '../../src/adapters/listeners.ts';
-import type { Program } from '../../src/adapters/posixspawn.ts';
+import { loadLibc } from '../../src/adapters/process/libc.ts';
+import { openListenerTable } from '../../src/adapters/process/listener_table.ts';
+import { holderOf, isLocal, type Listener, listeners } from '../../src/adapters/process/listeners.ts';
+import type { Program } from '../../src/adapters/process/posixspawn.ts';
 import {
   bootId,
   commandOf,
@@ -28,7 +28,7 @@ import {
   processTable,
   residentBytes,
   runs,
-} from '../../src/adapters/proctable.ts';
+} from '../../src/adapters/process/proctable.ts';
 import { eventually } from '../eventually.ts';
 
 const closers: (() => void | Promise<void>)[] = [];

@@ -1,7 +1,7 @@
 // Whose process is whose, on tables that cannot be had from the system at will.
 import { expect, test } from 'vitest';
-import type { ProcessRow } from '../../src/adapters/proctable.ts';
-import { createTree, markOf, type Root } from '../../src/adapters/tree.ts';
+import type { ProcessRow } from '../../src/adapters/process/proctable.ts';
+import { createTree, markOf, type Root } from '../../src/adapters/process/tree.ts';
 
 type Given = Partial<ProcessRow> & { pid: number; mark?: string };
 

@@ -22,7 +22,7 @@ async function asks(
   stateDir: string,
 ): Promise<{ turn: string; end: (signal: NodeJS.Signals) => Promise<void> }> {
   const script = join(stateDir, 'ask.mjs');
-  const source = await bundle('src/adapters/hostturn.ts');
+  const source = await bundle('src/adapters/host/turn.ts');
   writeFileSync(
     script,
     `import { hostTurn } from ${JSON.stringify(source)};

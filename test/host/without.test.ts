@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { spawnHost } from '../../src/adapters/hostspawn.ts';
+import { spawnHost } from '../../src/adapters/host/spawn.ts';
 import { bundle, connectDaemon, eventually, hostsOf, newState, useHost } from './kit.ts';
 
 useHost();

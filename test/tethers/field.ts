@@ -1,10 +1,10 @@
 // What tests of tethers share: a workload on the real cluster that does what its client asks for, a tether to it, and clients.
 import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
-import { type TetherConfig, tether } from '../../src/actors/tether.ts';
+import { type TetherConfig, tether } from '../../src/actors/tethers/tether.ts';
 import type { AddressRule } from '../../src/adapters/addresses.ts';
-import { parseKubeconfig } from '../../src/adapters/kubeconfig.ts';
-import { openPeers } from '../../src/adapters/peer.ts';
+import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
+import { openPeers } from '../../src/adapters/process/peer.ts';
 import type { ClusterAccess, Route, WorkloadsProtocol } from '../../src/protocol/cloud.ts';
 import type {
   StoredTether,

@@ -2,8 +2,8 @@
 import { deflateSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import type { Setback } from '../../src/adapters/portforward.ts';
-import { FrameReader, ping, synStream } from '../../src/adapters/portforward_frames.ts';
+import { FrameReader, ping, synStream } from '../../src/adapters/portforward/frames.ts';
+import type { Setback } from '../../src/adapters/portforward/way.ts';
 import { TETHER } from '../../src/limits.ts';
 import { afterThisTest } from '../kit.ts';
 import {

@@ -2,11 +2,11 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { tether } from '../../src/actors/tether.ts';
-import { tethers } from '../../src/actors/tethers.ts';
-import { embeddedCloudStore } from '../../src/adapters/cloudstore.ts';
-import { openPeers } from '../../src/adapters/peer.ts';
-import { openStore } from '../../src/adapters/store.ts';
+import { tether } from '../../src/actors/tethers/tether.ts';
+import { tethers } from '../../src/actors/tethers/tethers.ts';
+import { openPeers } from '../../src/adapters/process/peer.ts';
+import { embeddedCloudStore } from '../../src/adapters/storage/cloudstore.ts';
+import { openStore } from '../../src/adapters/storage/store.ts';
 import { TETHER } from '../../src/limits.ts';
 import type { CloudViewsProtocol, WorkloadsProtocol } from '../../src/protocol/cloud.ts';
 import { fail } from '../../src/protocol/errors.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { afterEach, expect, it } from 'vitest';
-import { WarmDoor } from '../../src/adapters/portforward_warm.ts';
+import { WarmDoor } from '../../src/adapters/portforward/warm.ts';
 import { eventually } from '../eventually.ts';
 
 const ends: (() => void)[] = [];

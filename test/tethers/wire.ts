@@ -4,11 +4,11 @@ import { createHash } from 'node:crypto';
 import { connect, createServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Door } from '../../src/adapters/dial.ts';
-import type { Setback, Stream, StreamEvents } from '../../src/adapters/portforward.ts';
-import { PodLines } from '../../src/adapters/portforward_pool.ts';
-import { upgradeToTunnel } from '../../src/adapters/portforward_tunnel.ts';
-import type { Upgrade } from '../../src/adapters/portforward_upgrade.ts';
-import { ForwardCluster, UPGRADES } from '../../src/adapters/portforward_ways.ts';
+import { PodLines } from '../../src/adapters/portforward/pool.ts';
+import { upgradeToTunnel } from '../../src/adapters/portforward/tunnel.ts';
+import type { Upgrade } from '../../src/adapters/portforward/upgrade.ts';
+import type { Setback, Stream, StreamEvents } from '../../src/adapters/portforward/way.ts';
+import { ForwardCluster, UPGRADES } from '../../src/adapters/portforward/ways.ts';
 import { afterThisTest } from '../kit.ts';
 
 /** The ids of the first stream of a line. */

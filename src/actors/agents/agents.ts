@@ -1,0 +1,139 @@
+// State: none but the turns of what is under way. Rebuilt from: nothing, the registry has the agents.
+//
+// An agent is a service with a few defaults of its own (contract section 6). Its port is leased by the registry, under the
+// same turn in which its name and host name are checked, so that two spinups never get in each other's way.
+import { homedir } from 'node:os';
+import { isOnPath } from '../../adapters/process/program.ts';
+import type { Store } from '../../adapters/storage/store.ts';
+import { SERVICE } from '../../limits.ts';
+import type { AgentsProtocol, SpinupInput } from '../../protocol/agents.ts';
+import { fail } from '../../protocol/errors.ts';
+import type { HostProtocol } from '../../protocol/host.ts';
+import { AGENTS_GROUP, hostLabel } from '../../protocol/names.ts';
+import type { RegistryProtocol } from '../../protocol/registry.ts';
+import type { ServiceInput, ServiceProtocol, ServiceSpec } from '../../protocol/service.ts';
+import { actor, type Context, isFailure } from '../../runtime/actor.ts';
+import { Turns } from '../turns.ts';
+import { AGENT_KINDS } from './types.ts';
+
+export interface AgentsConfig {
+  /** What agents' host names end in. */
+  domain: string;
+  store: Pick<Store, 'table'>;
+}
+
+type Launch = Pick<ServiceSpec, 'cmd' | 'ready' | 'stopSignal'>;
+type Env = readonly (readonly [key: string, value: string])[];
+
+const DEADLINE = { deadlineMs: SERVICE.askMs };
+
+/** What is run: the command that is given, or that of the type. */
+function launchOf(input: SpinupInput, env: Env, cwd: string): Launch {
+  const { name, cmd, agentType, ready } = input;
+  if (cmd !== null) return { cmd, ready, stopSignal: 'SIGTERM' };
+  if (agentType === null) throw fail('invalid_spec', 'cmd must be given when agent_type is not');
+  const kind = AGENT_KINDS[agentType];
+  const values = new Map(env);
+  if (kind.needs !== null && !values.get(kind.needs)) {
+    const path = `env.${kind.needs}`;
+    const message = `${path} must be given for agent_type ${agentType}`;
+    throw fail('invalid_spec', message, { details: [{ path, message }] });
+  }
+  if (!isOnPath(kind.program, values.get('PATH') ?? process.env['PATH'] ?? '', cwd)) {
+    const hint = `Install it: ${kind.install}`;
+    throw fail('start_failed', `${name} cannot be started: there is no program ${kind.program} in PATH`, {
+      hint,
+    });
+  }
+  // The registry, which finds the port, puts it in.
+  const url = kind.ready === null ? null : `http://127.0.0.1:$PORT${kind.ready}`;
+  return { cmd: kind.cmd, ready: ready ?? url, stopSignal: kind.stopSignal };
+}
+
+class Agents {
+  private readonly context: Context;
+  private readonly config: AgentsConfig;
+  private readonly turns = new Turns();
+
+  constructor(context: Context, config: AgentsConfig) {
+    this.context = context;
+    this.config = config;
+  }
+
+  spinup(input: SpinupInput): Promise<{ name: string; port: number; pid: number }> {
+    return this.turns.take(input.name, async () => {
+      const { name } = input;
+      const registered = await this.inputOf(input);
+      const { stored, created } = await this.registry().ask('register', { input: registered });
+      try {
+        const service = this.context.ref<ServiceProtocol>(`service:${name}`);
+        const { pid } = await service.ask('start', { timeoutMs: null, wait: false });
+        if (pid === null) throw fail('start_failed', `${name} cannot be started: it has no process`);
+        return { name, port: stored.spec.port, pid };
+      } catch (error) {
+        if (created) await this.forget(name);
+        throw error;
+      }
+    });
+  }
+
+  remove(name: string): Promise<{ name: string; port: number }> {
+    return this.turns.take(name, async () => {
+      const removal = { name, agent: true, graceMs: null };
+      const { port } = await this.registry().ask('remove', removal, DEADLINE);
+      return { name, port };
+    });
+  }
+
+  private async inputOf(input: SpinupInput): Promise<ServiceInput> {
+    const { name, agentType, env, cols, rows } = input;
+    const before = this.config.store.table('services').get(name)?.spec;
+    if (before && !before.agent) throw fail('name_in_use', `${name} is a service already`);
+    if (before) await this.refuseAlive(name);
+    const cwd = input.cwd ?? homedir();
+    return {
+      name,
+      port: input.port ?? 0,
+      ...launchOf(input, env ?? before?.env ?? [], cwd),
+      cwd,
+      group: AGENTS_GROUP,
+      env,
+      dependsOn: [],
+      restart: 'no',
+      autostart: false,
+      stopGrace: SERVICE.stopGraceMs,
+      startTimeout: SERVICE.startTimeoutMs,
+      labels: [],
+      agent: { agentType, hostname: `${hostLabel(name)}.${this.config.domain}`, cols, rows },
+    };
+  }
+
+  private async refuseAlive(name: string): Promise<void> {
+    const { run } = await this.context.ref<HostProtocol>('host').ask('runOf', { service: name });
+    if (!run || run.end) return;
+    if (run.stopping) throw fail('daemon_busy', `${name} is being stopped`);
+    throw fail('already_running', `${name} is running already`);
+  }
+
+  /** Of a spinup that failed nothing is left behind; what failed is more worth telling than that this did too. */
+  private async forget(name: string): Promise<void> {
+    try {
+      await this.registry().ask('remove', { name, agent: true, graceMs: 0 }, DEADLINE);
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+    }
+  }
+
+  private registry() {
+    return this.context.ref<RegistryProtocol>('registry');
+  }
+}
+
+/** Spins agents up and removes them (specification section 4; contract section 6). */
+export const agents = actor<AgentsProtocol, AgentsConfig>('agents', (context, config) => {
+  const all = new Agents(context, config);
+  return {
+    spinup: ({ input }) => context.later(all.spinup(input)),
+    remove: ({ name }) => context.later(all.remove(name)),
+  };
+});

@@ -1,0 +1,23 @@
+// Clusters as JSON (specification section 4; contract section 8 for the additions).
+import type { ClusterView, StoredCluster } from '../../protocol/cloud.ts';
+
+const time = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
+
+/** `reachable`: whether the last call has reached it; null: none was made since the start. */
+export function clusterView(row: StoredCluster, reachable: boolean | null): ClusterView {
+  const item = {
+    id: row.id,
+    name: row.name,
+    provider: row.provider,
+    in_cluster: row.inCluster,
+    created_at: time(row.createdAt),
+  };
+  const detail = {
+    ...item,
+    version: row.version,
+    reachable,
+    last_sync_at: time(row.lastSyncAt),
+    capabilities: row.capabilities,
+  };
+  return { id: row.id, json: JSON.stringify(item), detail: JSON.stringify(detail) };
+}

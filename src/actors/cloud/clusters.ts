@@ -1,0 +1,192 @@
+// State: the registered clusters and whether each answers. Rebuilt from: the store; whether they answer, when they are next
+// called.
+import { isIP } from 'node:net';
+import { type AddressRule, addressCheck } from '../../adapters/addresses.ts';
+import type { CloudStore } from '../../adapters/storage/cloudstore.ts';
+import type { Vault } from '../../adapters/storage/seal.ts';
+import { CLOUD } from '../../limits.ts';
+import type {
+  CloudViewsProtocol,
+  ClusterAccess,
+  ClusterInput,
+  ClustersProtocol,
+  StoredCluster,
+  WorkloadsProtocol,
+} from '../../protocol/cloud.ts';
+import { fail } from '../../protocol/errors.ts';
+import type { TethersProtocol } from '../../protocol/tethers.ts';
+import { newUlid } from '../../protocol/ulid.ts';
+import { actor, type Context, type Handlers, type Message, type Ref } from '../../runtime/actor.ts';
+import { clusterView } from './cluster_json.ts';
+
+export interface ClustersConfig {
+  store: CloudStore;
+  vault: Vault;
+  /** Reads an uploaded kubeconfig; a job thread does it. Fails invalid_spec. */
+  parse: (text: string) => Promise<ClusterAccess>;
+  rule: AddressRule;
+  /** The setting `cloud.allow_in_cluster`. */
+  allowInCluster: boolean;
+  /** Whether this runs in a pod with a service account. */
+  inPod: boolean;
+}
+
+type Removed = { removed: true; id: string };
+
+class Clusters {
+  private readonly context: Context;
+  private readonly config: ClustersConfig;
+  private readonly rows: Map<string, StoredCluster>;
+  private readonly reachable = new Map<string, boolean>();
+  /** Names whose registration is under way. */
+  private readonly coming = new Set<string>();
+  private readonly leaving = new Map<string, Promise<Removed>>();
+  /** Settles when what was last looked at is on disk. */
+  private saved: Promise<void> = Promise.resolve();
+  private readonly views: Ref<CloudViewsProtocol>;
+  private readonly workloads: Ref<WorkloadsProtocol>;
+
+  constructor(context: Context, config: ClustersConfig, rows: readonly StoredCluster[]) {
+    this.context = context;
+    this.config = config;
+    this.rows = new Map(rows.map((row) => [row.id, row]));
+    this.views = context.ref('cloudviews');
+    this.workloads = context.ref('workloads');
+    this.views.tell('clusters', { rows: [...this.rows.values()].map((row) => this.view(row)), all: true });
+  }
+
+  async register(input: ClusterInput): Promise<{ id: string; name: string }> {
+    const { name } = input;
+    this.refuseTaken(input);
+    this.coming.add(name);
+    try {
+      const access = await this.access(input);
+      const now = this.context.clock.now();
+      const id = newUlid(now);
+      const row: StoredCluster = {
+        id,
+        name,
+        provider: input.provider,
+        inCluster: input.inCluster,
+        createdAt: now,
+        lastSyncAt: null,
+        version: null,
+        capabilities: null,
+        access: access && this.config.vault.seal(id, Buffer.from(JSON.stringify(access))),
+      };
+      if (!(await this.config.store.addCluster(row))) throw taken(input);
+      this.rows.set(id, row);
+      this.show(row);
+      return { id, name };
+    } finally {
+      this.coming.delete(name);
+    }
+  }
+
+  /** Whoever asks while it is being removed gets the same answer. */
+  remove(id: string): Promise<Removed> {
+    const removal = this.leaving.get(id) ?? this.removal(id).finally(() => this.leaving.delete(id));
+    this.leaving.set(id, removal);
+    return removal;
+  }
+
+  private async removal(id: string): Promise<Removed> {
+    this.known(id);
+    try {
+      // First of all, so that nobody makes a tether to a workload of it any more.
+      await this.workloads.ask('detach', { clusterId: id });
+      await this.context.ref<TethersProtocol>('tethers').ask('closeCluster', { clusterId: id });
+      await this.config.store.removeCluster(id);
+    } catch (error) {
+      // It is still there: the next sync opens it again, or the next attempt removes it.
+      this.workloads.tell('attach', { clusterId: id });
+      throw error;
+    }
+    this.rows.delete(id);
+    this.reachable.delete(id);
+    this.views.tell('clusterGone', { id });
+    return { removed: true, id };
+  }
+
+  async sync(id: string): Promise<{ synced: number }> {
+    this.known(id);
+    const answer = await this.workloads.ask('sync', { clusterId: id }, { deadlineMs: CLOUD.syncMs });
+    // What the sync has told before it answered.
+    await this.saved;
+    return answer;
+  }
+
+  looked(facts: Message<ClustersProtocol, 'looked'>): null {
+    const row = this.rows.get(facts.id);
+    if (!row) return null;
+    if (facts.reachable !== null) this.reachable.set(row.id, facts.reachable);
+    const { version = row.version, capabilities = row.capabilities, lastSyncAt = row.lastSyncAt } = facts;
+    const next: StoredCluster = { ...row, version, capabilities, lastSyncAt };
+    this.rows.set(row.id, next);
+    this.show(next);
+    // All of it is found out again at the next sync: a full disk loses nothing else.
+    this.saved = this.config.store.saveCluster(next).catch(() => undefined);
+    return null;
+  }
+
+  private known(id: string): StoredCluster {
+    const row = this.rows.get(id);
+    if (!row) throw fail('unknown_cluster', `there is no cluster ${id}`);
+    return row;
+  }
+
+  private refuseTaken(input: ClusterInput): void {
+    const rows = [...this.rows.values()];
+    const isTaken = rows.some((row) => row.name === input.name || (row.inCluster && input.inCluster));
+    if (isTaken || this.coming.has(input.name)) throw taken(input);
+  }
+
+  /** How the cluster is reached; null: as the pod's own. */
+  private async access({ kubeconfig, inCluster }: ClusterInput): Promise<ClusterAccess | null> {
+    if (inCluster) {
+      const { allowInCluster, inPod } = this.config;
+      if (!allowInCluster) throw invalid('in_cluster', 'is not allowed: cloud.allow_in_cluster is false');
+      if (!inPod) throw invalid('in_cluster', 'is not possible: this is no pod with a service account');
+      if (kubeconfig !== null) throw invalid('kubeconfig', 'must be absent when in_cluster is true');
+      return null;
+    }
+    if (kubeconfig === null) throw invalid('kubeconfig', 'is required unless in_cluster is true');
+    const access = await this.config.parse(kubeconfig);
+    const host = new URL(access.server).hostname.replace(/^\[|\]$/g, '');
+    // A name is checked when it is dialled; an address can be refused at once.
+    const reason = isIP(host) === 0 ? null : addressCheck(this.config.rule)(host);
+    if (reason !== null) throw invalid('kubeconfig', `its server ${host} ${reason}`);
+    return access;
+  }
+
+  private view(row: StoredCluster) {
+    return clusterView(row, this.reachable.get(row.id) ?? null);
+  }
+
+  private show(row: StoredCluster): void {
+    this.views.tell('clusters', { rows: [this.view(row)], all: false });
+  }
+}
+
+const invalid = (path: string, message: string) =>
+  fail('invalid_spec', `${path} ${message}`, { details: [{ path, message: `${path} ${message}` }] });
+
+const taken = ({ name, inCluster }: ClusterInput) =>
+  fail(
+    'name_in_use',
+    `there is a cluster with the name ${name} already${inCluster ? ', or the own one of this pod' : ''}`,
+  );
+
+async function init(context: Context, config: ClustersConfig): Promise<Handlers<ClustersProtocol>> {
+  const clusters = new Clusters(context, config, await config.store.clusters());
+  return {
+    register: ({ input }) => context.later(clusters.register(input)),
+    remove: ({ id }) => context.later(clusters.remove(id)),
+    sync: ({ id }) => context.later(clusters.sync(id)),
+    settled: () => null,
+    looked: (facts) => clusters.looked(facts),
+  };
+}
+
+/** At `clusters`: see ClustersProtocol. */
+export const CLUSTERS = actor<ClustersProtocol, ClustersConfig>('clusters', init);

@@ -1,0 +1,61 @@
+// State: none but a sweep under way. Rebuilt from: nothing.
+import { CLOUD } from '../../limits.ts';
+import type { SweeperProtocol, WorkloadsProtocol } from '../../protocol/cloud.ts';
+import { actor, type Context, type Handlers, isFailure, type Reply } from '../../runtime/actor.ts';
+
+export interface SweeperConfig {
+  /** The setting `cloud.sweep_interval_ms`. */
+  intervalMs: number;
+}
+
+type Swept = Reply<SweeperProtocol, 'sweep'>;
+
+class Sweeper {
+  private readonly context: Context;
+  private sweeping: Promise<Swept> | null = null;
+
+  constructor(context: Context) {
+    this.context = context;
+  }
+
+  /** Two at a time are one. */
+  sweep(): Promise<Swept> {
+    this.sweeping ??= this.sweepNow().finally(() => {
+      this.sweeping = null;
+    });
+    return this.sweeping;
+  }
+
+  private async sweepNow(): Promise<Swept> {
+    const workloads = this.context.ref<WorkloadsProtocol>('workloads');
+    const { ids } = await workloads.ask('idle', {});
+    const swept: Swept = { slept: [], left: [] };
+    const next = async (): Promise<void> => {
+      for (let id = ids.shift(); id !== undefined; id = ids.shift()) {
+        try {
+          const { slept } = await workloads.ask('sleep', { id, by: 'idle' }, { deadlineMs: CLOUD.syncMs });
+          if (slept) swept.slept.push(id);
+        } catch (error) {
+          if (!isFailure(error)) throw error;
+          swept.left.push({ id, reason: error.message });
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: CLOUD.sweepAtOnce }, next));
+    return swept;
+  }
+}
+
+function init(context: Context, { intervalMs }: SweeperConfig): Handlers<SweeperProtocol> {
+  const sweeper = new Sweeper(context);
+  // One that fails altogether is made up for by the next.
+  context.clock.every(intervalMs, () =>
+    sweeper.sweep().catch((error: unknown) => {
+      if (!isFailure(error)) throw error;
+    }),
+  );
+  return { sweep: () => context.later(sweeper.sweep()) };
+}
+
+/** At `sweeper`: puts idle workloads to sleep (specification section 8: every 10 minutes by default). */
+export const SWEEPER = actor<SweeperProtocol, SweeperConfig>('sweeper', init);

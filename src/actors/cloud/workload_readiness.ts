@@ -1,0 +1,44 @@
+// Waiting for a pod of a workload to be Ready, and why none is.
+import type { KubeCluster } from '../../adapters/kube/kube.ts';
+import { podsOf } from '../../adapters/kube/pods.ts';
+import type { SeenWorkload } from '../../protocol/cloud.ts';
+import type { Clock } from '../../runtime/actor.ts';
+
+export class Readiness {
+  private readonly clock: Clock;
+  private readonly waiting = new Map<string, Set<() => void>>();
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  /** Resolves true when `tell` is called for `id`, false after `ms`. */
+  wait(id: string, ms: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const list = this.waiting.get(id) ?? new Set();
+      this.waiting.set(id, list);
+      const settle = (isReady: boolean): void => {
+        cancel();
+        list.delete(ready);
+        if (list.size === 0 && this.waiting.get(id) === list) this.waiting.delete(id);
+        resolve(isReady);
+      };
+      const ready = (): void => settle(true);
+      const cancel = this.clock.after(ms, () => settle(false));
+      list.add(ready);
+    });
+  }
+
+  /** A pod of `id` is Ready. */
+  tell(id: string): void {
+    for (const ready of [...(this.waiting.get(id) ?? [])]) ready();
+  }
+}
+
+/** What the pods of a workload wait for, as one line for people; '' when nothing is known against them. */
+export async function podTroubles(cluster: KubeCluster, seen: SeenWorkload): Promise<string> {
+  if (seen.selector === '') return '';
+  const { rows } = await cluster.list(podsOf(seen.namespace, seen.selector));
+  const troubles = rows.flatMap(({ trouble }) => trouble ?? []);
+  return troubles.slice(0, 3).join('; ');
+}

@@ -1,0 +1,160 @@
+// Workloads as records: what a look at the cluster makes of one, when it is idle, and how it is shown. Pure.
+import { CLOUD } from '../../limits.ts';
+import type {
+  AutoSleep,
+  SeenWorkload,
+  StoredWorkload,
+  WorkloadState,
+  WorkloadView,
+} from '../../protocol/cloud.ts';
+import { derivedUlid } from '../../protocol/ulid.ts';
+
+/** The id of a workload: always the same for (cluster, kind, namespace, name), also when it is made again (contract section 8). */
+export const workloadId = (
+  clusterId: string,
+  seen: Pick<SeenWorkload, 'kind' | 'namespace' | 'name'>,
+): string => derivedUlid(clusterId, [seen.kind, seen.namespace, seen.name]);
+
+/** Whether a pod of it is Ready, as its controller says of this version of its spec. */
+export const isReady = (seen: SeenWorkload): boolean => seen.ready > 0 && seen.observed;
+
+function stateOf(before: WorkloadState | null, seen: SeenWorkload): WorkloadState {
+  if (seen.replicas === 0) return seen.pods > 0 ? 'sleeping' : 'asleep';
+  return isReady(seen) || before === null || before === 'awake' ? 'awake' : 'waking';
+}
+
+const plural = (count: number): string => (count === 1 ? '1 replica' : `${count} replicas`);
+
+/** Who gave replicas to a workload that Berth had put to sleep, as far as the object tells. */
+function undoneText(seen: SeenWorkload): string {
+  const who = seen.scaledBy ?? seen.keeper ?? 'something else';
+  const keeper = seen.keeper && seen.keeper !== who ? ` (${seen.keeper} keeps it as its source says)` : '';
+  return `the sleep was undone by ${who}${keeper}, which set ${plural(seen.replicas)}`;
+}
+
+const ASLEEP = { request: 'put to sleep by request', idle: 'put to sleep by auto-sleep' } as const;
+
+function reasonOf(before: StoredWorkload, seen: SeenWorkload, isUndone: boolean): string | null {
+  if (seen.replicas === 0) return seen.receipt ? ASLEEP[seen.receipt.by] : 'scaled to 0 outside of Berth';
+  if (isUndone) return undoneText(seen);
+  // Why a sleep failed or was undone stays to be read until something happens again.
+  return before.seen.replicas > 0 ? before.sleepReason : null;
+}
+
+function firstSeen(clusterId: string, seen: SeenWorkload, now: number): StoredWorkload {
+  return {
+    id: workloadId(clusterId, seen),
+    clusterId,
+    seen,
+    state: stateOf(null, seen),
+    sleepReason: null,
+    desiredReplicas: null,
+    autoSleep: false,
+    idleMinutes: CLOUD.idleMinutes.fallback,
+    autoSleepSince: null,
+    lastActivityAt: null,
+    awakeSince: now,
+    undone: 0,
+    gone: false,
+  };
+}
+
+/**
+ * The record of a workload after a look at it at `now`; `before`: the record so far. The settings stay whatever happens;
+ * another uid resets desired_replicas and activity. The count that a receipt holds becomes desired_replicas, so that it
+ * survives the loss of the store. A receipt on a workload with replicas says that something else has woken it, because
+ * a wake of ours takes the receipt away.
+ */
+export function observe(
+  before: StoredWorkload | undefined,
+  clusterId: string,
+  seen: SeenWorkload,
+  now: number,
+): StoredWorkload {
+  const first = firstSeen(clusterId, seen, now);
+  const isSame = before && !before.gone && before.seen.uid === seen.uid;
+  const base: StoredWorkload = isSame
+    ? before
+    : before
+      ? {
+          ...first,
+          autoSleep: before.autoSleep,
+          idleMinutes: before.idleMinutes,
+          autoSleepSince: before.autoSleepSince,
+        }
+      : first;
+  const isWoken = isSame === true && before.seen.replicas === 0 && seen.replicas > 0;
+  const isUndone = isWoken && seen.receipt !== null;
+  return {
+    ...base,
+    seen,
+    state: stateOf(isSame ? before.state : null, seen),
+    sleepReason: reasonOf(base, seen, isUndone),
+    desiredReplicas: seen.replicas === 0 && seen.receipt ? seen.receipt.replicas : base.desiredReplicas,
+    awakeSince: isWoken ? now : base.awakeSince,
+    undone: isUndone ? base.undone + 1 : isWoken ? 0 : base.undone,
+  };
+}
+
+/** The record of one that is no longer in the cluster; null: nothing of it is worth keeping. */
+export const gone = (row: StoredWorkload): StoredWorkload | null =>
+  row.autoSleep || row.idleMinutes !== CLOUD.idleMinutes.fallback ? { ...row, gone: true } : null;
+
+/** The record with other settings; idleness is counted from when auto-sleep was switched on. */
+export function withAutoSleep(
+  row: StoredWorkload,
+  enabled: boolean | null,
+  minutes: number | null,
+  now: number,
+): StoredWorkload {
+  const autoSleep = enabled ?? row.autoSleep;
+  const isSwitchedOn = autoSleep && !row.autoSleep;
+  return {
+    ...row,
+    autoSleep,
+    idleMinutes: minutes ?? row.idleMinutes,
+    autoSleepSince: isSwitchedOn ? now : row.autoSleepSince,
+    // Whoever sets it anew wants it tried anew.
+    undone: 0,
+  };
+}
+
+export const autoSleepOf = (row: StoredWorkload): AutoSleep => ({
+  auto_sleep_enabled: row.autoSleep,
+  idle_timeout_minutes: row.idleMinutes,
+});
+
+/** What open connections of a workload have last done; null: none is open. */
+export type LastByte = number | null;
+
+/**
+ * Whether auto-sleep should put it to sleep at `now`: nobody has connected, and no open connection has moved a byte, for
+ * the whole timeout, and it has been awake and auto-sleep on for that long. One whose sleeps are undone is left alone.
+ */
+export function isIdle(row: StoredWorkload, lastByte: LastByte, now: number): boolean {
+  if (!row.autoSleep || row.gone || row.seen.replicas === 0 || row.undone >= CLOUD.undone) return false;
+  const last = Math.max(row.awakeSince, row.autoSleepSince ?? 0, row.lastActivityAt ?? 0, lastByte ?? 0);
+  return now - last >= row.idleMinutes * 60_000;
+}
+
+const time = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
+
+/** A workload as JSON: the fields of the specification in its order, then the additions of the contract. */
+export function viewOf(row: StoredWorkload): WorkloadView {
+  const { kind, namespace, name, replicas, ready } = row.seen;
+  const json = JSON.stringify({
+    id: row.id,
+    name,
+    namespace,
+    kind,
+    replicas,
+    desired_replicas: row.desiredReplicas,
+    ...autoSleepOf(row),
+    last_activity_at: time(row.lastActivityAt),
+    cluster_id: row.clusterId,
+    ready_replicas: ready,
+    state: row.state,
+    sleep_reason: row.sleepReason,
+  });
+  return { id: row.id, clusterId: row.clusterId, key: `${namespace}/${name}/${kind}`, json };
+}

@@ -1,0 +1,228 @@
+// The rows of all workloads: in memory, in the store, and as the front's views show them.
+
+import { isOlder } from '../../adapters/kube/rows.ts';
+import type { CloudStore } from '../../adapters/storage/cloudstore.ts';
+import { CLOUD } from '../../limits.ts';
+import type { SeenWorkload, StoredWorkload, WorkloadKind, WorkloadView } from '../../protocol/cloud.ts';
+import type { Clock } from '../../runtime/actor.ts';
+import { gone, observe, viewOf, workloadId } from './workload_rows.ts';
+
+/** The front's copies. */
+export interface Shown {
+  workloads(rows: WorkloadView[]): void;
+  workloadsGone(ids: string[]): void;
+  /** Whatever is shown besides these is forgotten. */
+  workloadsKept(ids: string[]): void;
+}
+
+interface Entry {
+  row: StoredWorkload;
+  /** As last shown; null: not shown. */
+  json: string | null;
+  /** When the cluster was last looked at for it (monotonic milliseconds). */
+  seenAt: number;
+}
+
+export class WorkloadTable {
+  private readonly store: CloudStore;
+  private readonly shown: Shown;
+  private readonly clock: Clock;
+  private readonly onChange: (before: StoredWorkload | undefined, after: StoredWorkload) => void;
+  private readonly entries = new Map<string, Entry>();
+  /** What is to be written: ids with a row are saved, others removed. */
+  private readonly unsaved = new Set<string>();
+  private readonly unshown = new Set<string>();
+  private saving: Promise<void> | null = null;
+  private showing: Promise<void> | null = null;
+  private cancelLazy: (() => void) | null = null;
+
+  /** `onChange` is told of every row after a look or a change. */
+  constructor(
+    store: CloudStore,
+    shown: Shown,
+    clock: Clock,
+    onChange: (before: StoredWorkload | undefined, after: StoredWorkload) => void,
+  ) {
+    this.store = store;
+    this.shown = shown;
+    this.clock = clock;
+    this.onChange = onChange;
+  }
+
+  /** Takes what the store has. */
+  async load(): Promise<number> {
+    for (const row of await this.store.workloads()) {
+      this.entries.set(row.id, { row, json: null, seenAt: Number.NEGATIVE_INFINITY });
+      this.unshown.add(row.id);
+    }
+    await this.show();
+    this.shown.workloadsKept(this.ids());
+    return this.entries.size;
+  }
+
+  /** Every id that is listed. */
+  ids(): string[] {
+    return this.rows().map((row) => row.id);
+  }
+
+  /** The rows of what is in its cluster. */
+  rows(): StoredWorkload[] {
+    return [...this.entries.values()].map(({ row }) => row).filter((row) => !row.gone);
+  }
+
+  /** undefined: not known, or no longer in its cluster. */
+  get(id: string): StoredWorkload | undefined {
+    const row = this.entries.get(id)?.row;
+    return row?.gone ? undefined : row;
+  }
+
+  /** Takes a look at one workload, unless it is older than what is known. */
+  see(clusterId: string, seen: SeenWorkload): void {
+    const entry = this.entries.get(workloadId(clusterId, seen));
+    const known = entry?.row.seen;
+    if (known && !entry.row.gone && known.uid === seen.uid && isOlder(seen.version, known.version)) return;
+    this.put(observe(entry?.row, clusterId, seen, this.clock.now()));
+  }
+
+  /** Takes a whole listing: what it does not have is gone, unless it was seen after the listing had begun. */
+  replace(clusterId: string, kinds: readonly WorkloadKind[], rows: SeenWorkload[], startedAt: number): void {
+    const listed = new Set<string>();
+    for (const seen of rows) {
+      const id = workloadId(clusterId, seen);
+      listed.add(id);
+      // A server restored from a backup has older versions: what was seen before the listing does not hold it up.
+      if ((this.entries.get(id)?.seenAt ?? startedAt) > startedAt) this.see(clusterId, seen);
+      else this.put(observe(this.entries.get(id)?.row, clusterId, seen, this.clock.now()));
+    }
+    for (const { row, seenAt } of [...this.entries.values()]) {
+      const isOfThese = row.clusterId === clusterId && kinds.includes(row.seen.kind);
+      if (isOfThese && !row.gone && !listed.has(row.id) && seenAt <= startedAt) this.remove(row);
+    }
+  }
+
+  /** It was deleted in the cluster, as a watch says. */
+  lose(clusterId: string, seen: SeenWorkload): void {
+    const row = this.get(workloadId(clusterId, seen));
+    if (row && row.seen.uid === seen.uid) this.remove(row);
+  }
+
+  /** Changes the record of one that is known. `lazily`: it need not be on disk before CLOUD.activityMs have passed. */
+  update(id: string, change: (row: StoredWorkload) => StoredWorkload, lazily = false): void {
+    const row = this.get(id);
+    if (row) this.write(change(row), lazily);
+  }
+
+  /** Forgets a cluster's rows here and in the store; the views are told of the cluster itself. */
+  drop(clusterId: string): void {
+    for (const { row } of [...this.entries.values()]) {
+      if (row.clusterId !== clusterId) continue;
+      this.entries.delete(row.id);
+      this.unshown.delete(row.id);
+      this.unsaved.add(row.id);
+    }
+    this.saveSoon();
+  }
+
+  /** Resolves when every change so far is on disk and shown. Fails storage_full. */
+  async settled(): Promise<void> {
+    await Promise.all([this.save(), this.show()]);
+  }
+
+  private put(row: StoredWorkload): void {
+    this.write(row);
+    const entry = this.entries.get(row.id);
+    if (entry) entry.seenAt = this.clock.monotonic();
+  }
+
+  private write(row: StoredWorkload, lazily = false): void {
+    const entry = this.entries.get(row.id);
+    const before = entry?.row;
+    if (entry) entry.row = row;
+    else this.entries.set(row.id, { row, json: null, seenAt: Number.NEGATIVE_INFINITY });
+    this.touch(row.id, lazily);
+    this.onChange(before?.gone ? undefined : before, row);
+  }
+
+  private remove(row: StoredWorkload): void {
+    const kept = gone(row);
+    if (kept) this.entries.set(row.id, { row: kept, json: null, seenAt: this.clock.monotonic() });
+    else this.entries.delete(row.id);
+    this.touch(row.id);
+  }
+
+  private touch(id: string, lazily = false): void {
+    this.unsaved.add(id);
+    this.unshown.add(id);
+    void this.show();
+    if (lazily) this.cancelLazy ??= this.clock.after(CLOUD.activityMs, () => this.saveSoon());
+    else this.saveSoon();
+  }
+
+  /** Whoever needs to know awaits `settled`. What could not be written is tried again with the next change. */
+  private saveSoon(): void {
+    this.save().catch(() => undefined);
+  }
+
+  private save(): Promise<void> {
+    this.cancelLazy?.();
+    this.cancelLazy = null;
+    this.saving ??= this.saveAll();
+    return this.saving;
+  }
+
+  private async saveAll(): Promise<void> {
+    // All changes of this turn are one commit.
+    await null;
+    try {
+      while (this.unsaved.size > 0) await this.saveSome([...this.unsaved]);
+    } finally {
+      // In the same step as the last look at what is unsaved: nobody joins a run that has ended.
+      this.saving = null;
+    }
+  }
+
+  private async saveSome(ids: readonly string[]): Promise<void> {
+    this.unsaved.clear();
+    const saved = ids.flatMap((id) => this.entries.get(id)?.row ?? []);
+    const removed = ids.filter((id) => !this.entries.has(id));
+    try {
+      await this.store.saveWorkloads(saved, removed);
+    } catch (error) {
+      for (const id of ids) this.unsaved.add(id);
+      throw error;
+    }
+  }
+
+  private show(): Promise<void> {
+    this.showing ??= this.showAll();
+    return this.showing;
+  }
+
+  /** Few rows at a time with a turn between: the front has other things to do. */
+  private async showAll(): Promise<void> {
+    await null;
+    while (this.unshown.size > 0) {
+      const ids = [...this.unshown].slice(0, CLOUD.rowsPerTell);
+      for (const id of ids) this.unshown.delete(id);
+      this.tell(ids);
+      if (this.unshown.size > 0) await new Promise(setImmediate);
+    }
+    this.showing = null;
+  }
+
+  private tell(ids: readonly string[]): void {
+    const rows: WorkloadView[] = [];
+    const goneIds: string[] = [];
+    for (const id of ids) {
+      const entry = this.entries.get(id);
+      if (!entry || entry.row.gone) goneIds.push(id);
+      else {
+        const view = viewOf(entry.row);
+        if (view.json !== entry.json) rows.push(view);
+        entry.json = view.json;
+      }
+    }
+    if (rows.length > 0) this.shown.workloads(rows);
+    if (goneIds.length > 0) this.shown.workloadsGone(goneIds);
+  }
+}

@@ -1,0 +1,26 @@
+// One event as one line of the journal: id, time, type, name, run and data, with tabs between them.
+import { EVENT_TYPES, type EventRecord, type EventType } from '../../protocol/events.ts';
+
+const TAB = '\t';
+
+/** With its newline. Put together by hand: JSON.stringify of the whole would escape `data` a second time. */
+export const lineOf = ({ id, at, type, name, run, data }: EventRecord): string =>
+  `${id}\t${at}\t${type}\t${name}\t${run ?? ''}\t${data}\n`;
+
+const isType = (text: string): text is EventType => (EVENT_TYPES as readonly string[]).includes(text);
+
+const isJsonObject = (text: string): boolean => {
+  try {
+    return text.startsWith('{') && JSON.parse(text) !== null;
+  } catch {
+    return false;
+  }
+};
+
+/** The event of a line without its newline; undefined when a crash of the machine has left something else there. */
+export function eventOf(line: string): EventRecord | undefined {
+  const [id = '', at = '', type = '', name = '', run = '', ...rest] = line.split(TAB);
+  const data = rest.join(TAB);
+  if (!/^[1-9]\d*$/.test(id) || !/^\d+$/.test(at) || !isType(type) || !isJsonObject(data)) return undefined;
+  return { id: Number(id), at: Number(at), type, name, run: run || null, data };
+}

@@ -1,0 +1,78 @@
+// How a service goes on from what the process host has of it: after a start of the daemon, and when the host was away
+// (contract section 7).
+import type { RunRow } from '../../protocol/host.ts';
+import type { ServiceEffects } from './effects.ts';
+import { type Finding, judge } from './ledger.ts';
+import type { Lifecycle } from './lifecycle.ts';
+import { delayMs } from './restart.ts';
+import type { LiveRun } from './run.ts';
+import type { Late } from './state.ts';
+
+/** `row` is what the host has; `now` and `bootedAt` are epoch milliseconds. */
+export function takeUp(
+  life: Lifecycle,
+  effects: ServiceEffects,
+  row: RunRow | null,
+  now: number,
+  bootedAt: number,
+): void {
+  const { state, end } = life;
+  const finding = judge(row, state, end);
+  const late = state.phase === 'lost' && state.was?.phase === 'stopping' ? state.was.late : null;
+  switch (finding.is) {
+    case 'same':
+      // The host that was told that it is ready is gone.
+      if (state.phase === 'running' && !finding.passed) life.announce(state.run);
+      break;
+    case 'recorded':
+      effects.acknowledge(finding.run);
+      rest(life, now, bootedAt);
+      break;
+    case 'nothing':
+      rest(life, now, bootedAt);
+      break;
+    case 'ended':
+      count(life, finding.run);
+      life.finish(finding.run, finding.end, { stopped: finding.stopped, late, stop: null });
+      break;
+    case 'vanished': {
+      const outcome = { exitCode: null, signal: null, exitUnknown: true, cause: 'exit', at: now } as const;
+      life.finish(finding.run, outcome, { stopped: finding.stopped, late, stop: null });
+      break;
+    }
+    default:
+      count(life, finding.run);
+      live(life, finding, now, late);
+  }
+}
+
+function live(
+  life: Lifecycle,
+  { is, run }: Extract<Finding, { is: 'checking' | 'running' | 'stopping' }>,
+  now: number,
+  late: Late | null,
+): void {
+  const { deadline } = run.memo;
+  if (is === 'running') life.running(run, false);
+  else if (is === 'stopping') life.halt(run, null, late);
+  else life.check(run, deadline === null ? null : Math.max(0, deadline - now));
+}
+
+/** Of a run of another daemon's the memo says how often it was restarted; that is also the most that were in a row. */
+function count(life: Lifecycle, run: LiveRun): void {
+  if (life.state.phase !== 'lost' || life.state.was) return;
+  life.restarts = run.memo.restarts;
+  life.attempt = run.memo.restarts;
+}
+
+/** There is no process. A restart that an earlier daemon owed is made, unless the machine was booted since. */
+function rest(life: Lifecycle, now: number, bootedAt: number): void {
+  const { end, state, stored } = life;
+  if (state.phase !== 'lost') return;
+  if (!end?.restart || end.at < bootedAt || !stored || stored.spec.restart === 'no') {
+    life.become({ phase: 'idle', trouble: null });
+    return;
+  }
+  const { attempt, at } = end.restart;
+  life.wait({ attempt, delayMs: delayMs(attempt), nextAt: Math.max(now, at) }, null);
+}

@@ -1,0 +1,24 @@
+// The events of a service with the fields of the specification's table in its order (specification section 6).
+import type { NewEvent } from '../../protocol/events.ts';
+import type { LastEnd } from '../../protocol/service.ts';
+import type { LiveRun, Run } from './run.ts';
+
+/** One event per run and type, however often it is appended. */
+function event(type: NewEvent['type'], name: string, run: string, fields: object): NewEvent {
+  return { type, name, run, data: JSON.stringify(fields), once: true };
+}
+
+export function started(name: string, run: LiveRun): NewEvent {
+  const url = `http://localhost:${run.memo.port}`;
+  return event('service.started', name, run.id, { name, pid: run.pid, url });
+}
+
+export function ended(name: string, end: LastEnd): NewEvent {
+  const { run, exitCode, signal } = end;
+  if (end.status === 'crashed') return event('service.crashed', name, run, { name, exitCode, signal });
+  return event('service.stopped', name, run, { name, exitCode, ...(exitCode === null && { signal }) });
+}
+
+export function conflict(name: string, run: Run, holder: string): NewEvent {
+  return event('port.conflict', name, run.id, { port: run.memo.port, claimedBy: name, holder });
+}

@@ -1,0 +1,88 @@
+// The log of one service: read from its files, followed through the host.
+import { inTurns, type Showing, textOf } from '../../adapters/logs/linecut.ts';
+import { jsonOf } from '../../adapters/logs/linejson.ts';
+import { logEnd, readLog, readParts, readTail, type Tail } from '../../adapters/logs/read.ts';
+import { LOGS, SERVICE } from '../../limits.ts';
+import type { LogParts, LogsQuery } from '../../protocol/service.ts';
+import { localTime } from '../../protocol/time.ts';
+import { Turns } from '../turns.ts';
+import type { ServiceEffects } from './effects.ts';
+
+export interface Span {
+  start: number;
+  end: number;
+  bytes: Uint8Array;
+}
+
+/** Long tails are shown one after the other, over all services of a thread: each may hold hundreds of megabytes meanwhile. */
+const longOnes = new Turns();
+const isLong = ({ lines }: Tail): boolean =>
+  lines.reduce((bytes, { from, to }) => bytes + to - from, 0) > LOGS.longTailBytes;
+
+const AS_READ: Showing = { raw: false, stamp: null };
+
+export class ServiceLog {
+  private readonly folder: string;
+  private readonly effects: Pick<ServiceEffects, 'follow' | 'grew'>;
+  private followers = 0;
+
+  constructor(folder: string, effects: Pick<ServiceEffects, 'follow' | 'grew'>) {
+    this.folder = folder;
+    this.effects = effects;
+  }
+
+  async tail({ lines, stream, raw, timestamps }: LogsQuery): Promise<Uint8Array> {
+    const showing: Showing = { raw, stamp: timestamps ? localTime : null };
+    const read = () => readTail(this.folder, { lines, stream, run: null });
+    const tail = read();
+    // Read again when it is its turn: nothing of it is kept until then.
+    return isLong(tail)
+      ? longOnes.take('', () => jsonOf(read().lines, showing))
+      : jsonOf(tail.lines, showing);
+  }
+
+  /** The logical offset at which the last `lines` begin. */
+  tailStart({ lines, stream }: Pick<LogsQuery, 'lines' | 'stream'>): number {
+    if (lines === 0) return this.end();
+    const tail = readTail(this.folder, { lines, stream, run: null });
+    return tail.lines[0]?.offset ?? tail.end;
+  }
+
+  /** What `run` has printed from `offset` on. */
+  read(offset: number, limit: number, run: string): Span {
+    return readLog(this.folder, offset, limit, run);
+  }
+
+  parts(offset: number, limit: number, stream: LogsQuery['stream']): LogParts {
+    return readParts(this.folder, offset, limit, stream);
+  }
+
+  /** The logical offset of its end. */
+  end(): number {
+    return logEnd(this.folder);
+  }
+
+  /** What `run` has printed last, as a person would read it. */
+  async lastLines(run: string): Promise<string[]> {
+    const { lines } = readTail(this.folder, { stream: null, run, lines: SERVICE.hintLines });
+    const texts = await inTurns(lines, (some) => some.map((line) => textOf(line, AS_READ)));
+    return texts.flat();
+  }
+
+  /** Counted: each on needs its off. */
+  follow(on: boolean): null {
+    const before = this.followers;
+    this.followers = Math.max(0, before + (on ? 1 : -1));
+    if (before === 0 || this.followers === 0) this.effects.follow(on);
+    return null;
+  }
+
+  grew(end: number): void {
+    this.effects.grew(end);
+  }
+
+  /** A host that was away does not know who follows. */
+  followAgain(): void {
+    if (this.followers > 0) this.effects.follow(true);
+  }
+}

@@ -1,0 +1,75 @@
+// The ready-check of one starting service: when it probes, when it gives up, and what the last probe found (contract
+// section 3). The probes themselves are an adapter's.
+import type { Probe } from '../../adapters/ready.ts';
+import { READY, SERVICE } from '../../limits.ts';
+import type { Explanation } from '../../protocol/service.ts';
+import type { Clock } from '../../runtime/actor.ts';
+
+export type LastCheck = NonNullable<Explanation['lastCheck']>;
+
+export interface ReadyCheck {
+  /** What the last probe found; null before the first one has ended, and where there is nothing to probe. */
+  last(): LastCheck | null;
+  /** Ends the check without a result. */
+  stop(): void;
+}
+
+export interface ReadyPlan {
+  /** null: it is ready when its process has been up for 50 ms. */
+  url: string | null;
+  /** How long the process has been up, in milliseconds. */
+  upMs: number;
+  /** null: no deadline. 0: one probe, however long it takes. */
+  timeoutMs: number | null;
+  /** The longest pause between two probes, in milliseconds. */
+  slowestMs: number;
+}
+
+/** Milliseconds from one probe to the next, after `waitedMs` of waiting. */
+export function pauseMs(waitedMs: number, slowestMs: number): number {
+  return waitedMs < READY.fastForMs ? READY.fastMs : Math.min(slowestMs, waitedMs * READY.share);
+}
+
+/** Watches until the check passes or its time is over; `told` hears once which of the two. */
+export function watchReady(
+  clock: Clock,
+  probe: Probe,
+  plan: ReadyPlan,
+  told: (passed: boolean) => void,
+): ReadyCheck {
+  const { url, timeoutMs, slowestMs } = plan;
+  if (url === null) {
+    const stop = clock.after(Math.max(0, SERVICE.upMs - plan.upMs), () => told(true));
+    return { last: () => null, stop };
+  }
+  const began = clock.monotonic();
+  let last: LastCheck | null = null;
+  let over = false;
+  let cancelStep = (): void => {};
+  const stop = (): void => {
+    over = true;
+    cancelStep();
+    cancelDeadline();
+  };
+  const finish = (passed: boolean): void => {
+    if (over) return;
+    stop();
+    told(passed);
+  };
+  const step = (): void => {
+    const from = clock.monotonic();
+    cancelStep = probe(url, READY.probeMs, ({ status, error }) => {
+      last = { url, at: clock.now(), status, error };
+      if (error === null || timeoutMs === 0) return finish(error === null);
+      const now = clock.monotonic();
+      cancelStep = clock.after(Math.max(0, from + pauseMs(now - began, slowestMs) - now), step);
+    });
+  };
+  const late = (): void => {
+    last ??= { url, at: clock.now(), status: null, error: `no answer yet after ${timeoutMs} ms` };
+    finish(false);
+  };
+  const cancelDeadline = timeoutMs ? clock.after(timeoutMs, late) : () => {};
+  step();
+  return { last: () => last, stop };
+}

@@ -1,0 +1,60 @@
+// One run of a service from its start to its end.
+import { processRow } from '../../adapters/process/proctable.ts';
+import { MIB } from '../../limits.ts';
+import type { RunMemo, RunRow, SpawnReply } from '../../protocol/host.ts';
+import { newRun } from '../../protocol/names.ts';
+import type { StartAnswer, StoredService } from '../../protocol/service.ts';
+import { type Deferred, deferred } from '../../runtime/deferred.ts';
+
+export interface Run {
+  id: string;
+  memo: RunMemo;
+  pty: boolean;
+  /** Started by the restart policy and not by a client. */
+  byPolicy: boolean;
+  /** null: it may take as long as it likes to become ready. */
+  timeoutMs: number | null;
+  /** Settles when there is a process, or will be none. */
+  there: Deferred<StartAnswer>;
+  /** Settles when it is ready, or never will be. */
+  ready: Deferred<StartAnswer>;
+}
+
+export type LiveRun = Run & SpawnReply;
+
+/** A run that is to be made from the spec as it is now. */
+export function plannedRun(
+  { spec, revision }: StoredService,
+  {
+    now,
+    timeoutMs,
+    restarts,
+    byPolicy,
+  }: Pick<Run, 'timeoutMs' | 'byPolicy'> & { now: number; restarts: number },
+): Run {
+  const { agent, port, ready } = spec;
+  const deadline = timeoutMs === null ? null : now + timeoutMs;
+  return {
+    id: newRun(now),
+    memo: { revision, port, ready, passed: false, deadline, restarts },
+    pty: agent !== null,
+    byPolicy,
+    timeoutMs,
+    there: deferred(),
+    ready: deferred(),
+  };
+}
+
+/** A run of the host's ledger, made by another daemon or in another life of the actor. */
+export function ledgerRun({ run, memo, pty, pid, startTicks, startedAt }: RunRow): LiveRun {
+  const timeoutMs = memo.deadline === null ? null : Math.max(0, memo.deadline - startedAt);
+  const byPolicy = memo.restarts > 0;
+  const settle = { there: deferred<StartAnswer>(), ready: deferred<StartAnswer>() };
+  return { id: run, memo, pty, byPolicy, timeoutMs, ...settle, pid, startTicks, startedAt, rssMB: 0 };
+}
+
+/** With the memory that its first process has now: at the spawn that was only a shell's. */
+export function measured(run: LiveRun): LiveRun {
+  const row = processRow(run.pid);
+  return row?.startTicks === run.startTicks ? { ...run, rssMB: Math.ceil(row.rssBytes / MIB) } : run;
+}

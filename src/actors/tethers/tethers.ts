@@ -1,0 +1,276 @@
+// State: the records of all tethers and which ports of the pool they have. Rebuilt from: the store; what connections have
+// come to since the daemon began is told by each `tether:<id>`.
+import type { CloudStore } from '../../adapters/storage/cloudstore.ts';
+import { listenOnLoopback } from '../../adapters/tcp.ts';
+import { TETHER } from '../../limits.ts';
+import type { CloudViewsProtocol, WorkloadsProtocol } from '../../protocol/cloud.ts';
+import { fail } from '../../protocol/errors.ts';
+import type {
+  StoredTether,
+  TetherInput,
+  TetherNumbers,
+  TetherProtocol,
+  TethersProtocol,
+  TetherView,
+  ThreadsProtocol,
+} from '../../protocol/tethers.ts';
+import { newUlid } from '../../protocol/ulid.ts';
+import { actor, type Context, isFailure } from '../../runtime/actor.ts';
+
+export interface TethersConfig {
+  store: CloudStore;
+  /** cloud.tether_ports. */
+  ports: readonly [from: number, to: number];
+}
+
+interface Tether {
+  stored: StoredTether;
+  numbers: TetherNumbers;
+  /** It listens. A tether that is to be active and does not yet, or not any more, is shown as idle. */
+  isOpen: boolean;
+}
+
+const addressOf = (id: string): string => `tether:${id}`;
+
+const UNUSED: TetherNumbers = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
+
+/** The record as clients see it (contract section 8). */
+function viewOf({ stored, numbers, isOpen }: Tether): TetherView {
+  const json = JSON.stringify({
+    tether_id: stored.id,
+    workload_id: stored.workloadId,
+    container_port: stored.containerPort,
+    label: stored.label,
+    local_port: stored.localPort,
+    state: isOpen ? 'active' : 'idle',
+    connections: numbers.connections,
+    bytes_in: numbers.bytesIn,
+    bytes_out: numbers.bytesOut,
+    last_error: numbers.lastError,
+  });
+  return { id: stored.id, json };
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const listener = await listenOnLoopback(port, (socket) => socket.destroy());
+  await listener?.close();
+  return listener !== null;
+}
+
+class Registry {
+  private readonly context: Context;
+  private readonly store: CloudStore;
+  private readonly ports: readonly number[];
+  private readonly tethers = new Map<string, Tether>();
+  private readonly watched = new Set<string>();
+
+  constructor(context: Context, { store, ports: [from, to] }: TethersConfig) {
+    this.context = context;
+    this.store = store;
+    this.ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);
+  }
+
+  async load(): Promise<void> {
+    for (const stored of await this.store.tethers()) {
+      this.tethers.set(stored.id, { stored, numbers: UNUSED, isOpen: false });
+    }
+  }
+
+  get all(): Tether[] {
+    return [...this.tethers.values()];
+  }
+
+  find(id: string): Tether | undefined {
+    return this.tethers.get(id);
+  }
+
+  get(id: string): Tether {
+    const tether = this.tethers.get(id);
+    if (!tether) throw fail('unknown_tether', `There is no tether ${id}.`);
+    return tether;
+  }
+
+  /** Tells the views. */
+  show(tethers: readonly Tether[], all = false): void {
+    this.context.ref<CloudViewsProtocol>('cloudviews').tell('tethers', { rows: tethers.map(viewOf), all });
+  }
+
+  async create({ workloadId, containerPort, label, wake }: TetherInput): Promise<Tether> {
+    const { clusterId } = await this.context
+      .ref<WorkloadsProtocol>('workloads')
+      .ask('route', { id: workloadId });
+    const id = newUlid(this.context.clock.now());
+    const localPort = await this.freePort();
+    const stored = { id, clusterId, workloadId, containerPort, label, wake, localPort, active: false };
+    await this.store.saveTether(stored);
+    const tether: Tether = { stored, numbers: UNUSED, isOpen: false };
+    this.tethers.set(id, tether);
+    this.show([tether]);
+    return tether;
+  }
+
+  /** Has it listen, on the port it has if that is free. Resolves with the port when that is on disk. */
+  async open(tether: Tether): Promise<number> {
+    const { stored, numbers } = tether;
+    const own = stored.localPort === null ? [] : [stored.localPort];
+    const ports = [...own, ...this.unreserved()];
+    const address = addressOf(stored.id);
+    await this.context.ref<ThreadsProtocol>('threads').ask('ensure', { address });
+    const { port } = await this.ref(stored.id).ask('open', { tether: stored, ports, numbers });
+    this.watch(stored.id);
+    try {
+      await this.save(tether, { active: true, localPort: port }, true);
+    } catch (error) {
+      // What is not on disk is not open.
+      this.ref(stored.id).tell('close', { forget: false });
+      throw error;
+    }
+    return port;
+  }
+
+  async close(tether: Tether, forget: boolean): Promise<void> {
+    const { stored } = tether;
+    // On disk first: a daemon that ends here does not open it again.
+    await this.save(tether, { active: false, localPort: null }, false);
+    if (!stored.active && !forget) return;
+    try {
+      await this.ref(stored.id).ask('close', { forget });
+    } catch (error) {
+      // Its thread has died: nothing is open any more.
+      if (!isFailure(error) || error.code !== 'gone') throw error;
+    }
+  }
+
+  async remove(tether: Tether): Promise<void> {
+    const { id } = tether.stored;
+    await this.close(tether, true);
+    await this.store.removeTether(id);
+    this.tethers.delete(id);
+    this.context.ref<CloudViewsProtocol>('cloudviews').tell('tethersGone', { ids: [id] });
+  }
+
+  /** Opens it again if it is to be open; as often as it takes. */
+  async reopen(tether: Tether): Promise<void> {
+    const { id, active } = tether.stored;
+    if (!active) return;
+    try {
+      await this.open(tether);
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      this.note(tether, { ...tether.numbers, lastError: error.message });
+      this.again(id);
+    }
+  }
+
+  /** A workload that is gone is said at once, not only when somebody connects. */
+  async check(tether: Tether): Promise<void> {
+    try {
+      await this.context.ref<WorkloadsProtocol>('workloads').ask('route', { id: tether.stored.workloadId });
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      if (error.code === 'unknown_workload')
+        this.note(tether, { ...tether.numbers, lastError: error.message });
+    }
+  }
+
+  note(tether: Tether, numbers: TetherNumbers): void {
+    tether.numbers = numbers;
+    this.show([tether]);
+  }
+
+  private ref(id: string) {
+    return this.context.ref<TetherProtocol>(addressOf(id));
+  }
+
+  /** When the tether's actor or thread has ended, it is opened again. */
+  private watch(id: string): void {
+    if (this.watched.has(id)) return;
+    this.watched.add(id);
+    this.context.watch(addressOf(id), () => {
+      this.watched.delete(id);
+      const tether = this.find(id);
+      if (!tether) return;
+      tether.isOpen = false;
+      this.note(tether, { ...tether.numbers, connections: 0 });
+      this.again(id);
+    });
+  }
+
+  private again(id: string): void {
+    this.context.clock.after(TETHER.reopenMs, () => {
+      this.context.ref<TethersProtocol>(this.context.address).tell('begun', { id });
+    });
+  }
+
+  private async save(
+    tether: Tether,
+    change: Pick<StoredTether, 'active' | 'localPort'>,
+    isOpen: boolean,
+  ): Promise<void> {
+    const { stored } = tether;
+    if (stored.active !== change.active || stored.localPort !== change.localPort) {
+      await this.store.saveTether({ ...stored, ...change });
+      tether.stored = { ...stored, ...change };
+    }
+    tether.isOpen = isOpen;
+    this.show([tether]);
+  }
+
+  private unreserved(): number[] {
+    const reserved = new Set(this.all.map(({ stored }) => stored.localPort));
+    return this.ports.filter((port) => !reserved.has(port));
+  }
+
+  private async freePort(): Promise<number> {
+    for (const port of this.unreserved()) if (await isFree(port)) return port;
+    throw fail('port_in_use', 'Every port of cloud.tether_ports is taken.', {
+      hint: 'Deactivate or delete a tether, or widen cloud.tether_ports.',
+    });
+  }
+}
+
+/** `tethers` (contract section 8). */
+export const tethers = actor<TethersProtocol, TethersConfig>('tethers', async (context, config) => {
+  const registry = new Registry(context, config);
+  await registry.load();
+  return {
+    async boot() {
+      registry.show(registry.all, true);
+      for (const tether of registry.all) await registry.reopen(tether);
+      return { tethers: registry.all.length };
+    },
+    async create(input) {
+      const { stored } = await registry.create(input);
+      return { tether_id: stored.id, local_port: stored.localPort ?? 0 };
+    },
+    async activate({ id }) {
+      const tether = registry.get(id);
+      const local_port = await registry.open(tether);
+      await registry.check(tether);
+      return { tether_id: id, local_port, state: 'active' };
+    },
+    async deactivate({ id }) {
+      await registry.close(registry.get(id), false);
+      return { ok: true };
+    },
+    async remove({ id }) {
+      await registry.remove(registry.get(id));
+      return { removed: true, id };
+    },
+    async closeCluster({ clusterId }) {
+      const own = registry.all.filter(({ stored }) => stored.clusterId === clusterId);
+      for (const tether of own) await registry.remove(tether);
+      return { closed: own.length };
+    },
+    async begun({ id }) {
+      const tether = registry.find(id);
+      if (tether) await registry.reopen(tether);
+      return null;
+    },
+    numbers({ id, numbers }) {
+      const tether = registry.find(id);
+      if (tether) registry.note(tether, numbers);
+      return null;
+    },
+  };
+});

@@ -1,0 +1,50 @@
+// What the account of a cluster may do, as the cluster itself answers.
+import type { Capabilities } from '../../protocol/cloud.ts';
+import type { KubeHttp } from './http.ts';
+import { parseJson } from './rows.ts';
+import { type V1SelfSubjectAccessReview, wire } from './types.ts';
+
+/** What each ability needs, in all namespaces. WebSocket forwards are a GET, and since 1.35 also a create. */
+const RIGHTS: readonly [
+  ability: Exclude<keyof Capabilities, 'denied'>,
+  verbs: string[],
+  resources: string[],
+][] = [
+  ['sync', ['list'], ['deployments.apps', 'statefulsets.apps']],
+  ['watch', ['watch'], ['deployments.apps', 'statefulsets.apps']],
+  ['sleep', ['get', 'patch'], ['deployments.apps', 'statefulsets.apps']],
+  ['tether', ['list', 'watch'], ['pods']],
+  ['tether', ['get', 'create'], ['pods/portforward']],
+];
+
+function reviewOf(verb: string, resource: string): object {
+  const [plain = '', group = ''] = resource.split('.');
+  const [name = '', subresource = ''] = plain.split('/');
+  return {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SelfSubjectAccessReview',
+    spec: { resourceAttributes: { verb, group, resource: name, subresource } },
+  };
+}
+
+/** Asks right by right. Fails as `KubeHttp.call`. */
+export async function capabilitiesOf(http: KubeHttp): Promise<Capabilities> {
+  const asked = RIGHTS.flatMap(([ability, verbs, resources]) =>
+    verbs.flatMap((verb) => resources.map((resource) => ({ ability, verb, resource }))),
+  );
+  const rows = await Promise.all(
+    asked.map(async ({ ability, verb, resource }) => {
+      const body = await http.call({
+        what: 'review its own rights',
+        method: 'POST',
+        path: '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
+        body: reviewOf(verb, resource),
+      });
+      const review = wire<V1SelfSubjectAccessReview>(parseJson(body));
+      return { ability, right: `${verb} ${resource}`, isAllowed: review?.status?.allowed === true };
+    }),
+  );
+  const may = (ability: string): boolean => rows.every((row) => row.ability !== ability || row.isAllowed);
+  const denied = rows.filter((row) => !row.isAllowed).map((row) => row.right);
+  return { sync: may('sync'), watch: may('watch'), sleep: may('sleep'), tether: may('tether'), denied };
+}

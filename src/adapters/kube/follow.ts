@@ -1,0 +1,185 @@
+// A list and a watch that never give up: whatever the server does, they go on until they are told to stop.
+import { CLOUD } from '../../limits.ts';
+import type { Clock } from '../../runtime/actor.ts';
+import { KubeError } from './http.ts';
+import type { KubeCluster, Listing, Resource } from './kube.ts';
+import { isOlder } from './rows.ts';
+
+export interface Follower<Row> {
+  /** All there are, from a listing that was begun at `startedAt` (monotonic milliseconds). */
+  listed(rows: Row[], startedAt: number): void;
+  /** In the order of the cluster; `gone`: the row was deleted. */
+  changed(row: Row, gone: boolean): void;
+  /** The server answers again, or an attempt has failed and the next one follows. */
+  health(error: unknown): void;
+}
+
+export interface FollowOptions {
+  clock: Clock;
+  /** From 0 to below 1; spreads the attempts of many. */
+  random?: () => number;
+}
+
+/** The version is too old for the server (410), or from a future it does not know. */
+function isUnusable(error: unknown): boolean {
+  if (!(error instanceof KubeError)) return false;
+  const { status, reason, message } = error.status;
+  return (
+    status === 410 || reason === 'Expired' || reason === 'Gone' || /too large resource version/i.test(message)
+  );
+}
+
+/** Waits, or until `signal` aborts. */
+function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      cancel();
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const cancel = clock.after(ms, done);
+    if (signal.aborted) done();
+    else signal.addEventListener('abort', done);
+  });
+}
+
+/** A watch that has lasted so long was worth beginning: the next one follows soon. */
+const LASTING_MS = 10_000;
+
+class Following<Row> {
+  private readonly cluster: KubeCluster;
+  private readonly resource: Resource<Row>;
+  private readonly follower: Follower<Row>;
+  private readonly clock: Clock;
+  private readonly random: () => number;
+  private readonly signal: AbortSignal;
+  private version: string | null;
+  /** Attempts in a row that brought nothing. */
+  private fruitless = 0;
+  /** The last watch ended with an error: the server may be another one now, or one restored from a backup. */
+  private isBroken = false;
+  /** What the follower itself has thrown: not an error of the cluster. */
+  private defect: { error: unknown } | undefined;
+
+  constructor(
+    cluster: KubeCluster,
+    resource: Resource<Row>,
+    from: string | null,
+    follower: Follower<Row>,
+    signal: AbortSignal,
+    { clock, random = Math.random }: FollowOptions,
+  ) {
+    this.cluster = cluster;
+    this.resource = resource;
+    this.version = from;
+    this.follower = follower;
+    this.clock = clock;
+    this.random = random;
+    this.signal = signal;
+  }
+
+  async run(): Promise<void> {
+    while (!this.signal.aborted) {
+      let error: unknown = null;
+      try {
+        if (this.isBroken && this.version !== null) await this.checkVersion(this.version);
+        this.version ??= await this.list();
+        this.isBroken = false;
+        await this.watch(this.version);
+      } catch (caught) {
+        error = caught;
+      }
+      if (this.defect) throw this.defect.error;
+      if (this.signal.aborted) return;
+      const isFirst = this.fruitless === 0;
+      this.fruitless += 1;
+      this.isBroken ||= error !== null;
+      if (isUnusable(error)) {
+        this.version = null;
+        // Listed anew at once, but not in a circle with a server that calls every version too old.
+        if (isFirst) continue;
+      } else if (error !== null) this.tell(() => this.follower.health(error));
+      await pause(this.clock, this.delay(error), this.signal);
+    }
+  }
+
+  private delay(error: unknown): number {
+    const { firstMs, maxMs } = CLOUD.watch.retry;
+    const asked = error instanceof KubeError ? (error.status.retryAfterMs ?? 0) : 0;
+    return asked + this.random() * Math.min(firstMs * 2 ** (this.fruitless - 1), maxMs);
+  }
+
+  private async list(): Promise<string> {
+    const startedAt = this.clock.monotonic();
+    const listing: Listing<Row> = await this.cluster.list(this.resource, this.signal);
+    this.tell(() => {
+      this.follower.health(null);
+      this.follower.listed(listing.rows, startedAt);
+    });
+    return listing.version;
+  }
+
+  /** A server restored from a backup keeps a watch from its future open and says nothing: then a listing must come first. */
+  private async checkVersion(version: string): Promise<void> {
+    if (isOlder(await this.cluster.position(this.resource, this.signal), version)) this.version = null;
+  }
+
+  /** One watch, until it ends or nothing has come for so long that it must be dead. */
+  private async watch(from: string): Promise<void> {
+    const abort = new AbortController();
+    const stop = (): void => abort.abort();
+    this.signal.addEventListener('abort', stop);
+    const begun = this.clock.monotonic();
+    let cancelSilence = this.clock.after(CLOUD.watch.silentMs, stop);
+    try {
+      await this.cluster.watch(
+        this.resource,
+        from,
+        (event) => {
+          if (abort.signal.aborted) return;
+          cancelSilence();
+          cancelSilence = this.clock.after(CLOUD.watch.silentMs, stop);
+          if (this.fruitless > 0) this.tell(() => this.follower.health(null));
+          this.fruitless = 0;
+          if (event === null) return;
+          this.version = event.version;
+          if (event.type !== 'mark') this.tell(() => this.follower.changed(event.row, event.type === 'gone'));
+        },
+        abort.signal,
+      );
+    } catch (error) {
+      if (!abort.signal.aborted || this.defect) throw error;
+    } finally {
+      cancelSilence();
+      this.signal.removeEventListener('abort', stop);
+      // It was a good one, if perhaps a quiet one.
+      if (this.clock.monotonic() - begun >= LASTING_MS) this.fruitless = 0;
+    }
+  }
+
+  private tell(call: () => void): void {
+    if (this.signal.aborted) return;
+    try {
+      call();
+    } catch (error) {
+      this.defect = { error };
+      throw error;
+    }
+  }
+}
+
+/**
+ * Follows `resource` until `signal` aborts: from the version `from` of an earlier listing, or with a listing first. After
+ * an error it tries again with full jitter, up to 30 s apart, for ever; the server's Retry-After is added. It never
+ * rejects but for what the follower itself throws.
+ */
+export function follow<Row>(
+  cluster: KubeCluster,
+  resource: Resource<Row>,
+  from: string | null,
+  follower: Follower<Row>,
+  signal: AbortSignal,
+  options: FollowOptions,
+): Promise<void> {
+  return new Following(cluster, resource, from, follower, signal, options).run();
+}

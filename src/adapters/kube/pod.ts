@@ -1,0 +1,36 @@
+// The pod this runs in, if it runs in one: where its own cluster is, and which pod it is.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ClusterAccess } from '../../protocol/cloud.ts';
+
+const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+export interface Pod {
+  namespace: string;
+  name: string;
+  /** With the service account, whose token is read from its file at each use. */
+  access: ClusterAccess;
+}
+
+/** undefined: not in a pod, or one without a service account. */
+export function ownPod(env: Readonly<Record<string, string | undefined>>, folder = ACCOUNT): Pod | undefined {
+  const host = env['KUBERNETES_SERVICE_HOST'];
+  const port = env['KUBERNETES_SERVICE_PORT'] ?? '443';
+  if (!host) return undefined;
+  const address = `https://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  if (!URL.canParse(address)) return undefined;
+  try {
+    return {
+      namespace: readFileSync(join(folder, 'namespace'), 'utf8').trim(),
+      name: env['HOSTNAME'] ?? '',
+      access: {
+        server: new URL(address).origin,
+        ca: readFileSync(join(folder, 'ca.crt'), 'utf8'),
+        tlsServerName: null,
+        credential: { kind: 'pod' },
+      },
+    };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,146 @@
+// Cuts what was printed into lines for people: at newlines, where a run ends, and at 64 KiB.
+import { KIB, LOGS } from '../../limits.ts';
+import { readableLine } from './readable.ts';
+
+/** What was printed in one go. */
+export interface Piece {
+  run: string;
+  /** Epoch milliseconds. */
+  time: number;
+  /** Where in the log it begins: logical. */
+  offset: number;
+  bytes: Buffer;
+}
+
+export interface Line {
+  /** When its first byte came. */
+  time: number;
+  /** Where in the log that byte lies: logical. */
+  offset: number;
+  /**
+   * It lies in these from `from` to `to`, without its newline: a thousand views of a buffer take longer to be collected than
+   * to be read.
+   */
+  bytes: Buffer;
+  from: number;
+  to: number;
+}
+
+/** Neighbouring pieces of one run: a line may go over their bounds, never over those of a span. */
+interface Span {
+  run: string;
+  bytes: Buffer;
+  /** From which byte on which time holds, and where in the log that byte lies. */
+  marks: Mark[];
+}
+
+interface Mark {
+  at: number;
+  time: number;
+  offset: number;
+}
+
+const NEWLINE = 0x0a;
+const NOWHERE: Mark = { at: 0, time: 0, offset: 0 };
+
+/** The bytes behind each other, not copied where they lie so already: most often they have been read in one go. */
+export function joined(parts: readonly Buffer[]): Buffer {
+  const [first] = parts;
+  if (!first) return Buffer.alloc(0);
+  let end = first.byteOffset;
+  const isWhole = parts.every(({ buffer, byteOffset, length }) => {
+    const follows = buffer === first.buffer && byteOffset === end;
+    end += length;
+    return follows;
+  });
+  return isWhole ? Buffer.from(first.buffer, first.byteOffset, end - first.byteOffset) : Buffer.concat(parts);
+}
+
+function spansOf(pieces: readonly Piece[]): Span[] {
+  const groups: Piece[][] = [];
+  for (const piece of pieces) {
+    const group = groups.at(-1);
+    if (group?.[0]?.run === piece.run) group.push(piece);
+    else groups.push([piece]);
+  }
+  return groups.map((group) => {
+    let at = 0;
+    const marks = group.map(({ time, offset, bytes }) => {
+      at += bytes.length;
+      return { at: at - bytes.length, time, offset };
+    });
+    return { run: group[0]?.run ?? '', bytes: joined(group.map(({ bytes }) => bytes)), marks };
+  });
+}
+
+/** Where the last part of the line `[from, to)` begins when it is cut into parts of 64 KiB, no character in two. */
+function lastPart(bytes: Buffer, from: number, to: number): number {
+  let start = from;
+  while (to - start > LOGS.lineBytes) {
+    let next = start + LOGS.lineBytes;
+    while (next > start + LOGS.lineBytes - 3 && ((bytes[next] ?? 0) & 0xc0) === 0x80) next -= 1;
+    start = next;
+  }
+  return start;
+}
+
+/** The last lines of `pieces`, at most `most`, oldest first. The very first may lack its beginning. */
+export function lastLines(pieces: readonly Piece[], most: number): Line[] {
+  const lines: Line[] = [];
+  for (const { bytes, marks } of spansOf(pieces).reverse()) {
+    let mark = marks.length - 1;
+    let to = bytes.at(-1) === NEWLINE ? bytes.length - 1 : bytes.length;
+    // A span of one newline is one empty line; an empty span is none.
+    let more = bytes.length > 0;
+    while (more && lines.length < most) {
+      const newline = to > 0 ? bytes.lastIndexOf(NEWLINE, to - 1) : -1;
+      const from = lastPart(bytes, newline + 1, to);
+      while (mark > 0 && (marks[mark]?.at ?? 0) > from) mark -= 1;
+      const { at, time, offset } = marks[mark] ?? NOWHERE;
+      lines.push({ time, offset: offset + from - at, bytes, from, to });
+      // Before a part comes the part before it, before a whole line the newline of another.
+      to = from > newline + 1 ? from : newline;
+      more = to >= 0;
+    }
+  }
+  return lines.reverse();
+}
+
+/** How lines are shown. */
+export interface Showing {
+  /** As they came and not as a person would read them. */
+  raw: boolean;
+  /** What stands before each of them. */
+  stamp: ((time: number) => string) | null;
+}
+
+/** A line as a text. */
+export function textOf({ time, bytes, from, to }: Line, { raw, stamp }: Showing): string {
+  const printed = bytes.toString('utf8', from, to);
+  const text = raw ? printed : readableLine(printed);
+  return stamp ? `${stamp(time)} ${text}` : text;
+}
+
+/** More than the newest 1,000 lines usually are: a turn in between costs those who ask for them a third of their time. */
+const PART_BYTES = 256 * KIB;
+
+/**
+ * What `make` makes of all lines, some at a time. Everybody else has a turn after each part: to read what a program has drawn
+ * takes up to 100 ns per byte.
+ */
+export async function inTurns<T>(lines: readonly Line[], make: (some: readonly Line[]) => T): Promise<T[]> {
+  const made: T[] = [];
+  let some: Line[] = [];
+  let bytes = 0;
+  for (const line of lines) {
+    some.push(line);
+    bytes += line.to - line.from;
+    if (bytes < PART_BYTES) continue;
+    made.push(make(some));
+    some = [];
+    bytes = 0;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  if (some.length > 0) made.push(make(some));
+  return made;
+}

@@ -1,0 +1,269 @@
+// The reading side of the logs (how they lie on disk: protocol/log.ts). It needs nobody's help: what the process host has
+// read is in the files. It may run while the host writes and rotates.
+import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { LOGS } from '../../limits.ts';
+import {
+  decodeRecord,
+  INDEX_FILE,
+  LOG_FILE,
+  type LogRecord,
+  RECORD_BYTES,
+  rotatedName,
+  rotatedStart,
+} from '../../protocol/log.ts';
+import type { LogParts, LogsQuery } from '../../protocol/service.ts';
+import { joined, type Line, lastLines, type Piece } from './linecut.ts';
+
+/** A pair of files, open. */
+interface Pair {
+  start: number;
+  size: number;
+  log: number;
+  index: number;
+  records: number;
+}
+
+interface Filter {
+  stream: LogsQuery['stream'];
+  run: string | null;
+}
+
+/** Records are read this many at a time, backwards, until one begins early enough. */
+const RECORDS_AT_ONCE = 512;
+/** A reader looks again when a rotation came between; many in a row do not happen. */
+const ATTEMPTS = 20;
+const STREAMS = { stdout: 1, stderr: 2 } as const;
+
+function openPair(logPath: string, indexPath: string): Pair | undefined {
+  const opened: number[] = [];
+  try {
+    for (const path of [indexPath, logPath]) opened.push(openSync(path, 'r'));
+    const [index = -1, log = -1] = opened;
+    const stat = fstatSync(index);
+    // The name may lead to the next pair by now: then the log that was opened may be that one's.
+    const records = Math.floor(stat.size / RECORD_BYTES);
+    if (records === 0 || statSync(indexPath).ino !== stat.ino) throw new Error('rotated');
+    const head = Buffer.alloc(RECORD_BYTES);
+    readSync(index, head, 0, RECORD_BYTES, 0);
+    // The size of the log comes after the count of records: every record then begins within it.
+    return { start: decodeRecord(head, 0).offset, size: fstatSync(log).size, log, index, records };
+  } catch {
+    for (const fd of opened) closeSync(fd);
+    return undefined;
+  }
+}
+
+function closePair(pair: Pair): void {
+  closeSync(pair.log);
+  closeSync(pair.index);
+}
+
+function openCurrent(folder: string): Pair | undefined {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const pair = openPair(join(folder, LOG_FILE), join(folder, INDEX_FILE));
+    if (pair) return pair;
+    if (!statSync(folder, { throwIfNoEntry: false })) return undefined;
+    const moved = openMoved(folder);
+    if (moved) return moved;
+  }
+  return undefined;
+}
+
+/**
+ * The newest pair that was moved aside, whole or only its log so far: a rotation is under way or was cut short, or the disk has
+ * no room for the pair after it.
+ */
+function openMoved(folder: string): Pair | undefined {
+  const start = Math.max(-1, ...startsOf(folder));
+  if (start < 0) return undefined;
+  for (const index of [rotatedName(start, 'idx'), INDEX_FILE]) {
+    const pair = openPair(join(folder, rotatedName(start, 'log')), join(folder, index));
+    if (pair?.start === start) return pair;
+    if (pair) closePair(pair);
+  }
+  return undefined;
+}
+
+/** Where the rotated pairs begin; none where the folder has gone. */
+function startsOf(folder: string): number[] {
+  try {
+    return readdirSync(folder).flatMap((name) => rotatedStart(name) ?? []);
+  } catch {
+    return [];
+  }
+}
+
+/** The rotated pairs that hold bytes at or after `from` and before `to`, oldest first. One that is just deleted is left out. */
+function openRotated(folder: string, from: number, to: number): Pair[] {
+  const starts = startsOf(folder)
+    .filter((start) => start < to)
+    .sort((a, b) => a - b);
+  return starts
+    .filter((_, index) => (starts[index + 1] ?? to) > from)
+    .flatMap((start) => {
+      const pair = openPair(join(folder, rotatedName(start, 'log')), join(folder, rotatedName(start, 'idx')));
+      return pair ? [pair] : [];
+    });
+}
+
+/** The records of a pair whose bytes reach past `from`, oldest first. */
+function recordsFrom(pair: Pair, from: number): LogRecord[] {
+  const blocks: LogRecord[][] = [];
+  for (let upTo = pair.records; upTo > 0; ) {
+    const first = Math.max(0, upTo - RECORDS_AT_ONCE);
+    const buffer = Buffer.allocUnsafe((upTo - first) * RECORD_BYTES);
+    const length = readSync(pair.index, buffer, 0, buffer.length, first * RECORD_BYTES);
+    const block: LogRecord[] = [];
+    for (let at = 0; at + RECORD_BYTES <= length; at += RECORD_BYTES) block.push(decodeRecord(buffer, at));
+    blocks.unshift(block);
+    if ((block[0]?.offset ?? 0) <= from) break;
+    upTo = first;
+  }
+  const records = blocks.flat();
+  return records.filter((_, index) => (records[index + 1]?.offset ?? Number.POSITIVE_INFINITY) > from);
+}
+
+/** The bytes of a pair from `from` up to `to` that pass the filter. Neighbours are read in one go. */
+function piecesOf(pair: Pair, from: number, to: number, filter: Filter): Piece[] {
+  const end = Math.min(to, pair.start + pair.size);
+  const stream = filter.stream && STREAMS[filter.stream];
+  const wanted = recordsFrom(pair, from).flatMap((record, index, all) => {
+    const start = Math.max(from, record.offset);
+    const stop = Math.min(end, all[index + 1]?.offset ?? end);
+    const fits = (!stream || record.stream === stream) && (!filter.run || record.run === filter.run);
+    return fits && stop > start ? [{ ...record, start, stop }] : [];
+  });
+  const pieces: Piece[] = [];
+  for (let first = 0; first < wanted.length; ) {
+    let last = first;
+    while (wanted[last + 1] && wanted[last + 1]?.start === wanted[last]?.stop) last += 1;
+    const begin = wanted[first]?.start ?? 0;
+    const bytes = Buffer.allocUnsafe((wanted[last]?.stop ?? 0) - begin);
+    // A file that somebody has cut holds less.
+    const length = readSync(pair.log, bytes, 0, bytes.length, begin - pair.start);
+    for (const { run, time, start, stop } of wanted.slice(first, last + 1))
+      pieces.push({
+        run,
+        time,
+        offset: start,
+        bytes: bytes.subarray(start - begin, Math.min(stop - begin, length)),
+      });
+    first = last + 1;
+  }
+  return pieces;
+}
+
+interface Span {
+  /** Where it really begins: rotation may have taken what was before. */
+  start: number;
+  end: number;
+  pieces: Piece[];
+}
+
+/** Reads from `from` (negative: that many bytes before the end) over at most `limit` bytes of the log. */
+function readSpan(folder: string, from: number, limit: number, filter: Filter): Span {
+  const current = openCurrent(folder);
+  if (!current) return { start: 0, end: 0, pieces: [] };
+  const pairs = [current];
+  try {
+    const end = current.start + current.size;
+    const wanted = Math.min(from < 0 ? Math.max(0, end + from) : from, end);
+    if (wanted < current.start) pairs.unshift(...openRotated(folder, wanted, current.start));
+    const start = Math.max(wanted, pairs[0]?.start ?? 0);
+    const stop = Math.min(end, start + limit);
+    return { start, end: stop, pieces: pairs.flatMap((pair) => piecesOf(pair, start, stop, filter)) };
+  } finally {
+    for (const pair of pairs) closePair(pair);
+  }
+}
+
+/**
+ * The bytes of the log in `folder` from the logical offset `offset` on: at most `limit` bytes of it, of which only those of
+ * `run` are given. `start` is later than `offset` when rotation has taken what was there; go on at `end`.
+ */
+export function readLog(
+  folder: string,
+  offset: number,
+  limit: number,
+  run: string | null = null,
+): { start: number; end: number; bytes: Uint8Array } {
+  const { start, end, pieces } = readSpan(folder, offset, limit, { stream: null, run });
+  return { start, end, bytes: joined(pieces.map((piece) => piece.bytes)) };
+}
+
+/** Pieces that lie next to each other in the log as one. */
+function partsOf(pieces: readonly Piece[]): LogParts['parts'] {
+  const groups: Piece[][] = [];
+  let next = -1;
+  for (const piece of pieces) {
+    if (piece.offset === next) groups.at(-1)?.push(piece);
+    else groups.push([piece]);
+    next = piece.offset + piece.bytes.length;
+  }
+  return groups.map((group) => ({
+    offset: group[0]?.offset ?? 0,
+    bytes: joined(group.map(({ bytes }) => bytes)),
+  }));
+}
+
+/**
+ * For followers: what `stream` has brought in the log in `folder` from the logical offset `offset` on, over at most `limit`
+ * bytes of it and never of more than one run. `start` is later than `offset` when rotation has taken what was there; go on at
+ * `end`.
+ */
+export function readParts(
+  folder: string,
+  offset: number,
+  limit: number,
+  stream: LogsQuery['stream'],
+): LogParts {
+  const { start, end, pieces } = readSpan(folder, offset, limit, { stream, run: null });
+  const run = pieces[0]?.run ?? null;
+  const others = pieces.findIndex((piece) => piece.run !== run);
+  return {
+    start,
+    end: pieces[others]?.offset ?? end,
+    run,
+    parts: partsOf(others < 0 ? pieces : pieces.slice(0, others)),
+  };
+}
+
+/** The logical offset of the end of the log in `folder`; 0 while there is none. */
+export function logEnd(folder: string): number {
+  const current = openCurrent(folder);
+  if (!current) return 0;
+  closePair(current);
+  return current.start + current.size;
+}
+
+export interface TailQuery extends Pick<LogsQuery, 'lines' | 'stream'> {
+  /** Only what this run printed; null: all runs. */
+  run: string | null;
+}
+
+export interface Tail {
+  /** Oldest first. */
+  lines: Line[];
+  /** The logical offset after them. */
+  end: number;
+}
+
+/** A first guess at the bytes of a line; a window that is too small is followed by one four times as large. */
+const LINE_GUESS = 256;
+const SMALLEST_WINDOW = 64 * 1024;
+
+/**
+ * The last lines of the log in `folder`. A line ends at a newline or where a run ends; one over 64 KiB is split; the last one
+ * counts without its newline.
+ */
+export function readTail(folder: string, query: TailQuery): Tail {
+  for (let window = Math.max(SMALLEST_WINDOW, query.lines * LINE_GUESS); ; window *= 4) {
+    const { start, end, pieces } = readSpan(folder, -window, window, query);
+    const lines = lastLines(pieces, query.lines + 1);
+    const bytes = pieces.reduce((sum, piece) => sum + piece.bytes.length, 0);
+    // Enough: more lines than asked for (the first may be half of one), nothing before, or as much as the longest lines take.
+    if (lines.length > query.lines || end - start < window || bytes >= query.lines * LOGS.lineBytes)
+      return { lines: lines.slice(-query.lines), end };
+  }
+}

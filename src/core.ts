@@ -1,0 +1,108 @@
+// The main thread's node and the threads around it: made first, so that what takes longest to come up does so while the rest
+// of the daemon is still being read.
+import { uptime } from 'node:os';
+import type { HostTurn } from './adapters/host/turn.ts';
+import { isLoopback, type Settings } from './config.ts';
+import { THREADS } from './limits.ts';
+import { reportCrash } from './log.ts';
+import { mayAsk, placement } from './protocol/address.ts';
+import { fail } from './protocol/errors.ts';
+import type { RegistryProtocol } from './protocol/registry.ts';
+import type { Failure, Node } from './runtime/actor.ts';
+import { realClock } from './runtime/clock.ts';
+import { deferred } from './runtime/deferred.ts';
+import { createNode } from './runtime/node.ts';
+import { cloudKeyFile } from './statedir.ts';
+import { createThreads, type Threads } from './threads.ts';
+import type { ThreadData } from './threads_data.ts';
+import type { StartedWorker } from './worker.ts';
+
+export interface DaemonOptions {
+  settings: Settings;
+  stateDir: string;
+  /** The built file of the process host. */
+  hostEntry: string;
+  /** The umask of the user, for children. */
+  umask: number;
+  /** Reads the settings again; rejects with a SettingsError. */
+  reload: () => Promise<Settings>;
+}
+
+export interface Core {
+  node: Node;
+  threads: Threads;
+  data: ThreadData;
+  /** The actors of the main thread are there: letters of the threads are taken in from now on. */
+  hear: () => void;
+}
+
+const SIZES = { services: THREADS.services, tethers: THREADS.tethers };
+
+function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions, host: HostTurn): ThreadData {
+  return {
+    stateDir,
+    hostEntry,
+    host,
+    session: `${process.pid}-${performance.timeOrigin}`,
+    umask,
+    bootedAt: Date.now() - uptime() * 1000,
+    servicePorts: settings.services.ports,
+    agentPorts: settings.agents.ports,
+    agentDomain: settings.agents.domain,
+    addressRule: {
+      allow: settings.cloud.allow_addresses,
+      apiOnLoopback: isLoopback(settings.cloud.bind || settings.bind),
+    },
+    cloud: {
+      keyFile: cloudKeyFile(settings.cloud.key_file, stateDir),
+      tetherPorts: settings.cloud.tether_ports,
+      sweepMs: settings.cloud.sweep_interval_ms,
+      allowInCluster: settings.cloud.allow_in_cluster,
+    },
+  };
+}
+
+/**
+ * Makes the node and the threads that every daemon has: `services`, which comes up already, learns what it is for. `startDaemon`
+ * waits for them. Without its services thread a daemon is of no use to anybody: `lost` is called when that has died too often to
+ * be started again.
+ */
+export function createCore(
+  options: DaemonOptions,
+  host: HostTurn,
+  services: StartedWorker,
+  lost: (error: Failure) => void,
+): Core {
+  const data = threadData(options, host);
+  const node = createNode({
+    name: 'front',
+    clock: realClock,
+    place: placement(SIZES),
+    mayAsk,
+    onCrash: reportCrash,
+    defaultDeadlineMs: THREADS.askMs,
+  });
+  const heard = deferred<void>();
+  const threads = createThreads({
+    node,
+    sizes: SIZES,
+    data,
+    heard: heard.promise,
+    early: new Map([['services-0', services]]),
+    onDeath: (name, error, ended) => {
+      reportCrash(`the thread ${name}`, error, ended);
+      if (ended && name.startsWith('services'))
+        lost(
+          fail('internal', 'the services cannot be looked after: they live on, and the next daemon has them'),
+        );
+    },
+  });
+  threads.onRestarted(async (name) => {
+    if (!name.startsWith('services')) return;
+    await node.ref<RegistryProtocol>('registry').ask('boot', { autostart: false });
+  });
+  // Who waits for it is told.
+  threads.ensure('services').catch(() => {});
+  data.host = 'there';
+  return { node, threads, data, hear: heard.resolve };
+}
