@@ -17,8 +17,8 @@ export const HTTP = {
   unseenBytes: 256 * KIB,
   /** How deep arrays and objects may lie in each other. */
   jsonDepth: 32,
-  /** A wrong body is told at most so many of its faults one by one. */
-  details: 100,
+  /** A wrong body is told at most so many of its faults one by one: more than all the fields that a right one can have. */
+  details: 1_000,
   /** How many events the history gives when it is not said. */
   historyEvents: 100,
   /** The largest value of a duration in a query. */

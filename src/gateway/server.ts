@@ -61,6 +61,10 @@ function decline(server: http.Server, request: IncomingMessage, first: Buffer): 
   socket.resume();
 }
 
+/** RFC 6455, 4.1: with GET and HTTP/1.1. Elsewhere an Upgrade says nothing. */
+const asksForWebSocket = (request: IncomingMessage, { upgrade }: RequestHeaders): boolean =>
+  upgrade?.toLowerCase() === 'websocket' && request.method === 'GET' && request.httpVersion === '1.1';
+
 /** What one client connection has asked for. */
 interface Line {
   /** The answer to its last request. */
@@ -165,7 +169,7 @@ export function createGateway(initial: GatewaySettings): Gateway {
 
   const upgrade = (server: http.Server, request: IncomingMessage, socket: Duplex, first: Buffer): void => {
     const headers = readHeaders(request.rawHeaders, gateway.settings.tokens);
-    if (headers.upgrade?.toLowerCase() !== 'websocket') {
+    if (!asksForWebSocket(request, headers)) {
       decline(server, request, first);
       return;
     }

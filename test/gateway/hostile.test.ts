@@ -168,6 +168,27 @@ describe('a client that smuggles', () => {
     expect(heard[0]).not.toMatch(/^(?:upgrade|http2-settings|connection):/im);
   });
 
+  it.each([
+    [
+      'POST',
+      '1.1',
+      'Content-Length: 4\r\n',
+      () => `bodyGET / HTTP/1.1\r\n${HOST()}Connection: close\r\n\r\n`,
+    ],
+    ['GET', '1.0', '', () => ''],
+  ])('with %s and HTTP/%s gets no WebSocket but a plain answer', async (method, version, length, rest) => {
+    const heard: string[] = [];
+    await bytesAgent((socket, all) => {
+      heard.push(all);
+      socket.end(OK);
+    });
+    const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket\r\n';
+    const answer = await raw(`${method} / HTTP/${version}\r\n${HOST()}${upgrade}${length}\r\n${rest()}`);
+    expect(answer).toMatch(/^HTTP\/1\.1 200 [\s\S]*ok/);
+    expect(heard[0]).toMatch(new RegExp(`^${method} / HTTP/1.1\r\n`));
+    expect(heard[0]).not.toMatch(/^(?:upgrade|connection):/im);
+  });
+
   it('and asks for a protocol behind an open request ends nothing but its own connection', async () => {
     await bytesAgent((socket, all) => {
       if (all.includes('/slow')) setTimeout(() => socket.write(OK), 50);
