@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { hasTerminal } from '../adapters/process/proctable.ts';
 import { runningDaemon } from '../client/local.ts';
 import { configFile } from '../config.ts';
 import { PROJECT_FILES } from '../project/find.ts';
@@ -53,7 +54,7 @@ async function projectFile(cli: Cli): Promise<Made> {
   return { path, made: true, text: `${pathText(path)} is written from ${basename(source)}` };
 }
 
-/** Adds `auth.token` to the configuration; a daemon that runs reads it again. */
+/** Adds `auth.token` to the configuration; a daemon that runs in the background reads it again. */
 async function token(cli: Cli): Promise<Made> {
   const { settings, stateDir } = await cli.local();
   const { path } = configFile(cli.globals.config, process.env);
@@ -68,12 +69,15 @@ async function token(cli: Cli): Promise<Made> {
     mode: 0o600,
   });
   chmodSync(path, 0o600);
+  const text = `${path} has a token now, so that no other user and no web page can use your daemon`;
   const daemon = runningDaemon(stateDir);
-  if (daemon) process.kill(daemon.pid, 'SIGHUP');
+  // In a terminal SIGHUP would end it, and every service with it.
+  const mayTell = daemon !== undefined && hasTerminal(daemon.pid) === false;
+  if (mayTell) process.kill(daemon.pid, 'SIGHUP');
   return {
     path,
     made: true,
-    text: `${path} has a token now, so that no other user and no web page can use your daemon`,
+    text: daemon && !mayTell ? `${text}: start that one again, it runs in a terminal` : text,
   };
 }
 

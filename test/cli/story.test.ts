@@ -113,6 +113,21 @@ it('goes from a Procfile to running services, logs, an explanation, and down, wi
   }
 });
 
+it('sets a token beside a daemon that runs in a terminal, and does not end it', async () => {
+  const home = folder();
+  writeFileSync(join(home, 'config.toml'), `[gateway]\nport = 0\n${servicePorts()}`);
+  const env = cleanEnv(home, { BERTH_PORT: '0', BERTH_CONFIG: join(home, 'config.toml') });
+  const user = shell(home, env);
+  await user.until(/READY> $/);
+  user.type('berth daemon\r');
+  await user.until(/listening on http/);
+  const init = await berth(['init'], { env, cwd: home });
+  expect(init.stdout).toContain('your daemon: start that one again, it runs in a terminal');
+  expect((await berth(['ps'], { env, cwd: home })).code).toBe(0);
+  user.type('\x03');
+  expect(await user.until(/READY> $/)).not.toMatch(/hangup/i);
+});
+
 it('shows what a start is waiting for, and says on Ctrl-C that it goes on', async () => {
   const daemon = await daemonOf();
   const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });

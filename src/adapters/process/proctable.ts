@@ -29,6 +29,7 @@ const STATE = 3;
 const PPID = 4;
 const PGID = 5;
 const SESSION = 6;
+const TERMINAL = 7;
 const USER_TICKS = 14;
 const SYSTEM_TICKS = 15;
 const START = 22;
@@ -228,6 +229,17 @@ export function commandOf(row: ProcessRow): string {
     return text || row.comm;
   } catch {
     return row.comm;
+  }
+}
+
+/** Whether a process has a controlling terminal; null when it has gone, or where the system does not say. */
+export function hasTerminal(pid: number): boolean | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return fields[TERMINAL - STATE] !== '0';
+  } catch {
+    return null;
   }
 }
 
