@@ -1,4 +1,4 @@
-// Exit codes: what a script can tell apart. The README has this table too.
+// Exit codes: what a script can tell apart.
 import { isBerthError } from '../client/errors.ts';
 
 export const EXIT = {
@@ -16,6 +16,26 @@ export const EXIT = {
   interrupted: 130,
   terminated: 143,
 } as const;
+
+const MEANINGS: Record<keyof typeof EXIT, string> = {
+  ok: 'done',
+  failed: 'failed',
+  usage: 'wrong call, settings or project file',
+  notRunning: 'status: it does not run',
+  unknown: 'status: there is no such service',
+  noDaemon: 'no daemon is running',
+  unauthorized: 'the token is missing or wrong',
+  notReady: 'not ready in time',
+  conflict: 'its port is in use, or it runs already',
+  interrupted: 'Ctrl-C',
+  terminated: 'SIGTERM',
+};
+
+/** The table for people, a line each. */
+export const exitCodes = (): string =>
+  Object.entries(EXIT)
+    .map(([name, code]) => `  ${String(code).padEnd(5)}${MEANINGS[name as keyof typeof EXIT]}`)
+    .join('\n');
 
 const BY_CODE = new Map<string, number>([
   ['unreachable', EXIT.noDaemon],

@@ -10,7 +10,7 @@ import {
 import type { Globals } from './cli.ts';
 import type { Command, Option } from './command.ts';
 import type { CommandRow } from './commands.ts';
-import { isNamed, UsageError } from './exit.ts';
+import { exitCodes, isNamed, UsageError } from './exit.ts';
 import { GLOBAL_OPTIONS } from './globals.ts';
 import { FORMATS } from './output.ts';
 
@@ -50,8 +50,8 @@ function parameter(option: Option<unknown>): Parameter {
 const EPILOGUE = `
 \`berth <command> --help\` says more about each.
 
-Exit codes: 0 done, 1 failed, 2 wrong call or file, 3 not running and 4 unknown (status), 5 no daemon,
-6 wrong token, 7 not ready in time, 8 port in use or already running, 130 Ctrl-C, 143 SIGTERM.
+Exit codes:
+${exitCodes()}
 `;
 
 function programOf(write: (text: string) => void): Program {

@@ -1,5 +1,5 @@
 // The one table of the daemon's paths (specification section 4, and the additions of the contract). The cloud's rows are in
-// a table of their own, which is loaded when the first request asks for it.
+// a table of their own.
 import type { SpinupInput } from '../protocol/agents.ts';
 import type { ServiceInput } from '../protocol/service.ts';
 import * as calls from './calls.ts';
