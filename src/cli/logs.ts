@@ -31,7 +31,11 @@ function printer(cli: Cli, names: readonly string[], { raw = false, prefix = tru
   };
 }
 
-const now = (): string => new Date().toISOString();
+/** A line with the time before it, as the daemon gives it. */
+function timed(line: string): { time: string; text: string } {
+  const space = line.indexOf(' ');
+  return { time: line.slice(0, space), text: line.slice(space + 1) };
+}
 
 /** Follows the logs of `names`, services and agents alike, until Ctrl-C or until all of them are removed. */
 export async function followAll(
@@ -45,8 +49,12 @@ export async function followAll(
   const onState = reconnecting(cli);
   const follow = async (name: string): Promise<void> => {
     try {
-      for await (const line of berth.followLogs(name, { lines, stream, raw, onState })) {
-        print(name, line, timestamps ? now() : '');
+      for await (const line of berth.followLogs(name, { lines, stream, raw, timestamps, onState })) {
+        if (!timestamps) print(name, line);
+        else {
+          const { time, text } = timed(line);
+          print(name, text, time);
+        }
       }
     } catch (error) {
       if (!hasCode(error, 'unknown_service') || names.length === 1) throw error;
@@ -68,10 +76,7 @@ async function printPast(cli: Cli, berth: Client, names: readonly string[], view
   const all = await Promise.all(
     names.map(async (name): Promise<Line[]> => {
       const answer = await berth.logs(name, { lines, stream, raw, timestamps: true });
-      return answer.lines.map((line) => {
-        const space = line.indexOf(' ');
-        return { name, time: line.slice(0, space), text: line.slice(space + 1) };
-      });
+      return answer.lines.map((line) => ({ name, ...timed(line) }));
     }),
   );
   const sorted = all.flat().map((line, index) => ({ line, at: Date.parse(line.time), index }));
@@ -95,7 +100,7 @@ export const logs = command({
     ),
     group: text('--group <name>', 'all services of this group', 'group'),
     stream: choice('--stream <name>', 'only one of the two outputs', ['stdout', 'stderr']),
-    timestamps: flag('-t, --timestamps', 'the time before each line; with -f new lines only'),
+    timestamps: flag('-t, --timestamps', 'the time before each line'),
     prefix: unless('--no-prefix', 'no names before the lines'),
     raw: flag('--raw', 'the bytes as they were printed, colours and all'),
   },
@@ -112,10 +117,7 @@ export const logs = command({
     const names = [...new Set([...given, ...members])];
     if (names.length === 0)
       throw new UsageError('there is nothing to show logs of', '`berth ps` lists the services.');
-    if (follow && view.timestamps && (view.lines ?? 0) > 0) {
-      throw new UsageError('-t with -f shows new lines only', 'Leave out -n, or -f.');
-    }
-    if (follow) await followAll(cli, berth, names, view.timestamps ? { ...view, lines: 0 } : view);
+    if (follow) await followAll(cli, berth, names, view);
     else if (view.lines !== 0) await printPast(cli, berth, names, view);
   },
 });

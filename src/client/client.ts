@@ -40,8 +40,7 @@ export interface StopOptions extends CallOptions {
 }
 
 export type LogOptions = CallOptions & Partial<LogsQuery>;
-export type FollowOptions = StreamOptions &
-  Partial<Pick<LogsQuery, 'lines' | 'stream' | 'timestamps' | 'raw'>>;
+export type FollowOptions = StreamOptions & Partial<LogsQuery>;
 
 export interface EventOptions extends StreamOptions {
   types?: readonly (keyof EventData)[];
@@ -75,13 +74,10 @@ const logQuery = (options: FollowOptions | LogOptions): Query => [
 ];
 
 async function* follow(endpoint: Endpoint, target: string, options: FollowOptions): AsyncGenerator<string> {
-  let first = true;
-  const open = (lastEventId: string | null, signal: AbortSignal) => {
-    // The past is wanted once; after a break the stream goes on from the last id, or from now.
-    const query = logQuery(first ? options : { ...options, lines: 0 });
-    first = false;
-    return send(endpoint, 'GET', target, { query, lastEventId, signal });
-  };
+  const query = logQuery(options);
+  // After a break it goes on behind the last line, whatever `lines` says.
+  const open = (lastEventId: string | null, signal: AbortSignal) =>
+    send(endpoint, 'GET', target, { query, lastEventId, signal });
   for await (const frame of frames(open, null, options)) {
     if (frame.event !== 'line') continue;
     const { line }: { line: string } = JSON.parse(frame.data);

@@ -105,15 +105,17 @@ interface LogsAsked {
   raw: boolean | null;
 }
 
+const queryOf = ({ lines, stream, timestamps, raw }: LogsAsked, usual: number): LogsQuery => ({
+  lines: lines ?? usual,
+  stream,
+  timestamps: timestamps ?? false,
+  raw: raw ?? false,
+});
+
 const CLOSE = Buffer.from('}');
 
 async function logsOf(desk: Desk, spec: SpecRow, query: LogsAsked) {
-  const lines = await serviceOf(desk, spec.name).ask('logs', {
-    lines: query.lines ?? LOGS.lines,
-    stream: query.stream,
-    timestamps: query.timestamps ?? false,
-    raw: query.raw ?? false,
-  });
+  const lines = await serviceOf(desk, spec.name).ask('logs', queryOf(query, LOGS.lines));
   const port = desk.views.state(spec.name)?.process?.port ?? spec.port;
   const head = JSON.stringify({ name: spec.name, port }).slice(0, -1);
   return Buffer.concat([Buffer.from(`${head},"lines":`), lines, CLOSE]);
@@ -126,7 +128,7 @@ export const agentLogs = ({ desk, name, query }: { desk: Desk; name: string; que
   logsOf(desk, known(desk, name, 'unknown_agent'), query);
 
 type FollowCall = Pick<StreamCall, 'desk' | 'name' | 'lastEventId' | 'open'> & {
-  query: Omit<LogsAsked, 'timestamps'>;
+  query: LogsAsked;
 };
 
 const followOf =
@@ -136,7 +138,7 @@ const followOf =
     return desk.logs.follow({
       name,
       service: serviceOf(desk, name),
-      query: { lines: query.lines ?? 0, stream: query.stream, raw: query.raw ?? false },
+      query: queryOf(query, 0),
       lastEventId,
       isRunning: () => desk.views.state(name)?.process != null,
       open,

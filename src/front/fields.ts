@@ -27,9 +27,8 @@ export const logs = {
   raw: rawFlag,
 } as const;
 export const follow = {
+  ...logs,
   lines: { ...logs.lines, least: 0, summary: 'How many of the last lines come first; default 0' },
-  stream: output,
-  raw: rawFlag,
 } as const;
 
 export const types = { kind: 'list', of: EVENT_TYPES, summary: 'Only events of these types' } as const;

@@ -2,11 +2,10 @@
 // what it was sent, so a slow one costs nothing and misses nothing.
 import { readableLine } from '../adapters/logs/readable.ts';
 import { EVENTS, KIB, LOGS } from '../limits.ts';
-import type { LogsQuery, ServiceProtocol } from '../protocol/service.ts';
+import type { LogParts, LogsQuery, ServiceProtocol } from '../protocol/service.ts';
+import { localTime } from '../protocol/time.ts';
 import type { Ref } from '../runtime/actor.ts';
 import type { Stream } from './server.ts';
-
-export type FollowQuery = Pick<LogsQuery, 'lines' | 'stream' | 'raw'>;
 
 /** Bytes of log per question to the service. */
 const READ_BYTES = 128 * KIB;
@@ -26,6 +25,15 @@ function cutAt(bytes: Uint8Array): number {
   return end;
 }
 
+/** Gives the time at each of ascending offsets. */
+function clockOf(times: LogParts['times']): (offset: number) => number {
+  let at = 0;
+  return (offset) => {
+    while (at + 1 < times.length && (times[at + 1]?.offset ?? 0) <= offset) at += 1;
+    return times[at]?.time ?? 0;
+  };
+}
+
 /** Answers to asks come without one: the event loop would see nothing else. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -33,18 +41,19 @@ class Follower {
   /** Its service is no more. */
   removed = false;
   private readonly service: Ref<ServiceProtocol>;
-  private readonly query: FollowQuery;
+  private readonly query: LogsQuery;
   private readonly isRunning: () => boolean;
   private stream: Stream | null = null;
   private offset = 0;
-  /** The beginning of a line whose end has not come yet, and the run that has printed it. */
+  /** The beginning of a line whose end has not come yet, when that came and which run has printed it. */
   private rest: Buffer = Buffer.alloc(0);
+  private restTime = 0;
   private run: string | null = null;
   private reading = false;
   /** Asked to read on while it was reading. */
   private again = false;
 
-  constructor(service: Ref<ServiceProtocol>, query: FollowQuery, isRunning: () => boolean) {
+  constructor(service: Ref<ServiceProtocol>, query: LogsQuery, isRunning: () => boolean) {
     this.service = service;
     this.query = query;
     this.isRunning = isRunning;
@@ -98,24 +107,23 @@ class Follower {
   /** Sends the next piece; false when there was none. */
   private async readOn(stream: Stream): Promise<boolean> {
     const from = this.offset;
-    const { start, end, run, parts } = await this.service.ask('read', {
-      offset: from,
-      limit: READ_BYTES,
-      stream: this.query.stream,
-    });
+    const { stream: output, timestamps } = this.query;
+    const asked = { offset: from, limit: READ_BYTES, stream: output, timestamps };
+    const { start, end, run, parts, times } = await this.service.ask('read', asked);
     this.offset = end;
     const isOther = run !== null && run !== this.run;
     // Nobody will end the last line of a run that is over, nor one that has lost what comes next.
     const isOver = start > from || isOther || (end <= from && !this.isRunning());
     if (isOther) this.run = run;
     let frames = isOver ? this.flush(from) : '';
-    for (const { offset, bytes } of parts) frames += this.split(Buffer.from(bytes), offset);
+    const timeAt = clockOf(times);
+    for (const { offset, bytes } of parts) frames += this.split(Buffer.from(bytes), offset, timeAt);
     if (frames !== '') stream.write(Buffer.from(frames));
     return end > from;
   }
 
   /** The frames of the lines that end in what the log has at `offset`; the rest waits for its newline. */
-  private split(bytes: Buffer, offset: number): string {
+  private split(bytes: Buffer, offset: number, timeAt: (offset: number) => number): string {
     const before = this.rest.length;
     const all = before === 0 ? bytes : Buffer.concat([this.rest, bytes]);
     let frames = '';
@@ -125,32 +133,36 @@ class Follower {
       const isLong = (newline < 0 ? all.length : newline) - from > LOGS.lineBytes;
       if (newline < 0 && !isLong) break;
       const to = isLong ? from + cutAt(all.subarray(from)) : newline;
-      const line = this.text(all.subarray(from, to));
+      const time = from < before ? this.restTime : timeAt(offset + from - before);
+      const line = this.text(all.subarray(from, to), time);
       from = isLong ? to : to + 1;
       // What was left of the part before need not lie next to this one.
       frames += frame(line, from < before ? null : offset + from - before);
     }
     this.rest = Buffer.from(all.subarray(from));
+    if (from >= before) this.restTime = timeAt(offset + from - before);
     return frames;
   }
 
   /** The frame of a line that will not end, after which the log goes on at `offset`. */
   private flush(offset: number): string {
     if (this.rest.length === 0) return '';
-    const line = this.text(this.rest);
+    const line = this.text(this.rest, this.restTime);
     this.rest = Buffer.alloc(0);
     return frame(line, offset);
   }
 
-  private text(bytes: Buffer): string {
-    return this.query.raw ? bytes.toString() : readableLine(bytes.toString());
+  private text(bytes: Buffer, time: number): string {
+    const { raw, timestamps } = this.query;
+    const text = raw ? bytes.toString() : readableLine(bytes.toString());
+    return timestamps ? `${localTime(time)} ${text}` : text;
   }
 }
 
 export interface Following {
   name: string;
   service: Ref<ServiceProtocol>;
-  query: FollowQuery;
+  query: LogsQuery;
   lastEventId: string;
   isRunning: () => boolean;
   open: () => Stream | null;

@@ -114,6 +114,8 @@ export interface LogParts {
   run: string | null;
   /** What was asked for: between two of them lies what another stream has brought. */
   parts: { offset: number; bytes: Uint8Array }[];
+  /** From which offset on what time holds (epoch milliseconds), in order; none when nobody has asked for them. */
+  times: { offset: number; time: number }[];
 }
 
 export interface Explanation {
@@ -163,8 +165,8 @@ export interface ServiceProtocol {
   logs(message: LogsQuery): Uint8Array;
   /** Where in the log its last `lines` begin, in logical bytes; its end for none. */
   tailStart(message: Pick<LogsQuery, 'lines' | 'stream'>): number;
-  /** What the log says from `offset` on, over at most `limit` bytes of it and of one run. */
-  read(message: { offset: number; limit: number; stream: LogsQuery['stream'] }): LogParts;
+  /** What the log says from `offset` on, over at most `limit` bytes of it and of one run; when, with `timestamps`. */
+  read(message: Pick<LogsQuery, 'stream' | 'timestamps'> & { offset: number; limit: number }): LogParts;
   explain(message: Record<string, never>): Explanation;
   /** While on, `views.grew` is told whenever the log grows. Counted: each on needs its off. */
   follow(message: { on: boolean }): null;

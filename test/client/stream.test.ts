@@ -157,23 +157,23 @@ describe.each([
     expect(fake.asked).toHaveLength(1);
   });
 
-  it('asks for the past of a log once, and after a break goes on from the last line', async () => {
-    const line = (text: string, id?: number) =>
-      `${id ? `id: ${id}\n` : ''}event: line\ndata: {"line":"${text}"}\n\n`;
+  it('asks for the past of a log until it has a line of it, and after a break goes on behind the last one', async () => {
+    const line = (text: string, id: number) => `id: ${id}\nevent: line\ndata: {"line":"${text}"}\n\n`;
     const fake = await serve((_asked, response, count) => {
-      open(response, 'retry: 1\n\n', count === 1 ? line('past') : line(`live ${count}`, count * 10));
-      if (count < 3) response.end();
+      open(response, 'retry: 1\n\n', count === 1 ? '' : line(`line ${count}`, count * 10));
+      if (count < 4) response.end();
     });
     const seen: string[] = [];
     for await (const text of createClient(transport, { url: fake.url }).followLogs('web', { lines: 5 })) {
       seen.push(text);
       if (seen.length === 3) break;
     }
-    expect(seen).toEqual(['past', 'live 2', 'live 3']);
+    expect(seen).toEqual(['line 2', 'line 3', 'line 4']);
     expect(fake.asked.map(({ path, headers }) => [path, headers['last-event-id']])).toEqual([
       ['/v1/services/web/logs/stream?lines=5', undefined],
-      ['/v1/services/web/logs/stream?lines=0', undefined],
-      ['/v1/services/web/logs/stream?lines=0', '20'],
+      ['/v1/services/web/logs/stream?lines=5', undefined],
+      ['/v1/services/web/logs/stream?lines=5', '20'],
+      ['/v1/services/web/logs/stream?lines=5', '30'],
     ]);
   });
 

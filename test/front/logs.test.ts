@@ -9,6 +9,7 @@ import { openLog, type Log as Writer } from '../../src/host/logs.ts';
 import { MIB } from '../../src/limits.ts';
 import { fail } from '../../src/protocol/errors.ts';
 import type { ServiceProtocol } from '../../src/protocol/service.ts';
+import { localTime } from '../../src/protocol/time.ts';
 import { afterThisTest, type Stand, settle, virtualClock } from '../kit.ts';
 import {
   type FrontSetup,
@@ -31,13 +32,14 @@ const NEXT_RUN = '00000000000000bb';
 class Log extends ServiceLog {
   readonly limits = { maxBytes: Number.POSITIVE_INFINITY, keep: 0 };
   run = FIRST_RUN;
+  now = Date.parse('2026-11-20T10:00:00Z');
   private readonly writer: Writer;
 
   constructor() {
     const folder = mkdtempSync(join(tmpdir(), 'berth-follow-'));
     // The test says itself that it grew.
     super(folder, { follow: () => {}, grew: () => {} });
-    this.writer = openLog(folder, this.limits, Date.now);
+    this.writer = openLog(folder, this.limits, () => this.now);
     afterThisTest(() => {
       this.writer.close();
       rmSync(folder, { recursive: true });
@@ -62,7 +64,7 @@ async function startLogged(setup: FrontSetup): Promise<Logged> {
   front.views.tell('specs', { rows: [specRow('web'), specRow('other')] });
   front.views.tell('states', { rows: [runningState('web', 5)] });
   const service = await front.stand<ServiceProtocol>('service:web', {
-    read: ({ offset, limit, stream }) => log.parts(offset, limit, stream),
+    read: ({ offset, limit, ...query }) => log.parts(offset, limit, query),
     tailStart: (query) => log.tailStart(query),
   });
   await settle();
@@ -183,7 +185,7 @@ describe.each(SERVERS)('%s', (server) => {
     front.service.answer({
       read: ({ offset, limit }) => {
         replayed = Math.min(end, offset + limit);
-        return { start: offset, end: replayed, run: null, parts: [] };
+        return { start: offset, end: replayed, run: null, parts: [], times: [] };
       },
     });
     await follow(front, '?stream=stderr', { 'last-event-id': '0' });
@@ -221,6 +223,25 @@ describe.each(SERVERS)('%s', (server) => {
         expect(await lines(again, seen.length - at - 1)).toEqual(seen.slice(at + 1));
       }
     }
+  });
+
+  it('says when each line began, on demand', async () => {
+    const front = await start();
+    const { log } = front;
+    const began = log.now;
+    const at = (seconds: number, line: string) => `${localTime(began + seconds * 1_000)} ${line}`;
+    const all = await follow(front, '?timestamps=true');
+    const errors = await follow(front, '?timestamps=true&stream=stderr');
+    front.print('one\ntw');
+    log.now += 1_000;
+    front.print('oops\n', 'stderr');
+    log.now += 1_000;
+    front.print('last words');
+    expect(await lines(errors, 1)).toEqual([at(1, 'oops')]);
+    front.views.tell('states', { rows: [stateRow('web')] });
+    const told = [at(0, 'one'), at(0, 'twoops'), at(2, 'last words')];
+    expect(await lines(all, 3)).toEqual(told);
+    expect(await lines(await follow(front, '?timestamps=true&lines=3'), 3)).toEqual(told);
   });
 
   it('ends a line where its run ends', async () => {
@@ -402,7 +423,7 @@ describe.each(SERVERS)('%s', (server) => {
     front.print('x\n');
     await client.closed;
     expect(client.response.complete).toBe(true);
-    front.service.answer({ read: ({ offset, limit, stream }) => front.log.parts(offset, limit, stream) });
+    front.service.answer({ read: ({ offset, limit, ...query }) => front.log.parts(offset, limit, query) });
     const again = await follow(front);
     await front.front.close();
     await again.closed;

@@ -53,8 +53,8 @@ export class ServiceLog {
     return readLog(this.folder, offset, limit, run);
   }
 
-  parts(offset: number, limit: number, stream: LogsQuery['stream']): LogParts {
-    return readParts(this.folder, offset, limit, stream);
+  parts(offset: number, limit: number, query: Pick<LogsQuery, 'stream' | 'timestamps'>): LogParts {
+    return readParts(this.folder, offset, limit, query);
   }
 
   /** The logical offset of its end. */

@@ -278,7 +278,7 @@ async function init(context: Context, config: ServiceConfig): Promise<Handlers<L
     retire: ({ graceMs }) => context.later(service.retire(graceMs)),
     logs: (query) => context.later(service.knownLog().tail(query)),
     tailStart: (query) => service.knownLog().tailStart(query),
-    read: ({ offset, limit, stream }) => service.knownLog().parts(offset, limit, stream),
+    read: ({ offset, limit, ...query }) => service.knownLog().parts(offset, limit, query),
     explain: () => context.later(service.explain()),
     follow: ({ on }) => log.follow(on),
     exited: (end) => service.exited(end),

@@ -209,23 +209,25 @@ function partsOf(pieces: readonly Piece[]): LogParts['parts'] {
 
 /**
  * For followers: what `stream` has brought in the log in `folder` from the logical offset `offset` on, over at most `limit`
- * bytes of it and never of more than one run. `start` is later than `offset` when rotation has taken what was there; go on at
+ * bytes of it and never of more than one run; with `timestamps` also when. `start` is later than `offset` when rotation has taken what was there; go on at
  * `end`.
  */
 export function readParts(
   folder: string,
   offset: number,
   limit: number,
-  stream: LogsQuery['stream'],
+  { stream, timestamps }: Pick<LogsQuery, 'stream' | 'timestamps'>,
 ): LogParts {
   const { start, end, pieces } = readSpan(folder, offset, limit, { stream, run: null });
   const run = pieces[0]?.run ?? null;
   const others = pieces.findIndex((piece) => piece.run !== run);
+  const taken = others < 0 ? pieces : pieces.slice(0, others);
   return {
     start,
     end: pieces[others]?.offset ?? end,
     run,
-    parts: partsOf(others < 0 ? pieces : pieces.slice(0, others)),
+    parts: partsOf(taken),
+    times: timestamps ? taken.map(({ offset: at, time }) => ({ offset: at, time })) : [],
   };
 }
 
