@@ -11,7 +11,7 @@ import { doorOf } from '../src/adapters/dial.ts';
 import { kubeHttp } from '../src/adapters/kube/http.ts';
 import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
 import { type Json, kubeDouble, workload } from '../test/cloud/double.ts';
-import { type Daemon, startDaemon, withFolder } from './daemon.ts';
+import { type Daemon, PLAIN, startDaemon, withFolder } from './daemon.ts';
 import { type Benchmark, costs } from './harness.ts';
 import { memoryOf, threadMs } from './processes_of.ts';
 
@@ -41,7 +41,7 @@ async function serveDouble(workloads: number): Promise<void> {
 
 /** Runs `use` with a cluster of so many workloads, in a process of its own. */
 export async function withDouble<T>(workloads: number, use: (kubeconfig: string) => Promise<T>): Promise<T> {
-  const child = fork(fileURLToPath(import.meta.url), [ROLE, String(workloads)]);
+  const child = fork(fileURLToPath(import.meta.url), [ROLE, String(workloads)], { env: PLAIN });
   const kubeconfig = await new Promise<string>((resolve, reject) => {
     child.once('message', (text) => resolve(String(text)));
     child.once('exit', (code) => reject(new Error(`the double ended (${code})`)));

@@ -4,6 +4,7 @@
 import { type ChildProcess, execFileSync, fork, spawnSync } from 'node:child_process';
 import net from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { PLAIN } from './daemon.ts';
 import { EVENTS, type Order, type Role, serve } from './front_servers.ts';
 import { type Benchmark, compare, type Row } from './harness.ts';
 import { load } from './load.ts';
@@ -32,7 +33,7 @@ export class Server {
   }
 
   static async start(role: Role, bodies: [string, string][] = [], folder = ''): Promise<Server> {
-    const child = fork(fileURLToPath(import.meta.url), [role, folder]);
+    const child = fork(fileURLToPath(import.meta.url), [role, folder], { env: PLAIN });
     if (role === 'bare') child.send(bodies);
     return new Server(child, await reply(child));
   }

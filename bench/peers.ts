@@ -12,9 +12,9 @@ import { cpuMs, lives, memoryOf } from './processes_of.ts';
 const TIMES = 9;
 const SETTLE_MS = 2_000;
 const READ_MS = 1_000;
-const IDLE_MS = 6_000;
+const IDLE_MS = 16_000;
 /** Compilers of what is done every few seconds go on for so long. */
-const QUIET_MS = 40_000;
+const QUIET_MS = 120_000;
 /** How often Berth measures by itself what others measure when they are asked. */
 const WATCH_MS = 2_000;
 /** What a line of the table is when it is too little to be seen. */
