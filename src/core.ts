@@ -103,6 +103,7 @@ export function createCore(
   });
   // Who waits for it is told.
   threads.ensure('services').catch(() => {});
+  // Of those that are started from now on.
   data.host = 'there';
   return { node, threads, data, hear: heard.resolve };
 }
