@@ -103,20 +103,21 @@ export async function registerService(
   // An older process with the mark of a calm change is as good as one of the newest registration.
   const wasCalm = !before.stale || before.labels.includes(CALM);
 
-  const withEnv = await register(berth, { ...specOf(before), port: isAuto ? 0 : before.port, env: goal.env });
-  const envChanged = withEnv.specHash !== before.specHash;
   const changed = FIELDS.filter((field) => !same(goal[field], before[field]));
   const labelsChanged = !same(
     goal.labels,
     before.labels.filter((label) => label !== CALM),
   );
   const portChanged = !isAuto && goal.port !== before.port;
-  const isCalm = !envChanged && !portChanged && !changed.some((field) => OF_THE_PROCESS.includes(field));
-  if (changed.length === 0 && !labelsChanged && !portChanged) {
-    const mustRestart = alive && (envChanged || !wasCalm);
+  if (portChanged || changed.some((field) => OF_THE_PROCESS.includes(field)))
+    return { detail: await register(berth, goal), change: 'updated', mustRestart: alive };
+
+  const withEnv = await register(berth, { ...specOf(before), port: isAuto ? 0 : before.port, env: goal.env });
+  const envChanged = withEnv.specHash !== before.specHash;
+  const isCalm = !envChanged && wasCalm;
+  const mustRestart = alive && !isCalm;
+  if (changed.length === 0 && !labelsChanged)
     return { detail: withEnv, change: envChanged ? 'updated' : 'unchanged', mustRestart };
-  }
-  const labels = alive && isCalm && wasCalm ? [...goal.labels, CALM] : goal.labels;
-  const detail = await register(berth, { ...goal, labels });
-  return { detail, change: 'updated', mustRestart: alive && !(isCalm && wasCalm) };
+  const labels = alive && isCalm ? [...goal.labels, CALM] : goal.labels;
+  return { detail: await register(berth, { ...goal, labels }), change: 'updated', mustRestart };
 }
