@@ -1,12 +1,13 @@
 // One daemon's life: the process host, the threads and the front, put together and taken apart (contract section 7).
 import { holderOn } from './actors/agents/port_holder.ts';
 import { connectHost, rejoin } from './adapters/host/link.ts';
-import { spawnHost, thisDaemon } from './adapters/host/spawn.ts';
+import { spawnHost } from './adapters/host/spawn.ts';
 import type { HostTurn } from './adapters/host/turn.ts';
 import { listeners } from './adapters/process/listeners.ts';
 import { CloudLink, cloudToken } from './cloud_link.ts';
 import { isLoopback, type Settings, SettingsError } from './config.ts';
 import type { Core, DaemonOptions } from './core.ts';
+import { DaemonAddress } from './daemon_address.ts';
 import { dashboardFolder } from './entry.ts';
 import { dashboardPages } from './front/dashboard_page.ts';
 import { type CloudFront, createFront, type Front } from './front/front.ts';
@@ -18,7 +19,6 @@ import type { GroupsProtocol } from './protocol/groups.ts';
 import type { HostProtocol } from './protocol/host.ts';
 import type { RegistryProtocol } from './protocol/registry.ts';
 import type { Node } from './runtime/actor.ts';
-import { removeDaemonFile, writeDaemonFile } from './statedir.ts';
 import type { Threads } from './threads.ts';
 import type { ThreadData } from './threads_data.ts';
 import { VERSION } from './version.ts';
@@ -74,6 +74,7 @@ interface Parts {
   front: Front;
   threads: Threads;
   gateway: GatewayLink;
+  address: DaemonAddress;
   joined: Promise<void>;
   /** Of the front. */
   port: number;
@@ -96,8 +97,8 @@ class RunningDaemon implements Daemon {
   }
 
   async stop(): Promise<void> {
-    const { settings, stateDir } = this.options;
-    const { node, front, threads } = this.parts;
+    const { settings } = this.options;
+    const { node, front, threads, address } = this.parts;
     front.shutdown();
     // A host that was started learns that it is not needed any more.
     await this.joined.catch(() => {});
@@ -111,7 +112,7 @@ class RunningDaemon implements Daemon {
     const late = await threads.stop();
     late.push(...(await node.stop()));
     if (late.length > 0) report(`late at the end: ${late.join(', ')}`);
-    removeDaemonFile(stateDir);
+    address.remove();
   }
 
   async reload(): Promise<void> {
@@ -180,15 +181,6 @@ function warnOfOpenDoor({ auth, bind }: Settings): void {
     report('no auth.token is set: every local user may run commands as you');
 }
 
-/** Where the command line finds this daemon. */
-function tellOthers(
-  stateDir: string,
-  { port, gatewayPort }: { port: number; gatewayPort: number | null },
-): void {
-  const { daemonPid: pid, daemonStart: startTime } = thisDaemon();
-  writeDaemonFile(stateDir, { pid, startTime, port, gatewayPort, version: VERSION });
-}
-
 /**
  * Starts everything but the core, which is on its way, and waits for the process host unless that may come later; resolves when
  * it serves. Rejects with a Failure that says in one line why it cannot.
@@ -197,11 +189,10 @@ export async function startDaemon(options: DaemonOptions, core: Core, turn: Host
   const { settings, stateDir } = options;
   const { node, threads, data } = core;
   const secret = cloudToken(settings, stateDir);
-  const told = { port: 0, gatewayPort: settings.gateway.port > 0 ? settings.gateway.port : null };
+  const address = new DaemonAddress(stateDir, settings.gateway.port > 0 ? settings.gateway.port : null);
   const onPort = (gatewayPort: number | null): void => {
-    told.gatewayPort = gatewayPort;
     front.setGatewayPort(gatewayPort);
-    tellOthers(stateDir, told);
+    address.tell({ gatewayPort });
   };
   const tokens = tokensOf(settings.auth.token, secret);
   const gateway = new GatewayLink({ node, threads, settings, tokens, onPort });
@@ -216,13 +207,12 @@ export async function startDaemon(options: DaemonOptions, core: Core, turn: Host
     threads.ensure('services'),
     isLater ? undefined : join(),
   ]);
-  told.port = port;
-  tellOthers(stateDir, told);
+  address.tell({ port });
   const registry = node.ref<RegistryProtocol>('registry');
   await Promise.all([registry.ask('boot', { autostart: true, nothingRuns: isLater }), front.subscribe()]);
   front.setReady(true);
   cloud.resume(data.cloud.keyFile);
   warnOfOpenDoor(settings);
   const joined = isLater ? lateHost(data, join) : Promise.resolve();
-  return new RunningDaemon(options, { node, front, threads, gateway, joined, port, secret });
+  return new RunningDaemon(options, { node, front, threads, gateway, address, joined, port, secret });
 }

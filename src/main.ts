@@ -1,4 +1,5 @@
 // The daemon's start: settings, then the front, the threads and the process host side by side (contract section 1).
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { spawnHost } from './adapters/host/spawn.ts';
 import { hostTurn } from './adapters/host/turn.ts';
@@ -51,7 +52,7 @@ async function start(argv: string[], begun: Begun, lost: (error: unknown) => voi
   const settings = await loadSettings(config, process.env);
   const stateDir = stateDirPath(named, process.env);
   openStateDir(stateDir);
-  const hostEntry = entry('host').pathname;
+  const hostEntry = fileURLToPath(entry('host'));
   const reload = () => loadSettings(config, process.env);
   const options = { settings, stateDir, hostEntry, umask, reload };
   const turn = await hostTurn(stateDir, THREADS.hostMs);

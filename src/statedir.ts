@@ -4,6 +4,8 @@ import {
   closeSync,
   constants,
   fstatSync,
+  fsyncSync,
+  linkSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -53,13 +55,17 @@ export function readSecret(path: string): Buffer | undefined {
     if (!stat.isFile() || stat.uid !== process.getuid?.())
       throw new SettingsError(`${path}: is no file of this user`);
     if (stat.mode & 0o077) throw new SettingsError(`${path}: others can read it: chmod 600 it`);
-    return readFileSync(fd);
+    const secret = readFileSync(fd);
+    // Taken for a token it would let everybody in who sends none.
+    if (secret.toString('latin1').trim() === '')
+      throw new SettingsError(`${path}: is empty: remove it, and a new one is made`);
+    return secret;
   } finally {
     closeSync(fd);
   }
 }
 
-/** The secret in `path`, made by `make` and written exclusively when there is none. */
+/** The secret in `path`; when there is none it is made by `make`, and is there whole or not at all. Throws a SettingsError. */
 export function ensureSecret(
   path: string,
   make: () => Buffer = () => Buffer.from(randomBytes(32).toString('base64url')),
@@ -67,17 +73,31 @@ export function ensureSecret(
   const there = readSecret(path);
   if (there) return there;
   const secret = make();
-  const fd = openSync(
-    path,
-    constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
-    0o600,
-  );
+  const fresh = `${path}.${process.pid}`;
   try {
-    writeFileSync(fd, secret);
+    writeWhole(fresh, secret);
+    linkSync(fresh, path);
+    return secret;
+  } catch (error) {
+    // Another one was there first.
+    const other = (error as NodeJS.ErrnoException).code === 'EEXIST' ? readSecret(path) : undefined;
+    if (other) return other;
+    throw new SettingsError(`${path}: cannot be made: ${(error as Error).message}`);
+  } finally {
+    rmSync(fresh, { force: true });
+  }
+}
+
+function writeWhole(path: string, bytes: Buffer): void {
+  // What a killed process of the same number has left is nobody's.
+  rmSync(path, { force: true });
+  const fd = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
+  try {
+    writeFileSync(fd, bytes);
+    fsyncSync(fd);
   } finally {
     closeSync(fd);
   }
-  return secret;
 }
 
 /** Where the key of the cloud part is: `cloud.key_file`, or `<state>/cloud.key`. */
@@ -91,7 +111,7 @@ export interface DaemonFile {
   version: string;
 }
 
-/** Writes `<state>/daemon.json` by rename, so that a reader never sees half of it. */
+/** Writes `<state>/daemon.json` by rename, so that a reader never sees half of it. Throws the system's error. */
 export function writeDaemonFile(stateDir: string, content: DaemonFile): void {
   const path = join(stateDir, 'daemon.json');
   writeFileSync(`${path}.new`, `${JSON.stringify(content)}\n`, { mode: 0o600 });

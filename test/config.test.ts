@@ -162,6 +162,21 @@ describe('the state directory', () => {
     expect(readSecret(join(folder, 'absent'))).toBeUndefined();
   });
 
+  it('has no secret that is empty, and takes that of another daemon that was faster', () => {
+    const path = join(folder, 'secret');
+    for (const text of ['', '\n']) {
+      writeFileSync(path, text, { mode: 0o600 });
+      expect(() => ensureSecret(path)).toThrow(/is empty: remove it/);
+    }
+    rmSync(path);
+    // Another daemon may have made it meanwhile: then that one counts.
+    const other = ensureSecret(path, () => {
+      writeFileSync(path, 'other', { mode: 0o600 });
+      return Buffer.from('mine');
+    });
+    expect(other.toString()).toBe('other');
+  });
+
   it('holds daemon.json, written by rename', () => {
     writeDaemonFile(folder, { pid: 1, startTime: 2, port: 3, gatewayPort: null, version: 'v' });
     expect(JSON.parse(readFileSync(join(folder, 'daemon.json'), 'utf8'))).toEqual({

@@ -48,7 +48,7 @@ export const isOpenPath = (path: string): boolean => OPEN.has(path) || path.star
 
 const isChange = (method: string): boolean => method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS';
 
-/** A token that is compared in a time that depends on no character of it. */
+/** A token that is compared in a time that depends on no character of it; an empty one is nobody's. */
 class Secret {
   private readonly expected: Buffer;
   /** What is given is copied here: as long as what is expected, whatever its own length. */
@@ -62,7 +62,7 @@ class Secret {
   equals(text: string): boolean {
     this.given.fill(0);
     this.given.write(text, 'latin1');
-    return timingSafeEqual(this.given, this.expected) && text.length === this.expected.length;
+    return timingSafeEqual(this.given, this.expected) && text.length === this.expected.length && text !== '';
   }
 }
 

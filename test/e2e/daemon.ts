@@ -47,6 +47,8 @@ export interface DaemonOptions {
   /** TOML; `port = 0` and a gateway on any port stand before it. */
   config?: string;
   env?: Record<string, string>;
+  /** Default: the build of this tree. */
+  bin?: string;
 }
 
 const folders: string[] = [];
@@ -145,10 +147,14 @@ export function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
   writeFileSync(config, filled);
   const env: NodeJS.ProcessEnv = { ...process.env, ...options.env };
   for (const key of Object.keys(env)) if (key.startsWith('BERTH_') && !options.env?.[key]) delete env[key];
-  const child = spawn(process.execPath, [BIN, 'daemon', '--state-dir', stateDir, '--config', config], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env,
-  });
+  const child = spawn(
+    process.execPath,
+    [options.bin ?? BIN, 'daemon', '--state-dir', stateDir, '--config', config],
+    {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env,
+    },
+  );
   starting.add(child);
   let stdout = '';
   let stderr = '';

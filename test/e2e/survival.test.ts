@@ -1,9 +1,19 @@
 // Contract section 7: what survives what, on the real daemon.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { constants } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { must } from '../must.ts';
 import { freePort } from '../ports.ts';
@@ -365,6 +375,34 @@ describe('the daemon', () => {
     daemon.signal('SIGHUP');
     await eventually(async () => (await status('two')) === 200);
     expect(await status('one')).toBe(401);
+  });
+
+  it('runs from a folder whose name has blanks and letters of no ASCII', async () => {
+    const folder = join(newFolder(), 'my füll däemon');
+    cpSync(dirname(BIN), join(folder, 'dist'), { recursive: true });
+    symlinkSync(join(dirname(BIN), '../node_modules'), join(folder, 'node_modules'));
+    const daemon = await startDaemon({ bin: join(folder, 'dist/bin.cjs') });
+    await run(daemon, 'web', 'exec sleep 600');
+    await stopDaemon(daemon);
+  });
+
+  it('lives on when it cannot say where it is, and says it as soon as it can', async () => {
+    const stateDir = join(newFolder(), 'state');
+    // As on a full disk: the file cannot be made.
+    mkdirSync(join(stateDir, 'daemon.json.new'), { recursive: true, mode: 0o700 });
+    const daemon = await startDaemon({ stateDir });
+    const file = join(stateDir, 'daemon.json');
+    expect(
+      (await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd: 'exec sleep 600' })).status,
+    ).toBe(201);
+    expect(
+      daemon.stderr().match(/the command line cannot find this daemon until there is room/g),
+    ).toHaveLength(1);
+    expect(existsSync(file)).toBe(false);
+    rmSync(join(stateDir, 'daemon.json.new'), { recursive: true });
+    await eventually(() => existsSync(file));
+    const { gatewayPort } = (await daemon.request('GET', '/v1/version')).body;
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ port: daemon.port, gatewayPort });
   });
 
   it('answers livez, readyz and version', async () => {

@@ -289,6 +289,7 @@ describe('the token', () => {
         expect(code(both, { path })).toBe('unauthorized');
       }
     }
+    expect(code(guard({ cloudToken: '' }), { path: '/k8s/clusters' })).toBe('unauthorized');
     const none = guard({ cloudToken: null });
     expect(code(none, { path: '/k8s/clusters' })).toBe('passes');
     expect(code(guard({ cloudToken: null, token: 'x' }), { path: '/k8s/clusters' })).toBe('unauthorized');
