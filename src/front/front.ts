@@ -203,6 +203,7 @@ class HttpFront implements Front {
     });
     await Promise.race([Promise.all(this.handlers.map((handler) => handler.idle())), late]);
     cancel();
+    for (const handler of this.handlers) handler.giveUp();
     // What was sent last still goes out in this turn.
     await new Promise((resolve) => setImmediate(resolve));
     for (const server of this.servers) server.close();

@@ -59,7 +59,7 @@ function show(reply: Reply, row: ReadRow, bytes: Uint8Array | null, name: string
 export class Handler {
   private readonly options: HandleOptions;
   /** Calls that are not answered yet. */
-  private open = 0;
+  private readonly open = new Set<Reply>();
   private waiting: (() => void)[] = [];
 
   constructor(options: HandleOptions) {
@@ -81,7 +81,13 @@ export class Handler {
 
   /** Resolves when no call waits for its answer. */
   idle(): Promise<void> {
-    return this.open === 0 ? Promise.resolve() : new Promise((resolve) => this.waiting.push(resolve));
+    return this.open.size === 0 ? Promise.resolve() : new Promise((resolve) => this.waiting.push(resolve));
+  }
+
+  /** Answers what still waits for its answer: the daemon ends before it has one. */
+  giveUp(): void {
+    for (const reply of this.open)
+      reply.fail(fail('daemon_busy', 'the daemon is shutting down; what was asked for may still happen'));
   }
 
   private route(exchange: Exchange, reply: Reply): void {
@@ -137,13 +143,13 @@ export class Handler {
       reply.json(call.status, result);
       return;
     }
-    this.open += 1;
+    this.open.add(reply);
     result
       .then((value) => reply.json(call.status, value))
       .catch((error: unknown) => reply.fail(error))
       .finally(() => {
-        this.open -= 1;
-        if (this.open === 0) for (const told of this.waiting.splice(0)) told();
+        this.open.delete(reply);
+        if (this.open.size === 0) for (const told of this.waiting.splice(0)) told();
       });
   }
 

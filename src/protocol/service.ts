@@ -56,6 +56,8 @@ export interface LastEnd {
   exitUnknown: boolean;
   /** Epoch milliseconds. */
   at: number;
+  /** Its whole tree has ended with it: by a stop, or with the machine. Else what it has left behind is ended before the next. */
+  whole?: true;
   /** The restart that was to follow: a daemon that finds it goes on waiting. */
   restart?: { attempt: number; at: number };
 }

@@ -169,6 +169,16 @@ describe('the stop of a group', () => {
     expect(site.stops).toEqual(Array(4).fill({ graceMs: 900 }));
   });
 
+  it('counts a member that was removed meanwhile as stopped', async () => {
+    const gone = fail('unknown_service', 'there is no service api');
+    const site = await group({ members: SITE, failures: { api: gone } });
+    const stopped = site.ref.ask('stop', { name: 'site', graceMs: null });
+    await site.advance(100);
+    const { services } = await stopped;
+    expect(services.map(({ name }) => name)).toEqual(['web', 'db', 'mail']);
+    expect(site.log).toContain('ended db');
+  });
+
   it('is the only call on its group, and not on others', async () => {
     const site = await group({ members: SITE });
     const first = site.ref.ask('start', { name: 'site', timeoutMs: null });

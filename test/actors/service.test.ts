@@ -275,6 +275,17 @@ describe('a service that is starting', () => {
     expect(world.host.spawns).toHaveLength(1);
   });
 
+  it('lets a group wait no longer than it is told, and goes on', async () => {
+    const world = await phases.checking();
+    const joined = code(world.ref.ask('start', { timeoutMs: 70, wait: true, join: true }));
+    await world.advance(200);
+    expect(await joined).toBe('ready_timeout');
+    expect([world.state().status, world.host.stops]).toEqual(['starting', []]);
+    world.probe.pass();
+    await world.advance(200);
+    expect(world.state().status).toBe('running');
+  });
+
   it.each([0, 40])(
     'is stopped: the start answers start_failed, the stop 200 (spawn takes %i ms)',
     async (ms) => {
@@ -485,6 +496,27 @@ describe('a service that is stopping', () => {
     while (world.state().status !== 'stopped') await settle();
     const second = stop(world);
     expect(await second).toEqual(await first);
+  });
+
+  it('is restarted once by two calls', async () => {
+    const world = await phases.running();
+    const restart = () => world.ref.ask('restart', { timeoutMs: null, graceMs: null });
+    const both = [restart(), restart()];
+    await world.advance(100);
+    expect(await Promise.all(both)).toEqual(Array(2).fill({ name: 'web', status: 'running', pid: 102 }));
+    expect(world.host.spawns).toHaveLength(2);
+  });
+
+  it('stays stopped when it was stopped while it was being restarted', async () => {
+    const world = await phases.running();
+    world.host.stopMs = 40;
+    const restarted = code(world.ref.ask('restart', { timeoutMs: null, graceMs: null }));
+    await world.advance(10);
+    const stopped = stop(world);
+    await world.advance(100);
+    expect((await stopped).status).toBe('stopped');
+    expect(await restarted).toBe('start_failed');
+    expect([world.state().status, world.host.spawns.length]).toEqual(['stopped', 1]);
   });
 
   it('is restarted by one call', async () => {

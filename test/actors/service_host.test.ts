@@ -283,6 +283,33 @@ describe('one service', () => {
   });
 });
 
+describe('what a run leaves behind', () => {
+  /** Prints the pid of what it leaves, and fails. */
+  const LEAVES = 'sleep 600 & echo $!; exit 1';
+  const left = async (web: Ref<ServiceProtocol>): Promise<number[]> => {
+    const query = { lines: 10, stream: null, timestamps: false, raw: false };
+    return JSON.parse(Buffer.from(await web.ask('logs', query)).toString()).map(Number);
+  };
+
+  it('is ended before the next one, by policy or by hand, and with a stop', async () => {
+    const { add } = await daemon(newState());
+    const web = await add({ name: 'web', cmd: LEAVES, restart: 'always' });
+    await start(web).catch(() => {});
+    await eventually(async () => (await left(web)).length >= 3);
+    await stop(web);
+    expect((await left(web)).filter(isRunning)).toEqual([]);
+    const other = await add({ name: 'other', cmd: LEAVES });
+    for (let time = 1; time <= 2; time += 1) {
+      await start(other).catch(() => {});
+      await eventually(async () => (await left(other)).length === time);
+    }
+    const pids = await left(other);
+    expect(pids.map(isRunning)).toEqual([false, true]);
+    await stop(other);
+    expect(pids.filter(isRunning)).toEqual([]);
+  });
+});
+
 describe('a group', () => {
   it('of 100 is started and stopped', async () => {
     const { add, groups, events } = await daemon(newState());

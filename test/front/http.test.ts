@@ -814,6 +814,28 @@ describe.each(SERVERS)('%s', (server) => {
       await closed;
     });
 
+    it('answers what it cannot wait for', async () => {
+      const clock = virtualClock();
+      const front = await start({ clock });
+      front.views.tell('specs', { rows: [specRow('web')] });
+      let end = (): void => {};
+      const service = await front.stand<ServiceProtocol>('service:web', {
+        stop: () =>
+          new Promise((_, reject) => {
+            end = () => reject(fail('start_failed', 'at last'));
+          }),
+      });
+      await settle();
+      const asked = front.request('POST', '/v1/services/web/stop');
+      await service.next('stop');
+      const closed = front.front.close();
+      await clock.advance(5_000);
+      const { status, body } = await asked;
+      expect([status, body.code]).toEqual([503, 'daemon_busy']);
+      await closed;
+      end();
+    });
+
     it('does not wait for bodies whose senders have gone', async () => {
       // In this clock the time that a close waits at most never comes.
       const clock = virtualClock();

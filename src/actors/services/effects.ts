@@ -81,15 +81,12 @@ export class ServiceEffects {
 
   /**
    * Fails port_in_use, with the event, when somebody listens on its port; start_failed with the host's reason. What the
-   * run before has left behind does not count as somebody: it is ended.
+   * run before has left behind is ended first: nobody would ever look for it again.
    */
-  async spawn(run: Run, spec: ServiceSpec, lastRun: string | null): Promise<SpawnReply> {
+  async spawn(run: Run, spec: ServiceSpec, last: LastEnd | null): Promise<SpawnReply> {
     const { name } = this;
-    let holder = await this.holder(spec.port);
-    if (holder === name && lastRun !== null) {
-      await this.endTree(lastRun, spec.port, spec.stopSignal, spec.stopGrace);
-      holder = await this.holder(spec.port);
-    }
+    if (last && !last.whole) await this.endTree(last.run, spec.port, spec.stopSignal, spec.stopGrace);
+    const holder = await this.holder(spec.port);
     if (holder !== null) {
       await this.append(events.conflict(name, run, holder));
       throw fail('port_in_use', `${name} cannot be started: its port ${spec.port} is held by ${holder}`);

@@ -43,8 +43,13 @@ class Groups {
   ): Promise<{ services: Pick<StopAnswer, 'name' | 'status' | 'exitCode'>[] }> {
     const answers = new Map<string, Pick<StopAnswer, 'name' | 'status' | 'exitCode'>>();
     const stopOne = async (member: string): Promise<void> => {
-      const { name, status, exitCode } = await this.service(member).ask('stop', { graceMs }, DEADLINE);
-      answers.set(member, { name, status, exitCode });
+      try {
+        const { name, status, exitCode } = await this.service(member).ask('stop', { graceMs }, DEADLINE);
+        answers.set(member, { name, status, exitCode });
+      } catch (error) {
+        // One that was removed meanwhile runs no more.
+        if (!isFailure(error) || error.code !== 'unknown_service') throw error;
+      }
     };
     await walk(new Order(members, true), named(stopOne));
     return { services: inOrder(members, answers) };

@@ -1,4 +1,4 @@
-// The effects behind the table in service_state.ts: one service from start to end and again, together with the process
+// The effects behind the table in state.ts: one service from start to end and again, together with the process
 // host that owns its process.
 //
 // What has happened is told and written in this order: the views first, so that whoever hears of it reads it; then the
@@ -80,7 +80,7 @@ export class Lifecycle {
     const state = { phase: 'launching', run, early: null } as const;
     this.become(state);
     this.inBackground(
-      effects.spawn(run, stored.spec, this.end?.run ?? null).then(
+      effects.spawn(run, stored.spec, this.end).then(
         (reply) => this.state === state && this.spawned(run, reply),
         (error: unknown) => this.state === state && this.unspawned(state, error),
       ),

@@ -62,6 +62,7 @@ export function judgeEnd(
     exitUnknown,
     at,
   };
+  if (stopped || cause === 'reboot') end.whole = true;
   if (backoff) end.restart = { attempt: backoff.attempt, at: backoff.nextAt };
   return { end, backoff };
 }

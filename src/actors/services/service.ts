@@ -1,7 +1,7 @@
-// State: one phase of the table in service_state.ts, the spec, how the last process ended, who follows the log and looks at
+// State: one phase of the table in state.ts, the spec, how the last process ended, who follows the log and looks at
 // the terminal. Rebuilt from: the store (spec and end) and the ledger of the process host (the run); viewers come again.
 //
-// What is asked is looked up in the table here; the effects are in service_lifecycle.ts.
+// What is asked is looked up in the table here; the effects are in lifecycle.ts.
 import { join } from 'node:path';
 import type { Probe } from '../../adapters/ready.ts';
 import { SERVICE } from '../../limits.ts';
@@ -11,17 +11,18 @@ import type {
   LastEnd,
   RunEnd,
   ServiceProtocol,
-  ServiceSpec,
   StartAnswer,
   StopAnswer,
   StoredService,
 } from '../../protocol/service.ts';
 import type { TerminalProtocol } from '../../protocol/terminal.ts';
-import { actor, type Context, type Handlers, isFailure, type Message } from '../../runtime/actor.ts';
+import { actor, type Context, type Handlers, type Message } from '../../runtime/actor.ts';
+import { acceptEnd } from './accept_end.ts';
 import { ServiceEffects, type ServiceEffectsConfig } from './effects.ts';
 import { explain } from './explain.ts';
 import { Lifecycle, UNASKED } from './lifecycle.ts';
 import { ServiceLog } from './log.ts';
+import { patience, sharedStart } from './patience.ts';
 import type { LiveRun } from './run.ts';
 import { liveRun, liveRunOf, runOf, stopOf, TABLE } from './state.ts';
 import { ServiceTerminal, USUAL_SIZE } from './terminal.ts';
@@ -49,6 +50,8 @@ class Service {
   readonly terminal: ServiceTerminal;
   /** Why no start is accepted any more. */
   private closing: string | null = null;
+  /** The restart that is stopping what runs. */
+  private restarting: Promise<StartAnswer> | null = null;
   /** Cancels the end of the actor of a service that is not there. */
   private staying: () => void = nothing;
 
@@ -88,7 +91,12 @@ class Service {
         return message.wait ? run.ready.promise : run.there.promise;
       }
       case 'share':
-        return runOf(state).ready.promise;
+        return sharedStart(
+          this.context.clock,
+          name,
+          runOf(state),
+          message.timeoutMs ?? stored.spec.startTimeout,
+        );
       case 'answer':
         return Promise.resolve({ name, status: 'running', pid: liveRunOf(state).pid });
       case 'refuse':
@@ -108,7 +116,7 @@ class Service {
     const { state } = life;
     switch (TABLE[state.phase].stop) {
       case 'none':
-        return this.acceptEnd(graceMs);
+        return acceptEnd(life, this.effects, this.name, graceMs);
       case 'cancel':
         return life.cancelRestart().then(() => this.stop(graceMs));
       case 'after':
@@ -127,19 +135,33 @@ class Service {
   stopKnown({ graceMs, last = false }: Message<ServiceProtocol, 'stop'>): Promise<StopAnswer> {
     this.stored();
     if (last) this.closing = 'the daemon is shutting down';
+    this.restarting = null;
     return this.stop(graceMs);
   }
 
-  async restart({ timeoutMs, graceMs }: Message<ServiceProtocol, 'restart'>): Promise<StartAnswer> {
+  /** Another one joins it as long as it stops what runs; a stop that comes meanwhile has the last word. */
+  restart({ timeoutMs, graceMs }: Message<ServiceProtocol, 'restart'>): Promise<StartAnswer> {
     this.stored();
-    await this.stop(graceMs);
-    return this.start({ timeoutMs, wait: true });
+    if (this.restarting) return this.restarting;
+    const stopping = (async () => this.stop(graceMs))();
+    const restarting = stopping.then(() => {
+      if (this.restarting !== restarting)
+        throw fail('start_failed', `${this.name} was stopped while it was being restarted`);
+      this.restarting = null;
+      return this.start({ timeoutMs, wait: true });
+    });
+    this.restarting = restarting;
+    stopping.catch(() => {
+      this.restarting = null;
+    });
+    return restarting;
   }
 
   async retire(graceMs: number | null): Promise<null> {
     const { life } = this;
     const before = this.closing;
     this.closing = 'it is being removed';
+    this.restarting = null;
     try {
       await this.stop(graceMs);
       await this.effects.forget();
@@ -237,29 +259,6 @@ class Service {
     if (state.phase === 'launching') await state.run.there.promise.catch(nothing);
     return null;
   }
-
-  /** A stop of what has no process: what its last run has left behind is ended, and a crash is dealt with from now on. */
-  private async acceptEnd(graceMs: number | null): Promise<StopAnswer> {
-    const { life, name, effects } = this;
-    const { end } = life;
-    const { port = 0, stopSignal = 'SIGTERM', stopGrace = SERVICE.stopGraceMs } = life.stored?.spec ?? {};
-    const answer = { name, status: 'stopped', exitCode: null, signal: null } as const;
-    if (!end) {
-      const portFree = port === 0 || (await effects.holder(port)) === null;
-      return { ...answer, escalated: false, reaped: 0, left: [], portFree, ms: 0 };
-    }
-    const ended = effects.endTree(end.run, port, stopSignal, graceMs ?? stopGrace);
-    const { exitUnknown: _, ...report } = await ended.catch((error: unknown) => {
-      throw isFailure(error) ? life.busy() : error;
-    });
-    if (life.end?.run === end.run && end.status === 'crashed') await life.keep({ ...end, status: 'stopped' });
-    return { ...answer, ...report, exitCode: end.exitCode, signal: end.signal };
-  }
-}
-
-/** How long the ready-check may take. An agent that nobody waits for may take as long as it likes. */
-function patience(spec: ServiceSpec, { timeoutMs, wait }: Message<ServiceProtocol, 'start'>): number | null {
-  return spec.agent && !wait ? null : (timeoutMs ?? spec.startTimeout);
 }
 
 type Letters = ServiceProtocol & TerminalProtocol;

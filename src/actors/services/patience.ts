@@ -1,0 +1,26 @@
+// How long whoever asks for a start waits for it.
+import { fail } from '../../protocol/errors.ts';
+import type { ServiceProtocol, ServiceSpec, StartAnswer } from '../../protocol/service.ts';
+import type { Clock, Message } from '../../runtime/actor.ts';
+import type { Run } from './run.ts';
+
+/** How long the ready-check may take, in milliseconds. An agent that nobody waits for may take as long as it likes: null. */
+export function patience(
+  spec: ServiceSpec,
+  { timeoutMs, wait }: Message<ServiceProtocol, 'start'>,
+): number | null {
+  return spec.agent && !wait ? null : (timeoutMs ?? spec.startTimeout);
+}
+
+/**
+ * Waits for a start that somebody else has asked for, no longer than `ms`: then it fails ready_timeout. Whatever comes of it,
+ * that start goes on.
+ */
+export function sharedStart(clock: Clock, name: string, { ready }: Run, ms: number): Promise<StartAnswer> {
+  let cancel = (): void => {};
+  const late = new Promise<never>((_, reject) => {
+    const error = fail('ready_timeout', `${name} is still starting after ${ms} ms; its start goes on`);
+    cancel = clock.after(ms, () => reject(error));
+  });
+  return Promise.race([ready.promise, late]).finally(cancel);
+}
