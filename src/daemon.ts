@@ -1,4 +1,5 @@
 // One daemon's life: the process host, the threads and the front, put together and taken apart (contract section 7).
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { holderOn } from './actors/agents/port_holder.ts';
 import { connectHost, rejoin } from './adapters/host/link.ts';
 import { spawnHost, thisDaemon } from './adapters/host/spawn.ts';
@@ -169,7 +170,7 @@ async function joinHost(
 
 /** Starts the host after whoever waits for the daemon has been told: it would take its processor from everything else. */
 async function lateHost({ stateDir, hostEntry }: ThreadData, join: () => Promise<void>): Promise<void> {
-  await new Promise(setImmediate);
+  await nextTurn();
   spawnHost(stateDir, hostEntry);
   await join();
 }

@@ -1,5 +1,6 @@
 // Logs as they are written: each follower reads on from its own offset whenever the log has grown and its client has taken
 // what it was sent, so a slow one costs nothing and misses nothing.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { readableLine } from '../adapters/logs/readable.ts';
 import { EVENTS, KIB, LOGS } from '../limits.ts';
 import type { LogsQuery, ServiceProtocol } from '../protocol/service.ts';
@@ -25,9 +26,6 @@ function cutAt(bytes: Uint8Array): number {
   while (end > LOGS.lineBytes - 3 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
   return end;
 }
-
-/** Answers to asks come without one: the event loop would see nothing else. */
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 class Follower {
   /** Its service is no more. */
@@ -85,8 +83,8 @@ class Follower {
     try {
       do {
         this.again = false;
-        // A long log gives everybody else a turn between two pieces.
-        while (stream.waiting === 0 && (await this.readOn(stream))) await turn();
+        // A long log gives everybody else a turn between two pieces: answers to asks come without one.
+        while (stream.waiting === 0 && (await this.readOn(stream))) await nextTurn();
       } while (this.again && stream.waiting === 0);
     } catch {
       // Whatever became of the service: the client comes again with the offset it has.

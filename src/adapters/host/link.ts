@@ -124,7 +124,7 @@ export async function connectHost(options: ConnectOptions): Promise<HostConnecti
         spawnHost(stateDir, entry);
       }
     }
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    await pause(RETRY_MS);
   }
 }
 

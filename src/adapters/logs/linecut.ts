@@ -1,4 +1,5 @@
 // Cuts what was printed into lines for people: at newlines, where a run ends, and at 64 KiB.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { KIB, LOGS } from '../../limits.ts';
 import { readableLine } from './readable.ts';
 
@@ -139,7 +140,7 @@ export async function inTurns<T>(lines: readonly Line[], make: (some: readonly L
     made.push(make(some));
     some = [];
     bytes = 0;
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
   }
   if (some.length > 0) made.push(make(some));
   return made;
