@@ -5,6 +5,7 @@ import { connectHost, rejoin } from './adapters/host/link.ts';
 import { spawnHost, thisDaemon } from './adapters/host/spawn.ts';
 import type { HostTurn } from './adapters/host/turn.ts';
 import { listeners } from './adapters/process/listeners.ts';
+import { hostInUrl } from './adapters/url_host.ts';
 import { CloudLink, cloudToken } from './cloud_link.ts';
 import { isLoopback, type Settings, SettingsError } from './config.ts';
 import type { Core, DaemonOptions } from './core.ts';
@@ -93,7 +94,7 @@ class RunningDaemon implements Daemon {
     this.parts = parts;
     const { bind } = options.settings;
     this.joined = parts.joined;
-    this.url = `http://${bind.includes(':') ? `[${bind}]` : bind}:${parts.port}`;
+    this.url = `http://${hostInUrl(bind)}:${parts.port}`;
   }
 
   async stop(): Promise<void> {
