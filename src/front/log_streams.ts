@@ -1,6 +1,7 @@
 // Logs as they are written: each follower reads on from its own offset whenever the log has grown and its client has taken
 // what it was sent, so a slow one costs nothing and misses nothing.
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { cutAt } from '../adapters/logs/linecut.ts';
 import { readableLine } from '../adapters/logs/readable.ts';
 import { EVENTS, KIB, LOGS } from '../limits.ts';
 import type { LogsQuery, ServiceProtocol } from '../protocol/service.ts';
@@ -18,13 +19,6 @@ const RETRY = Buffer.from(`retry: ${EVENTS.retryMs}\n\n`);
 /** One line as a frame. `id` is the offset where the log goes on after it; a client that comes again says it. */
 function frame(line: string, id: number | null): string {
   return `${id === null ? '' : `id: ${id}\n`}event: line\ndata: ${JSON.stringify({ line })}\n\n`;
-}
-
-/** Where a line that is too long is cut: never within a character. */
-function cutAt(bytes: Uint8Array): number {
-  let end = LOGS.lineBytes;
-  while (end > LOGS.lineBytes - 3 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
-  return end;
 }
 
 class Follower {
@@ -122,7 +116,7 @@ class Follower {
       const newline = all.indexOf(NEWLINE, from);
       const isLong = (newline < 0 ? all.length : newline) - from > LOGS.lineBytes;
       if (newline < 0 && !isLong) break;
-      const to = isLong ? from + cutAt(all.subarray(from)) : newline;
+      const to = isLong ? cutAt(all, from) : newline;
       const line = this.text(all.subarray(from, to));
       from = isLong ? to : to + 1;
       // What was left of the part before need not lie next to this one.
