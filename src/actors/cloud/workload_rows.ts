@@ -7,6 +7,7 @@ import type {
   WorkloadState,
   WorkloadView,
 } from '../../protocol/cloud.ts';
+import { utcTime } from '../../protocol/time.ts';
 import { derivedUlid } from '../../protocol/ulid.ts';
 
 /** The id of a workload: always the same for (cluster, kind, namespace, name), also when it is made again (contract section 8). */
@@ -137,8 +138,6 @@ export function isIdle(row: StoredWorkload, lastByte: LastByte, now: number): bo
   return now - last >= row.idleMinutes * 60_000;
 }
 
-const time = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
-
 /** A workload as JSON: the fields of the specification in its order, then the additions of the contract. */
 export function viewOf(row: StoredWorkload): WorkloadView {
   const { kind, namespace, name, replicas, ready } = row.seen;
@@ -150,7 +149,7 @@ export function viewOf(row: StoredWorkload): WorkloadView {
     replicas,
     desired_replicas: row.desiredReplicas,
     ...autoSleepOf(row),
-    last_activity_at: time(row.lastActivityAt),
+    last_activity_at: utcTime(row.lastActivityAt),
     cluster_id: row.clusterId,
     ready_replicas: ready,
     state: row.state,

@@ -8,7 +8,7 @@ import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { LastEnd, ServiceSpec, ServiceState, StoredService } from '../../protocol/service.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
-import type { Context, Ref, Reply } from '../../runtime/actor.ts';
+import type { Context, Message, Ref, Reply } from '../../runtime/actor.ts';
 import { childEnvironment } from './environment.ts';
 import * as events from './events.ts';
 import type { LiveRun, Run } from './run.ts';
@@ -20,6 +20,10 @@ export interface ServiceEffectsConfig {
   /** The umask of the user, for children; the daemon's own is 077. */
   umask: number;
 }
+
+/** Ends the whole tree of a run, which may have ended itself; resolves at the latest 2 s after the kill. */
+export const stopTree = (host: Ref<HostProtocol>, stop: Message<HostProtocol, 'stop'>): Promise<StopReport> =>
+  host.ask('stop', stop, { deadlineMs: stop.graceMs + SERVICE.afterKillMs + SERVICE.stopSpareMs });
 
 const NOTHING: Reply<HostProtocol, 'dropped'> = { rows: [] };
 
@@ -107,13 +111,9 @@ export class ServiceEffects {
     });
   }
 
-  /** Resolves when the whole tree of a run has ended, at the latest 2 s after the kill; also of one that has ended itself. */
+  /** As `stopTree`. */
   endTree(run: string, port: number, signal: string, graceMs: number): Promise<StopReport> {
-    return this.host.ask(
-      'stop',
-      { service: this.name, run, signal, graceMs, port },
-      { deadlineMs: graceMs + SERVICE.afterKillMs + SERVICE.stopSpareMs },
-    );
+    return stopTree(this.host, { service: this.name, run, signal, graceMs, port });
   }
 
   async runOf(): Promise<RunRow | null> {
