@@ -12,7 +12,7 @@ import { type Deferred, deferred, within } from './runtime/deferred.ts';
 import { createNode } from './runtime/node.ts';
 import { assigned, type StartedWorker, startWorker } from './worker.ts';
 
-export type ThreadKind = Exclude<NodeName, 'front' | 'host'>;
+type ThreadKind = Exclude<NodeName, 'front' | 'host'>;
 export type Sizes = Parameters<typeof placement>[0];
 
 /** Every kind of thread in the order of starting; they stop in the reverse order. */

@@ -93,12 +93,9 @@ export class Views {
 
   /** The specs of a group's members, by name. */
   members(group: string): SpecRow[] {
-    return this.specs().filter((spec) => groupOf(spec) === group);
-  }
-
-  /** Every spec, by name. */
-  specs(): SpecRow[] {
-    return this.known().map(({ spec }) => spec);
+    return this.known()
+      .map(({ spec }) => spec)
+      .filter((spec) => groupOf(spec) === group);
   }
 
   /** One service as the list shows it; null: there is none of that name. */

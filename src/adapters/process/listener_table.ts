@@ -18,7 +18,7 @@ import {
   UID_AT,
 } from './sock_diag.ts';
 
-export interface ListenerTable {
+interface ListenerTable {
   /** As `listeners`; the first time it is that. */
   rows(): Listener[];
   /** Whether the next answer comes from the kernel itself. */
