@@ -68,6 +68,7 @@ export const isPreflight = (exchange: Exchange): boolean =>
   exchange.header('origin') !== '' &&
   exchange.header('access-control-request-method') !== '';
 
+/** The checks of one listener with its names and tokens; the front has one per address it listens on. */
 export class Guard {
   private readonly options: GuardOptions;
   private readonly names = new Set(['localhost', '127.0.0.1', '[::1]']);

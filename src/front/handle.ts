@@ -57,6 +57,7 @@ function show(reply: Reply, row: ReadRow, bytes: Uint8Array | null, name: string
   reply.bytes(row.status, JSON_HEAD, bytes);
 }
 
+/** Answers every request of one listener; the front has one beside each guard, and waits for it when it closes. */
 export class Handler {
   private readonly options: HandleOptions;
   /** Calls that are not answered yet. */

@@ -33,6 +33,7 @@ function list(key: string, items: readonly Buffer[]): Buffer {
   return Buffer.concat(parts);
 }
 
+/** What the services have last told of themselves, and the JSON of it; the front has one, `views` keeps it up to date. */
 export class Views {
   private readonly rows = new Map<string, Row>();
   /** The names of all rows, in order; null: another one has come since. */

@@ -27,6 +27,7 @@ export const stopTree = (host: Ref<HostProtocol>, stop: Message<HostProtocol, 's
 
 const NOTHING: Reply<HostProtocol, 'dropped'> = { rows: [] };
 
+/** Everything that one service does beyond its own state: letters and rows of the store. Its actor (service.ts) owns it. */
 export class ServiceEffects {
   private readonly name: string;
   private readonly config: ServiceEffectsConfig;

@@ -1,4 +1,4 @@
-// The effects behind the table in service_state.ts: one service from start to end and again, together with the process
+// The effects behind the table in state.ts: one service from start to end and again, together with the process
 // host that owns its process.
 //
 // What has happened is told and written in this order: the views first, so that whoever hears of it reads it; then the
@@ -41,6 +41,7 @@ type Lost = Extract<State, { phase: 'lost' }>;
 const nothing = (): void => {};
 export const UNASKED: HowEnded = { stopped: false, late: null, stop: null };
 
+/** In which phase one service is, and what takes it to the next. Its actor (service.ts) owns it. */
 export class Lifecycle {
   stored: StoredService | null;
   end: LastEnd | null;

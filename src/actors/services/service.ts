@@ -1,7 +1,7 @@
-// State: one phase of the table in service_state.ts, the spec, how the last process ended, who follows the log and looks at
+// State: one phase of the table in state.ts, the spec, how the last process ended, who follows the log and looks at
 // the terminal. Rebuilt from: the store (spec and end) and the ledger of the process host (the run); viewers come again.
 //
-// What is asked is looked up in the table here; the effects are in service_lifecycle.ts.
+// What is asked is looked up in the table here; the effects are in lifecycle.ts.
 import { join } from 'node:path';
 import type { Probe } from '../../adapters/ready.ts';
 import { SERVICE } from '../../limits.ts';
