@@ -1,9 +1,11 @@
 // One daemon's life: the process host, the threads and the front, put together and taken apart (contract section 7).
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { holderOn } from './actors/agents/port_holder.ts';
 import { connectHost, rejoin } from './adapters/host/link.ts';
 import { spawnHost } from './adapters/host/spawn.ts';
 import type { HostTurn } from './adapters/host/turn.ts';
 import { listeners } from './adapters/process/listeners.ts';
+import { hostInUrl } from './adapters/url_host.ts';
 import { CloudLink, cloudToken } from './cloud_link.ts';
 import { isLoopback, type Settings, SettingsError } from './config.ts';
 import type { Core, DaemonOptions } from './core.ts';
@@ -93,7 +95,7 @@ class RunningDaemon implements Daemon {
     this.parts = parts;
     const { bind } = options.settings;
     this.joined = parts.joined;
-    this.url = `http://${bind.includes(':') ? `[${bind}]` : bind}:${parts.port}`;
+    this.url = `http://${hostInUrl(bind)}:${parts.port}`;
   }
 
   async stop(): Promise<void> {
@@ -170,7 +172,7 @@ async function joinHost(
 
 /** Starts the host after whoever waits for the daemon has been told: it would take its processor from everything else. */
 async function lateHost({ stateDir, hostEntry }: ThreadData, join: () => Promise<void>): Promise<void> {
-  await new Promise(setImmediate);
+  await nextTurn();
   spawnHost(stateDir, hostEntry);
   await join();
 }

@@ -34,14 +34,10 @@ export class GatewayLink {
     });
   }
 
-  /** Whether the settings want one. */
-  get isOff(): boolean {
-    return this.options.settings.gateway.port === -1;
-  }
-
   /** Starts it unless it runs; resolves with its port, or null when it is off or its port cannot be had. */
   open(): Promise<number | null> {
-    this.opening ??= this.isOff ? Promise.resolve(null) : this.start();
+    const isOff = this.options.settings.gateway.port === -1;
+    this.opening ??= isOff ? Promise.resolve(null) : this.start();
     return this.opening;
   }
 

@@ -12,7 +12,7 @@ import { Failure, isFailure } from './runtime/actor.ts';
 export interface JobTable {
   parseKubeconfig(task: { upload: string; now: number }): ClusterAccess;
 }
-export type JobName = keyof JobTable;
+type JobName = keyof JobTable;
 
 /** An error loses its class and its fields between threads, so a Failure travels as data. */
 type Outcome = { value: unknown } | { failure: { code: string; message: string; detail: unknown } };

@@ -12,7 +12,7 @@ import { type Deferred, deferred, within } from './runtime/deferred.ts';
 import { createNode } from './runtime/node.ts';
 import { assigned, type StartedWorker, startWorker } from './worker.ts';
 
-export type ThreadKind = Exclude<NodeName, 'front' | 'host'>;
+type ThreadKind = Exclude<NodeName, 'front' | 'host'>;
 export type Sizes = Parameters<typeof placement>[0];
 
 /** Every kind of thread in the order of starting; they stop in the reverse order. */
@@ -224,10 +224,11 @@ export function createThreads(options: ThreadOptions): Threads {
 
   const stopOne = async ({ name, incarnation }: Thread): Promise<string[]> => {
     if (!incarnation) return [];
+    const { control, exited, worker } = incarnation;
     // Whatever comes first: its answer, its death, or the end of our patience. A busy or dead thread never answers.
-    const late = await within(stopMs, Promise.race([incarnation.control.stop(), incarnation.exited]));
-    if (late !== null) await within(EXIT_MS, incarnation.exited);
-    await incarnation.worker.terminate();
+    const late = await within(stopMs, Promise.race([control.stop(), exited])).catch(() => null);
+    if (late !== null) await within(EXIT_MS, exited);
+    await worker.terminate();
     return late ?? [name];
   };
 
@@ -255,9 +256,7 @@ export function createThreads(options: ThreadOptions): Threads {
       const { met } = await ensureOne(name, kind);
       await met;
     },
-    onRestarted(told) {
-      listeners.push(told);
-    },
+    onRestarted: (told) => void listeners.push(told),
     stop() {
       stopped ??= stopAll();
       return stopped;

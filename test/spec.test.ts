@@ -1,6 +1,7 @@
 // The specification's endpoints (section 4) and the contract's additions against the rows that are really served, both ways.
 import { describe, expect, it } from 'vitest';
-import { isCloudPath, isOpenPath } from '../src/front/guard.ts';
+import { isCloudPath } from '../src/front/guard.ts';
+import { isOpenPath } from '../src/front/open_paths.ts';
 import { ROUTES } from '../src/front/routes.ts';
 import { cloudRoutes } from '../src/front/routes_cloud.ts';
 import { CloudViews } from '../src/front/views_cloud.ts';

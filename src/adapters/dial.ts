@@ -9,6 +9,7 @@ import type { ClusterAccess } from '../protocol/cloud.ts';
 import { fail } from '../protocol/errors.ts';
 import { isFailure } from '../runtime/actor.ts';
 import { type AddressRule, addressCheck } from './addresses.ts';
+import { hostOf } from './url_host.ts';
 
 /** The way into one cluster, for calls, watches and forwards alike. */
 export interface Door {
@@ -124,7 +125,7 @@ async function connectFirst(addresses: string[], port: number, signal: AbortSign
 /** Makes the door of one cluster; it keeps the TLS context and the last session, so that later handshakes are short. */
 export function doorOf(access: ClusterAccess, rule: AddressRule, options: DoorOptions = {}): Door {
   const url = new URL(access.server);
-  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const host = hostOf(url);
   const port = Number(url.port || 443);
   const check = addressCheck(rule);
   const name = access.tlsServerName ?? host;

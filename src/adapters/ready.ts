@@ -5,6 +5,7 @@ import { connect, isIP, type Socket } from 'node:net';
 import { unescape as percentDecoded } from 'node:querystring'; // unlike decodeURIComponent it never throws
 import { READY } from '../limits.ts';
 import type { Clock } from '../runtime/actor.ts';
+import { hostOf } from './url_host.ts';
 
 /** What one probe found; it passed when `error` is null. */
 export interface Outcome {
@@ -38,7 +39,7 @@ const LOOPBACK = /^(?:127\..+|::1)$/;
 
 function targetOf(text: string): Target {
   const url = new URL(text);
-  const host = url.hostname.replace(/^\[|\]$/g, '').toLowerCase();
+  const host = hostOf(url).toLowerCase();
   const secure = url.protocol === 'https:';
   const local = LOCAL.test(host);
   const login = `${percentDecoded(url.username)}:${percentDecoded(url.password)}`;

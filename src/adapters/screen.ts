@@ -13,6 +13,7 @@ export interface Screen {
   close(): void;
 }
 
+/** An empty screen of this many columns and rows. Rejects where the emulator does not load. */
 export async function openScreen(cols: number, rows: number): Promise<Screen> {
   const [headless, serialize] = await Promise.all([
     import('@xterm/headless'),

@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import type { Registration } from '../client/records.ts';
 import { readyUrl } from '../project/ready.ts';
+import { RESTART_POLICIES } from '../protocol/service.ts';
 import { choice, command, duration, flag, integer, list, text, texts } from './command.ts';
 import { commandLine, envOf } from './launch.ts';
 
@@ -22,11 +23,11 @@ export const add = command({
     group: text('--group <name>', 'the group it belongs to', 'group'),
     env: texts('-e, --env <KEY=value>', 'an environment variable; a name alone passes on the one set here'),
     dependsOn: list('--depends-on <names>', 'what must be ready first when its group starts', 'service'),
-    restart: choice('--restart <policy>', 'whether it is started again when it ends by itself', [
-      'no',
-      'on-failure',
-      'always',
-    ]),
+    restart: choice(
+      '--restart <policy>',
+      'whether it is started again when it ends by itself',
+      RESTART_POLICIES,
+    ),
     autostart: flag('--autostart', 'start it with the daemon'),
     stopSignal: text('--stop-signal <signal>', 'the signal that ends it; default SIGTERM'),
     stopGrace: duration('--stop-grace <time>', 'how long it may take to end; default 5s'),

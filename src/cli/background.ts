@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync, realpathSync, renameSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { type Local, runningDaemon } from '../client/local.ts';
 import { type DaemonFile, openStateDir } from '../statedir.ts';
 import type { Cli } from './cli.ts';
@@ -17,8 +18,6 @@ const STOP_MS = 120_000;
 const LOG_BYTES = 1024 * 1024;
 
 export const daemonLog = (stateDir: string): string => join(stateDir, 'daemon.log');
-
-const pause = () => new Promise((resolve) => setTimeout(resolve, LOOK_MS));
 
 /** The file that runs as `berth`; it runs the daemon as well. */
 export const program = (): string => realpathSync(process.argv[1] ?? '');
@@ -57,7 +56,7 @@ export async function startDaemon(cli: Cli, local: Local): Promise<DaemonFile> {
   const shown = progress(cli.out);
   shown.begin('the daemon', 'starting');
   try {
-    for (const until = performance.now() + START_MS; performance.now() < until; await pause()) {
+    for (const until = performance.now() + START_MS; performance.now() < until; await pause(LOOK_MS)) {
       const daemon = runningDaemon(stateDir);
       if (daemon && (await local.client.ready().catch(() => false))) return daemon;
       if (ended !== undefined) break;
@@ -92,7 +91,7 @@ export async function stopDaemon(cli: Cli, stateDir: string): Promise<DaemonFile
   const shown = progress(cli.out);
   shown.begin('the daemon', 'stopping its services and itself');
   try {
-    for (const until = performance.now() + STOP_MS; performance.now() < until; await pause()) {
+    for (const until = performance.now() + STOP_MS; performance.now() < until; await pause(LOOK_MS)) {
       if (runningDaemon(stateDir)?.pid !== daemon.pid) return daemon;
     }
   } finally {

@@ -17,7 +17,6 @@ export interface Done {
 }
 
 export interface Work {
-  cli: Cli;
   shown: Progress;
   /** Says what `name` is waiting for now. */
   tell: (about: string) => void;
@@ -98,7 +97,7 @@ export async function forEach(
   await Promise.all(
     [...open].map(async (name) => {
       shown.begin(name, about);
-      const outcome = await work(name, { cli, shown, tell: (text) => shown.update(name, text) }).then(
+      const outcome = await work(name, { shown, tell: (text) => shown.update(name, text) }).then(
         (done) => ({ done }),
         (error: unknown) => ({ error }),
       );

@@ -22,7 +22,7 @@ export interface Output {
   isData: boolean;
   /** stderr is a terminal that can be drawn on. */
   isLive(): boolean;
-  /** One line (or several) of data; `styled` what the value of a style is. */
+  /** One line (or several) of data. */
   line(text: string): void;
   /** A record: as JSON, or as the text that `human` makes of it. */
   record(value: unknown, human: () => string): void;

@@ -1,10 +1,9 @@
 // berth ps
 import type { Service } from '../client/records.ts';
+import { STATUSES } from '../protocol/service.ts';
 import { choice, command, flag, text } from './command.ts';
 import type { Column } from './output.ts';
 import { cpuText, endText, memoryText, since, statusStyle, statusText } from './show.ts';
-
-const STATUSES = ['running', 'stopped', 'crashed', 'starting', 'stopping'] as const;
 
 const COLUMNS: readonly Column<Service>[] = [
   { title: 'NAME', cell: ({ name }) => name },

@@ -1,5 +1,6 @@
 // Starting a service while the user sees what is awaited: the daemon holds the answer until the ready-check has passed, and is
 // asked meanwhile why it takes so long.
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '../client/connect.ts';
 import type { Explanation, StartAnswer } from '../client/records.ts';
 import { formatDuration } from '../project/duration.ts';
@@ -57,7 +58,7 @@ async function joined(berth: Client, name: string, wait: boolean): Promise<Start
         `\`berth status ${name}\` says why.`,
       );
     }
-    await new Promise((resolve) => setTimeout(resolve, ASK_MS));
+    await pause(ASK_MS);
   }
 }
 

@@ -5,6 +5,7 @@ import { command } from './command.ts';
 import { EXIT } from './exit.ts';
 import type { Output } from './output.ts';
 import { plain, plainLine } from './plain.ts';
+import { fileOf } from './project_file.ts';
 import { cpuText, memoryText, since, statusStyle, statusText } from './show.ts';
 
 type Row = [title: string, text: string];
@@ -31,7 +32,7 @@ function facts(service: ServiceDetail, explanation: Explanation): Row[] {
       service.restarts > 0 || service.restart !== 'no' ? `${service.restarts} (${service.restart})` : '',
     ],
     ['next try', backoff ? `number ${backoff.attempt}, at ${backoff.nextAt}` : ''],
-    ['project', service.labels.find((label) => label.startsWith('project='))?.slice('project='.length) ?? ''],
+    ['project', fileOf(service.labels) ?? ''],
   ];
   return rows.filter(([, text]) => text !== '');
 }

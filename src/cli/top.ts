@@ -1,4 +1,5 @@
 // berth top
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Service } from '../client/records.ts';
 import { command, unless } from './command.ts';
 import { type Column, type Output, table } from './output.ts';
@@ -48,7 +49,7 @@ export const top = command({
       for (;;) {
         const text = screen(await berth.services(), cli.out, out.rows);
         out.write(`\x1b[H\x1b[2J${text}\n`);
-        await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+        await pause(EVERY_MS);
       }
     } finally {
       restore();

@@ -1,4 +1,5 @@
 // berth wait
+import { setTimeout as pause } from 'node:timers/promises';
 import { formatDuration } from '../project/duration.ts';
 import { choice, command, duration } from './command.ts';
 import { forEach } from './each.ts';
@@ -32,7 +33,7 @@ export const wait = command({
             const message = `is ${status}, not ${goal}, after ${formatDuration(timeout)}`;
             throw new CommandError(message, `\`berth status ${name}\` says why.`, exitCode);
           }
-          await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+          await pause(LOOK_MS);
         }
       };
       return whileTelling(berth, name, tell, look());

@@ -1,6 +1,7 @@
 // One request and its whole answer over a plain socket, for calls of a command: loading and starting node:http takes longer than
 // the call itself. HTTP/1.1 as RFC 9112 has it for a client that closes after the answer.
 import type { Socket } from 'node:net';
+import { hostOf } from '../adapters/url_host.ts';
 import type { HttpRequest } from './transport.ts';
 
 export interface WholeAnswer {
@@ -81,8 +82,7 @@ function requestBytes({ method, headers, body }: HttpRequest, url: URL): string 
 export function exchange(request: HttpRequest): Promise<WholeAnswer> {
   const url = new URL(request.url);
   const { signal } = request;
-  // An IPv6 address stands in brackets in a URL only.
-  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const host = hostOf(url);
   return new Promise((resolve, reject) => {
     const socket: Socket = process.getBuiltinModule('node:net').connect(Number(url.port || 80), host);
     const parts: Buffer[] = [];

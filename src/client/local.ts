@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mayBeAlive } from '../adapters/process/proctable.ts';
+import { hostInUrl } from '../adapters/url_host.ts';
 import { loadSettings, type Settings } from '../config.ts';
 import { type DaemonFile, readSecret, stateDirPath } from '../statedir.ts';
 import { type Client, createClient } from './connect.ts';
@@ -51,8 +52,7 @@ function cloudUrlOf({ cloud }: Settings, daemonUrl: () => string, env: Env): () 
   const named = env['BERTH_CLOUD_URL'];
   if (named) return () => named;
   if (cloud.bind === '') return daemonUrl;
-  const host = cloud.bind.includes(':') ? `[${cloud.bind}]` : cloud.bind;
-  return () => `http${cloud.tls_cert === '' ? '' : 's'}://${host}:${cloud.port}`;
+  return () => `http${cloud.tls_cert === '' ? '' : 's'}://${hostInUrl(cloud.bind)}:${cloud.port}`;
 }
 
 /** Finds the daemon and what it takes to talk to it. Throws a SettingsError for a configuration that cannot be used. */

@@ -1,5 +1,6 @@
-// The records of the API as they stand in JSON (specification section 2; contract sections 2 to 8). What is the same inside the
-// daemon is taken from there.
+// The records of the API as they stand in JSON (specification section 2; contract sections 2 to 8). What is the very
+// same inside the daemon is that type.
+import type { AutoSleep, Capabilities, WorkloadKind, WorkloadState } from '../protocol/cloud.ts';
 import type {
   AgentType,
   Explanation as Facts,
@@ -9,7 +10,7 @@ import type {
   StopAnswer,
 } from '../protocol/service.ts';
 
-export type { AgentType, RestartPolicy, StartAnswer, Status, StopAnswer };
+export type { AgentType, AutoSleep, Capabilities, RestartPolicy, StartAnswer, Status, StopAnswer };
 
 export interface Version {
   name: 'berth';
@@ -175,15 +176,6 @@ export interface Cluster {
   created_at: string;
 }
 
-/** What the account of a cluster may do; `denied` names the rights that are missing. */
-export interface Capabilities {
-  sync: boolean;
-  watch: boolean;
-  sleep: boolean;
-  tether: boolean;
-  denied: string[];
-}
-
 export interface ClusterDetail extends Cluster {
   version: string | null;
   reachable: boolean | null;
@@ -203,7 +195,7 @@ export interface Workload {
   id: string;
   name: string;
   namespace: string;
-  kind: 'Deployment' | 'StatefulSet';
+  kind: WorkloadKind;
   replicas: number;
   /** null until a sleep saved one. */
   desired_replicas: number | null;
@@ -212,7 +204,7 @@ export interface Workload {
   last_activity_at: string | null;
   cluster_id: string;
   ready_replicas: number;
-  state: 'awake' | 'sleeping' | 'asleep' | 'waking';
+  state: WorkloadState;
   sleep_reason: string | null;
 }
 
@@ -238,11 +230,6 @@ export interface NewTether {
   label?: string;
   /** Whether a connection may wake the workload; default true. */
   wake?: boolean;
-}
-
-export interface AutoSleep {
-  auto_sleep_enabled: boolean;
-  idle_timeout_minutes: number;
 }
 
 /** With `?detail=true` every event's data has these two besides. */

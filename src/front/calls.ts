@@ -41,6 +41,7 @@ const registryOf = (desk: Desk): Ref<RegistryProtocol> => desk.ref<RegistryProto
 type Timed = { timeout: number | null };
 type Graced = { grace: number | null };
 
+/** Registers it; the answer is the service as it is listed. Fails as that letter does. */
 export async function register({ desk, body }: { desk: Desk; body: ServiceInput }): Promise<Uint8Array> {
   await registryOf(desk).ask('register', { input: body });
   const item = desk.views.item(body.name);
@@ -50,6 +51,10 @@ export async function register({ desk, body }: { desk: Desk; body: ServiceInput 
 
 type StartCall = Pick<Call, 'desk' | 'name' | 'status'> & { query: Timed & { wait: boolean | null } };
 
+/**
+ * Starts it and, unless `wait` is false, waits until it is ready, at most `timeout` ms. Fails unknown_service, already_running,
+ * port_in_use, ready_timeout, start_failed.
+ */
 export function start(call: StartCall) {
   const { desk, name, query } = call;
   const spec = known(desk, name);
@@ -59,12 +64,14 @@ export function start(call: StartCall) {
   return serviceOf(desk, name).ask('start', message, deadline(startMs(spec, query.timeout)));
 }
 
+/** Stops it with all it has started; `grace` in ms. Fails unknown_service. */
 export function stop({ desk, name, query }: { desk: Desk; name: string; query: Graced }) {
   const spec = known(desk, name);
   const message = { graceMs: query.grace };
   return serviceOf(desk, name).ask('stop', message, deadline(stopMs(spec, query.grace)));
 }
 
+/** Stops it if it runs, starts it and waits until it is ready. Fails as `start`, but for already_running. */
 export function restart({ desk, name, query }: { desk: Desk; name: string; query: Timed & Graced }) {
   const spec = known(desk, name);
   const message = { timeoutMs: query.timeout, graceMs: query.grace };
@@ -72,6 +79,7 @@ export function restart({ desk, name, query }: { desk: Desk; name: string; query
   return serviceOf(desk, name).ask('restart', message, limit);
 }
 
+/** Stops it if need be and forgets it. Fails unknown_service, storage_full. */
 export async function removeService({ desk, name }: { desk: Desk; name: string }) {
   const spec = known(desk, name);
   const message = { name, agent: false, graceMs: null };
@@ -81,6 +89,7 @@ export async function removeService({ desk, name }: { desk: Desk; name: string }
 
 const timeOrNull = (at: number | null): string | null => (at === null ? null : localTime(at));
 
+/** Why it is as it is, with times as clients read them. Fails unknown_service. */
 export async function explain({ desk, name }: { desk: Desk; name: string }) {
   known(desk, name);
   const facts = await serviceOf(desk, name).ask('explain', {});
@@ -121,9 +130,11 @@ async function logsOf(desk: Desk, spec: SpecRow, query: LogsAsked) {
   return Buffer.concat([Buffer.from(`${head},"lines":`), lines, CLOSE]);
 }
 
+/** The last lines of its log, as JSON. Fails unknown_service. */
 export const serviceLogs = ({ desk, name, query }: { desk: Desk; name: string; query: LogsAsked }) =>
   logsOf(desk, known(desk, name), query);
 
+/** The same of an agent. Fails unknown_agent. */
 export const agentLogs = ({ desk, name, query }: { desk: Desk; name: string; query: LogsAsked }) =>
   logsOf(desk, known(desk, name, 'unknown_agent'), query);
 
@@ -131,6 +142,7 @@ type FollowCall = Pick<StreamCall, 'desk' | 'name' | 'lastEventId' | 'open'> & {
   query: LogsAsked;
 };
 
+/** Follows a log on a stream: rejects before it is opened, with `code` where there is no such service. */
 const followOf =
   (code: 'unknown_service' | 'unknown_agent') =>
   ({ desk, name, query, lastEventId, open }: FollowCall): Promise<void> => {
@@ -153,6 +165,10 @@ function membersOf(desk: Desk, name: string): SpecRow[] {
   return members;
 }
 
+/**
+ * Starts its members in the order of their dependence and waits for all. Fails unknown_group, port_in_use, ready_timeout,
+ * start_failed.
+ */
 export async function startGroup({ desk, name, query }: { desk: Desk; name: string; query: Timed }) {
   const times = membersOf(desk, name).map((spec) => startMs(spec, query.timeout));
   const groups = desk.ref<GroupsProtocol>('groups');
@@ -160,6 +176,7 @@ export async function startGroup({ desk, name, query }: { desk: Desk; name: stri
   return { name, services };
 }
 
+/** Stops its members in reverse order; `grace` in ms for each. Fails unknown_group. */
 export async function stopGroup({ desk, name, query }: { desk: Desk; name: string; query: Graced }) {
   const times = membersOf(desk, name).map((spec) => stopMs(spec, query.grace));
   const groups = desk.ref<GroupsProtocol>('groups');
@@ -167,6 +184,10 @@ export async function stopGroup({ desk, name, query }: { desk: Desk; name: strin
   return { name, services };
 }
 
+/**
+ * Registers an agent and starts its process, without waiting until it is ready. Fails invalid_spec, already_running, name_in_use,
+ * port_in_use, start_failed, storage_full.
+ */
 export async function spinup({ desk, body }: { desk: Desk; body: SpinupInput }) {
   // With the first agent the gateway starts too, at the same time.
   const opening = desk.openGateway();
@@ -179,6 +200,7 @@ export async function spinup({ desk, body }: { desk: Desk; body: SpinupInput }) 
   return { port, name, active: true, hostname, pid, url, gatewayUrl, agent_type: body.agentType };
 }
 
+/** Stops an agent and forgets it. Fails unknown_agent, storage_full. */
 export async function removeAgent({ desk, name }: { desk: Desk; name: string }) {
   const spec = known(desk, name, 'unknown_agent');
   const { port } = await desk
@@ -187,7 +209,7 @@ export async function removeAgent({ desk, name }: { desk: Desk; name: string }) 
   return { removed: true, name, port };
 }
 
-/** Opens the terminal of an agent that has one: to know that, nobody need be asked. */
+/** Opens the terminal of an agent that has one: to know that, nobody need be asked. Fails unknown_agent, not_running. */
 export function attach({ desk, name }: { desk: Desk; name: string }): (socket: Socket) => SocketEvents {
   known(desk, name, 'unknown_agent');
   if (!desk.views.state(name)?.process) throw fail('not_running', `the agent ${name} does not run`);
@@ -203,6 +225,7 @@ interface EventsAsked {
 
 type EventsCall = Pick<StreamCall, 'desk' | 'lastEventId' | 'open'> & { query: EventsAsked };
 
+/** Sends events as they come, those after the last id first. */
 export function followEvents({ desk, query, lastEventId, open }: EventsCall): void {
   const { types, names, detail } = query;
   const stream = open();
@@ -217,7 +240,7 @@ interface HistoryAsked {
   limit: number | null;
 }
 
-/** Text, because an event's data is JSON text already. */
+/** The kept events that fit, as JSON: put together as text, because an event's data is JSON text already. */
 export async function history({ desk, query }: { desk: Desk; query: HistoryAsked }): Promise<Uint8Array> {
   const { types, names, since, limit } = query;
   const events = desk.ref<EventsProtocol>('events');

@@ -22,7 +22,7 @@ const HEADERS = [
 ];
 
 /** Every path there is, with the file it shows: no path is ever made from what was asked. */
-const FILES: ReadonlyMap<string, { file: string; type: string }> = new Map([
+export const DASHBOARD_FILES: ReadonlyMap<string, { file: string; type: string }> = new Map([
   ['/', { file: 'index.html', type: 'text/html; charset=utf-8' }],
   ['/dashboard/page.js', { file: 'page.js', type: 'text/javascript; charset=utf-8' }],
   ['/dashboard/style.css', { file: 'style.css', type: 'text/css; charset=utf-8' }],
@@ -38,6 +38,6 @@ async function read(url: URL, type: string): Promise<Page> {
 export const dashboardPages =
   (folder: URL): PageAt =>
   (path) => {
-    const found = FILES.get(path);
+    const found = DASHBOARD_FILES.get(path);
     return found ? read(new URL(found.file, folder), found.type) : null;
   };

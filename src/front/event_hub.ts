@@ -68,6 +68,7 @@ class Ring {
   }
 }
 
+/** Replays events to new streams and sends them the new ones, filtered; the event feed of the front owns the one there is. */
 export class EventHub {
   private readonly recent = new Ring();
   /** Those that are not statistics. */

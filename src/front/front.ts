@@ -1,8 +1,10 @@
 // The HTTP front of the daemon, as the main thread puts it together: `createFront`, then `listen`, then `setReady(true)`.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { EVENTS, KIB } from '../limits.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
 import type { ViewersProtocol } from '../protocol/terminal.ts';
 import { actor, type Node } from '../runtime/actor.ts';
+import { within } from '../runtime/deferred.ts';
 import { EventFeed } from './event_feed.ts';
 import { routesTeller } from './gateway_routes.ts';
 import { Guard } from './guard.ts';
@@ -197,15 +199,11 @@ class HttpFront implements Front {
     this.logs.end();
     this.terminals.lost();
     this.stopTouching();
-    let cancel = (): void => {};
-    const late = new Promise<void>((resolve) => {
-      cancel = this.options.node.clock.after(DRAIN_MS, resolve);
-    });
-    await Promise.race([Promise.all(this.handlers.map((handler) => handler.idle())), late]);
-    cancel();
+    const idle = this.handlers.map((handler) => handler.idle());
+    await within(DRAIN_MS, Promise.all(idle), this.options.node.clock);
     for (const handler of this.handlers) handler.giveUp();
     // What was sent last still goes out in this turn.
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
     for (const server of this.servers) server.close();
   }
 

@@ -5,6 +5,7 @@ import { isIP } from 'node:net';
 import { isLoopback } from '../config.ts';
 import { fail } from '../protocol/errors.ts';
 import type { Failure } from '../runtime/actor.ts';
+import { isOpenPath } from './open_paths.ts';
 import type { Exchange } from './server.ts';
 
 export interface GuardOptions {
@@ -34,17 +35,10 @@ const PASS: Verdict = { refusal: null, origin: '' };
 const WILDCARDS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]', '']);
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+?)\.?(?::([0-9]+))?$/;
 const EXTENSION = /^chrome-extension:\/\/([A-Za-z0-9-][A-Za-z0-9.-]*)$/;
-const OPEN: ReadonlySet<string> = new Set([
-  ...['/livez', '/readyz', '/openapi.json'],
-  ...['/', '/dashboard/page.js', '/dashboard/style.css'],
-]);
 const TOKEN_PROTOCOL = /(?:^|,)\s*base64url\.bearer\.authorization\.berth\.([A-Za-z0-9_-]+)\s*(?:,|$)/;
 
 export const isCloudPath = (path: string): boolean =>
   path.startsWith('/k8s') && (path.length === 4 || path.charCodeAt(4) === 47);
-
-/** Paths that carry no data and need no token. */
-export const isOpenPath = (path: string): boolean => OPEN.has(path) || path.startsWith('/schema/');
 
 const isChange = (method: string): boolean => method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS';
 
@@ -74,6 +68,7 @@ export const isPreflight = (exchange: Exchange): boolean =>
   exchange.header('origin') !== '' &&
   exchange.header('access-control-request-method') !== '';
 
+/** The checks of one listener with its names and tokens; the front has one per address it listens on. */
 export class Guard {
   private readonly options: GuardOptions;
   private readonly names = new Set(['localhost', '127.0.0.1', '[::1]']);

@@ -5,7 +5,8 @@ import { fail } from '../protocol/errors.ts';
 import { GROUP, NAME } from '../protocol/names.ts';
 import { isJsonType, parseBody } from './body.ts';
 import { COMMENT } from './event_hub.ts';
-import { type Guard, isOpenPath, isPreflight } from './guard.ts';
+import { type Guard, isPreflight } from './guard.ts';
+import { isOpenPath } from './open_paths.ts';
 import { type PageAt, showPage } from './pages.ts';
 import { decode, readQuery } from './query.ts';
 import { EMPTY_HEAD, JSON_HEAD, preflightHead, Reply, STREAM_HEAD } from './reply.ts';
@@ -56,6 +57,7 @@ function show(reply: Reply, row: ReadRow, bytes: Uint8Array | null, name: string
   reply.bytes(row.status, JSON_HEAD, bytes);
 }
 
+/** Answers every request of one listener; the front has one beside each guard, and waits for it when it closes. */
 export class Handler {
   private readonly options: HandleOptions;
   /** Calls that are not answered yet. */

@@ -1,5 +1,7 @@
 // Logs as they are written: each follower reads on from its own offset whenever the log has grown and its client has taken
 // what it was sent, so a slow one costs nothing and misses nothing.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { cutAt } from '../adapters/logs/linecut.ts';
 import { readableLine } from '../adapters/logs/readable.ts';
 import { EVENTS, KIB, LOGS } from '../limits.ts';
 import type { LogParts, LogsQuery, ServiceProtocol } from '../protocol/service.ts';
@@ -18,13 +20,6 @@ function frame(line: string, id: number | null): string {
   return `${id === null ? '' : `id: ${id}\n`}event: line\ndata: ${JSON.stringify({ line })}\n\n`;
 }
 
-/** Where a line that is too long is cut: never within a character. */
-function cutAt(bytes: Uint8Array): number {
-  let end = LOGS.lineBytes;
-  while (end > LOGS.lineBytes - 3 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
-  return end;
-}
-
 /** Gives the time at each of ascending offsets. */
 function clockOf(times: LogParts['times']): (offset: number) => number {
   let at = 0;
@@ -33,9 +28,6 @@ function clockOf(times: LogParts['times']): (offset: number) => number {
     return times[at]?.time ?? 0;
   };
 }
-
-/** Answers to asks come without one: the event loop would see nothing else. */
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 class Follower {
   /** Its service is no more. */
@@ -94,8 +86,8 @@ class Follower {
     try {
       do {
         this.again = false;
-        // A long log gives everybody else a turn between two pieces.
-        while (stream.waiting === 0 && (await this.readOn(stream))) await turn();
+        // A long log gives everybody else a turn between two pieces: answers to asks come without one.
+        while (stream.waiting === 0 && (await this.readOn(stream))) await nextTurn();
       } while (this.again && stream.waiting === 0);
     } catch {
       // Whatever became of the service: the client comes again with the offset it has.
@@ -132,7 +124,7 @@ class Follower {
       const newline = all.indexOf(NEWLINE, from);
       const isLong = (newline < 0 ? all.length : newline) - from > LOGS.lineBytes;
       if (newline < 0 && !isLong) break;
-      const to = isLong ? from + cutAt(all.subarray(from)) : newline;
+      const to = isLong ? cutAt(all, from) : newline;
       const time = from < before ? this.restTime : timeAt(offset + from - before);
       const line = this.text(all.subarray(from, to), time);
       from = isLong ? to : to + 1;

@@ -1,5 +1,6 @@
 // Which server answers, and on which addresses.
 import { networkInterfaces } from 'node:os';
+import { hostInUrl } from '../adapters/url_host.ts';
 import { fail } from '../protocol/errors.ts';
 import type { Failure } from '../runtime/actor.ts';
 import type { CreateServer, HttpServer } from './server.ts';
@@ -38,7 +39,7 @@ export interface Opening {
 }
 
 async function refusal(opening: Opening, address: string, port: number, code: string): Promise<Failure> {
-  const shown = address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+  const shown = `${hostInUrl(address)}:${port}`;
   if (code !== 'EADDRINUSE') return fail('internal', `cannot listen on ${shown}: ${code}`);
   const holder = (await opening.holder?.(port)) ?? 'another program';
   return fail('port_in_use', `port ${port} is taken: ${holder} listens on ${shown}`);

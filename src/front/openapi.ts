@@ -4,6 +4,7 @@ import { z } from '../adapters/zod.ts';
 import { ERRORS, type ErrorCode } from '../protocol/errors.ts';
 import { VERSION } from '../version.ts';
 import { ANSWERS, ErrorBody } from './answers.ts';
+import { isOpenPath } from './open_paths.ts';
 import type { QueryField } from './query.ts';
 import type { Row } from './route.ts';
 
@@ -23,8 +24,6 @@ const WITH_BODY: readonly ErrorCode[] = [
   'payload_too_large',
   'unsupported_media_type',
 ];
-/** Reached without a token (contract section 2, check 5). */
-const OPEN: ReadonlySet<string> = new Set(['/livez', '/readyz', '/openapi.json']);
 
 function shapeOfQuery(field: QueryField): z.ZodType {
   if (field.kind === 'integer') {
@@ -61,7 +60,7 @@ function parametersOf(row: Row): ZodOpenApiOperationObject['requestParams'] {
 }
 
 function codesOf(row: Row): ErrorCode[] {
-  const isOpen = OPEN.has(row.path);
+  const isOpen = isOpenPath(row.path);
   const isChange = row.method !== 'GET';
   const hasBody = row.kind === 'call' && row.input !== null;
   const hasQuery = 'query' in row && Object.keys(row.query).length > 0;
@@ -120,7 +119,7 @@ function operationOf(row: Row, shapes: Shapes): ZodOpenApiOperationObject {
     operationId: operationId(row),
     summary: row.summary,
     tags: [row.path.split('/').find((part) => part !== '' && part !== 'v1') ?? 'daemon'],
-    security: OPEN.has(row.path) ? [] : [{ [scheme]: [] }],
+    security: isOpenPath(row.path) ? [] : [{ [scheme]: [] }],
     ...(parameters ? { requestParams: parameters } : {}),
     ...(body ? { requestBody: { required: true, content: { 'application/json': { schema: body } } } } : {}),
     responses: { ...successOf(row, shapes.answers[row.reply] ?? OWN[row.reply]), ...errorsOf(row) },

@@ -28,11 +28,8 @@ export class Router<R extends Pattern> {
   /** Text before the parameter, then text after it. */
   private readonly named = new Map<string, Map<string, Entry<R>>>();
 
-  constructor(rows: readonly R[] = []) {
-    this.add(rows);
-  }
-
-  add(rows: readonly R[]): void {
+  /** Throws when two rows are for the same, or a path has its parameter elsewhere than in its third segment. */
+  constructor(rows: readonly R[]) {
     for (const row of rows) {
       const entry = this.entryOf(row.path);
       if (entry.rows.has(row.method)) throw new Error(`two rows for ${row.method} ${row.path}`);

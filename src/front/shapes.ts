@@ -4,7 +4,7 @@ import { constants, homedir } from 'node:os';
 import { AGENT, HTTP, SERVICE } from '../limits.ts';
 import type { SpinupInput } from '../protocol/agents.ts';
 import { AGENTS_GROUP, ENV_KEY, GROUP, hostLabel, NAME } from '../protocol/names.ts';
-import { AGENT_TYPES, type ServiceInput } from '../protocol/service.ts';
+import { AGENT_TYPES, RESTART_POLICIES, type ServiceInput } from '../protocol/service.ts';
 import { check, type Detail, flag, integer, pattern, record, text, z } from './shape.ts';
 
 const NAME_RULE = 'must be 1 to 63 of a-z, 0-9, _ and -, and not begin with -';
@@ -66,7 +66,7 @@ export const ServiceShape = record(
     ready: ready.nullable().optional(),
     env: env.optional(),
     dependsOn: z.array(name, NAMES_RULE).max(SERVICE.dependsOn, NAMES_RULE).optional(),
-    restart: z.enum(['no', 'on-failure', 'always'], 'must be "no", "on-failure" or "always"').optional(),
+    restart: z.enum(RESTART_POLICIES, 'must be "no", "on-failure" or "always"').optional(),
     autostart: flag().optional(),
     stopSignal: text(SIGNAL_RULE, (value) => Object.hasOwn(constants.signals, value)).optional(),
     stopGrace: milliseconds.optional(),

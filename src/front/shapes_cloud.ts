@@ -1,7 +1,7 @@
 // What requests to the cloud API must look like, and what they become with every default filled in; and the shapes of its
 // answers for the API's document (specification sections 2 and 4; contract section 8).
 import { CLOUD, TETHER } from '../limits.ts';
-import { type ClusterInput, WORKLOAD_KINDS } from '../protocol/cloud.ts';
+import { type ClusterInput, WORKLOAD_KINDS, WORKLOAD_STATES } from '../protocol/cloud.ts';
 import type { TetherInput } from '../protocol/tethers.ts';
 import { check, flag, integer, record, text, z } from './shape.ts';
 
@@ -97,7 +97,7 @@ const Workload = z
     last_activity_at: time.nullable(),
     cluster_id: id,
     ready_replicas: z.int(),
-    state: z.enum(['awake', 'sleeping', 'asleep', 'waking']),
+    state: z.enum(WORKLOAD_STATES),
     sleep_reason: z.string().nullable(),
   })
   .meta({ id: 'Workload' });

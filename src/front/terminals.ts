@@ -6,7 +6,6 @@ import type { Socket, SocketEvents } from './server.ts';
 
 /** Close codes of RFC 6455. */
 const CLOSE = { done: 1000, badData: 1007, failed: 1011, restarted: 1012 } as const;
-const LARGEST_SIDE = 1_000;
 
 type Control = { resize: [cols: number, rows: number] } | { ack: number };
 
@@ -25,7 +24,7 @@ function readControl(text: string): Control | undefined {
   if ('ack' in said && isCount(said.ack, 0, Number.MAX_SAFE_INTEGER)) return { ack: said.ack };
   if (!('resize' in said) || !Array.isArray(said.resize) || said.resize.length !== 2) return undefined;
   const [cols, rows]: unknown[] = said.resize;
-  const fits = isCount(cols, 1, LARGEST_SIDE) && isCount(rows, 1, LARGEST_SIDE);
+  const fits = isCount(cols, 1, AGENT.mostCells) && isCount(rows, 1, AGENT.mostCells);
   return fits ? { resize: [cols, rows] } : undefined;
 }
 

@@ -33,6 +33,7 @@ function list(key: string, items: readonly Buffer[]): Buffer {
   return Buffer.concat(parts);
 }
 
+/** What the services have last told of themselves, and the JSON of it; the front has one, `views` keeps it up to date. */
 export class Views {
   private readonly rows = new Map<string, Row>();
   /** The names of all rows, in order; null: another one has come since. */
@@ -93,12 +94,9 @@ export class Views {
 
   /** The specs of a group's members, by name. */
   members(group: string): SpecRow[] {
-    return this.specs().filter((spec) => groupOf(spec) === group);
-  }
-
-  /** Every spec, by name. */
-  specs(): SpecRow[] {
-    return this.known().map(({ spec }) => spec);
+    return this.known()
+      .map(({ spec }) => spec)
+      .filter((spec) => groupOf(spec) === group);
   }
 
   /** One service as the list shows it; null: there is none of that name. */

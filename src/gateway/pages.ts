@@ -33,6 +33,7 @@ const headersOf = (page: Page, type: string, body: string): Record<string, strin
   ...(page.status === 503 ? { 'Retry-After': '1' } : {}),
 });
 
+/** Ends `response` with `page`: as HTML or JSON by what the request accepts, to HEAD without a body. */
 export function answer(request: IncomingMessage, response: ServerResponse, page: Page): void {
   const { type, body } = render(page, request.headers.accept);
   response.writeHead(page.status, headersOf(page, type, body));

@@ -7,7 +7,6 @@ import {
   fstatSync,
   mkdirSync,
   openSync,
-  readdirSync,
   readSync,
   renameSync,
   rmSync,
@@ -15,6 +14,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { rotatedStarts } from '../adapters/logs/read.ts';
 import type { LogLimits } from '../protocol/host.ts';
 import {
   decodeRecord,
@@ -26,7 +26,6 @@ import {
   RECORD_BYTES,
   RECORD_MS,
   rotatedName,
-  rotatedStart,
 } from '../protocol/log.ts';
 
 /** Every so often the files are looked at: somebody may have removed or emptied them. */
@@ -110,15 +109,8 @@ function moveAside(folder: string, start: number): void {
   }
 }
 
-/** The rotated files, oldest first. */
-function rotated(folder: string): number[] {
-  return readdirSync(folder)
-    .flatMap((name) => rotatedStart(name) ?? [])
-    .sort((a, b) => a - b);
-}
-
 function endOfRotated(folder: string): number {
-  const start = rotated(folder).at(-1);
+  const start = rotatedStarts(folder).at(-1);
   if (start === undefined) return 0;
   const promised = extentOf(join(folder, rotatedName(start, 'idx')))?.promised ?? start;
   return Math.max(promised, start + (sizeOf(join(folder, rotatedName(start, 'log'))) ?? 0));
@@ -188,7 +180,7 @@ export function openLog(folder: string, limits: Readonly<LogLimits>, now: () => 
     close();
     try {
       moveAside(folder, start);
-      const old = rotated(folder);
+      const old = rotatedStarts(folder);
       for (const first of old.slice(0, Math.max(0, old.length - limits.keep)))
         for (const kind of ['log', 'idx'] as const)
           rmSync(join(folder, rotatedName(first, kind)), { force: true });

@@ -1,6 +1,7 @@
 // The process host: puts its parts together, and ends when nobody needs it.
 import { mkdirSync, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { isServed } from '../adapters/host/socket.ts';
 import { hostFolder } from '../adapters/host/spawn.ts';
 import { holdSpare, type Spare } from '../adapters/process/descriptors.ts';
@@ -79,7 +80,7 @@ async function claim(folder: string, libc: Libc | null): Promise<boolean> {
     if (await isServed(folder)) return false;
     if (realClock.monotonic() - began > UNMET_MS) return false;
     // Not by the clock, whose timers keep no process alive.
-    await new Promise((resolve) => setTimeout(resolve, CLAIM_AGAIN_MS));
+    await pause(CLAIM_AGAIN_MS);
   }
   return true;
 }

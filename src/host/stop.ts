@@ -213,6 +213,7 @@ function step(
   return stop.phase === 'freezing' ? 0 : POLL.killMs;
 }
 
+/** The stops of one host: each look is one scan for all of them, as often as the most urgent needs it. Never throws. */
 export function createStops({ clock, tree, roots, spared, spare, blind }: StopsConfig): Stops {
   const stops = new Map<string, Stop>();
   const listeners = openListenerTable();

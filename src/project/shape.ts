@@ -3,6 +3,7 @@
 import { z } from '../adapters/zod.ts';
 import { HTTP, SERVICE } from '../limits.ts';
 import { AGENTS_GROUP, ENV_KEY, GROUP, NAME } from '../protocol/names.ts';
+import { RESTART_POLICIES } from '../protocol/service.ts';
 import { DURATION, parseDuration } from './duration.ts';
 
 const said = (error: string) => ({ error });
@@ -96,7 +97,7 @@ export const SERVICE_SHAPE = z
         .meta({ description: 'The group it belongs to, for `berth group start` and `stop`.' })
         .optional(),
       restart: z
-        .enum(['no', 'on-failure', 'always'], said('must be no, on-failure or always'))
+        .enum(RESTART_POLICIES, said('must be no, on-failure or always'))
         .meta({ description: 'Whether it is started again when it ends by itself; default no.' })
         .optional(),
       autostart: z

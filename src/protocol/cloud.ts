@@ -5,7 +5,8 @@ import type { TetherView } from './tethers.ts';
 
 export const WORKLOAD_KINDS = ['Deployment', 'StatefulSet'] as const;
 export type WorkloadKind = (typeof WORKLOAD_KINDS)[number];
-export type WorkloadState = 'awake' | 'sleeping' | 'asleep' | 'waking';
+export const WORKLOAD_STATES = ['awake', 'sleeping', 'asleep', 'waking'] as const;
+export type WorkloadState = (typeof WORKLOAD_STATES)[number];
 
 /**
  * How to reach the API server of a cluster: what a kubeconfig was reduced to. A secret: it stays within the cloud's

@@ -29,4 +29,5 @@ export type HelloAnswer =
 
 /** A first line is never longer. */
 export const HELLO_BYTES = 4_096;
+/** How long a first line is waited for, in milliseconds. */
 export const HELLO_MS = 5_000;

@@ -31,13 +31,16 @@ const STREAM_AT = 6;
 const TIME_AT = 8;
 const RUN_AT = 16;
 
-/** The names of a rotated pair, or null for a name that is none. */
+/** The name of one file of the rotated pair that begins at the logical offset `start`. */
 export const rotatedName = (start: number, kind: 'log' | 'idx'): string => `out.${start}.${kind}`;
+
+/** The logical offset where the rotated log of this name begins; null for a name that is none. */
 export function rotatedStart(name: string): number | null {
   const digits = /^out\.(\d{1,15})\.log$/.exec(name)?.[1];
   return digits === undefined ? null : Number(digits);
 }
 
+/** Writes `record` to the beginning of `into`. Throws a RangeError when that has less than `RECORD_BYTES`. */
 export function encodeRecord(record: LogRecord, into: Buffer): void {
   into.fill(0, 0, RECORD_BYTES);
   into.writeUIntBE(record.offset, 0, STREAM_AT);
@@ -46,6 +49,7 @@ export function encodeRecord(record: LogRecord, into: Buffer): void {
   into.write(record.run, RUN_AT, 'hex');
 }
 
+/** The record at the byte `at` of `from`, which has at least `RECORD_BYTES` from there on. */
 export function decodeRecord(from: Buffer, at: number): LogRecord {
   const stream = from[at + STREAM_AT];
   return {

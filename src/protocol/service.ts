@@ -1,7 +1,9 @@
 // Services: the stored record, what a process adds to it, and the letters of `service:<name>`.
 
-export type Status = 'stopped' | 'starting' | 'running' | 'stopping' | 'crashed';
-export type RestartPolicy = 'no' | 'on-failure' | 'always';
+export const STATUSES = ['running', 'stopped', 'crashed', 'starting', 'stopping'] as const;
+export type Status = (typeof STATUSES)[number];
+export const RESTART_POLICIES = ['no', 'on-failure', 'always'] as const;
+export type RestartPolicy = (typeof RESTART_POLICIES)[number];
 export const AGENT_TYPES = ['langgraph', 'crewai', 'autogen', 'vllm', 'ollama', 'ray'] as const;
 export type AgentType = (typeof AGENT_TYPES)[number];
 

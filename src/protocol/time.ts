@@ -6,3 +6,7 @@ export function localTime(ms: number): string {
   const part = (value: number): string => String(Math.floor(value)).padStart(2, '0');
   return `${shifted}${east < 0 ? '-' : '+'}${part(minutes / 60)}:${part(minutes % 60)}`;
 }
+
+/** RFC 3339 with milliseconds, in UTC: how the cloud API tells a time (epoch milliseconds). */
+export const utcTime = (ms: number | null): string | null =>
+  ms === null ? null : new Date(ms).toISOString();

@@ -113,6 +113,10 @@ export interface ActorType<P extends Protocol<P>, C> {
 
 const DEFAULT_LIMITS: Limits = { mailbox: 4096, restarts: { max: 5, withinMs: 10_000 }, drainMs: 5_000 };
 
+/**
+ * A type of actor. `init` runs at the start and again after each crash; what it throws is a crash. `limits` left out: 4,096
+ * letters, 5 crashes in 10 s, 5 s to drain.
+ */
 export function actor<P extends Protocol<P>, C>(
   name: string,
   init: (context: Context, config: C) => Handlers<P> | Promise<Handlers<P>>,

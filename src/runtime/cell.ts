@@ -30,6 +30,7 @@ export interface Cell {
   stop(): Promise<boolean>;
 }
 
+/** Begins the actor of `role` at once. Never throws: crashes and what did not close in time are reported to `home`. */
 export function openCell(address: string, role: Role, home: CellHome): Cell {
   const { mailbox, restarts, drainMs } = role.limits;
   const queue: Letter[] = [];

@@ -1,3 +1,4 @@
+import type { Clock } from './actor.ts';
 import { realClock } from './clock.ts';
 
 /**
@@ -37,10 +38,9 @@ export function deferred<T>(): Deferred<T> {
   };
 }
 
-/** The value of `promise`, or null when it is not there within `ms` or never will be. */
-export async function within<T>(ms: number, promise: Promise<T>): Promise<T | null> {
-  const result = deferred<T | null>();
-  const cancel = realClock.after(ms, () => result.resolve(null));
-  promise.then(result.resolve, () => result.resolve(null));
-  return result.promise.finally(cancel);
+/** The value of `promise`, or null when it is not there within `ms` of `clock`. Rejects as `promise` does. */
+export function within<T>(ms: number, promise: Promise<T>, clock: Clock = realClock): Promise<T | null> {
+  const late = deferred<null>();
+  const cancel = clock.after(ms, () => late.resolve(null));
+  return Promise.race([promise, late.promise]).finally(cancel);
 }

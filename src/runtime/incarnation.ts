@@ -1,6 +1,6 @@
 // One incarnation of an actor: from an `init` to the crash or the end after it, with everything it opened.
 import { type Clock, type Context, isFailure, type Later, type Protocol, type Ref } from './actor.ts';
-import { deferred } from './deferred.ts';
+import { deferred, within } from './deferred.ts';
 import type { Letter } from './link.ts';
 import { openScope } from './scope.ts';
 
@@ -219,13 +219,9 @@ export function beginIncarnation(
       check();
     },
     async close() {
-      const result = deferred<boolean>();
-      const cancel = home.clock.after(drainMs, () => result.resolve(false));
-      void Promise.all([scope.close(), rest]).then(() => result.resolve(true));
-      const inTime = await result.promise;
-      cancel();
+      const closed = await within(drainMs, Promise.all([scope.close(), rest]), home.clock);
       sender.live = false;
-      return inTime;
+      return closed !== null;
     },
   };
 }

@@ -1,4 +1,5 @@
 // One thread's share of the actors: where letters go, who watches whom, and the order in which everything stops.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type {
   ActorType,
   AskOptions,
@@ -161,7 +162,7 @@ class LocalNode implements Node, CellHome, Receiver, Sender {
       );
     }
     // The last answers to askers of this node are still on their way through the loop.
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
     this.live = false;
     for (const link of this.links.values()) link.close('stopped');
     return late;

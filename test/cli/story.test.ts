@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import pty from 'node-pty';
 import { afterEach, expect, it } from 'vitest';
+import { eventually } from '../eventually.ts';
 import { berth, binFolder, cleanEnv, daemonOf, folder, servicePorts } from './berth.ts';
 
 const NODE = JSON.stringify(process.execPath);
@@ -94,7 +95,12 @@ it('goes from a Procfile to running services, logs, an explanation, and down, wi
     expect(user.raw()).toContain('\x1b[32m✓\x1b[39m');
     expect(stripVTControlCharacters(user.raw().split('\x1b[J').at(-1) ?? '')).not.toMatch(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/);
 
-    const logs = await user.run('berth logs -n 3');
+    // Without a ready-check it counts as running before it has said that it listens.
+    let logs = '';
+    await eventually(async () => {
+      logs = await user.run('berth logs -n 3');
+      return logs.includes('web listens');
+    });
     expect(logs).toMatch(/\nweb {4}\| web listens on \d+\n/);
     expect(logs).toMatch(/\nworker \| working\n/);
 

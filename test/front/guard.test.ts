@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { isLoopback } from '../../src/config.ts';
-import { Guard, type GuardOptions, isCloudPath, isOpenPath } from '../../src/front/guard.ts';
+import { Guard, type GuardOptions, isCloudPath } from '../../src/front/guard.ts';
+import { isOpenPath } from '../../src/front/open_paths.ts';
 import type { Exchange } from '../../src/front/server.ts';
 
 interface Asked {

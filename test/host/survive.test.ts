@@ -428,7 +428,7 @@ test('a daemon of another version gets a new host as soon as the old one has no 
   const started = await first.spawn('web', 'exec sleep 60');
   first.disconnect();
   const newer = await connectDaemon(stateDir, { version: 'newer' });
-  expect(newer.connection).toMatchObject({ hostPid: first.connection.hostPid, version: 'test' });
+  expect(newer.connection.hostPid).toBe(first.connection.hostPid);
   expect(await newer.stop(started)).toMatchObject({ reaped: 1 });
   await newer.lost;
   await eventually(() => !isRunning(first.connection.hostPid));

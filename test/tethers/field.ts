@@ -1,7 +1,8 @@
 // What tests of tethers share: a workload on the real cluster that does what its client asks for, a tether to it, and clients.
 import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
-import { type TetherConfig, tether } from '../../src/actors/tethers/tether.ts';
+import type { TetherConfig } from '../../src/actors/tethers/carrier.ts';
+import { tether } from '../../src/actors/tethers/tether.ts';
 import type { AddressRule } from '../../src/adapters/addresses.ts';
 import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
 import { openPeers } from '../../src/adapters/process/peer.ts';

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type PodRow, podOf, troubleOf } from '../../src/adapters/kube/pods.ts';
 import { answerSetback, podSetback } from '../../src/adapters/portforward/way.ts';
-import { openPeers } from '../../src/adapters/process/peer.ts';
+import { isGoneIn, openPeers } from '../../src/adapters/process/peer.ts';
 import { listenOnLoopback } from '../../src/adapters/tcp.ts';
 import { afterThisTest } from '../kit.ts';
 import { ownPorts } from '../ports.ts';
@@ -38,6 +38,26 @@ describe.skipIf(process.platform !== 'linux')('a client', () => {
       while (!peers.isGone(halfEnd)) await new Promise((resolve) => setImmediate(resolve));
     },
   );
+
+  it('is read out of whole answers alone', () => {
+    const answer = (type: number, length: number, write: (bytes: Buffer) => void): Buffer => {
+      const bytes = Buffer.alloc(length);
+      bytes.writeUInt32LE(length, 0);
+      bytes.writeUInt16LE(type, 4);
+      write(bytes);
+      return bytes;
+    };
+    const error = (errno: number) => answer(2, 36, (bytes) => bytes.writeInt32LE(-errno, 16));
+    const socket = (inode: number) => answer(20, 88, (bytes) => bytes.writeUInt32LE(inode, 84));
+    expect([socket(7), socket(0), error(2), error(1)].map(isGoneIn)).toEqual([false, true, true, null]);
+    const cut = [
+      Buffer.alloc(0),
+      error(2).subarray(0, 19),
+      socket(0).subarray(0, 20),
+      socket(0).subarray(0, 87),
+    ];
+    expect(cut.map(isGoneIn)).toEqual([null, null, null, null]);
+  });
 
   it('whose socket another process has inherited is there', async () => {
     const peers = await openPeers();

@@ -1,7 +1,6 @@
 // Clusters as JSON (specification section 4; contract section 8 for the additions).
 import type { ClusterView, StoredCluster } from '../../protocol/cloud.ts';
-
-const time = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
+import { utcTime } from '../../protocol/time.ts';
 
 /** `reachable`: whether the last call has reached it; null: none was made since the start. */
 export function clusterView(row: StoredCluster, reachable: boolean | null): ClusterView {
@@ -10,13 +9,13 @@ export function clusterView(row: StoredCluster, reachable: boolean | null): Clus
     name: row.name,
     provider: row.provider,
     in_cluster: row.inCluster,
-    created_at: time(row.createdAt),
+    created_at: utcTime(row.createdAt),
   };
   const detail = {
     ...item,
     version: row.version,
     reachable,
-    last_sync_at: time(row.lastSyncAt),
+    last_sync_at: utcTime(row.lastSyncAt),
     capabilities: row.capabilities,
   };
   return { id: row.id, json: JSON.stringify(item), detail: JSON.stringify(detail) };

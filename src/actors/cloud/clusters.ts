@@ -4,6 +4,7 @@ import { isIP } from 'node:net';
 import { type AddressRule, addressCheck } from '../../adapters/addresses.ts';
 import type { CloudStore } from '../../adapters/storage/cloudstore.ts';
 import type { Vault } from '../../adapters/storage/seal.ts';
+import { hostOf } from '../../adapters/url_host.ts';
 import { CLOUD } from '../../limits.ts';
 import type {
   CloudViewsProtocol,
@@ -152,7 +153,7 @@ class Clusters {
     }
     if (kubeconfig === null) throw invalid('kubeconfig', 'is required unless in_cluster is true');
     const access = await this.config.parse(kubeconfig);
-    const host = new URL(access.server).hostname.replace(/^\[|\]$/g, '');
+    const host = hostOf(new URL(access.server));
     // A name is checked when it is dialled; an address can be refused at once.
     const reason = isIP(host) === 0 ? null : addressCheck(this.config.rule)(host);
     if (reason !== null) throw invalid('kubeconfig', `its server ${host} ${reason}`);

@@ -7,6 +7,7 @@ import type {
   WorkloadState,
   WorkloadView,
 } from '../../protocol/cloud.ts';
+import { utcTime } from '../../protocol/time.ts';
 import { derivedUlid } from '../../protocol/ulid.ts';
 
 /** The id of a workload: always the same for (cluster, kind, namespace, name), also when it is made again (contract section 8). */
@@ -124,20 +125,16 @@ export const autoSleepOf = (row: StoredWorkload): AutoSleep => ({
   idle_timeout_minutes: row.idleMinutes,
 });
 
-/** What open connections of a workload have last done; null: none is open. */
-export type LastByte = number | null;
-
 /**
  * Whether auto-sleep should put it to sleep at `now`: nobody has connected, and no open connection has moved a byte, for
  * the whole timeout, and it has been awake and auto-sleep on for that long. One whose sleeps are undone is left alone.
+ * `lastByte`: when an open connection has last moved one; null: none is open.
  */
-export function isIdle(row: StoredWorkload, lastByte: LastByte, now: number): boolean {
+export function isIdle(row: StoredWorkload, lastByte: number | null, now: number): boolean {
   if (!row.autoSleep || row.gone || row.seen.replicas === 0 || row.undone >= CLOUD.undone) return false;
   const last = Math.max(row.awakeSince, row.autoSleepSince ?? 0, row.lastActivityAt ?? 0, lastByte ?? 0);
   return now - last >= row.idleMinutes * 60_000;
 }
-
-const time = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
 
 /** A workload as JSON: the fields of the specification in its order, then the additions of the contract. */
 export function viewOf(row: StoredWorkload): WorkloadView {
@@ -150,7 +147,7 @@ export function viewOf(row: StoredWorkload): WorkloadView {
     replicas,
     desired_replicas: row.desiredReplicas,
     ...autoSleepOf(row),
-    last_activity_at: time(row.lastActivityAt),
+    last_activity_at: utcTime(row.lastActivityAt),
     cluster_id: row.clusterId,
     ready_replicas: ready,
     state: row.state,

@@ -1,5 +1,6 @@
 // The rows of all workloads: in memory, in the store, and as the front's views show them.
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isOlder } from '../../adapters/kube/rows.ts';
 import type { CloudStore } from '../../adapters/storage/cloudstore.ts';
 import { CLOUD } from '../../limits.ts';
@@ -205,7 +206,7 @@ export class WorkloadTable {
       const ids = [...this.unshown].slice(0, CLOUD.rowsPerTell);
       for (const id of ids) this.unshown.delete(id);
       this.tell(ids);
-      if (this.unshown.size > 0) await new Promise(setImmediate);
+      if (this.unshown.size > 0) await nextTurn();
     }
     this.showing = null;
   }

@@ -1,4 +1,5 @@
 // State: the kept events, the last id given, what this turn has appended. Rebuilt from: the journal and its mark in the store.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Journal, type Lines } from '../../adapters/storage/journal.ts';
 import type { Table } from '../../adapters/storage/store.ts';
 import { EVENTS } from '../../limits.ts';
@@ -96,7 +97,7 @@ export const eventsActor = actor<EventsProtocol, EventsConfig>(
 
     /** One write for everything that the letters of this turn append. */
     const turn = async (): Promise<void> => {
-      await new Promise((resolve) => setImmediate(resolve));
+      await nextTurn();
       if (!isAhead(lastId)) await reserve();
       // After a crash the files are those of the next incarnation.
       if (context.scope.signal.aborted) return;

@@ -8,7 +8,7 @@ import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { LastEnd, ServiceSpec, ServiceState, StoredService } from '../../protocol/service.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
-import type { Context, Ref, Reply } from '../../runtime/actor.ts';
+import type { Context, Message, Ref, Reply } from '../../runtime/actor.ts';
 import { childEnvironment } from './environment.ts';
 import * as events from './events.ts';
 import type { LiveRun, Run } from './run.ts';
@@ -21,8 +21,13 @@ export interface ServiceEffectsConfig {
   umask: number;
 }
 
+/** Ends the whole tree of a run, which may have ended itself; resolves at the latest 2 s after the kill. */
+export const stopTree = (host: Ref<HostProtocol>, stop: Message<HostProtocol, 'stop'>): Promise<StopReport> =>
+  host.ask('stop', stop, { deadlineMs: stop.graceMs + SERVICE.afterKillMs + SERVICE.stopSpareMs });
+
 const NOTHING: Reply<HostProtocol, 'dropped'> = { rows: [] };
 
+/** Everything that one service does beyond its own state: letters and rows of the store. Its actor (service.ts) owns it. */
 export class ServiceEffects {
   private readonly name: string;
   private readonly config: ServiceEffectsConfig;
@@ -104,13 +109,9 @@ export class ServiceEffects {
     });
   }
 
-  /** Resolves when the whole tree of a run has ended, at the latest 2 s after the kill; also of one that has ended itself. */
+  /** As `stopTree`. */
   endTree(run: string, port: number, signal: string, graceMs: number): Promise<StopReport> {
-    return this.host.ask(
-      'stop',
-      { service: this.name, run, signal, graceMs, port },
-      { deadlineMs: graceMs + SERVICE.afterKillMs + SERVICE.stopSpareMs },
-    );
+    return stopTree(this.host, { service: this.name, run, signal, graceMs, port });
   }
 
   async runOf(): Promise<RunRow | null> {

@@ -6,6 +6,7 @@ import type { GroupsProtocol } from '../../protocol/groups.ts';
 import type { RegistryProtocol } from '../../protocol/registry.ts';
 import type { ServiceProtocol, StartAnswer, StopAnswer } from '../../protocol/service.ts';
 import { actor, type Context, Failure, type Handlers, isFailure, type Message } from '../../runtime/actor.ts';
+import { within } from '../../runtime/deferred.ts';
 import { type Member, Order, walk } from './order.ts';
 
 const DEADLINE = { deadlineMs: SERVICE.askMs };
@@ -76,19 +77,10 @@ class Groups {
       }
     };
     const ordered = walk(order, stopOne);
-    await this.within(ordered, SERVICE.shutdown.orderedMs);
+    await within(SERVICE.shutdown.orderedMs, ordered, this.context.clock);
     const others = order.rest().map(stopOne);
-    await this.within(Promise.all([ordered, ...others]), SERVICE.shutdown.restMs);
+    await within(SERVICE.shutdown.restMs, Promise.all([ordered, ...others]), this.context.clock);
     return { stopped };
-  }
-
-  /** Waits for `work`, but no longer than `ms`. */
-  private async within(work: Promise<unknown>, ms: number): Promise<void> {
-    let cancel = (): void => {};
-    const time = new Promise<void>((resolve) => {
-      cancel = this.context.clock.after(ms, resolve);
-    });
-    await Promise.race([work, time]).finally(cancel);
   }
 
   /** Runs `call` with the members of group `name`, and no other call on it meanwhile. */

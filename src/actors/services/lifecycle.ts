@@ -41,6 +41,7 @@ type Lost = Extract<State, { phase: 'lost' }>;
 const nothing = (): void => {};
 export const UNASKED: HowEnded = { stopped: false, late: null, stop: null };
 
+/** In which phase one service is, and what takes it to the next. Its actor (service.ts) owns it. */
 export class Lifecycle {
   stored: StoredService | null;
   end: LastEnd | null;

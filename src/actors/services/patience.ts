@@ -2,6 +2,7 @@
 import { fail } from '../../protocol/errors.ts';
 import type { ServiceProtocol, ServiceSpec, StartAnswer } from '../../protocol/service.ts';
 import type { Clock, Message } from '../../runtime/actor.ts';
+import { within } from '../../runtime/deferred.ts';
 import type { Run } from './run.ts';
 
 /** How long the ready-check may take, in milliseconds. An agent that nobody waits for may take as long as it likes: null. */
@@ -16,11 +17,13 @@ export function patience(
  * Waits for a start that somebody else has asked for, no longer than `ms`: then it fails ready_timeout. Whatever comes of it,
  * that start goes on.
  */
-export function sharedStart(clock: Clock, name: string, { ready }: Run, ms: number): Promise<StartAnswer> {
-  let cancel = (): void => {};
-  const late = new Promise<never>((_, reject) => {
-    const error = fail('ready_timeout', `${name} is still starting after ${ms} ms; its start goes on`);
-    cancel = clock.after(ms, () => reject(error));
-  });
-  return Promise.race([ready.promise, late]).finally(cancel);
+export async function sharedStart(
+  clock: Clock,
+  name: string,
+  { ready }: Run,
+  ms: number,
+): Promise<StartAnswer> {
+  const answer = await within(ms, ready.promise, clock);
+  if (answer) return answer;
+  throw fail('ready_timeout', `${name} is still starting after ${ms} ms; its start goes on`);
 }

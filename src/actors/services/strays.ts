@@ -2,14 +2,14 @@
 import { SERVICE } from '../../limits.ts';
 import type { HostProtocol, RunRow } from '../../protocol/host.ts';
 import type { Ref } from '../../runtime/actor.ts';
+import { stopTree } from './effects.ts';
 
 /** Stops the runs `lost`, and has the host forget their services and logs; without an event, since nobody knows the name. */
 export async function endStrays(host: Ref<HostProtocol>, lost: readonly RunRow[]): Promise<void> {
   await Promise.all(
     lost.map(async ({ service, run, port, end }) => {
-      const graceMs = SERVICE.stopGraceMs;
-      const deadlineMs = graceMs + SERVICE.afterKillMs + SERVICE.stopSpareMs;
-      if (!end) await host.ask('stop', { service, run, signal: 'SIGTERM', graceMs, port }, { deadlineMs });
+      const stop = { service, run, signal: 'SIGTERM', graceMs: SERVICE.stopGraceMs, port };
+      if (!end) await stopTree(host, stop);
       await host.ask('acknowledge', { service, run });
       await host.ask('forget', { service });
     }),

@@ -20,6 +20,7 @@ export interface TetherConfig {
   room: { held: number };
 }
 
+/** What carries the connections of one tether as long as its listener is open; its actor (tether.ts) owns it. */
 export class Carrier implements SessionOwner {
   readonly peers: Peers;
   private readonly clock: Clock;

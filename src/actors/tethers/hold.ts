@@ -24,6 +24,7 @@ const PASSING: ReadonlySet<string> = new Set(['overloaded', 'deadline', 'crashed
 const isAsleep = ({ state, replicas }: Route): boolean =>
   state === 'asleep' || state === 'sleeping' || replicas === 0;
 
+/** The sessions of one tether that have no pod yet; its carrier owns it and has it reviewed at every tick. */
 export class Hold {
   private readonly options: HoldOptions;
   private readonly held = new Set<Session>();

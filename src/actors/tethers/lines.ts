@@ -14,6 +14,7 @@ interface Used {
   avoidUntil: number;
 }
 
+/** The lines of one tether to all of its pods, and which session is on which; its carrier owns it. */
 export class TetherLines {
   private readonly port: number;
   private readonly now: () => number;

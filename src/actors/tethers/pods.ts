@@ -26,6 +26,7 @@ interface Following {
   begunAt: number;
 }
 
+/** Knows the pods of one tether's workload, and why there is none that is ready; its carrier owns it. */
 export class TetherPods {
   private readonly clock: Clock;
   private readonly rule: AddressRule;

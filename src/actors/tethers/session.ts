@@ -25,6 +25,7 @@ const UNSEEN_IF_EMPTY: ReadonlySet<SetbackCode> = new Set(['unreachable', 'lost'
 
 type Phase = 'held' | 'opening' | 'open' | 'closing' | 'over';
 
+/** One connection from its accept to its end. Its owner says which pod gets it; it ends by itself and then says so. */
 export class Session implements StreamEvents {
   readonly since: number;
   /** The uid of the pod that carries it, or was to; for the owner's use. */

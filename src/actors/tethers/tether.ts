@@ -6,8 +6,6 @@ import type { TetherProtocol, TethersProtocol } from '../../protocol/tethers.ts'
 import { actor, type Context } from '../../runtime/actor.ts';
 import { Carrier, type TetherConfig } from './carrier.ts';
 
-export type { TetherConfig } from './carrier.ts';
-
 interface Open {
   port: number;
   carrier: Carrier;

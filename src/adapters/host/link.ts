@@ -10,7 +10,7 @@ import { firstLine, hasSocket, socketPath } from './socket.ts';
 import { hostFolder, spawnHost, thisDaemon } from './spawn.ts';
 
 /** Codes of the Failures of this file; they never reach a client. */
-export type HostLinkCode =
+type HostLinkCode =
   /** Another daemon has the host: `detail` is its pid. */
   | 'second_daemon'
   /** The host speaks a protocol this daemon does not. */
@@ -24,12 +24,9 @@ const failure = (code: HostLinkCode, message: string, detail?: unknown): Failure
 export interface HostConnection {
   pipe: Pipe;
   hostPid: number;
-  /** Of the host's package. */
-  version: string;
-  protocol: number;
 }
 
-export type Introduction = Pick<Hello, 'version' | 'session' | 'node' | 'services'>;
+type Introduction = Pick<Hello, 'version' | 'session' | 'node' | 'services'>;
 
 const RETRY_MS = 2;
 /** A host that was started listens much sooner; if it lost a race, or was just ending, another is started. */
@@ -46,10 +43,7 @@ async function connectOnce(stateDir: string, hello: Hello): Promise<HostConnecti
     socket.destroy();
     throw failure('host_absent', `the process host does not answer: ${error}`);
   }
-  if (answer.is === 'welcome') {
-    const { hostPid, version, protocol } = answer;
-    return { pipe: flowing(socket), hostPid, version, protocol };
-  }
+  if (answer.is === 'welcome') return { pipe: flowing(socket), hostPid: answer.hostPid };
   socket.destroy();
   if (answer.is === 'taken')
     throw failure(
@@ -124,7 +118,7 @@ export async function connectHost(options: ConnectOptions): Promise<HostConnecti
         spawnHost(stateDir, entry);
       }
     }
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    await pause(RETRY_MS);
   }
 }
 

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ClusterAccess } from '../../protocol/cloud.ts';
+import { hostInUrl } from '../url_host.ts';
 
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
@@ -17,7 +18,7 @@ export function ownPod(env: Readonly<Record<string, string | undefined>>, folder
   const host = env['KUBERNETES_SERVICE_HOST'];
   const port = env['KUBERNETES_SERVICE_PORT'] ?? '443';
   if (!host) return undefined;
-  const address = `https://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const address = `https://${hostInUrl(host)}:${port}`;
   if (!URL.canParse(address)) return undefined;
   try {
     return {

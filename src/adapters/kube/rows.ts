@@ -39,9 +39,12 @@ export class WireError extends Error {
   override readonly name = 'WireError';
 }
 
+/** The elements of what should be an array; none when it is not. */
 export const items = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+/** A text of at most `most` UTF-16 units; empty for anything else. */
 export const text = (value: unknown, most: number): string =>
   typeof value === 'string' && value.length <= most ? value : '';
+/** A number of things, as Kubernetes counts (int32); `otherwise` for anything else. */
 export const count = (value: unknown, otherwise: number): number =>
   typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 0x7fffffff
     ? value
@@ -164,6 +167,7 @@ export function losesVolumes(object: unknown): boolean {
   return whenScaled === 'Delete' && items(spec?.volumeClaimTemplates).length > 0;
 }
 
+/** What `bytes` (UTF-8) say. Throws a WireError when they are no JSON. */
 export function parseJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder().decode(bytes));

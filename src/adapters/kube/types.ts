@@ -7,7 +7,6 @@ export type {
   V1ContainerStatus,
   V1HorizontalPodAutoscaler,
   V1LabelSelectorRequirement,
-  V1ListMeta,
   V1ManagedFieldsEntry,
   V1Pod,
   V1PodCondition,

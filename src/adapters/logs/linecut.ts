@@ -1,4 +1,5 @@
 // Cuts what was printed into lines for people: at newlines, where a run ends, and at 64 KiB.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { KIB, LOGS } from '../../limits.ts';
 import { readableLine } from './readable.ts';
 
@@ -73,14 +74,18 @@ function spansOf(pieces: readonly Piece[]): Span[] {
   });
 }
 
-/** Where the last part of the line `[from, to)` begins when it is cut into parts of 64 KiB, no character in two. */
+/** Where a line that begins at `from` and is too long is cut: after 64 KiB at most, never within a character. */
+export function cutAt(bytes: Uint8Array, from: number): number {
+  const most = from + LOGS.lineBytes;
+  let end = most;
+  while (end > most - 3 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return end;
+}
+
+/** Where the last part of the line `[from, to)` begins when it is cut into parts. */
 function lastPart(bytes: Buffer, from: number, to: number): number {
   let start = from;
-  while (to - start > LOGS.lineBytes) {
-    let next = start + LOGS.lineBytes;
-    while (next > start + LOGS.lineBytes - 3 && ((bytes[next] ?? 0) & 0xc0) === 0x80) next -= 1;
-    start = next;
-  }
+  while (to - start > LOGS.lineBytes) start = cutAt(bytes, start);
   return start;
 }
 
@@ -139,7 +144,7 @@ export async function inTurns<T>(lines: readonly Line[], make: (some: readonly L
     made.push(make(some));
     some = [];
     bytes = 0;
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
   }
   if (some.length > 0) made.push(make(some));
   return made;

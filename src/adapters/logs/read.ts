@@ -75,8 +75,8 @@ function openCurrent(folder: string): Pair | undefined {
  * no room for the pair after it.
  */
 function openMoved(folder: string): Pair | undefined {
-  const start = Math.max(-1, ...startsOf(folder));
-  if (start < 0) return undefined;
+  const start = startsOf(folder).at(-1);
+  if (start === undefined) return undefined;
   for (const index of [rotatedName(start, 'idx'), INDEX_FILE]) {
     const pair = openPair(join(folder, rotatedName(start, 'log')), join(folder, index));
     if (pair?.start === start) return pair;
@@ -85,10 +85,17 @@ function openMoved(folder: string): Pair | undefined {
   return undefined;
 }
 
-/** Where the rotated pairs begin; none where the folder has gone. */
+/** Where the rotated pairs begin, oldest first. Throws when the folder cannot be read. */
+export function rotatedStarts(folder: string): number[] {
+  return readdirSync(folder)
+    .flatMap((name) => rotatedStart(name) ?? [])
+    .sort((a, b) => a - b);
+}
+
+/** The same for readers: none where the folder has gone. */
 function startsOf(folder: string): number[] {
   try {
-    return readdirSync(folder).flatMap((name) => rotatedStart(name) ?? []);
+    return rotatedStarts(folder);
   } catch {
     return [];
   }
@@ -96,9 +103,7 @@ function startsOf(folder: string): number[] {
 
 /** The rotated pairs that hold bytes at or after `from` and before `to`, oldest first. One that is just deleted is left out. */
 function openRotated(folder: string, from: number, to: number): Pair[] {
-  const starts = startsOf(folder)
-    .filter((start) => start < to)
-    .sort((a, b) => a - b);
+  const starts = startsOf(folder).filter((start) => start < to);
   return starts
     .filter((_, index) => (starts[index + 1] ?? to) > from)
     .flatMap((start) => {

@@ -41,6 +41,7 @@ class Request implements Stream {
   }
 }
 
+/** The lines to one pod, for as long as a tether uses it: a stream gets a line that is free, or a new one is dialled. */
 export class PodLines {
   private readonly cluster: ForwardCluster;
   private readonly pod: PodName;

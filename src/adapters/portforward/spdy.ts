@@ -23,6 +23,7 @@ export interface LineEvents {
   closed(): void;
 }
 
+/** One SPDY connection to a pod, which carries one stream after the other. The lines of that pod own it, and hear its `events`. */
 export class SpdyLine implements StreamLine {
   private readonly socket: Duplex;
   private readonly events: LineEvents;

@@ -2,8 +2,23 @@
 // /proc/net/tcp6 it looks through every connection there could be (2 to 10 ms). Where netlink or koffi is not to be had it is /proc.
 import { type Libc, loadLibc } from './libc.ts';
 import { addressOf, type Listener, listeners } from './listeners.ts';
+import {
+  ADDRESS_AT,
+  AF_INET,
+  AF_INET6,
+  HEADER_BYTES,
+  INODE_AT,
+  NETLINK_SOCK_DIAG,
+  NLMSG_DONE,
+  PORT_AT,
+  REQUEST_BYTES,
+  SOCK_DIAG_BY_FAMILY,
+  TYPE_AT,
+  tcpRequest,
+  UID_AT,
+} from './sock_diag.ts';
 
-export interface ListenerTable {
+interface ListenerTable {
   /** As `listeners`; the first time it is that. */
   rows(): Listener[];
   /** Whether the next answer comes from the kernel itself. */
@@ -11,44 +26,22 @@ export interface ListenerTable {
   close(): void;
 }
 
-const NETLINK_SOCK_DIAG = 4;
-const SOCK_DIAG_BY_FAMILY = 20;
 /** NLM_F_REQUEST, NLM_F_ROOT and NLM_F_MATCH. */
 const DUMP = 0x301;
-const NLMSG_DONE = 3;
-const IPPROTO_TCP = 6;
+/** TCP_LISTEN. */
 const LISTEN = 1 << 10;
 const FAMILIES = [
-  { family: 2, addressBytes: 4 },
-  { family: 10, addressBytes: 16 },
+  { family: AF_INET, addressBytes: 4 },
+  { family: AF_INET6, addressBytes: 16 },
 ] as const;
-/** struct nlmsghdr and struct inet_diag_req_v2. */
-const REQUEST_BYTES = 72;
-/** struct nlmsghdr, and in struct inet_diag_msg behind it what is wanted. */
-const HEADER_BYTES = 16;
-const PORT_AT = HEADER_BYTES + 4;
-const ADDRESS_AT = HEADER_BYTES + 8;
-const UID_AT = HEADER_BYTES + 64;
-const INODE_AT = HEADER_BYTES + 68;
 /** The kernel gives at most this much at a time. */
 const ANSWER_BYTES = 32 * 1024;
-
-function requestFor(family: number): Buffer {
-  const request = Buffer.alloc(REQUEST_BYTES);
-  request.writeUInt32LE(REQUEST_BYTES, 0);
-  request.writeUInt16LE(SOCK_DIAG_BY_FAMILY, 4);
-  request.writeUInt16LE(DUMP, 6);
-  request[16] = family;
-  request[17] = IPPROTO_TCP;
-  request.writeUInt32LE(LISTEN, 20);
-  return request;
-}
 
 /** Adds the rows of one part of an answer to `into`; whether it was the last, null for what is no answer. */
 function take(part: Buffer, addressBytes: number, into: Listener[]): boolean | null {
   for (let at = 0; at + HEADER_BYTES <= part.length; ) {
     const message = part.subarray(at, at + part.readUInt32LE(at));
-    const type = message.readUInt16LE(4);
+    const type = message.readUInt16LE(TYPE_AT);
     if (type === NLMSG_DONE) return true;
     if (type !== SOCK_DIAG_BY_FAMILY || message.length < INODE_AT + 4) return null;
     into.push({
@@ -67,7 +60,7 @@ function take(part: Buffer, addressBytes: number, into: Listener[]): boolean | n
 function ask(libc: Libc, fd: number, answer: Buffer): Listener[] | null {
   const rows: Listener[] = [];
   for (const { family, addressBytes } of FAMILIES) {
-    if (libc.write(fd, requestFor(family)) !== REQUEST_BYTES) return null;
+    if (libc.write(fd, tcpRequest(family, DUMP, LISTEN)) !== REQUEST_BYTES) return null;
     for (let last = false; !last; ) {
       const length = libc.read(fd, answer);
       const taken = length > 0 ? take(answer.subarray(0, length), addressBytes, rows) : null;

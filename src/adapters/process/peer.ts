@@ -4,20 +4,21 @@
 import type { Socket } from 'node:net';
 import { isIPv4 } from 'node:net';
 import { loadLibc } from './libc.ts';
+import {
+  AF_INET,
+  AF_INET6,
+  ERRNO_AT,
+  INODE_AT,
+  NETLINK_SOCK_DIAG,
+  NLMSG_ERROR,
+  REQUEST_BYTES,
+  TYPE_AT,
+  tcpRequest,
+} from './sock_diag.ts';
 
-const NETLINK_SOCK_DIAG = 4;
-const SOCK_DIAG_BY_FAMILY = 20;
 const NLM_F_REQUEST = 1;
-const NLMSG_ERROR = 2;
-const AF_INET = 2;
-const AF_INET6 = 10;
-const IPPROTO_TCP = 6;
 const ENOENT = 2;
 const ANY = 0xffffffff;
-/** struct nlmsghdr and struct inet_diag_req_v2. */
-const REQUEST_BYTES = 72;
-/** Where struct inet_diag_msg, behind its nlmsghdr, has the inode of the socket: 0 when no descriptor is left. */
-const INODE_AT = 16 + 68;
 
 export interface Peers {
   /** Whether nobody holds the other end of `socket` any more; null where that cannot be told. */
@@ -39,13 +40,7 @@ function bytesOf(address: string): Buffer {
 /** A request for the one socket whose own end is what is remote to `socket`. */
 function requestFor(socket: Socket): Buffer {
   const { localAddress = '', localPort = 0, remoteAddress = '', remotePort = 0 } = socket;
-  const request = Buffer.alloc(REQUEST_BYTES);
-  request.writeUInt32LE(REQUEST_BYTES, 0);
-  request.writeUInt16LE(SOCK_DIAG_BY_FAMILY, 4);
-  request.writeUInt16LE(NLM_F_REQUEST, 6);
-  request[16] = isIPv4(remoteAddress) ? AF_INET : AF_INET6;
-  request[17] = IPPROTO_TCP;
-  request.writeUInt32LE(ANY, 20);
+  const request = tcpRequest(isIPv4(remoteAddress) ? AF_INET : AF_INET6, NLM_F_REQUEST, ANY);
   request.writeUInt16BE(remotePort, 24);
   request.writeUInt16BE(localPort, 26);
   bytesOf(remoteAddress).copy(request, 28);
@@ -53,6 +48,15 @@ function requestFor(socket: Socket): Buffer {
   request.writeUInt32LE(ANY, 64);
   request.writeUInt32LE(ANY, 68);
   return request;
+}
+
+/** What the kernel's answer says of the socket that was asked for; null: nothing. */
+export function isGoneIn(answer: Buffer): boolean | null {
+  if (answer.length < ERRNO_AT + 4) return null;
+  if (answer.readUInt16LE(TYPE_AT) === NLMSG_ERROR)
+    return answer.readInt32LE(ERRNO_AT) === -ENOENT ? true : null;
+  if (answer.length < INODE_AT + 4) return null;
+  return answer.readUInt32LE(INODE_AT) === 0;
 }
 
 /** Never rejects. */
@@ -65,10 +69,7 @@ export async function openPeers(): Promise<Peers> {
       isGone: (socket) => {
         // The kernel answers while it takes the request: there is nothing to wait for.
         if (libc.write(fd, requestFor(socket)) !== REQUEST_BYTES) return null;
-        const length = libc.read(fd, answer);
-        if (length < INODE_AT + 4 && length < 20) return null;
-        if (answer.readUInt16LE(4) === NLMSG_ERROR) return answer.readInt32LE(16) === -ENOENT ? true : null;
-        return answer.readUInt32LE(INODE_AT) === 0;
+        return isGoneIn(answer.subarray(0, Math.max(0, libc.read(fd, answer))));
       },
       close: () => libc.close(fd),
     };

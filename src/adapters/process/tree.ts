@@ -94,6 +94,10 @@ function withoutTable(roots: readonly Root[]): Scan {
   return { members, table: new Map() };
 }
 
+/**
+ * A tree that remembers between scans what it has seen; `read` and `environ` are where it looks. A scan throws when no file
+ * can be opened.
+ */
 export function createTree(
   read: typeof processTable = processTable,
   environ: typeof environOf = environOf,

@@ -9,6 +9,7 @@
 //   while one commit is on its way to the disk goes into the next one.
 import { closeSync, fchmodSync, fstatSync, openSync, readSync } from 'node:fs';
 import { constants } from 'node:os';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Database, open, type RootDatabase } from 'lmdb';
 import type { Sealed, StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -156,7 +157,7 @@ class Commits {
     }
     const changes = [change];
     // The letters that arrived in this turn still have their changes to ask for.
-    const done = this.last.then(turn).then(() => {
+    const done = this.last.then(nextTurn).then(() => {
       this.next = undefined;
       return this.commit(changes);
     });
@@ -179,8 +180,6 @@ class Commits {
     }
   }
 }
-
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** lmdb-js rejects with a promise of the reason, which is itself a rejection that has to be caught. */
 async function causeOf(error: unknown): Promise<unknown> {
