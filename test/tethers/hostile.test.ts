@@ -5,6 +5,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { FrameReader, ping, synStream } from '../../src/adapters/portforward/frames.ts';
 import type { Setback } from '../../src/adapters/portforward/way.ts';
 import { TETHER } from '../../src/limits.ts';
+import { eventually } from '../eventually.ts';
 import { afterThisTest } from '../kit.ts';
 import {
   DATA_ID,
@@ -125,7 +126,7 @@ describe('a line', () => {
       void end.until((received) => received.includes(data(DATA_ID, '', true))).then(more);
     });
     const stream = open(linesTo(far, 'spdy'));
-    while (stream.text() === '') await new Promise((resolve) => setImmediate(resolve));
+    await eventually(() => stream.text() !== '');
     stream.leave();
     await closed;
   });
@@ -168,7 +169,7 @@ describe('a line', () => {
     await ends[0]?.until((received) => received.includes(ping(1)));
     const second = open(lines);
     await second.opened;
-    while (streams(ends[1]) === 0) await new Promise((resolve) => setImmediate(resolve));
+    await eventually(() => streams(ends[1]) > 0);
     expect(streams(ends[0])).toBe(2);
     ends[0]?.socket.write(ping(1));
     while (streams(ends[0]) === 2) {
@@ -388,7 +389,7 @@ describe('a WebSocket', () => {
     const stream = open(linesTo(far, 'websocket'));
     expect(await stream.over).toBe('ended');
     expect(stream.text()).toBe('good');
-    while (received.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await eventually(() => received.length > 0);
     // Opcodes of what was sent: a close, no pong.
     expect((received[0] ?? 0) & 0x0f).toBe(8);
   });
