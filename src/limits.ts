@@ -267,11 +267,10 @@ export const RELATIONS: readonly [why: string, holds: boolean][] = [
   ['a kubeconfig is smaller than any body', HTTP.kubeconfigBytes <= HTTP.bodyBytes],
   ['an ask outlives the longest start and the stop after it', SERVICE.askMs > 2 * HTTP.queryMs],
   ['a shutdown waits for what is killed', SERVICE.shutdown.restMs > SERVICE.afterKillMs],
-  ['a mailbox takes a burst of registrations', THREADS.mailbox >= 4_096],
-  ['a dead watch is not taken for a quiet one', CLOUD.watch.silentMs >= 90_000],
+  ['a dead watch is found before a good one ends', CLOUD.watch.silentMs < CLOUD.watch.timeoutS * 1_000],
   ['an API server may answer for as long as it is dialled', CLOUD.callMs >= CLOUD.dialMs],
   ['a client that is held is not given up before a pod is dialled', TETHER.holdMs > TETHER.dialMs],
   ['a stale list of pods is renewed before a client is given up', TETHER.retryMs >= 2 * TETHER.doubtMs],
-  ['traffic is told as often as its reader expects', TETHER.trafficMs <= 15_000],
+  ['traffic is told before anybody is put to sleep after a restart', TETHER.trafficMs < CLOUD.settleMs],
   ['the ready-check slows down only after its fast time', READY.fastForMs * READY.share >= READY.fastMs],
 ];

@@ -40,10 +40,15 @@ it('shows in README and plot the figures of the last run', () => {
   expect(plot(run, targets)).toBe(read('last.svg'));
 });
 
-it('loads every benchmark as it is built', () => {
+it('loads every benchmark as it is built, and asks of each in README', () => {
   const bench = fileURLToPath(new URL('../dist/bench.js', import.meta.url));
   const listed = execFileSync(process.execPath, [bench, '--list'], { encoding: 'utf8' });
-  expect(listed.split('\n').map((line) => line.split(' ')[0])).toEqual(
-    expect.arrayContaining(['front', 'events', 'cloud', 'peers', 'scale-services', 'scale-events', 'soak']),
-  );
+  const names = listed
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split(' ')[0]);
+  const readme = read('README.md');
+  const questions = readme.slice(readme.indexOf('## The questions'), readme.indexOf('## Where the time'));
+  const tabled = [...questions.matchAll(/^\| `([^`]+)` \|/gm)].map(([, name]) => name);
+  expect(tabled.sort()).toEqual(names.sort());
 });

@@ -5,7 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { type Log, openLog } from '../../src/host/logs.ts';
 import type { TerminalProtocol, ViewersProtocol } from '../../src/protocol/terminal.ts';
 import { Failure, type Ref } from '../../src/runtime/actor.ts';
-import { afterThisTest, realTime, type Stand } from '../kit.ts';
+import { eventually } from '../eventually.ts';
+import { afterThisTest, type Stand } from '../kit.ts';
 import { AGENT, quiet, running, type Supervised, supervise } from './service_kit.ts';
 
 interface Shown {
@@ -41,23 +42,18 @@ async function agent(maxBytes = 1_000_000): Promise<Shown> {
   };
 }
 
-/** The emulator takes real time. */
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await realTime.advance(5);
-}
-
 describe('the viewer of an agent', () => {
   it('has to come again when its terminal has ended with a defect', async () => {
     const { world, terminal, viewers, print, output } = await agent();
     print('hello\r\n');
     await terminal.ask('attach', { viewer: 'one' });
-    await until(() => output().includes('hello'));
+    await eventually(() => output().includes('hello'));
     // A log that can be opened and not be read.
     const path = join(world.config.logs, 'web', 'out.log');
     rmSync(path);
     mkdirSync(path);
     world.host.service?.tell('grew', { end: 4_000 });
-    await until(() => viewers.of('gone').length > 0);
+    await eventually(() => viewers.of('gone').length > 0);
     expect(viewers.of('gone')).toEqual([{ viewer: 'one' }]);
     expect(world.services.crashes.splice(0)).toMatchObject([{ address: 'service:web' }]);
   });
@@ -67,14 +63,14 @@ describe('the viewer of an agent', () => {
     print('of the run before\r\n', '00000000000000bb');
     print('hello\r\n');
     await terminal.ask('attach', { viewer: 'one' });
-    await until(() => output().includes('hello'));
+    await eventually(() => output().includes('hello'));
     expect(output()).not.toContain('of the run before');
     expect(viewers.of('size')).toEqual([{ viewer: 'one', cols: 120, rows: 32 }]);
     expect(world.host.follows).toEqual([true]);
     print('more\r\n');
-    await until(() => output().includes('more'));
+    await eventually(() => output().includes('more'));
     world.host.exit(7);
-    await until(() => viewers.of('exit').length > 0);
+    await eventually(() => viewers.of('exit').length > 0);
     expect(viewers.of('exit')).toEqual([{ viewer: 'one', exitCode: 7, signal: null }]);
     await quiet();
     expect(world.host.follows).toEqual([true, false]);

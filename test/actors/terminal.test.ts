@@ -6,6 +6,7 @@ import type { Screen } from '../../src/adapters/screen.ts';
 import { openScreen } from '../../src/adapters/screen.ts';
 import { AGENT } from '../../src/limits.ts';
 import { realClock } from '../../src/runtime/clock.ts';
+import { eventually } from '../eventually.ts';
 
 interface Told {
   kind: string;
@@ -56,9 +57,6 @@ function stage(cols = 40, rows = 6, claims = 0) {
     told.filter((entry) => entry.viewer === viewer && entry.kind === kind);
   const output = (viewer: string) =>
     Buffer.concat(of(viewer, 'output').map((entry) => entry.bytes ?? Buffer.alloc(0)));
-  const until = async (check: () => boolean): Promise<void> => {
-    while (!check()) await new Promise((resolve) => setTimeout(resolve, 5));
-  };
   /** What a viewer's own terminal shows of the bytes it got. */
   const shown = async (viewer: string, width = cols, height = rows): Promise<string> => {
     const screen: Screen = await openScreen(width, height);
@@ -67,37 +65,37 @@ function stage(cols = 40, rows = 6, claims = 0) {
     screen.close();
     return drawn;
   };
-  return { terminal, told, typed, sizes, defects, print, of, output, until, shown };
+  return { terminal, told, typed, sizes, defects, print, of, output, shown };
 }
 
 describe('a viewer', () => {
   it('is told of an end that comes just as a look for more output has found none', async () => {
-    const { terminal, print, until, of } = stage();
+    const { terminal, print, of } = stage();
     terminal.attach('one');
     await print('last words');
-    await until(() => of('one', 'output').length > 0);
+    await eventually(() => of('one', 'output').length > 0);
     for (let turn = 0; turn < 10; turn += 1) await terminal.pump();
     void terminal.pump();
     terminal.end({ exitCode: 7, signal: null });
-    await until(() => of('one', 'exit').length > 0);
+    await eventually(() => of('one', 'exit').length > 0);
     expect(of('one', 'exit')).toMatchObject([{ exitCode: 7 }]);
   });
 
   it('is shown output that comes just as a look for more has found none', async () => {
-    const { terminal, print, until, of, output } = stage();
+    const { terminal, print, of, output } = stage();
     terminal.attach('one');
     await print('first');
-    await until(() => of('one', 'output').length > 0);
+    await eventually(() => of('one', 'output').length > 0);
     void terminal.pump();
     void print(', second');
-    await until(() => output('one').toString().endsWith('second'));
+    await eventually(() => output('one').toString().endsWith('second'));
   });
 
   it('has to come again when the terminal is closed under it', async () => {
-    const { terminal, print, of, until } = stage();
+    const { terminal, print, of } = stage();
     terminal.attach('one');
     await print('text');
-    await until(() => of('one', 'output').length > 0);
+    await eventually(() => of('one', 'output').length > 0);
     expect(of('one', 'gone')).toHaveLength(0);
     terminal.close();
     expect(of('one', 'gone')).toHaveLength(1);
@@ -105,7 +103,7 @@ describe('a viewer', () => {
   });
 
   it('that comes while the last one is being shown something sees all of it', async () => {
-    const { terminal, print, output, until } = stage();
+    const { terminal, print, output } = stage();
     const text = 'the prompt of the agent\r\n'.repeat(1_500);
     void print(text);
     terminal.attach('one');
@@ -113,14 +111,14 @@ describe('a viewer', () => {
     for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     terminal.detach('one');
     terminal.attach('two');
-    await until(() => output('two').includes('the prompt of the agent'));
+    await eventually(() => output('two').includes('the prompt of the agent'));
   });
 
   it('is told the size, then the screen, then what comes', async () => {
-    const { terminal, print, of, output, until, shown, told } = stage();
+    const { terminal, print, of, output, shown, told } = stage();
     await print('before\r\n');
     terminal.attach('one');
-    await until(() => of('one', 'output').length > 0);
+    await eventually(() => of('one', 'output').length > 0);
     expect(told[0]).toEqual({ kind: 'size', viewer: 'one', cols: 40, rows: 6 });
     expect(output('one').toString()).toContain('before');
     await print('\x1b[31mafter\x1b[0m');
@@ -129,23 +127,23 @@ describe('a viewer', () => {
   });
 
   it('that comes later sees the same, full-screen programs included', async () => {
-    const { terminal, print, until, of, shown } = stage();
+    const { terminal, print, of, shown } = stage();
     terminal.attach('early');
-    await until(() => of('early', 'size').length > 0);
+    await eventually(() => of('early', 'size').length > 0);
     await print('\x1b[?1049h\x1b[2J\x1b[3;5H\x1b[1;44mmenu\x1b[0m\x1b[6;1Hstatus');
-    await until(() => of('early', 'output').length > 0);
+    await eventually(() => of('early', 'output').length > 0);
     terminal.attach('late');
-    await until(() => of('late', 'output').length > 0);
+    await eventually(() => of('late', 'output').length > 0);
     expect(await shown('late')).toBe(await shown('early'));
     expect(await shown('late')).toContain('menu');
   });
 
   it('that does not take its output is skipped, and shown the screen as it is once it has', async () => {
-    const { terminal, print, until, of, output, shown } = stage();
+    const { terminal, print, of, output, shown } = stage();
     terminal.attach('slow');
     terminal.attach('quick');
     await print('start\r\n');
-    await until(() => of('quick', 'output').length > 0);
+    await eventually(() => of('quick', 'output').length > 0);
     const line = `${'x'.repeat(38)}\r\n`;
     let acknowledged = 0;
     for (let round = 0; round < 40; round += 1) {
@@ -158,43 +156,43 @@ describe('a viewer', () => {
     expect(output('slow').length).toBeLessThanOrEqual(AGENT.viewerBytes + 64 * 1024);
     expect(output('quick').toString()).toContain('the end');
     terminal.acknowledge('slow', output('slow').length);
-    await until(() => output('slow').toString().includes('the end'));
+    await eventually(() => output('slow').toString().includes('the end'));
     expect(await shown('slow')).toBe(await shown('quick'));
   });
 
   it('sees the latest screen when the program prints faster than anybody can draw', async () => {
-    const { terminal, print, until, of, output } = stage();
+    const { terminal, print, of, output } = stage();
     terminal.attach('one');
     await print('start\r\n');
-    await until(() => of('one', 'output').length > 0);
+    await eventually(() => of('one', 'output').length > 0);
     await print(Buffer.alloc(8 * AGENT.screenBytes, 'y\r\n'));
     await print('the end');
-    await until(() => output('one').toString().includes('the end'));
+    await eventually(() => output('one').toString().includes('the end'));
     expect(output('one').length).toBeLessThan(4 * AGENT.screenBytes);
   });
 
   it('is told of the end after the last output', async () => {
-    const { terminal, print, until, of, told } = stage();
+    const { terminal, print, of, told } = stage();
     terminal.attach('one');
-    await until(() => of('one', 'size').length > 0);
+    await eventually(() => of('one', 'size').length > 0);
     const printed = print('last words');
     terminal.end({ exitCode: 3, signal: null });
     await printed;
-    await until(() => of('one', 'exit').length > 0);
+    await eventually(() => of('one', 'exit').length > 0);
     expect(told.at(-1)).toEqual({ kind: 'exit', viewer: 'one', exitCode: 3, signal: null });
     expect(of('one', 'output').length).toBeGreaterThan(0);
     expect(terminal.watched).toBe(false);
   });
 
   it('types, and resizes for all: the last one wins', async () => {
-    const { terminal, typed, sizes, of, until, defects } = stage();
+    const { terminal, typed, sizes, of, defects } = stage();
     terminal.attach('one');
     terminal.attach('two');
     terminal.input(Buffer.from('ls\r'));
     expect(typed).toEqual(['ls\r']);
     terminal.resize(100, 30);
     expect(of('two', 'size').at(-1)).toMatchObject({ cols: 100, rows: 30 });
-    await until(() => sizes.length >= 5);
+    await eventually(() => sizes.length >= 5);
     expect(sizes.at(-1)).toEqual([100, 30]);
     expect(sizes.slice(0, 2)).toEqual([
       [40, 5],
@@ -208,10 +206,10 @@ describe('a viewer', () => {
   });
 
   it('is held up by no log that claims more than it gives', async () => {
-    const { terminal, print, of, until, typed } = stage(40, 6, 1_000);
+    const { terminal, print, of, typed } = stage(40, 6, 1_000);
     terminal.attach('one');
     await print('something');
-    await until(() => of('one', 'output').length > 0);
+    await eventually(() => of('one', 'output').length > 0);
     terminal.input(Buffer.from('x'));
     expect(typed).toEqual(['x']);
   });

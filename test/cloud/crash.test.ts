@@ -86,30 +86,34 @@ const STORE_CALLS = ['saveWorkloads', 'saveCluster', 'workloads', 'clusters'] as
 interface Lives {
   double: Double;
   begin(life: Life): Promise<Cloud>;
+  /** In the first life, and its workload. */
+  here: Cloud;
+  id: string;
 }
 
-async function lives(replicas: number): Promise<Lives> {
+/** The lives of a program that has a cluster with one workload of so many replicas, the first of them begun. */
+async function lives(replicas: number, first: Life): Promise<Lives> {
   const double = await kubeDouble();
   afterThisTest(() => double.stop());
   double.put('Deployment', workload('web', 'hello', replicas));
   const { cloudStore } = openCloudStore(tempDir());
   const key = vault(randomBytes(32));
-  return {
-    double,
-    async begin(life) {
-      const here = await cloud({
-        shared: cloudStore,
-        vault: key,
-        open: (access) =>
-          life.mortal(openCluster(access, ANY), CLUSTER_CALLS, () => {
-            throw fail('cluster_unreachable', 'the program has died');
-          }),
-        store: (store) => life.mortal(store, STORE_CALLS, () => []),
-      });
-      afterThisTest(() => life.release());
-      return here;
-    },
+  const begin = async (life: Life): Promise<Cloud> => {
+    const here = await cloud({
+      shared: cloudStore,
+      vault: key,
+      open: (access) =>
+        life.mortal(openCluster(access, ANY), CLUSTER_CALLS, () => {
+          throw fail('cluster_unreachable', 'the program has died');
+        }),
+      store: (store) => life.mortal(store, STORE_CALLS, () => []),
+    });
+    afterThisTest(() => life.release());
+    return here;
   };
+  const here = await begin(first);
+  await here.add(double.kubeconfig);
+  return { double, begin, here, id: here.find('web/hello').id };
 }
 
 const replicasOf = (double: Double): number => double.get('Deployment', 'web', 'hello').spec.replicas;
@@ -119,14 +123,11 @@ const scale = (double: Double, replicas: number): void =>
   });
 const forever = (): Life => new Life(0, 'before');
 
-/** Runs `work` until the life ends in it; false: it was done before that. */
-async function interrupted(life: Life, work: Promise<unknown>): Promise<boolean> {
+/** Runs `work` until the life ends in it, or ends with it. */
+async function interrupted(life: Life, work: Promise<unknown>): Promise<void> {
   life.isCounting = true;
-  const done = work.then(
-    () => false,
-    () => false,
-  );
-  return Promise.race([done, life.died.then(() => true)]);
+  await Promise.race([Promise.allSettled([work]), life.died]);
+  life.isDead = true;
 }
 
 /** More than a sleep or a wake makes calls, so that the last ones die in nothing. */
@@ -136,13 +137,9 @@ const POINTS = Array.from({ length: 4 }, (_, index) => index + 1).flatMap((point
 
 describe('a sleep that is interrupted', () => {
   it.each(POINTS)('at call %i, %s its effect, loses nothing', async (point, when) => {
-    const { double, begin } = await lives(3);
     const first = new Life(point, when);
-    const here = await begin(first);
-    await here.add(double.kubeconfig);
-    const { id } = here.find('web/hello');
+    const { double, begin, here, id } = await lives(3, first);
     await interrupted(first, here.workloads.ask('sleep', { id, by: 'request' }));
-    first.isDead = true;
     const isAsleep = replicasOf(double) === 0;
     // Somebody scales it while nobody looks, if it is still awake.
     if (!isAsleep) scale(double, 5);
@@ -159,13 +156,9 @@ describe('a sleep that is interrupted', () => {
   it.each(POINTS)(
     'at call %i, %s its effect, may be woken at once by the next one, before it has looked',
     async (point, when) => {
-      const { double, begin } = await lives(3);
       const first = new Life(point, when);
-      const here = await begin(first);
-      await here.add(double.kubeconfig);
-      const { id } = here.find('web/hello');
+      const { begin, here, id } = await lives(3, first);
       await interrupted(first, here.workloads.ask('sleep', { id, by: 'request' }));
-      first.isDead = true;
       const next = await begin(forever());
       expect(await next.workloads.ask('wake', { id, waitMs: null })).toEqual({ replicas: 3 });
     },
@@ -174,14 +167,10 @@ describe('a sleep that is interrupted', () => {
 
 describe('a wake that is interrupted', () => {
   it.each(POINTS)('at call %i, %s its effect, loses nothing', async (point, when) => {
-    const { double, begin } = await lives(4);
     const first = new Life(point, when);
-    const here = await begin(first);
-    await here.add(double.kubeconfig);
-    const { id } = here.find('web/hello');
+    const { double, begin, here, id } = await lives(4, first);
     await here.workloads.ask('sleep', { id, by: 'request' });
     await interrupted(first, here.workloads.ask('wake', { id, waitMs: null }));
-    first.isDead = true;
     const next = await begin(forever());
     await next.until('web/hello', (row) => row.replicas === replicasOf(double));
     expect(await next.workloads.ask('wake', { id, waitMs: null })).toEqual({ replicas: 4 });
@@ -193,11 +182,8 @@ describe('a wake that is interrupted', () => {
 
 describe('the points', () => {
   it('cover every call of a sleep and a wake', async () => {
-    const { double, begin } = await lives(3);
     const life = forever();
-    const here = await begin(life);
-    await here.add(double.kubeconfig);
-    const { id } = here.find('web/hello');
+    const { double, here, id } = await lives(3, life);
     await eventually(() => double.watches.length === 2);
     life.isCounting = true;
     await here.workloads.ask('sleep', { id, by: 'request' });

@@ -3,6 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { follow } from '../../src/adapters/kube/follow.ts';
 import { explain } from '../../src/adapters/kube/http.ts';
 import { type KubeCluster, openCluster, workloadsOf } from '../../src/adapters/kube/kube.ts';
+import { CLOUD } from '../../src/limits.ts';
+import { eventually } from '../eventually.ts';
 import { type TestClock, virtualClock } from '../kit.ts';
 import { type Double, kubeDouble, type OpenWatch, type Seen, workload } from './double.ts';
 
@@ -11,8 +13,8 @@ const deployments = workloadsOf('Deployment');
 let double: Double;
 let cluster: KubeCluster;
 let clock: TestClock;
-/** Timers that are set. */
-let timers: Set<() => void>;
+/** Timers that are set, with the milliseconds asked for. */
+let timers: Map<() => void, number>;
 let stop: AbortController;
 let ended: Promise<void>;
 /** What the follower was told, one line each. */
@@ -22,7 +24,7 @@ beforeEach(async () => {
   double = await kubeDouble();
   double.put('Deployment', workload('web', 'a', 1));
   cluster = openCluster(double.access, { allow: 'any', apiOnLoopback: true });
-  timers = new Set();
+  timers = new Map();
   clock = counted(virtualClock());
   stop = new AbortController();
   told = [];
@@ -43,7 +45,7 @@ function counted(real: TestClock): TestClock {
         timers.delete(cancel);
         callback();
       });
-      timers.add(cancel);
+      timers.set(cancel, ms);
       return () => {
         timers.delete(cancel);
         cancel();
@@ -67,16 +69,8 @@ function begin(from: string | null = null): void {
   );
 }
 
-/** Waits for real input and output, however long it takes; the test's own timeout is the limit. */
-async function until<T>(check: () => T | undefined | false): Promise<T> {
-  for (;;) {
-    const value = check();
-    if (value !== undefined && value !== false) return value;
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-}
-const saying = (line: string): Promise<true> => until(() => told.includes(line) || undefined);
-const opened = (): Promise<OpenWatch> => until(() => double.watches[0]);
+const saying = (line: string): Promise<boolean> => eventually(() => told.includes(line));
+const opened = (): Promise<OpenWatch> => eventually(() => double.watches[0]);
 const lists = (): number => double.requests.filter(isList).length;
 const isWatch = ({ query }: Seen): boolean => query.has('watch');
 const isList = (request: Seen): boolean => !isWatch(request) && request.query.get('limit') === '500';
@@ -86,9 +80,9 @@ const scale = (replicas: number): void =>
   });
 /** Lets time pass in small steps until `check` holds: how much is asked for is not the matter here. */
 async function passing<T>(check: () => T | undefined | false): Promise<T> {
-  return until(() => {
+  return eventually(() => {
     const value = check();
-    if (value === undefined || value === false) void clock.advance(200);
+    if (value === undefined || value === false) void clock.advance(500);
     return value;
   });
 }
@@ -138,13 +132,13 @@ describe('a follower', () => {
       object: { ...double.get('Deployment', 'web', 'a'), kind: 'Deployment' },
     });
     watch.write(`${line}\n${line}\n`);
-    await until(() => told.filter((row) => row === 'changed a=6').length === 3);
+    await eventually(() => told.filter((row) => row === 'changed a=6').length === 3);
   });
 
   it('goes on where it was after an end in order', async () => {
     begin();
     (await opened()).end();
-    await until(() => double.watches.length === 0);
+    await eventually(() => double.watches.length === 0);
     scale(9);
     await passing(() => told.includes('changed a=9'));
     expect(lists()).toBe(1);
@@ -156,7 +150,7 @@ describe('a follower', () => {
     double.put('StatefulSet', workload('web', 's', 1));
     watch.bookmark();
     watch.end();
-    await until(() => double.watches.length === 0);
+    await eventually(() => double.watches.length === 0);
     const next = await passing(() => double.watches[0]);
     expect(next.query.get('resourceVersion')).toBe('102');
   });
@@ -181,10 +175,10 @@ describe('a follower', () => {
   it('lists anew at a plain 410, and not in a circle with a server that calls every version too old', async () => {
     double.fault(isWatch, { kind: 'status', status: 410, reason: 'Expired' }, 5);
     begin();
-    await until(() => lists() === 2);
-    await until(() => double.requests.filter(isWatch).length === 2);
-    // No time has passed: after the second one it waits.
-    await new Promise((resolve) => setTimeout(resolve, 30));
+    await eventually(() => lists() === 2);
+    await eventually(() => double.requests.filter(isWatch).length === 2);
+    // No time has passed: after the second one it waits, shorter than for a watch that says nothing.
+    await eventually(() => [...timers.values()].some((ms) => ms < CLOUD.watch.silentMs));
     expect(lists()).toBe(2);
     await passing(() => double.watches[0]);
     expect(lists()).toBe(6);
@@ -223,7 +217,7 @@ describe('a follower', () => {
     begin();
     await opened();
     happen();
-    await until(() => told.some((line) => line.startsWith('ill')));
+    await eventually(() => told.some((line) => line.startsWith('ill')));
     scale(6);
     await passing(() => told.includes('changed a=6'));
     expect(told.at(-2)).toBe('well');
@@ -242,7 +236,7 @@ describe('a follower', () => {
   it('waits as long as the server asks', async () => {
     double.fault(isWatch, { kind: 'status', status: 429, headers: { 'retry-after': '60' } }, 1);
     begin();
-    await until(() => told.some((line) => line.startsWith('ill')));
+    await eventually(() => told.some((line) => line.startsWith('ill')));
     await clock.advance(59_000);
     expect(double.watches).toHaveLength(0);
     await clock.advance(2_000);
@@ -254,10 +248,10 @@ describe('a follower', () => {
     begin();
     const waits: number[] = [];
     for (let attempt = 1; attempt <= 12; attempt += 1) {
-      await until(() => told.length === attempt);
+      await eventually(() => told.length === attempt);
       const before = clock.monotonic();
-      await until(() => {
-        if (double.requests.length === attempt) void clock.advance(100);
+      await eventually(() => {
+        if (double.requests.length === attempt) void clock.advance(250);
         return double.requests.length > attempt;
       });
       waits.push(clock.monotonic() - before);
@@ -271,7 +265,7 @@ describe('a follower', () => {
     begin();
     await opened();
     await double.stop();
-    await until(() => told.some((line) => line.startsWith('ill')));
+    await eventually(() => told.some((line) => line.startsWith('ill')));
     await passing(() => told.filter((line) => line.startsWith('ill')).length >= 4);
     scale(3);
     await double.start();

@@ -13,6 +13,7 @@ import {
   WireError,
   workloadOf,
 } from '../../src/adapters/kube/rows.ts';
+import { eventually } from '../eventually.ts';
 import { afterThisTest } from '../kit.ts';
 import { type Double, type Fault, kubeDouble, workload } from './double.ts';
 
@@ -338,11 +339,7 @@ describe('what goes wrong', () => {
     });
     await double.start();
     expect(double.port).toBe(port);
-    for (;;) {
-      const answer = await cluster.read(hello).catch(() => null);
-      if (answer) break;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
+    await eventually(() => cluster.read(hello).catch(() => null));
   });
 
   it('an answer with an error does not count as being down', async () => {

@@ -196,8 +196,10 @@ describe('one service', () => {
     const back = await stream.until((event) => event.event === 'service.started' && event.data.pid !== pid);
     expect(await get(daemon, 'web')).toMatchObject({ status: 'running', pid: back.data.pid, restarts: 1 });
     expect((await stop(daemon, 'web')).status).toBe(200);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await stream.until((event) => event.event === 'service.stopped');
     expect((await get(daemon, 'web')).status).toBe('stopped');
+    expect((await daemon.request('GET', '/v1/services/web/explain')).body.backoff).toBeNull();
+    expect(stream.events.filter(({ event }) => event === 'service.started')).toHaveLength(2);
   });
 
   it('keeps its process when it is registered again, and shows what it was started with', async () => {

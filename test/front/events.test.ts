@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import net from 'node:net';
 import { describe, expect, it } from 'vitest';
 import type { EventRecord } from '../../src/protocol/events.ts';
+import { eventually } from '../eventually.ts';
 import { afterThisTest, pipePair, settle, virtualClock } from '../kit.ts';
 import { eventRecord, type Running, SERVERS, sse, startFront } from './kit.ts';
 
@@ -89,7 +90,7 @@ describe.each(SERVERS)('%s', (server) => {
     const client = await sse(front.port, '/v1/events');
     for (const beats of [1, 2, 3]) {
       await clock.advance(5_000);
-      while (client.comments < beats) await new Promise((resolve) => setTimeout(resolve, 5));
+      await eventually(() => client.comments >= beats);
     }
     expect(client.comments).toBe(3);
   });

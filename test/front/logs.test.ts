@@ -10,6 +10,7 @@ import { MIB } from '../../src/limits.ts';
 import { fail } from '../../src/protocol/errors.ts';
 import type { ServiceProtocol } from '../../src/protocol/service.ts';
 import { localTime } from '../../src/protocol/time.ts';
+import { eventually } from '../eventually.ts';
 import { afterThisTest, type Stand, settle, virtualClock } from '../kit.ts';
 import {
   type FrontSetup,
@@ -336,7 +337,7 @@ describe.each(SERVERS)('%s', (server) => {
       got += part.toString('latin1');
     });
     slow.write(`GET /v1/services/web/logs/stream HTTP/1.1\r\nHost: localhost:${front.port}\r\n\r\n`);
-    while (!got.includes('retry')) await new Promise((resolve) => setTimeout(resolve, 5));
+    await eventually(() => got.includes('retry'));
     slow.pause();
     const total = 40_000;
     const line = (number: number) => `${String(number).padStart(6, '0')} ${'x'.repeat(240)}`;
@@ -349,8 +350,7 @@ describe.each(SERVERS)('%s', (server) => {
     // What it was not given was not even read.
     expect(asked).toBeLessThan(front.log.end() - 1_000_000);
     slow.resume();
-    while (!got.includes(`${String(total).padStart(6, '0')} x`))
-      await new Promise((resolve) => setTimeout(resolve, 10));
+    await eventually(() => got.includes(`${String(total).padStart(6, '0')} x`));
     const numbers = [...got.replace(/\r\n[0-9a-f]+\r\n/g, '').matchAll(/"line":"(\d{6}) x{240}"/g)].map(
       ([, n]) => Number(n),
     );

@@ -22,6 +22,7 @@ import {
 } from '../../src/front/server.ts';
 import { KIB, MIB } from '../../src/limits.ts';
 import { isFailure } from '../../src/runtime/actor.ts';
+import { eventually } from '../eventually.ts';
 import { send } from '../http.ts';
 import { afterThisTest, settle, tempDir } from '../kit.ts';
 import { must } from '../must.ts';
@@ -417,9 +418,9 @@ describe.each(SERVERS)('%s', (kind) => {
         socket.write(piece);
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
-      while (!got.includes('6:abcdef')) await new Promise((resolve) => setTimeout(resolve, 5));
+      await eventually(() => got.includes('6:abcdef'));
       socket.write(post('/', 'Content-Length: 1\r\n', 'z'));
-      while (!got.includes('1:z')) await new Promise((resolve) => setTimeout(resolve, 5));
+      await eventually(() => got.includes('1:z'));
     });
 
     it('is asked for when the client waits to be asked', async () => {
@@ -523,9 +524,6 @@ describe.each(SERVERS)('%s', (kind) => {
       });
       return { text: () => got };
     };
-    const until = async (check: () => boolean) => {
-      while (!check()) await new Promise((resolve) => setTimeout(resolve, 5));
-    };
     async function streaming(): Promise<{ stream: Stream; socket: net.Socket; got: () => string } & Served> {
       let opened: (stream: Stream) => void = () => {};
       const opening = new Promise<Stream>((resolve) => {
@@ -570,7 +568,7 @@ describe.each(SERVERS)('%s', (kind) => {
       stream.end();
       stream.end();
       stream.write(Buffer.from('third\n'));
-      await until(() => got().endsWith('0\r\n\r\n'));
+      await eventually(() => got().endsWith('0\r\n\r\n'));
       expect(got()).toContain('second\n');
       expect(got()).not.toContain('third');
       socket.destroy();
@@ -606,12 +604,12 @@ describe.each(SERVERS)('%s', (kind) => {
     it('says the filler when it is touched', async () => {
       const { stream, got } = await streaming();
       stream.touch();
-      await until(() => got().includes(':\n\n'));
+      await eventually(() => got().includes(':\n\n'));
     });
 
     it('holds what a reader does not take, and gives all of it in order when it does', async () => {
       const { stream, socket, got } = await streaming();
-      await until(() => got().includes('first'));
+      await eventually(() => got().includes('first'));
       socket.pause();
       let drains = 0;
       stream.onDrain = () => {
@@ -635,11 +633,11 @@ describe.each(SERVERS)('%s', (kind) => {
       drains = 0;
       stream.touch();
       socket.resume();
-      await until(() => drains > 0);
+      await eventually(() => drains > 0);
       expect(stream.waiting).toBe(0);
       stream.write(Buffer.from('last\n'));
       stream.end();
-      await until(() => got().endsWith('0\r\n\r\n'));
+      await eventually(() => got().endsWith('0\r\n\r\n'));
       const body = got().slice(got().indexOf('\r\n\r\n') + 4);
       const numbers = dechunk(body)
         .split('\n')
@@ -736,7 +734,7 @@ describe.each(SERVERS)('%s', (kind) => {
       await opened(two);
       two.close(1000);
       await closed(two);
-      while (sockets[1]?.events.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      await eventually(() => sockets[1]?.events.length !== 0);
       expect(sockets[1]?.events).toEqual([['close', 1000]]);
       // Too late, and harmless.
       sockets[1]?.socket.send('x');
@@ -775,7 +773,7 @@ describe.each(SERVERS)('%s', (kind) => {
         got += data.length;
       });
       client.resume();
-      while (got < sent) await new Promise((resolve) => setTimeout(resolve, 5));
+      await eventually(() => got === sent);
       expect(server.socket.waiting).toBe(0);
       expect(server.events.some(([what]) => what === 'drain')).toBe(true);
     });

@@ -1,13 +1,17 @@
 import { homedir } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { isJsonType, parseBody } from '../../src/front/body.ts';
+import { serviceDetail } from '../../src/front/service_json.ts';
 import { z } from '../../src/front/shape.ts';
 import { checkService, checkSpinup, ServiceShape, SpinupShape } from '../../src/front/shapes.ts';
 import { HTTP } from '../../src/limits.ts';
 import type { FailureDetail } from '../../src/protocol/errors.ts';
+import type { LastEnd } from '../../src/protocol/service.ts';
 import { isFailure } from '../../src/runtime/actor.ts';
+import { runningState, specRow, stateRow } from './kit.ts';
 
 const SMALL = { name: 'web', port: 3000, cmd: 'true' };
+const END: LastEnd = { run: 'r1', status: 'crashed', exitCode: null, signal: null, exitUnknown: true, at: 0 };
 
 function faults(
   check: (value: unknown) => unknown,
@@ -82,35 +86,13 @@ describe('a registration', () => {
     });
   });
 
-  it('takes back what a GET has shown', () => {
-    const shown = {
-      ...SMALL,
-      group: null,
-      status: 'running',
-      pid: 5,
-      url: 'http://localhost:3000',
-      startedAt: 'x',
-      cpu: 0.1,
-      rssMB: 3,
-      exitCode: null,
-      signal: 'SIGTERM',
-      exitUnknown: true,
-      restarts: 2,
-      cwd: '/',
-      ready: null,
-      dependsOn: [],
-      restart: 'no',
-      autostart: false,
-      stopSignal: 'SIGTERM',
-      stopGrace: 5000,
-      startTimeout: 30000,
-      labels: [],
-      revision: 3,
-      stale: true,
-      envKeys: ['A'],
-      specHash: 'x',
-    };
-    expect(checkService(shown)).toEqual({ ...checkService(SMALL), cwd: '/' });
+  it.each([
+    ['runs', runningState('web', 5)],
+    ['has ended', stateRow('web', { end: END })],
+  ])('takes back what a GET has shown of one that %s', (_, state) => {
+    const spec = specRow('web', { ...SMALL, envKeys: ['A'] });
+    const shown = serviceDetail({ spec, state, stats: null });
+    expect(checkService(shown)).toEqual({ ...checkService(SMALL), cwd: spec.cwd });
   });
 
   it.each([

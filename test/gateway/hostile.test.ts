@@ -4,6 +4,7 @@ import net from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Gateway } from '../../src/gateway/server.ts';
 import { createGateway } from '../../src/gateway/server.ts';
+import { eventually } from '../eventually.ts';
 
 let gateway: Gateway;
 let port: number;
@@ -235,7 +236,7 @@ describe('a client that smuggles', () => {
     client.send(`GET /slow HTTP/1.1\r\n${HOST()}\r\nGET /up HTTP/1.1\r\n${HOST()}${upgrade}\r\n`);
     expect(await raw(`GET / HTTP/1.1\r\nHost: other\r\nConnection: close\r\n\r\n`)).toMatch(/ 404 /);
     client.send('early');
-    while (heard.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await eventually(() => heard.length > 0);
     expect(heard.join('')).not.toContain('/up');
     answerSlow();
     expect(await client.until((all) => all.endsWith('echo'))).toMatch(
@@ -271,7 +272,7 @@ describe('a client that smuggles', () => {
     const client = await connect();
     const get = `GET / HTTP/1.1\r\n${HOST()}\r\n`;
     client.send(get.repeat(500));
-    while (requests === 0) await new Promise((resolve) => setImmediate(resolve));
+    await eventually(() => requests > 0);
     for (let turn = 0; turn < 5; turn += 1) client.send(get.repeat(20));
     await client.closed;
     await left;

@@ -131,7 +131,9 @@ test('no service ends with the host; the next one reads on, and what is lost is 
   const started = await first.spawn('count', COUNT);
   await eventually(() => first.whole('count').length > 50_000);
   await killHost(first);
-  await wait(50);
+  // What it prints meanwhile it prints to nobody, until no more fits.
+  await eventually(() => !isRunning(first.connection.hostPid));
+  await eventually(() => processRow(started.pid)?.state !== 'R');
   expect(isRunning(started.pid)).toBe(true);
   const second = await connectDaemon(stateDir);
   expect(second.connection.hostPid).not.toBe(first.connection.hostPid);
@@ -391,7 +393,8 @@ test('a host waits for the lock of one that is ending, which no longer answers',
   await once(holder.stdout, 'data');
   spawnHost(stateDir, entry);
   const [waiting] = await eventually(() => (hostsOf(stateDir).length > 0 ? hostsOf(stateDir) : null));
-  await wait(500);
+  // By the time one that was started later listens, this one would as well.
+  await startedHost(newState());
   expect(hostsOf(stateDir)).toEqual([waiting]);
   expect(existsSync(join(stateDir, 'host', 'host.sock'))).toBe(false);
   holder.kill('SIGKILL');

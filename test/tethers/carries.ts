@@ -44,12 +44,7 @@ export function carriesAsAnyWay(open: (containerPort?: number) => Promise<Field>
     const slow = client(tether.port);
     slow.socket.pause();
     slow.socket.write('down 100000\n');
-    const told = async (): Promise<number> => {
-      await new Promise((resolve) => setTimeout(resolve, 1_500));
-      return tether.tethers.of('numbers').at(-1)?.numbers.bytesOut ?? 0;
-    };
-    let held = await told();
-    for (let next = await told(); next !== held; next = await told()) held = next;
+    const held = await tether.settled('bytesOut');
     expect(held).toBeGreaterThan(0);
     expect(held).toBeLessThan(512 * MIB);
     expect(await answer(tether.port, 'name\n')).toContain('web-');

@@ -16,6 +16,7 @@ import type {
 import type { Ref } from '../../src/runtime/actor.ts';
 import type { Json } from '../cloud/double.ts';
 import { api, kubeconfig, type Sandbox } from '../cloud/real.ts';
+import { eventually } from '../eventually.ts';
 import { afterThisTest, realTime, type Stand, type World, world } from '../kit.ts';
 import { ownPorts } from '../ports.ts';
 
@@ -91,13 +92,11 @@ export const podsOf = (sandbox: Sandbox, name: string): Pods => {
     (pod.status.conditions ?? []).some((one: Json) => one.type === 'Ready' && one.status === 'True');
   return {
     names: async () => (await list()).map((pod) => pod.metadata.name),
-    async ready(count) {
-      for (;;) {
+    ready: (count) =>
+      eventually(async () => {
         const pods = await list();
-        if (pods.length === count && pods.every(isReady)) return pods.map((pod) => pod.metadata.name);
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
-    },
+        return pods.length === count && pods.every(isReady) && pods.map((pod) => pod.metadata.name);
+      }),
     async remove(pod) {
       await api('DELETE', `${path}/${pod}?gracePeriodSeconds=0`);
     },
@@ -113,6 +112,11 @@ export interface Field {
   route: Route;
   /** The first numbers told, past or to come, that fit. */
   until(fits: (numbers: TetherNumbers) => boolean): Promise<TetherNumbers>;
+  /**
+   * The number when it has begun to change and no longer does: nothing else tells that a tether reads no more. Each telling is asked for, as only
+   * changed numbers are told otherwise, and comes with a tick of the tether: two in a row are at least that far apart.
+   */
+  settled(of: 'bytesIn' | 'bytesOut'): Promise<number>;
 }
 
 export interface FieldOptions {
@@ -184,15 +188,22 @@ export async function field(options: FieldOptions): Promise<Field> {
   const [from, to] = ownPorts(3);
   const ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);
   const stored = { ...STORED, containerPort: options.containerPort ?? 7000, wake: options.wake ?? true };
-  const { port } = await ref.ask('open', { tether: stored, ports, numbers: UNUSED });
-  const until = async (fits: (numbers: TetherNumbers) => boolean): Promise<TetherNumbers> => {
-    for (;;) {
-      const found = tethers.of('numbers').find((told) => fits(told.numbers));
-      if (found) return found.numbers;
-      await new Promise((resolve) => setTimeout(resolve, 20));
+  const open = () => ref.ask('open', { tether: stored, ports, numbers: UNUSED });
+  const { port } = await open();
+  const told = (): TetherNumbers[] => tethers.of('numbers').map(({ numbers }) => numbers);
+  const until = (fits: (numbers: TetherNumbers) => boolean): Promise<TetherNumbers> =>
+    eventually(() => told().find(fits));
+  const settled = async (of: 'bytesIn' | 'bytesOut'): Promise<number> => {
+    await until((numbers) => numbers[of] > 0);
+    for (let last = 0; ; ) {
+      const before = told().length;
+      await open();
+      const now = (await eventually(() => told()[before]))[of];
+      if (now === last) return now;
+      last = now;
     }
   };
-  return { world: space, workloads, tethers, ref, port, route, until };
+  return { world: space, workloads, tethers, ref, port, route, until, settled };
 }
 
 export interface Client {

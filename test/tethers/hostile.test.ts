@@ -5,6 +5,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { FrameReader, ping, synStream } from '../../src/adapters/portforward/frames.ts';
 import type { Setback } from '../../src/adapters/portforward/way.ts';
 import { TETHER } from '../../src/limits.ts';
+import { eventually } from '../eventually.ts';
 import { afterThisTest } from '../kit.ts';
 import {
   DATA_ID,
@@ -21,14 +22,6 @@ import {
   word,
 } from './wire.ts';
 
-/** Serves the second connection as a server should, and the first with `bytes`. */
-const badThenGood =
-  (bytes: Buffer, good: (far: Far) => void, isSpdy = good === goodSpdy) =>
-  (far: Far, index: number) => {
-    if (index !== 1) good(far);
-    else if (isSpdy) void far.until((received) => received.length > 0).then(() => far.socket.write(bytes));
-    else far.socket.write(bytes);
-  };
 const goodSpdy = (far: Far): void => {
   void far
     .until((received) => received.length > 0)
@@ -48,6 +41,21 @@ const goodWebSocket = (far: Far): void => {
   far.socket.write(Buffer.concat([...PORT_80, message('\0good'), message(Buffer.from([3, 232]), 8)]));
 };
 
+/** Of a server that answers the first connection with `bytes` and the second as it should only the second is carried. */
+async function endsAt(bytes: Buffer, way: 'spdy' | 'websocket'): Promise<void> {
+  const good = way === 'spdy' ? goodSpdy : goodWebSocket;
+  const far = await farEnd(async (end, index) => {
+    if (index !== 1) return good(end);
+    if (way === 'spdy') await end.until((received) => received.length > 0);
+    end.socket.write(bytes);
+  });
+  const lines = linesTo(far, way);
+  expect(await open(lines).over).toMatchObject({ code: expect.stringMatching(/hostile|lost/) });
+  const next = open(lines);
+  expect(await next.over).toBe('ended');
+  expect(next.text()).toBe('good');
+}
+
 describe('a line', () => {
   const wrong: [name: string, bytes: Buffer][] = [
     ['another version', Buffer.from([0x80, 2, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1])],
@@ -57,16 +65,9 @@ describe('a line', () => {
     ['a reset of two bytes', frame(3, Buffer.from([0, 1]))],
     ['a ping of no bytes', frame(6, Buffer.alloc(0))],
   ];
-  it.each(wrong)('ends at %s, and the next connection is carried', async (_, bytes) => {
-    const far = await farEnd(
-      badThenGood(Buffer.concat([reply(DATA_ID), bytes, Buffer.alloc(64, 0xff)]), goodSpdy),
-    );
-    const lines = linesTo(far, 'spdy');
-    expect(await open(lines).over).toMatchObject({ code: expect.stringMatching(/hostile|lost/) });
-    const next = open(lines);
-    expect(await next.over).toBe('ended');
-    expect(next.text()).toBe('good');
-  });
+  it.each(wrong)('ends at %s, and the next connection is carried', (_, bytes) =>
+    endsAt(Buffer.concat([reply(DATA_ID), bytes, Buffer.alloc(64, 0xff)]), 'spdy'),
+  );
 
   it('looks into no header block: a bomb in one is passed over', async () => {
     const bomb = deflateSync(Buffer.alloc(8 * 1024 * 1024)).subarray(0, 12_000);
@@ -125,7 +126,7 @@ describe('a line', () => {
       void end.until((received) => received.includes(data(DATA_ID, '', true))).then(more);
     });
     const stream = open(linesTo(far, 'spdy'));
-    while (stream.text() === '') await new Promise((resolve) => setImmediate(resolve));
+    await eventually(() => stream.text() !== '');
     stream.leave();
     await closed;
   });
@@ -168,7 +169,7 @@ describe('a line', () => {
     await ends[0]?.until((received) => received.includes(ping(1)));
     const second = open(lines);
     await second.opened;
-    while (streams(ends[1]) === 0) await new Promise((resolve) => setImmediate(resolve));
+    await eventually(() => streams(ends[1]) > 0);
     expect(streams(ends[0])).toBe(2);
     ends[0]?.socket.write(ping(1));
     while (streams(ends[0]) === 2) {
@@ -340,14 +341,7 @@ describe('a WebSocket', () => {
     ['reserved bits', Buffer.from([0xf2, 1, 0])],
     ['a message of 4 GiB', Buffer.from([0x82, 127, 0, 0, 0, 1, 0, 0, 0, 0])],
   ];
-  it.each(wrong)('ends at %s, and the next connection is carried', async (_, bytes) => {
-    const far = await farEnd(badThenGood(bytes, goodWebSocket));
-    const lines = linesTo(far, 'websocket');
-    expect(await open(lines).over).toMatchObject({ code: expect.stringMatching(/hostile|lost/) });
-    const next = open(lines);
-    expect(await next.over).toBe('ended');
-    expect(next.text()).toBe('good');
-  });
+  it.each(wrong)('ends at %s, and the next connection is carried', (_, bytes) => endsAt(bytes, 'websocket'));
 
   it('has the connection for the next one made as soon as it is open itself', async () => {
     const far = await farEnd(goodWebSocket);
@@ -388,7 +382,7 @@ describe('a WebSocket', () => {
     const stream = open(linesTo(far, 'websocket'));
     expect(await stream.over).toBe('ended');
     expect(stream.text()).toBe('good');
-    while (received.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await eventually(() => received.length > 0);
     // Opcodes of what was sent: a close, no pong.
     expect((received[0] ?? 0) & 0x0f).toBe(8);
   });

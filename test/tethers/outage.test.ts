@@ -3,6 +3,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { beforeAll, expect, it } from 'vitest';
 import { apiServer, hasApiServer } from '../cloud/api_server.ts';
 import { describeReal, sandbox } from '../cloud/real.ts';
+import { eventually } from '../eventually.ts';
 import { afterThisTest } from '../kit.ts';
 import { access, answer, client, field, podsOf, server } from './field.ts';
 
@@ -11,6 +12,8 @@ interface Outage {
   server: string;
   begin(): Promise<void>;
   end(): Promise<void>;
+  /** While it lasts: lets so many try, each in vain. */
+  turnAway(count: number): Promise<void>;
   /** The connections there are stay open and carry nothing any more; new ones are as good as ever. */
   freeze(): void;
 }
@@ -48,12 +51,21 @@ async function doorBefore(): Promise<Outage> {
     for (const socket of sockets) socket.resetAndDestroy();
     await closed;
   };
+  const turnAway = (count: number): Promise<void> =>
+    new Promise((resolve) => {
+      let left = count;
+      const made = createServer((near) => {
+        near.resetAndDestroy();
+        left -= 1;
+        if (left === 0) made.close(() => resolve());
+      }).listen(own, '127.0.0.1');
+    });
   const freeze = (): void => {
     for (const socket of sockets) socket.unpipe().pause();
   };
   await end();
   afterThisTest(begin);
-  return { server: `https://${hostname}:${own}`, begin, end, freeze };
+  return { server: `https://${hostname}:${own}`, begin, end, turnAway, freeze };
 }
 
 describeReal('a tether and an API server that goes away', () => {
@@ -83,7 +95,7 @@ describeReal('a tether and an API server that goes away', () => {
     expect(await answer(tether.port, 'name\n')).toContain('web-');
     await outage.begin();
     const waiting = answer(tether.port, 'name\n');
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await outage.turnAway(5);
     await outage.end();
     expect(await waiting).toContain('web-');
   }, 60_000);
@@ -98,7 +110,7 @@ describeReal('a tether and an API server that goes away', () => {
     outage.freeze();
     await pods.remove(former);
     const isOther = async (): Promise<boolean> => !(await pods.names()).includes(former);
-    while (!(await isOther())) await new Promise((resolve) => setTimeout(resolve, 20));
+    await eventually(isOther);
     const [latter] = await pods.ready(1);
     // The first may be given up before every line that has died as well is found out.
     const first = await answer(tether.port, 'name\n').catch(() => null);
@@ -135,15 +147,17 @@ describeReal('a tether and an API server that goes away', () => {
         served += 1;
       }
     });
+    const more = (count: number): Promise<boolean> => {
+      const enough = served + count;
+      return eventually(() => served >= enough);
+    };
     for (let round = 0; round < 3; round += 1) {
-      const before = served;
-      while (served < before + 8) await new Promise((resolve) => setTimeout(resolve, 20));
+      await more(8);
       await outage.begin();
       await new Promise((resolve) => setTimeout(resolve, 300));
       await outage.end();
     }
-    const before = served;
-    while (served < before + 8) await new Promise((resolve) => setTimeout(resolve, 20));
+    await more(8);
     isOver = true;
     await Promise.all(load);
   }, 60_000);

@@ -7,6 +7,7 @@ import { type PodRow, podOf, troubleOf } from '../../src/adapters/kube/pods.ts';
 import { answerSetback, podSetback } from '../../src/adapters/portforward/way.ts';
 import { isGoneIn, openPeers } from '../../src/adapters/process/peer.ts';
 import { listenOnLoopback } from '../../src/adapters/tcp.ts';
+import { eventually } from '../eventually.ts';
 import { afterThisTest } from '../kit.ts';
 import { ownPorts } from '../ports.ts';
 
@@ -28,14 +29,14 @@ describe.skipIf(process.platform !== 'linux')('a client', () => {
       afterThisTest(() => void listener?.close());
       const half = connect({ port, host, allowHalfOpen: true }, () => half.end());
       afterThisTest(() => void half.destroy());
-      while (ended.length < 1) await new Promise((resolve) => setImmediate(resolve));
+      await eventually(() => ended.length === 1);
       const whole = connect({ port, host }, () => whole.destroy());
-      while (ended.length < 2) await new Promise((resolve) => setImmediate(resolve));
+      await eventually(() => ended.length === 2);
       const [halfEnd, wholeEnd] = ended;
       if (!halfEnd || !wholeEnd) throw new Error('not both');
       expect([peers.isGone(halfEnd), peers.isGone(wholeEnd)]).toEqual([false, true]);
       half.destroy();
-      while (!peers.isGone(halfEnd)) await new Promise((resolve) => setImmediate(resolve));
+      await eventually(() => peers.isGone(halfEnd));
     },
   );
 
@@ -79,8 +80,7 @@ describe.skipIf(process.platform !== 'linux')('a client', () => {
       ],
     });
     afterThisTest(() => void child.kill());
-    while (!near) await new Promise((resolve) => setImmediate(resolve));
-    expect(peers.isGone(near)).toBe(false);
+    expect(peers.isGone(await eventually(() => near))).toBe(false);
   });
 });
 

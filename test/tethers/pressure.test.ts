@@ -2,20 +2,10 @@
 import { beforeAll, expect, it } from 'vitest';
 import { MIB } from '../../src/limits.ts';
 import { describeReal, sandbox } from '../cloud/real.ts';
-import { answer, type Client, client, type Field, field, podsOf, server } from './field.ts';
+import { answer, type Client, client, field, podsOf, server } from './field.ts';
 
 /** More than all the sockets in between can hold for one connection: the clients here offer and ask for far more. */
 const HELD = 512 * MIB;
-
-/** The number when it no longer changes: told once a second, so the same twice. */
-async function settled(tether: Field, of: 'bytesIn' | 'bytesOut'): Promise<number> {
-  for (let last = -1; ; ) {
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
-    const now = tether.tethers.of('numbers').at(-1)?.numbers[of] ?? 0;
-    if (now === last) return now;
-    last = now;
-  }
-}
 
 /** A client that takes nothing of what it has asked for. */
 async function unread(port: number): Promise<Client> {
@@ -49,7 +39,7 @@ describeReal('a tether and slow readers', () => {
   it('reads from the pod no faster than the client takes it, and then goes on', async () => {
     const tether = await field({ sandbox: box, name: 'web' });
     const { socket, bytes } = await unread(tether.port);
-    const held = await settled(tether, 'bytesOut');
+    const held = await tether.settled('bytesOut');
     expect(held).toBeLessThan(HELD);
     socket.resume();
     while (bytes() < held + 16 * MIB) await new Promise((resolve) => socket.once('data', resolve));
@@ -58,7 +48,7 @@ describeReal('a tether and slow readers', () => {
   it('reads from the client no faster than the pod takes it', async () => {
     const tether = await field({ sandbox: box, name: 'web' });
     await untaken(tether.port);
-    expect(await settled(tether, 'bytesIn')).toBeLessThan(HELD);
+    expect(await tether.settled('bytesIn')).toBeLessThan(HELD);
   }, 60_000);
 
   it('holds up neither the connections there are nor new ones', async () => {
@@ -68,8 +58,8 @@ describeReal('a tether and slow readers', () => {
     await idle.until((text) => text.endsWith('\n'));
     await Promise.all([1, 2, 3].map(() => unread(tether.port)));
     await Promise.all([1, 2, 3].map(() => untaken(tether.port)));
-    await settled(tether, 'bytesIn');
-    await settled(tether, 'bytesOut');
+    await tether.settled('bytesIn');
+    await tether.settled('bytesOut');
     before.socket.write('still here\n');
     expect(await before.until((text) => text.endsWith('\n'))).toBe('still here\n');
     idle.socket.write('more\n');

@@ -12,6 +12,7 @@ import type { CloudViewsProtocol, WorkloadsProtocol } from '../../src/protocol/c
 import { fail } from '../../src/protocol/errors.ts';
 import type { TethersProtocol, ThreadsProtocol } from '../../src/protocol/tethers.ts';
 import { Failure, type Ref } from '../../src/runtime/actor.ts';
+import { eventually } from '../eventually.ts';
 import {
   afterThisTest,
   realTime,
@@ -247,8 +248,8 @@ describe('tethers', () => {
     // It has said that it begins, and has been opened for that a second time, before this is answered.
     await ref.ask('activate', { id });
     await space.node.end(`tether:${id}`);
-    while (shown()[0]?.['state'] !== 'idle') await new Promise((resolve) => setImmediate(resolve));
-    while (!(await canConnect(port))) await new Promise((resolve) => setTimeout(resolve, 50));
+    await eventually(() => shown()[0]?.['state'] === 'idle');
+    await eventually(() => canConnect(port));
   });
 
   it('stay when their workload has gone, and say so', async () => {
@@ -262,7 +263,7 @@ describe('tethers', () => {
       },
     });
     expect(await client(port, 'x').ended).toBe('ECONNRESET');
-    while (shown()[0]?.['last_error'] === null) await new Promise((resolve) => setTimeout(resolve, 50));
+    await eventually(() => shown()[0]?.['last_error']);
     expect(shown()[0]).toMatchObject({ state: 'active', last_error: 'The workload is gone.' });
   });
 

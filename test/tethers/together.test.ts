@@ -18,6 +18,7 @@ import type { TethersProtocol, ThreadsProtocol } from '../../src/protocol/tether
 import type { Ref } from '../../src/runtime/actor.ts';
 import type { Json } from '../cloud/double.ts';
 import { describeReal, kubeconfig, sandbox } from '../cloud/real.ts';
+import { eventually } from '../eventually.ts';
 import { afterThisTest, realTime, tempDir, world } from '../kit.ts';
 import { ownPorts } from '../ports.ts';
 import { answer, client, podsOf, RULE, server } from './field.ts';
@@ -70,13 +71,7 @@ async function cloud(folder: string, key: Vault, ports: readonly [number, number
     clusters,
     workloads,
     tethers: tethersRef,
-    async workload(name) {
-      for (;;) {
-        const row = list(views.workloads(null)).find((one) => one.name === name);
-        if (row) return row;
-        await realTime.advance(20);
-      }
-    },
+    workload: (name) => eventually(() => list(views.workloads(null)).find((one) => one.name === name)),
     tether: (id) => list(views.tethers()).find((one) => one.tether_id === id),
     stop,
   };
@@ -116,7 +111,7 @@ describeReal('tethers and the cloud', () => {
     const names = await Promise.all([1, 2, 3].map(() => answer(port, 'name\n')));
     expect(new Set(names).size).toBe(1);
     expect((await here.workload('one')).last_activity_at).not.toBeNull();
-    while (here.tether(id).connections > 0) await realTime.advance(50);
+    await eventually(() => here.tether(id).connections === 0);
     expect(here.tether(id)).toMatchObject({
       bytes_in: 15,
       bytes_out: names.join('').length,

@@ -1,6 +1,7 @@
 // Which way to a pod is taken, and what is remembered of it; and what an API server may send in a tunnel and may not.
 import { describe, expect, it, vi } from 'vitest';
 import { MIB, TETHER } from '../../src/limits.ts';
+import { eventually } from '../eventually.ts';
 import { afterThisTest } from '../kit.ts';
 import {
   DATA_ID,
@@ -211,7 +212,7 @@ describe('a tunnel', () => {
     });
     const stream = open(linesTo(far, 'tunnel'));
     await stream.opened;
-    while (stream.text() === '') await new Promise((resolve) => setImmediate(resolve));
+    await eventually(() => stream.text() !== '');
     stream.write(Buffer.from('go'));
     expect(await stream.over).toEqual({ code: 'lost', text: 'the API server closed the connection' });
     expect(stream.text()).toBe('half');
@@ -275,7 +276,7 @@ describe('a tunnel', () => {
     expect(written).toBeLessThan(64);
     expect(stream.drained()).toBe(0);
     end.socket.resume();
-    while (stream.drained() === 0) await new Promise((resolve) => setImmediate(resolve));
+    await eventually(() => stream.drained() > 0);
   });
 
   it('keeps no answers to pings for a server that does not read them', async () => {
