@@ -75,7 +75,7 @@ export interface RequestHeaders {
   accept: string | undefined;
   upgrade: string | undefined;
   /** It has passed this gateway once. */
-  isBack: boolean;
+  isLooped: boolean;
   /** How the body is framed: nothing of it ever depends on what Connection names. */
   isChunked: boolean;
   length: string | undefined;
@@ -91,7 +91,7 @@ export function readHeaders(raw: RawHeaders, tokens: readonly string[]): Request
     origin: undefined,
     accept: undefined,
     upgrade: undefined,
-    isBack: false,
+    isLooped: false,
     isChunked: false,
     length: undefined,
     bad: undefined,
@@ -132,7 +132,7 @@ export function readHeaders(raw: RawHeaders, tokens: readonly string[]): Request
         read.accept = value;
         break;
       case 'via':
-        if (value.includes('berth')) read.isBack = true;
+        if (value.includes('berth')) read.isLooped = true;
         break;
       case 'content-length':
         read.length = value;

@@ -100,7 +100,7 @@ export function createGateway(initial: GatewaySettings): Gateway {
     if (!route) return unknownAgent(hostname ?? '');
     const { agentDomain, allowedExtensions } = gateway.settings;
     if (!mayCall(headers.origin, agentDomain, allowedExtensions)) return forbidden;
-    if (headers.isBack || route.port === ownPort) return loop;
+    if (headers.isLooped || route.port === ownPort) return loop;
     return route.active ? route : stopped(route.name);
   };
 

@@ -120,7 +120,7 @@ function assemble(
   takeOver({ clock, ledger, journal, stops, runs, boot, fifos, libc });
   clock.every(TELL_AGAIN_MS, () => {
     ledger.settle();
-    for (const end of runs.untold(clock.now() - TELL_AGAIN_MS)) ended(end);
+    for (const end of runs.unacknowledged(clock.now() - TELL_AGAIN_MS)) ended(end);
   });
   const idle = () => runs.live === 0 && stops.roots().length === 0 && ledger.settle();
   return { runs, stops, journal, terminals, idle, tidy: () => fifos.clear() };

@@ -77,7 +77,7 @@ export class Runs {
   }
 
   /** Ends that were told before `time` and not acknowledged. */
-  untold(time: number): RunEnd[] {
+  unacknowledged(time: number): RunEnd[] {
     return [...this.all.values()].flatMap(({ row }) => (row.end && row.end.at < time ? [row.end] : []));
   }
 

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll } from 'vitest';
 import { connectHost, type HostConnection } from '../../src/adapters/host/link.ts';
 import { textOf } from '../../src/adapters/logs/linecut.ts';
 import { readLog, readTail } from '../../src/adapters/logs/read.ts';
-import { processRow, processTable, runs } from '../../src/adapters/process/proctable.ts';
+import { processRow, processTable, isRunning as rowRuns } from '../../src/adapters/process/proctable.ts';
 import type {
   HostProtocol,
   SpawnReply,
@@ -80,12 +80,12 @@ export function newState(): string {
 
 export const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-export const isRunning = (pid: number): boolean => runs(processRow(pid));
+export const isRunning = (pid: number): boolean => rowRuns(processRow(pid));
 
 /** The hosts of a state directory that run. */
 export function hostsOf(stateDir: string): number[] {
   return [...processTable().values()].flatMap((row) => {
-    if (!runs(row)) return [];
+    if (!rowRuns(row)) return [];
     try {
       const command = readFileSync(`/proc/${row.pid}/cmdline`, 'utf8').split('\0');
       return command[1]?.includes('workers-host') && command[2] === stateDir ? [row.pid] : [];

@@ -23,11 +23,11 @@ import {
   commandOf,
   environOf,
   isAlive,
+  isRunning,
   mayBeAlive,
   processRow,
   processTable,
   residentBytes,
-  runs,
 } from '../../src/adapters/process/proctable.ts';
 import { eventually } from '../eventually.ts';
 
@@ -72,7 +72,7 @@ test('a row of the process table names parent, group, session, start and state',
   expect(row?.startTicks).toBeGreaterThan(0);
   expect(residentBytes(pid)).toBeGreaterThanOrEqual(4096);
   expect(residentBytes(0x3fffffff)).toBe(0);
-  expect(runs(row)).toBe(true);
+  expect(isRunning(row)).toBe(true);
   expect(row && commandOf(row)).toBe('sleep 60');
 });
 
@@ -94,7 +94,7 @@ test('a process is its pid and its start: another start is another process, and 
   expect(isAlive(parent.pid, (row?.startTicks ?? 0) - 1)).toBe(false);
   const zombie = () => [...processTable().values()].find((one) => one.ppid === parent.pid);
   await expect.poll(() => zombie()?.state).toBe('Z');
-  expect(runs(zombie())).toBe(false);
+  expect(isRunning(zombie())).toBe(false);
 });
 
 function outcome(look: () => unknown): unknown {

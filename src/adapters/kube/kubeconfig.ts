@@ -6,7 +6,7 @@ import type { ClusterAccess } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { Failure } from '../../runtime/actor.ts';
 import { readYaml, YamlError, type YamlMap, type YamlValue } from '../yaml.ts';
-import { certificates, isOver, isStrong, privateKey } from './pem.ts';
+import { certificates, isExpired, isStrong, privateKey } from './pem.ts';
 
 type Problem = { path: string; message: string };
 
@@ -162,7 +162,7 @@ function caOf(pem: string | undefined, path: string, now: number, problems: Prob
   if (!found) problems.add(at, 'must contain PEM certificates');
   else if (found.length > CLOUD.caCertificates)
     problems.add(at, `must contain at most ${CLOUD.caCertificates} certificates`);
-  else if (found.every((certificate) => isOver(certificate, now))) problems.add(at, 'has expired');
+  else if (found.every((certificate) => isExpired(certificate, now))) problems.add(at, 'has expired');
   else return found.map(String).join('');
   return null;
 }
@@ -179,7 +179,8 @@ function certificateOf(
   const key = privateKey(keyPem);
   const [own] = found;
   if (!own) problems.add(`${path}.client-certificate-data`, 'must contain PEM certificates');
-  else if (isOver(own, now)) problems.add(`${path}.client-certificate-data`, `has expired on ${own.validTo}`);
+  else if (isExpired(own, now))
+    problems.add(`${path}.client-certificate-data`, `has expired on ${own.validTo}`);
   if (!key) problems.add(`${path}.client-key-data`, 'must be a PEM private key without a passphrase');
   else if (!isStrong(key))
     problems.add(

@@ -15,7 +15,7 @@ export function certificates(pem: string): X509Certificate[] | undefined {
 }
 
 /** Whether it has expired at `now` (epoch milliseconds). */
-export const isOver = (certificate: X509Certificate, now: number): boolean =>
+export const isExpired = (certificate: X509Certificate, now: number): boolean =>
   Date.parse(certificate.validTo) < now;
 
 /** The private key in `pem`; undefined when there is none or it needs a passphrase. */

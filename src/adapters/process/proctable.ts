@@ -158,14 +158,14 @@ function pids(): number[] {
 }
 
 /** Whether the process still runs: a zombie has ended and only waits to be noticed. */
-export const runs = (row: ProcessRow | undefined): row is ProcessRow =>
+export const isRunning = (row: ProcessRow | undefined): row is ProcessRow =>
   row !== undefined && row.state !== 'Z' && row.state !== 'X';
 
 /** Whether `pid` is still the process that started at `startTicks`, and runs. */
 export function isAlive(pid: number, startTicks: number): boolean {
   const row = processRow(pid);
   // No row may also mean that we have no descriptor to read it by.
-  return row ? runs(row) && row.startTicks === startTicks : isTaken(pid);
+  return row ? isRunning(row) && row.startTicks === startTicks : isTaken(pid);
 }
 
 /** As `isAlive`, of what a process has said of itself: where the system tells no starts it says 0, and the pid has to do. */

@@ -4,7 +4,7 @@
 //   2. the environment mark BERTH_RUN,
 //   3. the process group and session of its first process,
 //   4. a parent that belongs to it.
-import { environOf, type ProcessRow, processTable, runs } from './proctable.ts';
+import { environOf, isRunning, type ProcessRow, processTable } from './proctable.ts';
 
 export interface Root {
   run: string;
@@ -148,7 +148,7 @@ export function createTree(
 
       const members = new Map<string, ProcessRow[]>(roots.map((root) => [root.run, []]));
       for (const row of table.values()) {
-        const owner = runs(row) ? ownerOf(row) : null;
+        const owner = isRunning(row) ? ownerOf(row) : null;
         if (owner === null) continue;
         seen.set(row.pid, { startTicks: row.startTicks, run: owner });
         const list = members.get(owner);
