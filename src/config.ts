@@ -184,6 +184,19 @@ export function isLoopback(address: string): boolean {
   return family !== 0 && LOOPBACK.check(address, family === 4 ? 'ipv4' : 'ipv6');
 }
 
+/** The address at which this machine reaches who listens on `bind`: nobody is at a wildcard, nor is that a Host of the daemon's. */
+export function reachedAt(bind: string): string {
+  const isWildcard = /^[0:.]+$/.test(bind);
+  if (!isWildcard) return bind;
+  return isIP(bind) === 4 ? '127.0.0.1' : '::1';
+}
+
+/** The URL, without a slash at its end, of who listens on `bind` and `port` of this machine. */
+export function urlOf(bind: string, port: number, scheme: 'http' | 'https' = 'http'): string {
+  const address = reachedAt(bind);
+  return `${scheme}://${isIP(address) === 6 ? `[${address}]` : address}:${port}`;
+}
+
 function checkTogether(settings: Settings, where: string): void {
   const { cloud } = settings;
   if ((cloud.tls_cert === '') !== (cloud.tls_key === '')) {

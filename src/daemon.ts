@@ -5,7 +5,7 @@ import { spawnHost, thisDaemon } from './adapters/host/spawn.ts';
 import type { HostTurn } from './adapters/host/turn.ts';
 import { listeners } from './adapters/process/listeners.ts';
 import { CloudLink, cloudToken } from './cloud_link.ts';
-import { isLoopback, type Settings, SettingsError } from './config.ts';
+import { isLoopback, type Settings, SettingsError, urlOf } from './config.ts';
 import type { Core, DaemonOptions } from './core.ts';
 import { dashboardFolder } from './entry.ts';
 import { dashboardPages } from './front/dashboard_page.ts';
@@ -90,9 +90,8 @@ class RunningDaemon implements Daemon {
   constructor(options: DaemonOptions, parts: Parts) {
     this.options = options;
     this.parts = parts;
-    const { bind } = options.settings;
     this.joined = parts.joined;
-    this.url = `http://${bind.includes(':') ? `[${bind}]` : bind}:${parts.port}`;
+    this.url = urlOf(options.settings.bind, parts.port);
   }
 
   async stop(): Promise<void> {

@@ -3,6 +3,7 @@ import { accessSync, constants, readFileSync, statfsSync, statSync } from 'node:
 import net from 'node:net';
 import { userInfo } from 'node:os';
 import { runningDaemon } from '../client/local.ts';
+import { reachedAt } from '../config.ts';
 import { VERSION } from '../version.ts';
 import type { Cli } from './cli.ts';
 
@@ -97,9 +98,9 @@ const stateDir = withLocal(async (_cli, { stateDir: path }) => {
   return ok(`the state directory is ${path}`);
 });
 
-const isTaken = (port: number): Promise<boolean> =>
+const isTaken = (host: string, port: number): Promise<boolean> =>
   new Promise((resolve) => {
-    const socket = net.connect({ host: '127.0.0.1', port });
+    const socket = net.connect({ host, port });
     socket.setTimeout(1_000, () => socket.destroy());
     socket.on('connect', () => {
       socket.destroy();
@@ -112,8 +113,8 @@ const isTaken = (port: number): Promise<boolean> =>
 const daemon = withLocal(async (_cli, local) => {
   const running = runningDaemon(local.stateDir);
   if (!running) {
-    const { port } = local.settings;
-    if (port !== 0 && (await isTaken(port))) {
+    const { bind, port } = local.settings;
+    if (port !== 0 && (await isTaken(reachedAt(bind), port))) {
       return [
         {
           state: 'wrong',
