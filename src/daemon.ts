@@ -74,6 +74,7 @@ interface Parts {
   front: Front;
   threads: Threads;
   gateway: GatewayLink;
+  logLimits: LogLimits;
   joined: Promise<void>;
   /** Of the front. */
   port: number;
@@ -116,10 +117,10 @@ class RunningDaemon implements Daemon {
   async reload(): Promise<void> {
     try {
       const { auth, allowed_extensions: allowedExtensions, logs } = await this.options.reload();
-      const { node, front, gateway, secret } = this.parts;
+      const { front, gateway, logLimits, secret } = this.parts;
       front.reload({ token: auth.token, allowedExtensions });
       gateway.reload(tokensOf(auth.token, secret), allowedExtensions);
-      tellLogLimits(node, logs);
+      logLimits.set(logs);
       report('token, allowed extensions and log limits were read again');
     } catch (error) {
       if (!(error instanceof SettingsError)) throw error;
@@ -130,15 +131,32 @@ class RunningDaemon implements Daemon {
 
 const tokensOf = (...tokens: string[]): string[] => tokens.filter((token) => token !== '');
 
-function tellLogLimits(node: Node, { max_bytes: maxBytes, keep }: Settings['logs']): void {
-  node.ref<HostProtocol>('host').tell('logLimits', { maxBytes, keep });
+/** The limits of logs as they are now: a process host that takes the place of another is told these, not those of the start. */
+class LogLimits {
+  private readonly node: Node;
+  private logs: Settings['logs'];
+
+  constructor(node: Node, logs: Settings['logs']) {
+    this.node = node;
+    this.logs = logs;
+  }
+
+  set(logs: Settings['logs']): void {
+    this.logs = logs;
+    this.tell();
+  }
+
+  tell(): void {
+    const { max_bytes: maxBytes, keep } = this.logs;
+    this.node.ref<HostProtocol>('host').tell('logLimits', { maxBytes, keep });
+  }
 }
 
 /** Joins the process host, now and again when it was lost: this is also what keeps a second daemon away. */
 async function joinHost(
   node: Node,
   data: ThreadData,
-  logs: Settings['logs'],
+  logLimits: LogLimits,
   isComing: boolean,
 ): Promise<void> {
   const who = { version: VERSION, session: data.session, node: node.name, services: THREADS.services };
@@ -152,7 +170,7 @@ async function joinHost(
       spawned,
     });
     node.connect('host', host.pipe);
-    tellLogLimits(node, logs);
+    logLimits.tell();
   };
   // The services thread reports what is in the way.
   node.onPeerLost((peer) => {
@@ -209,7 +227,8 @@ export async function startDaemon(options: DaemonOptions, core: Core, turn: Host
   await front.start();
   core.hear();
   const isLater = turn === 'later';
-  const join = () => joinHost(node, data, settings.logs, turn !== 'there');
+  const logLimits = new LogLimits(node, settings.logs);
+  const join = () => joinHost(node, data, logLimits, turn !== 'there');
   const [{ port }] = await Promise.all([
     front.listen(),
     threads.ensure('services'),
@@ -223,5 +242,5 @@ export async function startDaemon(options: DaemonOptions, core: Core, turn: Host
   cloud.resume(data.cloud.keyFile);
   warnOfOpenDoor(settings);
   const joined = isLater ? lateHost(data, join) : Promise.resolve();
-  return new RunningDaemon(options, { node, front, threads, gateway, joined, port, secret });
+  return new RunningDaemon(options, { node, front, threads, gateway, logLimits, joined, port, secret });
 }

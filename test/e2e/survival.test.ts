@@ -367,6 +367,23 @@ describe('the daemon', () => {
     expect(await status('one')).toBe(401);
   });
 
+  it('keeps to the log limits read at SIGHUP, whatever becomes of the process host', async () => {
+    const daemon = await startDaemon();
+    writeFileSync(
+      daemon.configFile,
+      'port = 0\n[gateway]\nport = 0\n[logs]\nmax_bytes = 65536\nkeep = 1000\n',
+    );
+    daemon.signal('SIGHUP');
+    await eventually(() => daemon.stderr().includes('log limits were read again'));
+    process.kill(hostPid(daemon.stateDir), 'SIGKILL');
+    const cmd = 'i=0; while [ $i -lt 100 ]; do i=$((i+1)); seq 10000; sleep 0.05; done; exec sleep 600';
+    await daemon.request('POST', '/v1/services', { name: 'count', port: freePort(), cmd });
+    // Until the next host is there it says that it is busy. All that is printed would fit in the log of before.
+    await eventually(async () => (await daemon.request('POST', '/v1/services/count/start')).status === 200);
+    const folder = join(daemon.stateDir, 'logs', 'count');
+    await eventually(() => readdirSync(folder).filter((name) => /^out.*log/.test(name)).length > 2);
+  });
+
   it('answers livez, readyz and version', async () => {
     const daemon = await startDaemon();
     expect((await daemon.request('GET', '/livez')).status).toBe(200);
