@@ -37,7 +37,7 @@ export interface Daemon {
 const SHUTDOWN_MS = SERVICE.shutdown.orderedMs + SERVICE.shutdown.restMs + 2 * THREADS.askMs;
 
 async function holder(port: number): Promise<string> {
-  return holderOn(port, listeners(), () => true)?.holder ?? 'another program';
+  return holderOn(port, listeners())?.holder ?? 'another program';
 }
 
 function makeFront(options: DaemonOptions, node: Node, gateway: GatewayLink, cloud: CloudFront): Front {
