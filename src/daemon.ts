@@ -4,8 +4,9 @@ import { connectHost, rejoin } from './adapters/host/link.ts';
 import { spawnHost, thisDaemon } from './adapters/host/spawn.ts';
 import type { HostTurn } from './adapters/host/turn.ts';
 import { listeners } from './adapters/process/listeners.ts';
+import { otherUsers } from './adapters/process/users.ts';
 import { CloudLink, cloudToken } from './cloud_link.ts';
-import { isLoopback, type Settings, SettingsError, urlOf } from './config.ts';
+import { type Settings, SettingsError, urlOf } from './config.ts';
 import type { Core, DaemonOptions } from './core.ts';
 import { dashboardFolder } from './entry.ts';
 import { dashboardPages } from './front/dashboard_page.ts';
@@ -191,10 +192,10 @@ async function lateHost({ stateDir, hostEntry }: ThreadData, join: () => Promise
   await join();
 }
 
-/** Warns once where other people may log in and nothing keeps them from the daemon (contract section 9). */
-function warnOfOpenDoor({ auth, bind }: Settings): void {
-  if (auth.token === '' && !isLoopback(bind))
-    report('no auth.token is set: every local user may run commands as you');
+/** Warns once where other people can log in and nothing keeps them from the daemon (contract section 9). */
+function warnOfOpenDoor({ auth }: Settings): void {
+  if (auth.token === '' && otherUsers().length > 0)
+    report('no auth.token is set: others can log in here and run commands as you; `berth init` sets one');
 }
 
 /** Where the command line finds this daemon. */

@@ -1,7 +1,7 @@
 // What doctor looks at, one check each; none changes anything.
-import { accessSync, constants, readFileSync, statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, statfsSync, statSync } from 'node:fs';
 import net from 'node:net';
-import { userInfo } from 'node:os';
+import { otherUsers } from '../adapters/process/users.ts';
 import { runningDaemon } from '../client/local.ts';
 import { reachedAt } from '../config.ts';
 import { VERSION } from '../version.ts';
@@ -149,23 +149,6 @@ const daemon = withLocal(async (_cli, local) => {
     ];
   }
 });
-
-/** Other users of this machine who can log in. */
-function otherUsers(): string[] {
-  try {
-    return readFileSync('/etc/passwd', 'utf8')
-      .split('\n')
-      .map((line) => line.split(':'))
-      .filter(
-        ([, , uid, , , , program = '']) =>
-          Number(uid) >= 1000 && Number(uid) < 60_000 && !/(nologin|false)$/.test(program),
-      )
-      .map(([name = '']) => name)
-      .filter((name) => name !== userInfo().username);
-  } catch {
-    return [];
-  }
-}
 
 const token = withLocal(async (_cli, local) => {
   if (local.settings.auth.token) return ok('a token is set: only who has it can use the daemon');

@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSyn
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { otherUsers } from '../../src/adapters/process/users.ts';
 import { must } from '../must.ts';
 import { freePort } from '../ports.ts';
 import {
@@ -354,6 +355,18 @@ describe('the daemon', () => {
     const [a, b, c] = await Promise.all(['a', 'b', 'c'].map((name) => get(second, name)));
     expect(Date.parse(a.startedAt)).toBeLessThanOrEqual(Date.parse(b.startedAt));
     expect(c.status).toBe('stopped');
+  });
+
+  it('says in one line at its start that no token keeps others out, where others can log in', async () => {
+    const warnings = async (config: string): Promise<number> => {
+      const daemon = await startDaemon({ config });
+      const closed = once(daemon.process, 'close');
+      daemon.signal('SIGTERM');
+      await closed;
+      return daemon.stderr().match(/^berth: no auth\.token is set: .*$/gm)?.length ?? 0;
+    };
+    expect(await warnings('')).toBe(otherUsers().length > 0 ? 1 : 0);
+    expect(await warnings('[auth]\ntoken = "one"\n')).toBe(0);
   });
 
   it('reads the token again at SIGHUP', async () => {

@@ -1,7 +1,7 @@
 // Who listens on a port, in the words of the port.conflict event (contract section 3).
-import { readFileSync } from 'node:fs';
 import { holderOf, isLocal, type Listener } from '../../adapters/process/listeners.ts';
 import { environOf, type ProcessRow, processRow } from '../../adapters/process/proctable.ts';
+import { userName } from '../../adapters/process/users.ts';
 
 /** What a daemon has put into the environment of a process of a service: this daemon or another one. */
 export interface Mark {
@@ -42,14 +42,4 @@ function markOf(row: ProcessRow): Mark | null {
     at = processRow(at.ppid);
   }
   return null;
-}
-
-/** As /etc/passwd has it, else the number. */
-function userName(uid: number): string {
-  try {
-    const rows = readFileSync('/etc/passwd', 'utf8').split('\n');
-    return rows.find((row) => row.split(':')[2] === String(uid))?.split(':')[0] ?? String(uid);
-  } catch {
-    return String(uid);
-  }
 }
