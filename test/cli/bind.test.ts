@@ -40,14 +40,14 @@ it.each([
 
 it('a daemon that a command starts is said to be where it listens', async () => {
   const env = cleanEnv(folder(), { BERTH_STATE_DIR: folder(), BERTH_BIND: '127.0.0.5', BERTH_PORT: '0' });
-  const started = await berth(['daemon', 'start', '--json'], { env });
-  const { pid, url } = JSON.parse(started.stdout);
-  expect(url).toMatch(/^http:\/\/127\.0\.0\.5:\d+$/);
-  expect((await fetch(`${url}/livez`)).status).toBe(200);
-  expect(await berth(['daemon', 'stop'], { env })).toMatchObject({
-    code: 0,
-    stdout: expect.stringContaining(`${pid}`),
-  });
+  try {
+    const started = await berth(['daemon', 'start', '--json'], { env });
+    const { url } = JSON.parse(started.stdout);
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.5:\d+$/);
+    expect((await fetch(`${url}/livez`)).status).toBe(200);
+  } finally {
+    expect((await berth(['daemon', 'stop'], { env })).stdout).toContain('the daemon has ended');
+  }
 });
 
 it('doctor looks for what has taken the port where the daemon would listen', async () => {
