@@ -5,9 +5,10 @@ import { connectHost, rejoin } from './adapters/host/link.ts';
 import { spawnHost } from './adapters/host/spawn.ts';
 import type { HostTurn } from './adapters/host/turn.ts';
 import { listeners } from './adapters/process/listeners.ts';
-import { hostInUrl } from './adapters/url_host.ts';
+import { otherUsers } from './adapters/process/users.ts';
+import { urlOf } from './adapters/url_host.ts';
 import { CloudLink, cloudToken } from './cloud_link.ts';
-import { isLoopback, type Settings, SettingsError } from './config.ts';
+import { type Settings, SettingsError } from './config.ts';
 import type { Core, DaemonOptions } from './core.ts';
 import { DaemonAddress } from './daemon_address.ts';
 import { dashboardFolder } from './entry.ts';
@@ -39,7 +40,7 @@ export interface Daemon {
 const SHUTDOWN_MS = SERVICE.shutdown.orderedMs + SERVICE.shutdown.restMs + 2 * THREADS.askMs;
 
 async function holder(port: number): Promise<string> {
-  return holderOn(port, listeners(), () => true)?.holder ?? 'another program';
+  return holderOn(port, listeners())?.holder ?? 'another program';
 }
 
 function makeFront(options: DaemonOptions, node: Node, gateway: GatewayLink, cloud: CloudFront): Front {
@@ -77,6 +78,7 @@ interface Parts {
   threads: Threads;
   gateway: GatewayLink;
   address: DaemonAddress;
+  logLimits: LogLimits;
   joined: Promise<void>;
   /** Of the front. */
   port: number;
@@ -93,9 +95,8 @@ class RunningDaemon implements Daemon {
   constructor(options: DaemonOptions, parts: Parts) {
     this.options = options;
     this.parts = parts;
-    const { bind } = options.settings;
     this.joined = parts.joined;
-    this.url = `http://${hostInUrl(bind)}:${parts.port}`;
+    this.url = urlOf(options.settings.bind, parts.port);
   }
 
   async stop(): Promise<void> {
@@ -120,10 +121,10 @@ class RunningDaemon implements Daemon {
   async reload(): Promise<void> {
     try {
       const { auth, allowed_extensions: allowedExtensions, logs } = await this.options.reload();
-      const { node, front, gateway, secret } = this.parts;
+      const { front, gateway, logLimits, secret } = this.parts;
       front.reload({ token: auth.token, allowedExtensions });
       gateway.reload(tokensOf(auth.token, secret), allowedExtensions);
-      tellLogLimits(node, logs);
+      logLimits.set(logs);
       report('token, allowed extensions and log limits were read again');
     } catch (error) {
       if (!(error instanceof SettingsError)) throw error;
@@ -134,15 +135,32 @@ class RunningDaemon implements Daemon {
 
 const tokensOf = (...tokens: string[]): string[] => tokens.filter((token) => token !== '');
 
-function tellLogLimits(node: Node, { max_bytes: maxBytes, keep }: Settings['logs']): void {
-  node.ref<HostProtocol>('host').tell('logLimits', { maxBytes, keep });
+/** The limits of logs as they are now: a process host that takes the place of another is told these, not those of the start. */
+class LogLimits {
+  private readonly node: Node;
+  private logs: Settings['logs'];
+
+  constructor(node: Node, logs: Settings['logs']) {
+    this.node = node;
+    this.logs = logs;
+  }
+
+  set(logs: Settings['logs']): void {
+    this.logs = logs;
+    this.tell();
+  }
+
+  tell(): void {
+    const { max_bytes: maxBytes, keep } = this.logs;
+    this.node.ref<HostProtocol>('host').tell('logLimits', { maxBytes, keep });
+  }
 }
 
 /** Joins the process host, now and again when it was lost: this is also what keeps a second daemon away. */
 async function joinHost(
   node: Node,
   data: ThreadData,
-  logs: Settings['logs'],
+  logLimits: LogLimits,
   isComing: boolean,
 ): Promise<void> {
   const who = { version: VERSION, session: data.session, node: node.name, services: THREADS.services };
@@ -156,7 +174,7 @@ async function joinHost(
       spawned,
     });
     node.connect('host', host.pipe);
-    tellLogLimits(node, logs);
+    logLimits.tell();
   };
   // The services thread reports what is in the way.
   node.onPeerLost((peer) => {
@@ -177,10 +195,10 @@ async function lateHost({ stateDir, hostEntry }: ThreadData, join: () => Promise
   await join();
 }
 
-/** Warns once where other people may log in and nothing keeps them from the daemon (contract section 9). */
-function warnOfOpenDoor({ auth, bind }: Settings): void {
-  if (auth.token === '' && !isLoopback(bind))
-    report('no auth.token is set: every local user may run commands as you');
+/** Warns once where other people can log in and nothing keeps them from the daemon (contract section 9). */
+function warnOfOpenDoor({ auth }: Settings): void {
+  if (auth.token === '' && otherUsers().length > 0)
+    report('no auth.token is set: others can log in here and run commands as you; `berth init` sets one');
 }
 
 /**
@@ -203,7 +221,8 @@ export async function startDaemon(options: DaemonOptions, core: Core, turn: Host
   await front.start();
   core.hear();
   const isLater = turn === 'later';
-  const join = () => joinHost(node, data, settings.logs, turn !== 'there');
+  const logLimits = new LogLimits(node, settings.logs);
+  const join = () => joinHost(node, data, logLimits, turn !== 'there');
   const [{ port }] = await Promise.all([
     front.listen(),
     threads.ensure('services'),
@@ -216,5 +235,15 @@ export async function startDaemon(options: DaemonOptions, core: Core, turn: Host
   cloud.resume(data.cloud.keyFile);
   warnOfOpenDoor(settings);
   const joined = isLater ? lateHost(data, join) : Promise.resolve();
-  return new RunningDaemon(options, { node, front, threads, gateway, address, joined, port, secret });
+  return new RunningDaemon(options, {
+    node,
+    front,
+    threads,
+    gateway,
+    address,
+    logLimits,
+    joined,
+    port,
+    secret,
+  });
 }

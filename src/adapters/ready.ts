@@ -37,6 +37,9 @@ const HEAD_BYTES = 16 * 1024;
 const LOCAL = /^(?:localhost|.+\.localhost)\.?$/;
 const LOOPBACK = /^(?:127\..+|::1)$/;
 
+/** The port that a URL asks, which leaves out the one of its protocol. */
+export const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === 'https:' ? 443 : 80);
+
 function targetOf(text: string): Target {
   const url = new URL(text);
   const host = hostOf(url).toLowerCase();
@@ -47,7 +50,7 @@ function targetOf(text: string): Target {
     login === ':' ? '' : `Authorization: Basic ${Buffer.from(login).toString('base64')}\r\n`;
   return {
     host,
-    port: Number(url.port) || (secure ? 443 : 80),
+    port: portOf(url),
     secure,
     // The resolver does not know every name below localhost, and what listens may have taken either family only.
     addresses: local ? ['127.0.0.1', '::1'] : [host],

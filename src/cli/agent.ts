@@ -34,7 +34,7 @@ export const spinup = command({
     type: choice('--type <type>', 'what it is made with', AGENT_TYPES),
     port: integer('-p, --port <port>', 'the port it listens on; default: a free one', [1, 65535]),
     cwd: text('--cwd <dir>', 'the folder it runs in; default: this one', 'file'),
-    ready: text('--ready <url>', 'when it counts as running: an http or tcp URL'),
+    ready: text('--ready <url>', 'when it counts as running: an http or tcp URL; $PORT in it is its port'),
     env: texts('-e, --env <KEY=value>', 'an environment variable; a name alone passes on the one set here'),
   },
   examples: [

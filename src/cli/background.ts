@@ -4,6 +4,7 @@ import { closeSync, openSync, readFileSync, realpathSync, renameSync, statSync }
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { urlOf } from '../adapters/url_host.ts';
 import { type Local, runningDaemon } from '../client/local.ts';
 import { type DaemonFile, openStateDir } from '../statedir.ts';
 import type { Cli } from './cli.ts';
@@ -79,7 +80,7 @@ export async function ensureDaemon(cli: Cli): Promise<void> {
   if (isElsewhere || runningDaemon(local.stateDir)) return;
   const { pid, port } = await startDaemon(cli, local);
   cli.out.note(
-    `Started the daemon in the background (pid ${pid}, http://127.0.0.1:${port}); \`berth daemon stop\` ends it.`,
+    `Started the daemon in the background (pid ${pid}, ${urlOf(local.settings.bind, port)}); \`berth daemon stop\` ends it.`,
   );
 }
 

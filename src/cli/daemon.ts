@@ -1,4 +1,6 @@
 // berth daemon, and its start, stop and status
+
+import { urlOf } from '../adapters/url_host.ts';
 import { runningDaemon } from '../client/local.ts';
 import { daemonLog, startDaemon, stopDaemon } from './background.ts';
 import { command, text } from './command.ts';
@@ -33,7 +35,7 @@ export const daemonStart = command({
     const { pid, port } = daemon;
     const record = {
       pid,
-      url: `http://127.0.0.1:${port}`,
+      url: urlOf(local.settings.bind, port),
       stateDir: local.stateDir,
       log: daemonLog(local.stateDir),
     };
@@ -58,13 +60,13 @@ export const daemonStop = command({
 export const daemonStatus = command({
   about: 'Exit code 0 when it serves, 5 when it does not.',
   run: async (cli) => {
-    const { client, stateDir } = await cli.local();
+    const { client, settings, stateDir } = await cli.local();
     const version = await client.version();
     const { pid, startedAt, front, gatewayPort } = version;
     const port = runningDaemon(stateDir)?.port;
     const lines = [
       `the daemon is running (pid ${pid}, version ${version.version}, since ${startedAt})`,
-      ...(port === undefined ? [] : [`  address    http://127.0.0.1:${port}`]),
+      ...(port === undefined ? [] : [`  address    ${urlOf(settings.bind, port)}`]),
       `  gateway    ${gatewayPort === null ? 'off' : `port ${gatewayPort}`}`,
       `  state      ${version.stateDir}`,
       `  front      ${front}`,

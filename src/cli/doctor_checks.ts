@@ -1,7 +1,8 @@
 // What doctor looks at, one check each; none changes anything.
-import { accessSync, constants, readFileSync, statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, statfsSync, statSync } from 'node:fs';
 import net from 'node:net';
-import { userInfo } from 'node:os';
+import { otherUsers } from '../adapters/process/users.ts';
+import { reachedAt } from '../adapters/url_host.ts';
 import { runningDaemon } from '../client/local.ts';
 import { VERSION } from '../version.ts';
 import type { Cli } from './cli.ts';
@@ -97,9 +98,9 @@ const stateDir = withLocal(async (_cli, { stateDir: path }) => {
   return ok(`the state directory is ${path}`);
 });
 
-const isTaken = (port: number): Promise<boolean> =>
+const isTaken = (host: string, port: number): Promise<boolean> =>
   new Promise((resolve) => {
-    const socket = net.connect({ host: '127.0.0.1', port });
+    const socket = net.connect({ host, port });
     socket.setTimeout(1_000, () => socket.destroy());
     socket.on('connect', () => {
       socket.destroy();
@@ -112,8 +113,8 @@ const isTaken = (port: number): Promise<boolean> =>
 const daemon = withLocal(async (_cli, local) => {
   const running = runningDaemon(local.stateDir);
   if (!running) {
-    const { port } = local.settings;
-    if (port !== 0 && (await isTaken(port))) {
+    const { bind, port } = local.settings;
+    if (port !== 0 && (await isTaken(reachedAt(bind), port))) {
       return [
         {
           state: 'wrong',
@@ -148,23 +149,6 @@ const daemon = withLocal(async (_cli, local) => {
     ];
   }
 });
-
-/** Other users of this machine who can log in. */
-function otherUsers(): string[] {
-  try {
-    return readFileSync('/etc/passwd', 'utf8')
-      .split('\n')
-      .map((line) => line.split(':'))
-      .filter(
-        ([, , uid, , , , program = '']) =>
-          Number(uid) >= 1000 && Number(uid) < 60_000 && !/(nologin|false)$/.test(program),
-      )
-      .map(([name = '']) => name)
-      .filter((name) => name !== userInfo().username);
-  } catch {
-    return [];
-  }
-}
 
 const token = withLocal(async (_cli, local) => {
   if (local.settings.auth.token) return ok('a token is set: only who has it can use the daemon');

@@ -1,6 +1,7 @@
 // berth import
 import { existsSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
+import { urlOf } from '../adapters/url_host.ts';
 import { YamlPlaceError } from '../adapters/yaml.ts';
 import { runningDaemon } from '../client/local.ts';
 import { IMPORTERS, importable, importFrom } from '../project/import_file.ts';
@@ -13,7 +14,7 @@ import { count, pathText } from './show.ts';
 /** Where the daemon serves the schema: where it runs, or where it would. */
 export async function daemonAddress(cli: Cli): Promise<string> {
   const { stateDir, settings } = await cli.local();
-  return `http://localhost:${runningDaemon(stateDir)?.port ?? settings.port}`;
+  return urlOf(settings.bind, runningDaemon(stateDir)?.port ?? settings.port);
 }
 
 /** The project file made from `path`, with what could not be carried over. Throws a CommandError or UsageError. */

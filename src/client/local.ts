@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mayBeAlive } from '../adapters/process/proctable.ts';
-import { hostInUrl } from '../adapters/url_host.ts';
+import { urlOf } from '../adapters/url_host.ts';
 import { loadSettings, type Settings } from '../config.ts';
 import { type DaemonFile, readSecret, stateDirPath } from '../statedir.ts';
 import { type Client, createClient } from './connect.ts';
@@ -52,7 +52,7 @@ function cloudUrlOf({ cloud }: Settings, daemonUrl: () => string, env: Env): () 
   const named = env['BERTH_CLOUD_URL'];
   if (named) return () => named;
   if (cloud.bind === '') return daemonUrl;
-  return () => `http${cloud.tls_cert === '' ? '' : 's'}://${hostInUrl(cloud.bind)}:${cloud.port}`;
+  return () => urlOf(cloud.bind, cloud.port, cloud.tls_cert === '' ? 'http' : 'https');
 }
 
 /** Finds the daemon and what it takes to talk to it. Throws a SettingsError for a configuration that cannot be used. */
@@ -64,7 +64,7 @@ export async function findLocal(options: LocalOptions = {}): Promise<Local> {
   const url = (): string => {
     if (named !== undefined) return named;
     const daemon = runningDaemon(stateDir);
-    if (daemon) return `http://127.0.0.1:${daemon.port}`;
+    if (daemon) return urlOf(settings.bind, daemon.port);
     throw new BerthError('unreachable', 'no daemon is running', { hint: HINT });
   };
   const cloudToken = (): string | null =>

@@ -146,6 +146,7 @@ export interface Spinup {
   agent_type?: AgentType;
   cwd?: string;
   env?: Record<string, string>;
+  /** `$PORT` in it is the port of the agent. */
   ready?: string;
   cols?: number;
   rows?: number;

@@ -116,8 +116,8 @@ export class Handler {
   }
 
   private page(exchange: Exchange, reply: Reply): void {
-    const { method, path } = exchange;
-    if (isRead(method) && isOpenPath(path)) showPage(exchange, reply, this.options.page);
+    const { path } = exchange;
+    if (isOpenPath(path)) showPage(exchange, reply, this.options.page);
     else reply.fail(fail('not_found', `there is no ${path.slice(0, 200)}`));
   }
 

@@ -12,6 +12,7 @@ const GROUP_RULE = 'must be 1 to 63 of A-Z, a-z, 0-9, _ and -, and begin with a 
 const CMD_RULE = 'must be a shell command of 1 byte to 64 KiB without NUL';
 const CWD_RULE = 'must be an absolute path of up to 4 KiB without NUL';
 const READY_RULE = 'must be a URL of up to 4 KiB with http://, https:// or tcp://host:port';
+const AGENT_READY_RULE = `${READY_RULE}; $PORT in it is the port of the agent`;
 const ENV_RULE = 'must be an object of up to 256 strings and 64 KiB';
 const ENV_KEY_RULE = 'must have a key of letters, digits and _ that begins with no digit and not with BERTH_';
 const ENV_VALUE_RULE = 'must be a string without NUL';
@@ -38,9 +39,12 @@ const envKey = z.string().refine((key) => ENV_KEY.test(key) && !key.startsWith('
 const name = pattern(NAME_RULE, NAME);
 const cmd = text(CMD_RULE, (value) => value !== '' && Buffer.byteLength(value) <= SERVICE.cmdBytes);
 const cwd = text(CWD_RULE, (value) => value.startsWith('/') && Buffer.byteLength(value) <= SERVICE.cwdBytes);
-const ready = text(
-  READY_RULE,
-  (value) => Buffer.byteLength(value) <= SERVICE.readyBytes && isReadyUrl(value),
+const isShort = (value: string): boolean => Buffer.byteLength(value) <= SERVICE.readyBytes;
+const ready = text(READY_RULE, (value) => isShort(value) && isReadyUrl(value));
+/** Which port it will be is not known yet: any number shows whether it is a URL. */
+const agentReady = text(
+  AGENT_READY_RULE,
+  (value) => isShort(value) && isReadyUrl(value.replaceAll('$PORT', '1')),
 );
 const env = z
   .record(envKey, text(ENV_VALUE_RULE), {
@@ -99,7 +103,7 @@ export const SpinupShape = record(
       .optional(),
     cwd: cwd.nullable().optional(),
     env: env.optional(),
-    ready: ready.nullable().optional(),
+    ready: agentReady.nullable().optional(),
     cols: integer(1, AGENT.mostCells).optional(),
     rows: integer(1, AGENT.mostCells).optional(),
   },

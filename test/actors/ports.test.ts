@@ -10,6 +10,7 @@ import { holderOn } from '../../src/actors/agents/port_holder.ts';
 import { ports } from '../../src/actors/agents/ports.ts';
 import { nextRecord } from '../../src/actors/services/spec.ts';
 import { openStore } from '../../src/adapters/storage/store.ts';
+import type { HostProtocol, RunRow } from '../../src/protocol/host.ts';
 import type { PortsProtocol } from '../../src/protocol/ports.ts';
 import { isFailure, type Ref } from '../../src/runtime/actor.ts';
 import { afterThisTest, realTime, tempDir, type World, world } from '../kit.ts';
@@ -22,11 +23,25 @@ async function started(): Promise<{
   world: World;
   again(): Promise<void>;
   put(name: string, port: number): Promise<void>;
+  /** The run that the host has for a service, and the last one that has ended. */
+  live: Map<string, string>;
+  ended(name: string, run: string): Promise<void>;
 }> {
   const store = openStore(join(tempDir(), 'store.mdb'));
   afterThisTest(() => store.close());
   const w = world({ clock: realTime });
+  const live = new Map<string, string>();
+  const runOf = (service: string): RunRow | null => {
+    const run = live.get(service);
+    return run === undefined ? null : ({ service, run } as RunRow);
+  };
+  await w.stand<HostProtocol>('host', { runOf: ({ service }) => ({ run: runOf(service) }) });
   return {
+    live,
+    ended: (name, run) =>
+      store
+        .table('ends')
+        .put(name, { run, status: 'crashed', exitCode: 1, signal: null, exitUnknown: false, at: 0 }),
     ports: await w.start('ports', ports, { store }),
     world: w,
     async again() {
@@ -206,25 +221,31 @@ describe('who listens', () => {
     expect(await ref.ask('listener', { port })).toEqual({ listener: null });
   });
 
-  it('is a service by its name, when it is one of ours', async () => {
-    const { ports: ref } = await started();
-    const env = { ...process.env, BERTH_SERVICE: 'web' };
+  it('is a service by its name, when the run is one of ours: another daemon may have one of that name', async () => {
+    const { ports: ref, live, ended } = await started();
+    const env = { ...process.env, BERTH_SERVICE: 'web', BERTH_RUN: 'r1' };
     const { child, port } = await listenApart(process.execPath, ['-e', SERVER], { env });
     const named = async () => (await ref.ask('listener', { port })).listener;
-    expect(await named()).toEqual({
-      pid: child.pid,
-      holder: `pid ${child.pid} (${commOf(must(child.pid))})`,
-    });
+    const stranger = { pid: child.pid, holder: `pid ${child.pid} (${commOf(must(child.pid))})` };
+    live.set('web', 'r1');
+    expect(await named()).toEqual(stranger);
     await ref.ask('claim', { owner: 'web', port: 1 });
+    expect(await named()).toEqual({ pid: child.pid, holder: 'web' });
+    live.set('web', 'r2');
+    expect(await named()).toEqual(stranger);
+    live.clear();
+    expect(await named()).toEqual(stranger);
+    await ended('web', 'r1');
     expect(await named()).toEqual({ pid: child.pid, holder: 'web' });
   });
 
   it('is a service by the mark of a parent, when the process bears none itself', async () => {
-    const { ports: ref } = await started();
+    const { ports: ref, live } = await started();
     await ref.ask('claim', { owner: 'web', port: 1 });
+    live.set('web', 'r1');
     const script = `env -i ${process.execPath} -e "${SERVER}" & wait`;
     const { port } = await listenApart('sh', ['-c', script], {
-      env: { ...process.env, BERTH_SERVICE: 'web' },
+      env: { ...process.env, BERTH_SERVICE: 'web', BERTH_RUN: 'r1' },
     });
     expect((await ref.ask('listener', { port })).listener?.holder).toBe('web');
   });
@@ -238,6 +259,6 @@ describe('who listens', () => {
 
   it('is unknown when no process is found that has the socket', () => {
     const row = { port: 8000, address: '127.0.0.1', uid: process.getuid?.() ?? 0, inode: 1 };
-    expect(holderOn(8000, [row], () => true)).toEqual({ pid: null, holder: 'unknown' });
+    expect(holderOn(8000, [row])).toEqual({ pid: null, holder: 'unknown', mark: null });
   });
 });

@@ -226,6 +226,8 @@ describe('an explanation', () => {
 
   it.each([
     ['http://localhost:9/', 'The ready URL asks port 9, while the service was given port 3000.'],
+    ['http://localhost/health', 'The ready URL asks port 80, while the service was given port 3000.'],
+    ['https://localhost/', 'The ready URL asks port 443, while the service was given port 3000.'],
     ['tcp://localhost:3000', 'Nothing listens on port 3000: does the program take its port from $PORT?'],
   ])('sees what is wrong with a check of %s', (ready, words) => {
     const run = { ...RUN, memo: { ...RUN.memo, ready, deadline: null } };

@@ -339,7 +339,7 @@ describe('init and import', () => {
     expect(first.stderr).toContain('release is run once before a deployment');
     const text = readFileSync(join(home, 'berth.yaml'), 'utf8');
     expect(text.split('\n').slice(0, 2)).toEqual([
-      '# yaml-language-server: $schema=http://localhost:11611/schema/berth.json',
+      '# yaml-language-server: $schema=http://127.0.0.1:11611/schema/berth.json',
       '# Made from Procfile by `berth import`.',
     ]);
     expect(text).toContain('cmd: ./web');

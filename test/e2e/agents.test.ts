@@ -452,6 +452,24 @@ describe('attach', () => {
   });
 });
 
+describe('the ready URL of an agent', () => {
+  it('may have $PORT for a port that is not known yet', async () => {
+    const daemon = await startDaemon({ config: agentPorts(3) });
+    const { status, body } = await spinup(daemon, {
+      name: 'page',
+      cmd: 'exec python3 -m http.server $PORT --bind 127.0.0.1',
+      cwd: newFolder(),
+      ready: 'http://127.0.0.1:$PORT/',
+    });
+    expect(status).toBe(201);
+    const get = async () => (await daemon.request('GET', '/v1/services/page')).body;
+    await eventually(async () => (await get()).status === 'running');
+    expect((await get()).ready).toBe(`http://127.0.0.1:${body.port}/`);
+    const { components } = (await daemon.request('GET', '/openapi.json')).body;
+    expect(JSON.stringify(components)).toContain('$PORT in it is the port of the agent');
+  });
+});
+
 describe('the gateway', () => {
   it('reaches an agent by its host name, as curl and as a browser would', async () => {
     const daemon = await startDaemon();

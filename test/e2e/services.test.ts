@@ -310,6 +310,26 @@ describe('a stop', () => {
 });
 
 describe('ports', () => {
+  it("name a process of another daemon's service by its pid, though it has the same name", async () => {
+    const [mine, other] = await Promise.all([startDaemon(), startDaemon()]);
+    const port = freePort();
+    const spec = {
+      name: 'api',
+      port,
+      cmd: `exec python3 -m http.server ${port} --bind 127.0.0.1`,
+      ready: `http://127.0.0.1:${port}/`,
+    };
+    for (const daemon of [mine, other]) await daemon.request('POST', '/v1/services', spec);
+    const { pid } = (await other.request('POST', '/v1/services/api/start')).body;
+    const refused = await mine.request('POST', '/v1/services/api/start');
+    expect([refused.status, refused.body.code]).toEqual([409, 'port_in_use']);
+    expect(refused.body.message).toContain(`is held by pid ${pid} (`);
+    const holderFor = async (daemon: Daemon) =>
+      (await daemon.request('GET', '/v1/services/api/explain')).body.portHolder;
+    expect(await holderFor(mine)).toContain(`pid ${pid} (`);
+    expect(await holderFor(other)).toBe('api');
+  });
+
   it('are refused when somebody listens there, with the holder named', async () => {
     const daemon = await startDaemon();
     const stream = await daemon.events();

@@ -15,6 +15,7 @@ import {
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { otherUsers } from '../../src/adapters/process/users.ts';
 import { must } from '../must.ts';
 import { freePort } from '../ports.ts';
 import {
@@ -366,6 +367,18 @@ describe('the daemon', () => {
     expect(c.status).toBe('stopped');
   });
 
+  it('says in one line at its start that no token keeps others out, where others can log in', async () => {
+    const warnings = async (config: string): Promise<number> => {
+      const daemon = await startDaemon({ config });
+      const closed = once(daemon.process, 'close');
+      daemon.signal('SIGTERM');
+      await closed;
+      return daemon.stderr().match(/^berth: no auth\.token is set: .*$/gm)?.length ?? 0;
+    };
+    expect(await warnings('')).toBe(otherUsers().length > 0 ? 1 : 0);
+    expect(await warnings('[auth]\ntoken = "one"\n')).toBe(0);
+  });
+
   it('reads the token again at SIGHUP', async () => {
     const daemon = await startDaemon({ config: '[auth]\ntoken = "one"\n' });
     const status = async (token: string): Promise<number> =>
@@ -403,6 +416,23 @@ describe('the daemon', () => {
     await eventually(() => existsSync(file));
     const { gatewayPort } = (await daemon.request('GET', '/v1/version')).body;
     expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ port: daemon.port, gatewayPort });
+  });
+
+  it('keeps to the log limits read at SIGHUP, whatever becomes of the process host', async () => {
+    const daemon = await startDaemon();
+    writeFileSync(
+      daemon.configFile,
+      'port = 0\n[gateway]\nport = 0\n[logs]\nmax_bytes = 65536\nkeep = 1000\n',
+    );
+    daemon.signal('SIGHUP');
+    await eventually(() => daemon.stderr().includes('log limits were read again'));
+    process.kill(hostPid(daemon.stateDir), 'SIGKILL');
+    const cmd = 'i=0; while [ $i -lt 100 ]; do i=$((i+1)); seq 10000; sleep 0.05; done; exec sleep 600';
+    await daemon.request('POST', '/v1/services', { name: 'count', port: freePort(), cmd });
+    // Until the next host is there it says that it is busy. All that is printed would fit in the log of before.
+    await eventually(async () => (await daemon.request('POST', '/v1/services/count/start')).status === 200);
+    const folder = join(daemon.stateDir, 'logs', 'count');
+    await eventually(() => readdirSync(folder).filter((name) => /^out.*log/.test(name)).length > 2);
   });
 
   it('answers livez, readyz and version', async () => {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { dashboardFolder } from '../../src/entry.ts';
 import { dashboardPages } from '../../src/front/dashboard_page.ts';
+import { schemaPage } from '../../src/front/schema_page.ts';
 import { SERVERS, startFront } from './kit.ts';
 
 const PAGES = [
@@ -35,6 +36,28 @@ describe.each(SERVERS)('the page, from %s', (server) => {
     expect(await front.request('GET', path, { headers: { 'if-none-match': '"older"' } })).toMatchObject({
       status: 200,
     });
+  });
+
+  it.each(PAGES)('says what may be done with it, and lets nothing else be done: %s', async (path) => {
+    const front = await start();
+    const options = await front.request('OPTIONS', path);
+    expect([options.status, options.text, options.headers.allow]).toEqual([204, '', 'GET, HEAD, OPTIONS']);
+    const changed = await front.request('POST', path, { body: { text: 'x'.repeat(100_000) } });
+    expect([changed.status, changed.body.code, changed.headers.allow]).toEqual([
+      405,
+      'method_not_allowed',
+      'GET, HEAD, OPTIONS',
+    ]);
+  });
+
+  it('is not the only one that does so: the schemas and documents do, and what is not there does not', async () => {
+    const front = await startFront({ server, page: schemaPage });
+    for (const path of ['/schema/berth.json', '/openapi.json', '/livez']) {
+      const { status, headers } = await front.request('OPTIONS', path);
+      expect([path, status, headers.allow]).toEqual([path, 204, 'GET, HEAD, OPTIONS']);
+    }
+    for (const path of ['/schema/no.json', '/', '/dashboard/'])
+      expect((await front.request('OPTIONS', path)).body.code).toBe('not_found');
   });
 
   it('opens nothing else without a token', async () => {

@@ -908,7 +908,7 @@ describe.each(SERVERS)('%s', (server) => {
       const head = await front.request('HEAD', '/');
       expect([head.status, head.headers['content-length'], head.text]).toEqual([200, '6', '']);
       expectError(await front.request('GET', '/schema/nothing.json'), 'not_found');
-      expectError(await front.request('POST', '/', { body: {} }), 'not_found');
+      expectError(await front.request('POST', '/', { body: {} }), 'method_not_allowed');
       expectError(await front.request('GET', '/secret.html'), 'unauthorized');
     });
 

@@ -310,6 +310,14 @@ describe('a spinup', () => {
     });
   });
 
+  it('may name its port in the ready URL before it has one; a service has one', () => {
+    const urls = ['http://127.0.0.1:$PORT/ok', 'tcp://localhost:$PORT', 'http://x:1/?of=$PORT'];
+    for (const ready of urls) expect(checkSpinup({ name: 'bot', cmd: 'x', ready }).ready).toBe(ready);
+    for (const ready of ['http://x:$PORTS/', 'http://x:$port/', 'http://:$PORT/', 'tcp://x:0$PORTx', '$PORT'])
+      expect(spinupPaths({ name: 'bot', cmd: 'x', ready })).toEqual(['ready']);
+    expect(paths({ ...SMALL, ready: 'http://127.0.0.1:$PORT/' })).toEqual(['ready']);
+  });
+
   it('takes back what a GET has shown', () => {
     const shown = {
       port: 8100,

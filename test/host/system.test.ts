@@ -10,6 +10,7 @@ import {
   readlinkSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import os from 'node:os';
@@ -29,6 +30,7 @@ import {
   processTable,
   residentBytes,
 } from '../../src/adapters/process/proctable.ts';
+import { otherUsers, userName } from '../../src/adapters/process/users.ts';
 import { eventually } from '../eventually.ts';
 
 const closers: (() => void | Promise<void>)[] = [];
@@ -286,4 +288,29 @@ test('a child that libc starts is what Node would have started, and its end is w
     expect(() => run('true', wrong)).toThrow(expect.objectContaining({ code, message: `spawn ${code}` }));
   closeSync(out);
   closeSync(err);
+});
+
+test('the other people who can log in are told from those of the system and from oneself', () => {
+  const me = process.getuid?.() ?? 0;
+  const folder = mkdtempSync(`${os.tmpdir()}/berth-users-`);
+  closers.push(() => rmSync(folder, { recursive: true }));
+  const list = `${folder}/passwd`;
+  const people = [
+    'ann:x:1998:1:,,,:/home/ann:/bin/sh',
+    'bob:x:59999:1::/home/bob:',
+    `me:x:${me}:1::/:/bin/sh`,
+  ];
+  const others = [
+    'root:x:0:0:root:/root:/bin/bash',
+    'www-data:x:33:33::/var/www:/usr/sbin/nologin',
+    'eve:x:1999:1::/:/usr/sbin/nologin',
+    'old:x:1997:1::/:/bin/false',
+    'nobody:x:65534:65534::/:/bin/sh',
+    'broken',
+    '',
+  ];
+  writeFileSync(list, [...others, ...people].join('\n'));
+  expect(otherUsers(list)).toEqual(['ann', 'bob']);
+  expect(otherUsers(`${folder}/absent`)).toEqual([]);
+  expect([userName(0), userName(4_000_000_000)]).toEqual(['root', '4000000000']);
 });

@@ -2,10 +2,12 @@
 import { openListenerTable } from '../../adapters/process/listener_table.ts';
 import type { Listener } from '../../adapters/process/listeners.ts';
 import type { Store } from '../../adapters/storage/store.ts';
+import { SERVICE } from '../../limits.ts';
 import { fail } from '../../protocol/errors.ts';
+import type { HostProtocol } from '../../protocol/host.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import { actor } from '../../runtime/actor.ts';
-import { holderOn } from './port_holder.ts';
+import { holderOn, type Mark } from './port_holder.ts';
 
 export interface PortsConfig {
   store: Pick<Store, 'table'>;
@@ -63,14 +65,37 @@ export const ports = actor<PortsProtocol, PortsConfig>('ports', (context, { stor
   const listening = openListenerTable();
   context.scope.defer(listening.close);
   const table = oncePerTurn(listening.rows);
-  const holder = (port: number) => holderOn(port, table(), (name) => claims.has(name));
+
+  /** Another daemon may have a service of the same name: what is ours is the last run that has ended, and the one the host has. */
+  const isOurs = async ({ service, run }: Mark): Promise<boolean> => {
+    if (!claims.has(service)) return false;
+    if (store.table('ends').get(service)?.run === run) return true;
+    const asked = context.ref<HostProtocol>('host').ask('runOf', { service }, { deadlineMs: SERVICE.lookMs });
+    // Where the host does not say so at once the pid is told, which is as true.
+    return (await asked.catch(() => null))?.run?.run === run;
+  };
+
+  const holder = async (port: number): Promise<{ pid: number | null; holder: string } | null> => {
+    const found = holderOn(port, table());
+    if (!found) return null;
+    const { pid, holder: shown, mark } = found;
+    return { pid, holder: mark && (await isOurs(mark)) ? mark.service : shown };
+  };
 
   /** Why `owner` cannot have `port`. */
-  const reason = (owner: string, port: number): string => {
+  const reason = async (owner: string, port: number): Promise<string> => {
     const [other] = claims.others(owner, port);
     return other === undefined
-      ? `${holder(port)?.holder ?? 'somebody'} listens on it`
+      ? `${(await holder(port))?.holder ?? 'somebody'} listens on it`
       : `${other} has registered it`;
+  };
+
+  const refuse = async (owner: string, from: number, to: number): Promise<never> => {
+    const why =
+      from === to
+        ? `port ${from} is taken: ${await reason(owner, from)}`
+        : `no port from ${from} to ${to} is free`;
+    throw fail('port_in_use', why);
   };
 
   const firstFree = (owner: string, from: number, to: number, keep: number | null): number | undefined => {
@@ -92,18 +117,12 @@ export const ports = actor<PortsProtocol, PortsConfig>('ports', (context, { stor
     },
     lease({ owner, from, to, keep }) {
       const port = firstFree(owner, from, to, keep);
-      if (port === undefined) {
-        const why =
-          from === to
-            ? `port ${from} is taken: ${reason(owner, from)}`
-            : `no port from ${from} to ${to} is free`;
-        throw fail('port_in_use', why);
-      }
+      if (port === undefined) return context.later(refuse(owner, from, to));
       claims.set(owner, port);
       return { port };
     },
     listener({ port }) {
-      return { listener: holder(port) };
+      return context.later(holder(port).then((listener) => ({ listener })));
     },
   };
 });

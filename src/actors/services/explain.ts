@@ -1,5 +1,6 @@
 // Why a service is as it is, in plain English: for `explain`, and the same facts in the hints of failed starts
 // (contract section 3). Pure: from facts to text.
+import { portOf } from '../../adapters/ready.ts';
 import { SERVICE } from '../../limits.ts';
 import { type ErrorCode, fail } from '../../protocol/errors.ts';
 import type { Explanation, LastEnd, ServiceSpec, Status } from '../../protocol/service.ts';
@@ -62,9 +63,8 @@ function aboutCheck(check: LastCheck | null, now: number): string | null {
 
 /** What the listener on the port has to do with a check that does not pass. */
 function aboutPort(ready: string | null, port: number, holder: string | null): string | null {
-  const asked = ready ? Number(new URL(ready).port) : port;
-  if (asked !== 0 && asked !== port)
-    return `The ready URL asks port ${asked}, while the service was given port ${port}.`;
+  const asked = ready ? portOf(new URL(ready)) : port;
+  if (asked !== port) return `The ready URL asks port ${asked}, while the service was given port ${port}.`;
   if (holder === null) return `Nothing listens on port ${port}: does the program take its port from $PORT?`;
   return `On port ${port} listens ${holder}.`;
 }
