@@ -968,14 +968,33 @@ describe('auto-sleep', () => {
     await clock.advance(30 * MINUTE - 1);
     const traffic = (open: number, ago: number): void =>
       here.workloads.tell('traffic', { tetherId: 't', id, open, lastByteAt: clock.now() - ago });
-    traffic(1, 5 * MINUTE);
-    expect(await here.workloads.ask('idle', {})).toEqual({ ids: [] });
     traffic(1, 11 * MINUTE);
     expect(await here.workloads.ask('idle', {})).toEqual({ ids: [id] });
+    traffic(1, 5 * MINUTE);
+    expect(await here.workloads.ask('idle', {})).toEqual({ ids: [] });
     traffic(1, 0);
     expect((await here.workloads.ask('sleep', { id, by: 'idle' })).slept).toBe(false);
-    traffic(0, 0);
+    await clock.advance(10 * MINUTE);
     expect((await here.workloads.ask('sleep', { id, by: 'idle' })).slept).toBe(true);
+  });
+
+  it('counts from the last byte, also when its connection has closed and over a restart', async () => {
+    const { clock, here, id } = await ready(10);
+    here.workloads.tell('activity', { id, at: clock.now() });
+    const connectedAt = new Date(clock.now()).toISOString();
+    await clock.advance(120 * MINUTE);
+    here.workloads.tell('traffic', { tetherId: 't', id, open: 1, lastByteAt: clock.now() });
+    here.workloads.tell('traffic', { tetherId: 't', id, open: 0, lastByteAt: clock.now() });
+    await clock.advance(5 * MINUTE);
+    expect(await here.workloads.ask('idle', {})).toEqual({ ids: [] });
+    await here.stop();
+    const later = await cloud({ folder: here.folder, vault: here.vault, clock, sweepMs: 10_000 * MINUTE });
+    await clock.advance(5 * MINUTE - 1);
+    expect(await later.workloads.ask('idle', {})).toEqual({ ids: [] });
+    await clock.advance(1);
+    expect(await later.workloads.ask('idle', {})).toEqual({ ids: [id] });
+    // The specification has it say when the last connection came.
+    expect(later.find('web/hello').last_activity_at).toBe(connectedAt);
   });
 
   it('leaves one alone that was made anew a moment ago, and not one that only changed', async () => {

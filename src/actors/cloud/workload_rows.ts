@@ -53,6 +53,7 @@ function firstSeen(clusterId: string, seen: SeenWorkload, now: number): StoredWo
     idleMinutes: CLOUD.idleMinutes.fallback,
     autoSleepSince: null,
     lastActivityAt: null,
+    lastByteAt: null,
     awakeSince: now,
     undone: 0,
     gone: false,
@@ -124,16 +125,14 @@ export const autoSleepOf = (row: StoredWorkload): AutoSleep => ({
   idle_timeout_minutes: row.idleMinutes,
 });
 
-/** What open connections of a workload have last done; null: none is open. */
-export type LastByte = number | null;
-
 /**
- * Whether auto-sleep should put it to sleep at `now`: nobody has connected, and no open connection has moved a byte, for
- * the whole timeout, and it has been awake and auto-sleep on for that long. One whose sleeps are undone is left alone.
+ * Whether auto-sleep should put it to sleep at `now`: nobody has connected, and no connection has moved a byte, for the
+ * whole timeout, and it has been awake and auto-sleep on for that long. One whose sleeps are undone is left alone.
  */
-export function isIdle(row: StoredWorkload, lastByte: LastByte, now: number): boolean {
+export function isIdle(row: StoredWorkload, now: number): boolean {
   if (!row.autoSleep || row.gone || row.seen.replicas === 0 || row.undone >= CLOUD.undone) return false;
-  const last = Math.max(row.awakeSince, row.autoSleepSince ?? 0, row.lastActivityAt ?? 0, lastByte ?? 0);
+  const { awakeSince, autoSleepSince, lastActivityAt, lastByteAt } = row;
+  const last = Math.max(awakeSince, autoSleepSince ?? 0, lastActivityAt ?? 0, lastByteAt ?? 0);
   return now - last >= row.idleMinutes * 60_000;
 }
 

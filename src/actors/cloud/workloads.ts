@@ -1,5 +1,5 @@
-// State: the rows of all workloads, a link to each cluster that is followed, sleeps and wakes under way, what open
-// connections last did. Rebuilt from: the store, then the clusters themselves; traffic from what the tethers report.
+// State: the rows of all workloads, a link to each cluster that is followed, sleeps and wakes under way. Rebuilt from: the
+// store, then the clusters themselves.
 import { explain } from '../../adapters/kube/http.ts';
 import { CLOUD, THREADS } from '../../limits.ts';
 import type {
@@ -28,7 +28,6 @@ import { Turns } from '../turns.ts';
 import type { LinkOwner } from './cluster_link.ts';
 import { ClusterLinks, type LinksConfig } from './cluster_links.ts';
 import { putToSleep, type Self, wakeUp } from './sleep.ts';
-import { Traffic } from './traffic.ts';
 import { podTroubles, Readiness } from './workload_readiness.ts';
 import { autoSleepOf, isIdle, isReady, observe, withAutoSleep, workloadId } from './workload_rows.ts';
 import { WorkloadTable } from './workload_table.ts';
@@ -46,7 +45,6 @@ class Workloads implements LinkOwner {
   private readonly table: WorkloadTable;
   private readonly links: ClusterLinks;
   private readonly readiness: Readiness;
-  private readonly opened = new Traffic();
   /** Sleeps and wakes of one workload go one after the other. */
   private readonly turns = new Turns();
   private readonly waking = new Map<string, Promise<SeenWorkload>>();
@@ -151,8 +149,10 @@ class Workloads implements LinkOwner {
     return null;
   }
 
-  traffic(message: Message<WorkloadsProtocol, 'traffic'>): null {
-    this.opened.report(message);
+  traffic({ id, lastByteAt }: Message<WorkloadsProtocol, 'traffic'>): null {
+    // Told again and again while a connection is open, mostly with nothing new: that is not written.
+    if (lastByteAt > (this.table.get(id)?.lastByteAt ?? 0))
+      this.table.update(id, (row) => ({ ...row, lastByteAt }), true);
     return null;
   }
 
@@ -185,7 +185,7 @@ class Workloads implements LinkOwner {
     if (!row) return false;
     const now = this.clock.now();
     const current = fresh ? observe(row, row.clusterId, fresh, now) : row;
-    return isIdle(current, this.opened.lastByte(id), now);
+    return isIdle(current, now);
   }
 
   private startWake(id: string): Promise<SeenWorkload> {
