@@ -72,6 +72,25 @@ describe('a listing', () => {
     expect(double.requests).toHaveLength(2);
   });
 
+  it('is not read for ever from a server that gives empty pages with ever new tokens', async () => {
+    let asked = 0;
+    const empty = {
+      kind: 'raw' as const,
+      status: 200,
+      headers: {},
+      get body() {
+        asked += 1;
+        return JSON.stringify({ metadata: { resourceVersion: '1', continue: `token ${asked}` }, items: [] });
+      },
+    };
+    double.fault(any, empty, 1_000);
+    expect(await saidOf(cluster.list(deployments))).toMatchObject({
+      code: 'cluster_unreachable',
+      message: /more than 800 pages/,
+    });
+    expect(asked).toBe(800);
+  });
+
   it('uses few connections for many calls', async () => {
     double.put('Deployment', workload('web', 'hello', 1));
     const rows = await Promise.all(Array.from({ length: 70 }, () => cluster.read(hello)));
