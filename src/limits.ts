@@ -136,7 +136,7 @@ export const CLOUD = {
   watchLineBytes: 16 * MIB,
   /** Objects of one page of a listing. */
   page: 500,
-  /** A listing with more is refused. */
+  /** Workloads of one kind in a cluster: a listing with more is refused, and of a watch no new ones are taken. */
   rows: 100_000,
   /** Calls open at once to one cluster, and calls that may wait behind them. */
   calls: 8,

@@ -23,12 +23,16 @@ interface Entry {
   seenAt: number;
 }
 
+const sizeKey = (clusterId: string, { kind }: SeenWorkload): string => `${clusterId}/${kind}`;
+
 export class WorkloadTable {
   private readonly store: CloudStore;
   private readonly shown: Shown;
   private readonly clock: Clock;
   private readonly onChange: (before: StoredWorkload | undefined, after: StoredWorkload) => void;
   private readonly entries = new Map<string, Entry>();
+  /** How many there are of each kind in each cluster. */
+  private readonly sizes = new Map<string, number>();
   /** What is to be written: ids with a row are saved, others removed. */
   private readonly unsaved = new Set<string>();
   private readonly unshown = new Set<string>();
@@ -52,7 +56,7 @@ export class WorkloadTable {
   /** Takes what the store has. */
   async load(): Promise<number> {
     for (const row of await this.store.workloads()) {
-      this.entries.set(row.id, { row, json: null, seenAt: Number.NEGATIVE_INFINITY });
+      this.add(row);
       this.unshown.add(row.id);
     }
     await this.show();
@@ -76,9 +80,10 @@ export class WorkloadTable {
     return row?.gone ? undefined : row;
   }
 
-  /** Takes a look at one workload, unless it is older than what is known. */
+  /** Takes a look at one workload, unless it is older than what is known or a new one beyond CLOUD.rows. */
   see(clusterId: string, seen: SeenWorkload): void {
     const entry = this.entries.get(workloadId(clusterId, seen));
+    if (!entry && (this.sizes.get(sizeKey(clusterId, seen)) ?? 0) >= CLOUD.rows) return;
     const known = entry?.row.seen;
     if (known && !entry.row.gone && known.uid === seen.uid && isOlder(seen.version, known.version)) return;
     this.put(observe(entry?.row, clusterId, seen, this.clock.now()));
@@ -116,7 +121,7 @@ export class WorkloadTable {
   drop(clusterId: string): void {
     for (const { row } of [...this.entries.values()]) {
       if (row.clusterId !== clusterId) continue;
-      this.entries.delete(row.id);
+      this.delete(row);
       this.unshown.delete(row.id);
       this.unsaved.add(row.id);
     }
@@ -138,7 +143,7 @@ export class WorkloadTable {
     const entry = this.entries.get(row.id);
     const before = entry?.row;
     if (entry) entry.row = row;
-    else this.entries.set(row.id, { row, json: null, seenAt: Number.NEGATIVE_INFINITY });
+    else this.add(row);
     this.touch(row.id, lazily);
     this.onChange(before?.gone ? undefined : before, row);
   }
@@ -146,8 +151,23 @@ export class WorkloadTable {
   private remove(row: StoredWorkload): void {
     const kept = gone(row);
     if (kept) this.entries.set(row.id, { row: kept, json: null, seenAt: this.clock.monotonic() });
-    else this.entries.delete(row.id);
+    else this.delete(row);
     this.touch(row.id);
+  }
+
+  private add(row: StoredWorkload): void {
+    this.entries.set(row.id, { row, json: null, seenAt: Number.NEGATIVE_INFINITY });
+    this.resize(row, 1);
+  }
+
+  private delete(row: StoredWorkload): void {
+    this.entries.delete(row.id);
+    this.resize(row, -1);
+  }
+
+  private resize({ clusterId, seen }: StoredWorkload, by: number): void {
+    const key = sizeKey(clusterId, seen);
+    this.sizes.set(key, (this.sizes.get(key) ?? 0) + by);
   }
 
   private touch(id: string, lazily = false): void {
