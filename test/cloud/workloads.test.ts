@@ -829,6 +829,26 @@ describe('sleep and wake', () => {
     expect(await waiting).toEqual({ replicas: 3 });
   });
 
+  it('find a pod that is ready, or the workload deleted, where nothing may be watched', async () => {
+    const double = await doubleWith('hello');
+    for (const plural of ['deployments', 'statefulsets']) double.denied.add(`watch ${plural}`);
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    await here.workloads.ask('sleep', { id, by: 'request' });
+    double.onPatched = () =>
+      double.change('Deployment', 'web', 'hello', (row) => {
+        row.status = statusOf(3, 1);
+      });
+    expect(await here.workloads.ask('wake', { id, waitMs: 20 })).toEqual({ replicas: 3 });
+    expect(here.find('web/hello')).toMatchObject({ ready_replicas: 1, state: 'awake' });
+    await here.workloads.ask('sleep', { id, by: 'request' });
+    double.onPatched = () => double.remove('Deployment', 'web', 'hello');
+    await expect(here.workloads.ask('wake', { id, waitMs: 20 })).rejects.toMatchObject({
+      code: 'unknown_workload',
+    });
+  });
+
   it('say why no pod is ready in time', async () => {
     const double = await kubeDouble();
     afterThisTest(() => double.stop());

@@ -214,6 +214,13 @@ class Workloads implements LinkOwner {
     await this.table.settled();
   }
 
+  /** Reads one itself: the watch may lag, and an account need not have the right to one. */
+  private async look({ clusterId, seen: before }: StoredWorkload): Promise<void> {
+    const fresh = await this.links.calling(clusterId, (cluster) => cluster.read(before));
+    if (fresh) await this.take(clusterId, before, fresh.seen);
+    else this.table.lose(clusterId, before);
+  }
+
   private async note(id: string, sleepReason: string): Promise<void> {
     this.table.update(id, (row) => ({ ...row, sleepReason }));
     await this.table.settled();
@@ -222,7 +229,9 @@ class Workloads implements LinkOwner {
   /** Resolves when a pod of it is Ready. Fails ready_timeout, saying what its pods wait for. */
   private async ready(id: string, ms: number): Promise<void> {
     if (isReady(this.known(id).seen) || (await this.readiness.wait(id, ms))) return;
+    await this.look(this.known(id)).catch(() => undefined);
     const { seen, clusterId } = this.known(id);
+    if (isReady(seen)) return;
     const troubles = await this.links
       .calling(clusterId, (cluster) => podTroubles(cluster, seen))
       .catch(() => '');
