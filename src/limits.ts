@@ -159,8 +159,8 @@ export const CLOUD = {
   idleMinutes: { fallback: 30, least: 1, most: 43_200 },
   /** Sleeps the sweeper has under way at once. */
   sweepAtOnce: 4,
-  /** From so many undone sleeps in a row on auto-sleep leaves a workload alone. */
-  undone: 2,
+  /** From so many sleeps of its own on that were undone in a row, each within `soonMs`, auto-sleep leaves a workload alone. */
+  undone: { most: 2, soonMs: 300_000 },
   /** After a restart of its actor the sweeper waits until tethers have reported their traffic. */
   settleMs: 60_000,
   /** Activity is in the store this long after it happened at the latest. */

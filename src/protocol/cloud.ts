@@ -104,7 +104,7 @@ export interface StoredWorkload {
   lastByteAt?: number | null;
   /** When it last began to run: idleness is counted from then at the earliest. */
   awakeSince: number;
-  /** How often something else has undone Berth's sleeps in a row; from 2 on the sweeper leaves it alone. */
+  /** How often something else has soon undone a sleep of auto-sleep, in a row; from 2 on the sweeper leaves it alone. */
   undone: number;
   /** Not in the cluster at the last look: kept for its settings only, in no list. */
   gone: boolean;

@@ -1056,19 +1056,19 @@ describe('auto-sleep', () => {
   });
 
   it('leaves alone what is refused or always undone, and says so', async () => {
-    const { clock, here, id, double } = await ready(10, 10 * MINUTE);
+    const { clock, here, id, double } = await ready(10);
     double.put('Deployment', workload('kube-system', 'dns', 1));
     const dns = await here.until('kube-system/dns', () => true);
     await here.workloads.ask('autoSleep', { id: dns.id, enabled: true, minutes: 1 });
     for (let round = 1; round <= 2; round += 1) {
-      await clock.advance(21 * MINUTE);
-      await here.until('web/hello', (row) => row.replicas === 0);
+      await clock.advance(10 * MINUTE);
+      expect((await here.sweeper.ask('sweep', {})).slept).toEqual([id]);
       double.change('Deployment', 'web', 'hello', (object) => {
         object.spec.replicas = 3;
       });
       await here.until('web/hello', (row) => row.replicas === 3);
     }
-    await clock.advance(21 * MINUTE);
+    await clock.advance(10 * MINUTE);
     expect((await here.workloads.ask('idle', {})).ids).toEqual([dns.id]);
     expect(await here.sweeper.ask('sweep', {})).toEqual({
       slept: [],
@@ -1078,6 +1078,57 @@ describe('auto-sleep', () => {
     await here.workloads.ask('autoSleep', { id, enabled: true, minutes: 1 });
     await clock.advance(2 * MINUTE);
     expect((await here.workloads.ask('idle', {})).ids).toContain(id);
+  });
+});
+
+describe('auto-sleep goes on', () => {
+  const MINUTE = 60_000;
+
+  async function awake() {
+    const double = await doubleWith('hello');
+    const clock = virtualClock();
+    const here = await cloud({ clock, sweepMs: 10_000 * MINUTE });
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    await here.workloads.ask('autoSleep', { id, enabled: true, minutes: 10 });
+    /** Sleeps, and after `ms` something else gives it replicas. */
+    const undone = async (by: 'request' | 'idle', ms: number): Promise<void> => {
+      await clock.advance(10 * MINUTE);
+      expect(await here.workloads.ask('sleep', { id, by })).toMatchObject({ slept: true });
+      await clock.advance(ms);
+      double.change('Deployment', 'web', 'hello', (object) => {
+        object.spec.replicas = 3;
+      });
+      const row = await here.until('web/hello', ({ replicas }) => replicas === 3);
+      expect(row.sleep_reason).toMatch(/^the sleep was undone by something else, which set 3 replicas/);
+    };
+    const isSwept = async (): Promise<boolean> => {
+      await clock.advance(10 * MINUTE);
+      return (await here.workloads.ask('idle', {})).ids.length === 1;
+    };
+    return { undone, isSwept };
+  }
+
+  it('when a workload is scaled up long after its sleeps', async () => {
+    const { undone, isSwept } = await awake();
+    for (let round = 1; round <= 3; round += 1) await undone('idle', 5 * MINUTE + 1);
+    expect(await isSwept()).toBe(true);
+  });
+
+  it('when sleeps by request are undone', async () => {
+    const { undone, isSwept } = await awake();
+    for (let round = 1; round <= 3; round += 1) await undone('request', 0);
+    expect(await isSwept()).toBe(true);
+  });
+
+  it('until its sleeps are undone at once, twice in a row', async () => {
+    const { undone, isSwept } = await awake();
+    await undone('idle', 5 * MINUTE);
+    await undone('idle', 60 * MINUTE);
+    await undone('idle', 5 * MINUTE);
+    expect(await isSwept()).toBe(true);
+    await undone('idle', 0);
+    expect(await isSwept()).toBe(false);
   });
 });
 

@@ -29,7 +29,15 @@ import type { LinkOwner } from './cluster_link.ts';
 import { ClusterLinks, type LinksConfig } from './cluster_links.ts';
 import { putToSleep, type Self, wakeUp } from './sleep.ts';
 import { podTroubles, Readiness } from './workload_readiness.ts';
-import { autoSleepOf, isIdle, isReady, observe, withAutoSleep, workloadId } from './workload_rows.ts';
+import {
+  autoSleepOf,
+  isIdle,
+  isReady,
+  isUndone,
+  observe,
+  withAutoSleep,
+  workloadId,
+} from './workload_rows.ts';
 import { WorkloadTable } from './workload_table.ts';
 
 export interface WorkloadsConfig extends LinksConfig {
@@ -247,7 +255,7 @@ class Workloads implements LinkOwner {
 
   private onChange(before: StoredWorkload | undefined, after: StoredWorkload): void {
     if (isReady(after.seen)) this.readiness.tell(after.id);
-    if (before && after.undone > before.undone) void this.nameAutoscaler(after);
+    if (before && isUndone(before.seen, after.seen)) void this.nameAutoscaler(after);
   }
 
   /** Says which HorizontalPodAutoscaler scales a workload whose sleep was undone: the object itself does not tell. */

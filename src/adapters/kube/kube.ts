@@ -11,6 +11,7 @@ import {
   eventOf,
   items,
   losesVolumes,
+  MANAGER,
   oneLine,
   type Page,
   pageOf,
@@ -228,7 +229,7 @@ export function kubeCluster(http: KubeHttp, page: number = CLOUD.page): KubeClus
     },
     async patch(target, body) {
       const what = nameOf('patch', target);
-      const query = { fieldManager: 'berth' };
+      const query = { fieldManager: MANAGER };
       return seenOf(
         target,
         parseJson(await http.call({ what, method: 'PATCH', path: pathOf(target), query, body })),

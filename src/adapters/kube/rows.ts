@@ -12,6 +12,8 @@ import {
 
 /** The annotation with the receipt of a sleep. */
 export const RECEIPT = 'berth/sleep';
+/** The name under which the API server notes what Berth has written. */
+export const MANAGER = 'berth';
 
 /** One page of a listing, without its items. */
 export interface Page {
