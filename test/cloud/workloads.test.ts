@@ -849,6 +849,42 @@ describe('sleep and wake', () => {
     });
   });
 
+  it('end a wait for a pod at once that none will come for any more', async () => {
+    const clock = virtualClock();
+    const double = await doubleWith('slept', 'scaled', 'deleted', 'forgotten');
+    const here = await cloud({ clock });
+    const clusterId = await here.add(double.kubeconfig);
+    await eventually(() => double.watches.length === 2);
+    // Time stands still: no wait ends because it is over.
+    const woken = async (name: string) => {
+      const { id } = here.find(`web/${name}`);
+      await here.workloads.ask('sleep', { id, by: 'request' });
+      const waiting = here.workloads.ask('wake', { id, waitMs: 20_000 }).catch((error: unknown) => error);
+      await here.until(`web/${name}`, ({ replicas }) => replicas === 3);
+      return { id, waiting };
+    };
+    const slept = await woken('slept');
+    await here.workloads.ask('sleep', { id: slept.id, by: 'request' });
+    expect(await slept.waiting).toMatchObject({
+      code: 'ready_timeout',
+      message: 'Deployment web/slept has no Ready pod: it was put to sleep by request',
+    });
+    const scaled = await woken('scaled');
+    double.change('Deployment', 'web', 'scaled', (object) => {
+      object.spec.replicas = 0;
+    });
+    expect(await scaled.waiting).toMatchObject({
+      code: 'ready_timeout',
+      message: 'Deployment web/scaled has no Ready pod: it was scaled to 0 outside of Berth',
+    });
+    const deleted = await woken('deleted');
+    double.remove('Deployment', 'web', 'deleted');
+    expect(await deleted.waiting).toMatchObject({ code: 'unknown_workload' });
+    const forgotten = await woken('forgotten');
+    await here.clusters.ask('remove', { id: clusterId });
+    expect(await forgotten.waiting).toMatchObject({ code: 'unknown_workload' });
+  });
+
   it('say why no pod is ready in time', async () => {
     const double = await kubeDouble();
     afterThisTest(() => double.stop());

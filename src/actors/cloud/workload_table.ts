@@ -15,6 +15,13 @@ export interface Shown {
   workloadsKept(ids: string[]): void;
 }
 
+/** Told of every row after a look or a change; undefined: there was none, or there is none any more. */
+export type OnChange = (
+  id: string,
+  before: StoredWorkload | undefined,
+  after: StoredWorkload | undefined,
+) => void;
+
 interface Entry {
   row: StoredWorkload;
   /** As last shown; null: not shown. */
@@ -29,7 +36,7 @@ export class WorkloadTable {
   private readonly store: CloudStore;
   private readonly shown: Shown;
   private readonly clock: Clock;
-  private readonly onChange: (before: StoredWorkload | undefined, after: StoredWorkload) => void;
+  private readonly onChange: OnChange;
   private readonly entries = new Map<string, Entry>();
   /** How many there are of each kind in each cluster. */
   private readonly sizes = new Map<string, number>();
@@ -40,13 +47,7 @@ export class WorkloadTable {
   private showing: Promise<void> | null = null;
   private cancelLazy: (() => void) | null = null;
 
-  /** `onChange` is told of every row after a look or a change. */
-  constructor(
-    store: CloudStore,
-    shown: Shown,
-    clock: Clock,
-    onChange: (before: StoredWorkload | undefined, after: StoredWorkload) => void,
-  ) {
+  constructor(store: CloudStore, shown: Shown, clock: Clock, onChange: OnChange) {
     this.store = store;
     this.shown = shown;
     this.clock = clock;
@@ -124,6 +125,7 @@ export class WorkloadTable {
       this.delete(row);
       this.unshown.delete(row.id);
       this.unsaved.add(row.id);
+      this.onChange(row.id, row, undefined);
     }
     this.saveSoon();
   }
@@ -145,7 +147,7 @@ export class WorkloadTable {
     if (entry) entry.row = row;
     else this.add(row);
     this.touch(row.id, lazily);
-    this.onChange(before?.gone ? undefined : before, row);
+    this.onChange(row.id, before?.gone ? undefined : before, row);
   }
 
   private remove(row: StoredWorkload): void {
@@ -153,6 +155,7 @@ export class WorkloadTable {
     if (kept) this.entries.set(row.id, { row: kept, json: null, seenAt: this.clock.monotonic() });
     else this.delete(row);
     this.touch(row.id);
+    this.onChange(row.id, row, undefined);
   }
 
   private add(row: StoredWorkload): void {

@@ -72,8 +72,8 @@ class Workloads implements LinkOwner {
       workloadsGone: (ids: string[]) => views.tell('workloadsGone', { ids }),
       workloadsKept: (ids: string[]) => views.tell('workloadsKept', { ids }),
     };
-    this.table = new WorkloadTable(config.store, shown, context.clock, (before, after) =>
-      this.onChange(before, after),
+    this.table = new WorkloadTable(config.store, shown, context.clock, (id, before, after) =>
+      this.onChange(id, before, after),
     );
     context.scope.defer(() => this.table.settled());
     context.scope.defer(() => this.links.close());
@@ -234,16 +234,22 @@ class Workloads implements LinkOwner {
     await this.table.settled();
   }
 
-  /** Resolves when a pod of it is Ready. Fails ready_timeout, saying what its pods wait for. */
+  /** Resolves when a pod of it is Ready. Fails unknown_workload, or ready_timeout with what its pods wait for. */
   private async ready(id: string, ms: number): Promise<void> {
-    if (isReady(this.known(id).seen) || (await this.readiness.wait(id, ms))) return;
-    await this.look(this.known(id)).catch(() => undefined);
-    const { seen, clusterId } = this.known(id);
+    const woken = this.known(id).seen;
+    if (isReady(woken) || (woken.replicas > 0 && (await this.readiness.wait(id, ms)))) return;
+    const waited = this.known(id);
+    if (waited.seen.replicas > 0) await this.look(waited).catch(() => undefined);
+    const { seen, clusterId, sleepReason } = this.known(id);
+    const name = `${seen.kind} ${seen.namespace}/${seen.name}`;
+    if (seen.replicas === 0)
+      throw fail('ready_timeout', `${name} has no Ready pod: it was ${sleepReason}`, {
+        hint: 'Wake it again.',
+      });
     if (isReady(seen)) return;
     const troubles = await this.links
       .calling(clusterId, (cluster) => podTroubles(cluster, seen))
       .catch(() => '');
-    const name = `${seen.kind} ${seen.namespace}/${seen.name}`;
     throw fail(
       'ready_timeout',
       `${name} has no Ready pod after ${ms} ms${troubles === '' ? '' : `: ${troubles}`}`,
@@ -253,9 +259,11 @@ class Workloads implements LinkOwner {
     );
   }
 
-  private onChange(before: StoredWorkload | undefined, after: StoredWorkload): void {
-    if (isReady(after.seen)) this.readiness.tell(after.id);
-    if (before && isUndone(before.seen, after.seen)) void this.nameAutoscaler(after);
+  private onChange(id: string, before?: StoredWorkload, after?: StoredWorkload): void {
+    // Who waits for a pod is told at once that none will come.
+    if (!after || after.seen.replicas === 0) this.readiness.settle(id, false);
+    else if (isReady(after.seen)) this.readiness.settle(id, true);
+    if (before && after && isUndone(before.seen, after.seen)) void this.nameAutoscaler(after);
   }
 
   /** Says which HorizontalPodAutoscaler scales a workload whose sleep was undone: the object itself does not tell. */
