@@ -104,6 +104,8 @@ export interface StoredWorkload {
   lastByteAt?: number | null;
   /** When it last began to run: idleness is counted from then at the earliest. */
   awakeSince: number;
+  /** The receipt on it is of a sleep that is over; older records do not have it. */
+  isReceiptSpent?: boolean;
   /** How often something else has soon undone a sleep of auto-sleep, in a row; from 2 on the sweeper leaves it alone. */
   undone: number;
   /** Not in the cluster at the last look: kept for its settings only, in no list. */

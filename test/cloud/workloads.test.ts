@@ -935,6 +935,35 @@ describe('a sleep that something else undoes', () => {
     expect(sleep_reason).toBe('the sleep was undone by argocd-controller, which set 4 replicas');
   });
 
+  it('leaves a receipt that tells nothing of what is done later', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    const scale = async (replicas: number): Promise<string | null> => {
+      double.change('Deployment', 'web', 'hello', (object) => {
+        object.spec.replicas = replicas;
+      });
+      return (await here.until('web/hello', (row) => row.replicas === replicas)).sleep_reason;
+    };
+    await here.workloads.ask('sleep', { id, by: 'request' });
+    expect(await scale(4)).toMatch(/undone/);
+    expect(await scale(0)).toBe('scaled to 0 outside of Berth');
+    double.change('Deployment', 'web', 'hello', (object) => {
+      object.status = statusOf(0);
+    });
+    expect(await here.until('web/hello', ({ state }) => state === 'asleep')).toMatchObject({
+      sleep_reason: 'scaled to 0 outside of Berth',
+    });
+    expect(await scale(5)).toBeNull();
+    await here.workloads.ask('sleep', { id, by: 'request' });
+    expect(here.find('web/hello')).toMatchObject({
+      sleep_reason: 'put to sleep by request',
+      desired_replicas: 5,
+    });
+    expect(await scale(2)).toMatch(/undone/);
+  });
+
   it('names the tool that keeps it and the autoscaler that scales it', async () => {
     const double = await kubeDouble();
     afterThisTest(() => double.stop());

@@ -3,6 +3,7 @@ import { MANAGER } from '../../adapters/kube/rows.ts';
 import { CLOUD } from '../../limits.ts';
 import type {
   AutoSleep,
+  Receipt,
   SeenWorkload,
   StoredWorkload,
   WorkloadState,
@@ -34,22 +35,36 @@ function undoneText(seen: SeenWorkload): string {
   return `the sleep was undone by ${who ?? 'something else'}${keeper}, which set ${plural(seen.replicas)}`;
 }
 
+/** The receipt of the sleep that it sleeps, or that was just undone. */
+const receiptOf = ({ seen, isReceiptSpent }: StoredWorkload): Receipt | null =>
+  isReceiptSpent ? null : seen.receipt;
+
+/** Who undoes a sleep leaves its receipt: one that was there while it was awake tells nothing of what comes after. */
+const isSpent = (before: StoredWorkload, { receipt }: SeenWorkload): boolean =>
+  receipt !== null &&
+  receipt.at === before.seen.receipt?.at &&
+  (before.seen.replicas > 0 || before.isReceiptSpent === true);
+
+const isWoken = (before: StoredWorkload, after: StoredWorkload): boolean =>
+  before.seen.uid === after.seen.uid && before.seen.replicas === 0 && after.seen.replicas > 0;
+
 /** Whether something else has given it replicas while it slept: a wake of ours takes the receipt away. */
-export const isUndone = (before: SeenWorkload, seen: SeenWorkload): boolean =>
-  before.uid === seen.uid && before.replicas === 0 && seen.replicas > 0 && seen.receipt !== null;
+export const isUndone = (before: StoredWorkload, after: StoredWorkload): boolean =>
+  isWoken(before, after) && receiptOf(after) !== null;
 
 /**
  * Whether that tells of something that keeps it awake, such as an autoscaler or the tool that deploys it: those come at
  * once. Who scales it up later wants to use it, and who undoes a sleep by request has nothing against auto-sleep.
  */
-const isKeptAwake = ({ receipt }: SeenWorkload, now: number): boolean =>
+const isKeptAwake = (receipt: Receipt | null, now: number): boolean =>
   receipt?.by === 'idle' && now - receipt.at <= CLOUD.undone.soonMs;
 
 const ASLEEP = { request: 'put to sleep by request', idle: 'put to sleep by auto-sleep' } as const;
 
-function reasonOf(before: StoredWorkload, seen: SeenWorkload, isNowUndone: boolean): string | null {
-  if (seen.replicas === 0) return seen.receipt ? ASLEEP[seen.receipt.by] : 'scaled to 0 outside of Berth';
-  if (isNowUndone) return undoneText(seen);
+function reasonOf(before: StoredWorkload, after: StoredWorkload): string | null {
+  const receipt = receiptOf(after);
+  if (after.seen.replicas === 0) return receipt ? ASLEEP[receipt.by] : 'scaled to 0 outside of Berth';
+  if (isUndone(before, after)) return undoneText(after.seen);
   // Why a sleep failed or was undone stays to be read until something happens again.
   return before.seen.replicas > 0 ? before.sleepReason : null;
 }
@@ -96,16 +111,16 @@ export function observe(
           autoSleepSince: before.autoSleepSince,
         }
       : first;
-  const isWoken = isSame === true && before.seen.replicas === 0 && seen.replicas > 0;
-  const isNowUndone = isUndone(base.seen, seen);
+  const after = { ...base, seen, isReceiptSpent: isSpent(base, seen) };
+  const receipt = receiptOf(after);
+  const isNowAwake = isWoken(base, after);
   return {
-    ...base,
-    seen,
+    ...after,
     state: stateOf(isSame ? before.state : null, seen),
-    sleepReason: reasonOf(base, seen, isNowUndone),
-    desiredReplicas: seen.replicas === 0 && seen.receipt ? seen.receipt.replicas : base.desiredReplicas,
-    awakeSince: isWoken ? now : base.awakeSince,
-    undone: isNowUndone && isKeptAwake(seen, now) ? base.undone + 1 : isWoken ? 0 : base.undone,
+    sleepReason: reasonOf(base, after),
+    desiredReplicas: seen.replicas === 0 && receipt ? receipt.replicas : base.desiredReplicas,
+    awakeSince: isNowAwake ? now : base.awakeSince,
+    undone: isNowAwake ? (isKeptAwake(receipt, now) ? base.undone + 1 : 0) : base.undone,
   };
 }
 

@@ -263,7 +263,7 @@ class Workloads implements LinkOwner {
     // Who waits for a pod is told at once that none will come.
     if (!after || after.seen.replicas === 0) this.readiness.settle(id, false);
     else if (isReady(after.seen)) this.readiness.settle(id, true);
-    if (before && after && isUndone(before.seen, after.seen)) void this.nameAutoscaler(after);
+    if (before && after && isUndone(before, after)) void this.nameAutoscaler(after);
   }
 
   /** Says which HorizontalPodAutoscaler scales a workload whose sleep was undone: the object itself does not tell. */
