@@ -33,7 +33,7 @@ class Sweeper {
     const next = async (): Promise<void> => {
       for (let id = ids.shift(); id !== undefined; id = ids.shift()) {
         try {
-          const { slept } = await workloads.ask('sleep', { id, by: 'idle' }, { deadlineMs: CLOUD.syncMs });
+          const { slept } = await workloads.ask('sleep', { id, by: 'idle' }, { deadlineMs: CLOUD.changeMs });
           if (slept) swept.slept.push(id);
         } catch (error) {
           if (!isFailure(error)) throw error;
