@@ -136,7 +136,7 @@ export const CLOUD = {
   watchLineBytes: 16 * MIB,
   /** Objects of one page of a listing. */
   page: 500,
-  /** A listing with more is refused. */
+  /** Workloads of one kind in a cluster: a listing with more is refused, and of a watch no new ones are taken. */
   rows: 100_000,
   /** Calls open at once to one cluster, and calls that may wait behind them. */
   calls: 8,
@@ -159,8 +159,8 @@ export const CLOUD = {
   idleMinutes: { fallback: 30, least: 1, most: 43_200 },
   /** Sleeps the sweeper has under way at once. */
   sweepAtOnce: 4,
-  /** From so many undone sleeps in a row on auto-sleep leaves a workload alone. */
-  undone: 2,
+  /** From so many sleeps of its own on that were undone in a row, each within `soonMs`, auto-sleep leaves a workload alone. */
+  undone: { most: 2, soonMs: 900_000 },
   /** After a restart of its actor the sweeper waits until tethers have reported their traffic. */
   settleMs: 60_000,
   /** Activity is in the store this long after it happened at the latest. */

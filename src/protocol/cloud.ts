@@ -101,9 +101,13 @@ export interface StoredWorkload {
   /** When auto-sleep was switched on. */
   autoSleepSince: number | null;
   lastActivityAt: number | null;
+  /** When a connection last moved a byte, as the tethers tell it; none has where it is null or, in older records, not there. */
+  lastByteAt?: number | null;
   /** When it last began to run: idleness is counted from then at the earliest. */
   awakeSince: number;
-  /** How often something else has undone Berth's sleeps in a row; from 2 on the sweeper leaves it alone. */
+  /** The receipt on it is of a sleep that is over; older records do not have it. */
+  isReceiptSpent?: boolean;
+  /** How often something else has soon undone a sleep of auto-sleep, in a row; from 2 on the sweeper leaves it alone. */
   undone: number;
   /** Not in the cluster at the last look: kept for its settings only, in no list. */
   gone: boolean;

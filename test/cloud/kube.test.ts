@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { doorOf } from '../../src/adapters/dial.ts';
@@ -73,6 +75,25 @@ describe('a listing', () => {
     expect(double.requests).toHaveLength(2);
   });
 
+  it('is not read for ever from a server that gives empty pages with ever new tokens', async () => {
+    let asked = 0;
+    const empty = {
+      kind: 'raw' as const,
+      status: 200,
+      headers: {},
+      get body() {
+        asked += 1;
+        return JSON.stringify({ metadata: { resourceVersion: '1', continue: `token ${asked}` }, items: [] });
+      },
+    };
+    double.fault(any, empty, 1_000);
+    expect(await saidOf(cluster.list(deployments))).toMatchObject({
+      code: 'cluster_unreachable',
+      message: /more than 800 pages/,
+    });
+    expect(asked).toBe(800);
+  });
+
   it('uses few connections for many calls', async () => {
     double.put('Deployment', workload('web', 'hello', 1));
     const rows = await Promise.all(Array.from({ length: 70 }, () => cluster.read(hello)));
@@ -103,6 +124,28 @@ describe('an object', () => {
       keeper: 'Argo CD',
     });
     expect(await cluster.read({ ...hello, name: 'absent' })).toBeNull();
+  });
+
+  it('leaves nothing of its long texts in memory', () => {
+    setFlagsFromString('--expose-gc');
+    const collect: () => void = runInNewContext('gc');
+    const used = (): number => {
+      collect();
+      return process.memoryUsage().heapUsed;
+    };
+    const MIB = 1024 * 1024;
+    const fieldsV1 = { 'f:spec': { 'f:replicas': {} } };
+    const before = used();
+    const rows = Array.from({ length: 50 }, (_, index) =>
+      workloadOf('Deployment', {
+        metadata: {
+          ...{ name: 'a', namespace: 'b', uid: 'u', resourceVersion: '1' },
+          managedFields: [{ manager: `${index} ${'x'.repeat(MIB)}`, fieldsV1 }],
+        },
+      }),
+    );
+    expect(used() - before).toBeLessThan(10 * MIB);
+    expect(rows.map((row) => row?.scaledBy?.length)).toEqual(rows.map(() => 128));
   });
 
   it('that is no proper one is left out', () => {
@@ -224,6 +267,10 @@ describe('an object', () => {
     ).toBe('app=web,example.com/tier=,env in (a,b),!old,new,zone notin (c)');
     expect(withSelector({ matchExpressions: [{ key: 'x', operator: 'Gt', values: ['1'] }] })).toBe('');
     expect(withSelector({ matchLabels: { app: 'a,b in (c)' } })).toBe('');
+    const labels = (count: number): object =>
+      Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 'v'.repeat(63)]));
+    expect(withSelector({ matchLabels: labels(50) })).toMatch(/^k0=v+,.*,k49=v+$/);
+    expect(withSelector({ matchLabels: labels(100) })).toBe('');
   });
 
   it('has versions that are compared as the numbers they are', () => {

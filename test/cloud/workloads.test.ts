@@ -829,6 +829,62 @@ describe('sleep and wake', () => {
     expect(await waiting).toEqual({ replicas: 3 });
   });
 
+  it('find a pod that is ready, or the workload deleted, where nothing may be watched', async () => {
+    const double = await doubleWith('hello');
+    for (const plural of ['deployments', 'statefulsets']) double.denied.add(`watch ${plural}`);
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    await here.workloads.ask('sleep', { id, by: 'request' });
+    double.onPatched = () =>
+      double.change('Deployment', 'web', 'hello', (row) => {
+        row.status = statusOf(3, 1);
+      });
+    expect(await here.workloads.ask('wake', { id, waitMs: 20 })).toEqual({ replicas: 3 });
+    expect(here.find('web/hello')).toMatchObject({ ready_replicas: 1, state: 'awake' });
+    await here.workloads.ask('sleep', { id, by: 'request' });
+    double.onPatched = () => double.remove('Deployment', 'web', 'hello');
+    await expect(here.workloads.ask('wake', { id, waitMs: 20 })).rejects.toMatchObject({
+      code: 'unknown_workload',
+    });
+  });
+
+  it('end a wait for a pod at once that none will come for any more', async () => {
+    const clock = virtualClock();
+    const double = await doubleWith('slept', 'scaled', 'deleted', 'forgotten');
+    const here = await cloud({ clock });
+    const clusterId = await here.add(double.kubeconfig);
+    await eventually(() => double.watches.length === 2);
+    // Time stands still: no wait ends because it is over.
+    const woken = async (name: string) => {
+      const { id } = here.find(`web/${name}`);
+      await here.workloads.ask('sleep', { id, by: 'request' });
+      const waiting = here.workloads.ask('wake', { id, waitMs: 20_000 }).catch((error: unknown) => error);
+      await here.until(`web/${name}`, ({ replicas }) => replicas === 3);
+      return { id, waiting };
+    };
+    const slept = await woken('slept');
+    await here.workloads.ask('sleep', { id: slept.id, by: 'request' });
+    expect(await slept.waiting).toMatchObject({
+      code: 'ready_timeout',
+      message: 'Deployment web/slept has no Ready pod: it was put to sleep by request',
+    });
+    const scaled = await woken('scaled');
+    double.change('Deployment', 'web', 'scaled', (object) => {
+      object.spec.replicas = 0;
+    });
+    expect(await scaled.waiting).toMatchObject({
+      code: 'ready_timeout',
+      message: 'Deployment web/scaled has no Ready pod: it was scaled to 0 outside of Berth',
+    });
+    const deleted = await woken('deleted');
+    double.remove('Deployment', 'web', 'deleted');
+    expect(await deleted.waiting).toMatchObject({ code: 'unknown_workload' });
+    const forgotten = await woken('forgotten');
+    await here.clusters.ask('remove', { id: clusterId });
+    expect(await forgotten.waiting).toMatchObject({ code: 'unknown_workload' });
+  });
+
   it('say why no pod is ready in time', async () => {
     const double = await kubeDouble();
     afterThisTest(() => double.stop());
@@ -877,6 +933,35 @@ describe('a sleep that something else undoes', () => {
     });
     const { sleep_reason } = await here.until('web/hello', (row) => row.replicas === 4);
     expect(sleep_reason).toBe('the sleep was undone by argocd-controller, which set 4 replicas');
+  });
+
+  it('leaves a receipt that tells nothing of what is done later', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    const scale = async (replicas: number): Promise<string | null> => {
+      double.change('Deployment', 'web', 'hello', (object) => {
+        object.spec.replicas = replicas;
+      });
+      return (await here.until('web/hello', (row) => row.replicas === replicas)).sleep_reason;
+    };
+    await here.workloads.ask('sleep', { id, by: 'request' });
+    expect(await scale(4)).toMatch(/undone/);
+    expect(await scale(0)).toBe('scaled to 0 outside of Berth');
+    double.change('Deployment', 'web', 'hello', (object) => {
+      object.status = statusOf(0);
+    });
+    expect(await here.until('web/hello', ({ state }) => state === 'asleep')).toMatchObject({
+      sleep_reason: 'scaled to 0 outside of Berth',
+    });
+    expect(await scale(5)).toBeNull();
+    await here.workloads.ask('sleep', { id, by: 'request' });
+    expect(here.find('web/hello')).toMatchObject({
+      sleep_reason: 'put to sleep by request',
+      desired_replicas: 5,
+    });
+    expect(await scale(2)).toMatch(/undone/);
   });
 
   it('names the tool that keeps it and the autoscaler that scales it', async () => {
@@ -968,14 +1053,33 @@ describe('auto-sleep', () => {
     await clock.advance(30 * MINUTE - 1);
     const traffic = (open: number, ago: number): void =>
       here.workloads.tell('traffic', { tetherId: 't', id, open, lastByteAt: clock.now() - ago });
-    traffic(1, 5 * MINUTE);
-    expect(await here.workloads.ask('idle', {})).toEqual({ ids: [] });
     traffic(1, 11 * MINUTE);
     expect(await here.workloads.ask('idle', {})).toEqual({ ids: [id] });
+    traffic(1, 5 * MINUTE);
+    expect(await here.workloads.ask('idle', {})).toEqual({ ids: [] });
     traffic(1, 0);
     expect((await here.workloads.ask('sleep', { id, by: 'idle' })).slept).toBe(false);
-    traffic(0, 0);
+    await clock.advance(10 * MINUTE);
     expect((await here.workloads.ask('sleep', { id, by: 'idle' })).slept).toBe(true);
+  });
+
+  it('counts from the last byte, also when its connection has closed and over a restart', async () => {
+    const { clock, here, id } = await ready(10);
+    here.workloads.tell('activity', { id, at: clock.now() });
+    const connectedAt = new Date(clock.now()).toISOString();
+    await clock.advance(120 * MINUTE);
+    here.workloads.tell('traffic', { tetherId: 't', id, open: 1, lastByteAt: clock.now() });
+    here.workloads.tell('traffic', { tetherId: 't', id, open: 0, lastByteAt: clock.now() });
+    await clock.advance(5 * MINUTE);
+    expect(await here.workloads.ask('idle', {})).toEqual({ ids: [] });
+    await here.stop();
+    const later = await cloud({ folder: here.folder, vault: here.vault, clock, sweepMs: 10_000 * MINUTE });
+    await clock.advance(5 * MINUTE - 1);
+    expect(await later.workloads.ask('idle', {})).toEqual({ ids: [] });
+    await clock.advance(1);
+    expect(await later.workloads.ask('idle', {})).toEqual({ ids: [id] });
+    // The specification has it say when the last connection came.
+    expect(later.find('web/hello').last_activity_at).toBe(connectedAt);
   });
 
   it('leaves one alone that was made anew a moment ago, and not one that only changed', async () => {
@@ -1017,19 +1121,19 @@ describe('auto-sleep', () => {
   });
 
   it('leaves alone what is refused or always undone, and says so', async () => {
-    const { clock, here, id, double } = await ready(10, 10 * MINUTE);
+    const { clock, here, id, double } = await ready(10);
     double.put('Deployment', workload('kube-system', 'dns', 1));
     const dns = await here.until('kube-system/dns', () => true);
     await here.workloads.ask('autoSleep', { id: dns.id, enabled: true, minutes: 1 });
     for (let round = 1; round <= 2; round += 1) {
-      await clock.advance(21 * MINUTE);
-      await here.until('web/hello', (row) => row.replicas === 0);
+      await clock.advance(10 * MINUTE);
+      expect((await here.sweeper.ask('sweep', {})).slept).toEqual([id]);
       double.change('Deployment', 'web', 'hello', (object) => {
         object.spec.replicas = 3;
       });
       await here.until('web/hello', (row) => row.replicas === 3);
     }
-    await clock.advance(21 * MINUTE);
+    await clock.advance(10 * MINUTE);
     expect((await here.workloads.ask('idle', {})).ids).toEqual([dns.id]);
     expect(await here.sweeper.ask('sweep', {})).toEqual({
       slept: [],
@@ -1039,6 +1143,57 @@ describe('auto-sleep', () => {
     await here.workloads.ask('autoSleep', { id, enabled: true, minutes: 1 });
     await clock.advance(2 * MINUTE);
     expect((await here.workloads.ask('idle', {})).ids).toContain(id);
+  });
+});
+
+describe('auto-sleep goes on', () => {
+  const MINUTE = 60_000;
+
+  async function awake() {
+    const double = await doubleWith('hello');
+    const clock = virtualClock();
+    const here = await cloud({ clock, sweepMs: 10_000 * MINUTE });
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    await here.workloads.ask('autoSleep', { id, enabled: true, minutes: 10 });
+    /** Sleeps, and after `ms` something else gives it replicas. */
+    const undone = async (by: 'request' | 'idle', ms: number): Promise<void> => {
+      await clock.advance(10 * MINUTE);
+      expect(await here.workloads.ask('sleep', { id, by })).toMatchObject({ slept: true });
+      await clock.advance(ms);
+      double.change('Deployment', 'web', 'hello', (object) => {
+        object.spec.replicas = 3;
+      });
+      const row = await here.until('web/hello', ({ replicas }) => replicas === 3);
+      expect(row.sleep_reason).toMatch(/^the sleep was undone by something else, which set 3 replicas/);
+    };
+    const isSwept = async (): Promise<boolean> => {
+      await clock.advance(10 * MINUTE);
+      return (await here.workloads.ask('idle', {})).ids.length === 1;
+    };
+    return { undone, isSwept };
+  }
+
+  it('when a workload is scaled up long after its sleeps', async () => {
+    const { undone, isSwept } = await awake();
+    for (let round = 1; round <= 3; round += 1) await undone('idle', 15 * MINUTE + 1);
+    expect(await isSwept()).toBe(true);
+  });
+
+  it('when sleeps by request are undone', async () => {
+    const { undone, isSwept } = await awake();
+    for (let round = 1; round <= 3; round += 1) await undone('request', 0);
+    expect(await isSwept()).toBe(true);
+  });
+
+  it('until its sleeps are undone at once, twice in a row', async () => {
+    const { undone, isSwept } = await awake();
+    await undone('idle', 15 * MINUTE);
+    await undone('idle', 60 * MINUTE);
+    await undone('idle', 15 * MINUTE);
+    expect(await isSwept()).toBe(true);
+    await undone('idle', 0);
+    expect(await isSwept()).toBe(false);
   });
 });
 

@@ -6,32 +6,31 @@ import type { Clock } from '../../runtime/actor.ts';
 
 export class Readiness {
   private readonly clock: Clock;
-  private readonly waiting = new Map<string, Set<() => void>>();
+  private readonly waiting = new Map<string, Set<(isReady: boolean) => void>>();
 
   constructor(clock: Clock) {
     this.clock = clock;
   }
 
-  /** Resolves true when `tell` is called for `id`, false after `ms`. */
+  /** Resolves with what `settle` says of `id`, false after `ms`. */
   wait(id: string, ms: number): Promise<boolean> {
     return new Promise((resolve) => {
       const list = this.waiting.get(id) ?? new Set();
       this.waiting.set(id, list);
       const settle = (isReady: boolean): void => {
         cancel();
-        list.delete(ready);
+        list.delete(settle);
         if (list.size === 0 && this.waiting.get(id) === list) this.waiting.delete(id);
         resolve(isReady);
       };
-      const ready = (): void => settle(true);
       const cancel = this.clock.after(ms, () => settle(false));
-      list.add(ready);
+      list.add(settle);
     });
   }
 
-  /** A pod of `id` is Ready. */
-  tell(id: string): void {
-    for (const ready of [...(this.waiting.get(id) ?? [])]) ready();
+  /** A pod of `id` is Ready; false: there is nothing to wait for any more. */
+  settle(id: string, isReady: boolean): void {
+    for (const settle of [...(this.waiting.get(id) ?? [])]) settle(isReady);
   }
 }
 

@@ -1,7 +1,9 @@
 // Workloads as records: what a look at the cluster makes of one, when it is idle, and how it is shown. Pure.
+import { MANAGER } from '../../adapters/kube/rows.ts';
 import { CLOUD } from '../../limits.ts';
 import type {
   AutoSleep,
+  Receipt,
   SeenWorkload,
   StoredWorkload,
   WorkloadState,
@@ -28,16 +30,42 @@ const plural = (count: number): string => (count === 1 ? '1 replica' : `${count}
 
 /** Who gave replicas to a workload that Berth had put to sleep, as far as the object tells. */
 function undoneText(seen: SeenWorkload): string {
-  const who = seen.scaledBy ?? seen.keeper ?? 'something else';
-  const keeper = seen.keeper && seen.keeper !== who ? ` (${seen.keeper} keeps it as its source says)` : '';
-  return `the sleep was undone by ${who}${keeper}, which set ${plural(seen.replicas)}`;
+  // It was not Berth, which takes the receipt away: older API servers do not note what was written through `scale`.
+  const who = seen.scaledBy === MANAGER ? null : seen.scaledBy;
+  const keeper = seen.keeper ? ` (${seen.keeper} keeps it as its source says)` : '';
+  return `the sleep was undone by ${who ?? 'something else'}${keeper}, which set ${plural(seen.replicas)}`;
 }
+
+/** The receipt of the sleep that it sleeps, or that was just undone. */
+const receiptOf = ({ seen, isReceiptSpent }: StoredWorkload): Receipt | null =>
+  isReceiptSpent ? null : seen.receipt;
+
+/** Who undoes a sleep leaves its receipt: one that was there while it was awake tells nothing of what comes after. */
+const isSpent = (before: StoredWorkload, { receipt }: SeenWorkload): boolean =>
+  receipt !== null &&
+  receipt.at === before.seen.receipt?.at &&
+  (before.seen.replicas > 0 || before.isReceiptSpent === true);
+
+const isWoken = (before: StoredWorkload, after: StoredWorkload): boolean =>
+  before.seen.uid === after.seen.uid && before.seen.replicas === 0 && after.seen.replicas > 0;
+
+/** Whether something else has given it replicas while it slept: a wake of ours takes the receipt away. */
+export const isUndone = (before: StoredWorkload, after: StoredWorkload): boolean =>
+  isWoken(before, after) && receiptOf(after) !== null;
+
+/**
+ * Whether that tells of something that keeps it awake, such as an autoscaler or the tool that deploys it: those come at
+ * once. Who scales it up later wants to use it, and who undoes a sleep by request has nothing against auto-sleep.
+ */
+const isKeptAwake = (receipt: Receipt | null, now: number): boolean =>
+  receipt?.by === 'idle' && now - receipt.at <= CLOUD.undone.soonMs;
 
 const ASLEEP = { request: 'put to sleep by request', idle: 'put to sleep by auto-sleep' } as const;
 
-function reasonOf(before: StoredWorkload, seen: SeenWorkload, isUndone: boolean): string | null {
-  if (seen.replicas === 0) return seen.receipt ? ASLEEP[seen.receipt.by] : 'scaled to 0 outside of Berth';
-  if (isUndone) return undoneText(seen);
+function reasonOf(before: StoredWorkload, after: StoredWorkload): string | null {
+  const receipt = receiptOf(after);
+  if (after.seen.replicas === 0) return receipt ? ASLEEP[receipt.by] : 'scaled to 0 outside of Berth';
+  if (isUndone(before, after)) return undoneText(after.seen);
   // Why a sleep failed or was undone stays to be read until something happens again.
   return before.seen.replicas > 0 ? before.sleepReason : null;
 }
@@ -54,6 +82,7 @@ function firstSeen(clusterId: string, seen: SeenWorkload, now: number): StoredWo
     idleMinutes: CLOUD.idleMinutes.fallback,
     autoSleepSince: null,
     lastActivityAt: null,
+    lastByteAt: null,
     awakeSince: now,
     undone: 0,
     gone: false,
@@ -63,8 +92,7 @@ function firstSeen(clusterId: string, seen: SeenWorkload, now: number): StoredWo
 /**
  * The record of a workload after a look at it at `now`; `before`: the record so far. The settings stay whatever happens;
  * another uid resets desired_replicas and activity. The count that a receipt holds becomes desired_replicas, so that it
- * survives the loss of the store. A receipt on a workload with replicas says that something else has woken it, because
- * a wake of ours takes the receipt away.
+ * survives the loss of the store.
  */
 export function observe(
   before: StoredWorkload | undefined,
@@ -84,16 +112,16 @@ export function observe(
           autoSleepSince: before.autoSleepSince,
         }
       : first;
-  const isWoken = isSame === true && before.seen.replicas === 0 && seen.replicas > 0;
-  const isUndone = isWoken && seen.receipt !== null;
+  const after = { ...base, seen, isReceiptSpent: isSpent(base, seen) };
+  const receipt = receiptOf(after);
+  const isNowAwake = isWoken(base, after);
   return {
-    ...base,
-    seen,
+    ...after,
     state: stateOf(isSame ? before.state : null, seen),
-    sleepReason: reasonOf(base, seen, isUndone),
-    desiredReplicas: seen.replicas === 0 && seen.receipt ? seen.receipt.replicas : base.desiredReplicas,
-    awakeSince: isWoken ? now : base.awakeSince,
-    undone: isUndone ? base.undone + 1 : isWoken ? 0 : base.undone,
+    sleepReason: reasonOf(base, after),
+    desiredReplicas: seen.replicas === 0 && receipt ? receipt.replicas : base.desiredReplicas,
+    awakeSince: isNowAwake ? now : base.awakeSince,
+    undone: isNowAwake ? (isKeptAwake(receipt, now) ? base.undone + 1 : 0) : base.undone,
   };
 }
 
@@ -126,13 +154,13 @@ export const autoSleepOf = (row: StoredWorkload): AutoSleep => ({
 });
 
 /**
- * Whether auto-sleep should put it to sleep at `now`: nobody has connected, and no open connection has moved a byte, for
- * the whole timeout, and it has been awake and auto-sleep on for that long. One whose sleeps are undone is left alone.
- * `lastByte`: when an open connection has last moved one; null: none is open.
+ * Whether auto-sleep should put it to sleep at `now`: nobody has connected, and no connection has moved a byte, for the
+ * whole timeout, and it has been awake and auto-sleep on for that long. One that something keeps awake is left alone.
  */
-export function isIdle(row: StoredWorkload, lastByte: number | null, now: number): boolean {
-  if (!row.autoSleep || row.gone || row.seen.replicas === 0 || row.undone >= CLOUD.undone) return false;
-  const last = Math.max(row.awakeSince, row.autoSleepSince ?? 0, row.lastActivityAt ?? 0, lastByte ?? 0);
+export function isIdle(row: StoredWorkload, now: number): boolean {
+  if (!row.autoSleep || row.gone || row.seen.replicas === 0 || row.undone >= CLOUD.undone.most) return false;
+  const { awakeSince, autoSleepSince, lastActivityAt, lastByteAt } = row;
+  const last = Math.max(awakeSince, autoSleepSince ?? 0, lastActivityAt ?? 0, lastByteAt ?? 0);
   return now - last >= row.idleMinutes * 60_000;
 }
 

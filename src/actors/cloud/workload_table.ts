@@ -16,6 +16,13 @@ export interface Shown {
   workloadsKept(ids: string[]): void;
 }
 
+/** Told of every row after a look or a change; undefined: there was none, or there is none any more. */
+export type OnChange = (
+  id: string,
+  before: StoredWorkload | undefined,
+  after: StoredWorkload | undefined,
+) => void;
+
 interface Entry {
   row: StoredWorkload;
   /** As last shown; null: not shown. */
@@ -24,12 +31,16 @@ interface Entry {
   seenAt: number;
 }
 
+const sizeKey = (clusterId: string, { kind }: SeenWorkload): string => `${clusterId}/${kind}`;
+
 export class WorkloadTable {
   private readonly store: CloudStore;
   private readonly shown: Shown;
   private readonly clock: Clock;
-  private readonly onChange: (before: StoredWorkload | undefined, after: StoredWorkload) => void;
+  private readonly onChange: OnChange;
   private readonly entries = new Map<string, Entry>();
+  /** How many there are of each kind in each cluster. */
+  private readonly sizes = new Map<string, number>();
   /** What is to be written: ids with a row are saved, others removed. */
   private readonly unsaved = new Set<string>();
   private readonly unshown = new Set<string>();
@@ -37,13 +48,7 @@ export class WorkloadTable {
   private showing: Promise<void> | null = null;
   private cancelLazy: (() => void) | null = null;
 
-  /** `onChange` is told of every row after a look or a change. */
-  constructor(
-    store: CloudStore,
-    shown: Shown,
-    clock: Clock,
-    onChange: (before: StoredWorkload | undefined, after: StoredWorkload) => void,
-  ) {
+  constructor(store: CloudStore, shown: Shown, clock: Clock, onChange: OnChange) {
     this.store = store;
     this.shown = shown;
     this.clock = clock;
@@ -53,7 +58,7 @@ export class WorkloadTable {
   /** Takes what the store has. */
   async load(): Promise<number> {
     for (const row of await this.store.workloads()) {
-      this.entries.set(row.id, { row, json: null, seenAt: Number.NEGATIVE_INFINITY });
+      this.add(row);
       this.unshown.add(row.id);
     }
     await this.show();
@@ -77,9 +82,10 @@ export class WorkloadTable {
     return row?.gone ? undefined : row;
   }
 
-  /** Takes a look at one workload, unless it is older than what is known. */
+  /** Takes a look at one workload, unless it is older than what is known or a new one beyond CLOUD.rows. */
   see(clusterId: string, seen: SeenWorkload): void {
     const entry = this.entries.get(workloadId(clusterId, seen));
+    if (!entry && (this.sizes.get(sizeKey(clusterId, seen)) ?? 0) >= CLOUD.rows) return;
     const known = entry?.row.seen;
     if (known && !entry.row.gone && known.uid === seen.uid && isOlder(seen.version, known.version)) return;
     this.put(observe(entry?.row, clusterId, seen, this.clock.now()));
@@ -117,9 +123,10 @@ export class WorkloadTable {
   drop(clusterId: string): void {
     for (const { row } of [...this.entries.values()]) {
       if (row.clusterId !== clusterId) continue;
-      this.entries.delete(row.id);
+      this.delete(row);
       this.unshown.delete(row.id);
       this.unsaved.add(row.id);
+      this.onChange(row.id, row, undefined);
     }
     this.saveSoon();
   }
@@ -139,16 +146,32 @@ export class WorkloadTable {
     const entry = this.entries.get(row.id);
     const before = entry?.row;
     if (entry) entry.row = row;
-    else this.entries.set(row.id, { row, json: null, seenAt: Number.NEGATIVE_INFINITY });
+    else this.add(row);
     this.touch(row.id, lazily);
-    this.onChange(before?.gone ? undefined : before, row);
+    this.onChange(row.id, before?.gone ? undefined : before, row);
   }
 
   private remove(row: StoredWorkload): void {
     const kept = gone(row);
     if (kept) this.entries.set(row.id, { row: kept, json: null, seenAt: this.clock.monotonic() });
-    else this.entries.delete(row.id);
+    else this.delete(row);
     this.touch(row.id);
+    this.onChange(row.id, row, undefined);
+  }
+
+  private add(row: StoredWorkload): void {
+    this.entries.set(row.id, { row, json: null, seenAt: Number.NEGATIVE_INFINITY });
+    this.resize(row, 1);
+  }
+
+  private delete(row: StoredWorkload): void {
+    this.entries.delete(row.id);
+    this.resize(row, -1);
+  }
+
+  private resize({ clusterId, seen }: StoredWorkload, by: number): void {
+    const key = sizeKey(clusterId, seen);
+    this.sizes.set(key, (this.sizes.get(key) ?? 0) + by);
   }
 
   private touch(id: string, lazily = false): void {

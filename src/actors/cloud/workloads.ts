@@ -1,5 +1,5 @@
-// State: the rows of all workloads, a link to each cluster that is followed, sleeps and wakes under way, what open
-// connections last did. Rebuilt from: the store, then the clusters themselves; traffic from what the tethers report.
+// State: the rows of all workloads, a link to each cluster that is followed, sleeps and wakes under way. Rebuilt from: the
+// store, then the clusters themselves.
 import { explain } from '../../adapters/kube/http.ts';
 import { CLOUD, THREADS } from '../../limits.ts';
 import type {
@@ -28,9 +28,16 @@ import { Turns } from '../turns.ts';
 import type { LinkOwner } from './cluster_link.ts';
 import { ClusterLinks, type LinksConfig } from './cluster_links.ts';
 import { putToSleep, type Self, wakeUp } from './sleep.ts';
-import { Traffic } from './traffic.ts';
 import { podTroubles, Readiness } from './workload_readiness.ts';
-import { autoSleepOf, isIdle, isReady, observe, withAutoSleep, workloadId } from './workload_rows.ts';
+import {
+  autoSleepOf,
+  isIdle,
+  isReady,
+  isUndone,
+  observe,
+  withAutoSleep,
+  workloadId,
+} from './workload_rows.ts';
 import { WorkloadTable } from './workload_table.ts';
 
 export interface WorkloadsConfig extends LinksConfig {
@@ -46,7 +53,6 @@ class Workloads implements LinkOwner {
   private readonly table: WorkloadTable;
   private readonly links: ClusterLinks;
   private readonly readiness: Readiness;
-  private readonly opened = new Traffic();
   /** Sleeps and wakes of one workload go one after the other. */
   private readonly turns = new Turns();
   private readonly waking = new Map<string, Promise<SeenWorkload>>();
@@ -66,8 +72,8 @@ class Workloads implements LinkOwner {
       workloadsGone: (ids: string[]) => views.tell('workloadsGone', { ids }),
       workloadsKept: (ids: string[]) => views.tell('workloadsKept', { ids }),
     };
-    this.table = new WorkloadTable(config.store, shown, context.clock, (before, after) =>
-      this.onChange(before, after),
+    this.table = new WorkloadTable(config.store, shown, context.clock, (id, before, after) =>
+      this.onChange(id, before, after),
     );
     context.scope.defer(() => this.table.settled());
     context.scope.defer(() => this.links.close());
@@ -151,8 +157,10 @@ class Workloads implements LinkOwner {
     return null;
   }
 
-  traffic(message: Message<WorkloadsProtocol, 'traffic'>): null {
-    this.opened.report(message);
+  traffic({ id, lastByteAt }: Message<WorkloadsProtocol, 'traffic'>): null {
+    // Told again and again while a connection is open, mostly with nothing new: that is not written.
+    if (lastByteAt > (this.table.get(id)?.lastByteAt ?? 0))
+      this.table.update(id, (row) => ({ ...row, lastByteAt }), true);
     return null;
   }
 
@@ -185,7 +193,7 @@ class Workloads implements LinkOwner {
     if (!row) return false;
     const now = this.clock.now();
     const current = fresh ? observe(row, row.clusterId, fresh, now) : row;
-    return isIdle(current, this.opened.lastByte(id), now);
+    return isIdle(current, now);
   }
 
   private startWake(id: string): Promise<SeenWorkload> {
@@ -214,19 +222,34 @@ class Workloads implements LinkOwner {
     await this.table.settled();
   }
 
+  /** Reads one itself: the watch may lag, and an account need not have the right to one. */
+  private async look({ clusterId, seen: before }: StoredWorkload): Promise<void> {
+    const fresh = await this.links.calling(clusterId, (cluster) => cluster.read(before));
+    if (fresh) await this.take(clusterId, before, fresh.seen);
+    else this.table.lose(clusterId, before);
+  }
+
   private async note(id: string, sleepReason: string): Promise<void> {
     this.table.update(id, (row) => ({ ...row, sleepReason }));
     await this.table.settled();
   }
 
-  /** Resolves when a pod of it is Ready. Fails ready_timeout, saying what its pods wait for. */
+  /** Resolves when a pod of it is Ready. Fails unknown_workload, or ready_timeout with what its pods wait for. */
   private async ready(id: string, ms: number): Promise<void> {
-    if (isReady(this.known(id).seen) || (await this.readiness.wait(id, ms))) return;
-    const { seen, clusterId } = this.known(id);
+    const woken = this.known(id).seen;
+    if (isReady(woken) || (woken.replicas > 0 && (await this.readiness.wait(id, ms)))) return;
+    const waited = this.known(id);
+    if (waited.seen.replicas > 0) await this.look(waited).catch(() => undefined);
+    const { seen, clusterId, sleepReason } = this.known(id);
+    const name = `${seen.kind} ${seen.namespace}/${seen.name}`;
+    if (seen.replicas === 0)
+      throw fail('ready_timeout', `${name} has no Ready pod: it was ${sleepReason}`, {
+        hint: 'Wake it again.',
+      });
+    if (isReady(seen)) return;
     const troubles = await this.links
       .calling(clusterId, (cluster) => podTroubles(cluster, seen))
       .catch(() => '');
-    const name = `${seen.kind} ${seen.namespace}/${seen.name}`;
     throw fail(
       'ready_timeout',
       `${name} has no Ready pod after ${ms} ms${troubles === '' ? '' : `: ${troubles}`}`,
@@ -236,9 +259,11 @@ class Workloads implements LinkOwner {
     );
   }
 
-  private onChange(before: StoredWorkload | undefined, after: StoredWorkload): void {
-    if (isReady(after.seen)) this.readiness.tell(after.id);
-    if (before && after.undone > before.undone) void this.nameAutoscaler(after);
+  private onChange(id: string, before?: StoredWorkload, after?: StoredWorkload): void {
+    // Who waits for a pod is told at once that none will come.
+    if (!after || after.seen.replicas === 0) this.readiness.settle(id, false);
+    else if (isReady(after.seen)) this.readiness.settle(id, true);
+    if (before && after && isUndone(before, after)) void this.nameAutoscaler(after);
   }
 
   /** Says which HorizontalPodAutoscaler scales a workload whose sleep was undone: the object itself does not tell. */

@@ -11,6 +11,7 @@ import {
   eventOf,
   items,
   losesVolumes,
+  MANAGER,
   oneLine,
   type Page,
   pageOf,
@@ -95,6 +96,8 @@ const nameOf = (verb: string, { kind, namespace, name }: Target): string =>
 
 /** How often a listing whose pages have expired meanwhile begins anew. */
 const LISTINGS = 3;
+/** A server may give pages that are not full, even empty ones: so many times the pages that full ones would be. */
+const SPARSE = 4;
 const isExpired = (error: unknown): boolean => error instanceof KubeError && error.status.status === 410;
 
 /** One page, its rows given to `onRow` as they come. */
@@ -130,7 +133,10 @@ async function listAll<Row>(
   const rows: Row[] = [];
   let next: string | null = '';
   let version = '';
-  while (next !== null) {
+  const most = SPARSE * Math.ceil(CLOUD.rows / limit);
+  for (let pages = 1; next !== null; pages += 1) {
+    // Empty pages with ever new tokens would be read for ever.
+    if (pages > most) throw new WireError(`a listing has more than ${most} pages`);
     const query = { limit: String(limit), ...(next === '' ? {} : { continue: next }) };
     const page: Page = await readPage(http, resource, query, (row) => rows.push(row), signal);
     if (rows.length > CLOUD.rows) throw new WireError(`a listing has more than ${CLOUD.rows} objects`);
@@ -223,7 +229,7 @@ export function kubeCluster(http: KubeHttp, page: number = CLOUD.page): KubeClus
     },
     async patch(target, body) {
       const what = nameOf('patch', target);
-      const query = { fieldManager: 'berth' };
+      const query = { fieldManager: MANAGER };
       return seenOf(
         target,
         parseJson(await http.call({ what, method: 'PATCH', path: pathOf(target), query, body })),

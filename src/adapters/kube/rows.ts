@@ -12,6 +12,8 @@ import {
 
 /** The annotation with the receipt of a sleep. */
 export const RECEIPT = 'berth/sleep';
+/** The name under which the API server notes what Berth has written. */
+export const MANAGER = 'berth';
 
 /** One page of a listing, without its items. */
 export interface Page {
@@ -51,13 +53,12 @@ export const count = (value: unknown, otherwise: number): number =>
     : otherwise;
 
 /** A text of a stranger as one line of printable characters. */
-export const oneLine = (value: unknown, most = 300): string =>
-  typeof value === 'string'
-    ? value
-        .replace(/[\s\0-\x1f\x7f-\x9f\u2028\u2029]+/g, ' ')
-        .trim()
-        .slice(0, most)
-    : '';
+export function oneLine(value: unknown, most = 300): string {
+  if (typeof value !== 'string') return '';
+  const line = value.replace(/[\s\0-\x1f\x7f-\x9f\u2028\u2029]+/g, ' ').trim();
+  // A slice alone would keep all of the long text in memory for as long as it is kept itself.
+  return line.length > most ? Buffer.from(line.slice(0, most)).toString() : line;
+}
 
 /** Names go into paths: what is no DNS subdomain is no name. */
 export const NAME = /^(?=.{1,253}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/;
@@ -65,6 +66,9 @@ export const UID = /^[A-Za-z0-9-]{1,128}$/;
 const VERSION = /^[!-~]{1,128}$/;
 const LABEL_KEY = /^([a-z0-9A-Z.-]{1,253}\/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
 const LABEL_VALUE = /^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$/;
+
+/** It stands in the address of a request: much more than this no server takes. */
+const SELECTOR_LENGTH = 4_096;
 
 const NUMBER = /^[0-9]{1,20}$/;
 
@@ -82,7 +86,7 @@ const OPERATORS: ReadonlyMap<unknown, (key: string, values: string) => string> =
   ['DoesNotExist', (key: string) => `!${key}`],
 ]);
 
-/** A label selector as the query of a listing takes it; '' when it has a part that is not understood. */
+/** A label selector as the query of a listing takes it; '' when it has a part that is not understood, or is too long. */
 function selectorOf(matchLabels: object, matchExpressions: unknown): string {
   const labels = Object.entries(matchLabels).map(([key, value]) =>
     isKey(key) && isLabel(value) ? `${key}=${value}` : '',
@@ -93,7 +97,7 @@ function selectorOf(matchLabels: object, matchExpressions: unknown): string {
     return write && isKey(key) && items(values).every(isLabel) ? write(key, items(values).join(',')) : '';
   });
   const parts = [...labels, ...expressions];
-  return parts.includes('') ? '' : parts.join(',');
+  return parts.includes('') ? '' : text(parts.join(','), SELECTOR_LENGTH);
 }
 
 function receiptOf(annotation: unknown): Receipt | null {
