@@ -49,6 +49,34 @@ describeReal('a tether and its pods', () => {
     expect(await answer(port, 'name\n')).toBe(`${pod}\n`);
   }, 60_000);
 
+  it.each(['Deployment', 'StatefulSet'] as const)(
+    'wakes a %s although its selector takes a Ready pod of another workload',
+    async (kind) => {
+      const shop = `shop-${kind.toLowerCase()}`;
+      const labelled = (name: string, replicas: number, labels: Json): Json => {
+        const object = server(name, replicas);
+        object.spec.template.metadata.labels = { shop, ...labels };
+        return object;
+      };
+      const worker = labelled(`worker-${shop}`, 1, { app: `worker-${shop}` });
+      worker.spec.selector.matchLabels = worker.spec.template.metadata.labels;
+      await box.create('Deployment', worker);
+      const object = labelled(`api-${shop}`, 0, { app: `api-${shop}` });
+      object.spec.selector.matchLabels = { shop };
+      await box.create(
+        kind,
+        kind === 'StatefulSet' ? { ...object, spec: { ...object.spec, serviceName: shop } } : object,
+      );
+      await podsOf(box, `worker-${shop}`).ready(1);
+      const onWake = () => box.scale(kind, `api-${shop}`, 1);
+      const { port, route } = await field({ sandbox: box, name: `api-${shop}`, state: 'asleep', onWake });
+      Object.assign(route.workload, { kind, selector: `shop=${shop}` });
+      const [name] = await Promise.all([answer(port, 'name\n'), podsOf(box, `api-${shop}`).ready(1)]);
+      expect(name).toContain(`api-${shop}-`);
+    },
+    60_000,
+  );
+
   it('does not wake for a tether that may not', async () => {
     const tether = await field({ sandbox: box, name: 'none', state: 'asleep', wake: false });
     expect(await client(tether.port, 'name\n').ended).toBe('ECONNRESET');

@@ -4,7 +4,7 @@ import { type Door, doorOf } from '../../adapters/dial.ts';
 import { follow } from '../../adapters/kube/follow.ts';
 import { explain, kubeHttp } from '../../adapters/kube/http.ts';
 import { type KubeCluster, kubeCluster } from '../../adapters/kube/kube.ts';
-import { type PodRow, podsOf, troubleOf } from '../../adapters/kube/pods.ts';
+import { type PodOwner, type PodRow, podsOf, troubleOf } from '../../adapters/kube/pods.ts';
 import { TETHER } from '../../limits.ts';
 import type { Route } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';
@@ -19,8 +19,7 @@ export interface Trouble {
 interface Following {
   door: Door;
   cluster: KubeCluster;
-  namespace: string;
-  selector: string;
+  workload: PodOwner;
   stop: AbortController;
   /** Monotonic milliseconds. */
   begunAt: number;
@@ -61,10 +60,9 @@ export class TetherPods {
 
   /** Follows the pods of the route's workload; harmless when they are followed. One made anew may select others. */
   start({ access, workload }: Route): void {
-    const { namespace, selector } = workload;
-    if (this.following?.selector === selector) return;
+    if (this.following?.workload.selector === workload.selector) return;
     this.stop();
-    this.follow(doorOf(access, this.rule), namespace, selector);
+    this.follow(doorOf(access, this.rule), workload);
   }
 
   /**
@@ -75,7 +73,7 @@ export class TetherPods {
     const following = this.following;
     if (!following || !this.has(uid) || this.clock.monotonic() - following.begunAt < TETHER.doubtMs) return;
     this.leave(following);
-    this.follow(following.door, following.namespace, following.selector);
+    this.follow(following.door, following.workload);
   }
 
   stop(): void {
@@ -86,25 +84,25 @@ export class TetherPods {
     if (following) this.leave(following);
   }
 
-  private follow(door: Door, namespace: string, selector: string): void {
+  private follow(door: Door, workload: PodOwner): void {
     const cluster = kubeCluster(kubeHttp(door));
     const stop = new AbortController();
-    this.following = { door, cluster, namespace, selector, stop, begunAt: this.clock.monotonic() };
+    this.following = { door, cluster, workload, stop, begunAt: this.clock.monotonic() };
     const follower = {
       listed: (rows: PodRow[]) => {
         this.rows.clear();
-        for (const row of rows) this.rows.set(row.uid, row);
+        for (const row of rows) if (row.isOwn) this.rows.set(row.uid, row);
         this.update();
       },
       changed: (row: PodRow, gone: boolean) => {
-        if (gone) this.rows.delete(row.uid);
+        // One that was the workload's may have been let go by it.
+        if (gone || !row.isOwn) this.rows.delete(row.uid);
         else this.rows.set(row.uid, row);
         this.update();
       },
       health: (error: unknown) => this.health(error),
     };
-    const resource = podsOf(namespace, selector);
-    follow(cluster, resource, null, follower, stop.signal, { clock: this.clock }).catch(this.defect);
+    follow(cluster, podsOf(workload), null, follower, stop.signal, { clock: this.clock }).catch(this.defect);
   }
 
   private leave({ stop, cluster }: Following): void {

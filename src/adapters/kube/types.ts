@@ -9,6 +9,7 @@ export type {
   V1LabelSelectorRequirement,
   V1ListMeta,
   V1ManagedFieldsEntry,
+  V1OwnerReference,
   V1Pod,
   V1PodCondition,
   V1SelfSubjectAccessReview,
