@@ -23,6 +23,8 @@ interface Following {
   stop: AbortController;
   /** Monotonic milliseconds. */
   begunAt: number;
+  /** Its last attempt has failed: the next one may be half a minute away. */
+  isFailing: boolean;
 }
 
 export class TetherPods {
@@ -58,9 +60,15 @@ export class TetherPods {
     return this.lastTrouble;
   }
 
-  /** Follows the pods of the route's workload; harmless when they are followed. One made anew may select others. */
+  /**
+   * Follows the pods of the route's workload; harmless when they are followed. One made anew may select others. Somebody
+   * needs them now: if the last attempt has failed the next one is due.
+   */
   start({ access, workload }: Route): void {
-    if (this.following?.workload.selector === workload.selector) return;
+    if (this.following?.workload.selector === workload.selector) {
+      if (this.following.isFailing) this.anew();
+      return;
+    }
     this.stop();
     this.follow(doorOf(access, this.rule), workload);
   }
@@ -70,10 +78,7 @@ export class TetherPods {
    * known is kept until then.
    */
   doubt(uid: string): void {
-    const following = this.following;
-    if (!following || !this.has(uid) || this.clock.monotonic() - following.begunAt < TETHER.doubtMs) return;
-    this.leave(following);
-    this.follow(following.door, following.workload);
+    if (this.has(uid)) this.anew();
   }
 
   stop(): void {
@@ -84,10 +89,20 @@ export class TetherPods {
     if (following) this.leave(following);
   }
 
+  private anew(): void {
+    const following = this.following;
+    if (!following || this.clock.monotonic() - following.begunAt < TETHER.doubtMs) return;
+    this.leave(following);
+    // What was denied may be allowed by now; who waits for a cluster that does not answer has waited since.
+    if (this.lastTrouble?.graceMs === 0) this.lastTrouble = null;
+    this.follow(following.door, following.workload);
+  }
+
   private follow(door: Door, workload: PodOwner): void {
     const cluster = kubeCluster(kubeHttp(door));
     const stop = new AbortController();
-    this.following = { door, cluster, workload, stop, begunAt: this.clock.monotonic() };
+    const following = { door, cluster, workload, stop, begunAt: this.clock.monotonic(), isFailing: false };
+    this.following = following;
     const follower = {
       listed: (rows: PodRow[]) => {
         this.rows.clear();
@@ -100,7 +115,10 @@ export class TetherPods {
         else this.rows.set(row.uid, row);
         this.update();
       },
-      health: (error: unknown) => this.health(error),
+      health: (error: unknown) => {
+        following.isFailing = error !== null;
+        this.health(error);
+      },
     };
     follow(cluster, podsOf(workload), null, follower, stop.signal, { clock: this.clock }).catch(this.defect);
   }

@@ -1,0 +1,114 @@
+// The pods that a tether follows, on a server with faults; time is turned by hand.
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { TetherPods } from '../../src/actors/tethers/pods.ts';
+import { openCluster } from '../../src/adapters/kube/kube.ts';
+import { TETHER } from '../../src/limits.ts';
+import type { Route } from '../../src/protocol/cloud.ts';
+import { type Double, type Json, kubeDouble, type Seen } from '../cloud/double.ts';
+import { eventually } from '../eventually.ts';
+import { type TestClock, virtualClock } from '../kit.ts';
+import { RULE } from './field.ts';
+
+let double: Double;
+let clock: TestClock;
+let pods: TetherPods;
+let changes: number;
+let route: Route;
+
+beforeEach(async () => {
+  // The longest pauses between attempts.
+  vi.spyOn(Math, 'random').mockReturnValue(0.999);
+  double = await kubeDouble();
+  clock = virtualClock();
+  changes = 0;
+  pods = new TetherPods(
+    clock,
+    RULE,
+    () => {
+      changes += 1;
+    },
+    (error) => {
+      throw error;
+    },
+  );
+  route = {
+    clusterId: 'C1',
+    access: double.access,
+    workload: { id: 'W1', kind: 'Deployment', namespace: 'n', name: 'web', selector: 'app=web' },
+    state: 'awake',
+    replicas: 1,
+  };
+});
+afterEach(async () => {
+  pods.stop();
+  await double.stop();
+  vi.restoreAllMocks();
+});
+
+const pod = (more: Json = {}): Json => ({
+  metadata: {
+    name: 'web-6b-1',
+    namespace: 'n',
+    uid: 'u-1',
+    labels: { 'pod-template-hash': '6b' },
+    ownerReferences: [{ kind: 'ReplicaSet', name: 'web-6b', controller: true }],
+  },
+  status: { conditions: [{ type: 'Ready', status: 'True' }], ...more },
+});
+const isList = ({ path, query }: Seen): boolean => path.endsWith('/pods') && !query.has('watch');
+const isWatch = ({ query }: Seen): boolean => query.has('watch');
+
+/** The server lists these from now on, and its watches say nothing. */
+function listing(...items: Json[]): void {
+  const body = JSON.stringify({ metadata: { resourceVersion: '1' }, items });
+  double.fault(isList, { kind: 'raw', status: 200, headers: {}, body }, Number.POSITIVE_INFINITY);
+  double.fault(isWatch, { kind: 'stall' }, Number.POSITIVE_INFINITY);
+}
+
+/** Lets so many attempts fail, each at once after the pause before it. */
+async function failing(attempts: number): Promise<void> {
+  for (let attempt = 0; attempt < attempts; attempt += 1) {
+    const before = changes;
+    if (attempt > 0) await clock.advance(1_000 * 2 ** attempt);
+    await eventually(() => changes > before || undefined);
+  }
+}
+
+it('are listed at once when somebody needs them, however long the pause after an outage is', async () => {
+  await double.stop();
+  pods.start(route);
+  await failing(3);
+  await double.start();
+  listing(pod());
+  await clock.advance(TETHER.doubtMs);
+  expect(pods.ready).toEqual([]);
+  expect(pods.trouble?.reason).toContain('cannot be reached');
+  pods.start(route);
+  await eventually(() => pods.ready.length > 0 || undefined);
+  expect(pods.trouble).toBeNull();
+});
+
+it('are asked for anew no more than once a second, and never while an attempt is under way', async () => {
+  double.fault(isList, { kind: 'status', status: 403 });
+  double.fault(isList, { kind: 'stall' });
+  listing(pod());
+  const asked = (): number => double.requests.filter(isList).length;
+  pods.start(route);
+  await eventually(() => pods.trouble ?? undefined);
+  pods.start(route);
+  expect(pods.trouble).not.toBeNull();
+  await clock.advance(TETHER.doubtMs);
+  pods.start(route);
+  // What was denied is no reason any more to let somebody go before there is an answer.
+  expect(pods.trouble).toBeNull();
+  await eventually(() => asked() === 2 || undefined);
+  await clock.advance(TETHER.doubtMs);
+  pods.start(route);
+  await clock.advance(TETHER.doubtMs);
+  pods.start(route);
+  // Whatever that may have sent has arrived when the answer to a later request is here.
+  const other = openCluster(double.access, RULE);
+  await other.version();
+  await other.close();
+  expect(asked()).toBe(2);
+});
