@@ -4,10 +4,10 @@ import { TetherPods } from '../../src/actors/tethers/pods.ts';
 import { openCluster } from '../../src/adapters/kube/kube.ts';
 import { TETHER } from '../../src/limits.ts';
 import type { Route } from '../../src/protocol/cloud.ts';
-import { type Double, type Json, kubeDouble, type Seen } from '../cloud/double.ts';
+import { type Double, type Fault, type Json, kubeDouble, type Seen } from '../cloud/double.ts';
 import { eventually } from '../eventually.ts';
-import { type TestClock, virtualClock } from '../kit.ts';
-import { RULE } from './field.ts';
+import { afterThisTest, type TestClock, virtualClock } from '../kit.ts';
+import { client, field, RULE } from './field.ts';
 
 let double: Double;
 let clock: TestClock;
@@ -19,6 +19,7 @@ beforeEach(async () => {
   // The longest pauses between attempts.
   vi.spyOn(Math, 'random').mockReturnValue(0.999);
   double = await kubeDouble();
+  afterThisTest(() => double.stop());
   clock = virtualClock();
   changes = 0;
   pods = new TetherPods(
@@ -31,6 +32,7 @@ beforeEach(async () => {
       throw error;
     },
   );
+  afterThisTest(() => pods.stop());
   route = {
     clusterId: 'C1',
     access: double.access,
@@ -39,17 +41,14 @@ beforeEach(async () => {
     replicas: 1,
   };
 });
-afterEach(async () => {
-  pods.stop();
-  await double.stop();
-  vi.restoreAllMocks();
-});
+afterEach(() => vi.restoreAllMocks());
 
-const pod = (more: Json = {}): Json => ({
+const pod = (name = 'web-6b-1', more: Json = {}): Json => ({
   metadata: {
-    name: 'web-6b-1',
+    name,
     namespace: 'n',
-    uid: 'u-1',
+    uid: `u-${name}`,
+    resourceVersion: '1',
     labels: { 'pod-template-hash': '6b' },
     ownerReferences: [{ kind: 'ReplicaSet', name: 'web-6b', controller: true }],
   },
@@ -58,12 +57,17 @@ const pod = (more: Json = {}): Json => ({
 const isList = ({ path, query }: Seen): boolean => path.endsWith('/pods') && !query.has('watch');
 const isWatch = ({ query }: Seen): boolean => query.has('watch');
 
+const ALWAYS = Number.POSITIVE_INFINITY;
+const answering = (body: string): Fault => ({ kind: 'raw', status: 200, headers: {}, body });
+const list = (...items: Json[]): Fault =>
+  answering(JSON.stringify({ metadata: { resourceVersion: '1' }, items }));
+
 /** The server lists these from now on, and its watches say nothing. */
 function listing(...items: Json[]): void {
-  const body = JSON.stringify({ metadata: { resourceVersion: '1' }, items });
-  double.fault(isList, { kind: 'raw', status: 200, headers: {}, body }, Number.POSITIVE_INFINITY);
-  double.fault(isWatch, { kind: 'stall' }, Number.POSITIVE_INFINITY);
+  double.fault(isList, list(...items), ALWAYS);
+  double.fault(isWatch, { kind: 'stall' }, ALWAYS);
 }
+const isForward = ({ path }: Seen): boolean => path.endsWith('/portforward');
 
 /** Lets so many attempts fail, each at once after the pause before it. */
 async function failing(attempts: number): Promise<void> {
@@ -111,4 +115,33 @@ it('are asked for anew no more than once a second, and never while an attempt is
   await other.version();
   await other.close();
   expect(asked()).toBe(2);
+});
+
+it('are each tried anew by a client whose attempt with an earlier one has failed', async () => {
+  const [former, latter] = [pod('web-6b-1'), pod('web-6b-2')];
+  double.fault(isList, list(former));
+  double.fault(isList, list());
+  double.fault(isList, list(latter), ALWAYS);
+  double.fault(isWatch, { kind: 'stall' });
+  // Each of these ends at once, with a longer pause behind it: more than an attempt may take, less than a client waits.
+  double.fault(isWatch, answering(''), 4);
+  double.fault(isWatch, answering(`${JSON.stringify({ type: 'ADDED', object: latter })}\n`));
+  double.fault(isWatch, { kind: 'stall' }, ALWAYS);
+  double.fault(
+    isForward,
+    { kind: 'status', status: 404, reason: 'NotFound', message: 'no such pod' },
+    ALWAYS,
+  );
+  const forwards = (name: string): number =>
+    double.requests.filter((request) => isForward(request) && request.path.includes(name)).length;
+  const { port } = await field({ sandbox: { namespace: 'n' }, name: 'web', access: double.access, clock });
+  const { ended } = client(port, 'name\n');
+  await eventually(() => forwards('web-6b-1') > 0);
+  // A listing that is old enough to be doubted.
+  await clock.advance(TETHER.doubtMs);
+  const served = eventually(async () => {
+    await clock.advance(25);
+    return forwards('web-6b-2') > 1 && 'tried again';
+  });
+  expect(await Promise.race([ended, served])).toBe('tried again');
 });
