@@ -77,6 +77,17 @@ describeReal('a tether and its pods', () => {
     60_000,
   );
 
+  it('wakes a workload that has no pods although it is said to be awake', async () => {
+    await box.create('Deployment', server('stale', 0));
+    const onWake = () => box.scale('Deployment', 'stale', 1);
+    const { port, workloads } = await field({ sandbox: box, name: 'stale', onWake });
+    expect(await answer(port, 'name\n')).toContain('stale-');
+    // Nor again once there is one.
+    const wakes = workloads.of('wake').length;
+    expect(await answer(port, 'name\n')).toContain('stale-');
+    expect(workloads.of('wake')).toHaveLength(wakes);
+  }, 80_000);
+
   it('does not wake for a tether that may not', async () => {
     const tether = await field({ sandbox: box, name: 'none', state: 'asleep', wake: false });
     expect(await client(tether.port, 'name\n').ended).toBe('ECONNRESET');

@@ -25,6 +25,7 @@ interface Following {
   begunAt: number;
   /** Its last attempt has failed: the next one may be half a minute away. */
   isFailing: boolean;
+  isListed: boolean;
 }
 
 export class TetherPods {
@@ -50,6 +51,12 @@ export class TetherPods {
 
   get ready(): PodRow[] {
     return [...this.rows.values()].filter(({ isReady }) => isReady);
+  }
+
+  /** The cluster has said that no pod is there but those that end. */
+  get isEmpty(): boolean {
+    const isKnown = this.following?.isListed === true && !this.following.isFailing;
+    return isKnown && [...this.rows.values()].every(({ isEnding }) => isEnding);
   }
 
   has(uid: string): boolean {
@@ -101,10 +108,19 @@ export class TetherPods {
   private follow(door: Door, workload: PodOwner): void {
     const cluster = kubeCluster(kubeHttp(door));
     const stop = new AbortController();
-    const following = { door, cluster, workload, stop, begunAt: this.clock.monotonic(), isFailing: false };
+    const following = {
+      door,
+      cluster,
+      workload,
+      stop,
+      begunAt: this.clock.monotonic(),
+      isFailing: false,
+      isListed: false,
+    };
     this.following = following;
     const follower = {
       listed: (rows: PodRow[]) => {
+        following.isListed = true;
         this.rows.clear();
         for (const row of rows) if (row.isOwn) this.rows.set(row.uid, row);
         this.update();
