@@ -7,7 +7,7 @@ import type { Route } from '../../src/protocol/cloud.ts';
 import { type Double, type Fault, type Json, kubeDouble, type Seen } from '../cloud/double.ts';
 import { eventually } from '../eventually.ts';
 import { afterThisTest, type TestClock, virtualClock } from '../kit.ts';
-import { client, field, RULE } from './field.ts';
+import { client, field, lastError, RULE } from './field.ts';
 
 let double: Double;
 let clock: TestClock;
@@ -144,4 +144,24 @@ it('are each tried anew by a client whose attempt with an earlier one has failed
     return forwards('web-6b-2') > 1 && 'tried again';
   });
   expect(await Promise.race([ended, served])).toBe('tried again');
+});
+
+it('that no node has room for are waited for to the end, and are then the reason', async () => {
+  const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'no node' };
+  listing(pod('web-6b-1', { phase: 'Pending', conditions: [condition] }));
+  const tether = await field({ sandbox: { namespace: 'n' }, name: 'web', access: double.access, clock });
+  const { ended } = client(tether.port, 'name\n');
+  await eventually(() => double.requests.some(isWatch));
+  let isOver = false;
+  void ended.then(() => {
+    isOver = true;
+  });
+  await eventually(async () => {
+    if (!isOver) await clock.advance(500);
+    return isOver;
+  });
+  expect(await ended).toBe('ECONNRESET');
+  expect(clock.monotonic()).toBeGreaterThanOrEqual(TETHER.holdMs);
+  await clock.advance(TETHER.tickMs);
+  expect(await lastError(tether)).toBe('pod web-6b-1: Unschedulable: no node');
 });

@@ -1,10 +1,13 @@
 // Tethers on the real cluster: which pod a connection gets, and what becomes of it when there is none.
 import { expect, it } from 'vitest';
+import { openCluster } from '../../src/adapters/kube/kube.ts';
+import { podsOf as podRowsOf } from '../../src/adapters/kube/pods.ts';
 import { deferred } from '../../src/runtime/deferred.ts';
 import type { Json } from '../cloud/double.ts';
 import { api, describeReal, sandbox } from '../cloud/real.ts';
+import { eventually } from '../eventually.ts';
 import { settle } from '../kit.ts';
-import { answer, client, field, lastError, podsOf, server } from './field.ts';
+import { access, answer, client, field, lastError, podsOf, RULE, server } from './field.ts';
 
 describeReal('a tether and its pods', () => {
   const box = sandbox();
@@ -130,11 +133,6 @@ describeReal('a tether and its pods', () => {
       /ErrImagePull|ImagePullBackOff/,
     ],
     ['CrashLoopBackOff', server('crash', 1, { command: 'exit 3' }), /CrashLoopBackOff/],
-    [
-      'Unschedulable',
-      server('noroom', 1, { spec: { nodeSelector: { 'berth.invalid/none': 'yes' } } }),
-      /Unschedulable: .*node/,
-    ],
   ];
   for (const [reason, object, expected] of hopeless) {
     it(`lets go of clients when the pods are in ${reason}, and says so`, async () => {
@@ -144,6 +142,23 @@ describeReal('a tether and its pods', () => {
       expect(await lastError(tether)).toMatch(expected);
     }, 60_000);
   }
+
+  it('serves a client that came when no node had room', async () => {
+    const nowhere = { nodeSelector: { 'berth.invalid/none': 'yes' } };
+    await box.create('Deployment', server('noroom', 1, { spec: nowhere }));
+    const tether = await field({ sandbox: box, name: 'noroom' });
+    const waiting = answer(tether.port, 'name\n');
+    const cluster = openCluster(access(), RULE);
+    const { trouble } = await eventually(async () => {
+      const { rows } = await cluster.list(podRowsOf(tether.route.workload));
+      return rows.find(({ mayPass }) => mayPass);
+    });
+    await cluster.close();
+    expect(trouble).toMatch(/Unschedulable: .*node/);
+    const anywhere = { spec: { template: { spec: { nodeSelector: null } } } };
+    await api('PATCH', box.path('Deployment', 'noroom'), anywhere, 'application/merge-patch+json');
+    expect(await waiting).toContain('noroom-');
+  }, 60_000);
 
   it('says what the account may not do', async () => {
     const account = `/api/v1/namespaces/${box.namespace}/serviceaccounts`;

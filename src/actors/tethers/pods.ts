@@ -146,7 +146,8 @@ export class TetherPods {
 
   private update(): void {
     const trouble = troubleOf(this.rows.values());
-    this.setTrouble(trouble && { ...trouble, graceMs: trouble.mayPass ? TETHER.unschedulableMs : 0 });
+    // Nobody is let go early for what may pass, but then it is why.
+    this.setTrouble(trouble && { ...trouble, graceMs: trouble.mayPass ? TETHER.holdMs : 0 });
   }
 
   /** The cluster has stopped answering, or answers again. Pods that are known are tried all the same. */

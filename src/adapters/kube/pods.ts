@@ -27,7 +27,7 @@ export interface PodRow {
   isEnding: boolean;
   /** Why it does not become ready, where that is known. */
   trouble: string | null;
-  /** The trouble may pass by itself shortly: there is no node with room at this moment. */
+  /** The trouble may pass by itself: there is no node with room until old pods have gone or a new node has come. */
   mayPass: boolean;
 }
 
