@@ -172,7 +172,9 @@ async function woken(tethered: Tethered, cluster: KubeCluster, namespace: string
 async function measure(folder: string, namespace: string): Promise<Row[]> {
   const access = parseKubeconfig(adminKubeconfig(), Date.now());
   const cluster = kubeCluster(kubeHttp(doorOf(access, { allow: 'any', apiOnLoopback: true })));
-  const { rows } = await cluster.list(podsOf(namespace, 'app=bench'));
+  const { rows } = await cluster.list(
+    podsOf({ kind: 'Deployment', namespace, name: 'bench', selector: 'app=bench' }),
+  );
   const forward = await portForward(namespace, rows[0]?.name ?? '');
   const daemon = await berth(folder, namespace);
   try {

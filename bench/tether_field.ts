@@ -115,14 +115,14 @@ export async function portForward(
 
 /** What scales the workload, and says when its pods are as wanted. */
 export function scaler(cluster: KubeCluster, namespace: string, name: string) {
+  const target = { kind: 'Deployment' as const, namespace, name };
   const until = async (fits: (ready: number, all: number) => boolean): Promise<void> => {
     for (;;) {
-      const { rows } = await cluster.list(podsOf(namespace, `app=${name}`));
+      const { rows } = await cluster.list(podsOf({ ...target, selector: `app=${name}` }));
       if (fits(rows.filter(({ isReady }) => isReady).length, rows.length)) return;
     }
   };
-  const to = (replicas: number) =>
-    cluster.patch({ kind: 'Deployment', namespace, name }, { spec: { replicas } });
+  const to = (replicas: number) => cluster.patch(target, { spec: { replicas } });
   return {
     async down(): Promise<void> {
       await to(0);

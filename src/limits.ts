@@ -225,8 +225,6 @@ export const TETHER = {
   halfClosed: { answeredMs: 10_000, unansweredMs: 60_000 },
   /** What a client has sent that has gone since is carried if that is possible in this time. */
   goneMs: 1_000,
-  /** Unschedulable may pass: when old pods have made room. */
-  unschedulableMs: 3_000,
   /** A tether whose actor has ended is opened again after this long. */
   reopenMs: 1_000,
   /** How often changed numbers are told, and half-closed and waiting clients are looked at. */

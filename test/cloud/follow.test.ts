@@ -224,6 +224,14 @@ describe('a follower', () => {
     expect(lists()).toBe(1);
   });
 
+  it('says at once that the server answers again, though the watch has nothing to tell', async () => {
+    begin();
+    (await opened()).reset();
+    await until(() => told.some((line) => line.startsWith('ill')));
+    await passing(() => told.at(-1) === 'well');
+    expect(lists()).toBe(1);
+  });
+
   it.each([401, 403, 429, 500, 503])('goes on after %i, however often', async (status) => {
     double.fault(isWatch, { kind: 'status', status, headers: { 'retry-after': '1' } }, 6);
     begin();

@@ -891,16 +891,23 @@ describe('sleep and wake', () => {
     double.put('Deployment', workload('web', 'hello', 0));
     const here = await cloud();
     await here.add(double.kubeconfig);
-    const pod = {
-      metadata: { name: 'hello-1', namespace: 'web', uid: 'u-1', resourceVersion: '1' },
+    const pod = (deployment: string, message: string) => ({
+      metadata: {
+        name: `${deployment}-6b-1`,
+        namespace: 'web',
+        uid: `u-${deployment}`,
+        resourceVersion: '1',
+        labels: { app: 'hello', 'pod-template-hash': '6b' },
+        ownerReferences: [{ kind: 'ReplicaSet', name: `${deployment}-6b`, controller: true }],
+      },
       status: {
         phase: 'Pending',
-        containerStatuses: [
-          { name: 'main', state: { waiting: { reason: 'ImagePullBackOff', message: 'no such image' } } },
-        ],
+        containerStatuses: [{ name: 'main', state: { waiting: { reason: 'ImagePullBackOff', message } } }],
       },
-    };
-    const body = JSON.stringify({ metadata: { resourceVersion: '1' }, items: [pod] });
+    });
+    // The selector may take pods of others too.
+    const pods = [pod('other', 'not its own'), pod('hello', 'no such image')];
+    const body = JSON.stringify({ metadata: { resourceVersion: '1' }, items: pods });
     double.fault(({ path }) => path.endsWith('/namespaces/web/pods'), {
       kind: 'raw',
       status: 200,
@@ -911,7 +918,7 @@ describe('sleep and wake', () => {
       here.workloads.ask('wake', { id: here.find('web/hello').id, waitMs: 20 }),
     ).rejects.toMatchObject({
       code: 'ready_timeout',
-      message: /no Ready pod after 20 ms.*ImagePullBackOff: no such image/,
+      message: /no Ready pod after 20 ms: pod hello-6b-1: .*ImagePullBackOff: no such image$/,
     });
   });
 });

@@ -17,7 +17,7 @@ import type { Ref } from '../../src/runtime/actor.ts';
 import type { Json } from '../cloud/double.ts';
 import { api, kubeconfig, type Sandbox } from '../cloud/real.ts';
 import { eventually } from '../eventually.ts';
-import { afterThisTest, realTime, type Stand, type World, world } from '../kit.ts';
+import { afterThisTest, realTime, type Stand, type TestClock, type World, world } from '../kit.ts';
 import { ownPorts } from '../ports.ts';
 
 export const RULE: AddressRule = { allow: 'any', apiOnLoopback: true };
@@ -129,6 +129,9 @@ export interface FieldOptions {
   /** Where the API server is, instead of where the kubeconfig says, and who has signed its certificate. */
   server?: string;
   ca?: string;
+  /** Another cluster altogether. */
+  access?: ClusterAccess;
+  clock?: TestClock;
   state?: Route['state'];
   /** The route is given when this resolves. */
   onRoute?: () => Promise<void>;
@@ -150,11 +153,11 @@ export const UNUSED = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null
 
 /** An open tether to workload `name`, with stand-ins for the actors that it asks and tells. */
 export async function field(options: FieldOptions): Promise<Field> {
-  const space = world({ clock: realTime });
+  const space = world({ clock: options.clock ?? realTime });
   const route: Route = {
     clusterId: 'C1',
     access: {
-      ...access(),
+      ...(options.access ?? access()),
       ...(options.token === undefined ? {} : { credential: { kind: 'token', token: options.token } }),
       ...(options.server === undefined ? {} : { server: options.server }),
       ...(options.ca === undefined ? {} : { ca: options.ca }),

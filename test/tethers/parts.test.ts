@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { connect, createServer, type Socket } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Target } from '../../src/adapters/kube/kube.ts';
 import { type PodRow, podOf, troubleOf } from '../../src/adapters/kube/pods.ts';
 import { answerSetback, podSetback } from '../../src/adapters/portforward/way.ts';
 import { isGoneIn, openPeers } from '../../src/adapters/process/peer.ts';
@@ -97,8 +98,9 @@ describe('a port', () => {
   });
 });
 
-const pod = (status: object, metadata: object = {}): PodRow | undefined =>
-  podOf({ metadata: { name: 'p', namespace: 'n', uid: 'u', ...metadata }, status });
+const WEB: Target = { kind: 'Deployment', namespace: 'n', name: 'web' };
+const pod = (status: object, metadata: object = {}, workload = WEB): PodRow | undefined =>
+  podOf({ metadata: { name: 'p', namespace: 'n', uid: 'u', ...metadata }, status }, workload);
 const waiting = (reason: string, message?: string) => ({
   name: 'c',
   state: { waiting: { reason, message } },
@@ -117,6 +119,32 @@ describe('the row of a pod', () => {
     expect(pod({})).toMatchObject({ isReady: false, trouble: null });
   });
 
+  it("says whether it is the workload's", () => {
+    const isOwn = (kind: string, name: string, workload = WEB, controller = true): boolean | undefined =>
+      pod(
+        {},
+        {
+          labels: { 'pod-template-hash': '6b' },
+          ownerReferences: [
+            { kind: 'ReplicaSet', name: 'web-6b' },
+            { kind, name, controller },
+          ].slice(controller ? 1 : 0),
+        },
+        workload,
+      )?.isOwn;
+    expect(isOwn('ReplicaSet', 'web-6b')).toBe(true);
+    for (const name of ['web', 'web-7c', 'web-api-6b', 'we-6b'])
+      expect(isOwn('ReplicaSet', name)).toBe(false);
+    expect(isOwn('ReplicaSet', 'web-6b', WEB, false)).toBe(false);
+    expect(isOwn('StatefulSet', 'web')).toBe(false);
+    expect(isOwn('Job', 'web-6b')).toBe(false);
+    const set: Target = { ...WEB, kind: 'StatefulSet' };
+    expect(isOwn('StatefulSet', 'web', set)).toBe(true);
+    expect(isOwn('StatefulSet', 'api', set)).toBe(false);
+    expect(isOwn('ReplicaSet', 'web-6b', set)).toBe(false);
+    expect(pod({})?.isOwn).toBe(false);
+  });
+
   it('says what is in its way, of containers that are to run first too', () => {
     expect(pod({ containerStatuses: [waiting('ContainerCreating')] })?.trouble).toBeNull();
     expect(pod({ containerStatuses: [waiting('ErrImagePull', 'no\nroute')] })?.trouble).toBe(
@@ -131,8 +159,8 @@ describe('the row of a pod', () => {
     fc.assert(
       fc.property(fc.object({ maxDepth: 5 }), fc.anything(), (status, metadata) => {
         pod(status);
-        podOf({ metadata, status });
-        podOf(metadata);
+        podOf({ metadata, status }, WEB);
+        podOf(metadata, WEB);
       }),
     );
   });
@@ -143,6 +171,7 @@ describe('the pods of a workload', () => {
     uid: 'u',
     namespace: 'n',
     name: 'p',
+    isOwn: true,
     isReady: false,
     isEnding: false,
     trouble: null,

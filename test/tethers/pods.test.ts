@@ -1,10 +1,13 @@
 // Tethers on the real cluster: which pod a connection gets, and what becomes of it when there is none.
 import { expect, it } from 'vitest';
+import { openCluster } from '../../src/adapters/kube/kube.ts';
+import { podsOf as podRowsOf } from '../../src/adapters/kube/pods.ts';
 import { deferred } from '../../src/runtime/deferred.ts';
 import type { Json } from '../cloud/double.ts';
 import { api, describeReal, sandbox } from '../cloud/real.ts';
+import { eventually } from '../eventually.ts';
 import { settle } from '../kit.ts';
-import { answer, client, field, lastError, podsOf, server } from './field.ts';
+import { access, answer, client, field, lastError, podsOf, RULE, server } from './field.ts';
 
 describeReal('a tether and its pods', () => {
   const box = sandbox();
@@ -49,6 +52,45 @@ describeReal('a tether and its pods', () => {
     expect(await answer(port, 'name\n')).toBe(`${pod}\n`);
   }, 60_000);
 
+  it.each(['Deployment', 'StatefulSet'] as const)(
+    'wakes a %s although its selector takes a Ready pod of another workload',
+    async (kind) => {
+      const shop = `shop-${kind.toLowerCase()}`;
+      const labelled = (name: string, replicas: number, labels: Json): Json => {
+        const object = server(name, replicas);
+        object.spec.template.metadata.labels = { shop, ...labels };
+        return object;
+      };
+      const worker = labelled(`worker-${shop}`, 1, { app: `worker-${shop}` });
+      worker.spec.selector.matchLabels = worker.spec.template.metadata.labels;
+      await box.create('Deployment', worker);
+      const object = labelled(`api-${shop}`, 0, { app: `api-${shop}` });
+      object.spec.selector.matchLabels = { shop };
+      await box.create(
+        kind,
+        kind === 'StatefulSet' ? { ...object, spec: { ...object.spec, serviceName: shop } } : object,
+      );
+      await podsOf(box, `worker-${shop}`).ready(1);
+      const onWake = () => box.scale(kind, `api-${shop}`, 1);
+      const { port, route } = await field({ sandbox: box, name: `api-${shop}`, state: 'asleep', onWake });
+      Object.assign(route.workload, { kind, selector: `shop=${shop}` });
+      const [name] = await Promise.all([answer(port, 'name\n'), podsOf(box, `api-${shop}`).ready(1)]);
+      expect(name).toContain(`api-${shop}-`);
+    },
+    60_000,
+  );
+
+  it('wakes a workload that has no pods although it is said to be awake', async () => {
+    await box.create('Deployment', server('stale', 0));
+    const onWake = () => box.scale('Deployment', 'stale', 1);
+    const { port, workloads } = await field({ sandbox: box, name: 'stale', onWake });
+    expect(await answer(port, 'name\n')).toContain('stale-');
+    // Nor again once there is one.
+    const wakes = workloads.of('wake').length;
+    expect(await answer(port, 'name\n')).toContain('stale-');
+    expect(workloads.of('wake')).toHaveLength(wakes);
+  }, 80_000);
+
   it('does not wake for a tether that may not', async () => {
     const tether = await field({ sandbox: box, name: 'none', state: 'asleep', wake: false });
     expect(await client(tether.port, 'name\n').ended).toBe('ECONNRESET');
@@ -91,11 +133,6 @@ describeReal('a tether and its pods', () => {
       /ErrImagePull|ImagePullBackOff/,
     ],
     ['CrashLoopBackOff', server('crash', 1, { command: 'exit 3' }), /CrashLoopBackOff/],
-    [
-      'Unschedulable',
-      server('noroom', 1, { spec: { nodeSelector: { 'berth.invalid/none': 'yes' } } }),
-      /Unschedulable: .*node/,
-    ],
   ];
   for (const [reason, object, expected] of hopeless) {
     it(`lets go of clients when the pods are in ${reason}, and says so`, async () => {
@@ -105,6 +142,23 @@ describeReal('a tether and its pods', () => {
       expect(await lastError(tether)).toMatch(expected);
     }, 60_000);
   }
+
+  it('serves a client that came when no node had room', async () => {
+    const nowhere = { nodeSelector: { 'berth.invalid/none': 'yes' } };
+    await box.create('Deployment', server('noroom', 1, { spec: nowhere }));
+    const tether = await field({ sandbox: box, name: 'noroom' });
+    const waiting = answer(tether.port, 'name\n');
+    const cluster = openCluster(access(), RULE);
+    const { trouble } = await eventually(async () => {
+      const { rows } = await cluster.list(podRowsOf(tether.route.workload));
+      return rows.find(({ mayPass }) => mayPass);
+    });
+    await cluster.close();
+    expect(trouble).toMatch(/Unschedulable: .*node/);
+    const anywhere = { spec: { template: { spec: { nodeSelector: null } } } };
+    await api('PATCH', box.path('Deployment', 'noroom'), anywhere, 'application/merge-patch+json');
+    expect(await waiting).toContain('noroom-');
+  }, 60_000);
 
   it('says what the account may not do', async () => {
     const account = `/api/v1/namespaces/${box.namespace}/serviceaccounts`;

@@ -37,7 +37,7 @@ export class Readiness {
 /** What the pods of a workload wait for, as one line for people; '' when nothing is known against them. */
 export async function podTroubles(cluster: KubeCluster, seen: SeenWorkload): Promise<string> {
   if (seen.selector === '') return '';
-  const { rows } = await cluster.list(podsOf(seen.namespace, seen.selector));
-  const troubles = rows.flatMap(({ trouble }) => trouble ?? []);
+  const { rows } = await cluster.list(podsOf(seen));
+  const troubles = rows.flatMap(({ isOwn, trouble }) => (isOwn && trouble !== null ? [trouble] : []));
   return troubles.slice(0, 3).join('; ');
 }

@@ -144,8 +144,13 @@ export class Carrier implements SessionOwner {
   private place(session: Session): void {
     if (!session.isHeld) return;
     const { door, ready } = this.pods;
-    if (door && this.lines.carry(session, ready, door)) this.hold.remove(session);
-    else this.hold.add(session);
+    if (door && this.lines.carry(session, ready, door)) {
+      this.hold.remove(session);
+      return;
+    }
+    // The pod that it waits for now has done it no wrong yet.
+    session.failingSince = null;
+    this.hold.add(session);
   }
 
   private podsChanged(): void {

@@ -74,7 +74,7 @@ export class Hold {
   /** Finds out where the workload is, follows its pods, and wakes it if it sleeps. Never rejects. */
   private async rouse(): Promise<void> {
     if (this.isRousing) return;
-    const { clock, workloads, workloadId, pods } = this.options;
+    const { clock, workloads, workloadId, wake, pods } = this.options;
     this.isRousing = true;
     this.rousedAt = clock.monotonic();
     try {
@@ -86,7 +86,9 @@ export class Hold {
         return;
       }
       pods.start(route);
-      if (isAsleep(route)) await this.wake();
+      // Without a pod the route may be older than a sleep by somebody else. A wake looks first, and leaves alone what is awake.
+      const isDoubtful = wake && route.state === 'awake' && pods.isEmpty;
+      if (isAsleep(route) || isDoubtful) await this.wake();
     } catch (error) {
       this.failed(error);
     } finally {

@@ -4,7 +4,7 @@ import { type Door, doorOf } from '../../adapters/dial.ts';
 import { follow } from '../../adapters/kube/follow.ts';
 import { explain, kubeHttp } from '../../adapters/kube/http.ts';
 import { type KubeCluster, kubeCluster } from '../../adapters/kube/kube.ts';
-import { type PodRow, podsOf, troubleOf } from '../../adapters/kube/pods.ts';
+import { type PodOwner, type PodRow, podsOf, troubleOf } from '../../adapters/kube/pods.ts';
 import { TETHER } from '../../limits.ts';
 import type { Route } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';
@@ -19,11 +19,13 @@ export interface Trouble {
 interface Following {
   door: Door;
   cluster: KubeCluster;
-  namespace: string;
-  selector: string;
+  workload: PodOwner;
   stop: AbortController;
   /** Monotonic milliseconds. */
   begunAt: number;
+  /** Its last attempt has failed: the next one may be half a minute away. */
+  isFailing: boolean;
+  isListed: boolean;
 }
 
 /** Knows the pods of one tether's workload, and why there is none that is ready; its carrier owns it. */
@@ -52,6 +54,12 @@ export class TetherPods {
     return [...this.rows.values()].filter(({ isReady }) => isReady);
   }
 
+  /** The cluster has said that no pod is there but those that end. */
+  get isEmpty(): boolean {
+    const isKnown = this.following?.isListed === true && !this.following.isFailing;
+    return isKnown && [...this.rows.values()].every(({ isEnding }) => isEnding);
+  }
+
   has(uid: string): boolean {
     return this.rows.get(uid)?.isReady === true;
   }
@@ -60,12 +68,17 @@ export class TetherPods {
     return this.lastTrouble;
   }
 
-  /** Follows the pods of the route's workload; harmless when they are followed. One made anew may select others. */
+  /**
+   * Follows the pods of the route's workload; harmless when they are followed. One made anew may select others. Somebody
+   * needs them now: if the last attempt has failed the next one is due.
+   */
   start({ access, workload }: Route): void {
-    const { namespace, selector } = workload;
-    if (this.following?.selector === selector) return;
+    if (this.following?.workload.selector === workload.selector) {
+      if (this.following.isFailing) this.anew();
+      return;
+    }
     this.stop();
-    this.follow(doorOf(access, this.rule), namespace, selector);
+    this.follow(doorOf(access, this.rule), workload);
   }
 
   /**
@@ -73,10 +86,7 @@ export class TetherPods {
    * known is kept until then.
    */
   doubt(uid: string): void {
-    const following = this.following;
-    if (!following || !this.has(uid) || this.clock.monotonic() - following.begunAt < TETHER.doubtMs) return;
-    this.leave(following);
-    this.follow(following.door, following.namespace, following.selector);
+    if (this.has(uid)) this.anew();
   }
 
   stop(): void {
@@ -87,25 +97,47 @@ export class TetherPods {
     if (following) this.leave(following);
   }
 
-  private follow(door: Door, namespace: string, selector: string): void {
+  private anew(): void {
+    const following = this.following;
+    if (!following || this.clock.monotonic() - following.begunAt < TETHER.doubtMs) return;
+    this.leave(following);
+    // What was denied may be allowed by now; who waits for a cluster that does not answer has waited since.
+    if (this.lastTrouble?.graceMs === 0) this.lastTrouble = null;
+    this.follow(following.door, following.workload);
+  }
+
+  private follow(door: Door, workload: PodOwner): void {
     const cluster = kubeCluster(kubeHttp(door));
     const stop = new AbortController();
-    this.following = { door, cluster, namespace, selector, stop, begunAt: this.clock.monotonic() };
+    const following = {
+      door,
+      cluster,
+      workload,
+      stop,
+      begunAt: this.clock.monotonic(),
+      isFailing: false,
+      isListed: false,
+    };
+    this.following = following;
     const follower = {
       listed: (rows: PodRow[]) => {
+        following.isListed = true;
         this.rows.clear();
-        for (const row of rows) this.rows.set(row.uid, row);
+        for (const row of rows) if (row.isOwn) this.rows.set(row.uid, row);
         this.update();
       },
       changed: (row: PodRow, gone: boolean) => {
-        if (gone) this.rows.delete(row.uid);
+        // One that was the workload's may have been let go by it.
+        if (gone || !row.isOwn) this.rows.delete(row.uid);
         else this.rows.set(row.uid, row);
         this.update();
       },
-      health: (error: unknown) => this.health(error),
+      health: (error: unknown) => {
+        following.isFailing = error !== null;
+        this.health(error);
+      },
     };
-    const resource = podsOf(namespace, selector);
-    follow(cluster, resource, null, follower, stop.signal, { clock: this.clock }).catch(this.defect);
+    follow(cluster, podsOf(workload), null, follower, stop.signal, { clock: this.clock }).catch(this.defect);
   }
 
   private leave({ stop, cluster }: Following): void {
@@ -115,7 +147,8 @@ export class TetherPods {
 
   private update(): void {
     const trouble = troubleOf(this.rows.values());
-    this.setTrouble(trouble && { ...trouble, graceMs: trouble.mayPass ? TETHER.unschedulableMs : 0 });
+    // Nobody is let go early for what may pass, but then it is why.
+    this.setTrouble(trouble && { ...trouble, graceMs: trouble.mayPass ? TETHER.holdMs : 0 });
   }
 
   /** The cluster has stopped answering, or answers again. Pods that are known are tried all the same. */

@@ -30,7 +30,7 @@ export class Session implements StreamEvents {
   readonly since: number;
   /** The uid of the pod that carries it, or was to; for the owner's use. */
   pod = '';
-  /** When the first attempt failed. */
+  /** When the first attempt failed since it last waited for a pod. */
   failingSince: number | null = null;
   private readonly socket: Socket;
   private readonly owner: SessionOwner;

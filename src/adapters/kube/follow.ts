@@ -122,6 +122,8 @@ class Following<Row> {
   /** A server restored from a backup keeps a watch from its future open and says nothing: then a listing must come first. */
   private async checkVersion(version: string): Promise<void> {
     if (isOlder(await this.cluster.position(this.resource, this.signal), version)) this.version = null;
+    // The watch that follows may have nothing to say for a minute.
+    else this.tell(() => this.follower.health(null));
   }
 
   /** One watch, until it ends or nothing has come for so long that it must be dead. */

@@ -1,19 +1,33 @@
 // The pods of a workload, as far as a connection needs them: which are ready, and why the others are not.
-import type { Resource } from './kube.ts';
+import type { Resource, Target } from './kube.ts';
 import { items, NAME, oneLine, text, UID } from './rows.ts';
-import { type V1ContainerStatus, type V1Pod, type V1PodCondition, wire } from './types.ts';
+import {
+  type V1ContainerStatus,
+  type V1OwnerReference,
+  type V1Pod,
+  type V1PodCondition,
+  type Wire,
+  wire,
+} from './types.ts';
+
+/** A workload, and the label selector by which it finds its pods. */
+export interface PodOwner extends Target {
+  selector: string;
+}
 
 export interface PodRow {
   uid: string;
   namespace: string;
   name: string;
+  /** It is the workload's: others may have labels that its selector takes as well. */
+  isOwn: boolean;
   /** Ready, and not about to end. */
   isReady: boolean;
   /** It ends, or has ended: nothing is to be expected of it. */
   isEnding: boolean;
   /** Why it does not become ready, where that is known. */
   trouble: string | null;
-  /** The trouble may pass by itself shortly: there is no node with room at this moment. */
+  /** The trouble may pass by itself: there is no node with room until old pods have gone or a new node has come. */
   mayPass: boolean;
 }
 
@@ -44,8 +58,21 @@ function containerTrouble(statuses: unknown): string | null {
   return null;
 }
 
-/** The row of a pod; undefined when it is no proper one. */
-export function podOf(object: unknown): PodRow | undefined {
+/**
+ * Whether its controller is the workload. Of a Deployment that is a ReplicaSet of its own, told by the name it is given: to
+ * read it would take one more right.
+ */
+function isOwned(metadata: Wire<NonNullable<V1Pod['metadata']>>, { kind, name }: Target): boolean {
+  const controller = items(metadata?.ownerReferences)
+    .map((item) => wire<V1OwnerReference>(item))
+    .find((reference) => reference?.controller === true);
+  if (kind === 'StatefulSet') return controller?.kind === kind && controller.name === name;
+  const hash = text(metadata?.labels?.['pod-template-hash'], 63);
+  return controller?.kind === 'ReplicaSet' && controller.name === `${name}-${hash}`;
+}
+
+/** The row of a pod, seen from `workload`; undefined when it is no proper one. */
+export function podOf(object: unknown, workload: Target): PodRow | undefined {
   const { metadata, status } = wire<V1Pod>(object) ?? {};
   const namespace = text(metadata?.namespace, 63);
   const name = text(metadata?.name, 253);
@@ -63,6 +90,7 @@ export function podOf(object: unknown): PodRow | undefined {
     uid,
     namespace,
     name,
+    isOwn: isOwned(metadata, workload),
     isReady: condition('Ready')?.status === 'True' && !isEnding,
     isEnding,
     trouble: trouble === null ? null : `pod ${name}: ${trouble}`,
@@ -70,12 +98,12 @@ export function podOf(object: unknown): PodRow | undefined {
   };
 }
 
-/** The pods of a namespace that a label selector takes. */
-export const podsOf = (namespace: string, selector: string): Resource<PodRow> => ({
-  what: `pods in namespace ${namespace}`,
-  path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`,
-  query: { labelSelector: selector },
-  rowOf: podOf,
+/** The pods that the selector of a workload takes: its own, and perhaps others. */
+export const podsOf = (workload: PodOwner): Resource<PodRow> => ({
+  what: `pods in namespace ${workload.namespace}`,
+  path: `/api/v1/namespaces/${encodeURIComponent(workload.namespace)}/pods`,
+  query: { labelSelector: workload.selector },
+  rowOf: (object) => podOf(object, workload),
 });
 
 /** Why no pod is to be expected, when all that are there have trouble; null while there is hope. */

@@ -8,6 +8,7 @@ export type {
   V1HorizontalPodAutoscaler,
   V1LabelSelectorRequirement,
   V1ManagedFieldsEntry,
+  V1OwnerReference,
   V1Pod,
   V1PodCondition,
   V1SelfSubjectAccessReview,
