@@ -29,6 +29,13 @@ function isReadyUrl(value: string): boolean {
   return /^tcp:\/\/[^\s/?#@]+$/.test(value) && Number(new URL(value).port) > 0;
 }
 
+/** Which port it will be is not known yet: as the port itself, and behind the address, any number makes a URL. */
+function isAgentReadyUrl(value: string): boolean {
+  const filled = value.replace(/^([^/]*\/\/[^/?#$]*:)\$PORT(?![^/?#])/, (_, before) => `${before}1`);
+  const isInAddress = /^[^/]*\/\/[^/?#]*\$PORT/.test(filled);
+  return isReadyUrl(filled) && !isInAddress;
+}
+
 const envBytes = (env: Record<string, string>): number =>
   Object.entries(env).reduce(
     (sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(value),
@@ -41,11 +48,7 @@ const cmd = text(CMD_RULE, (value) => value !== '' && Buffer.byteLength(value) <
 const cwd = text(CWD_RULE, (value) => value.startsWith('/') && Buffer.byteLength(value) <= SERVICE.cwdBytes);
 const isShort = (value: string): boolean => Buffer.byteLength(value) <= SERVICE.readyBytes;
 const ready = text(READY_RULE, (value) => isShort(value) && isReadyUrl(value));
-/** Which port it will be is not known yet: any number shows whether it is a URL. */
-const agentReady = text(
-  AGENT_READY_RULE,
-  (value) => isShort(value) && isReadyUrl(value.replaceAll('$PORT', '1')),
-);
+const agentReady = text(AGENT_READY_RULE, (value) => isShort(value) && isAgentReadyUrl(value));
 const env = z
   .record(envKey, text(ENV_VALUE_RULE), {
     error: (issue) => (issue.code === 'invalid_key' ? ENV_KEY_RULE : ENV_RULE),

@@ -311,9 +311,29 @@ describe('a spinup', () => {
   });
 
   it('may name its port in the ready URL before it has one; a service has one', () => {
-    const urls = ['http://127.0.0.1:$PORT/ok', 'tcp://localhost:$PORT', 'http://x:1/?of=$PORT'];
+    // With some ports these would be no URL.
+    const partly = [
+      'http://x:9$PORT/',
+      'http://x:$PORT0/',
+      'http://1.2.3.$PORT/',
+      'http://%$PORT/',
+      'http://$PORT:$PORT/',
+    ];
+    const urls = [
+      'http://127.0.0.1:$PORT/ok',
+      'tcp://localhost:$PORT',
+      'https://[::1]:$PORT',
+      'http://x:1/?of=$PORT',
+    ];
     for (const ready of urls) expect(checkSpinup({ name: 'bot', cmd: 'x', ready }).ready).toBe(ready);
-    for (const ready of ['http://x:$PORTS/', 'http://x:$port/', 'http://:$PORT/', 'tcp://x:0$PORTx', '$PORT'])
+    for (const ready of [
+      'http://x:$PORTS/',
+      'http://x:$port/',
+      'http://:$PORT/',
+      'tcp://x:0$PORTx',
+      '$PORT',
+      ...partly,
+    ])
       expect(spinupPaths({ name: 'bot', cmd: 'x', ready })).toEqual(['ready']);
     expect(paths({ ...SMALL, ready: 'http://127.0.0.1:$PORT/' })).toEqual(['ready']);
   });
