@@ -227,7 +227,7 @@ describe('a follower', () => {
   it('says at once that the server answers again, though the watch has nothing to tell', async () => {
     begin();
     (await opened()).reset();
-    await until(() => told.some((line) => line.startsWith('ill')));
+    await eventually(() => told.some((line) => line.startsWith('ill')));
     await passing(() => told.at(-1) === 'well');
     expect(lists()).toBe(1);
   });
