@@ -222,7 +222,7 @@ export const TETHER = {
   /** A way to make lines that a cluster does not offer is tried again after this long. */
   wayAgainMs: 300_000,
   /** A client that has half-closed keeps its connection until the pod has been silent for so long. */
-  halfClosed: { answeredMs: 10_000, unansweredMs: 60_000 },
+  halfClosedMs: 60_000,
   /** What a client has sent that has gone since is carried if that is possible in this time. */
   goneMs: 1_000,
   /** A tether whose actor has ended is opened again after this long. */

@@ -183,8 +183,8 @@ export interface WorkloadsProtocol {
   route(message: { id: string }): Route;
   /** From tethers, for each new connection, before its first byte is carried. */
   activity(message: { id: string; at: number }): null;
-  /** From tethers, at least every 15 s while a connection is open, and at once when the last one closes. */
-  traffic(message: { tetherId: string; id: string; open: number; lastByteAt: number }): null;
+  /** From tethers, at least every 15 s while connections move bytes, and at once when the last one closes. Epoch milliseconds. */
+  traffic(message: { id: string; lastByteAt: number }): null;
 }
 
 /** Puts idle workloads to sleep, every sweep_interval_ms. */

@@ -1058,13 +1058,13 @@ describe('auto-sleep', () => {
   it('leaves one alone through which an open connection moves bytes', async () => {
     const { clock, here, id } = await ready(10);
     await clock.advance(30 * MINUTE - 1);
-    const traffic = (open: number, ago: number): void =>
-      here.workloads.tell('traffic', { tetherId: 't', id, open, lastByteAt: clock.now() - ago });
-    traffic(1, 11 * MINUTE);
+    const traffic = (ago: number): void =>
+      here.workloads.tell('traffic', { id, lastByteAt: clock.now() - ago });
+    traffic(11 * MINUTE);
     expect(await here.workloads.ask('idle', {})).toEqual({ ids: [id] });
-    traffic(1, 5 * MINUTE);
+    traffic(5 * MINUTE);
     expect(await here.workloads.ask('idle', {})).toEqual({ ids: [] });
-    traffic(1, 0);
+    traffic(0);
     expect((await here.workloads.ask('sleep', { id, by: 'idle' })).slept).toBe(false);
     await clock.advance(10 * MINUTE);
     expect((await here.workloads.ask('sleep', { id, by: 'idle' })).slept).toBe(true);
@@ -1075,8 +1075,7 @@ describe('auto-sleep', () => {
     here.workloads.tell('activity', { id, at: clock.now() });
     const connectedAt = new Date(clock.now()).toISOString();
     await clock.advance(120 * MINUTE);
-    here.workloads.tell('traffic', { tetherId: 't', id, open: 1, lastByteAt: clock.now() });
-    here.workloads.tell('traffic', { tetherId: 't', id, open: 0, lastByteAt: clock.now() });
+    here.workloads.tell('traffic', { id, lastByteAt: clock.now() });
     await clock.advance(5 * MINUTE);
     expect(await here.workloads.ask('idle', {})).toEqual({ ids: [] });
     await here.stop();

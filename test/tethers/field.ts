@@ -34,6 +34,7 @@ case "$what" in
   sum) i=0; (while [ $i -lt $a ]; do cat /tmp/block; i=$((i+1)); done) | md5sum ;;
   up) head -c $a | md5sum ;;
   late) sleep $a; i=0; while [ $i -lt $b ]; do cat /tmp/block; i=$((i+1)); done ;;
+  twice) hostname; sleep $a; hostname ;;
   stuck) echo stuck; sleep 1000 ;;
   post) head -c $a | md5sum > /tmp/posted.$$ && mv /tmp/posted.$$ /tmp/posted ;;
   posted) while [ ! -f /tmp/posted ]; do sleep 0.1; done; cat /tmp/posted; rm /tmp/posted ;;

@@ -1,8 +1,9 @@
 // Tethers on the real cluster: each direction goes as fast as its reader takes it, and a slow reader holds up nobody else.
 import { beforeAll, expect, it } from 'vitest';
-import { MIB } from '../../src/limits.ts';
+import { MIB, TETHER } from '../../src/limits.ts';
 import { describeReal, sandbox } from '../cloud/real.ts';
-import { answer, type Client, client, field, podsOf, server } from './field.ts';
+import { virtualClock } from '../kit.ts';
+import { answer, type Client, client, field, lastError, podsOf, server } from './field.ts';
 
 /** More than all the sockets in between can hold for one connection: the clients here offer and ask for far more. */
 const HELD = 512 * MIB;
@@ -91,21 +92,40 @@ describeReal('a tether and slow readers', () => {
     expect(bytes()).toBe(4 * MIB);
   }, 60_000);
 
-  it('closes the pod for a client that has half-closed when the pod has long said all it had to say', async () => {
-    const { port } = await field({ sandbox: box, name: 'web' });
-    const { socket, ended, text } = client(port, 'echo\nhello\n');
+  it('gives a client that has half-closed a reply with a long pause in it', async () => {
+    const clock = virtualClock();
+    const { port } = await field({ sandbox: box, name: 'web', clock });
+    const { socket, ended, text, until } = client(port, 'twice 3\n');
     socket.end();
+    const name = await until((said) => said.endsWith('\n'));
+    await clock.advance(TETHER.halfClosedMs);
     expect(await ended).toBe('end');
+    expect(text()).toBe(name + name);
+  }, 60_000);
+
+  it('resets a client that has half-closed when the pod has long been silent: it may have had more to say', async () => {
+    const clock = virtualClock();
+    const tether = await field({ sandbox: box, name: 'web', clock });
+    const { socket, ended, text, until } = client(tether.port, 'echo\nhello\n');
+    socket.end();
+    await until((said) => said === 'hello\n');
+    await clock.advance(TETHER.halfClosedMs + TETHER.tickMs);
+    expect(await ended).toBe('ECONNRESET');
     expect(text()).toBe('hello\n');
+    await clock.advance(TETHER.tickMs);
+    expect(await lastError(tether)).toContain('half-closed');
   }, 60_000);
 
   it('lets go of the pod when a client has closed, though the pod has not', async () => {
     const tether = await field({ sandbox: box, name: 'web' });
     const { socket, until } = client(tether.port, 'stay\n');
     await until((text) => text.endsWith('\n'));
-    expect((await tether.workloads.next('traffic')).open).toBe(1);
+    const { lastByteAt } = await tether.workloads.next('traffic');
+    socket.write('more\n');
+    await until((text) => text.split('\n').length > 2);
     socket.destroy();
     await tether.until(({ connections, bytesIn }) => connections === 0 && bytesIn > 0);
-    expect((await tether.workloads.next('traffic')).open).toBe(0);
+    // Of its last bytes it is told when it has closed, not a report later.
+    expect((await tether.workloads.next('traffic')).lastByteAt).toBeGreaterThan(lastByteAt);
   });
 });

@@ -331,16 +331,6 @@ describe('tethers', () => {
     expect(await workloads.next('activity')).toEqual({ id: 'W1', at: clock.now() });
   });
 
-  it('tell of connections again and again, however quiet', async () => {
-    const { clock, workloads, port } = await quiet();
-    client(port);
-    await workloads.next('activity');
-    for (let round = 0; round < 3; round += 1) {
-      await clock.advance(TETHER.trafficMs);
-      expect(await workloads.next('traffic')).toMatchObject({ tetherId: 'T1', id: 'W1', open: 1 });
-    }
-  });
-
   it('hold no more clients than they may, and let go of those beyond', async () => {
     const { tethers: ref, workloads } = await part(tempDir(), ownPorts(1));
     known(workloads);

@@ -158,7 +158,7 @@ class Workloads implements LinkOwner {
   }
 
   traffic({ id, lastByteAt }: Message<WorkloadsProtocol, 'traffic'>): null {
-    // Told again and again while a connection is open, mostly with nothing new: that is not written.
+    // Several tethers may lead to one workload.
     if (lastByteAt > (this.table.get(id)?.lastByteAt ?? 0))
       this.table.update(id, (row) => ({ ...row, lastByteAt }), true);
     return null;

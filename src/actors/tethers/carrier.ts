@@ -36,8 +36,8 @@ export class Carrier implements SessionOwner {
   private readonly numbers: TetherNumbers;
   private isTold = true;
   private lastByteAt = 0;
-  /** What was last told of the traffic, and when in monotonic milliseconds. */
-  private traffic = { open: 0, at: Number.NEGATIVE_INFINITY };
+  /** Of which last byte it was told last, and when in monotonic milliseconds. */
+  private traffic = { lastByteAt: 0, toldAt: Number.NEGATIVE_INFINITY };
   /** When the last connection came (epoch), whether that is told, and when it last was (monotonic). */
   private activity = { at: 0, isTold: true, toldAt: Number.NEGATIVE_INFINITY };
   private idleSince: number;
@@ -192,13 +192,13 @@ export class Carrier implements SessionOwner {
     this.workloads.tell('activity', { id: this.tether.workloadId, at: activity.at });
   }
 
-  /** Of open ones again and again, however quiet: whoever reads it may have begun anew, and knows of none. */
+  /** When bytes have moved since it was last told: now and then while connections are open, at once when the last has closed. */
   private tellTraffic(): void {
-    const open = this.sessions.size;
+    const { lastByteAt, traffic } = this;
     const now = this.now();
-    if (open === 0 ? this.traffic.open === 0 : now - this.traffic.at < TETHER.trafficMs) return;
-    this.traffic = { open, at: now };
-    const { id, workloadId } = this.tether;
-    this.workloads.tell('traffic', { tetherId: id, id: workloadId, open, lastByteAt: this.lastByteAt });
+    const isDue = this.sessions.size === 0 || now - traffic.toldAt >= TETHER.trafficMs;
+    if (lastByteAt === traffic.lastByteAt || !isDue) return;
+    this.traffic = { lastByteAt, toldAt: now };
+    this.workloads.tell('traffic', { id: this.tether.workloadId, lastByteAt });
   }
 }

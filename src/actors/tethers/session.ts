@@ -44,6 +44,8 @@ export class Session implements StreamEvents {
   private isCorked = false;
   private clientAt: number;
   private podAt = 0;
+  /** The node has been told that the client has half-closed. */
+  private isCutOff = false;
 
   constructor(socket: Socket, owner: SessionOwner) {
     this.socket = socket;
@@ -86,7 +88,7 @@ export class Session implements StreamEvents {
     const isOpen = this.phase === 'open';
     if (this.goneAt !== null && now - this.goneAt >= TETHER.goneMs) this.leave();
     else if (this.isEnded) this.clientEnded();
-    else if (this.socket.isPaused() && (!isOpen || now - this.clientAt >= TETHER.halfClosed.unansweredMs)) {
+    else if (this.socket.isPaused() && (!isOpen || now - this.clientAt >= TETHER.halfClosedMs)) {
       // What it has sent and nobody takes holds up the sign that it has gone.
       if (this.owner.peers.isGone(this.socket)) this.leave();
     }
@@ -123,8 +125,13 @@ export class Session implements StreamEvents {
   }
 
   ended(): void {
-    this.phase = 'closing';
     this.stream = null;
+    if (this.isCutOff) {
+      // Nobody knows whether that was the whole reply.
+      this.reset(`the pod was silent for ${TETHER.halfClosedMs / 1000} s after its client had half-closed`);
+      return;
+    }
+    this.phase = 'closing';
     // What the client still sends has nowhere to go.
     this.socket.resume();
     this.socket.end(() => {
@@ -178,10 +185,9 @@ export class Session implements StreamEvents {
    * to say, so they hear of it when the pod has long been silent.
    */
   private quiet(now: number): void {
-    const { answeredMs, unansweredMs } = TETHER.halfClosed;
-    const isAnswered = this.podAt > this.clientAt;
-    if (now - Math.max(this.podAt, this.clientAt) > (isAnswered ? answeredMs : unansweredMs))
-      this.stream?.end();
+    if (now - Math.max(this.podAt, this.clientAt) <= TETHER.halfClosedMs) return;
+    this.isCutOff = true;
+    this.stream?.end();
   }
 
   private leave(): void {
