@@ -103,6 +103,22 @@ describeReal('a tether and slow readers', () => {
     expect(text()).toBe(name + name);
   }, 60_000);
 
+  it('gives a client that has half-closed its whole reply, however slowly it takes it', async () => {
+    const clock = virtualClock();
+    const { port } = await field({ sandbox: box, name: 'web', clock });
+    const { socket, ended, bytes } = client(port, 'down 64\n');
+    socket.end();
+    await new Promise((resolve) => socket.once('data', resolve));
+    socket.pause();
+    // The first gives all that lies between time to fill, the second a node that was told to cut it off time to do so.
+    await answer(port, 'late 1 0\n');
+    await clock.advance(TETHER.halfClosedMs + TETHER.tickMs);
+    await answer(port, 'late 2 0\n');
+    socket.resume();
+    expect(await ended).toBe('end');
+    expect(bytes()).toBe(64 * MIB);
+  }, 60_000);
+
   it('resets a client that has half-closed when the pod has long been silent: it may have had more to say', async () => {
     const clock = virtualClock();
     const tether = await field({ sandbox: box, name: 'web', clock });

@@ -185,6 +185,8 @@ export class Session implements StreamEvents {
    * to say, so they hear of it when the pod has long been silent.
    */
   private quiet(now: number): void {
+    // A pod that its client holds back is not silent.
+    if (this.socket.writableLength > 0) this.podAt = now;
     if (now - Math.max(this.podAt, this.clientAt) <= TETHER.halfClosedMs) return;
     this.isCutOff = true;
     this.stream?.end();
