@@ -132,6 +132,21 @@ describeReal('a tether and slow readers', () => {
     expect(await lastError(tether)).toContain('half-closed');
   }, 60_000);
 
+  it('tells now and then when bytes have last moved, while a connection is open', async () => {
+    const clock = virtualClock();
+    const tether = await field({ sandbox: box, name: 'web', clock });
+    const { socket, until } = client(tether.port, 'stay\n');
+    await until((text) => text.endsWith('\n'));
+    await clock.advance(TETHER.tickMs);
+    const { lastByteAt } = await tether.workloads.next('traffic');
+    socket.write('more\n');
+    await until((text) => text.split('\n').length > 2);
+    await clock.advance(TETHER.trafficMs);
+    expect((await tether.workloads.next('traffic')).lastByteAt).toBe(lastByteAt + TETHER.tickMs);
+    await clock.advance(3 * TETHER.trafficMs);
+    expect(tether.workloads.of('traffic')).toHaveLength(2);
+  });
+
   it('lets go of the pod when a client has closed, though the pod has not', async () => {
     const tether = await field({ sandbox: box, name: 'web' });
     const { socket, until } = client(tether.port, 'stay\n');
