@@ -6,10 +6,12 @@ export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '')
 /** A name or an address as a URL has it. */
 export const hostInUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
+/** Whether who listens on it listens on every address of its family. */
+export const isWildcard = (bind: string): boolean => /^[0:.]+$/.test(bind);
+
 /** The address at which this machine reaches who listens on `bind`: nobody is at a wildcard, nor is that a Host of the daemon's. */
 export function reachedAt(bind: string): string {
-  const isWildcard = /^[0:.]+$/.test(bind);
-  if (!isWildcard) return bind;
+  if (!isWildcard(bind)) return bind;
   return bind.includes(':') ? '::1' : '127.0.0.1';
 }
 

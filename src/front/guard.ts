@@ -1,7 +1,7 @@
 // The five checks that every request passes first, in the contract's order (section 2): peer, Host, Origin, Sec-Fetch-Site,
 // token. Nothing is allocated for a request that passes, and no header value makes it throw.
 import { timingSafeEqual } from 'node:crypto';
-import { isIP } from 'node:net';
+import { hostInUrl, isWildcard } from '../adapters/url_host.ts';
 import { isLoopback } from '../config.ts';
 import { fail } from '../protocol/errors.ts';
 import type { Failure } from '../runtime/actor.ts';
@@ -32,7 +32,6 @@ export interface Verdict {
 
 const PASS: Verdict = { refusal: null, origin: '' };
 
-const WILDCARDS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]', '']);
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+?)\.?(?::([0-9]+))?$/;
 const EXTENSION = /^chrome-extension:\/\/([A-Za-z0-9-][A-Za-z0-9.-]*)$/;
 const TOKEN_PROTOCOL = /(?:^|,)\s*base64url\.bearer\.authorization\.berth\.([A-Za-z0-9_-]+)\s*(?:,|$)/;
@@ -84,7 +83,13 @@ export class Guard {
     const { bind, port, cloudOnly = false } = options;
     // On a loopback address the kernel lets nobody else in.
     this.checksPeer = !cloudOnly && !isLoopback(bind);
-    if (!WILDCARDS.has(bind)) this.names.add(isIP(bind) === 6 ? `[${bind}]` : bind.toLowerCase());
+    if (!isWildcard(bind)) {
+      // An IPv6 address may be written in many ways, and clients send it in the shortest.
+      const name = hostInUrl(bind).toLowerCase();
+      const url = `http://${name}`;
+      // One with a zone is none of a URL.
+      this.names.add(name).add(URL.canParse(url) ? new URL(url).hostname : name);
+    }
     for (const name of this.names) {
       for (const host of port === 80 ? [name, `${name}:80`] : [`${name}:${port}`]) {
         this.hosts.add(host);

@@ -153,6 +153,9 @@ describe('the Host', () => {
   it('may be the configured address, but a wildcard adds no name', () => {
     expect(code(guard({ bind: '127.0.0.2' }), { headers: { host: '127.0.0.2:11611' } })).toBe('passes');
     expect(code(guard({ bind: 'fd00::1' }), { headers: { host: '[fd00::1]:11611' } })).toBe('passes');
+    for (const host of ['[FD00::A]:11611', '[fd00::a]:11611', '[fd00:0::a]:11611'])
+      expect(code(guard({ bind: 'FD00:0::A' }), { headers: { host } })).toBe('passes');
+    expect(code(guard({ bind: 'fe80::1%eth0' }), { headers: { host: 'localhost:11611' } })).toBe('passes');
     expect(code(guard({ bind: '0.0.0.0' }), { headers: { host: '0.0.0.0:11611' } })).toBe('forbidden_host');
     expect(code(guard({ bind: '::' }), { headers: { host: '[::]:11611' } })).toBe('forbidden_host');
   });
