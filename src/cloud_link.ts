@@ -12,7 +12,9 @@ import { actor, type Node } from './runtime/actor.ts';
 import { ensureSecret } from './statedir.ts';
 import type { Threads } from './threads.ts';
 
-/** `cloud.token`, or the one of `<state>/cloud-token`, made at the first start (contract section 1). */
+/**
+ * `cloud.token`, or the one of `<state>/cloud-token`, made at the first start: docs/reference.md "Tokens".
+ */
 export const cloudToken = ({ cloud }: Settings, stateDir: string): string =>
   cloud.token || ensureSecret(join(stateDir, 'cloud-token')).toString('utf8').trim();
 

@@ -1,4 +1,5 @@
-// Every setting: one table (contract section 1). A file that is named and absent, an unknown key or a bad value stops the start.
+// Every setting: one table, docs/reference.md "Settings". A file that is named and absent, an unknown key or
+// a bad value stops the start.
 import { existsSync, readFileSync } from 'node:fs';
 import { BlockList, isIP } from 'node:net';
 import { homedir } from 'node:os';

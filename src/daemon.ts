@@ -1,4 +1,5 @@
-// One daemon's life: the process host, the threads and the front, put together and taken apart (contract section 7).
+// One daemon's life: the process host, the threads and the front, put together and taken apart.
+// docs/reference.md "Shutdown".
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { holderOn } from './actors/agents/port_holder.ts';
 import { connectHost, rejoin } from './adapters/host/link.ts';
@@ -32,7 +33,7 @@ export interface Daemon {
   joined: Promise<void>;
   /** Ends everything in order; what it supervises as `shutdown.services` says. */
   stop(): Promise<void>;
-  /** Token, allowed extensions and log limits are read again (contract section 7, SIGHUP). */
+  /** Token, allowed extensions and log limits are read again: docs/reference.md "Signals". */
   reload(): Promise<void>;
 }
 
@@ -195,7 +196,10 @@ async function lateHost({ stateDir, hostEntry }: ThreadData, join: () => Promise
   await join();
 }
 
-/** Warns once where other people can log in and nothing keeps them from the daemon (contract section 9). */
+/**
+ * Warns once where other people can log in and nothing keeps them from the daemon:
+ * docs/reference.md "First limits".
+ */
 function warnOfOpenDoor({ auth }: Settings): void {
   if (auth.token === '' && otherUsers().length > 0)
     report('no auth.token is set: others can log in here and run commands as you; `berth init` sets one');

@@ -4,7 +4,7 @@
 export const KIB = 1024;
 export const MIB = 1024 * KIB;
 
-/** HTTP (contract section 2). */
+/** HTTP: docs/reference.md "Bodies", "Query values". */
 export const HTTP = {
   bodyBytes: MIB,
   kubeconfigBytes: 256 * KIB,
@@ -25,7 +25,7 @@ export const HTTP = {
   queryMs: 3_600_000,
 } as const;
 
-/** Services (specification section 8; contract section 3). */
+/** Services: docs/reference.md "Fields of a service", "Numbers". */
 export const SERVICE = {
   startTimeoutMs: 30_000,
   stopGraceMs: 5_000,
@@ -60,7 +60,7 @@ export const SERVICE = {
   shutdown: { orderedMs: 20_000, restMs: 3_000 },
 } as const;
 
-/** Ready-checks (contract section 3). */
+/** docs/reference.md "Ready-check". */
 export const READY = {
   fastMs: 20,
   fastForMs: 2_000,
@@ -72,12 +72,14 @@ export const READY = {
   atOnce: 64,
 } as const;
 
-/** Events (specification sections 6 and 8; contract section 5). */
+/** Events: docs/reference.md "Event stream", "Replay and retention". */
 export const EVENTS = {
   kept: 1_024,
   statsMs: 2_000,
   retryMs: 1_000,
-  /** Well under the 10 s after which uWebSockets.js gives up on a blocked connection, and the 15 s of the contract. */
+  /**
+   * Well under the 10 s after which uWebSockets.js gives up on a blocked connection, and the 15 s promised.
+   */
   commentMs: 5_000,
   /** A subscriber with more than this unsent is disconnected. */
   bufferBytes: MIB,
@@ -87,7 +89,7 @@ export const EVENTS = {
   idsAhead: 10_000,
 } as const;
 
-/** Logs (contract sections 1, 3 and 6). */
+/** Logs: docs/reference.md "Logs of a service", "Log files". */
 export const LOGS = {
   lines: 50,
   maxLines: 1_000,
@@ -96,7 +98,7 @@ export const LOGS = {
   longTailBytes: 4 * MIB,
 } as const;
 
-/** Agents (specification section 8; contract section 6). */
+/** Agents: docs/reference.md "Terminals", "Attach". */
 export const AGENT = {
   cols: 120,
   rows: 32,
@@ -110,7 +112,7 @@ export const AGENT = {
   waitingBytes: 4 * MIB,
 } as const;
 
-/** Clusters and workloads (contract section 8). */
+/** Clusters and workloads: docs/reference.md "Cloud". */
 export const CLOUD = {
   nameLength: 128,
   providerLength: 64,
@@ -169,7 +171,7 @@ export const CLOUD = {
   rowsPerTell: 250,
 } as const;
 
-/** Tethers (contract section 8). */
+/** Tethers: docs/reference.md "Tethers", "Connections of a tether". */
 export const TETHER = {
   labelLength: 64,
   /** How long a connection may wait for a pod, and what it may have sent by then. */

@@ -1,4 +1,5 @@
-// The daemon's start: settings, then the front, the threads and the process host side by side (contract section 1).
+// The daemon's start: settings, then the front, the threads and the process host side by side.
+// docs/reference.md "The program".
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { spawnHost } from './adapters/host/spawn.ts';

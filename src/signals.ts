@@ -1,4 +1,4 @@
-// The signals of the daemon (contract section 7).
+// The signals of the daemon: docs/reference.md "Signals".
 import { hasTerminal } from './adapters/process/proctable.ts';
 
 /** Signals within this time of the first are the same one: npm forwards what the terminal has sent already. */

@@ -1,4 +1,5 @@
-// The state directory: ours alone (contract section 1). Secrets in it are created exclusively and refused if others can read them.
+// The state directory, docs/reference.md "State directory": ours alone. Secrets in it are created exclusively
+// and refused if others can read them.
 import { randomBytes } from 'node:crypto';
 import {
   closeSync,

@@ -1,4 +1,5 @@
-// The specification's endpoints (section 4) and the contract's additions against the rows that are really served, both ways.
+// docs/reference.md "Endpoints": the base API and its additions against the rows that are really served, both
+// ways.
 import { describe, expect, it } from 'vitest';
 import { isCloudPath } from '../src/front/guard.ts';
 import { isOpenPath } from '../src/front/open_paths.ts';
@@ -9,7 +10,7 @@ import { ERRORS } from '../src/protocol/errors.ts';
 
 const ROWS = [...ROUTES, ...cloudRoutes({ views: new CloudViews(), ensure: async () => {} })];
 
-/** As the specification has it. 200 stands where it shows no status: the contract says so. */
+/** docs/reference.md "Base API and additions": the base API. */
 const SPECIFIED: readonly [method: string, path: string, status: number][] = [
   ['GET', '/v1/services', 200],
   ['GET', '/v1/services/{name}', 200],
@@ -38,7 +39,7 @@ const SPECIFIED: readonly [method: string, path: string, status: number][] = [
   ['PATCH', '/k8s/workloads/{id}/auto-sleep', 200],
 ];
 
-/** What the contract adds; activate exists in the specification without a path. */
+/** The additions. */
 const ADDED: readonly [method: string, path: string, status: number][] = [
   ['POST', '/v1/services/{name}/restart', 200],
   ['GET', '/v1/services/{name}/explain', 200],
@@ -58,7 +59,7 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['DELETE', '/k8s/tethers/{id}', 200],
 ];
 
-/** The codes of the specification (section 7) with their statuses. */
+/** The codes of the base API with their statuses: docs/reference.md "Errors". */
 const CODES: readonly [code: string, status: number][] = [
   ['invalid_spec', 400],
   ['unauthorized', 401],
@@ -73,11 +74,11 @@ const served = ROWS.map(({ method, path, status }) => `${method} ${path} ${statu
 const expected = [...SPECIFIED, ...ADDED].map((row) => row.join(' '));
 
 describe('the endpoints', () => {
-  it('of the specification and the contract are all served', () => {
+  it('of the base API and its additions are all served', () => {
     expect(expected.filter((row) => !served.includes(row))).toEqual([]);
   });
 
-  it('that are served all stand in the specification or the contract', () => {
+  it('that are served are all of the base API or its additions', () => {
     expect(served.filter((row) => !expected.includes(row))).toEqual([]);
     expect(new Set(served).size).toBe(served.length);
   });
@@ -105,7 +106,7 @@ describe('the endpoints', () => {
   });
 });
 
-it('the codes of the specification have its statuses', () => {
+it('the codes of the base API have its statuses', () => {
   for (const [code, status] of CODES)
     expect(Object.entries(ERRORS).find(([known]) => known === code)?.[1].status).toBe(status);
 });

@@ -1,4 +1,5 @@
-// Which addresses a cluster may be at (contract section 8). Pure: dial.ts asks before every connect.
+// Which addresses a cluster may be at: docs/reference.md "Cluster addresses". Pure: dial.ts asks before every
+// connect.
 import { isIP } from 'node:net';
 
 /** `cloud.allow_addresses`, and whether the cloud API itself is on loopback ("auto" depends on it). */

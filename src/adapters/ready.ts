@@ -1,6 +1,7 @@
-// Ready-checks over real sockets: one probe of a ready URL, and the gate that bounds how many run at once (contract
-// section 3). Requests are written by hand: a refused probe costs 45 µs of processor here, with node:http 73, an answered
-// one 103 against 190, and 200 starting services make 10,000 of them a second.
+// Ready-checks over real sockets, docs/reference.md "Ready-check": one probe of a ready URL, and the gate
+// that bounds how many run at once. Requests are written by hand: a refused probe costs 45 µs of processor
+// here, with node:http 73, an answered one 103 against 190, and 200 starting services make 10,000 of them a
+// second.
 import { connect, isIP, type Socket } from 'node:net';
 import { unescape as percentDecoded } from 'node:querystring'; // unlike decodeURIComponent it never throws
 import { READY } from '../limits.ts';

@@ -1,4 +1,5 @@
-// A terminal of an agent over a WebSocket (contract section 6): binary frames are input and output, text frames are control.
+// A terminal of an agent over a WebSocket, docs/reference.md "Attach": binary frames are input and output,
+// text frames are control.
 import type { Endpoint } from './call.ts';
 import { path } from './call.ts';
 import { BerthError, errorOf } from './errors.ts';

@@ -1,4 +1,4 @@
-// The daemon's API, a method per endpoint (specification section 4, the additions of the contract). Names are encoded, times
+// The daemon's API, a method per endpoint: docs/reference.md "Endpoints". Names are encoded, times
 // are RFC 3339 strings, durations are milliseconds, and every failure is a BerthError.
 import type { LogsQuery } from '../protocol/service.ts';
 import { type AttachOptions, attach, type Terminal } from './attach.ts';

@@ -1,4 +1,4 @@
-// The cloud's API, a method per endpoint (specification section 4, Clusters and Workloads; contract section 8).
+// The cloud's API, a method per endpoint: docs/reference.md "Endpoints".
 import { type CallOptions, call, type Endpoint, path, type Query } from './call.ts';
 import type {
   AutoSleep,

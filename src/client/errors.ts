@@ -1,7 +1,7 @@
 // The one error of the client: what the daemon answered, or why there was no answer.
 import type { ErrorCode } from '../protocol/errors.ts';
 
-/** Codes of the client itself; every other one is the daemon's (specification section 7, contract section 2). */
+/** Codes of the client itself; every other one is the daemon's: docs/reference.md "Errors". */
 export type ClientCode = 'unreachable' | 'deadline' | 'bad_answer' | 'closed';
 
 export interface FieldError {

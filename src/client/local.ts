@@ -1,4 +1,5 @@
-// Finds this user's daemon and its tokens: by BERTH_URL or <state>/daemon.json, never by a guessed port (contract section 1).
+// Finds this user's daemon and its tokens: by BERTH_URL or <state>/daemon.json, never by a guessed port.
+// docs/reference.md "State directory", "Tokens".
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mayBeAlive } from '../adapters/process/proctable.ts';

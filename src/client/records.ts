@@ -1,5 +1,5 @@
-// The records of the API as they stand in JSON (specification section 2; contract sections 2 to 8). What is the very
-// same inside the daemon is that type.
+// The records of the API as they stand in JSON: docs/reference.md "A service in JSON" and the like. What is
+// the very same inside the daemon is that type.
 import type { AutoSleep, Capabilities, WorkloadKind, WorkloadState } from '../protocol/cloud.ts';
 import type {
   AgentType,
@@ -239,7 +239,7 @@ export interface EventDetail {
   run?: string | null;
 }
 
-/** The data of each type of event (specification section 6; contract section 5). */
+/** The data of each type of event: docs/reference.md "Event types". */
 export interface EventData {
   'service.registered': { name: string; port: number; group: string | null };
   'service.started': { name: string; pid: number; url: string };

@@ -152,7 +152,7 @@ const Event = z
 
 const Health = z.object({ status: z.literal('ok') }).meta({ id: 'Health' });
 
-/** The body of every error (specification section 7). */
+/** The body of every error: docs/reference.md "Errors". */
 export const ErrorBody = z
   .object({
     code: z.enum(Object.keys(ERRORS)),

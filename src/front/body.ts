@@ -1,4 +1,5 @@
-// From the bytes of a body to a JSON value (contract section 2). What it must look like is the shape's business.
+// From the bytes of a body to a JSON value: docs/reference.md "Bodies". What it must look like is the shape's
+// business.
 import { isUtf8 } from 'node:buffer';
 import { HTTP } from '../limits.ts';
 import { fail } from '../protocol/errors.ts';

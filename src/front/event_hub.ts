@@ -1,5 +1,6 @@
-// The events that are kept, and everybody who listens to them (contract section 5). The front keeps the rings itself, so a
-// replay and what follows it live are one synchronous step: nothing is sent twice, nothing is skipped.
+// The events that are kept, and everybody who listens to them:
+// docs/reference.md "Event stream", "Replay and retention". The front keeps the rings itself, so a replay and
+// what follows it live are one synchronous step: nothing is sent twice, nothing is skipped.
 import { EVENTS } from '../limits.ts';
 import type { EventRecord } from '../protocol/events.ts';
 import { localTime } from '../protocol/time.ts';

@@ -2,7 +2,7 @@
 import type { GatewayRoute } from '../protocol/gateway.ts';
 import type { Views } from './views.ts';
 
-/** ollama answers only to addresses (contract section 6). */
+/** ollama answers only to addresses: docs/reference.md "Gateway". */
 const hostOf = (agentType: string | null, port: number): string | null =>
   agentType === 'ollama' ? `127.0.0.1:${port}` : null;
 

@@ -1,5 +1,6 @@
-// The five checks that every request passes first, in the contract's order (section 2): peer, Host, Origin, Sec-Fetch-Site,
-// token. Nothing is allocated for a request that passes, and no header value makes it throw.
+// The five checks that every request passes first, in the order of
+// docs/reference.md "Checks on every request": peer, Host, Origin, Sec-Fetch-Site, token. Nothing is
+// allocated for a request that passes, and no header value makes it throw.
 import { timingSafeEqual } from 'node:crypto';
 import { hostInUrl, isWildcard } from '../adapters/url_host.ts';
 import { isLoopback } from '../config.ts';

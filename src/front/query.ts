@@ -1,4 +1,5 @@
-// Query values, strict (contract section 2): what is declared is checked, what is not declared is left alone.
+// Query values, strict: what is declared is checked, what is not declared is left alone.
+// docs/reference.md "Query values".
 import { fail } from '../protocol/errors.ts';
 
 interface Described {

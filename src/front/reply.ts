@@ -1,4 +1,5 @@
-// What answers have in common: their headers, and errors as every client meets them (contract section 2).
+// What answers have in common: their headers, and errors as every client meets them.
+// docs/reference.md "Answers", "Errors".
 import { ERRORS, type ErrorCode, type FailureDetail, fail } from '../protocol/errors.ts';
 import { type Failure, isFailure } from '../runtime/actor.ts';
 import { type Exchange, Head } from './server.ts';

@@ -1,4 +1,4 @@
-// The one table of the daemon's paths (specification section 4, and the additions of the contract). The cloud's rows are in
+// The one table of the daemon's paths: docs/reference.md "Endpoints". The cloud's rows are in
 // a table of their own.
 import type { SpinupInput } from '../protocol/agents.ts';
 import type { ServiceInput } from '../protocol/service.ts';

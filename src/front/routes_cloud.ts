@@ -1,4 +1,4 @@
-// The paths of the cloud API: one table, as routes.ts is for the daemon (specification section 4; contract section 8).
+// The paths of the cloud API: one table, as routes.ts is for the daemon. docs/reference.md "Endpoints".
 import { CLOUD, HTTP, THREADS } from '../limits.ts';
 import type { AutoSleep, ClusterInput, ClustersProtocol, WorkloadsProtocol } from '../protocol/cloud.ts';
 import { fail } from '../protocol/errors.ts';

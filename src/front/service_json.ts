@@ -1,5 +1,5 @@
-// Services and agents as clients see them (contract section 3; section 6 for agents): the specification's fields in its
-// order, then the additions.
+// Services and agents as clients see them, docs/reference.md "A service in JSON", "An agent in JSON": the
+// fields of the base API in its order, then the additions.
 import { AGENTS_GROUP } from '../protocol/names.ts';
 import type { AgentSpec, ServiceState } from '../protocol/service.ts';
 import type { StatsRow } from '../protocol/stats.ts';

@@ -1,4 +1,4 @@
-// Kinds of fields, and a check that names every wrong one (contract section 2). Loaded with
+// Kinds of fields, and a check that names every wrong one: docs/reference.md "Errors". Loaded with
 // the first request that has a body, because zod costs a cold start more than all the rest of the front.
 import { z } from '../adapters/zod.ts';
 import { HTTP } from '../limits.ts';

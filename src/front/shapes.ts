@@ -1,5 +1,5 @@
-// What a registration and a spinup must look like (contract sections 3 and 6), and what they become with every default
-// filled in. The same shapes make the API's document.
+// What a registration and a spinup must look like, docs/reference.md "Registration", "Spinup", and what they
+// become with every default filled in. The same shapes make the API's document.
 import { constants, homedir } from 'node:os';
 import { AGENT, HTTP, SERVICE } from '../limits.ts';
 import type { SpinupInput } from '../protocol/agents.ts';

@@ -1,5 +1,5 @@
 // What requests to the cloud API must look like, and what they become with every default filled in; and the shapes of its
-// answers for the API's document (specification sections 2 and 4; contract section 8).
+// answers for the API's document: docs/reference.md "Cloud".
 import { CLOUD, TETHER } from '../limits.ts';
 import { type ClusterInput, WORKLOAD_KINDS, WORKLOAD_STATES } from '../protocol/cloud.ts';
 import type { TetherInput } from '../protocol/tethers.ts';

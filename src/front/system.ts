@@ -1,4 +1,4 @@
-// What the daemon says of itself (contract section 2).
+// What the daemon says of itself: docs/reference.md "System endpoints".
 import { fail } from '../protocol/errors.ts';
 import { localTime } from '../protocol/time.ts';
 import type { Desk } from './route.ts';

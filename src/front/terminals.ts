@@ -12,7 +12,9 @@ type Control = { resize: [cols: number, rows: number] } | { ack: number };
 const isCount = (value: unknown, least: number, most: number): value is number =>
   typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most;
 
-/** What a text frame of a viewer says; undefined when it is nothing a viewer may say (contract section 6). */
+/**
+ * What a text frame of a viewer says; undefined when it is nothing it may say: docs/reference.md "Attach".
+ */
 function readControl(text: string): Control | undefined {
   let said: unknown;
   try {

@@ -175,7 +175,7 @@ function itemOf(row: Known): Buffer {
   return row.item;
 }
 
-/** Groups have no record of their own: one exists while it has members (contract section 4). */
+/** Groups have no record of their own, one exists while it has members: docs/reference.md "Groups". */
 function groupsOf(rows: readonly Known[]): { name: string; services: number; running: number }[] {
   const groups = new Map<string, { name: string; services: number; running: number }>();
   for (const { spec, state } of rows) {

@@ -38,7 +38,10 @@ export function hostnameOf(host: string | undefined, port: number): string | und
   return match[1]?.toLowerCase();
 }
 
-/** Contract section 6, Gateway (3): loopback names with any port, names below the agent domain, allowed extensions. */
+/**
+ * docs/reference.md "Gateway", the third check: loopback names with any port, names below the agent domain,
+ * allowed extensions.
+ */
 export function mayCall(
   origin: string | undefined,
   agentDomain: string,

@@ -91,7 +91,7 @@ export function createGateway(initial: GatewaySettings): Gateway {
     return line;
   };
 
-  /** Contract section 6, Gateway, (2) and (3), in this order. */
+  /** docs/reference.md "Gateway": its second and third check, in this order. */
   const judge = (headers: RequestHeaders, url: string): GatewayRoute | Page => {
     if (headers.bad !== undefined) return malformed(headers.bad);
     if (!/^[/*]/.test(url)) return malformed('What it asks for is no path');

@@ -1,6 +1,7 @@
 // Who may talk to the host: the threads of one daemon. A second daemon is turned away with the pid of the first as long as
-// that one is alive, which is what keeps two daemons off one state directory (contract section 1). The first is the one that
-// has started the host, if it lives: it may listen already, so none that only came sooner may take its place.
+// that one is alive, which is what keeps two daemons off one state directory
+// (docs/reference.md "State directory"). The first is the one that has started the host, if it lives: it may
+// listen already, so none that only came sooner may take its place.
 import { rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// Ends the whole tree of a run (contract section 3): the stop signal, a grace period, then SIGSTOP and SIGKILL, until two
-// scans of the process table find nothing and the port is free. All stops under way share their scans.
+// Ends the whole tree of a run, docs/reference.md "Stop": the stop signal, a grace period, then SIGSTOP and
+// SIGKILL, until two scans of the process table find nothing and the port is free. All stops under way share
+// their scans.
 import { constants } from 'node:os';
 import type { Spare } from '../adapters/process/descriptors.ts';
 import { openListenerTable } from '../adapters/process/listener_table.ts';

@@ -1,4 +1,4 @@
-// What a stop says once it is over: the proof (contract section 3).
+// What a stop says once it is over: docs/reference.md "Proof of a stop".
 import { holderOf, type Listener } from '../adapters/process/listeners.ts';
 import { commandOf, type ProcessRow } from '../adapters/process/proctable.ts';
 import type { StopReport } from '../protocol/host.ts';

@@ -1,5 +1,5 @@
 // What a new host does with the runs of one that was killed: those that live it watches and reads on, of those that ended
-// meanwhile nobody knows how (contract section 7).
+// meanwhile nobody knows how: docs/reference.md "Death of the process host".
 import { readdirSync } from 'node:fs';
 import type { Libc } from '../adapters/process/libc.ts';
 import {

@@ -1,6 +1,6 @@
 import type { AgentType } from './service.ts';
 
-/** A spinup as it came in, its shape checked (specification section 4; contract section 6 for the additions). */
+/** A spinup as it came in, its shape checked: docs/reference.md "Spinup". */
 export interface SpinupInput {
   name: string;
   cmd: string | null;

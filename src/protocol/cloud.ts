@@ -1,5 +1,5 @@
 // The cloud part: records of clusters and workloads, and the letters of `clusters`, `workloads`, `sweeper` and
-// `cloudviews` (specification sections 2 to 4; contract section 8). Tethers have tethers.ts.
+// `cloudviews`, docs/reference.md "Cloud". Tethers have tethers.ts.
 
 import type { TetherView } from './tethers.ts';
 

@@ -6,7 +6,7 @@ interface ErrorRow {
   hint: string;
 }
 
-/** Code to HTTP status and default hint (specification section 7; contract section 2 for the additions). */
+/** Code to HTTP status and default hint: docs/reference.md "Errors". */
 export const ERRORS = {
   invalid_spec: { status: 400, hint: 'Correct the fields named in the message and send the request again.' },
   unauthorized: { status: 401, hint: 'Send the header Authorization: Bearer <token>.' },

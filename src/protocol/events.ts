@@ -1,4 +1,4 @@
-// Events: the journal's record and the letters of the `events` actor (specification section 6; contract section 5).
+// Events: the journal's record and the letters of the `events` actor. docs/reference.md "Events".
 
 export const EVENT_TYPES = [
   'service.registered',
@@ -16,7 +16,10 @@ export interface NewEvent {
   /** What `?names=` filters by: the service's name. */
   name: string;
   run: string | null;
-  /** The fields of the specification in its order, as JSON text: made once, sent as it is to every subscriber. */
+  /**
+   * The fields of docs/reference.md "Event types" in that order, as JSON text: made once, sent as it is to
+   * every subscriber.
+   */
   data: string;
   /** The run has one event of this type: it is not appended again (a daemon was killed between two steps). */
   once?: true;

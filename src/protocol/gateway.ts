@@ -9,7 +9,7 @@ export interface GatewayRoute {
   host: string | null;
 }
 
-/** Proxies HTTP and WebSocket to agents by host name (contract section 6). */
+/** Proxies HTTP and WebSocket to agents by host name: docs/reference.md "Gateway". */
 export interface GatewayProtocol {
   /** Begins to listen on loopback; `port` 0: any free one. Fails port_in_use. */
   listen(message: { port: number; agentDomain: string; allowedExtensions: string[]; tokens: string[] }): {

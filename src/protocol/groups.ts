@@ -1,6 +1,6 @@
 import type { StartAnswer, Status } from './service.ts';
 
-/** Starts and stops whole groups in dependsOn order (specification section 3; contract section 4). */
+/** Starts and stops whole groups in dependsOn order: docs/reference.md "Groups". */
 export interface GroupsProtocol {
   start(message: { name: string; timeoutMs: number | null }): { services: StartAnswer[] };
   stop(message: { name: string; graceMs: number | null }): {

@@ -1,4 +1,4 @@
-// How logs lie on disk (contract section 3). A service has one folder, `<state>/logs/<name>`:
+// How logs lie on disk: docs/reference.md "Log files". A service has one folder, `<state>/logs/<name>`:
 //   out.log                raw bytes as the processes wrote them;  out.idx   which of them came when, from where
 //   out.<start>.log, .idx  the same, rotated; <start> is the logical offset of its first byte
 // Logical offsets count every byte ever logged for the service: they grow over rotations, runs and hosts.

@@ -1,4 +1,4 @@
-// The shapes of names and identifiers (contract sections 3 and 6).
+// The shapes of names and identifiers: docs/reference.md "Fields of a service", "Host names".
 import { randomBytes } from 'node:crypto';
 
 export const NAME = /^[a-z0-9_][a-z0-9_-]{0,62}$/;

@@ -7,7 +7,7 @@ export type RestartPolicy = (typeof RESTART_POLICIES)[number];
 export const AGENT_TYPES = ['langgraph', 'crewai', 'autogen', 'vllm', 'ollama', 'ray'] as const;
 export type AgentType = (typeof AGENT_TYPES)[number];
 
-/** What makes a service an agent (contract section 6). */
+/** What makes a service an agent: docs/reference.md "Agents". */
 export interface AgentSpec {
   agentType: AgentType | null;
   hostname: string;

@@ -1,4 +1,5 @@
-// A terminal that is looked at: letters between the service that owns it and the viewers on the front (contract section 6).
+// A terminal that is looked at, docs/reference.md "Terminals": letters between the service that owns it and
+// the viewers on the front.
 
 /** Handled by `service:<name>` of an agent. `viewer` is a name the front gives; it is unique over its life. */
 export interface TerminalProtocol {

@@ -1,5 +1,5 @@
-// Tethers: records, and the letters of `tethers` (who owns the records and the ports) and of `tether:<id>` (one listener with
-// its connections). Specification sections 2 to 4; contract section 8.
+// Tethers, docs/reference.md "Tethers": records, and the letters of `tethers` (who owns the records and the
+// ports) and of `tether:<id>` (one listener with its connections).
 
 /** A tether as it is kept. */
 export interface StoredTether {

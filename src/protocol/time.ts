@@ -1,4 +1,7 @@
-/** RFC 3339 with milliseconds and the local offset from UTC (contract section 2), such as 2026-11-20T10:00:00.000+01:00. */
+/**
+ * RFC 3339 with milliseconds and the local offset from UTC, such as 2026-11-20T10:00:00.000+01:00:
+ * docs/reference.md "Timestamps and durations".
+ */
 export function localTime(ms: number): string {
   const east = -new Date(ms).getTimezoneOffset();
   const shifted = new Date(ms + east * 60_000).toISOString().slice(0, -1);

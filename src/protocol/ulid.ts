@@ -22,7 +22,8 @@ export const newUlid = (now: number): string =>
 
 /**
  * The id of what `parts` names below `owner` (a ULID): always the same one, with the owner's time. So a workload keeps
- * its id when it is deleted and made again, and no record has to be kept of what is gone (contract section 8).
+ * its id when it is deleted and made again, and no record has to be kept of what is gone:
+ * docs/reference.md "Workloads".
  */
 export const derivedUlid = (owner: string, parts: readonly string[]): string =>
   owner.slice(0, TIME_CHARS) +

@@ -35,7 +35,10 @@ describe('a line of the journal', () => {
   });
 });
 
-/** The contract's sentence as it stands: the last `size` of any type, and besides the last `size` that are no statistics. */
+/**
+ * The rule as it stands in docs/reference.md "Replay and retention": the last `size` of any type, and besides
+ * the last `size` that are no statistics.
+ */
 function union(events: EventRecord[], size: number): EventRecord[] {
   const any = new Set(events.slice(-size));
   const life = new Set(events.filter((event) => !isStatistics(event)).slice(-size));

@@ -1,4 +1,4 @@
-// Contract section 4: groups between a registry and services that the test scripts.
+// docs/reference.md "Groups": groups between a registry and services that the test scripts.
 import { describe, expect, it } from 'vitest';
 import { groups } from '../../src/actors/services/groups.ts';
 import { fail } from '../../src/protocol/errors.ts';

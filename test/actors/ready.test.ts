@@ -1,4 +1,4 @@
-// Contract section 3, ready-checks: probes on real sockets, the gate, and when probes are made.
+// docs/reference.md "Ready-check": probes on real sockets, the gate, and when probes are made.
 import http from 'node:http';
 import https from 'node:https';
 import net, { type AddressInfo, type Server } from 'node:net';

@@ -529,7 +529,7 @@ describe('over random registrations', () => {
     dependsOn: fc.subarray(NAMES, { maxLength: 2 }),
   });
 
-  it('revisions, ports, conflicts and cycles are as the contract says', async () => {
+  it('revisions, ports, conflicts and cycles are those of a plain model', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(change, { maxLength: 25 }), async (changes) => {
         const it = await setting();

@@ -1,4 +1,5 @@
-// Contract section 3, the table of service states: every cell, through the real encoding and in virtual time.
+// docs/reference.md "Status and transitions": every cell of the table, through the real encoding and in
+// virtual time.
 import { describe, expect, it } from 'vitest';
 import { fail } from '../../src/protocol/errors.ts';
 import type { StartAnswer, StopAnswer } from '../../src/protocol/service.ts';

@@ -1,4 +1,4 @@
-// The attach protocol against a real WebSocket server (contract section 6).
+// The attach protocol against a real WebSocket server: docs/reference.md "Attach".
 import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';

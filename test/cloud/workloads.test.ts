@@ -26,7 +26,7 @@ const input = (more: Partial<ClusterInput>): ClusterInput => ({
 });
 
 describe('clusters', () => {
-  it('are registered without a connection, and listed as the specification says', async () => {
+  it('are registered without a connection, and listed with the fields of the base API', async () => {
     const double = await doubleWith();
     const { clusters, views } = await cloud();
     const { id, name } = await clusters.ask('register', {
@@ -279,7 +279,7 @@ describe('clusters', () => {
 });
 
 describe('a sync', () => {
-  it('counts both kinds of all namespaces, and lists them with the fields of the specification', async () => {
+  it('counts both kinds of all namespaces, and lists them with the fields of the base API', async () => {
     const double = await doubleWith('hello');
     double.put('StatefulSet', workload('data', 'store', 2));
     const here = await cloud();
@@ -1084,7 +1084,7 @@ describe('auto-sleep', () => {
     expect(await later.workloads.ask('idle', {})).toEqual({ ids: [] });
     await clock.advance(1);
     expect(await later.workloads.ask('idle', {})).toEqual({ ids: [id] });
-    // The specification has it say when the last connection came.
+    // It says when the last connection came: docs/reference.md "Workloads".
     expect(later.find('web/hello').last_activity_at).toBe(connectedAt);
   });
 

@@ -1,4 +1,4 @@
-// Specification section 4 (Agents) and contract section 6 on the real daemon with real programs in terminals.
+// docs/reference.md "Agents" on the real daemon with real programs in terminals.
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';

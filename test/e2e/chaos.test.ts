@@ -1,5 +1,6 @@
-// Contract section 7, all at once: many callers start, stop, restart and kill services while the daemon and the process host
-// are killed with -9 again and again. Afterwards each process, event and line must be where the daemon says it is.
+// docs/reference.md "Resilience", all at once: many callers start, stop, restart and kill services while the
+// daemon and the process host are killed with -9 again and again. Afterwards each process, event and line
+// must be where the daemon says it is.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// Specification sections 4 and 5 (cloud) through the real daemon, on a real cluster where there is one.
+// docs/reference.md "Cloud" through the real daemon, on a real cluster where there is one.
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';

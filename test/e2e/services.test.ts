@@ -1,4 +1,4 @@
-// Specification sections 3 and 4 and contract section 3 on the real daemon with real processes.
+// docs/reference.md "Services" on the real daemon with real processes.
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import net from 'node:net';

@@ -1,4 +1,4 @@
-// Contract section 7: what survives what, on the real daemon.
+// docs/reference.md "Resilience": what survives what, on the real daemon.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {

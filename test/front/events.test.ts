@@ -1,4 +1,5 @@
-// The event stream (contract section 5) through real sockets, on both servers. What the hub does by itself: event_hub.test.ts.
+// docs/reference.md "Event stream" through real sockets, on both servers. What the hub does by itself:
+// event_hub.test.ts.
 import { readFileSync } from 'node:fs';
 import net from 'node:net';
 import { describe, expect, it } from 'vitest';

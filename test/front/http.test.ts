@@ -1,4 +1,4 @@
-// The daemon's HTTP behaviour (contract section 2) through real sockets, on both servers, with owners that are stand-ins.
+// docs/reference.md "HTTP" through real sockets, on both servers, with owners that are stand-ins.
 import net from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';

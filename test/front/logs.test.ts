@@ -1,4 +1,5 @@
-// Following a log (contract section 3): the service is a stand-in with a real log, the clients are real.
+// Following a log, docs/reference.md "Logs of a service": the service is a stand-in with a real log, the
+// clients are real.
 import { mkdtempSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';

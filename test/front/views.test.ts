@@ -21,7 +21,7 @@ describe('a service', () => {
     );
   });
 
-  it('that runs shows its process, in the order of the specification', () => {
+  it('that runs shows its process, in the order of the base API', () => {
     views.setSpecs([specRow('web')]);
     views.setStates([runningState('web', 77, { restarts: 2 })]);
     expect(text(views.item('web'))).toBe(
@@ -233,7 +233,7 @@ const agent = (name: string) =>
   });
 
 describe('agents', () => {
-  it('have their own fields, in the order of the specification', () => {
+  it('have their own fields, in the order of the base API', () => {
     views.setSpecs([agent('bot'), specRow('web')]);
     expect(text(views.agents())).toBe(
       '{"agents":[{"port":8100,"name":"bot","active":false,"pid":null,"hostname":"bot.agents.localhost","agent_type":"vllm","group":"Agents"}]}',

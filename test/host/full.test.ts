@@ -1,4 +1,5 @@
-// A full disk costs output, which is counted, and refuses starts; it never holds a service up (contract section 3).
+// docs/reference.md "A full disk" costs output, which is counted, and refuses starts; it never holds a
+// service up.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';

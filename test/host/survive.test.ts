@@ -1,4 +1,4 @@
-// What survives what (contract section 7), below the daemon.
+// docs/reference.md "Resilience", below the daemon.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';

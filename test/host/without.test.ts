@@ -1,4 +1,4 @@
-// What is left where a native package does not load (contract section 1: what the fallbacks give).
+// What is left where a native package does not load: docs/reference.md "Platforms".
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

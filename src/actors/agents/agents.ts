@@ -1,7 +1,8 @@
 // State: none but the turns of what is under way. Rebuilt from: nothing, the registry has the agents.
 //
-// An agent is a service with a few defaults of its own (contract section 6). Its port is leased by the registry, under the
-// same turn in which its name and host name are checked, so that two spinups never get in each other's way.
+// An agent is a service with a few defaults of its own: docs/reference.md "Spinup". Its port is leased by the
+// registry, under the same turn in which its name and host name are checked, so that two spinups never get in
+// each other's way.
 import { homedir } from 'node:os';
 import { isOnPath } from '../../adapters/process/program.ts';
 import type { Store } from '../../adapters/storage/store.ts';
@@ -129,7 +130,7 @@ class Agents {
   }
 }
 
-/** Spins agents up and removes them (specification section 4; contract section 6). */
+/** Spins agents up and removes them: docs/reference.md "Spinup", "Removal of an agent". */
 export const agents = actor<AgentsProtocol, AgentsConfig>('agents', (context, config) => {
   const all = new Agents(context, config);
   return {

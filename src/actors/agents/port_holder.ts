@@ -1,4 +1,4 @@
-// Who listens on a port, in the words of the port.conflict event (contract section 3).
+// Who listens on a port, in the words of the port.conflict event: docs/reference.md "Ports and conflicts".
 import { holderOf, isLocal, type Listener } from '../../adapters/process/listeners.ts';
 import { environOf, type ProcessRow, processRow } from '../../adapters/process/proctable.ts';
 import { userName } from '../../adapters/process/users.ts';

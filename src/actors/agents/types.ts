@@ -1,4 +1,4 @@
-// What each type of agent needs to run: the one table (contract section 6).
+// What each type of agent needs to run: the one table, docs/reference.md "Agent types".
 import type { AgentType } from '../../protocol/service.ts';
 
 export interface AgentKind {

@@ -1,4 +1,4 @@
-// Clusters as JSON (specification section 4; contract section 8 for the additions).
+// Clusters as JSON: docs/reference.md "Clusters".
 import type { ClusterView, StoredCluster } from '../../protocol/cloud.ts';
 import { utcTime } from '../../protocol/time.ts';
 

@@ -23,7 +23,7 @@ export function isOwn({ kind, namespace, name }: Target, pod: Self | null): bool
   return kind === 'StatefulSet' ? /^\d+$/.test(rest) : /^[a-z0-9]{1,10}-[a-z0-9]{5}$/.test(rest);
 }
 
-/** Why it must not be scaled to 0; null: it may (contract section 8). */
+/** Why it must not be scaled to 0; null: it may. docs/reference.md "Sleep". */
 export function refusal(target: Target, fresh: Fresh, self: Self | null): string | null {
   if (target.namespace === 'kube-system') return 'it is in kube-system, which the cluster itself needs';
   if (isOwn(target, self)) return 'it is what Berth itself runs in';

@@ -57,5 +57,7 @@ function init(context: Context, { intervalMs }: SweeperConfig): Handlers<Sweeper
   return { sweep: () => context.later(sweeper.sweep()) };
 }
 
-/** At `sweeper`: puts idle workloads to sleep (specification section 8: every 10 minutes by default). */
+/**
+ * At `sweeper`: puts idle workloads to sleep, every 10 minutes by default: docs/reference.md "Auto-sleep".
+ */
 export const SWEEPER = actor<SweeperProtocol, SweeperConfig>('sweeper', init);

@@ -12,7 +12,10 @@ import type {
 import { utcTime } from '../../protocol/time.ts';
 import { derivedUlid } from '../../protocol/ulid.ts';
 
-/** The id of a workload: always the same for (cluster, kind, namespace, name), also when it is made again (contract section 8). */
+/**
+ * The id of a workload: always the same for (cluster, kind, namespace, name), also when it is made again.
+ * docs/reference.md "Workloads".
+ */
 export const workloadId = (
   clusterId: string,
   seen: Pick<SeenWorkload, 'kind' | 'namespace' | 'name'>,
@@ -164,7 +167,10 @@ export function isIdle(row: StoredWorkload, now: number): boolean {
   return now - last >= row.idleMinutes * 60_000;
 }
 
-/** A workload as JSON: the fields of the specification in its order, then the additions of the contract. */
+/**
+ * A workload as JSON: the fields of the base API in its order, then the additions.
+ * docs/reference.md "Workloads".
+ */
 export function viewOf(row: StoredWorkload): WorkloadView {
   const { kind, namespace, name, replicas, ready } = row.seen;
   const json = JSON.stringify({

@@ -1,5 +1,5 @@
-// The events that are kept in memory (contract section 5): the newest of any type, and besides the newest that are no
-// statistics, so that statistics do not push a crash out.
+// The events that are kept in memory, docs/reference.md "Replay and retention": the newest of any type, and
+// besides the newest that are no statistics, so that statistics do not push a crash out.
 import type { EventRecord } from '../../protocol/events.ts';
 
 export const isStatistics = (event: { type: string }): boolean => event.type === 'service.stats';

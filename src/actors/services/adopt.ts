@@ -1,5 +1,5 @@
-// How a service goes on from what the process host has of it: after a start of the daemon, and when the host was away
-// (contract section 7).
+// How a service goes on from what the process host has of it: after a start of the daemon, and when the host
+// was away: docs/reference.md "Death of the daemon", "Death of the process host".
 import type { RunRow } from '../../protocol/host.ts';
 import type { ServiceEffects } from './effects.ts';
 import { type Finding, judge } from './ledger.ts';

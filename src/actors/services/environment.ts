@@ -1,4 +1,4 @@
-// The environment of a child process (contract sections 3 and 6).
+// The environment of a child process: docs/reference.md "Environment of a process".
 import type { ServiceSpec } from '../../protocol/service.ts';
 
 type Rows = [key: string, value: string][];

@@ -1,4 +1,4 @@
-// The events of a service with the fields of the specification's table in its order (specification section 6).
+// The events of a service with the fields of the table in its order: docs/reference.md "Event types".
 import type { NewEvent } from '../../protocol/events.ts';
 import type { LastEnd } from '../../protocol/service.ts';
 import type { LiveRun, Run } from './run.ts';

@@ -1,5 +1,5 @@
-// Why a service is as it is, in plain English: for `explain`, and the same facts in the hints of failed starts
-// (contract section 3). Pure: from facts to text.
+// Why a service is as it is, in plain English: for `explain`, and the same facts in the hints of failed
+// starts, docs/reference.md "Explain". Pure: from facts to text.
 import { portOf } from '../../adapters/ready.ts';
 import { SERVICE } from '../../limits.ts';
 import { type ErrorCode, fail } from '../../protocol/errors.ts';

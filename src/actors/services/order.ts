@@ -1,4 +1,5 @@
-// In which order the members of a group go, and how they are walked in it (contract section 4). Knows no actor.
+// In which order the members of a group go, and how they are walked in it:
+// docs/reference.md "Start of a group". Knows no actor.
 
 export interface Member {
   name: string;

@@ -1,5 +1,5 @@
-// The ready-check of one starting service: when it probes, when it gives up, and what the last probe found (contract
-// section 3). The probes themselves are an adapter's.
+// The ready-check of one starting service, docs/reference.md "Ready-check": when it probes, when it gives up,
+// and what the last probe found. The probes themselves are an adapter's.
 import type { Probe } from '../../adapters/ready.ts';
 import { READY, SERVICE } from '../../limits.ts';
 import type { Explanation } from '../../protocol/service.ts';

@@ -237,7 +237,7 @@ async function init(context: Context, config: RegistryConfig): Promise<Handlers<
   };
 }
 
-/** Owns which services exist (contract section 3). */
+/** Owns which services exist: docs/reference.md "Registration". */
 export const registry = actor<RegistryProtocol, RegistryConfig>('registry', init, {
   mailbox: THREADS.mailbox,
 });

@@ -1,4 +1,4 @@
-// What an end means and whether another start follows it (contract section 3). Pure.
+// What an end means and whether another start follows it: docs/reference.md "Restart policy". Pure.
 import { SERVICE } from '../../limits.ts';
 import type { LastEnd, RestartPolicy, RunEnd } from '../../protocol/service.ts';
 

@@ -1,4 +1,4 @@
-// The rules of a registration that need no actor (contract section 3).
+// The rules of a registration that need no actor: docs/reference.md "Registration".
 import { createHmac } from 'node:crypto';
 import type { ServiceInput, ServiceSpec, StoredService } from '../../protocol/service.ts';
 import type { SpecRow } from '../../protocol/views.ts';

@@ -1,5 +1,6 @@
 // The life of a service as data: in which phase it is, what each phase answers to each event, and from which phase to
-// which it may go (contract section 3). Pure: the actor looks up here and does the effects.
+// which it may go: docs/reference.md "Status and transitions". Pure: the actor looks up here and does the
+// effects.
 import type { LastEnd, RunEnd, ServiceState, Status, StopAnswer } from '../../protocol/service.ts';
 import type { Deferred } from '../../runtime/deferred.ts';
 import type { LastCheck, ReadyCheck } from './ready_check.ts';

@@ -37,7 +37,10 @@ const eventOf = ({ name, run, cpu, rssMB }: StatsRow): NewEvent => ({
   data: JSON.stringify({ name, cpu, rssMB }),
 });
 
-/** Measures every process tree in one pass every 2 seconds, while there is one (specification section 6; contract section 3). */
+/**
+ * Measures every process tree in one pass every 2 seconds, while there is one:
+ * docs/reference.md "Statistics".
+ */
 export const stats = actor<StatsProtocol, StatsConfig>('stats', (context, { usage, tracked }) => {
   const events = context.ref<EventsProtocol>('events');
   const views = context.ref<ViewsProtocol>('views');

@@ -1,4 +1,5 @@
-// The terminal of an agent as its viewers see it: one for each run, made when somebody first looks (contract section 6).
+// The terminal of an agent as its viewers see it, docs/reference.md "Terminals": one for each run, made when
+// somebody first looks.
 import { openScreen } from '../../adapters/screen.ts';
 import { AGENT } from '../../limits.ts';
 import type { ViewersProtocol } from '../../protocol/terminal.ts';

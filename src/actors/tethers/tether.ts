@@ -44,7 +44,7 @@ async function open(context: Context, carrier: Carrier, ports: readonly number[]
   };
 }
 
-/** `tether:<id>` (contract section 8). */
+/** `tether:<id>`: docs/reference.md "Connections of a tether". */
 export const tether = actor<TetherProtocol, TetherConfig>('tether', (context, config) => {
   const id = context.address.slice('tether:'.length);
   let opened: Open | null = null;

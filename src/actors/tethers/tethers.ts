@@ -34,7 +34,7 @@ const addressOf = (id: string): string => `tether:${id}`;
 
 const UNUSED: TetherNumbers = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
 
-/** The record as clients see it (contract section 8). */
+/** The record as clients see it: docs/reference.md "Tethers". */
 function viewOf({ stored, numbers, isOpen }: Tether): TetherView {
   const json = JSON.stringify({
     tether_id: stored.id,
@@ -229,7 +229,7 @@ class Registry {
   }
 }
 
-/** `tethers` (contract section 8). */
+/** `tethers`: docs/reference.md "Tethers". */
 export const tethers = actor<TethersProtocol, TethersConfig>('tethers', async (context, config) => {
   const registry = new Registry(context, config);
   await registry.load();

@@ -1,5 +1,6 @@
 // A kubeconfig is a program in disguise: it can name commands to run, files to read and hosts to call. Here it is only
-// ever parsed into a closed record; what the record has no place for is refused by name (contract section 8).
+// ever parsed into a closed record; what the record has no place for is refused by name:
+// docs/reference.md "Kubeconfig".
 import { isIP } from 'node:net';
 import { CLOUD, HTTP } from '../../limits.ts';
 import type { ClusterAccess } from '../../protocol/cloud.ts';
@@ -244,7 +245,7 @@ function rootOf(text: string, problems: Problems): YamlMap {
  * Reduces an uploaded kubeconfig, raw or in strict base64, to where the server is and who we are there: the cluster and
  * user of the current context, and nothing else of it. Pure: opens no file, runs no command, makes no connection.
  * `now` is epoch milliseconds (for expired certificates). Fails `invalid_spec` naming every wrong field, or
- * `payload_too_large` (contract section 8).
+ * `payload_too_large`: docs/reference.md "Kubeconfig".
  */
 export function parseKubeconfig(upload: string, now: number): ClusterAccess {
   const problems = new Problems();

@@ -1,5 +1,6 @@
-// What a person would have read of one line that was printed to a terminal (contract section 6): each line by itself, `\r`,
-// `\b` and CSI C D G K honoured, every other sequence removed. Linear in the length of the line, whatever is in it.
+// What a person would have read of one line that was printed to a terminal, docs/reference.md "Agent logs":
+// each line by itself, `\r`, `\b` and CSI C D G K honoured, every other sequence removed. Linear in the
+// length of the line, whatever is in it.
 
 /** Whether a text needs any of this: without a control character but tab it reads as it is. */
 const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/;

@@ -1,5 +1,5 @@
 // Secrets at rest: AES-256-GCM with a data key of its own for each, wrapped by the key of the key file. It protects copies
-// of the store alone: who has both the store and the key file has the secrets (contract section 8).
+// of the store alone: who has both the store and the key file has the secrets. docs/reference.md "Clusters".
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import type { Sealed } from '../../protocol/cloud.ts';
 import { ensureSecret, readSecret } from '../../statedir.ts';
