@@ -1,6 +1,5 @@
 // Ends the whole tree of a run, docs/reference.md "Stop": the stop signal, a grace period, then SIGSTOP and
-// SIGKILL, until two scans of the process table find nothing and the port is free. All stops under way share
-// their scans.
+// SIGKILL, until two scans find nothing and the port is free. All stops under way share their scans.
 import { constants } from 'node:os';
 import type { Spare } from '../adapters/process/descriptors.ts';
 import { openListenerTable } from '../adapters/process/listener_table.ts';
