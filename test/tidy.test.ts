@@ -184,6 +184,33 @@ describe('the source tree', () => {
     expect(marked).toEqual([]);
   });
 
+  it('cites headings of the reference that exist, and no other document', () => {
+    const reference = `docs/${'reference.md'}`;
+    const documents = readdirSync(root).filter((name) => name.endsWith('.md'));
+    const texts = [
+      ...['src', 'workers', 'bench', 'test'].flatMap(files),
+      ...documents,
+      'bench/README.md',
+    ].map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }));
+    const headings = [...readFileSync(join(root, reference), 'utf8').matchAll(/^#+ (.+)$/gm)].map(
+      ([, heading = '']) => heading,
+    );
+    expect(headings.filter((heading, index) => headings.indexOf(heading) !== index)).toEqual([]);
+    // A citation is the path and one heading or more: "Heading", "Another". In Markdown the path may also be a link.
+    const CITATION = new RegExp(`${reference.replace('.', '\\.')}( "[^"\\n]+"(?:, "[^"\\n]+")*)?`, 'g');
+    const cited = texts.flatMap(({ path, text }) =>
+      [...text.matchAll(CITATION)].flatMap(([, names]) => {
+        if (names === undefined) return path.endsWith('.md') ? [] : [{ path, name: '' }];
+        return [...names.matchAll(/"([^"]+)"/g)].map(([, name = '']) => ({ path, name }));
+      }),
+    );
+    expect(cited.length).toBeGreaterThan(0);
+    expect(cited.filter(({ name }) => !headings.includes(name))).toEqual([]);
+    const ELSEWHERE = new RegExp(`\\b(${'con'}tract|${'speci'}fication)s?[ \\n/*]+section`, 'i');
+    const checked = [...texts, { path: reference, text: readFileSync(join(root, reference), 'utf8') }];
+    expect(checked.filter(({ text }) => ELSEWHERE.test(text)).map(({ path }) => path)).toEqual([]);
+  });
+
   it('marks private members in one way', () => {
     const hashed = sources.filter(({ lines }) => lines.some((line) => /\bthis\.#/.test(line)));
     expect(hashed.map(({ path }) => path)).toEqual([]);
