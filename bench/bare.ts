@@ -1,10 +1,10 @@
 // The floors that need a process of their own, and this side of them: small, with nothing of the product in it. A task is a
 // letter to it, its answer a number.
 import { type ChildProcess, fork } from 'node:child_process';
-import { built, PLAIN } from './daemon.ts';
+import { builtFile, PLAIN_ENVIRONMENT } from './daemon.ts';
 
 /** What the bare process can do, with what it is told. */
-export interface Tasks {
+export interface BareTasks {
   /** Starts so many shells with `cmd`, in sessions of their own and with pipes; until all are there. Answers with the last pid. */
   spawn: { cmd: string; count: number; port?: number };
   /** Ends all it has started: a signal to each group, until every process has been seen to end. */
@@ -26,15 +26,15 @@ export interface Tasks {
   poll: { pids: number[] };
 }
 
-export interface Bare {
+export interface BareProcess {
   pid: number;
-  ask<K extends keyof Tasks>(task: K, data: Tasks[K]): Promise<number>;
+  ask<K extends keyof BareTasks>(task: K, data: BareTasks[K]): Promise<number>;
   end(): Promise<void>;
 }
 
 /** Starts it; whatever it has started ends with `end`. */
-function startBare(): Bare {
-  const child = fork(built('bench-bare.js'), { env: PLAIN });
+function startBareProcess(): BareProcess {
+  const child = fork(builtFile('bench-bare.js'), { env: PLAIN_ENVIRONMENT });
   const ended = new Promise<void>((resolve) => child.on('exit', () => resolve()));
   return {
     pid: child.pid ?? 0,
@@ -62,8 +62,8 @@ const reply = (child: ChildProcess): Promise<number> =>
   });
 
 /** Runs `use` with a bare process that is ended afterwards. */
-export async function withBare<T>(use: (bare: Bare) => Promise<T>): Promise<T> {
-  const bare = startBare();
+export async function withBareProcess<T>(use: (bare: BareProcess) => Promise<T>): Promise<T> {
+  const bare = startBareProcess();
   try {
     return await use(bare);
   } finally {

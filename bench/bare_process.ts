@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import net from 'node:net';
 import { spawn as spawnPty } from 'node-pty';
-import type { Tasks } from './bare.ts';
+import type { BareTasks } from './bare.ts';
 
 const POLL_MS = 2_000;
 /** uWebSockets.js gives up on an answer with which nothing has happened for 10 s. */
@@ -35,7 +35,7 @@ function flush(): void {
   waiting = '';
 }
 
-type Handlers = { [K in keyof Tasks]: (data: Tasks[K]) => number | Promise<number> };
+type Handlers = { [K in keyof BareTasks]: (data: BareTasks[K]) => number | Promise<number> };
 
 const handlers: Handlers = {
   spawn: ({ cmd, count, port }) => {
@@ -126,7 +126,7 @@ const handlers: Handlers = {
   },
 };
 
-process.on('message', async ({ task, data }: { task: keyof Tasks; data: never }) => {
+process.on('message', async ({ task, data }: { task: keyof BareTasks; data: never }) => {
   try {
     process.send?.(await handlers[task](data));
   } catch (error) {

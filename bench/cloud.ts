@@ -7,11 +7,11 @@ import http from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { doorOf } from '../src/adapters/dial.ts';
-import { kubeHttp } from '../src/adapters/kube/http.ts';
+import { createClusterDialer } from '../src/adapters/dial.ts';
+import { createKubeHttp } from '../src/adapters/kube/http.ts';
 import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
 import { type Json, kubeDouble, workload } from '../test/cloud/double.ts';
-import { type Daemon, PLAIN, startDaemon, withFolder } from './daemon.ts';
+import { type Daemon, PLAIN_ENVIRONMENT, startDaemon, withFolder } from './daemon.ts';
 import { type Benchmark, costs } from './harness.ts';
 import { memoryOf, threadMs } from './processes_of.ts';
 
@@ -41,7 +41,7 @@ async function serveDouble(workloads: number): Promise<void> {
 
 /** Runs `use` with a cluster of so many workloads, in a process of its own. */
 export async function withDouble<T>(workloads: number, use: (kubeconfig: string) => Promise<T>): Promise<T> {
-  const child = fork(fileURLToPath(import.meta.url), [ROLE, String(workloads)], { env: PLAIN });
+  const child = fork(fileURLToPath(import.meta.url), [ROLE, String(workloads)], { env: PLAIN_ENVIRONMENT });
   const kubeconfig = await new Promise<string>((resolve, reject) => {
     child.once('message', (text) => resolve(String(text)));
     child.once('exit', (code) => reject(new Error(`the double ended (${code})`)));
@@ -56,12 +56,12 @@ export async function withDouble<T>(workloads: number, use: (kubeconfig: string)
 /** The floor: every page read and parsed, and nothing done with it. */
 async function bareRead(kubeconfig: string): Promise<void> {
   const access = parseKubeconfig(kubeconfig, Date.now());
-  const client = kubeHttp(doorOf(access, { allow: 'any', apiOnLoopback: true }));
+  const client = createKubeHttp(createClusterDialer(access, { allow: 'any', apiOnLoopback: true }));
   const readAll = async (plural: string): Promise<void> => {
     for (let next: string | undefined = ''; next !== undefined; ) {
       const query: Record<string, string> = { limit: String(PAGE), ...(next ? { continue: next } : {}) };
       const path = `/apis/apps/v1/${plural}`;
-      const body = await client.call({ what: 'read', path, query, mostBytes: 2 ** 30 });
+      const body = await client.call({ action: 'read', path, query, maxBytes: 2 ** 30 });
       next = JSON.parse(body.toString()).metadata.continue;
     }
   };

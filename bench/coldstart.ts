@@ -2,14 +2,14 @@
 // Node that does nothing, from its spawn to its end.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { PLAIN, registerMany, startDaemon, withFolder } from './daemon.ts';
+import { PLAIN_ENVIRONMENT, registerMany, startDaemon, withFolder } from './daemon.ts';
 import { type Benchmark, cost, type Row } from './harness.ts';
 
 const SERVICES = 100;
 
 async function nothing(): Promise<number> {
   const began = performance.now();
-  await once(spawn(process.execPath, ['-e', '0'], { stdio: 'ignore', env: PLAIN }), 'exit');
+  await once(spawn(process.execPath, ['-e', '0'], { stdio: 'ignore', env: PLAIN_ENVIRONMENT }), 'exit');
   return performance.now() - began;
 }
 

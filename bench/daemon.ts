@@ -6,15 +6,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { commandLine, pids } from './processes_of.ts';
+import { commandLine, listPids } from './processes_of.ts';
 
 /** What is built lies beside or above the file that this is bundled into. */
-export const built = (name: string): string =>
+export const builtFile = (name: string): string =>
   fileURLToPath(new URL(import.meta.url.includes('/chunks/') ? `../${name}` : name, import.meta.url));
 
 /** A daemon that has not ended in order by then is killed, with its host. */
-const END_MS = 20_000;
-const HOST_LOOK_MS = 5;
+const END_TIMEOUT_MS = 20_000;
+const HOST_POLL_MS = 5;
 
 export interface Daemon {
   pid: number;
@@ -22,7 +22,7 @@ export interface Daemon {
   port: number;
   /** From the spawn to the line that says that it listens. */
   startMs: number;
-  ask: Asker['ask'];
+  ask: DaemonRequester['ask'];
   /** Ends it and all it supervises. */
   end(): Promise<void>;
   /** Without any warning. What it leaves is the next daemon's on this folder. */
@@ -30,26 +30,26 @@ export interface Daemon {
 }
 
 /** What every process that is measured has as its environment: NODE_EXTRA_CA_CERTS alone costs a Node 25 ms at its start. */
-export const PLAIN: NodeJS.ProcessEnv = { PATH: process.env['PATH'] };
+export const PLAIN_ENVIRONMENT: NodeJS.ProcessEnv = { PATH: process.env['PATH'] };
 
 /** The environment of a daemon that lives in `folder`. */
 const environmentIn = (folder: string): NodeJS.ProcessEnv => ({
-  ...PLAIN,
+  ...PLAIN_ENVIRONMENT,
   HOME: folder,
   BERTH_STATE_DIR: join(folder, 'state'),
   BERTH_PORT: '0',
 });
 
-export interface Asker {
+export interface DaemonRequester {
   /** Resolves with the parsed body; rejects with anything but a 2xx. */
   ask(method: string, path: string, body?: unknown): Promise<unknown>;
   close(): void;
 }
 
 /** Keeps up to 64 connections to an HTTP server on this machine. */
-export function asker(port: number): Asker {
+export function daemonRequester(port: number): DaemonRequester {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
-  const ask: Asker['ask'] = (method, path, body) =>
+  const ask: DaemonRequester['ask'] = (method, path, body) =>
     new Promise((resolve, reject) => {
       const text = body === undefined ? undefined : JSON.stringify(body);
       const headers =
@@ -77,9 +77,13 @@ export function asker(port: number): Asker {
 /** The process host of the daemon that lives in `folder`: on a new one it comes after the daemon. */
 async function hostOf(folder: string): Promise<number> {
   const path = join(folder, 'state');
-  for (const began = performance.now(); performance.now() - began < END_MS; await pause(HOST_LOOK_MS)) {
+  for (
+    const began = performance.now();
+    performance.now() - began < END_TIMEOUT_MS;
+    await pause(HOST_POLL_MS)
+  ) {
     if (!existsSync(join(path, 'host/host.sock'))) continue;
-    const found = pids().find((pid) => {
+    const found = listPids().find((pid) => {
       const [, entry = '', stateDir] = commandLine(pid);
       return entry.endsWith('/workers/host.cjs') && stateDir === path;
     });
@@ -91,7 +95,7 @@ async function hostOf(folder: string): Promise<number> {
 /** Starts a daemon that lives in `folder`; resolves when it says that it listens. */
 export async function startDaemon(folder: string): Promise<Daemon> {
   const began = performance.now();
-  const child = spawn(process.execPath, [built('bin.cjs'), 'daemon'], {
+  const child = spawn(process.execPath, [builtFile('bin.cjs'), 'daemon'], {
     env: environmentIn(folder),
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -106,7 +110,7 @@ export async function startDaemon(folder: string): Promise<Daemon> {
     void ended.then(() => reject(new Error('the daemon ended')));
   });
   const startMs = performance.now() - began;
-  const { ask, close } = asker(port);
+  const { ask, close } = daemonRequester(port);
   const finish = async (signal: NodeJS.Signals): Promise<void> => {
     close();
     child.kill(signal);
@@ -123,7 +127,7 @@ export async function startDaemon(folder: string): Promise<Daemon> {
       const patience = setTimeout(() => {
         child.kill('SIGKILL');
         process.kill(hostPid, 'SIGKILL');
-      }, END_MS);
+      }, END_TIMEOUT_MS);
       await finish('SIGTERM');
       clearTimeout(patience);
     },

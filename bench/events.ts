@@ -5,12 +5,12 @@ import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventsActor } from '../src/actors/events/events.ts';
-import { lineOf } from '../src/actors/events/lines.ts';
+import { formatJournalLine } from '../src/actors/events/lines.ts';
 import { openStore } from '../src/adapters/storage/store.ts';
 import type { EventsProtocol, NewEvent } from '../src/protocol/events.ts';
 import type { ViewsProtocol } from '../src/protocol/views.ts';
 import { actor } from '../src/runtime/actor.ts';
-import { realClock } from '../src/runtime/clock.ts';
+import { systemClock } from '../src/runtime/clock.ts';
 import { createNode } from '../src/runtime/node.ts';
 import { type Benchmark, compare, type Row, throughput } from './harness.ts';
 
@@ -44,7 +44,7 @@ const views = actor<Pick<ViewsProtocol, 'events'>, null>('views', () => ({ event
 async function run(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'berth-bench-'));
   const store = openStore(join(folder, 'store.mdb'));
-  const node = createNode({ name: 'bench', clock: realClock, place: () => 'bench' });
+  const node = createNode({ name: 'bench', clock: systemClock, nodeOf: () => 'bench' });
   await node.start('views', views, null);
   const marks = store.table('marks');
   const config = {
@@ -56,7 +56,9 @@ async function run(): Promise<Row[]> {
   };
   const journal = await node.start('events', eventsActor, config);
   const floor = await node.start('nothing', nothing, null);
-  const lines = statistics.map((event, n) => lineOf({ ...event, id: 100_000 + n, at: Date.now() }));
+  const lines = statistics.map((event, n) =>
+    formatJournalLine({ ...event, id: 100_000 + n, at: Date.now() }),
+  );
   const file = openSync(join(folder, 'lines'), 'w');
   const one = { events: [started] };
   const all = { events: statistics };

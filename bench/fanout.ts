@@ -1,7 +1,7 @@
 // Event streams of the whole daemon: registrations are written to disk and to the journal, and each becomes an event that a
 // thousand subscribers get. The floor is a bare uWebSockets.js server that writes the same bytes at the same requests.
-import { type Bare, withBare } from './bare.ts';
-import { type Asker, asker, withDaemon } from './daemon.ts';
+import { type BareProcess, withBareProcess } from './bare.ts';
+import { type DaemonRequester, daemonRequester, withDaemon } from './daemon.ts';
 import { type Benchmark, compare, type Row } from './harness.ts';
 import { type Subscriber, subscribe } from './subscribers.ts';
 
@@ -44,9 +44,12 @@ async function deliver(
   }
 }
 
-async function rowOf(bare: Bare, { ask, port }: { ask: Asker['ask']; port: number }): Promise<Row> {
+async function rowOf(
+  bare: BareProcess,
+  { ask, port }: { ask: DaemonRequester['ask']; port: number },
+): Promise<Row> {
   const barePort = await bare.ask('serve', { body: '{}', frame: FRAME });
-  const plain = asker(barePort);
+  const plain = daemonRequester(barePort);
   let turn = 0;
   try {
     return await compare(`${SUBSCRIBERS} subscribers, ${EVENTS} events`, 'events/s', {
@@ -74,5 +77,5 @@ export const fanout: Benchmark = {
   name: 'fanout',
   question:
     'How many events does the whole daemon deliver, next to a bare loop of writes that takes together what comes together?',
-  run: () => withBare((bare) => withDaemon(async (daemon) => [await rowOf(bare, daemon)])),
+  run: () => withBareProcess((bare) => withDaemon(async (daemon) => [await rowOf(bare, daemon)])),
 };

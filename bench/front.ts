@@ -4,10 +4,10 @@
 import { type ChildProcess, execFileSync, fork, spawnSync } from 'node:child_process';
 import net from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { PLAIN } from './daemon.ts';
+import { PLAIN_ENVIRONMENT } from './daemon.ts';
 import { EVENTS, type Order, type Role, serve } from './front_servers.ts';
 import { type Benchmark, compare, type Row } from './harness.ts';
-import { load } from './load.ts';
+import { runHttpLoad } from './load.ts';
 
 const SUBSCRIBERS = 1_000;
 const CONNECTIONS = 64;
@@ -33,7 +33,7 @@ export class Server {
   }
 
   static async start(role: Role, bodies: [string, string][] = [], folder = ''): Promise<Server> {
-    const child = fork(fileURLToPath(import.meta.url), [role, folder], { env: PLAIN });
+    const child = fork(fileURLToPath(import.meta.url), [role, folder], { env: PLAIN_ENVIRONMENT });
     if (role === 'bare') child.send(bodies);
     return new Server(child, await reply(child));
   }
@@ -66,7 +66,7 @@ const hasWrk = spawnSync('wrk', ['--version']).error === undefined;
 async function loadFor(port: number, path: string): Promise<number> {
   if (!hasWrk) {
     const request = `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`;
-    return (await load(port, request, CONNECTIONS, SECONDS * 1_000)) * SECONDS;
+    return (await runHttpLoad(port, request, CONNECTIONS, SECONDS * 1_000)) * SECONDS;
   }
   const options = ['-t1', `-c${CONNECTIONS}`, `-d${SECONDS}s`, `http://127.0.0.1:${port}${path}`];
   const said = execFileSync('wrk', options, { encoding: 'utf8' });

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { eventsActor } from '../src/actors/events/events.ts';
 import { openStore } from '../src/adapters/storage/store.ts';
 import { createFront } from '../src/front/front.ts';
-import { EMPTY_HEAD, JSON_HEAD, STREAM_HEAD } from '../src/front/reply.ts';
-import type { Head } from '../src/front/server.ts';
+import { EMPTY_HEADERS, EVENT_STREAM_HEADERS, JSON_HEADERS } from '../src/front/reply.ts';
+import type { ResponseHeaders } from '../src/front/server.ts';
 import type { EventRecord, EventsProtocol } from '../src/protocol/events.ts';
 import type { SpecRow, ViewsProtocol } from '../src/protocol/views.ts';
 import { actor, type Node } from '../src/runtime/actor.ts';
-import { realClock } from '../src/runtime/clock.ts';
+import { systemClock } from '../src/runtime/clock.ts';
 import { createNode } from '../src/runtime/node.ts';
 
 const SERVICES = 100;
@@ -78,7 +78,7 @@ export type Role = 'front' | 'journal' | 'bare';
 
 /** A journal that takes nothing: what is measured is the front. */
 async function nodeWithOwners(): Promise<Node> {
-  const node = createNode({ name: 'front', clock: realClock, place: () => 'front' });
+  const node = createNode({ name: 'front', clock: systemClock, nodeOf: () => 'front' });
   const nothing = { kept: [], lastId: 0, completeFrom: 1 };
   const events = actor<EventsProtocol, null>('events', () => ({
     append: () => ({ lastId: 0 }),
@@ -90,7 +90,7 @@ async function nodeWithOwners(): Promise<Node> {
 }
 
 async function nodeWithJournal(folder: string): Promise<Node> {
-  const node = createNode({ name: 'front', clock: realClock, place: () => 'front' });
+  const node = createNode({ name: 'front', clock: systemClock, nodeOf: () => 'front' });
   await node.start('events', eventsActor, {
     folder: join(folder, 'events'),
     marks: openStore(join(folder, 'store.mdb')).table('marks'),
@@ -123,20 +123,20 @@ async function serveFront(node: Node): Promise<Serving> {
     port: 0,
     token: '',
     allowedExtensions: [],
-    about: { version: '0', pid: 0, startedAt: 0, stateDir: '/', gatewayPort: null, agentDomain: 'a' },
+    daemonInfo: { version: '0', pid: 0, startedAt: 0, stateDir: '/', gatewayPort: null, agentDomain: 'a' },
     node,
     cloud: null,
     openapi: async () => Buffer.from('{}'),
-    page: () => null,
-    tellGateway: () => undefined,
-    openGateway: async () => null,
+    pageLookup: () => null,
+    onGatewayRoutes: () => undefined,
+    ensureGateway: async () => null,
     log: () => undefined,
     onDefect: (error) => console.error(error),
     server: 'uWebSockets.js',
   });
   await front.start();
   const { port } = await front.listen();
-  await front.subscribe();
+  await front.restoreEvents();
   front.setReady(true);
   const views = node.ref<ViewsProtocol>('views');
   views.tell('specs', { rows: names.map(specOf) });
@@ -166,26 +166,26 @@ async function serveBare(bodies: ReadonlyMap<string, Uint8Array>): Promise<Servi
   // Not with this file: where its binary does not load the other benchmarks still run.
   const { default: uWS } = await import('uWebSockets.js');
   const app = uWS.App();
-  const write = (res: HttpResponse, head: Head): void => {
+  const write = (res: HttpResponse, head: ResponseHeaders): void => {
     res.writeStatus('200 OK');
     for (let at = 0; at < head.pairs.length; at += 2)
       res.writeHeader(head.pairs[at] ?? '', head.pairs[at + 1] ?? '');
   };
   for (const [path, body] of bodies) {
     app.get(path, (res) => {
-      write(res, JSON_HEAD);
+      write(res, JSON_HEADERS);
       res.end(body);
     });
   }
   const streams = new Set<HttpResponse>();
   app.get('/v1/events', (res) => {
     res.onAborted(() => streams.delete(res));
-    write(res, STREAM_HEAD);
+    write(res, EVENT_STREAM_HEADERS);
     res.write('retry: 1000\n\n');
     streams.add(res);
   });
   app.any('/*', (res) => {
-    write(res, EMPTY_HEAD);
+    write(res, EMPTY_HEADERS);
     res.end();
   });
   const port = await new Promise<number>((resolve) => {

@@ -1,9 +1,9 @@
 // Requests through the gateway to an agent's server, next to the same requests to the agent's port, and what they cost next to a
 // relay that understands nothing of what it passes on.
-import { withBare } from './bare.ts';
+import { withBareProcess } from './bare.ts';
 import { withDaemon } from './daemon.ts';
 import { type Benchmark, compare, cost, type Row } from './harness.ts';
-import { load } from './load.ts';
+import { runHttpLoad } from './load.ts';
 import { cpuMs } from './processes_of.ts';
 
 const CONNECTIONS = 32;
@@ -30,10 +30,11 @@ async function run(): Promise<Row[]> {
     const direct = `127.0.0.1:${agent.port}`;
     // Until the agent's server is there.
     for (;;) {
-      const isThere = await load(agent.port, requestFor(direct), 1, 10).catch(() => 0);
+      const isThere = await runHttpLoad(agent.port, requestFor(direct), 1, 10).catch(() => 0);
       if (isThere > 0) break;
     }
-    const turn = (port: number, host: string) => () => load(port, requestFor(host), CONNECTIONS, TURN_MS);
+    const turn = (port: number, host: string) => () =>
+      runHttpLoad(port, requestFor(host), CONNECTIONS, TURN_MS);
     const asked = turn(Number(through.port), through.host);
     const requests = await compare(`${CONNECTIONS} connections`, 'requests/s', {
       floor: turn(agent.port, direct),
@@ -46,7 +47,7 @@ async function run(): Promise<Row[]> {
       const perSecond = await work();
       return ((cpuMs(pid) - before) * 1_000) / ((perSecond * TURN_MS) / 1_000);
     };
-    const spent = await withBare(async (relay) => {
+    const spent = await withBareProcess(async (relay) => {
       const port = await relay.ask('relay', { to: agent.port });
       return cost('processor time of a request', 'µs', {
         floor: each(relay.pid, turn(port, direct)),

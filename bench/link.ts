@@ -2,9 +2,9 @@
 // floor is the least that can be done with the platform: postMessage of the same object (structured clone) and a Map
 // of who waits. Both by the processor time of all threads, which a busy machine does not change, and by the time that passes.
 import { isMainThread, MessageChannel, type MessagePort, Worker, workerData } from 'node:worker_threads';
-import { portPipe } from '../src/adapters/pipes.ts';
+import { messagePortPipe } from '../src/adapters/pipes.ts';
 import { actor } from '../src/runtime/actor.ts';
-import { realClock } from '../src/runtime/clock.ts';
+import { systemClock } from '../src/runtime/clock.ts';
 import { createNode } from '../src/runtime/node.ts';
 import { type Benchmark, comparisons, type Row, throughput } from './harness.ts';
 
@@ -26,13 +26,13 @@ const place = (address: string) => (address === 'echo' ? 'far' : 'near');
 
 /** Runs on the second thread. */
 async function echo({ asks, plain }: Ports): Promise<void> {
-  const node = createNode({ name: 'far', clock: realClock, place });
+  const node = createNode({ name: 'far', clock: systemClock, nodeOf: place });
   await node.start(
     'echo',
     actor<Echo, null>('echo', () => ({ echo: (message) => message })),
     null,
   );
-  node.connect('near', portPipe(asks));
+  node.connect('near', messagePortPipe(asks));
   plain.on('message', (letter: { id: number; message: unknown }) => plain.postMessage(letter));
   plain.postMessage({ id: 0, message: null });
 }
@@ -67,8 +67,8 @@ async function run() {
       waiting.set(lastId, resolve);
       plain.port1.postMessage({ id: lastId, message: MESSAGE });
     });
-  const node = createNode({ name: 'near', clock: realClock, place });
-  node.connect('far', portPipe(asks.port1));
+  const node = createNode({ name: 'near', clock: systemClock, nodeOf: place });
+  node.connect('far', messagePortPipe(asks.port1));
   const ref = node.ref<Echo>('echo');
   const ask = () => ref.ask('echo', MESSAGE);
   const rows: Row[] = [];

@@ -7,7 +7,7 @@ const incoming = Buffer.allocUnsafeSlow(256 * KIB);
 const OK = 'HTTP/1.1 2';
 
 /** Asks `request` (a whole GET) on so many connections, one at a time on each; answers per second over `ms`. */
-export function load(port: number, request: string, connections: number, ms: number): Promise<number> {
+export function runHttpLoad(port: number, request: string, connections: number, ms: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const sockets: net.Socket[] = [];
     let answered = 0;

@@ -4,8 +4,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { withBare } from './bare.ts';
-import { type Daemon, IDLE, PLAIN, registerMany, withDaemon } from './daemon.ts';
+import { withBareProcess } from './bare.ts';
+import { type Daemon, IDLE, PLAIN_ENVIRONMENT, registerMany, withDaemon } from './daemon.ts';
 import { type Benchmark, cost, costs, type Row } from './harness.ts';
 import { cpuSeconds, memoryOf } from './processes_of.ts';
 
@@ -29,7 +29,8 @@ function memory(daemon: number, host: number): number[] {
 }
 
 async function nothing(): Promise<number[]> {
-  const start = (): ChildProcess => spawn(process.execPath, NOTHING, { stdio: 'ignore', env: PLAIN });
+  const start = (): ChildProcess =>
+    spawn(process.execPath, NOTHING, { stdio: 'ignore', env: PLAIN_ENVIRONMENT });
   const children = [start(), start()] as const;
   const ends = children.map((child) => once(child, 'exit'));
   try {
@@ -82,7 +83,7 @@ async function grown(before: number, of: readonly number[]): Promise<number> {
 const withServices = (): Promise<Row> =>
   cost(`PSS more with ${SOME} running`, 'MiB', {
     floor: () =>
-      withBare(async (bare) => {
+      withBareProcess(async (bare) => {
         await pause(SETTLE_MS);
         const before = memoryOf(bare.pid, 'Pss');
         await bare.ask('spawn', { cmd: IDLE, count: SOME });
@@ -110,7 +111,7 @@ const processorTime = (): Promise<Row> =>
   withDaemon((daemon) =>
     withRunning(daemon, MANY, async () => {
       const { services } = (await daemon.ask('GET', '/v1/services')) as { services: { pid: number }[] };
-      return withBare(async (bare) => {
+      return withBareProcess(async (bare) => {
         await bare.ask('poll', { pids: services.map(({ pid }) => pid) });
         await pause(QUIET_MS);
         return cost(`processor time, ${MANY} running`, '% of a core', {

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Install, NAMES, TALK, TALKERS } from './peer.ts';
-import { lives } from './processes_of.ts';
+import { isAlive } from './processes_of.ts';
 
 type Done<T> = (error: Error | null, value: T) => void;
 
@@ -99,7 +99,7 @@ export const pm2: Install = async (folder) => {
       const daemon = pid();
       api.disconnect();
       process.kill(daemon, 'SIGKILL');
-      while (lives(daemon)) await pause(1);
+      while (isAlive(daemon)) await pause(1);
     },
     async end() {
       // Its own end of all takes five seconds; it has a command for it.

@@ -6,7 +6,7 @@ import http from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Install, NAMES, TALK, TALKERS } from './peer.ts';
-import { lives } from './processes_of.ts';
+import { isAlive } from './processes_of.ts';
 
 const PYTHON = '/usr/bin/python3';
 
@@ -72,7 +72,7 @@ export const supervisor: Install = async (folder) => {
   const rpc = (method: string, ...values: string[]) => call(socket, method, ...values);
   let child: ChildProcess | undefined;
   const end = async (signal: NodeJS.Signals): Promise<void> => {
-    if (!child || !lives(child.pid ?? 0)) return;
+    if (!child || !isAlive(child.pid ?? 0)) return;
     const ended = once(child, 'exit');
     child.kill(signal);
     await ended;

@@ -7,7 +7,7 @@ import { type Install, SERVICES, type Supervisor } from './peer.ts';
 import { berth } from './peer_berth.ts';
 import { pm2 } from './peer_pm2.ts';
 import { supervisor } from './peer_supervisor.ts';
-import { cpuMs, lives, memoryOf } from './processes_of.ts';
+import { cpuMs, isAlive, memoryOf } from './processes_of.ts';
 
 const TIMES = 9;
 const SETTLE_MS = 2_000;
@@ -97,8 +97,8 @@ async function killed(
 ): Promise<Pick<Table, 'alive' | 'talking' | 'known'>> {
   await of.kill();
   await pause(SETTLE_MS);
-  const left = pids.filter(lives);
-  const talking = talkers.filter(lives);
+  const left = pids.filter(isAlive);
+  const talking = talkers.filter(isAlive);
   await of.start();
   const again = new Set(await of.running());
   const known = pids.filter((pid) => again.has(pid));
@@ -128,7 +128,7 @@ async function measure(of: Supervisor): Promise<Table> {
   } finally {
     await of.end();
     // What nobody supervises any more is ours to end.
-    for (const pid of [...pids, ...talkers].filter(lives)) process.kill(pid, 'SIGKILL');
+    for (const pid of [...pids, ...talkers].filter(isAlive)) process.kill(pid, 'SIGKILL');
   }
 }
 

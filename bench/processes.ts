@@ -1,7 +1,7 @@
 // Starting, stopping and losing processes through the whole daemon: request, service actor, process host, process, answer or
 // event. The floors are a small Node process that does nothing but the system calls: the same shells, sessions and pipes.
 import http from 'node:http';
-import { type Bare, withBare } from './bare.ts';
+import { type BareProcess, withBareProcess } from './bare.ts';
 import { type Daemon, IDLE, registerMany, withDaemon } from './daemon.ts';
 import { type Benchmark, cost, costs, median, type Row } from './harness.ts';
 import { subscribe } from './subscribers.ts';
@@ -30,7 +30,7 @@ async function medianOf(work: () => Promise<unknown>, after: () => Promise<unkno
   return median(times);
 }
 
-const startOne = (daemon: Daemon, bare: Bare): Promise<Row> =>
+const startOne = (daemon: Daemon, bare: BareProcess): Promise<Row> =>
   cost('start to process', 'ms', {
     floor: () =>
       medianOf(
@@ -54,7 +54,7 @@ const answers = (): Promise<boolean> =>
     request.on('error', () => resolve(false));
   });
 
-async function startServer(daemon: Daemon, bare: Bare): Promise<Row> {
+async function startServer(daemon: Daemon, bare: BareProcess): Promise<Row> {
   const spec = { name: 'server', port: PORT, cwd: '/tmp', cmd: SERVER, ready: URL_OF_SERVER };
   await daemon.ask('POST', '/v1/services', spec);
   const bareStart = async (): Promise<void> => {
@@ -75,7 +75,7 @@ async function startServer(daemon: Daemon, bare: Bare): Promise<Row> {
   });
 }
 
-const startGroup = (daemon: Daemon, bare: Bare): Promise<Row[]> =>
+const startGroup = (daemon: Daemon, bare: BareProcess): Promise<Row[]> =>
   costs([`start of a group of ${IN_GROUP}`, `stop of a group of ${IN_GROUP}`], 'ms', {
     floor: async () => [
       await timed(() => bare.ask('spawn', { cmd: IDLE, count: IN_GROUP })),
@@ -87,7 +87,7 @@ const startGroup = (daemon: Daemon, bare: Bare): Promise<Row[]> =>
     ],
   });
 
-async function crash(daemon: Daemon, bare: Bare): Promise<Row> {
+async function crash(daemon: Daemon, bare: BareProcess): Promise<Row> {
   const stream = await subscribe(daemon.port, '/v1/events?types=service.crashed');
   try {
     return await cost('crash to event', 'ms', {
@@ -114,7 +114,7 @@ export const processes: Benchmark = {
   name: 'processes',
   question: 'What do starts, stops and crashes take through the whole daemon, next to the bare system calls?',
   run: () =>
-    withBare((bare) =>
+    withBareProcess((bare) =>
       withDaemon(async (daemon) => {
         await registerMany(daemon, IN_GROUP);
         return [

@@ -7,12 +7,12 @@ const TICKS_PER_SECOND = 100;
 const USER_TIME = 11;
 const SYSTEM_TIME = 12;
 
-export const pids = (): number[] =>
+export const listPids = (): number[] =>
   readdirSync('/proc')
     .map(Number)
     .filter((pid) => pid > 0);
 
-function read(pid: number, file: string): string {
+function readProcFile(pid: number, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'latin1');
   } catch {
@@ -21,15 +21,15 @@ function read(pid: number, file: string): string {
 }
 
 /** Empty for a process that is gone. */
-export const commandLine = (pid: number): string[] => read(pid, 'cmdline').split('\0').slice(0, -1);
+export const commandLine = (pid: number): string[] => readProcFile(pid, 'cmdline').split('\0').slice(0, -1);
 
 /** A zombie lives no more. */
-export const lives = (pid: number): boolean => /^State:\s+[^ZX]/m.test(read(pid, 'status'));
+export const isAlive = (pid: number): boolean => /^State:\s+[^ZX]/m.test(readProcFile(pid, 'status'));
 
 /** Seconds of processor time that `of` have used so far, all threads of each. */
 export function cpuSeconds(of: readonly number[]): number {
   const ticks = of.map((pid) => {
-    const stat = read(pid, 'stat');
+    const stat = readProcFile(pid, 'stat');
     const columns = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return Number(columns[USER_TIME] ?? 0) + Number(columns[SYSTEM_TIME] ?? 0);
   });
@@ -44,9 +44,11 @@ export function cpuMs(pid: number): number {
 
 /** The same of one thread; the main one has the number of its process. */
 export const threadMs = (pid: number, thread = pid): number =>
-  Number(read(pid, `task/${thread}/schedstat`).split(' ')[0]) / 1e6;
+  Number(readProcFile(pid, `task/${thread}/schedstat`).split(' ')[0]) / 1e6;
 
 /** MiB of memory: PSS counts what is shared with other processes by its part, RSS wholly. */
 export function memoryOf(pid: number, kind: 'Pss' | 'Rss'): number {
-  return Number(new RegExp(`^${kind}:\\s+(\\d+) kB`, 'm').exec(read(pid, 'smaps_rollup'))?.[1] ?? 0) / KIB;
+  return (
+    Number(new RegExp(`^${kind}:\\s+(\\d+) kB`, 'm').exec(readProcFile(pid, 'smaps_rollup'))?.[1] ?? 0) / KIB
+  );
 }

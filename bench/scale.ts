@@ -3,13 +3,13 @@
 // busy machine.
 import type { Benchmark } from './harness.ts';
 import { eventRates, subscribers } from './scale_events.ts';
-import { registered, running } from './scale_services.ts';
+import { registeredServices, runningServices } from './scale_services.ts';
 import { workloads } from './scale_workloads.ts';
 
 export const scaleServices: Benchmark = {
   name: 'scale-services',
   question: 'What does one more service cost when there are many? (The floor is the size before.)',
-  run: async () => [...(await registered()), ...(await running())],
+  run: async () => [...(await registeredServices()), ...(await runningServices())],
 };
 
 export const scaleEvents: Benchmark = {

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { IDLE, registerMany, withDaemon } from './daemon.ts';
 import { growth, type Row } from './harness.ts';
-import { load } from './load.ts';
+import { runHttpLoad } from './load.ts';
 import { cpuMs, memoryOf } from './processes_of.ts';
 
 const REGISTERED = [10, 100, 1_000];
@@ -28,7 +28,7 @@ export async function microseconds(pids: readonly number[], work: () => Promise<
 /** How many answers came to a path of the daemon within `READ_MS`. */
 export async function reads(port: number, path: string, headers = ''): Promise<number> {
   const request = `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n${headers}\r\n`;
-  return (await load(port, request, CONNECTIONS, READ_MS)) * (READ_MS / 1_000);
+  return (await runHttpLoad(port, request, CONNECTIONS, READ_MS)) * (READ_MS / 1_000);
 }
 
 /** Registers `size` services over and over, so often that all sizes have warmed the daemon up alike, then once more. */
@@ -51,7 +51,7 @@ const withMany = (size: number): Promise<number[]> =>
     ];
   });
 
-export const registered = (): Promise<Row[]> =>
+export const registeredServices = (): Promise<Row[]> =>
   growth({
     names: ['registration', 'read of one', 'list, of each in it'],
     unit: 'µs of processor time',
@@ -95,7 +95,7 @@ const run = (size: number): Promise<Costs> =>
   });
 
 /** One pass for costs of two units: the rows of `memory` are in KiB. */
-export async function running(): Promise<Row[]> {
+export async function runningServices(): Promise<Row[]> {
   const rows = await growth({
     names: ['start in a group', 'stop in a group', 'idle for a second', 'memory'],
     unit: 'µs of processor time',

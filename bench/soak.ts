@@ -3,7 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Daemon, withDaemon } from './daemon.ts';
 import { type Benchmark, median, type Row } from './harness.ts';
-import { load } from './load.ts';
+import { runHttpLoad } from './load.ts';
 import { memoryOf } from './processes_of.ts';
 import { countFrames } from './subscribers.ts';
 
@@ -65,7 +65,7 @@ async function readers({ port }: Daemon, going: Going): Promise<void> {
   const paths = ['/v1/services', '/v1/services/talker-1', '/v1/services/talker-1/logs', '/v1/events/history'];
   const resolve = `GET /v1/resolve/talker-1 HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`;
   for (let number = 0; going.on; number += 1) {
-    await load(port, resolve, READ_CONNECTIONS, READ_MS);
+    await runHttpLoad(port, resolve, READ_CONNECTIONS, READ_MS);
     const until = performance.now() + READ_MS;
     while (performance.now() < until) {
       const got = await fetch(`http://127.0.0.1:${port}${paths[number % paths.length]}`);

@@ -25,7 +25,7 @@ export function boundOf({ ratio, most, over }: Bounds = {}): string {
 }
 
 /** What is wrong with a row; empty when nothing is. */
-function missed(row: Row, { ratio, most, over }: Bounds): string[] {
+function isMissed(row: Row, { ratio, most, over }: Bounds): string[] {
   return [
     ratio !== undefined && row.ratio < ratio
       ? `has ratio ${row.ratio.toFixed(2)}, must be at least ${ratio}`
@@ -44,7 +44,7 @@ export function misses(targets: Targets, results: ReadonlyMap<string, readonly R
   return [...results].flatMap(([name, rows]) =>
     Object.entries(targets[name] ?? {}).flatMap(([title, bounds]) => {
       const row = rows.find((found) => found.name === title);
-      const wrong = row ? missed(row, bounds) : ['has not been measured'];
+      const wrong = row ? isMissed(row, bounds) : ['has not been measured'];
       return wrong.map((text) => `${name}: "${title}" ${text}`);
     }),
   );

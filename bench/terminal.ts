@@ -1,8 +1,8 @@
 // Agents: output that nobody watches from a terminal to the log, the newest lines of a log, and spinup. The floors are a small
 // process with node-pty alone that counts bytes, a bare server that has the answer at hand, and a bare start in a terminal.
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Bare, withBare } from './bare.ts';
-import { asker, type Daemon, IDLE, withDaemon } from './daemon.ts';
+import { type BareProcess, withBareProcess } from './bare.ts';
+import { type Daemon, daemonRequester, IDLE, withDaemon } from './daemon.ts';
 import { type Benchmark, compare, cost, median, type Row } from './harness.ts';
 import { subscribe } from './subscribers.ts';
 
@@ -29,7 +29,7 @@ async function medianOf(work: (number: number) => Promise<unknown>): Promise<num
 }
 
 /** Output that goes by, from the start of the program to its end, in MiB a second. */
-const throughput = (daemon: Daemon, bare: Bare): Promise<Row> =>
+const throughput = (daemon: Daemon, bare: BareProcess): Promise<Row> =>
   compare('output without a viewer', 'MiB/s', {
     floor: async () => {
       let bytes = 0;
@@ -52,7 +52,7 @@ const throughput = (daemon: Daemon, bare: Bare): Promise<Row> =>
     turns: 5,
   });
 
-async function newestLines(daemon: Daemon, bare: Bare): Promise<Row> {
+async function newestLines(daemon: Daemon, bare: BareProcess): Promise<Row> {
   const cmd = `i=0; while [ $i -lt ${LINES + 100} ]; do echo ${LINE}; i=$((i+1)); done; ${IDLE}`;
   await daemon.ask('POST', '/v1/agents/spinup', { name: 'talker', cmd });
   const read = () => daemon.ask('GET', `/v1/agents/talker/logs?lines=${LINES}`);
@@ -62,7 +62,7 @@ async function newestLines(daemon: Daemon, bare: Bare): Promise<Row> {
     count = logs.lines.filter((line) => line === LINE).length;
     body = JSON.stringify(logs);
   }
-  const plain = asker(await bare.ask('serve', { body, frame: '' }));
+  const plain = daemonRequester(await bare.ask('serve', { body, frame: '' }));
   try {
     return await cost(`newest ${LINES} lines`, 'ms', {
       floor: () => medianOf(() => plain.ask('GET', '/')),
@@ -73,7 +73,7 @@ async function newestLines(daemon: Daemon, bare: Bare): Promise<Row> {
   }
 }
 
-async function spinup({ ask }: Daemon, bare: Bare): Promise<Row> {
+async function spinup({ ask }: Daemon, bare: BareProcess): Promise<Row> {
   return cost('spinup', 'ms', {
     floor: () => medianOf(() => bare.ask('spawnTerminal', { cmd: IDLE })),
     subject: async () => {
@@ -91,7 +91,7 @@ export const terminal: Benchmark = {
   name: 'terminal',
   question: "What do agents' terminals take, next to node-pty alone?",
   run: () =>
-    withBare((bare) =>
+    withBareProcess((bare) =>
       withDaemon(async (daemon) => [
         await throughput(daemon, bare),
         await newestLines(daemon, bare),

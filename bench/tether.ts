@@ -4,11 +4,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { doorOf } from '../src/adapters/dial.ts';
-import { kubeHttp } from '../src/adapters/kube/http.ts';
-import { type KubeCluster, kubeCluster } from '../src/adapters/kube/kube.ts';
+import { createClusterDialer } from '../src/adapters/dial.ts';
+import { createKubeHttp } from '../src/adapters/kube/http.ts';
+import { createKubeCluster, type KubeCluster } from '../src/adapters/kube/kube.ts';
 import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
-import { podsOf } from '../src/adapters/kube/pods.ts';
+import { podsResource } from '../src/adapters/kube/pods.ts';
 import { startDaemon, withFolder } from './daemon.ts';
 import { type Benchmark, compare, cost, median, type Row, throughput } from './harness.ts';
 import {
@@ -171,9 +171,11 @@ async function woken(tethered: Tethered, cluster: KubeCluster, namespace: string
 
 async function measure(folder: string, namespace: string): Promise<Row[]> {
   const access = parseKubeconfig(adminKubeconfig(), Date.now());
-  const cluster = kubeCluster(kubeHttp(doorOf(access, { allow: 'any', apiOnLoopback: true })));
+  const cluster = createKubeCluster(
+    createKubeHttp(createClusterDialer(access, { allow: 'any', apiOnLoopback: true })),
+  );
   const { rows } = await cluster.list(
-    podsOf({ kind: 'Deployment', namespace, name: 'bench', selector: 'app=bench' }),
+    podsResource({ kind: 'Deployment', namespace, name: 'bench', selector: 'app=bench' }),
   );
   const forward = await portForward(namespace, rows[0]?.name ?? '');
   const daemon = await berth(folder, namespace);

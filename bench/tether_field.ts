@@ -3,7 +3,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { KubeCluster } from '../src/adapters/kube/kube.ts';
-import { podsOf } from '../src/adapters/kube/pods.ts';
+import { podsResource } from '../src/adapters/kube/pods.ts';
 
 const FOLDER = process.env['K8S_DIR'] ?? '/tmp/berth-kubernetes';
 export const KUBECONFIG = process.env['BERTH_TEST_KUBECONFIG'] ?? join(FOLDER, 'admin.kubeconfig');
@@ -118,11 +118,11 @@ export function scaler(cluster: KubeCluster, namespace: string, name: string) {
   const target = { kind: 'Deployment' as const, namespace, name };
   const until = async (fits: (ready: number, all: number) => boolean): Promise<void> => {
     for (;;) {
-      const { rows } = await cluster.list(podsOf({ ...target, selector: `app=${name}` }));
+      const { rows } = await cluster.list(podsResource({ ...target, selector: `app=${name}` }));
       if (fits(rows.filter(({ isReady }) => isReady).length, rows.length)) return;
     }
   };
-  const to = (replicas: number) => cluster.patch(target, { spec: { replicas } });
+  const to = (replicas: number) => cluster.patchWorkload(target, { spec: { replicas } });
   return {
     async down(): Promise<void> {
       await to(0);

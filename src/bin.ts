@@ -7,7 +7,7 @@ const isDaemon = first === 'daemon' && second.startsWith('-') && second !== '--h
 if (isDaemon) {
   import('./worker.ts').then(async ({ startWorker }) => {
     const services = startWorker(join(import.meta.dirname, 'workers/services.cjs'), 'services-0');
-    const { main } = await import('./main.ts');
-    await main(process.argv.slice(3), services);
+    const { runDaemon } = await import('./main.ts');
+    await runDaemon(process.argv.slice(3), services);
   });
 } else import('./cli/main.ts').then(({ main }) => main(process.argv.slice(2)));

@@ -1,23 +1,23 @@
 // What the cloud thread holds.
 import { join } from 'node:path';
-import { CLUSTERS } from './actors/cloud/clusters.ts';
-import { SWEEPER } from './actors/cloud/sweeper.ts';
-import { WORKLOADS } from './actors/cloud/workloads.ts';
-import { tethers } from './actors/tethers/tethers.ts';
-import { openCluster } from './adapters/kube/kube.ts';
-import { ownPod } from './adapters/kube/pod.ts';
+import { clustersActor } from './actors/cloud/clusters.ts';
+import { sweeperActor } from './actors/cloud/sweeper.ts';
+import { workloadsActor } from './actors/cloud/workloads.ts';
+import { tethersActor } from './actors/tethers/tethers.ts';
+import { openKubeCluster } from './adapters/kube/kube.ts';
+import { readOwnPod } from './adapters/kube/pod.ts';
 import { embeddedCloudStore } from './adapters/storage/cloudstore.ts';
 import { openVault, type Vault, VaultError } from './adapters/storage/seal.ts';
 import { openStore, type Store } from './adapters/storage/store.ts';
 import { SettingsError } from './config.ts';
-import { createJobs, type Jobs } from './jobs.ts';
+import { createJobPool, type JobPool } from './jobs.ts';
 import { report } from './log.ts';
 import type { CloudViewsProtocol } from './protocol/cloud.ts';
 import { actor, type Node } from './runtime/actor.ts';
 import type { ThreadData } from './threads_data.ts';
 
 /** Lets go of the store and the job threads when everything that was started after it has stopped. */
-const keeper = actor<Record<never, never>, { store: Store; jobs: Jobs }>(
+const cloudResources = actor<Record<never, never>, { store: Store; jobs: JobPool }>(
   'cloudkeeper',
   (context, { store, jobs }) => {
     context.scope.defer(() => store.close());
@@ -32,8 +32,8 @@ const keeper = actor<Record<never, never>, { store: Store; jobs: Jobs }>(
  */
 export async function setupCloud(node: Node, data: ThreadData): Promise<void> {
   const embedded = openStore(join(data.stateDir, 'store.mdb'));
-  const jobs = createJobs();
-  await node.start('cloudkeeper', keeper, { store: embedded, jobs });
+  const jobs = createJobPool();
+  await node.start('cloudkeeper', cloudResources, { store: embedded, jobs });
   const store = embeddedCloudStore(embedded);
   const { keyFile, tetherPorts, sweepMs, allowInCluster } = data.cloud;
   let vault: Vault;
@@ -43,20 +43,20 @@ export async function setupCloud(node: Node, data: ThreadData): Promise<void> {
     if (!(error instanceof VaultError || error instanceof SettingsError)) throw error;
     report(`the cloud part is closed: ${error.message}`);
     const hint = 'Put the key file back that the store was sealed with, or name it in cloud.key_file.';
-    node.ref<CloudViewsProtocol>('cloudviews').tell('refused', { reason: error.message, hint });
+    node.ref<CloudViewsProtocol>('cloudviews').tell('unavailable', { reason: error.message, hint });
     return;
   }
   const rule = data.addressRule;
-  const pod = ownPod(process.env) ?? null;
-  await node.start('workloads', WORKLOADS, {
+  const pod = readOwnPod(process.env) ?? null;
+  await node.start('workloads', workloadsActor, {
     store,
     vault,
-    open: (access) => openCluster(access, rule),
+    open: (access) => openKubeCluster(access, rule),
     podAccess: pod?.access ?? null,
-    self: pod,
+    ownPod: pod,
   });
-  const opener = await node.start('tethers', tethers, { store, ports: tetherPorts });
-  await node.start('clusters', CLUSTERS, {
+  const opener = await node.start('tethers', tethersActor, { store, ports: tetherPorts });
+  await node.start('clusters', clustersActor, {
     store,
     vault,
     parse: (upload) => jobs.run('parseKubeconfig', { upload, now: Date.now() }),
@@ -66,5 +66,5 @@ export async function setupCloud(node: Node, data: ThreadData): Promise<void> {
   });
   // What was open is open again before anything is answered; by now whoever is told how clusters do is there.
   await opener.ask('boot', {});
-  await node.start('sweeper', SWEEPER, { intervalMs: sweepMs });
+  await node.start('sweeper', sweeperActor, { intervalMs: sweepMs });
 }

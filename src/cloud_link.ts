@@ -4,47 +4,47 @@ import { join } from 'node:path';
 import type { Settings } from './config.ts';
 import type { CloudFront } from './front/front.ts';
 import { cloudRoutes } from './front/routes_cloud.ts';
-import { CLOUD_VIEWS, CloudViews } from './front/views_cloud.ts';
+import { CloudViews, cloudViewsActor } from './front/views_cloud.ts';
 import { report } from './log.ts';
 import type { ClustersProtocol } from './protocol/cloud.ts';
 import type { ThreadsProtocol } from './protocol/tethers.ts';
 import { actor, type Node } from './runtime/actor.ts';
 import { ensureSecret } from './statedir.ts';
-import type { Threads } from './threads.ts';
+import type { ThreadSupervisor } from './threads.ts';
 
 /**
  * `cloud.token`, or the one of `<state>/cloud-token`, made at the first start: docs/reference.md "Tokens".
  */
-export const cloudToken = ({ cloud }: Settings, stateDir: string): string =>
+export const resolveCloudToken = ({ cloud }: Settings, stateDir: string): string =>
   cloud.token || ensureSecret(join(stateDir, 'cloud-token')).toString('utf8').trim();
 
-function ownListener({ cloud }: Settings): CloudFront['own'] {
+function ownListener({ cloud }: Settings): CloudFront['ownListener'] {
   if (cloud.bind === '') return null;
   const { bind, port, tls_cert: cert, tls_key: key } = cloud;
   return { bind, port, ...(cert === '' ? {} : { tls: { cert, key } }) };
 }
 
 /** At `threads`: see ThreadsProtocol. */
-const STARTER = actor<ThreadsProtocol, Threads>('threads', (context, threads) => ({
-  ensure: ({ address }) => context.later(threads.ensureFor(address).then(() => null)),
+const threadStarter = actor<ThreadsProtocol, ThreadSupervisor>('threads', (context, threads) => ({
+  ensure: ({ address }) => context.replyLater(threads.ensureFor(address).then(() => null)),
 }));
 
-export class CloudLink {
+export class CloudController {
   private readonly node: Node;
-  private readonly threads: Threads;
+  private readonly threads: ThreadSupervisor;
   private readonly views = new CloudViews();
 
-  constructor(node: Node, threads: Threads) {
+  constructor(node: Node, threads: ThreadSupervisor) {
     this.node = node;
     this.threads = threads;
   }
 
   /** The cloud's part of the front. */
   async front(settings: Settings, token: string): Promise<CloudFront> {
-    await this.node.start('cloudviews', CLOUD_VIEWS, this.views);
-    await this.node.start('threads', STARTER, this.threads);
+    await this.node.start('cloudviews', cloudViewsActor, this.views);
+    await this.node.start('threads', threadStarter, this.threads);
     const rows = cloudRoutes({ views: this.views, ensure: () => this.ensure() });
-    return { token, rows, own: ownListener(settings) };
+    return { token, rows, ownListener: ownListener(settings) };
   }
 
   /** Where a cluster may be registered already its watches, tethers and sweeper go on with the daemon. */
@@ -58,7 +58,7 @@ export class CloudLink {
     // Gone where the cloud part is closed: the views know why.
     await this.node
       .ref<ClustersProtocol>('clusters')
-      .ask('settled', {})
+      .ask('viewsReady', {})
       .catch(() => undefined);
   }
 }

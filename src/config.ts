@@ -5,15 +5,15 @@ import { BlockList, isIP } from 'node:net';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 
-export type Range = [from: number, to: number];
+export type PortRange = [from: number, to: number];
 
 export interface Settings {
   bind: string;
   port: number;
   allowed_extensions: string[];
   auth: { token: string };
-  services: { ports: Range };
-  agents: { domain: string; ports: Range };
+  services: { ports: PortRange };
+  agents: { domain: string; ports: PortRange };
   gateway: { port: number };
   logs: { max_bytes: number; keep: number };
   shutdown: { services: 'stop' | 'keep' };
@@ -24,7 +24,7 @@ export interface Settings {
     tls_cert: string;
     tls_key: string;
     behind_tls: boolean;
-    tether_ports: Range;
+    tether_ports: PortRange;
     sweep_interval_ms: number;
     allow_addresses: string | string[];
     allow_in_cluster: boolean;
@@ -37,33 +37,36 @@ export class SettingsError extends Error {
   override readonly name = 'SettingsError';
 }
 
-interface Rule {
+interface ValueRule {
   what: string;
   fits: (value: unknown) => boolean;
 }
 
-const text: Rule = {
+const text: ValueRule = {
   what: 'a string without control characters',
   fits: (v) => typeof v === 'string' && !/[\0-\x1f\x7f]/.test(v),
 };
-const flag: Rule = { what: 'true or false', fits: (v) => typeof v === 'boolean' };
+const flag: ValueRule = { what: 'true or false', fits: (v) => typeof v === 'boolean' };
 const isInteger = (v: unknown, from: number, to: number): boolean =>
   Number.isInteger(v) && (v as number) >= from && (v as number) <= to;
-const integer = (from: number, to: number): Rule => ({
+const integer = (from: number, to: number): ValueRule => ({
   what: `an integer from ${from} to ${to}`,
   fits: (v) => isInteger(v, from, to),
 });
-const range: Rule = {
+const range: ValueRule = {
   what: 'two ports [from, to] with from <= to',
   fits: (v) => Array.isArray(v) && v.length === 2 && v.every((p) => isInteger(p, 1, 65535)) && v[0] <= v[1],
 };
-const address: Rule = { what: 'an IP address', fits: (v) => typeof v === 'string' && isIP(v) !== 0 };
-const addressOrEmpty: Rule = { what: 'an IP address or empty', fits: (v) => v === '' || address.fits(v) };
-const pathOrEmpty: Rule = {
+const address: ValueRule = { what: 'an IP address', fits: (v) => typeof v === 'string' && isIP(v) !== 0 };
+const addressOrEmpty: ValueRule = {
+  what: 'an IP address or empty',
+  fits: (v) => v === '' || address.fits(v),
+};
+const pathOrEmpty: ValueRule = {
   what: 'an absolute path or empty',
   fits: (v) => v === '' || (text.fits(v) && isAbsolute(v as string)),
 };
-const domain: Rule = {
+const domain: ValueRule = {
   what: 'a domain name such as agents.localhost',
   fits: (v) =>
     typeof v === 'string' &&
@@ -77,9 +80,9 @@ const fitsCidr = (v: unknown): boolean => {
   return isIP(ip) !== 0 && Number(bits) <= (isIP(ip) === 4 ? 32 : 128);
 };
 
-type Row = [key: string, fallback: unknown, rule: Rule];
+type SettingRow = [key: string, fallback: unknown, rule: ValueRule];
 
-const ROWS: readonly Row[] = [
+const SETTING_ROWS: readonly SettingRow[] = [
   ['bind', '127.0.0.1', address],
   ['port', 11611, integer(0, 65535)],
   [
@@ -129,7 +132,7 @@ const ROWS: readonly Row[] = [
 ];
 
 /** Environment variables that win over the file; empty counts as unset. */
-const OVERRIDES: readonly [variable: string, key: string, parse: (value: string) => unknown][] = [
+const ENV_OVERRIDES: readonly [variable: string, key: string, parse: (value: string) => unknown][] = [
   ['BERTH_AUTH_TOKEN', 'auth.token', (value) => value],
   ['BERTH_CLOUD_TOKEN', 'cloud.token', (value) => value],
   ['BERTH_PORT', 'port', (value) => (/^\d{1,5}$/.test(value) ? Number(value) : value)],
@@ -139,7 +142,7 @@ const OVERRIDES: readonly [variable: string, key: string, parse: (value: string)
 type Env = Readonly<Record<string, string | undefined>>;
 
 /** A directory of the XDG base directory specification; relative values are ignored as it says. */
-export function xdg(env: Env, variable: string, fallback: string): string {
+export function xdgDir(env: Env, variable: string, fallback: string): string {
   const value = env[variable];
   return join(value && isAbsolute(value) ? value : join(homedir(), fallback), 'berth');
 }
@@ -148,11 +151,11 @@ export function xdg(env: Env, variable: string, fallback: string): string {
 export function configFile(named: string | undefined, env: Env): { path: string; named: boolean } {
   const path = named ?? (env['BERTH_CONFIG'] || undefined);
   return path === undefined
-    ? { path: join(xdg(env, 'XDG_CONFIG_HOME', '.config'), 'config.toml'), named: false }
+    ? { path: join(xdgDir(env, 'XDG_CONFIG_HOME', '.config'), 'config.toml'), named: false }
     : { path, named: true };
 }
 
-const show = (value: unknown): string =>
+const formatValue = (value: unknown): string =>
   value === undefined ? 'nothing' : (JSON.stringify(value) ?? String(value));
 
 /** Flattens `{auth: {token}}` to `auth.token` rows; a table where a value belongs stays a value and fails its rule. */
@@ -165,9 +168,9 @@ function flatten(table: object, prefix: string, known: ReadonlySet<string>): [ke
   });
 }
 
-function build(values: ReadonlyMap<string, unknown>): Settings {
+function buildSettings(values: ReadonlyMap<string, unknown>): Settings {
   const settings: Record<string, unknown> = {};
-  for (const [key] of ROWS) {
+  for (const [key] of SETTING_ROWS) {
     const [first = '', second] = key.split('.');
     if (second === undefined) settings[first] = values.get(key);
     else settings[first] = { ...(settings[first] as object | undefined), [second]: values.get(key) };
@@ -185,19 +188,19 @@ export function isLoopback(address: string): boolean {
   return family !== 0 && LOOPBACK.check(address, family === 4 ? 'ipv4' : 'ipv6');
 }
 
-function checkTogether(settings: Settings, where: string): void {
+function checkCombinations(settings: Settings, where: string): void {
   const { cloud } = settings;
   if ((cloud.tls_cert === '') !== (cloud.tls_key === '')) {
     throw new SettingsError(`${where}: cloud.tls_cert and cloud.tls_key must be set together`);
   }
   if (cloud.bind !== '' && !isLoopback(cloud.bind) && cloud.tls_cert === '' && !cloud.behind_tls) {
     throw new SettingsError(
-      `${where}: cloud.bind = ${show(cloud.bind)} is not a loopback address: set cloud.tls_cert and cloud.tls_key, or cloud.behind_tls = true`,
+      `${where}: cloud.bind = ${formatValue(cloud.bind)} is not a loopback address: set cloud.tls_cert and cloud.tls_key, or cloud.behind_tls = true`,
     );
   }
 }
 
-async function readFile(path: string): Promise<[string, unknown][]> {
+async function readConfigFile(path: string): Promise<[string, unknown][]> {
   const { parse } = await import('smol-toml');
   let source: string;
   try {
@@ -206,7 +209,7 @@ async function readFile(path: string): Promise<[string, unknown][]> {
     throw new SettingsError(`${path}: cannot be read: ${(error as Error).message}`);
   }
   try {
-    return flatten(parse(source), '', new Set(ROWS.map(([key]) => key)));
+    return flatten(parse(source), '', new Set(SETTING_ROWS.map(([key]) => key)));
   } catch (error) {
     throw new SettingsError(`${path}: ${(error as Error).message.split('\n')[0] ?? 'no TOML'}`);
   }
@@ -217,25 +220,26 @@ async function readFile(path: string): Promise<[string, unknown][]> {
  * Throws a SettingsError whose message is one line naming the file, the key and the value.
  */
 export async function loadSettings(named: string | undefined, env: Env): Promise<Settings> {
-  const values = new Map<string, unknown>(ROWS.map(([key, fallback]) => [key, fallback]));
-  const rules = new Map(ROWS.map(([key, , rule]) => [key, rule]));
+  const values = new Map<string, unknown>(SETTING_ROWS.map(([key, fallback]) => [key, fallback]));
+  const rules = new Map(SETTING_ROWS.map(([key, , rule]) => [key, rule]));
   const put = (where: string, key: string, value: unknown): void => {
     const rule = rules.get(key);
-    if (!rule) throw new SettingsError(`${where}: unknown key ${key} = ${show(value)}`);
-    if (!rule.fits(value)) throw new SettingsError(`${where}: ${key} = ${show(value)} must be ${rule.what}`);
+    if (!rule) throw new SettingsError(`${where}: unknown key ${key} = ${formatValue(value)}`);
+    if (!rule.fits(value))
+      throw new SettingsError(`${where}: ${key} = ${formatValue(value)} must be ${rule.what}`);
     values.set(key, value);
   };
   const file = configFile(named, env);
   if (existsSync(file.path)) {
-    for (const [key, value] of await readFile(file.path)) put(file.path, key, value);
+    for (const [key, value] of await readConfigFile(file.path)) put(file.path, key, value);
   } else if (file.named) {
     throw new SettingsError(`${file.path}: the configuration file does not exist`);
   }
-  for (const [variable, key, parse] of OVERRIDES) {
+  for (const [variable, key, parse] of ENV_OVERRIDES) {
     const value = env[variable];
     if (value && !(variable === 'BERTH_PORT' && value.startsWith('tcp://'))) put(variable, key, parse(value));
   }
-  const settings = build(values);
-  checkTogether(settings, file.path);
+  const settings = buildSettings(values);
+  checkCombinations(settings, file.path);
   return settings;
 }

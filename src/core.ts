@@ -1,19 +1,19 @@
 // The main thread's node and the threads around it: made first, so that what takes longest to come up does so while the rest
 // of the daemon is still being read.
 import { uptime } from 'node:os';
-import type { HostTurn } from './adapters/host/turn.ts';
+import type { HostStart } from './adapters/host/turn.ts';
 import { isLoopback, type Settings } from './config.ts';
 import { THREADS } from './limits.ts';
 import { reportCrash } from './log.ts';
-import { mayAsk, placement } from './protocol/address.ts';
+import { createNodeLookup, mayAsk } from './protocol/address.ts';
 import { fail } from './protocol/errors.ts';
 import type { RegistryProtocol } from './protocol/registry.ts';
 import type { Failure, Node } from './runtime/actor.ts';
-import { realClock } from './runtime/clock.ts';
+import { systemClock } from './runtime/clock.ts';
 import { deferred } from './runtime/deferred.ts';
 import { createNode } from './runtime/node.ts';
-import { cloudKeyFile } from './statedir.ts';
-import { createThreads, type Threads } from './threads.ts';
+import { cloudKeyPath } from './statedir.ts';
+import { createThreadSupervisor, type ThreadSupervisor } from './threads.ts';
 import type { ThreadData } from './threads_data.ts';
 import type { StartedWorker } from './worker.ts';
 
@@ -28,21 +28,24 @@ export interface DaemonOptions {
   reload: () => Promise<Settings>;
 }
 
-export interface Core {
+export interface MainThread {
   node: Node;
-  threads: Threads;
+  threads: ThreadSupervisor;
   data: ThreadData;
   /** The actors of the main thread are there: letters of the threads are taken in from now on. */
-  hear: () => void;
+  acceptMessages: () => void;
 }
 
-const SIZES = { services: THREADS.services, tethers: THREADS.tethers };
+const POOL_SIZES = { services: THREADS.services, tethers: THREADS.tethers };
 
-function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions, host: HostTurn): ThreadData {
+function threadData(
+  { settings, stateDir, hostEntry, umask }: DaemonOptions,
+  hostStart: HostStart,
+): ThreadData {
   return {
     stateDir,
     hostEntry,
-    host,
+    hostStart: hostStart,
     session: `${process.pid}-${performance.timeOrigin}`,
     umask,
     bootedAt: Date.now() - uptime() * 1000,
@@ -54,7 +57,7 @@ function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions, hos
       apiOnLoopback: isLoopback(settings.cloud.bind || settings.bind),
     },
     cloud: {
-      keyFile: cloudKeyFile(settings.cloud.key_file, stateDir),
+      keyFile: cloudKeyPath(settings.cloud.key_file, stateDir),
       tetherPorts: settings.cloud.tether_ports,
       sweepMs: settings.cloud.sweep_interval_ms,
       allowInCluster: settings.cloud.allow_in_cluster,
@@ -67,32 +70,32 @@ function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions, hos
  * waits for them. Without its services thread a daemon is of no use to anybody: `lost` is called when that has died too often to
  * be started again.
  */
-export function createCore(
+export function createMainThread(
   options: DaemonOptions,
-  host: HostTurn,
+  hostStart: HostStart,
   services: StartedWorker,
-  lost: (error: Failure) => void,
-): Core {
-  const data = threadData(options, host);
+  onServicesLost: (error: Failure) => void,
+): MainThread {
+  const data = threadData(options, hostStart);
   const node = createNode({
     name: 'front',
-    clock: realClock,
-    place: placement(SIZES),
+    clock: systemClock,
+    nodeOf: createNodeLookup(POOL_SIZES),
     mayAsk,
     onCrash: reportCrash,
-    defaultDeadlineMs: THREADS.askMs,
+    defaultDeadlineMs: THREADS.askDeadlineMs,
   });
   const heard = deferred<void>();
-  const threads = createThreads({
+  const threads = createThreadSupervisor({
     node,
-    sizes: SIZES,
+    sizes: POOL_SIZES,
     data,
-    heard: heard.promise,
-    early: new Map([['services-0', services]]),
+    receiveAfter: heard.promise,
+    startedWorkers: new Map([['services-0', services]]),
     onDeath: (name, error, ended) => {
       reportCrash(`the thread ${name}`, error, ended);
       if (ended && name.startsWith('services'))
-        lost(
+        onServicesLost(
           fail('internal', 'the services cannot be looked after: they live on, and the next daemon has them'),
         );
     },
@@ -104,6 +107,6 @@ export function createCore(
   // Who waits for it is told.
   threads.ensure('services').catch(() => {});
   // Of those that are started from now on.
-  data.host = 'there';
-  return { node, threads, data, hear: heard.resolve };
+  data.hostStart = 'running';
+  return { node, threads, data, acceptMessages: heard.resolve };
 }

@@ -1,25 +1,25 @@
 // Where the command line finds this daemon: `<state>/daemon.json`.
 import { thisDaemon } from './adapters/host/spawn.ts';
 import { report } from './log.ts';
-import { removeDaemonFile, writeDaemonFile } from './statedir.ts';
+import { removeAddressFile, writeAddressFile } from './statedir.ts';
 import { VERSION } from './version.ts';
 
 /** A file that could not be written, for want of room, is tried again this often. */
-const AGAIN_MS = 2_000;
+const RETRY_MS = 2_000;
 
 /** Written at the first `tell` of a port, and again until it is there: no daemon ends because others cannot find it. */
-export class DaemonAddress {
+export class AddressFile {
   private readonly stateDir: string;
   private port = 0;
   private gatewayPort: number | null;
-  private again: NodeJS.Timeout | undefined;
+  private retryTimer: NodeJS.Timeout | undefined;
 
   constructor(stateDir: string, gatewayPort: number | null) {
     this.stateDir = stateDir;
     this.gatewayPort = gatewayPort;
   }
 
-  tell({
+  update({
     port = this.port,
     gatewayPort = this.gatewayPort,
   }: {
@@ -32,23 +32,23 @@ export class DaemonAddress {
   }
 
   remove(): void {
-    clearTimeout(this.again);
-    removeDaemonFile(this.stateDir);
+    clearTimeout(this.retryTimer);
+    removeAddressFile(this.stateDir);
   }
 
   private write(): void {
     const { port, gatewayPort } = this;
     const { daemonPid: pid, daemonStart: startTime } = thisDaemon();
-    const failedBefore = this.again !== undefined;
-    clearTimeout(this.again);
-    this.again = undefined;
+    const failedBefore = this.retryTimer !== undefined;
+    clearTimeout(this.retryTimer);
+    this.retryTimer = undefined;
     try {
-      writeDaemonFile(this.stateDir, { pid, startTime, port, gatewayPort, version: VERSION });
+      writeAddressFile(this.stateDir, { pid, startTime, port, gatewayPort, version: VERSION });
     } catch (error) {
       if (!failedBefore)
         report(`the command line cannot find this daemon until there is room: ${(error as Error).message}`);
-      this.again = setTimeout(() => this.write(), AGAIN_MS);
-      this.again.unref();
+      this.retryTimer = setTimeout(() => this.write(), RETRY_MS);
+      this.retryTimer.unref();
     }
   }
 }

@@ -3,11 +3,11 @@ import type { Settings } from './config.ts';
 import { report } from './log.ts';
 import type { GatewayProtocol, GatewayRoute } from './protocol/gateway.ts';
 import type { Node } from './runtime/actor.ts';
-import type { Threads } from './threads.ts';
+import type { ThreadSupervisor } from './threads.ts';
 
-export interface GatewayOptions {
+export interface GatewayControllerOptions {
   node: Node;
-  threads: Threads;
+  threads: ThreadSupervisor;
   settings: Settings;
   /** Tokens of ours that are never passed on. */
   tokens: string[];
@@ -15,15 +15,15 @@ export interface GatewayOptions {
   onPort: (port: number | null) => void;
 }
 
-export class GatewayLink {
-  private readonly options: GatewayOptions;
+export class GatewayController {
+  private readonly options: GatewayControllerOptions;
   private rows: GatewayRoute[] = [];
   private opening: Promise<number | null> | undefined;
   private tokens: string[];
   private allowedExtensions: string[];
   private port: number;
 
-  constructor(options: GatewayOptions) {
+  constructor(options: GatewayControllerOptions) {
     const { settings, tokens, threads } = options;
     this.options = options;
     this.tokens = tokens;
@@ -42,7 +42,7 @@ export class GatewayLink {
   }
 
   /** Takes all agents there are. */
-  route(rows: GatewayRoute[]): void {
+  setRoutes(rows: GatewayRoute[]): void {
     this.rows = rows;
     if (rows.length === 0 && !this.opening) return;
     void this.open().then((port) => {
@@ -53,7 +53,7 @@ export class GatewayLink {
   reload(tokens: string[], allowedExtensions: string[]): void {
     this.tokens = tokens;
     this.allowedExtensions = allowedExtensions;
-    if (this.opening) this.gateway().tell('secrets', { tokens, allowedExtensions });
+    if (this.opening) this.gateway().tell('accessRules', { tokens, allowedExtensions });
   }
 
   private gateway() {

@@ -3,7 +3,7 @@
 import { fileURLToPath } from 'node:url';
 import type { Piscina } from 'piscina';
 
-import { entry } from './entry.ts';
+import { entryUrl } from './entry.ts';
 import { JOBS } from './limits.ts';
 import type { ClusterAccess } from './protocol/cloud.ts';
 import { Failure, isFailure } from './runtime/actor.ts';
@@ -15,14 +15,14 @@ export interface JobTable {
 type JobName = keyof JobTable;
 
 /** An error loses its class and its fields between threads, so a Failure travels as data. */
-type Outcome = { value: unknown } | { failure: { code: string; message: string; detail: unknown } };
+type JobOutcome = { value: unknown } | { failure: { code: string; message: string; detail: unknown } };
 
-interface Call {
+interface JobCall {
   name: JobName;
   task: unknown;
 }
 
-export interface Jobs {
+export interface JobPool {
   /**
    * Fails with the Failure of the function, `overloaded` when the queue is full, `deadline` when it took too long (its thread
    * is ended then), `crashed` for anything else, `gone` once the pool is closed.
@@ -32,27 +32,31 @@ export interface Jobs {
   close(): Promise<void>;
 }
 
-export interface JobOptions {
+export interface JobPoolOptions {
   file?: URL;
   threads?: number;
   queue?: number;
   deadlineMs?: number;
 }
 
-async function openPool({ file = entry('jobs'), threads = JOBS.threads, queue = JOBS.queue }: JobOptions) {
+async function openPool({
+  file = entryUrl('jobs'),
+  threads = JOBS.maxThreads,
+  queue = JOBS.maxQueued,
+}: JobPoolOptions) {
   const { FixedQueue, Piscina } = await import('piscina');
   // Every option, because some defaults are traps: an endless queue, and workers that sleep in Atomics.wait.
-  return new Piscina<Call, Outcome>({
+  return new Piscina<JobCall, JobOutcome>({
     filename: fileURLToPath(file),
     name: 'default',
     minThreads: 0,
     maxThreads: threads,
-    idleTimeout: JOBS.idleMs,
+    idleTimeout: JOBS.idleTimeoutMs,
     maxQueue: queue,
     taskQueue: new FixedQueue(),
     concurrentTasksPerWorker: 1,
     atomics: 'disabled',
-    resourceLimits: { maxOldGenerationSizeMb: JOBS.heapMB },
+    resourceLimits: { maxOldGenerationSizeMb: JOBS.maxHeapMB },
     argv: [],
     execArgv: [],
     env: process.env,
@@ -67,9 +71,9 @@ async function openPool({ file = entry('jobs'), threads = JOBS.threads, queue = 
 }
 
 /** Costs nothing before the first job. */
-export function createJobs(options: JobOptions = {}): Jobs {
+export function createJobPool(options: JobPoolOptions = {}): JobPool {
   const { deadlineMs = JOBS.deadlineMs } = options;
-  let pool: Promise<Piscina<Call, Outcome>> | undefined;
+  let pool: Promise<Piscina<JobCall, JobOutcome>> | undefined;
   let closed = false;
   return {
     async run<K extends JobName>(name: K, task: Parameters<JobTable[K]>[0]) {
@@ -78,7 +82,7 @@ export function createJobs(options: JobOptions = {}): Jobs {
       const open = await pool;
       if (open.queueSize >= open.options.maxQueue) throw new Failure('overloaded', `${name}: too many jobs`);
       const signal = AbortSignal.timeout(deadlineMs);
-      let outcome: Outcome;
+      let outcome: JobOutcome;
       try {
         outcome = await open.run({ name, task }, { signal });
       } catch (error) {
@@ -100,7 +104,7 @@ export function createJobs(options: JobOptions = {}): Jobs {
 }
 
 /** What the entry of a job thread exports: runs the functions of `table` by name. */
-export function serveJobs(table: JobTable): (call: Call) => Outcome {
+export function serveJobs(table: JobTable): (call: JobCall) => JobOutcome {
   return ({ name, task }) => {
     try {
       return { value: table[name](task as never) };

@@ -3,16 +3,16 @@
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { spawnHost } from './adapters/host/spawn.ts';
-import { hostTurn } from './adapters/host/turn.ts';
+import { decideHostStart } from './adapters/host/turn.ts';
 import { loadSettings, SettingsError } from './config.ts';
 import type { Daemon } from './daemon.ts';
-import { entry } from './entry.ts';
+import { entryUrl } from './entry.ts';
 import { THREADS } from './limits.ts';
 import { report } from './log.ts';
 import { isFailure } from './runtime/actor.ts';
 import { onSignals } from './signals.ts';
 import { openStateDir, stateDirPath } from './statedir.ts';
-import type { Threads } from './threads.ts';
+import type { ThreadSupervisor } from './threads.ts';
 import type { StartedWorker } from './worker.ts';
 
 const USAGE = 'usage: berth daemon [--config FILE] [--state-dir DIR]';
@@ -36,44 +36,48 @@ function readArguments(argv: string[]): Arguments {
 }
 
 /** A reader of stdout or stderr that has gone away never ends the daemon. To make these streams takes Node 2 ms. */
-function neverEndedByReaders(): void {
+function ignoreOutputErrors(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 }
 
 /** What has been started. */
-interface Begun {
+interface StartedParts {
   readonly services: StartedWorker;
   /** `services` and all others, once it has been told what it is for. */
-  threads?: Threads;
+  threads?: ThreadSupervisor;
 }
 
-async function start(argv: string[], begun: Begun, lost: (error: unknown) => void): Promise<Daemon> {
+async function start(
+  argv: string[],
+  started: StartedParts,
+  onServicesLost: (error: unknown) => void,
+): Promise<Daemon> {
   const { config, stateDir: named } = readArguments(argv);
   const umask = process.umask(0o077);
   const settings = await loadSettings(config, process.env);
   const stateDir = stateDirPath(named, process.env);
   openStateDir(stateDir);
-  const hostEntry = fileURLToPath(entry('host'));
+  const hostEntry = fileURLToPath(entryUrl('host'));
   const reload = () => loadSettings(config, process.env);
   const options = { settings, stateDir, hostEntry, umask, reload };
-  const turn = await hostTurn(stateDir, THREADS.hostMs);
-  if (turn === 'first') spawnHost(stateDir, hostEntry);
-  const { createCore } = await import('./core.ts');
-  const core = createCore(options, turn, begun.services, lost);
-  begun.threads = core.threads;
-  neverEndedByReaders();
+  const turn = await decideHostStart(stateDir, THREADS.hostStartTimeoutMs);
+  if (turn === 'started') spawnHost(stateDir, hostEntry);
+  const { createMainThread } = await import('./core.ts');
+  const core = createMainThread(options, turn, started.services, onServicesLost);
+  started.threads = core.threads;
+  ignoreOutputErrors();
   // The front is ready long before either of them: it leaves them the processor.
-  if (turn === 'first') await begun.services.online;
-  const { startDaemon } = await import('./daemon.ts');
-  return startDaemon(options, core, turn);
+  if (turn === 'started') await started.services.online;
+  const { bootDaemon } = await import('./daemon.ts');
+  return bootDaemon(options, core, turn);
 }
 
 /**
  * Runs the daemon until a signal ends it. `argv` is what follows `berth daemon`; `services` is its thread, which takes as long
  * to come up as all the rest.
  */
-export async function main(argv: string[], services: StartedWorker): Promise<void> {
-  const begun: Begun = { services };
+export async function runDaemon(argv: string[], services: StartedWorker): Promise<void> {
+  const begun: StartedParts = { services };
   const fail = async (error: unknown): Promise<never> => {
     const isExpected = error instanceof SettingsError || isFailure(error);
     report(
@@ -98,5 +102,5 @@ export async function main(argv: string[], services: StartedWorker): Promise<voi
   });
   const daemon = await starting.catch(giveUp);
   process.stdout.write(`berth: listening on ${daemon.url}\n`);
-  await daemon.joined.catch(giveUp);
+  await daemon.hostJoined.catch(giveUp);
 }

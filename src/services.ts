@@ -1,18 +1,18 @@
 // What a services thread holds. Number 0 has the singletons; `service:<name>` is spread over all of them.
 import { join } from 'node:path';
-import { agents } from './actors/agents/agents.ts';
-import { ports } from './actors/agents/ports.ts';
+import { agentsActor } from './actors/agents/agents.ts';
+import { portsActor } from './actors/agents/ports.ts';
 import { eventsActor } from './actors/events/events.ts';
-import { inherited } from './actors/services/environment.ts';
-import { groups } from './actors/services/groups.ts';
-import { registry } from './actors/services/registry.ts';
-import { SERVICE_PREFIX, service } from './actors/services/service.ts';
-import { stats } from './actors/services/stats.ts';
-import { connectHost, rejoin } from './adapters/host/link.ts';
-import { latePipe } from './adapters/pipes.ts';
+import { inheritedEnvironment } from './actors/services/environment.ts';
+import { groupsActor } from './actors/services/groups.ts';
+import { registryActor } from './actors/services/registry.ts';
+import { SERVICE_PREFIX, serviceActor } from './actors/services/service.ts';
+import { statsActor } from './actors/services/stats.ts';
+import { connectHost, reconnectHost } from './adapters/host/link.ts';
+import { pendingPipe } from './adapters/pipes.ts';
 import { bootId } from './adapters/process/proctable.ts';
 import { systemUsage } from './adapters/process/usage.ts';
-import { gated, socketProbe } from './adapters/ready.ts';
+import { limitProbes, socketProbe } from './adapters/ready.ts';
 import { openStore, type Store } from './adapters/storage/store.ts';
 import { THREADS } from './limits.ts';
 import { report } from './log.ts';
@@ -23,34 +23,37 @@ import type { ThreadData } from './threads_data.ts';
 import { VERSION } from './version.ts';
 
 /** Lets go of the store when everything that was started after it has stopped. */
-const storeKeeper = actor<Record<never, never>, Store>('store', (context, store) => {
+const storeResource = actor<Record<never, never>, Store>('store', (context, store) => {
   context.scope.defer(() => store.close());
   return {};
 });
 
-interface HostLink {
+interface HostReconnectorConfig {
   node: Node;
   /** `spawned`: a host has been started just now, or soon will be. */
   joinHost: (spawned: boolean) => Promise<Pipe>;
 }
 
 /** Joins the process host again whenever it was lost; services take over their runs then. */
-const hostKeeper = actor<Record<never, never>, HostLink>('hostlink', (context, { node, joinHost }) => {
-  const again = async (): Promise<void> => {
-    report('the process host is gone: a new one takes over');
-    const isOver = () => context.scope.signal.aborted;
-    const pipe = await rejoin(() => joinHost(false), isOver, report);
-    if (!pipe) return;
-    node.connect('host', pipe);
-    if (node.name.endsWith('-0'))
-      await node.ref<RegistryProtocol>('registry').ask('boot', { autostart: false });
-  };
-  node.onPeerLost((peer) => {
-    if (peer === 'host' && !context.scope.signal.aborted)
-      again().catch((error: unknown) => context.crash(error));
-  });
-  return {};
-});
+const hostReconnector = actor<Record<never, never>, HostReconnectorConfig>(
+  'hostlink',
+  (context, { node, joinHost }) => {
+    const again = async (): Promise<void> => {
+      report('the process host is gone: a new one takes over');
+      const isOver = () => context.scope.signal.aborted;
+      const pipe = await reconnectHost(() => joinHost(false), isOver, report);
+      if (!pipe) return;
+      node.connect('host', pipe);
+      if (node.name.endsWith('-0'))
+        await node.ref<RegistryProtocol>('registry').ask('boot', { autostart: false });
+    };
+    node.onPeerLost((peer) => {
+      if (peer === 'host' && !context.scope.signal.aborted)
+        again().catch((error: unknown) => context.crash(error));
+    });
+    return {};
+  },
+);
 
 /** Joins the host, opens the store and starts the actors. Rejects with second_daemon when this daemon may not run. */
 export async function setupServices(node: Node, data: ThreadData): Promise<void> {
@@ -58,31 +61,38 @@ export async function setupServices(node: Node, data: ThreadData): Promise<void>
   const who = { version: VERSION, session, node: node.name, services: THREADS.services };
   const joinHost = async (spawned: boolean): Promise<Pipe> => {
     const { hostEntry } = data;
-    const host = await connectHost({ stateDir, entry: hostEntry, who, withinMs: THREADS.hostMs, spawned });
+    const host = await connectHost({
+      stateDir,
+      entry: hostEntry,
+      identity: who,
+      withinMs: THREADS.hostStartTimeoutMs,
+      isSpawned: spawned,
+    });
     return host.pipe;
   };
   const begun = deferred<void>();
   // The host is the lock: unless it may come later, nothing of the state is touched before it has let us in.
-  if (data.host === 'later') node.connect('host', latePipe(begun.promise.then(() => joinHost(true))));
-  else node.connect('host', await joinHost(data.host === 'first'));
+  if (data.hostStart === 'deferred')
+    node.connect('host', pendingPipe(begun.promise.then(() => joinHost(true))));
+  else node.connect('host', await joinHost(data.hostStart === 'started'));
   const store = openStore(join(stateDir, 'store.mdb'));
-  await node.start('store', storeKeeper, store);
-  await node.start('hostlink', hostKeeper, { node, joinHost });
-  const environment = inherited(process.env);
-  const probe = gated(socketProbe(node.clock));
+  await node.start('store', storeResource, store);
+  await node.start('hostlink', hostReconnector, { node, joinHost });
+  const environment = inheritedEnvironment(process.env);
+  const probe = limitProbes(socketProbe(node.clock));
   const logs = join(stateDir, 'logs');
-  node.family(SERVICE_PREFIX, service, () => ({ store, environment, umask, probe, bootedAt, logs }));
+  node.family(SERVICE_PREFIX, serviceActor, () => ({ store, environment, umask, probe, bootedAt, logs }));
   if (!node.name.endsWith('-0')) return;
   const marks = store.table('marks');
   const folder = join(stateDir, 'events');
   await node.start('events', eventsActor, { folder, marks, boot: bootId(), report, subscribed: false });
-  await node.start('ports', ports, { store });
-  await node.start('stats', stats, { usage: systemUsage(), tracked: new Map() });
-  await node.start('registry', registry, {
+  await node.start('ports', portsActor, { store });
+  await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map() });
+  await node.start('registry', registryActor, {
     store,
     ports: { service: data.servicePorts, agent: data.agentPorts },
   });
-  await node.start('groups', groups, null);
-  await node.start('agents', agents, { domain: data.agentDomain, store });
+  await node.start('groups', groupsActor, null);
+  await node.start('agents', agentsActor, { domain: data.agentDomain, store });
   begun.resolve();
 }

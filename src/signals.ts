@@ -2,7 +2,7 @@
 import { hasTerminal } from './adapters/process/proctable.ts';
 
 /** Signals within this time of the first are the same one: npm forwards what the terminal has sent already. */
-const SAME_MS = 1_000;
+const DUPLICATE_SIGNAL_MS = 1_000;
 
 export interface SignalHandlers {
   /** The first SIGTERM or SIGINT. */
@@ -12,7 +12,7 @@ export interface SignalHandlers {
 }
 
 /** Ends by the signal itself: an exit would wait for threads, and one in the middle of a call of lmdb may keep it for ever. */
-function die(signal: NodeJS.Signals): void {
+function killSelf(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal);
   process.kill(process.pid, signal);
 }
@@ -25,7 +25,7 @@ export function onSignals({ stop, reload }: SignalHandlers): void {
     if (first === undefined) {
       first = now;
       stop();
-    } else if (now - first > SAME_MS) die(signal);
+    } else if (now - first > DUPLICATE_SIGNAL_MS) killSelf(signal);
   };
   process.on('SIGTERM', end);
   process.on('SIGINT', end);

@@ -16,14 +16,14 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { isAbsolute, join, resolve } from 'node:path';
-import { SettingsError, xdg } from './config.ts';
+import { SettingsError, xdgDir } from './config.ts';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
 /** `--state-dir`, `$BERTH_STATE_DIR`, else the XDG state home. */
 export function stateDirPath(named: string | undefined, env: Env): string {
   const path = named ?? (env['BERTH_STATE_DIR'] || undefined);
-  if (path === undefined) return xdg(env, 'XDG_STATE_HOME', '.local/state');
+  if (path === undefined) return xdgDir(env, 'XDG_STATE_HOME', '.local/state');
   return isAbsolute(path) ? path : resolve(path);
 }
 
@@ -76,7 +76,7 @@ export function ensureSecret(
   const secret = make();
   const fresh = `${path}.${process.pid}`;
   try {
-    writeWhole(fresh, secret);
+    writeNewFile(fresh, secret);
     linkSync(fresh, path);
     return secret;
   } catch (error) {
@@ -89,7 +89,7 @@ export function ensureSecret(
   }
 }
 
-function writeWhole(path: string, bytes: Buffer): void {
+function writeNewFile(path: string, bytes: Buffer): void {
   // What a killed process of the same number has left is nobody's.
   rmSync(path, { force: true });
   const fd = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
@@ -102,9 +102,9 @@ function writeWhole(path: string, bytes: Buffer): void {
 }
 
 /** Where the key of the cloud part is: `cloud.key_file`, or `<state>/cloud.key`. */
-export const cloudKeyFile = (named: string, stateDir: string): string => named || join(stateDir, 'cloud.key');
+export const cloudKeyPath = (named: string, stateDir: string): string => named || join(stateDir, 'cloud.key');
 
-export interface DaemonFile {
+export interface AddressRecord {
   pid: number;
   startTime: number;
   port: number;
@@ -113,12 +113,12 @@ export interface DaemonFile {
 }
 
 /** Writes `<state>/daemon.json` by rename, so that a reader never sees half of it. Throws the system's error. */
-export function writeDaemonFile(stateDir: string, content: DaemonFile): void {
+export function writeAddressFile(stateDir: string, content: AddressRecord): void {
   const path = join(stateDir, 'daemon.json');
   writeFileSync(`${path}.new`, `${JSON.stringify(content)}\n`, { mode: 0o600 });
   renameSync(`${path}.new`, path);
 }
 
-export function removeDaemonFile(stateDir: string): void {
+export function removeAddressFile(stateDir: string): void {
   rmSync(join(stateDir, 'daemon.json'), { force: true });
 }

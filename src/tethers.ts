@@ -1,12 +1,12 @@
 // What a tethers thread holds: its share of `tether:<id>`.
-import { tether } from './actors/tethers/tether.ts';
-import { openPeers } from './adapters/process/peer.ts';
+import { tetherActor } from './actors/tethers/tether.ts';
+import { openLoopbackPeers } from './adapters/process/peer.ts';
 import type { Node } from './runtime/actor.ts';
 import type { ThreadData } from './threads_data.ts';
 
 /** Tethers start when `tethers` has them opened. */
 export async function setupTethers(node: Node, { addressRule }: ThreadData): Promise<void> {
-  const peers = await openPeers();
-  const room = { held: 0 };
-  node.family('tether:', tether, () => ({ rule: addressRule, peers, room }));
+  const peers = await openLoopbackPeers();
+  const pendingInThread = { count: 0 };
+  node.family('tether:', tetherActor, () => ({ rule: addressRule, peers, pendingInThread }));
 }

@@ -2,24 +2,24 @@
 // comlink, for the few control calls of a thread; messages never go through it.
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { type Endpoint, expose, type Remote, transfer, wrap } from 'comlink';
-import { heldPipe, portPipe } from './adapters/pipes.ts';
-import { entry } from './entry.ts';
+import { gatedPipe, messagePortPipe } from './adapters/pipes.ts';
+import { entryUrl } from './entry.ts';
 import { THREADS } from './limits.ts';
-import { mayAsk, type NodeName, placement } from './protocol/address.ts';
+import { createNodeLookup, mayAsk, type NodeName } from './protocol/address.ts';
 import { Failure, type Node, type NodeOptions } from './runtime/actor.ts';
-import { realClock } from './runtime/clock.ts';
-import { type Deferred, deferred, within } from './runtime/deferred.ts';
+import { systemClock } from './runtime/clock.ts';
+import { type Deferred, deferred, withTimeout } from './runtime/deferred.ts';
 import { createNode } from './runtime/node.ts';
-import { assigned, type StartedWorker, startWorker } from './worker.ts';
+import { receiveAssignment, type StartedWorker, startWorker } from './worker.ts';
 
 type ThreadKind = Exclude<NodeName, 'front' | 'host'>;
-export type Sizes = Parameters<typeof placement>[0];
+export type PoolSizes = Parameters<typeof createNodeLookup>[0];
 
 /** Every kind of thread in the order of starting; they stop in the reverse order. */
-const KINDS: readonly ThreadKind[] = ['services', 'cloud', 'tethers', 'gateway'];
+const THREAD_KINDS: readonly ThreadKind[] = ['services', 'cloud', 'tethers', 'gateway'];
 
 /** Who talks to whom, in either direction. */
-const MEETINGS: readonly (readonly [NodeName, NodeName])[] = [
+const CONNECTED_KINDS: readonly (readonly [NodeName, NodeName])[] = [
   ['front', 'services'],
   ['services', 'services'],
   ['front', 'cloud'],
@@ -29,20 +29,20 @@ const MEETINGS: readonly (readonly [NodeName, NodeName])[] = [
   ['services', 'gateway'],
 ];
 
-const meet = (one: NodeName, other: NodeName): boolean =>
-  MEETINGS.some(([a, b]) => (a === one && b === other) || (a === other && b === one));
+const areConnected = (one: NodeName, other: NodeName): boolean =>
+  CONNECTED_KINDS.some(([a, b]) => (a === one && b === other) || (a === other && b === one));
 
 /** A thread that has stopped its actors may take this long to let go of what else it holds; then it is ended. */
-const EXIT_MS = 1_000;
+const EXIT_TIMEOUT_MS = 1_000;
 
-export interface ThreadOptions {
+export interface ThreadSupervisorOptions {
   /** The node of this thread, `front` to the others. */
   node: Node;
-  sizes: Sizes;
+  sizes: PoolSizes;
   /** Handed to the `setup` of every thread; must survive structured clone. */
   data: unknown;
   /** Letters of the threads to this one wait until then. */
-  heard?: Promise<void>;
+  receiveAfter?: Promise<void>;
   /** Told of every death of a thread; `ended`: it was one too many and it stays away. */
   onDeath: (name: string, error: unknown, ended: boolean) => void;
   restarts?: { max: number; withinMs: number };
@@ -50,10 +50,10 @@ export interface ThreadOptions {
   stopMs?: number;
   entryOf?: (kind: ThreadKind) => URL;
   /** Threads that have been started already, by name; none of them has been told what it is for. */
-  early?: ReadonlyMap<string, StartedWorker>;
+  startedWorkers?: ReadonlyMap<string, StartedWorker>;
 }
 
-export interface Threads {
+export interface ThreadSupervisor {
   /** Resolves when every thread of `kind` is up, and starts those that are not. Fails `gone` for one that was given up. */
   ensure(kind: ThreadKind): Promise<void>;
   /** The same for the one thread that holds `address`; whoever may ask it knows of it, too. */
@@ -62,13 +62,13 @@ export interface Threads {
    * `told` runs each time a thread that was up is back after a death: its `setup` is done, its peers are introduced, and
    * `ensure` goes on only after it. When it fails, that is another death.
    */
-  onRestarted(told: (name: string) => void | Promise<void>): void;
+  onRestarted(onRestarted: (name: string) => void | Promise<void>): void;
   /** Stops all, last kind first. Resolves with the addresses, or names of whole threads, that were late. */
   stop(): Promise<string[]>;
 }
 
 /** What main may call on a thread. */
-interface Control {
+interface ThreadControl {
   connect(peer: string, port: MessagePort): void;
   /** Resolves when its `setup` is done. */
   ready(): Promise<void>;
@@ -78,15 +78,15 @@ interface Control {
 /** What a thread is told first. */
 interface Assignment {
   name: string;
-  sizes: Sizes;
+  sizes: PoolSizes;
   data: unknown;
   peers: [name: string, port: MessagePort][];
   control: MessagePort;
 }
 
-interface Incarnation {
+interface ThreadInstance {
   worker: StartedWorker;
-  control: Remote<Control>;
+  control: Remote<ThreadControl>;
   /** Resolves when it is over, with what such a thread has left running: nothing. */
   exited: Promise<string[]>;
 }
@@ -96,25 +96,25 @@ interface Thread {
   readonly kind: ThreadKind;
   readonly deaths: number[];
   /** Settles when it is up, over as many deaths on the way as are allowed. */
-  up: Deferred<void>;
+  whenUp: Deferred<void>;
   isUp: boolean;
   wasUp: boolean;
-  incarnation: Incarnation | undefined;
+  instance: ThreadInstance | undefined;
   /** Resolves when those it talks to that were there before it know of it. */
-  met: Promise<unknown>;
+  peersConnected: Promise<unknown>;
 }
 
 // Node's ports are web ports; only the types of the two worlds do not know of each other.
 const endpoint = (port: MessagePort): Endpoint => port as unknown as Endpoint;
 
-const NOW = Promise.resolve();
+const ALREADY_RESOLVED = Promise.resolve();
 
 /** Starts no thread yet: `ensure` does. */
-export function createThreads(options: ThreadOptions): Threads {
-  const { node, sizes, data, onDeath, entryOf = entry, heard = NOW } = options;
-  const { restarts = THREADS.restarts, stopMs = THREADS.stopMs } = options;
-  const place = placement(sizes);
-  const early = new Map(options.early);
+export function createThreadSupervisor(options: ThreadSupervisorOptions): ThreadSupervisor {
+  const { node, sizes, data, onDeath, entryOf = entryUrl, receiveAfter = ALREADY_RESOLVED } = options;
+  const { restarts = THREADS.restarts, stopMs = THREADS.stopTimeoutMs } = options;
+  const place = createNodeLookup(sizes);
+  const early = new Map(options.startedWorkers);
   const threads = new Map<string, Thread>();
   const listeners: ((name: string) => void | Promise<void>)[] = [];
   let stopped: Promise<string[]> | undefined;
@@ -128,15 +128,16 @@ export function createThreads(options: ThreadOptions): Threads {
       peers.push([name, port2]);
       return port1;
     };
-    if (meet('front', thread.kind)) node.connect(thread.name, heldPipe(portPipe(portTo(node.name)), heard));
-    for (const { name, kind, incarnation } of threads.values()) {
-      if (!incarnation || name === thread.name || !meet(kind, thread.kind)) continue;
+    if (areConnected('front', thread.kind))
+      node.connect(thread.name, gatedPipe(messagePortPipe(portTo(node.name)), receiveAfter));
+    for (const { name, kind, instance } of threads.values()) {
+      if (!instance || name === thread.name || !areConnected(kind, thread.kind)) continue;
       const port = portTo(name);
-      const connected = incarnation.control.connect(thread.name, transfer(port, [port])).catch(() => {});
+      const connected = instance.control.connect(thread.name, transfer(port, [port])).catch(() => {});
       // Never settles when that thread dies meanwhile: its successor is introduced anew.
-      taken.push(Promise.race([connected, incarnation.exited]));
+      taken.push(Promise.race([connected, instance.exited]));
     }
-    thread.met = Promise.all(taken);
+    thread.peersConnected = Promise.all(taken);
     return peers;
   };
 
@@ -146,13 +147,13 @@ export function createThreads(options: ThreadOptions): Threads {
     const assignment: Assignment = { name: thread.name, sizes, data, peers, control: port2 };
     const worker = early.get(thread.name) ?? startWorker(entryOf(thread.kind), thread.name);
     early.delete(thread.name);
-    worker.tell(assignment, [port2, ...peers.map(([, port]) => port)]);
+    worker.assign(assignment, [port2, ...peers.map(([, port]) => port)]);
     const unread = deferred<void>();
     // Its last answer may still lie in the port when the thread is gone: both have to be over.
     port1.once('close', unread.resolve);
     const exited = Promise.all([worker.ended, unread.promise]).then(() => []);
-    const incarnation: Incarnation = { worker, control: wrap<Control>(endpoint(port1)), exited };
-    thread.incarnation = incarnation;
+    const incarnation: ThreadInstance = { worker, control: wrap<ThreadControl>(endpoint(port1)), exited };
+    thread.instance = incarnation;
     let cause: unknown;
     void worker.ended.then((reason) => died(thread, cause ?? reason));
     whenReady(thread, incarnation).catch((error: unknown) => {
@@ -161,34 +162,34 @@ export function createThreads(options: ThreadOptions): Threads {
     });
   };
 
-  const whenReady = async (thread: Thread, incarnation: Incarnation): Promise<void> => {
+  const whenReady = async (thread: Thread, incarnation: ThreadInstance): Promise<void> => {
     await incarnation.control.ready();
     if (thread.wasUp) for (const told of listeners) await told(thread.name);
-    if (thread.incarnation !== incarnation) return;
+    if (thread.instance !== incarnation) return;
     thread.isUp = true;
     thread.wasUp = true;
-    thread.up.resolve();
+    thread.whenUp.resolve();
   };
 
   const down = (thread: Thread): void => {
-    if (thread.isUp) thread.up = deferred();
+    if (thread.isUp) thread.whenUp = deferred();
     thread.isUp = false;
   };
 
   const died = (thread: Thread, error: unknown): void => {
-    thread.incarnation = undefined;
+    thread.instance = undefined;
     down(thread);
     node.disconnect(thread.name);
     if (stopped) {
-      thread.up.reject(new Failure('gone', 'the daemon stops'));
+      thread.whenUp.reject(new Failure('gone', 'the daemon stops'));
       return;
     }
-    const now = realClock.monotonic();
+    const now = systemClock.monotonic();
     thread.deaths.push(now);
     while ((thread.deaths[0] ?? now) < now - restarts.withinMs) thread.deaths.shift();
     const ended = thread.deaths.length > restarts.max;
     onDeath(thread.name, error, ended);
-    if (ended) thread.up.reject(new Failure('gone', `${thread.name} died too often`));
+    if (ended) thread.whenUp.reject(new Failure('gone', `${thread.name} died too often`));
     else launch(thread);
   };
 
@@ -196,9 +197,9 @@ export function createThreads(options: ThreadOptions): Threads {
   // its connection is of no use to anybody: it is ended, too.
   node.onPeerLost((name) => {
     const thread = threads.get(name);
-    if (!thread?.incarnation || stopped) return;
+    if (!thread?.instance || stopped) return;
     down(thread);
-    void thread.incarnation.worker.terminate();
+    void thread.instance.worker.terminate();
   });
 
   const ensureOne = async (name: string, kind: ThreadKind): Promise<Thread> => {
@@ -209,32 +210,32 @@ export function createThreads(options: ThreadOptions): Threads {
         name,
         kind,
         deaths: [],
-        up: deferred(),
+        whenUp: deferred(),
         isUp: false,
         wasUp: false,
-        incarnation: undefined,
-        met: NOW,
+        instance: undefined,
+        peersConnected: ALREADY_RESOLVED,
       };
       threads.set(name, thread);
       launch(thread);
     }
-    await thread.up.promise;
+    await thread.whenUp.promise;
     return thread;
   };
 
-  const stopOne = async ({ name, incarnation }: Thread): Promise<string[]> => {
-    if (!incarnation) return [];
-    const { control, exited, worker } = incarnation;
+  const stopOne = async ({ name, instance }: Thread): Promise<string[]> => {
+    if (!instance) return [];
+    const { control, exited, worker } = instance;
     // Whatever comes first: its answer, its death, or the end of our patience. A busy or dead thread never answers.
-    const late = await within(stopMs, Promise.race([control.stop(), exited])).catch(() => null);
-    if (late !== null) await within(EXIT_MS, exited);
+    const late = await withTimeout(stopMs, Promise.race([control.stop(), exited])).catch(() => null);
+    if (late !== null) await withTimeout(EXIT_TIMEOUT_MS, exited);
     await worker.terminate();
     return late ?? [name];
   };
 
   const stopAll = async (): Promise<string[]> => {
     const late: string[] = [];
-    for (const kind of KINDS.toReversed()) {
+    for (const kind of THREAD_KINDS.toReversed()) {
       const ofKind = [...threads.values()].filter((thread) => thread.kind === kind);
       late.push(...(await Promise.all(ofKind.map(stopOne))).flat());
     }
@@ -251,10 +252,10 @@ export function createThreads(options: ThreadOptions): Threads {
     },
     async ensureFor(address) {
       const name = place(address);
-      const kind = KINDS.find((one) => name?.startsWith(one));
+      const kind = THREAD_KINDS.find((one) => name?.startsWith(one));
       if (!name || !kind) throw new TypeError(`no thread holds ${address}`);
-      const { met } = await ensureOne(name, kind);
-      await met;
+      const { peersConnected } = await ensureOne(name, kind);
+      await peersConnected;
     },
     onRestarted: (told) => void listeners.push(told),
     stop() {
@@ -272,19 +273,19 @@ export async function runThread(
   setup: (node: Node, data: unknown) => void | Promise<void>,
   onCrash: NonNullable<NodeOptions['onCrash']>,
 ): Promise<void> {
-  const { name, sizes, data, peers, control } = await assigned<Assignment>();
+  const { name, sizes, data, peers, control } = await receiveAssignment<Assignment>();
   const node = createNode({
     name,
-    clock: realClock,
-    place: placement(sizes),
+    clock: systemClock,
+    nodeOf: createNodeLookup(sizes),
     mayAsk,
     onCrash,
-    defaultDeadlineMs: THREADS.askMs,
+    defaultDeadlineMs: THREADS.askDeadlineMs,
   });
-  for (const [peer, port] of peers) node.connect(peer, portPipe(port));
+  for (const [peer, port] of peers) node.connect(peer, messagePortPipe(port));
   const ready = deferred<void>();
-  const calls: Control = {
-    connect: (peer, port) => node.connect(peer, portPipe(port)),
+  const calls: ThreadControl = {
+    connect: (peer, port) => node.connect(peer, messagePortPipe(port)),
     ready: () => ready.promise,
     async stop() {
       const late = await node.stop();

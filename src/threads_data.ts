@@ -1,5 +1,5 @@
 import type { AddressRule } from './adapters/addresses.ts';
-import type { HostTurn } from './adapters/host/turn.ts';
+import type { HostStart } from './adapters/host/turn.ts';
 
 /** What the main thread tells every worker thread about this daemon. Plain data. */
 export interface ThreadData {
@@ -7,7 +7,7 @@ export interface ThreadData {
   /** The built file of the process host. */
   hostEntry: string;
   /** What becomes of the process host; a thread that comes back has one that is there. */
-  host: HostTurn;
+  hostStart: HostStart;
   /** One daemon's life; all its threads have the same. */
   session: string;
   /** The umask of the user, for children; the daemon's own is 077. */

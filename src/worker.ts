@@ -7,7 +7,7 @@ const LOADED = 'loaded';
 
 export interface StartedWorker {
   /** Says what it is for, once. */
-  tell(assignment: unknown, transfer: Transferable[]): void;
+  assign(assignment: unknown, transfer: Transferable[]): void;
   /** Its own code begins to be loaded. */
   readonly online: Promise<void>;
   /** Its code is loaded, or it has ended. To end thread or process while it loads native code can abort the process. */
@@ -33,7 +33,7 @@ export function startWorker(entry: string | URL, name: string): StartedWorker {
     void ended.then(() => resolve());
   });
   return {
-    tell: (assignment, transfer) => worker.postMessage(assignment, transfer),
+    assign: (assignment, transfer) => worker.postMessage(assignment, transfer),
     online,
     loaded,
     ended,
@@ -42,7 +42,7 @@ export function startWorker(entry: string | URL, name: string): StartedWorker {
 }
 
 /** In the thread: what it is for. */
-export function assigned<T>(): Promise<T> {
+export function receiveAssignment<T>(): Promise<T> {
   if (!parentPort) throw new Error('this is no worker thread');
   const port = parentPort;
   port.postMessage(LOADED);

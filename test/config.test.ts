@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { configFile, loadSettings } from '../src/config.ts';
-import { ensureSecret, openStateDir, readSecret, stateDirPath, writeDaemonFile } from '../src/statedir.ts';
+import { ensureSecret, openStateDir, readSecret, stateDirPath, writeAddressFile } from '../src/statedir.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -178,7 +178,7 @@ describe('the state directory', () => {
   });
 
   it('holds daemon.json, written by rename', () => {
-    writeDaemonFile(folder, { pid: 1, startTime: 2, port: 3, gatewayPort: null, version: 'v' });
+    writeAddressFile(folder, { pid: 1, startTime: 2, port: 3, gatewayPort: null, version: 'v' });
     expect(JSON.parse(readFileSync(join(folder, 'daemon.json'), 'utf8'))).toEqual({
       pid: 1,
       startTime: 2,

@@ -9,15 +9,15 @@ import {
   actor,
   type Clock,
   type Handlers,
-  type Kind,
-  type Message,
+  type MessageKind,
+  type MessageOf,
   type Node,
   type NodeOptions,
   type Pipe,
   type Protocol,
   type Ref,
 } from '../src/runtime/actor.ts';
-import { realClock } from '../src/runtime/clock.ts';
+import { systemClock } from '../src/runtime/clock.ts';
 import { createNode } from '../src/runtime/node.ts';
 
 const closers: (() => void | Promise<void>)[] = [];
@@ -100,7 +100,7 @@ export function virtualClock(startMs = Date.UTC(2030, 0, 1)): TestClock {
 
 /** The machine's time, for actors that do real I/O. */
 export const realTime: TestClock = {
-  ...realClock,
+  ...systemClock,
   advance: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
 };
 
@@ -142,11 +142,11 @@ export interface Crash {
 /** A stand-in at an address: answers as scripted and keeps what it got. */
 export interface Stand<P extends Protocol<P>> {
   /** Every letter in the order of arrival. */
-  readonly letters: { kind: Kind<P>; message: unknown }[];
+  readonly letters: { kind: MessageKind<P>; message: unknown }[];
   /** The messages of one kind. */
-  of<K extends Kind<P>>(kind: K): Message<P, K>[];
+  of<K extends MessageKind<P>>(kind: K): MessageOf<P, K>[];
   /** The first message of `kind` that has not been taken by `next` before; waits for it. */
-  next<K extends Kind<P>>(kind: K): Promise<Message<P, K>>;
+  next<K extends MessageKind<P>>(kind: K): Promise<MessageOf<P, K>>;
   /** Replaces some answers from now on. */
   answer(handlers: Partial<Handlers<P>>): void;
 }
@@ -175,7 +175,7 @@ export function world(options: Partial<Omit<NodeOptions, 'clock'>> & { clock?: T
   const expectedLate: string[] = [];
   const node = createNode({
     name: 'test',
-    place: () => options.name ?? 'test',
+    nodeOf: () => options.name ?? 'test',
     mayAsk,
     onCrash: (address, error, ended) => crashes.push({ address, error, ended }),
     ...options,
@@ -220,8 +220,8 @@ export async function stopInTime(node: Node, clock: TestClock): Promise<string[]
 export function twoWorlds(carry?: Carry): { near: World; far: World; cut(reason: string): void } {
   const clock = virtualClock();
   const place = (address: string) => (address.startsWith('far') ? 'far' : 'near');
-  const near = world({ name: 'near', place, clock });
-  const far = world({ name: 'far', place, clock });
+  const near = world({ name: 'near', nodeOf: place, clock });
+  const far = world({ name: 'far', nodeOf: place, clock });
   const { ends, cut } = pipePair(carry);
   near.node.connect('far', ends[0]);
   far.node.connect('near', ends[1]);
@@ -233,18 +233,18 @@ async function stand<P extends Protocol<P>>(
   address: string,
   handlers: Partial<Handlers<P>>,
 ): Promise<Stand<P>> {
-  const letters: { kind: Kind<P>; message: unknown }[] = [];
+  const letters: { kind: MessageKind<P>; message: unknown }[] = [];
   const taken = new Map<string, number>();
   let script = handlers;
   let arrived: (() => void)[] = [];
-  const handle = (kind: Kind<P>) => (message: never) => {
+  const handle = (kind: MessageKind<P>) => (message: never) => {
     letters.push({ kind, message });
     for (const wake of arrived.splice(0)) wake();
     return script[kind]?.(message) ?? null;
   };
   // A stand-in has no list of kinds: it has a handler for whatever comes. (`then` would make it a promise.)
   const anything = new Proxy({} as Handlers<P>, {
-    get: (_, kind) => (kind === 'then' ? undefined : handle(kind as Kind<P>)),
+    get: (_, kind) => (kind === 'then' ? undefined : handle(kind as MessageKind<P>)),
     getOwnPropertyDescriptor: () => ({ configurable: true, enumerable: true, value: null }),
   });
   await node.start(
@@ -252,8 +252,8 @@ async function stand<P extends Protocol<P>>(
     actor<P, null>('stand', () => anything),
     null,
   );
-  const of = <K extends Kind<P>>(kind: K) =>
-    letters.filter((letter) => letter.kind === kind).map((letter) => letter.message as Message<P, K>);
+  const of = <K extends MessageKind<P>>(kind: K) =>
+    letters.filter((letter) => letter.kind === kind).map((letter) => letter.message as MessageOf<P, K>);
   return {
     letters,
     of,

@@ -8,7 +8,7 @@ import { loadSettings } from '../src/config.ts';
 import { ROUTES } from '../src/front/routes.ts';
 import { cloudRoutes } from '../src/front/routes_cloud.ts';
 import { CloudViews } from '../src/front/views_cloud.ts';
-import { RELATIONS } from '../src/limits.ts';
+import { INVARIANTS } from '../src/limits.ts';
 import { ERRORS } from '../src/protocol/errors.ts';
 
 const readme = readFileSync(
@@ -68,6 +68,6 @@ it('names every method and path of the API, and none that does not exist', () =>
   expect(tabled(api).sort()).toEqual(all.sort());
 });
 
-it.each(RELATIONS)('the limits hold: %s', (_why, holds) => {
+it.each(INVARIANTS)('the limits hold: %s', (_why, holds) => {
   expect(holds).toBe(true);
 });

@@ -2,7 +2,7 @@
 // ways.
 import { describe, expect, it } from 'vitest';
 import { isCloudPath } from '../src/front/guard.ts';
-import { isOpenPath } from '../src/front/open_paths.ts';
+import { isPublicPath } from '../src/front/open_paths.ts';
 import { ROUTES } from '../src/front/routes.ts';
 import { cloudRoutes } from '../src/front/routes_cloud.ts';
 import { CloudViews } from '../src/front/views_cloud.ts';
@@ -84,7 +84,7 @@ describe('the endpoints', () => {
   });
 
   it('take the token that their path says', () => {
-    const open = ROWS.filter(({ path }) => isOpenPath(path)).map(({ path }) => path);
+    const open = ROWS.filter(({ path }) => isPublicPath(path)).map(({ path }) => path);
     expect(open.sort()).toEqual(['/livez', '/openapi.json', '/readyz']);
     expect(ROWS.filter(({ path }) => isCloudPath(path)).every(({ path }) => path.startsWith('/k8s/'))).toBe(
       true,

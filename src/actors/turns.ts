@@ -1,15 +1,15 @@
 const ignore = (): void => {};
 
 /** Work on one name goes in the order in which it came, one after the other; work on different names at once. */
-export class Turns {
-  private readonly last = new Map<string, Promise<unknown>>();
+export class KeyedMutex {
+  private readonly tails = new Map<string, Promise<unknown>>();
 
-  take<R>(name: string, act: () => Promise<R>): Promise<R> {
-    const result = (this.last.get(name) ?? Promise.resolve()).then(act);
+  runExclusive<R>(key: string, work: () => Promise<R>): Promise<R> {
+    const result = (this.tails.get(key) ?? Promise.resolve()).then(work);
     const settled = result.then(ignore, ignore);
-    this.last.set(name, settled);
+    this.tails.set(key, settled);
     void settled.then(() => {
-      if (this.last.get(name) === settled) this.last.delete(name);
+      if (this.tails.get(key) === settled) this.tails.delete(key);
     });
     return result;
   }

@@ -9,14 +9,14 @@ export interface AddressRule {
 }
 
 /** 4 or 16 bytes. */
-type Bytes = readonly number[];
-type Subnet = readonly [bytes: Bytes, bits: number];
+type AddressBytes = readonly number[];
+type Subnet = readonly [bytes: AddressBytes, bits: number];
 
-function bytes4(ip: string): Bytes {
+function bytes4(ip: string): AddressBytes {
   return ip.split('.').map(Number);
 }
 
-function bytes6(ip: string): Bytes {
+function bytes6(ip: string): AddressBytes {
   const [text = ''] = ip.split('%');
   const [dotted = ''] = /(?:\d+\.){3}\d+$/.exec(text) ?? [];
   const [a = 0, b = 0, c = 0, d = 0] = bytes4(dotted);
@@ -31,14 +31,14 @@ function bytes6(ip: string): Bytes {
   return [...front, ...middle, ...back].flatMap((word) => [word >> 8, word & 255]);
 }
 
-const bytesOf = (ip: string): Bytes => (isIP(ip) === 4 ? bytes4(ip) : bytes6(ip));
+const addressBytes = (ip: string): AddressBytes => (isIP(ip) === 4 ? bytes4(ip) : bytes6(ip));
 
 function subnet(cidr: string): Subnet {
   const [ip = '', bits = ''] = cidr.split('/');
-  return [bytesOf(ip), Number(bits)];
+  return [addressBytes(ip), Number(bits)];
 }
 
-function within(address: Bytes, [base, bits]: Subnet): boolean {
+function isInSubnet(address: AddressBytes, [base, bits]: Subnet): boolean {
   if (address.length !== base.length) return false;
   const whole = bits >> 3;
   for (let index = 0; index < whole; index += 1) if (address[index] !== base[index]) return false;
@@ -46,10 +46,10 @@ function within(address: Bytes, [base, bits]: Subnet): boolean {
   return rest === 8 || (address[whole] ?? 0) >> rest === (base[whole] ?? 0) >> rest;
 }
 
-const list = (...cidrs: string[]): readonly Subnet[] => cidrs.map(subnet);
+const subnets = (...cidrs: string[]): readonly Subnet[] => cidrs.map(subnet);
 
 /** Metadata services, this-network, link-local, multicast, broadcast and the unspecified address. */
-const NEVER = list(
+const NEVER_DIALLED = subnets(
   '0.0.0.0/8',
   '169.254.0.0/16',
   '100.100.100.200/32',
@@ -60,9 +60,9 @@ const NEVER = list(
   'fd00:ec2::254/128',
   'ff00::/8',
 );
-const LOOPBACK = list('127.0.0.0/8', '::1/128');
+const LOOPBACK_SUBNETS = subnets('127.0.0.0/8', '::1/128');
 /** What is no address of the public internet. */
-const PRIVATE = list(
+const PRIVATE_SUBNETS = subnets(
   '10.0.0.0/8',
   '100.64.0.0/10',
   '172.16.0.0/12',
@@ -79,7 +79,7 @@ const PRIVATE = list(
   'fec0::/10',
 );
 /** IPv6 forms that carry an IPv4 address, and where: mapped, translated, NAT64 (two), 6to4, and the old compatible form. */
-const CARRIERS: readonly (readonly [net: Subnet, at: number])[] = [
+const IPV4_EMBEDDINGS: readonly (readonly [net: Subnet, at: number])[] = [
   [subnet('::ffff:0:0/96'), 12],
   [subnet('::ffff:0:0:0/96'), 12],
   [subnet('64:ff9b::/96'), 12],
@@ -89,32 +89,34 @@ const CARRIERS: readonly (readonly [net: Subnet, at: number])[] = [
 ];
 
 /** The IPv4 address inside, where the form carries one; else the address itself. */
-function innermost(address: Bytes): Bytes {
-  const isOwn = [...NEVER, ...LOOPBACK].some((net) => within(address, net));
-  const carrier = isOwn ? undefined : CARRIERS.find(([net]) => within(address, net));
+function effectiveAddress(address: AddressBytes): AddressBytes {
+  const isOwn = [...NEVER_DIALLED, ...LOOPBACK_SUBNETS].some((net) => isInSubnet(address, net));
+  const carrier = isOwn ? undefined : IPV4_EMBEDDINGS.find(([net]) => isInSubnet(address, net));
   return carrier ? address.slice(carrier[1], carrier[1] + 4) : address;
 }
 
-type Judge = (address: Bytes) => string | null;
+type AddressPolicy = (address: AddressBytes) => string | null;
 
-const JUDGES: Readonly<Record<string, (rule: AddressRule) => Judge>> = {
+const NAMED_POLICIES: Readonly<Record<string, (rule: AddressRule) => AddressPolicy>> = {
   any: () => () => null,
   public: () => (address) => {
-    if (LOOPBACK.some((net) => within(address, net))) return 'is a loopback address';
-    return PRIVATE.some((net) => within(address, net)) ? 'is a private address' : null;
+    if (LOOPBACK_SUBNETS.some((net) => isInSubnet(address, net))) return 'is a loopback address';
+    return PRIVATE_SUBNETS.some((net) => isInSubnet(address, net)) ? 'is a private address' : null;
   },
   auto: (rule) => (address) =>
-    !rule.apiOnLoopback && LOOPBACK.some((net) => within(address, net)) ? 'is a loopback address' : null,
+    !rule.apiOnLoopback && LOOPBACK_SUBNETS.some((net) => isInSubnet(address, net))
+      ? 'is a loopback address'
+      : null,
 };
 
-function judgeOf(rule: AddressRule): Judge {
+function policyOf(rule: AddressRule): AddressPolicy {
   if (typeof rule.allow === 'string') {
-    const named = Object.hasOwn(JUDGES, rule.allow) ? JUDGES[rule.allow] : undefined;
+    const named = Object.hasOwn(NAMED_POLICIES, rule.allow) ? NAMED_POLICIES[rule.allow] : undefined;
     if (named) return named(rule);
   }
   const allowed = [rule.allow].flat().map(subnet);
   return (address) =>
-    allowed.some((net) => within(address, net)) ? null : 'is not in the list of allowed networks';
+    allowed.some((net) => isInSubnet(address, net)) ? null : 'is not in the list of allowed networks';
 }
 
 /**
@@ -122,11 +124,11 @@ function judgeOf(rule: AddressRule): Judge {
  * carry an IPv4 address are judged by the one inside.
  */
 export function addressCheck(rule: AddressRule): (ip: string) => string | null {
-  const judge = judgeOf(rule);
+  const judge = policyOf(rule);
   return (ip) => {
     if (isIP(ip) === 0) return 'is no IP address';
-    const address = innermost(bytesOf(ip));
-    if (NEVER.some((net) => within(address, net))) return 'is an address that is never dialled';
+    const address = effectiveAddress(addressBytes(ip));
+    if (NEVER_DIALLED.some((net) => isInSubnet(address, net))) return 'is an address that is never dialled';
     const reason = judge(address);
     return reason === null ? null : `${reason}, which cloud.allow_addresses does not allow`;
   };

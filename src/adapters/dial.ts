@@ -9,10 +9,10 @@ import type { ClusterAccess } from '../protocol/cloud.ts';
 import { fail } from '../protocol/errors.ts';
 import { isFailure } from '../runtime/actor.ts';
 import { type AddressRule, addressCheck } from './addresses.ts';
-import { hostOf } from './url_host.ts';
+import { unbracketedHost } from './url_host.ts';
 
 /** The way into one cluster, for calls, watches and forwards alike. */
-export interface Door {
+export interface ClusterDialer {
   /** For the header Host: with the port where it is not 443. */
   readonly host: string;
   /** What stands before `/api` in paths: '' or begins with a slash. */
@@ -23,7 +23,7 @@ export interface Door {
   connect(signal?: AbortSignal): Promise<TLSSocket>;
 }
 
-export interface DoorOptions {
+export interface ClusterDialerOptions {
   resolve?: (host: string) => Promise<string[]>;
   timeoutMs?: number;
   /** Where a pod finds the token of its service account. */
@@ -33,18 +33,21 @@ export interface DoorOptions {
 const POD_TOKEN_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
 /** The token of the account; a pod's is read again after a while, because the kubelet replaces it. */
-function tokenOf(access: ClusterAccess, file: string): () => string | null {
+function tokenReader(access: ClusterAccess, file: string): () => string | null {
   const { credential } = access;
   if (credential.kind === 'certificate') return () => null;
   if (credential.kind === 'token') return () => credential.token;
   let read = { token: '', at: Number.NEGATIVE_INFINITY };
   return () => {
     const now = performance.now();
-    if (now - read.at < CLOUD.podTokenMs) return read.token;
+    if (now - read.at < CLOUD.podTokenTtlMs) return read.token;
     try {
       read = { token: readFileSync(file, 'utf8').trim(), at: now };
     } catch (error) {
-      throw fail('cluster_denied', `the token of the pod's service account cannot be read: ${textOf(error)}`);
+      throw fail(
+        'cluster_denied',
+        `the token of the pod's service account cannot be read: ${errorText(error)}`,
+      );
     }
     return read.token;
   };
@@ -53,7 +56,7 @@ function tokenOf(access: ClusterAccess, file: string): () => string | null {
 const resolveHost = async (host: string): Promise<string[]> =>
   (await lookup(host, { all: true, verbatim: true })).map(({ address }) => address);
 
-const textOf = (error: unknown): string => {
+const errorText = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error);
   const { code } = error as NodeJS.ErrnoException;
   return code && !error.message.includes(code) ? `${error.message} (${code})` : error.message;
@@ -64,7 +67,7 @@ const whenAborted = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
 
 /** Settles with the socket when it has said `event`; destroys it when it fails or `signal` aborts first. */
-function opened<S extends Socket>(socket: S, event: string, signal: AbortSignal): Promise<S> {
+function whenConnected<S extends Socket>(socket: S, event: string, signal: AbortSignal): Promise<S> {
   return new Promise((resolve, reject) => {
     const settle = (error?: unknown): void => {
       signal.removeEventListener('abort', aborted);
@@ -109,23 +112,27 @@ async function connectFirst(addresses: string[], port: number, signal: AbortSign
   const failures: string[] = [];
   for (const [index, host] of addresses.entries()) {
     // A dead address leaves time for those after it.
-    const share = CLOUD.dialMs / 2 / (addresses.length - index);
+    const share = CLOUD.dialTimeoutMs / 2 / (addresses.length - index);
     const attempt =
       index < addresses.length - 1 ? AbortSignal.any([signal, AbortSignal.timeout(share)]) : signal;
     try {
-      return await opened(connect({ host, port, noDelay: true, keepAlive: true }), 'connect', attempt);
+      return await whenConnected(connect({ host, port, noDelay: true, keepAlive: true }), 'connect', attempt);
     } catch (error) {
       if (signal.aborted) throw error;
-      failures.push(textOf(error));
+      failures.push(errorText(error));
     }
   }
   throw new Error(failures.join('; '));
 }
 
 /** Makes the door of one cluster; it keeps the TLS context and the last session, so that later handshakes are short. */
-export function doorOf(access: ClusterAccess, rule: AddressRule, options: DoorOptions = {}): Door {
+export function createClusterDialer(
+  access: ClusterAccess,
+  rule: AddressRule,
+  options: ClusterDialerOptions = {},
+): ClusterDialer {
   const url = new URL(access.server);
-  const host = hostOf(url);
+  const host = unbracketedHost(url);
   const port = Number(url.port || 443);
   const check = addressCheck(rule);
   const name = access.tlsServerName ?? host;
@@ -153,10 +160,10 @@ export function doorOf(access: ClusterAccess, rule: AddressRule, options: DoorOp
     secure.on('session', (ticket) => {
       session = ticket;
     });
-    return opened(secure, 'secureConnect', signal);
+    return whenConnected(secure, 'secureConnect', signal);
   }
 
-  const token = tokenOf(access, options.podTokenFile ?? POD_TOKEN_FILE);
+  const token = tokenReader(access, options.podTokenFile ?? POD_TOKEN_FILE);
   return {
     host: url.host,
     prefix: url.pathname.replace(/\/$/, ''),
@@ -165,14 +172,14 @@ export function doorOf(access: ClusterAccess, rule: AddressRule, options: DoorOp
       return value === null ? {} : { authorization: `Bearer ${value}` };
     },
     async connect(signal) {
-      const timeout = AbortSignal.timeout(options.timeoutMs ?? CLOUD.dialMs);
+      const timeout = AbortSignal.timeout(options.timeoutMs ?? CLOUD.dialTimeoutMs);
       try {
         return await dial(signal ? AbortSignal.any([signal, timeout]) : timeout);
       } catch (error) {
         if (isFailure(error)) throw error;
         const reason = timeout.aborted
-          ? `no answer in ${options.timeoutMs ?? CLOUD.dialMs} ms`
-          : textOf(error);
+          ? `no answer in ${options.timeoutMs ?? CLOUD.dialTimeoutMs} ms`
+          : errorText(error);
         throw fail('cluster_unreachable', `${url.host} cannot be reached: ${reason}`);
       }
     },

@@ -3,20 +3,20 @@ import type { Socket } from 'node:net';
 import type { MessagePort } from 'node:worker_threads';
 import type { Pipe } from '../runtime/actor.ts';
 
-const HEADER_BYTES = 4;
+const LENGTH_BYTES = 4;
 /** The largest frame a socket takes in; a longer one ends it. */
-const FRAME_BYTES = 64 * 1024 * 1024;
+const MAX_FRAME_BYTES = 64 * 1024 * 1024;
 /** With more than this unsent the other side has stopped reading: the socket is closed. */
-const UNSENT_BYTES = 256 * 1024 * 1024;
+const MAX_UNSENT_BYTES = 256 * 1024 * 1024;
 
 /** Moving an array to another thread has a price of its own, above that of copying this much. */
-const MOVE_BYTES = 4 * 1024;
+const MIN_TRANSFER_BYTES = 4 * 1024;
 
 /** A pipe over a port to another thread. What is sent is transferred unless it is small. */
-export function portPipe(port: MessagePort): Pipe {
+export function messagePortPipe(port: MessagePort): Pipe {
   return {
     send(bytes) {
-      if (bytes.length < MOVE_BYTES) port.postMessage(bytes);
+      if (bytes.length < MIN_TRANSFER_BYTES) port.postMessage(bytes);
       else port.postMessage(bytes, [bytes.buffer as ArrayBuffer]);
     },
     receive(onBytes, onClose) {
@@ -32,9 +32,9 @@ export function portPipe(port: MessagePort): Pipe {
 }
 
 /** What comes through `pipe` waits until `heard`. */
-export const heldPipe = (pipe: Pipe, heard: Promise<void>): Pipe => ({
+export const gatedPipe = (pipe: Pipe, opened: Promise<void>): Pipe => ({
   ...pipe,
-  receive: (onBytes, onClose) => void heard.then(() => pipe.receive(onBytes, onClose)),
+  receive: (onBytes, onClose) => void opened.then(() => pipe.receive(onBytes, onClose)),
 });
 
 /** A pipe over a connected socket: every frame behind its length in 4 bytes, most significant first. */
@@ -42,17 +42,17 @@ export function socketPipe(socket: Socket): Pipe {
   return {
     send(bytes) {
       if (socket.destroyed) return;
-      const header = Buffer.allocUnsafe(HEADER_BYTES);
+      const header = Buffer.allocUnsafe(LENGTH_BYTES);
       header.writeUInt32BE(bytes.length);
       // Both in one writev.
       socket.cork();
       socket.write(header);
       socket.write(bytes);
       socket.uncork();
-      if (socket.writableLength > UNSENT_BYTES) socket.destroy(new Error('the other side does not read'));
+      if (socket.writableLength > MAX_UNSENT_BYTES) socket.destroy(new Error('the other side does not read'));
     },
     receive(onBytes, onClose) {
-      const take = unframe(onBytes);
+      const take = frameSplitter(onBytes);
       socket.on('data', (chunk: Buffer) => {
         const refusal = take(chunk);
         if (refusal) onClose(refusal);
@@ -65,13 +65,13 @@ export function socketPipe(socket: Socket): Pipe {
 }
 
 /** A pipe that is still to come: what is sent waits for it. It is closed, with the reason, when it does not come. */
-export function latePipe(coming: Promise<Pipe>): Pipe {
+export function pendingPipe(pending: Promise<Pipe>): Pipe {
   // In the order in which they were asked for.
-  const then = (use: (pipe: Pipe) => void): void => void coming.then(use, () => {});
+  const then = (use: (pipe: Pipe) => void): void => void pending.then(use, () => {});
   return {
     send: (bytes) => then((pipe) => pipe.send(bytes)),
     receive(onBytes, onClose) {
-      coming.then(
+      pending.then(
         (pipe) => pipe.receive(onBytes, onClose),
         (error: Error) => onClose(error.message),
       );
@@ -81,8 +81,8 @@ export function latePipe(coming: Promise<Pipe>): Pipe {
 }
 
 /** Cuts a stream into frames as it comes. The function returned gives the reason why the stream is not worth reading on. */
-export function unframe(onFrame: (bytes: Uint8Array) => void): (chunk: Buffer) => string | undefined {
-  const header = Buffer.alloc(HEADER_BYTES);
+export function frameSplitter(onFrame: (bytes: Uint8Array) => void): (chunk: Buffer) => string | undefined {
+  const header = Buffer.alloc(LENGTH_BYTES);
   let headerFilled = 0;
   let body: Buffer | undefined;
   let filled = 0;
@@ -90,12 +90,12 @@ export function unframe(onFrame: (bytes: Uint8Array) => void): (chunk: Buffer) =
     let at = 0;
     while (at < chunk.length) {
       if (!body) {
-        const copied = chunk.copy(header, headerFilled, at, at + HEADER_BYTES - headerFilled);
+        const copied = chunk.copy(header, headerFilled, at, at + LENGTH_BYTES - headerFilled);
         headerFilled += copied;
         at += copied;
-        if (headerFilled < HEADER_BYTES) return undefined;
+        if (headerFilled < LENGTH_BYTES) return undefined;
         const length = header.readUInt32BE();
-        if (length > FRAME_BYTES) return `a frame of ${length} bytes`;
+        if (length > MAX_FRAME_BYTES) return `a frame of ${length} bytes`;
         headerFilled = 0;
         if (chunk.length - at >= length) {
           // Whole in this chunk: no copy.

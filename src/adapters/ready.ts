@@ -4,12 +4,12 @@
 // second.
 import { connect, isIP, type Socket } from 'node:net';
 import { unescape as percentDecoded } from 'node:querystring'; // unlike decodeURIComponent it never throws
-import { READY } from '../limits.ts';
+import { READY_CHECK } from '../limits.ts';
 import type { Clock } from '../runtime/actor.ts';
-import { hostOf } from './url_host.ts';
+import { unbracketedHost } from './url_host.ts';
 
 /** What one probe found; it passed when `error` is null. */
-export interface Outcome {
+export interface ProbeResult {
   /** The HTTP status; null when there was none. */
   status: number | null;
   error: string | null;
@@ -19,43 +19,44 @@ export interface Outcome {
  * Probes `url` (http, https or tcp) once, for at most `limitMs`, and then calls `done` once. Returns a function that
  * gives it up: `done` is not called any more.
  */
-export type Probe = (url: string, limitMs: number, done: (outcome: Outcome) => void) => () => void;
+export type Probe = (url: string, limitMs: number, done: (outcome: ProbeResult) => void) => () => void;
 
-interface Target {
+interface ProbeTarget {
   host: string;
   port: number;
-  secure: boolean;
+  isSecure: boolean;
   /** Addresses to try one after the other. */
   addresses: readonly string[];
-  loopback: boolean;
+  isLoopback: boolean;
   /** null: a connection is all that is asked for. */
   request: string | null;
 }
 
 const STATUS_LINE = /^HTTP\/1\.[01] (\d{3})(?: [^\r\n]*)?\r?\n/;
 /** Interim answers and one status line fit in this many bytes, or it is no HTTP. */
-const HEAD_BYTES = 16 * 1024;
-const LOCAL = /^(?:localhost|.+\.localhost)\.?$/;
-const LOOPBACK = /^(?:127\..+|::1)$/;
+const MAX_HEAD_BYTES = 16 * 1024;
+const LOCALHOST = /^(?:localhost|.+\.localhost)\.?$/;
+const LOOPBACK_ADDRESS = /^(?:127\..+|::1)$/;
 
 /** The port that a URL asks, which leaves out the one of its protocol. */
-export const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === 'https:' ? 443 : 80);
+export const urlPort = ({ port, protocol }: URL): number =>
+  Number(port) || (protocol === 'https:' ? 443 : 80);
 
-function targetOf(text: string): Target {
+function probeTargetOf(text: string): ProbeTarget {
   const url = new URL(text);
-  const host = hostOf(url).toLowerCase();
+  const host = unbracketedHost(url).toLowerCase();
   const secure = url.protocol === 'https:';
-  const local = LOCAL.test(host);
+  const local = LOCALHOST.test(host);
   const login = `${percentDecoded(url.username)}:${percentDecoded(url.password)}`;
   const authorization =
     login === ':' ? '' : `Authorization: Basic ${Buffer.from(login).toString('base64')}\r\n`;
   return {
     host,
-    port: portOf(url),
-    secure,
+    port: urlPort(url),
+    isSecure: secure,
     // The resolver does not know every name below localhost, and what listens may have taken either family only.
     addresses: local ? ['127.0.0.1', '::1'] : [host],
-    loopback: local || (isIP(host) !== 0 && LOOPBACK.test(host)),
+    isLoopback: local || (isIP(host) !== 0 && LOOPBACK_ADDRESS.test(host)),
     request:
       url.protocol === 'tcp:'
         ? null
@@ -64,8 +65,8 @@ function targetOf(text: string): Target {
 }
 
 /** The status of an answer that has arrived so far; undefined: more is needed; null: it is no HTTP. */
-export function statusOf(head: string): number | null | undefined {
-  const open = head.length < HEAD_BYTES ? undefined : null;
+export function responseStatus(head: string): number | null | undefined {
+  const open = head.length < MAX_HEAD_BYTES ? undefined : null;
   let rest = head;
   for (;;) {
     const match = STATUS_LINE.exec(rest);
@@ -79,7 +80,7 @@ export function statusOf(head: string): number | null | undefined {
   }
 }
 
-const REASONS = new Map([
+const CONNECT_ERRORS = new Map([
   ['ECONNREFUSED', 'connection refused: nothing listens there'],
   ['ECONNRESET', 'the connection was reset'],
   ['EPIPE', 'the connection was closed'],
@@ -90,20 +91,20 @@ const REASONS = new Map([
   ['EADDRNOTAVAIL', 'the address does not exist on this machine'],
 ]);
 
-function reasonOf(error: NodeJS.ErrnoException & { errors?: NodeJS.ErrnoException[] }): string {
+function connectErrorText(error: NodeJS.ErrnoException & { errors?: NodeJS.ErrnoException[] }): string {
   // A name with several addresses fails with all their errors in one.
   const first = error.errors?.[0] ?? error;
-  return REASONS.get(first.code ?? '') ?? first.message;
+  return CONNECT_ERRORS.get(first.code ?? '') ?? first.message;
 }
 
-const judge = (status: number): string | null =>
+const statusError = (status: number): string | null =>
   status >= 200 && status < 400 ? null : `it answered ${status}; 2xx or 3xx is needed`;
 
-type Dial = (target: Target, address: string) => Socket;
+type ProbeDial = (target: ProbeTarget, address: string) => Socket;
 
-const dialPlain: Dial = (target, address) => connect({ host: address, port: target.port });
+const dialPlain: ProbeDial = (target, address) => connect({ host: address, port: target.port });
 
-async function dialSecure(): Promise<Dial> {
+async function dialSecure(): Promise<ProbeDial> {
   const tls = await import('node:tls');
   return (target, address) =>
     tls.connect({
@@ -111,7 +112,7 @@ async function dialSecure(): Promise<Dial> {
       port: target.port,
       servername: isIP(target.host) === 0 ? target.host : '',
       ALPNProtocols: ['http/1.1'],
-      rejectUnauthorized: !target.loopback,
+      rejectUnauthorized: !target.isLoopback,
     });
 }
 
@@ -119,11 +120,11 @@ async function dialSecure(): Promise<Dial> {
  * One connection to one address; `done` is told once, and whether there was a connection at all. Returns a function
  * that gives it up.
  */
-function visit(
-  target: Target,
+function probeAddress(
+  target: ProbeTarget,
   address: string,
-  dial: Dial,
-  done: (outcome: Outcome, connected: boolean) => void,
+  dial: ProbeDial,
+  onDone: (outcome: ProbeResult, connected: boolean) => void,
 ): () => void {
   const socket = dial(target, address);
   let connected = false;
@@ -136,22 +137,22 @@ function visit(
   const finish = (status: number | null, error: string | null): void => {
     if (over) return;
     giveUp();
-    done({ status, error }, connected);
+    onDone({ status, error }, connected);
   };
-  socket.on('error', (error) => finish(null, reasonOf(error)));
+  socket.on('error', (error) => finish(null, connectErrorText(error)));
   socket.on('close', () => finish(null, 'the connection was closed without an answer'));
   socket.on('connect', () => {
     connected = true;
     if (target.request === null) finish(null, null);
   });
-  socket.on(target.secure ? 'secureConnect' : 'connect', () => {
+  socket.on(target.isSecure ? 'secureConnect' : 'connect', () => {
     if (!over && target.request !== null) socket.write(target.request);
   });
   socket.on('data', (bytes: Buffer) => {
     head += bytes.toString('latin1');
-    const status = statusOf(head);
+    const status = responseStatus(head);
     if (status === null) finish(null, 'what it answers is not HTTP/1');
-    else if (status !== undefined) finish(status, judge(status));
+    else if (status !== undefined) finish(status, statusError(status));
   });
   return giveUp;
 }
@@ -159,7 +160,7 @@ function visit(
 /** Probes over real sockets, without a bound on how many. `localhost` is tried in both families. */
 export function socketProbe(clock: Clock): Probe {
   return (url, limitMs, done) => {
-    const target = targetOf(url);
+    const target = probeTargetOf(url);
     let leave = (): void => {};
     let over = false;
     const giveUp = (): void => {
@@ -167,7 +168,7 @@ export function socketProbe(clock: Clock): Probe {
       cancelLimit();
       leave();
     };
-    const finish = (outcome: Outcome): void => {
+    const finish = (outcome: ProbeResult): void => {
       giveUp();
       done(outcome);
     };
@@ -175,22 +176,26 @@ export function socketProbe(clock: Clock): Probe {
       finish({ status: null, error: `no answer within ${Math.round(limitMs)} ms` }),
     );
     // Where no address can be connected to, what the first one said is told.
-    const go = (dial: Dial, [address, ...others]: readonly string[], first: Outcome | null): void => {
+    const go = (
+      dial: ProbeDial,
+      [address, ...others]: readonly string[],
+      first: ProbeResult | null,
+    ): void => {
       if (over || address === undefined) return;
-      leave = visit(target, address, dial, (outcome, connected) => {
+      leave = probeAddress(target, address, dial, (outcome, connected) => {
         if (connected) finish(outcome);
         else if (others.length > 0) go(dial, others, first ?? outcome);
         else finish(first ?? outcome);
       });
     };
-    if (target.secure) void dialSecure().then((dial) => go(dial, target.addresses, null));
+    if (target.isSecure) void dialSecure().then((dial) => go(dial, target.addresses, null));
     else go(dialPlain, target.addresses, null);
     return giveUp;
   };
 }
 
 /** The same probe with at most `atOnce` under way; the others wait in line, first come first served. */
-export function gated(probe: Probe, atOnce: number = READY.atOnce): Probe {
+export function limitProbes(probe: Probe, maxConcurrent: number = READY_CHECK.maxConcurrent): Probe {
   const line = new Set<() => void>();
   let open = 0;
   const leave = (): void => {
@@ -211,7 +216,7 @@ export function gated(probe: Probe, atOnce: number = READY.atOnce): Probe {
         done(outcome);
       });
     };
-    if (open < atOnce) enter();
+    if (open < maxConcurrent) enter();
     else line.add(enter);
     return () => {
       if (over) return;

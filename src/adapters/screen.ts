@@ -1,20 +1,20 @@
 // A terminal emulator that remembers what a screen shows (@xterm/headless), loaded when somebody first looks.
-const SCROLLBACK = 1_000;
+const SCROLLBACK_LINES = 1_000;
 /** Back to the state a terminal has when it is switched on: what a viewer had before does not shine through. */
-const RESET = '\x1bc';
+const RESET_SEQUENCE = '\x1bc';
 
 /** What a terminal shows after the bytes it was given. */
-export interface Screen {
+export interface TerminalScreen {
   /** Resolves when `bytes` are part of what is shown. */
   write(bytes: Uint8Array): Promise<void>;
   resize(cols: number, rows: number): void;
   /** The bytes that make an empty terminal of this size show the same, scrollback and modes included. */
-  draw(): Uint8Array;
+  snapshot(): Uint8Array;
   close(): void;
 }
 
 /** An empty screen of this many columns and rows. Rejects where the emulator does not load. */
-export async function openScreen(cols: number, rows: number): Promise<Screen> {
+export async function openTerminalScreen(cols: number, rows: number): Promise<TerminalScreen> {
   const [headless, serialize] = await Promise.all([
     import('@xterm/headless'),
     import('@xterm/addon-serialize'),
@@ -22,7 +22,7 @@ export async function openScreen(cols: number, rows: number): Promise<Screen> {
   const terminal = new headless.default.Terminal({
     cols,
     rows,
-    scrollback: SCROLLBACK,
+    scrollback: SCROLLBACK_LINES,
     allowProposedApi: true,
   });
   const serializer = new serialize.default.SerializeAddon();
@@ -31,7 +31,7 @@ export async function openScreen(cols: number, rows: number): Promise<Screen> {
   return {
     write: (bytes) => new Promise((resolve) => terminal.write(bytes, resolve)),
     resize: (width, height) => terminal.resize(width, height),
-    draw: () => Buffer.from(RESET + serializer.serialize({ scrollback: SCROLLBACK })),
+    snapshot: () => Buffer.from(RESET_SEQUENCE + serializer.serialize({ scrollback: SCROLLBACK_LINES })),
     close: () => terminal.dispose(),
   };
 }

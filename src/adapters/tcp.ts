@@ -1,14 +1,14 @@
 // Listeners on loopback.
 import { createServer, type Server, type Socket } from 'node:net';
 
-export interface Listener {
+export interface LoopbackListener {
   readonly port: number;
   /** Resolves when the port is free again. Connections that were accepted go on. */
   close(): Promise<void>;
 }
 
 /** Resolves when it listens, with false when somebody else has the port or the machine has no such address. */
-function bind(server: Server, host: string, port: number): Promise<boolean> {
+function tryListen(server: Server, host: string, port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const failed = (error: NodeJS.ErrnoException): void => {
       const isTaken = error.code === 'EADDRINUSE' || error.code === 'EACCES';
@@ -32,13 +32,13 @@ function bind(server: Server, host: string, port: number): Promise<boolean> {
  */
 export async function listenOnLoopback(
   port: number,
-  accept: (socket: Socket) => void,
-): Promise<Listener | null> {
-  const make = (): Server => createServer({ allowHalfOpen: true, noDelay: true }, accept);
+  onConnection: (socket: Socket) => void,
+): Promise<LoopbackListener | null> {
+  const make = (): Server => createServer({ allowHalfOpen: true, noDelay: true }, onConnection);
   const first = make();
-  if (!(await bind(first, '127.0.0.1', port))) return null;
+  if (!(await tryListen(first, '127.0.0.1', port))) return null;
   const second = make();
-  const servers = (await bind(second, '::1', port)) ? [first, second] : [first];
+  const servers = (await tryListen(second, '::1', port)) ? [first, second] : [first];
   return {
     port,
     close: async () => {

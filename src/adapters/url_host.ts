@@ -1,7 +1,7 @@
 // Addresses in URLs, where IPv6 stands in brackets, as it does nowhere else.
 
 /** The host of a URL as it is dialled and looked up. */
-export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '');
+export const unbracketedHost = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '');
 
 /** A name or an address as a URL has it. */
 export const hostInUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
@@ -10,11 +10,11 @@ export const hostInUrl = (host: string): string => (host.includes(':') ? `[${hos
 export const isWildcard = (bind: string): boolean => /^[0:.]+$/.test(bind);
 
 /** The address at which this machine reaches who listens on `bind`: nobody is at a wildcard, nor is that a Host of the daemon's. */
-export function reachedAt(bind: string): string {
+export function dialAddress(bind: string): string {
   if (!isWildcard(bind)) return bind;
   return bind.includes(':') ? '::1' : '127.0.0.1';
 }
 
 /** The URL, without a slash at its end, of who listens on `bind` and `port` of this machine. */
-export const urlOf = (bind: string, port: number, scheme: 'http' | 'https' = 'http'): string =>
-  `${scheme}://${hostInUrl(reachedAt(bind))}:${port}`;
+export const localUrl = (bind: string, port: number, scheme: 'http' | 'https' = 'http'): string =>
+  `${scheme}://${hostInUrl(dialAddress(bind))}:${port}`;

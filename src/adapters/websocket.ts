@@ -6,7 +6,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 export { type WebSocket, WebSocketServer };
 
 /** What a socket tells: `opened`, messages, `closed`; or `refused` alone, with the answer the server gave instead. */
-interface Listener {
+interface WebSocketListener {
   opened(): void;
   text(message: string): void;
   bytes(message: Uint8Array): void;
@@ -14,16 +14,20 @@ interface Listener {
   refused(status: number, body: string): void;
 }
 
-interface Socket {
+interface WebSocketHandle {
   send(message: string | Uint8Array): void;
   close(): void;
 }
 
-const MESSAGE_BYTES = 8 * 1024 * 1024;
+const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
 
 /** Opens a WebSocket. No promise of its own: `listener` hears of everything, a refusal too. */
-export function openSocket(url: string, protocols: string[], listener: Listener): Socket {
-  const socket = new WebSocket(url, protocols, { perMessageDeflate: false, maxPayload: MESSAGE_BYTES });
+export function openWebSocket(
+  url: string,
+  protocols: string[],
+  listener: WebSocketListener,
+): WebSocketHandle {
+  const socket = new WebSocket(url, protocols, { perMessageDeflate: false, maxPayload: MAX_MESSAGE_BYTES });
   let opened = false;
   let told = false;
   const refuse = (status: number, body: string): void => {
@@ -63,7 +67,7 @@ export function openSocket(url: string, protocols: string[], listener: Listener)
 }
 
 /** How to open a WebSocket on a connection that is there already. */
-export interface Upgrade {
+export interface WebSocketOverOptions {
   connection: Connection;
   /** Path and query. */
   path: string;
@@ -71,19 +75,25 @@ export interface Upgrade {
   headers: Record<string, string>;
   /** Which the server has to agree to; null: whoever opens it sees to that. */
   protocol: string | null;
-  messageBytes: number;
+  maxMessageBytes: number;
 }
 
 /**
  * The socket itself, for who needs to hold it back: it is listened to at once, its `error` too. It sends no pong by
  * itself: servers built on golang.org/x/net/websocket end the connection at one.
  */
-export function webSocketOver({ connection, path, headers, protocol, messageBytes }: Upgrade): WebSocket {
+export function webSocketOver({
+  connection,
+  path,
+  headers,
+  protocol,
+  maxMessageBytes,
+}: WebSocketOverOptions): WebSocket {
   return new WebSocket(`wss://berth.invalid${path}`, protocol === null ? [] : [protocol], {
     createConnection: () => connection,
     headers,
     autoPong: false,
     perMessageDeflate: false,
-    maxPayload: messageBytes,
+    maxPayload: maxMessageBytes,
   });
 }

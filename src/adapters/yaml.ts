@@ -33,19 +33,19 @@ const OPTIONS = {
   logLevel: 'error',
 } as const;
 
-function refuseMarks(node: Node, where: string): void {
+function rejectNodeProperties(node: Node, where: string): void {
   if (isAlias(node)) throw new YamlError(`${where}: aliases (*name) are not accepted`);
   if ('anchor' in node && node.anchor !== undefined)
     throw new YamlError(`${where}: anchors (&name) are not accepted`);
   if (node.tag !== undefined) throw new YamlError(`${where}: tags (!name) are not accepted`);
 }
 
-function read(node: Node | null, where: string, depth: number): YamlValue {
+function readValue(node: Node | null, where: string, depth: number): YamlValue {
   if (node === null) return null;
-  refuseMarks(node, where);
+  rejectNodeProperties(node, where);
   if (depth === 0) throw new YamlError(`${where}: is nested too deeply`);
   if (isSeq<ParsedNode>(node))
-    return node.items.map((item, index) => read(item, `${where}[${index}]`, depth - 1));
+    return node.items.map((item, index) => readValue(item, `${where}[${index}]`, depth - 1));
   if (isMap<ParsedNode, ParsedNode | null>(node)) return readMap(node.items, where, depth);
   if (!isScalar(node)) throw new YamlError(`${where}: is no value`);
   const { value } = node;
@@ -63,13 +63,13 @@ function readMap(
 ): YamlMap {
   const map: YamlMap = new Map();
   for (const { key, value } of items) {
-    refuseMarks(key, where);
+    rejectNodeProperties(key, where);
     const name = isScalar(key) ? key.value : undefined;
     if (typeof name !== 'string') throw new YamlError(`${where}: every key must be a string`);
     const path = where === '' ? name : `${where}.${name}`;
     if (name === '<<') throw new YamlError(`${where}: merge keys (<<) are not accepted`);
     if (map.has(name)) throw new YamlError(`${path}: is there twice`);
-    map.set(name, read(value, path, depth - 1));
+    map.set(name, readValue(value, path, depth - 1));
   }
   return map;
 }
@@ -78,7 +78,7 @@ function readMap(
  * The value of `text`: one document, core schema, no tags, anchors, aliases, merge keys, directives or duplicate keys,
  * nested at most `depth` deep. Maps are Maps, so that no key of a stranger becomes a property. Throws a YamlError.
  */
-export function readYaml(text: string, depth: number): YamlValue {
+export function parseStrictYaml(text: string, depth: number): YamlValue {
   // The package composes recursively: what is nested far too deeply meets the end of the stack there first.
   let document: ReturnType<typeof parseDocument<ParsedNode>>;
   try {
@@ -94,11 +94,11 @@ export function readYaml(text: string, depth: number): YamlValue {
   }
   if (document.directives?.yaml.explicit || Object.keys(document.directives?.tags ?? {}).length > 1)
     throw new YamlError('directives (%YAML, %TAG) are not accepted');
-  return read(document.contents, '', depth);
+  return readValue(document.contents, '', depth);
 }
 
 /** Line and column, both from 1. */
-export interface Place {
+export interface YamlPosition {
   line: number;
   column: number;
 }
@@ -107,93 +107,93 @@ export interface Place {
 export type YamlNode =
   | {
       kind: 'scalar';
-      at: Place;
+      at: YamlPosition;
       value: string | number | boolean | null;
       /** As it was written, without quotes: `1.10` stays `1.10`. */
       source: string;
       /** Written without quotes: what is put into it may be read as a number or a truth value. */
       plain: boolean;
     }
-  | { kind: 'list'; at: Place; items: YamlNode[] }
-  | { kind: 'map'; at: Place; rows: YamlRow[] };
+  | { kind: 'list'; at: YamlPosition; items: YamlNode[] }
+  | { kind: 'map'; at: YamlPosition; rows: YamlRow[] };
 
 export interface YamlRow {
   key: string;
-  keyAt: Place;
+  keyAt: YamlPosition;
   value: YamlNode;
 }
 
 /** A document of the user's that cannot be read, and where. */
-export class YamlPlaceError extends Error {
+export class YamlPositionError extends Error {
   override readonly name = 'YamlPlaceError';
-  readonly at: Place;
-  constructor(at: Place, message: string) {
+  readonly at: YamlPosition;
+  constructor(at: YamlPosition, message: string) {
     super(message);
     this.at = at;
   }
 }
 
 /** Aliases are followed, so a small text may mean a large document: this many nodes are read at most. */
-const NODES = 20_000;
+const MAX_NODES = 20_000;
 
-interface Reading {
+interface ParseContext {
   document: Document.Parsed;
-  place: (node: Node) => Place;
-  left: number;
+  positionOf: (node: Node) => YamlPosition;
+  remainingNodes: number;
 }
 
-const START: Place = { line: 1, column: 1 };
+const FIRST_POSITION: YamlPosition = { line: 1, column: 1 };
 
-function nodeOf(reading: Reading, node: Node | null, parent: Place, depth: number): YamlNode {
-  const at = node ? reading.place(node) : parent;
-  reading.left -= 1;
-  if (reading.left < 0)
-    throw new YamlPlaceError(at, 'the document is too large once its aliases are followed');
-  if (depth === 0) throw new YamlPlaceError(at, 'nested too deeply');
+function nodeOf(reading: ParseContext, node: Node | null, parent: YamlPosition, depth: number): YamlNode {
+  const at = node ? reading.positionOf(node) : parent;
+  reading.remainingNodes -= 1;
+  if (reading.remainingNodes < 0)
+    throw new YamlPositionError(at, 'the document is too large once its aliases are followed');
+  if (depth === 0) throw new YamlPositionError(at, 'nested too deeply');
   if (node === null) return { kind: 'scalar', at, value: null, source: '', plain: true };
   if (isAlias(node)) {
     const target = node.resolve(reading.document);
-    if (!target) throw new YamlPlaceError(at, `the anchor &${node.source} does not exist`);
+    if (!target) throw new YamlPositionError(at, `the anchor &${node.source} does not exist`);
     return { ...nodeOf(reading, target, at, depth - 1), at };
   }
   if (isSeq<Node>(node)) {
     return { kind: 'list', at, items: node.items.map((item) => nodeOf(reading, item, at, depth - 1)) };
   }
   if (isMap<Node, Node | null>(node)) {
-    return { kind: 'map', at, rows: rowsOf(reading, node.items, at, depth) };
+    return { kind: 'map', at, rows: mapRowsOf(reading, node.items, at, depth) };
   }
-  if (!isScalar(node)) throw new YamlPlaceError(at, 'is no value');
+  if (!isScalar(node)) throw new YamlPositionError(at, 'is no value');
   const { value } = node;
   const source = node.source ?? String(value);
   const plain = node.type === 'PLAIN';
   if (value === null || typeof value === 'string' || typeof value === 'boolean' || typeof value === 'number')
     return { kind: 'scalar', at, value, source, plain };
-  throw new YamlPlaceError(at, 'is no plain value');
+  throw new YamlPositionError(at, 'is no plain value');
 }
 
 /** The rows of a map; what `<<` merges comes after its own rows and never replaces them. */
-function rowsOf(
-  reading: Reading,
+function mapRowsOf(
+  reading: ParseContext,
   items: readonly { key: Node; value: Node | null }[],
-  parent: Place,
+  parent: YamlPosition,
   depth: number,
 ): YamlRow[] {
   const own: YamlRow[] = [];
   const merged: YamlRow[] = [];
   for (const item of items) {
-    const keyAt = reading.place(item.key);
+    const keyAt = reading.positionOf(item.key);
     const key = isScalar(item.key) ? item.key.value : undefined;
-    if (typeof key !== 'string') throw new YamlPlaceError(keyAt, 'a key must be a string');
-    if (key === '__proto__') throw new YamlPlaceError(keyAt, 'the key __proto__ is not accepted');
+    if (typeof key !== 'string') throw new YamlPositionError(keyAt, 'a key must be a string');
+    if (key === '__proto__') throw new YamlPositionError(keyAt, 'the key __proto__ is not accepted');
     const value = nodeOf(reading, item.value, keyAt, depth - 1);
     if (key !== '<<') {
       if (own.some((row) => row.key === key))
-        throw new YamlPlaceError(keyAt, `the key ${key} is there twice`);
+        throw new YamlPositionError(keyAt, `the key ${key} is there twice`);
       own.push({ key, keyAt, value });
       continue;
     }
     for (const source of value.kind === 'list' ? value.items : [value]) {
-      if (source.kind !== 'map') throw new YamlPlaceError(parent, '<< takes a map or a list of maps');
+      if (source.kind !== 'map') throw new YamlPositionError(parent, '<< takes a map or a list of maps');
       merged.push(...source.rows.filter((row) => !merged.some((other) => other.key === row.key)));
     }
   }
@@ -204,27 +204,27 @@ function rowsOf(
  * Reads a document of the user's, such as a project file: anchors, aliases and merge keys are followed, keys are strings
  * and unique, at most `depth` levels. An empty text is null. Throws a YamlPlaceError.
  */
-export function readYamlNodes(text: string, depth: number): YamlNode {
+export function parseYamlNodes(text: string, depth: number): YamlNode {
   const lines = new LineCounter();
   const document = parseDocument(text, { ...OPTIONS, prettyErrors: false, lineCounter: lines });
-  const place = (offset: number): Place => {
+  const place = (offset: number): YamlPosition => {
     const { line, col } = lines.linePos(offset);
     return { line: Math.max(1, line), column: Math.max(1, col) };
   };
   const [error] = document.errors;
   if (error) {
     const message = error.code === 'MULTIPLE_DOCS' ? 'the file must be one document' : error.message;
-    throw new YamlPlaceError(place(error.pos[0]), message);
+    throw new YamlPositionError(place(error.pos[0]), message);
   }
-  const reading: Reading = {
+  const reading: ParseContext = {
     document,
-    place: (node) => (node.range ? place(node.range[0]) : START),
-    left: NODES,
+    positionOf: (node) => (node.range ? place(node.range[0]) : FIRST_POSITION),
+    remainingNodes: MAX_NODES,
   };
-  return nodeOf(reading, document.contents, START, depth);
+  return nodeOf(reading, document.contents, FIRST_POSITION, depth);
 }
 
 /** Writes `value` as YAML of the core schema: strings are quoted where they would be read as something else. */
-export function writeYaml(value: unknown): string {
+export function stringifyYaml(value: unknown): string {
   return stringify(value, { lineWidth: 0, schema: 'core', version: '1.2', aliasDuplicateObjects: false });
 }

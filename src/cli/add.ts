@@ -3,10 +3,19 @@ import { resolve } from 'node:path';
 import type { Registration } from '../client/records.ts';
 import { readyUrl } from '../project/ready.ts';
 import { RESTART_POLICIES } from '../protocol/service.ts';
-import { choice, command, duration, flag, integer, list, text, texts } from './command.ts';
-import { commandLine, envOf } from './launch.ts';
+import {
+  choiceOption,
+  defineCommand,
+  durationOption,
+  flagOption,
+  integerOption,
+  listOption,
+  repeatedOption,
+  textOption,
+} from './command.ts';
+import { commandLine, parseEnvEntries } from './launch.ts';
 
-export const add = command({
+export const addCommand = defineCommand({
   about:
     'Registers a service under a name, or replaces its registration; it is not started. The command runs in this folder unless --cwd says another, and finds its port in $PORT. Several words are taken as one command line, word for word.',
   args: [
@@ -14,31 +23,41 @@ export const add = command({
     { syntax: '<command...>', about: 'the shell command that runs it; put -- before it when it has options' },
   ],
   options: {
-    port: integer('-p, --port <port>', 'the port it listens on; default: a free one', [0, 65535]),
-    cwd: text('--cwd <dir>', 'the folder it runs in; default: this one', 'file'),
-    ready: text(
+    port: integerOption('-p, --port <port>', 'the port it listens on; default: a free one', [0, 65535]),
+    cwd: textOption('--cwd <dir>', 'the folder it runs in; default: this one', 'file'),
+    ready: textOption(
       '--ready <url>',
       'when it counts as running: an http or tcp URL, a path such as /health, or tcp',
     ),
-    group: text('--group <name>', 'the group it belongs to', 'group'),
-    env: texts('-e, --env <KEY=value>', 'an environment variable; a name alone passes on the one set here'),
-    dependsOn: list('--depends-on <names>', 'what must be ready first when its group starts', 'service'),
-    restart: choice(
+    group: textOption('--group <name>', 'the group it belongs to', 'group'),
+    env: repeatedOption(
+      '-e, --env <KEY=value>',
+      'an environment variable; a name alone passes on the one set here',
+    ),
+    dependsOn: listOption(
+      '--depends-on <names>',
+      'what must be ready first when its group starts',
+      'service',
+    ),
+    restart: choiceOption(
       '--restart <policy>',
       'whether it is started again when it ends by itself',
       RESTART_POLICIES,
     ),
-    autostart: flag('--autostart', 'start it with the daemon'),
-    stopSignal: text('--stop-signal <signal>', 'the signal that ends it; default SIGTERM'),
-    stopGrace: duration('--stop-grace <time>', 'how long it may take to end; default 5s'),
-    startTimeout: duration('--start-timeout <time>', 'how long it may take to become ready; default 30s'),
+    autostart: flagOption('--autostart', 'start it with the daemon'),
+    stopSignal: textOption('--stop-signal <signal>', 'the signal that ends it; default SIGTERM'),
+    stopGrace: durationOption('--stop-grace <time>', 'how long it may take to end; default 5s'),
+    startTimeout: durationOption(
+      '--start-timeout <time>',
+      'how long it may take to become ready; default 30s',
+    ),
   },
   examples: [
     ['berth add web --ready / -- npm run dev', 'then: berth start web'],
     ["berth add api -p 4000 'cd api && ./run'", 'one word is a whole command line'],
   ],
   run: async (cli, [name = '', ...line], { port = 0, cwd, ready, env, ...rest }) => {
-    const berth = await cli.berth();
+    const berth = await cli.client();
     const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
     const spec: Registration = {
       ...given,
@@ -46,7 +65,7 @@ export const add = command({
       port,
       cmd: commandLine(line),
       cwd: resolve(cwd ?? '.'),
-      env: envOf(env),
+      env: parseEnvEntries(env),
     };
     const register = (readyPort: number) =>
       berth.register({ ...spec, ready: readyUrl(ready ?? null, readyPort) });

@@ -1,14 +1,21 @@
 // berth agent spinup, ls, logs, rm
 import { resolve } from 'node:path';
-import type { Agent, Spinup } from '../client/records.ts';
+import type { Agent, SpinupRequest } from '../client/records.ts';
 import { LOGS } from '../limits.ts';
 import { AGENT_TYPES } from '../protocol/service.ts';
-import { choice, command, flag, integer, text, texts } from './command.ts';
-import { forEach } from './each.ts';
-import { commandLine, envOf } from './launch.ts';
-import { followAll } from './logs.ts';
+import {
+  choiceOption,
+  defineCommand,
+  flagOption,
+  integerOption,
+  repeatedOption,
+  textOption,
+} from './command.ts';
+import { runBatch } from './each.ts';
+import { commandLine, parseEnvEntries } from './launch.ts';
+import { followLogs } from './logs.ts';
 import type { Column } from './output.ts';
-import { plainLine } from './plain.ts';
+import { sanitizeLine } from './plain.ts';
 
 const COLUMNS: readonly Column<Agent>[] = [
   { title: 'NAME', cell: ({ name }) => name },
@@ -18,12 +25,12 @@ const COLUMNS: readonly Column<Agent>[] = [
     style: ({ active }) => (active ? 'green' : 'dim'),
   },
   { title: 'TYPE', cell: ({ agent_type }) => agent_type },
-  { title: 'PORT', cell: ({ port }) => port, right: true },
-  { title: 'PID', cell: ({ pid }) => pid, right: true },
+  { title: 'PORT', cell: ({ port }) => port, alignRight: true },
+  { title: 'PID', cell: ({ pid }) => pid, alignRight: true },
   { title: 'HOSTNAME', cell: ({ hostname }) => hostname },
 ];
 
-export const spinup = command({
+export const agentSpinupCommand = defineCommand({
   about:
     'Returns as soon as the process is there; it runs in a terminal of its own. Without a command the type says what is run. The port is one of agents.ports unless it is given, and the agent finds it in $PORT.',
   args: [
@@ -31,27 +38,33 @@ export const spinup = command({
     { syntax: '[command...]', about: 'the shell command that runs it; put -- before it when it has options' },
   ],
   options: {
-    type: choice('--type <type>', 'what it is made with', AGENT_TYPES),
-    port: integer('-p, --port <port>', 'the port it listens on; default: a free one', [1, 65535]),
-    cwd: text('--cwd <dir>', 'the folder it runs in; default: this one', 'file'),
-    ready: text('--ready <url>', 'when it counts as running: an http or tcp URL; $PORT in it is its port'),
-    env: texts('-e, --env <KEY=value>', 'an environment variable; a name alone passes on the one set here'),
+    type: choiceOption('--type <type>', 'what it is made with', AGENT_TYPES),
+    port: integerOption('-p, --port <port>', 'the port it listens on; default: a free one', [1, 65535]),
+    cwd: textOption('--cwd <dir>', 'the folder it runs in; default: this one', 'file'),
+    ready: textOption(
+      '--ready <url>',
+      'when it counts as running: an http or tcp URL; $PORT in it is its port',
+    ),
+    env: repeatedOption(
+      '-e, --env <KEY=value>',
+      'an environment variable; a name alone passes on the one set here',
+    ),
   },
   examples: [
     ['berth agent spinup bot --type langgraph', 'in the folder of a langgraph.json'],
     ['berth agent spinup sh -- bash', 'a shell to attach to'],
   ],
   run: async (cli, [name = '', ...line], { type, port, cwd, ready, env }) => {
-    const berth = await cli.berth();
+    const berth = await cli.client();
     const cmd = commandLine(line);
-    const spec: Spinup = {
+    const spec: SpinupRequest = {
       name,
       cwd: resolve(cwd ?? '.'),
       ...(cmd ? { cmd } : {}),
       ...(type ? { agent_type: type } : {}),
       ...(port === undefined ? {} : { port }),
       ...(ready === undefined ? {} : { ready }),
-      ...(env.length > 0 ? { env: envOf(env) } : {}),
+      ...(env.length > 0 ? { env: parseEnvEntries(env) } : {}),
     };
     const agent = await berth.spinup(spec);
     cli.out.record(
@@ -62,46 +75,46 @@ export const spinup = command({
   },
 });
 
-export const agentList = command({
+export const agentListCommand = defineCommand({
   run: async (cli) => {
     cli.out.rows(
-      await (await cli.berth()).agents(),
+      await (await cli.client()).agents(),
       COLUMNS,
       'There are no agents: `berth agent spinup` starts one.',
     );
   },
 });
 
-export const agentLogs = command({
+export const agentLogsCommand = defineCommand({
   about: 'Lines are what a person would have read; --raw gives the bytes.',
   args: [{ syntax: '<name>', about: 'the agent', completes: 'agent' }],
   options: {
-    follow: flag('-f, --follow', 'go on with every new line until Ctrl-C'),
-    lines: integer(
+    follow: flagOption('-f, --follow', 'go on with every new line until Ctrl-C'),
+    lines: integerOption(
       '-n, --lines <count>',
-      `how many of the last lines; default ${LOGS.lines}, at most ${LOGS.maxLines}`,
+      `how many of the last lines; default ${LOGS.defaultLines}, at most ${LOGS.maxLines}`,
       [1, LOGS.maxLines],
     ),
-    raw: flag('--raw', 'the bytes as they were printed'),
+    raw: flagOption('--raw', 'the bytes as they were printed'),
   },
-  run: async (cli, [name = ''], { follow, lines = LOGS.lines, raw }) => {
-    const berth = await cli.berth();
+  run: async (cli, [name = ''], { follow, lines = LOGS.defaultLines, raw }) => {
+    const berth = await cli.client();
     // Asked for its own logs first, so that a plain service is refused.
     const answer = await berth.agentLogs(name, { lines: follow ? 1 : lines, raw });
     if (follow) {
-      await followAll(cli, berth, [name], { lines, raw });
+      await followLogs(cli, berth, [name], { lines, raw });
       return;
     }
-    cli.out.record(answer, () => answer.lines.map(raw ? String : plainLine).join('\n'));
+    cli.out.record(answer, () => answer.lines.map(raw ? String : sanitizeLine).join('\n'));
   },
 });
 
-export const agentRemove = command({
+export const agentRemoveCommand = defineCommand({
   about: 'The whole process tree is ended first; the logs are deleted and the port is given back.',
   args: [{ syntax: '<names...>', about: 'the agents', completes: 'agent' }],
   run: async (cli, names) => {
-    const berth = await cli.berth();
-    return forEach(cli, names, 'removing', async (name) => ({
+    const berth = await cli.client();
+    return runBatch(cli, names, 'removing', async (name) => ({
       record: await berth.removeAgent(name),
       text: 'is removed',
     }));

@@ -1,31 +1,32 @@
 // berth agent attach
-import { command } from './command.ts';
+import { defineCommand } from './command.ts';
 import { UsageError } from './exit.ts';
-import { endText } from './show.ts';
+import { describeExit } from './show.ts';
 import { stdout } from './streams.ts';
 
 /** Ctrl-]: no program that is used in a terminal needs it, and telnet has made it known. */
-const DETACH = 0x1d;
+const DETACH_KEY = 0x1d;
 
 /** The other screen of the terminal, and how to leave as a title. */
-const enter = (name: string): string => `\x1b[?1049h\x1b[22;0t\x1b]0;${name}: Ctrl-] leaves\x07`;
+const enterAlternateScreen = (name: string): string =>
+  `\x1b[?1049h\x1b[22;0t\x1b]0;${name}: Ctrl-] leaves\x07`;
 /** Leaves the modes that a full-screen program may have set: hidden cursor, mouse, pasting, colours, other screen. */
-const RESTORE =
+const RESTORE_TERMINAL =
   '\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[0m\x1b[23;0t\x1b[?1049l';
 
 /** A whole screen begins with the reset of a terminal, which would clear more of the user's than is ours: a soft one will do. */
-const HARD_RESET = [0x1b, 0x63] as const;
+const FULL_RESET = [0x1b, 0x63] as const;
 const SOFT_RESET = '\x1b[!p\x1b[0m\x1b[H\x1b[2J';
 
 /** Writes `bytes` to stdout and resolves when there is room for more, so that a slow terminal slows only itself. */
-function show(bytes: Uint8Array): Promise<void> | undefined {
-  const isScreen = HARD_RESET.every((byte, at) => bytes[at] === byte);
+function writeToScreen(bytes: Uint8Array): Promise<void> | undefined {
+  const isScreen = FULL_RESET.every((byte, at) => bytes[at] === byte);
   if (isScreen) stdout().write(SOFT_RESET);
-  if (stdout().write(isScreen ? bytes.subarray(HARD_RESET.length) : bytes)) return undefined;
+  if (stdout().write(isScreen ? bytes.subarray(FULL_RESET.length) : bytes)) return undefined;
   return new Promise((resolve) => stdout().once('drain', resolve));
 }
 
-export const attach = command({
+export const agentAttachCommand = defineCommand({
   about:
     'Your keys go to the agent and its screen comes to you, until you leave with Ctrl-] or it ends. Leaving does not end the agent.',
   args: [{ syntax: '<name>', about: 'the agent', completes: 'agent' }],
@@ -38,27 +39,27 @@ export const attach = command({
         `\`berth agent logs ${name} -f\` follows its output without one.`,
       );
     }
-    const berth = await cli.berth();
+    const berth = await cli.client();
     let isEntered = false;
     const output = (bytes: Uint8Array) => {
       if (!isEntered) {
         cli.out.note(`Attached to ${name}; Ctrl-] leaves.`);
-        screen.write(enter(name));
+        screen.write(enterAlternateScreen(name));
       }
       isEntered = true;
-      return show(bytes);
+      return writeToScreen(bytes);
     };
     const terminal = await berth.attach(name, { onOutput: output });
     const resize = (): void => terminal.resize(screen.columns, screen.rows);
     const restore = (): void => {
       stdin.setRawMode(false);
       stdin.pause();
-      screen.write(RESTORE);
+      screen.write(RESTORE_TERMINAL);
     };
     const off = cli.onInterrupt(restore);
     stdin.setRawMode(true);
     stdin.on('data', (keys: Buffer) => {
-      const at = keys.indexOf(DETACH);
+      const at = keys.indexOf(DETACH_KEY);
       if (at !== 0) terminal.write(at < 0 ? keys : keys.subarray(0, at));
       if (at >= 0) terminal.detach();
     });
@@ -72,7 +73,7 @@ export const attach = command({
     };
     const { exit, code, reason } = await terminal.ended.finally(leave);
     if (exit) {
-      cli.out.note(`${name} has ended (${endText(exit) || 'not known how'}).`);
+      cli.out.note(`${name} has ended (${describeExit(exit) || 'not known how'}).`);
       return exit.exitCode ?? 1;
     }
     if (code === 1000) cli.out.note(`Left ${name}, which goes on.`);

@@ -4,46 +4,46 @@ import { closeSync, openSync, readFileSync, realpathSync, renameSync, statSync }
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { urlOf } from '../adapters/url_host.ts';
-import { type Local, runningDaemon } from '../client/local.ts';
-import { type DaemonFile, openStateDir } from '../statedir.ts';
-import type { Cli } from './cli.ts';
-import { CommandError, EXIT } from './exit.ts';
-import { plain } from './plain.ts';
-import { progress } from './progress.ts';
+import { localUrl } from '../adapters/url_host.ts';
+import { type LocalDaemon, runningDaemon } from '../client/local.ts';
+import { type AddressRecord, openStateDir } from '../statedir.ts';
+import type { CommandContext } from './cli.ts';
+import { CommandError, EXIT_CODE } from './exit.ts';
+import { sanitize } from './plain.ts';
+import { createProgress } from './progress.ts';
 
-const LOOK_MS = 50;
-const START_MS = 30_000;
+const POLL_MS = 50;
+const START_TIMEOUT_MS = 30_000;
 /** Longer than any sensible grace period of a service. */
-const STOP_MS = 120_000;
-const LOG_BYTES = 1024 * 1024;
+const STOP_TIMEOUT_MS = 120_000;
+const ROTATE_LOG_BYTES = 1024 * 1024;
 
-export const daemonLog = (stateDir: string): string => join(stateDir, 'daemon.log');
+export const daemonLogPath = (stateDir: string): string => join(stateDir, 'daemon.log');
 
 /** The file that runs as `berth`; it runs the daemon as well. */
-export const program = (): string => realpathSync(process.argv[1] ?? '');
+export const berthScript = (): string => realpathSync(process.argv[1] ?? '');
 
 /** The end of the daemon's log since `from`, for a daemon that did not start. */
-function lastWords(path: string, from: number): string {
+function logTail(path: string, from: number): string {
   const text = readFileSync(path).subarray(from).toString();
-  return plain(text.trim().split('\n').slice(-5).join('\n'));
+  return sanitize(text.trim().split('\n').slice(-5).join('\n'));
 }
 
-function openLog(path: string): { fd: number; from: number } {
+function openDaemonLog(path: string): { fd: number; from: number } {
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-  if (size > LOG_BYTES) renameSync(path, `${path}.1`);
-  return { fd: openSync(path, 'a', 0o600), from: size > LOG_BYTES ? 0 : size };
+  if (size > ROTATE_LOG_BYTES) renameSync(path, `${path}.1`);
+  return { fd: openSync(path, 'a', 0o600), from: size > ROTATE_LOG_BYTES ? 0 : size };
 }
 
 /** Starts a daemon in the background and resolves once it serves. Throws a CommandError with what it said if it does not. */
-export async function startDaemon(cli: Cli, local: Local): Promise<DaemonFile> {
+export async function startBackgroundDaemon(cli: CommandContext, local: LocalDaemon): Promise<AddressRecord> {
   const { stateDir } = local;
   openStateDir(stateDir);
-  const path = daemonLog(stateDir);
-  const { fd, from } = openLog(path);
-  const config = cli.globals.config ?? process.env['BERTH_CONFIG'];
+  const path = daemonLogPath(stateDir);
+  const { fd, from } = openDaemonLog(path);
+  const config = cli.globalOptions.config ?? process.env['BERTH_CONFIG'];
   const args = ['daemon', '--state-dir', stateDir, ...(config ? ['--config', realpathSync(config)] : [])];
-  const child = spawn(process.execPath, [program(), ...args], {
+  const child = spawn(process.execPath, [berthScript(), ...args], {
     detached: true,
     cwd: homedir(),
     stdio: ['ignore', fd, fd],
@@ -54,10 +54,14 @@ export async function startDaemon(cli: Cli, local: Local): Promise<DaemonFile> {
   child.on('exit', (code, signal) => {
     ended = signal ?? `exit code ${code}`;
   });
-  const shown = progress(cli.out);
+  const shown = createProgress(cli.out);
   shown.begin('the daemon', 'starting');
   try {
-    for (const until = performance.now() + START_MS; performance.now() < until; await pause(LOOK_MS)) {
+    for (
+      const until = performance.now() + START_TIMEOUT_MS;
+      performance.now() < until;
+      await pause(POLL_MS)
+    ) {
       const daemon = runningDaemon(stateDir);
       if (daemon && (await local.client.ready().catch(() => false))) return daemon;
       if (ended !== undefined) break;
@@ -65,34 +69,38 @@ export async function startDaemon(cli: Cli, local: Local): Promise<DaemonFile> {
   } finally {
     shown.stop();
   }
-  const why = ended === undefined ? `does not serve after ${START_MS / 1000} s` : `ended with ${ended}`;
+  const why =
+    ended === undefined ? `does not serve after ${START_TIMEOUT_MS / 1000} s` : `ended with ${ended}`;
   throw new CommandError(
-    `the daemon ${why}:\n${lastWords(path, from)}`,
+    `the daemon ${why}:\n${logTail(path, from)}`,
     `Its log is ${path}.`,
-    EXIT.noDaemon,
+    EXIT_CODE.noDaemon,
   );
 }
 
 /** The daemon that serves this state directory; one is started, and said so, when none runs. */
-export async function ensureDaemon(cli: Cli): Promise<void> {
+export async function ensureDaemon(cli: CommandContext): Promise<void> {
   const local = await cli.local();
-  const isElsewhere = (cli.globals.url ?? process.env['BERTH_URL']) !== undefined;
+  const isElsewhere = (cli.globalOptions.url ?? process.env['BERTH_URL']) !== undefined;
   if (isElsewhere || runningDaemon(local.stateDir)) return;
-  const { pid, port } = await startDaemon(cli, local);
+  const { pid, port } = await startBackgroundDaemon(cli, local);
   cli.out.note(
-    `Started the daemon in the background (pid ${pid}, ${urlOf(local.settings.bind, port)}); \`berth daemon stop\` ends it.`,
+    `Started the daemon in the background (pid ${pid}, ${localUrl(local.settings.bind, port)}); \`berth daemon stop\` ends it.`,
   );
 }
 
 /** Ends the daemon of this state directory and resolves once it is gone; undefined when none runs. */
-export async function stopDaemon(cli: Cli, stateDir: string): Promise<DaemonFile | undefined> {
+export async function stopBackgroundDaemon(
+  cli: CommandContext,
+  stateDir: string,
+): Promise<AddressRecord | undefined> {
   const daemon = runningDaemon(stateDir);
   if (!daemon) return undefined;
   process.kill(daemon.pid, 'SIGTERM');
-  const shown = progress(cli.out);
+  const shown = createProgress(cli.out);
   shown.begin('the daemon', 'stopping its services and itself');
   try {
-    for (const until = performance.now() + STOP_MS; performance.now() < until; await pause(LOOK_MS)) {
+    for (const until = performance.now() + STOP_TIMEOUT_MS; performance.now() < until; await pause(POLL_MS)) {
       if (runningDaemon(stateDir)?.pid !== daemon.pid) return daemon;
     }
   } finally {
@@ -100,6 +108,6 @@ export async function stopDaemon(cli: Cli, stateDir: string): Promise<DaemonFile
   }
   throw new CommandError(
     `the daemon (pid ${daemon.pid}) does not end`,
-    `Its log says more: ${daemonLog(stateDir)}. A second SIGTERM ends it at once: kill ${daemon.pid}`,
+    `Its log says more: ${daemonLogPath(stateDir)}. A second SIGTERM ends it at once: kill ${daemon.pid}`,
   );
 }

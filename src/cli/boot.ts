@@ -4,24 +4,24 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { runningDaemon } from '../client/local.ts';
-import { daemonLog, program } from './background.ts';
-import type { Cli } from './cli.ts';
-import { command, flag } from './command.ts';
-import { CommandError, EXIT } from './exit.ts';
-import { LABEL, launchdPlist, type Program, systemdUnit } from './units.ts';
+import { berthScript, daemonLogPath } from './background.ts';
+import type { CommandContext } from './cli.ts';
+import { defineCommand, flagOption } from './command.ts';
+import { CommandError, EXIT_CODE } from './exit.ts';
+import { type DaemonProgram, LAUNCHD_LABEL, launchdPlist, systemdUnit } from './units.ts';
 
 /** How one platform's manager is told: where its file is, and the commands. */
-interface Manager {
+interface InitSystem {
   name: string;
-  file: string;
-  text: (program: Program) => string;
+  unitFile: string;
+  unitText: (program: DaemonProgram) => string;
   /** Whether the manager can be talked to. */
-  isThere: () => boolean;
+  isAvailable: () => boolean;
   enable: readonly string[][];
   /** The last of enabling: also starts the daemon. */
   start: readonly string[];
   disable: readonly string[][];
-  isActive: readonly string[];
+  isActiveCommand: readonly string[];
 }
 
 function configHome(): string {
@@ -29,14 +29,14 @@ function configHome(): string {
   return home && isAbsolute(home) ? home : join(homedir(), '.config');
 }
 
-const runs = ([name = '', ...args]: readonly string[]): boolean =>
+const succeeds = ([name = '', ...args]: readonly string[]): boolean =>
   spawnSync(name, args, { stdio: 'ignore' }).status === 0;
 
-const SYSTEMD: Manager = {
+const SYSTEMD: InitSystem = {
   name: 'systemd',
-  file: join(configHome(), 'systemd/user/berth.service'),
-  text: systemdUnit,
-  isThere: () => runs(['systemctl', '--user', 'show-environment']),
+  unitFile: join(configHome(), 'systemd/user/berth.service'),
+  unitText: systemdUnit,
+  isAvailable: () => succeeds(['systemctl', '--user', 'show-environment']),
   enable: [
     ['systemctl', '--user', 'daemon-reload'],
     ['systemctl', '--user', 'enable', 'berth.service'],
@@ -46,42 +46,42 @@ const SYSTEMD: Manager = {
     ['systemctl', '--user', 'disable', '--now', 'berth.service'],
     ['systemctl', '--user', 'daemon-reload'],
   ],
-  isActive: ['systemctl', '--user', 'is-active', '--quiet', 'berth.service'],
+  isActiveCommand: ['systemctl', '--user', 'is-active', '--quiet', 'berth.service'],
 };
 
-const launchdFile = join(homedir(), 'Library/LaunchAgents', `${LABEL}.plist`);
+const launchdFile = join(homedir(), 'Library/LaunchAgents', `${LAUNCHD_LABEL}.plist`);
 const launchdDomain = `gui/${userInfo().uid}`;
-const LAUNCHD: Manager = {
+const LAUNCHD: InitSystem = {
   name: 'launchd',
-  file: launchdFile,
-  text: launchdPlist,
-  isThere: () => runs(['launchctl', 'print', launchdDomain]),
+  unitFile: launchdFile,
+  unitText: launchdPlist,
+  isAvailable: () => succeeds(['launchctl', 'print', launchdDomain]),
   enable: [],
   start: ['launchctl', 'bootstrap', launchdDomain, launchdFile],
-  disable: [['launchctl', 'bootout', `${launchdDomain}/${LABEL}`]],
-  isActive: ['launchctl', 'print', `${launchdDomain}/${LABEL}`],
+  disable: [['launchctl', 'bootout', `${launchdDomain}/${LAUNCHD_LABEL}`]],
+  isActiveCommand: ['launchctl', 'print', `${launchdDomain}/${LAUNCHD_LABEL}`],
 };
 
-const manager = (): Manager => (process.platform === 'darwin' ? LAUNCHD : SYSTEMD);
+const initSystem = (): InitSystem => (process.platform === 'darwin' ? LAUNCHD : SYSTEMD);
 
-async function programOf(cli: Cli): Promise<Program> {
+async function daemonProgram(cli: CommandContext): Promise<DaemonProgram> {
   const { stateDir } = await cli.local();
-  const state = cli.globals.stateDir ?? process.env['BERTH_STATE_DIR'];
-  const config = cli.globals.config ?? process.env['BERTH_CONFIG'];
+  const state = cli.globalOptions.stateDir ?? process.env['BERTH_STATE_DIR'];
+  const config = cli.globalOptions.config ?? process.env['BERTH_CONFIG'];
   return {
     node: process.execPath,
-    script: program(),
+    script: berthScript(),
     args: [
       ...(state ? ['--state-dir', resolve(state)] : []),
       ...(config ? ['--config', resolve(config)] : []),
     ],
     path: process.env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
-    log: daemonLog(stateDir),
+    log: daemonLogPath(stateDir),
   };
 }
 
 /** Runs commands of the manager; the first that fails is the error. */
-function tell(commands: readonly (readonly string[])[]): void {
+function runAll(commands: readonly (readonly string[])[]): void {
   for (const [name = '', ...args] of commands) {
     const { status, stderr, error } = spawnSync(name, args, { encoding: 'utf8' });
     if (status === 0) continue;
@@ -89,59 +89,64 @@ function tell(commands: readonly (readonly string[])[]): void {
   }
 }
 
-const isLingering = (): boolean => existsSync(join('/var/lib/systemd/linger', userInfo().username));
+const isLingerEnabled = (): boolean => existsSync(join('/var/lib/systemd/linger', userInfo().username));
 
-export const install = command({
+export const autostartInstallCommand = defineCommand({
   about:
     'Writes a systemd user unit or a launchd agent and enables it. The manager ends the daemon alone, never your services behind its back, and starts it again when it fails.',
-  options: { print: flag('--print', 'only print the file') },
+  options: { print: flagOption('--print', 'only print the file') },
   run: async (cli, _args, { print }) => {
-    const { name, file, text, isThere, enable, start } = manager();
-    const content = text(await programOf(cli));
+    const { name, unitFile, unitText, isAvailable, enable, start } = initSystem();
+    const content = unitText(await daemonProgram(cli));
     if (print) {
       cli.out.raw(content);
       return;
     }
-    mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, content);
+    mkdirSync(dirname(unitFile), { recursive: true });
+    writeFileSync(unitFile, content);
     const daemon = runningDaemon((await cli.local()).stateDir);
-    const canTell = isThere();
-    if (canTell) tell(daemon ? enable : [...enable, start]);
-    cli.out.record({ file, enabled: canTell, started: canTell && !daemon }, () => `${file} is written`);
+    const canTell = isAvailable();
+    if (canTell) runAll(daemon ? enable : [...enable, start]);
+    cli.out.record(
+      { file: unitFile, enabled: canTell, started: canTell && !daemon },
+      () => `${unitFile} is written`,
+    );
     if (!canTell)
       cli.out.warn(`${name} does not run for this user here: the daemon starts with it once it does`);
     else if (daemon)
       cli.out.note(
         `A daemon runs already (pid ${daemon.pid}); to hand over: berth daemon stop && ${start.join(' ')}`,
       );
-    if (name === 'systemd' && !isLingering()) {
+    if (name === 'systemd' && !isLingerEnabled()) {
       cli.out.note('It ends when you log out, unless: loginctl enable-linger');
     }
   },
 });
 
-export const uninstall = command({
+export const autostartUninstallCommand = defineCommand({
   about: 'A daemon that the manager runs is ended.',
   run: async (cli) => {
-    const { file, isThere, disable } = manager();
-    const there = existsSync(file);
-    if (there && isThere()) tell(disable.slice(0, 1));
-    rmSync(file, { force: true });
-    if (there && isThere()) tell(disable.slice(1));
-    cli.out.record({ file, removed: there }, () => (there ? `${file} is removed` : 'it was not installed'));
+    const { unitFile, isAvailable, disable } = initSystem();
+    const there = existsSync(unitFile);
+    if (there && isAvailable()) runAll(disable.slice(0, 1));
+    rmSync(unitFile, { force: true });
+    if (there && isAvailable()) runAll(disable.slice(1));
+    cli.out.record({ file: unitFile, removed: there }, () =>
+      there ? `${unitFile} is removed` : 'it was not installed',
+    );
   },
 });
 
-export const bootStatus = command({
+export const autostartStatusCommand = defineCommand({
   about: 'Exit code 0 when it is installed, 3 when it is not.',
   run: async (cli) => {
-    const { name, file, isActive } = manager();
-    const installed = existsSync(file);
-    const active = installed && runs(isActive);
+    const { name, unitFile, isActiveCommand } = initSystem();
+    const installed = existsSync(unitFile);
+    const active = installed && succeeds(isActiveCommand);
     const text = installed
-      ? `${file} is installed; ${name} ${active ? 'runs it now' : 'does not run it now'}`
+      ? `${unitFile} is installed; ${name} ${active ? 'runs it now' : 'does not run it now'}`
       : 'it is not installed; `berth service install` does that';
-    cli.out.record({ manager: name, file, installed, active }, () => text);
-    return installed ? EXIT.ok : EXIT.notRunning;
+    cli.out.record({ manager: name, file: unitFile, installed, active }, () => text);
+    return installed ? EXIT_CODE.ok : EXIT_CODE.notRunning;
   },
 });

@@ -1,27 +1,27 @@
 // What a command is given: the output, the daemon, and the ways to end early.
 import type { Client } from '../client/connect.ts';
 import { type BerthError, isBerthError } from '../client/errors.ts';
-import { findLocal, type Local } from '../client/local.ts';
+import { findLocalDaemon, type LocalDaemon } from '../client/local.ts';
 import type { StreamOptions } from '../client/sse.ts';
 import { UsageError } from './exit.ts';
-import { type Format, type Output, output } from './output.ts';
+import { createOutput, type Format, type Output } from './output.ts';
 import { stderr, stdout } from './streams.ts';
 
 /** Options that stand before or behind any command. */
-export interface Globals {
+export interface GlobalOptions {
   format: Format;
   url: string | undefined;
   stateDir: string | undefined;
   config: string | undefined;
 }
 
-export interface Cli {
+export interface CommandContext {
   out: Output;
-  globals: Globals;
+  globalOptions: GlobalOptions;
   /** The daemon's address, tokens and settings; looked up once. */
-  local(): Promise<Local>;
+  local(): Promise<LocalDaemon>;
   /** The client; the daemon may not be there. */
-  berth(): Promise<Client>;
+  client(): Promise<Client>;
   /** Called when Ctrl-C ends the command: puts the terminal right and says what goes on. Returns what takes it off again. */
   onInterrupt(clean: () => void): () => void;
 }
@@ -32,24 +32,27 @@ function checkUrl(url: string | undefined): void {
 }
 
 /** A daemon that starts, or a group that is being started, is waited for this long. */
-const PATIENCE_MS = 10_000;
+const BUSY_RETRY_MS = 10_000;
 
 /** The context of one run. */
-export function cliOf(globals: Globals): { cli: Cli; interrupt: () => void } {
-  let local: Promise<Local> | undefined;
+export function createCommandContext(globalOptions: GlobalOptions): {
+  cli: CommandContext;
+  interrupt: () => void;
+} {
+  let local: Promise<LocalDaemon> | undefined;
   const cleaners = new Set<() => void>();
-  const find = async (): Promise<Local> => {
-    checkUrl(globals.url ?? process.env['BERTH_URL']);
-    return findLocal({ ...globals, patienceMs: PATIENCE_MS });
+  const find = async (): Promise<LocalDaemon> => {
+    checkUrl(globalOptions.url ?? process.env['BERTH_URL']);
+    return findLocalDaemon({ ...globalOptions, busyRetryMs: BUSY_RETRY_MS });
   };
-  const cli: Cli = {
-    out: output(globals.format, { stdout, stderr }),
-    globals,
+  const cli: CommandContext = {
+    out: createOutput(globalOptions.format, { stdout, stderr }),
+    globalOptions: globalOptions,
     local: () => {
       local ??= find();
       return local;
     },
-    berth: async () => (await cli.local()).client,
+    client: async () => (await cli.local()).client,
     onInterrupt: (clean) => {
       cleaners.add(clean);
       return () => void cleaners.delete(clean);
@@ -65,11 +68,11 @@ export function cliOf(globals: Globals): { cli: Cli; interrupt: () => void } {
 }
 
 /** Whether `error` is the daemon's (or the client's) with this code. */
-export const hasCode = (error: unknown, code: BerthError['code']): boolean =>
+export const hasErrorCode = (error: unknown, code: BerthError['code']): boolean =>
   isBerthError(error) && error.code === code;
 
 /** For streams: says once that the daemon is gone, and once that it is back. */
-export function reconnecting(cli: Cli): NonNullable<StreamOptions['onState']> {
+export function onStreamState(cli: CommandContext): NonNullable<StreamOptions['onState']> {
   let isLost = false;
   return (state) => {
     if (isLost === !state.open) return;

@@ -1,8 +1,8 @@
 // berth cloud token
-import { command } from './command.ts';
+import { defineCommand } from './command.ts';
 import { CommandError } from './exit.ts';
 
-export const cloudToken = command({
+export const cloudTokenCommand = defineCommand({
   about: 'Whoever has it may do with the registered clusters what their kubeconfigs allow.',
   examples: [
     [

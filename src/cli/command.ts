@@ -1,11 +1,11 @@
 // What a command is: a description of its arguments and options, which gives its help, its completion and the types of what it
 // is called with, and a function.
 import { parseDuration } from '../project/duration.ts';
-import type { Cli } from './cli.ts';
+import type { CommandContext } from './cli.ts';
 import { UsageError } from './exit.ts';
 
 /** What can be offered on a Tab. */
-export type Completes =
+export type CompletionSource =
   | 'service'
   | 'running'
   | 'stopped'
@@ -23,48 +23,60 @@ export interface Option<T> {
   about: string;
   /** Turns the text into the value; throws a UsageError. Absent: a flag without a value. */
   parse?(text: string, before: T): T;
-  fallback: T;
-  completes?: Completes;
+  defaultValue: T;
+  completes?: CompletionSource;
 }
 
-export const flag = (flags: string, about: string): Option<boolean> => ({ flags, about, fallback: false });
+export const flagOption = (flags: string, about: string): Option<boolean> => ({
+  flags,
+  about,
+  defaultValue: false,
+});
 
 /** For a flag `--no-...`: true unless it is given. */
-export const unless = (flags: string, about: string): Option<boolean> => ({ flags, about, fallback: true });
+export const negatedFlagOption = (flags: string, about: string): Option<boolean> => ({
+  flags,
+  about,
+  defaultValue: true,
+});
 
-export const text = (flags: string, about: string, completes?: Completes): Option<string | undefined> => ({
+export const textOption = (
+  flags: string,
+  about: string,
+  completes?: CompletionSource,
+): Option<string | undefined> => ({
   flags,
   about,
   parse: (value) => value,
-  fallback: undefined,
+  defaultValue: undefined,
   ...(completes ? { completes } : {}),
 });
 
 /** May be given several times, and each time with several values between commas. */
-export const list = (flags: string, about: string, completes?: Completes): Option<string[]> => ({
+export const listOption = (flags: string, about: string, completes?: CompletionSource): Option<string[]> => ({
   flags,
   about,
   parse: (value, before) => [...before, ...value.split(',').filter((part) => part !== '')],
-  fallback: [],
+  defaultValue: [],
   ...(completes ? { completes } : {}),
 });
 
 /** May be given several times; commas belong to the value. */
-export const texts = (flags: string, about: string): Option<string[]> => ({
+export const repeatedOption = (flags: string, about: string): Option<string[]> => ({
   flags,
   about,
   parse: (value, before) => [...before, value],
-  fallback: [],
+  defaultValue: [],
 });
 
-export const choice = <const C extends string>(
+export const choiceOption = <const C extends string>(
   flags: string,
   about: string,
   choices: readonly C[],
 ): Option<C | undefined> => ({
   flags,
   about: `${about} (${choices.join(', ')})`,
-  fallback: undefined,
+  defaultValue: undefined,
   completes: choices,
   parse: (value) => {
     const found = choices.find((one) => one === value);
@@ -73,14 +85,14 @@ export const choice = <const C extends string>(
   },
 });
 
-export const integer = (
+export const integerOption = (
   flags: string,
   about: string,
   [from, to]: readonly [number, number],
 ): Option<number | undefined> => ({
   flags,
   about,
-  fallback: undefined,
+  defaultValue: undefined,
   parse: (value) => {
     const number = /^\d+$/.test(value) ? Number(value) : Number.NaN;
     if (number >= from && number <= to) return number;
@@ -88,10 +100,10 @@ export const integer = (
   },
 });
 
-export const duration = (flags: string, about: string): Option<number | undefined> => ({
+export const durationOption = (flags: string, about: string): Option<number | undefined> => ({
   flags,
   about,
-  fallback: undefined,
+  defaultValue: undefined,
   parse: (value) => {
     const ms = parseDuration(value);
     if (ms !== undefined) return ms;
@@ -99,36 +111,38 @@ export const duration = (flags: string, about: string): Option<number | undefine
   },
 });
 
-type Options = Record<string, Option<unknown>>;
-type Values<O extends Options> = { [K in keyof O]: O[K] extends Option<infer T> ? T : never };
+type OptionTable = Record<string, Option<unknown>>;
+type OptionValues<O extends OptionTable> = { [K in keyof O]: O[K] extends Option<infer T> ? T : never };
 
 export interface Argument {
   /** As commander writes it: `<name>`, `[names...]`. */
   syntax: string;
   about: string;
-  completes?: Completes;
+  completes?: CompletionSource;
 }
 
-export interface CommandSpec<O extends Options> {
+export interface CommandSpec<O extends OptionTable> {
   /** What the help says below the usage, in whole sentences. */
   about?: string;
   args?: readonly Argument[];
   options?: O;
   examples?: readonly (readonly [line: string, about: string])[];
   /** Resolves with the exit code; nothing is 0. */
-  run(cli: Cli, args: string[], options: Values<O>): Promise<number | undefined>;
+  run(cli: CommandContext, args: string[], options: OptionValues<O>): Promise<number | undefined>;
 }
 
 /** A command with the types of its options forgotten, as the dispatcher holds it. */
-export interface Command extends Omit<CommandSpec<Options>, 'run'> {
-  run(cli: Cli, args: string[], options: Record<string, unknown>): Promise<number | undefined>;
+export interface Command extends Omit<CommandSpec<OptionTable>, 'run'> {
+  run(cli: CommandContext, args: string[], options: Record<string, unknown>): Promise<number | undefined>;
 }
 
 /** Describes a command; `run` gets its options with their types. */
-export function command<const O extends Options = Record<string, never>>(spec: CommandSpec<O>): Command {
+export function defineCommand<const O extends OptionTable = Record<string, never>>(
+  spec: CommandSpec<O>,
+): Command {
   return {
     ...spec,
     // The dispatcher fills `options` from exactly these rows.
-    run: (cli, args, options) => spec.run(cli, args, options as Values<O>),
+    run: (cli, args, options) => spec.run(cli, args, options as OptionValues<O>),
   };
 }

@@ -1,16 +1,16 @@
 // Every command: its name, one line about it, and where it is. In the build each of the three parts is one file: many small files
 // take longer to load, and so does what is not needed.
 import type { Command } from './command.ts';
-import { complete } from './complete.ts';
-import { logs } from './logs.ts';
-import { ps } from './ps.ts';
-import { restart } from './restart.ts';
-import { rm } from './rm.ts';
-import { start } from './start.ts';
-import { status } from './status.ts';
-import { stop } from './stop.ts';
-import { url } from './url.ts';
-import { wait } from './wait.ts';
+import { completeCommand } from './complete.ts';
+import { logsCommand } from './logs.ts';
+import { psCommand } from './ps.ts';
+import { restartCommand } from './restart.ts';
+import { rmCommand } from './rm.ts';
+import { startCommand } from './start.ts';
+import { statusCommand } from './status.ts';
+import { stopCommand } from './stop.ts';
+import { urlCommand } from './url.ts';
+import { waitCommand } from './wait.ts';
 
 export interface CommandRow {
   /** One word, or two for a command of a family. */
@@ -18,7 +18,7 @@ export interface CommandRow {
   aliases?: readonly string[];
   summary: string;
   /** The heading it stands under in the help. */
-  part: string;
+  heading: string;
   /** Works, but is not shown. */
   isHidden?: boolean;
   load: () => Promise<Command>;
@@ -28,301 +28,301 @@ const PROJECT = 'A project';
 const SERVICES = 'Services';
 const WATCHING = 'Watching';
 const AGENTS = 'Agents';
-const CLOUD = 'Kubernetes';
-const MACHINE = 'The daemon and this machine';
+const KUBERNETES = 'Kubernetes';
+const DAEMON_AND_MACHINE = 'The daemon and this machine';
 
 /** A command that is loaded with this table. */
-const here = (command: Command) => async (): Promise<Command> => command;
+const loaded = (command: Command) => async (): Promise<Command> => command;
 /** Those that nobody waits for a hundred times a day. */
-const more = () => import('./more_commands.ts');
+const lazyCommands = () => import('./more_commands.ts');
 /** Those that read project files, with what that takes: zod and yaml. */
-const project = () => import('./project_commands.ts');
+const projectCommands = () => import('./project_commands.ts');
 
 export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'init',
     summary: 'write a berth.yaml for this folder, and a token for this user',
-    part: PROJECT,
-    load: async () => (await project()).init,
+    heading: PROJECT,
+    load: async () => (await projectCommands()).initCommand,
   },
   {
     name: 'import',
     summary: 'make a berth.yaml from a Procfile, package.json, compose or process-compose file',
-    part: PROJECT,
-    load: async () => (await project()).importFile,
+    heading: PROJECT,
+    load: async () => (await projectCommands()).importCommand,
   },
   {
     name: 'up',
     summary: 'bring the services of berth.yaml up, or up to date',
-    part: PROJECT,
-    load: async () => (await project()).up,
+    heading: PROJECT,
+    load: async () => (await projectCommands()).upCommand,
   },
   {
     name: 'down',
     summary: 'undo what up did',
-    part: PROJECT,
-    load: async () => (await more()).down,
+    heading: PROJECT,
+    load: async () => (await lazyCommands()).downCommand,
   },
   {
     name: 'ps',
     aliases: ['ls'],
     summary: 'list the services',
-    part: SERVICES,
-    load: here(ps),
+    heading: SERVICES,
+    load: loaded(psCommand),
   },
   {
     name: 'status',
     aliases: ['explain'],
     summary: 'say how one service is, and why',
-    part: SERVICES,
-    load: here(status),
+    heading: SERVICES,
+    load: loaded(statusCommand),
   },
   {
     name: 'start',
     summary: 'start services and wait until they are ready',
-    part: SERVICES,
-    load: here(start),
+    heading: SERVICES,
+    load: loaded(startCommand),
   },
   {
     name: 'stop',
     summary: 'stop services and all they have started',
-    part: SERVICES,
-    load: here(stop),
+    heading: SERVICES,
+    load: loaded(stopCommand),
   },
   {
     name: 'restart',
     summary: 'stop and start services',
-    part: SERVICES,
-    load: here(restart),
+    heading: SERVICES,
+    load: loaded(restartCommand),
   },
   {
     name: 'add',
     summary: 'register a service',
-    part: SERVICES,
-    load: async () => (await more()).add,
+    heading: SERVICES,
+    load: async () => (await lazyCommands()).addCommand,
   },
   {
     name: 'rm',
     summary: 'stop services and forget them and their logs',
-    part: SERVICES,
-    load: here(rm),
+    heading: SERVICES,
+    load: loaded(rmCommand),
   },
   {
     name: 'url',
     summary: 'print the URL of a service, running or not',
-    part: SERVICES,
-    load: here(url),
+    heading: SERVICES,
+    load: loaded(urlCommand),
   },
   {
     name: 'open',
     summary: 'open a service, or the dashboard, in the browser',
-    part: SERVICES,
-    load: async () => (await more()).open,
+    heading: SERVICES,
+    load: async () => (await lazyCommands()).openCommand,
   },
   {
     name: 'wait',
     summary: 'wait until services are ready or stopped',
-    part: SERVICES,
-    load: here(wait),
+    heading: SERVICES,
+    load: loaded(waitCommand),
   },
   {
     name: 'group ls',
     summary: 'list the groups',
-    part: SERVICES,
-    load: async () => (await more()).groupList,
+    heading: SERVICES,
+    load: async () => (await lazyCommands()).groupListCommand,
   },
   {
     name: 'group start',
     summary: 'start a group in the order of its dependencies',
-    part: SERVICES,
-    load: async () => (await more()).groupStart,
+    heading: SERVICES,
+    load: async () => (await lazyCommands()).groupStartCommand,
   },
   {
     name: 'group stop',
     summary: 'stop a group in reverse order',
-    part: SERVICES,
-    load: async () => (await more()).groupStop,
+    heading: SERVICES,
+    load: async () => (await lazyCommands()).groupStopCommand,
   },
   {
     name: 'logs',
     summary: 'show what services printed',
-    part: WATCHING,
-    load: here(logs),
+    heading: WATCHING,
+    load: loaded(logsCommand),
   },
   {
     name: 'events',
     summary: 'follow what happens to services',
-    part: WATCHING,
-    load: async () => (await more()).events,
+    heading: WATCHING,
+    load: async () => (await lazyCommands()).eventsCommand,
   },
   {
     name: 'top',
     summary: 'watch the CPU and memory of services',
-    part: WATCHING,
-    load: async () => (await more()).top,
+    heading: WATCHING,
+    load: async () => (await lazyCommands()).topCommand,
   },
   {
     name: 'agent spinup',
     summary: 'start an agent in a terminal of its own',
-    part: AGENTS,
-    load: async () => (await more()).spinup,
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentSpinupCommand,
   },
   {
     name: 'agent ls',
     summary: 'list the agents',
-    part: AGENTS,
-    load: async () => (await more()).agentList,
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentListCommand,
   },
   {
     name: 'agent logs',
     summary: 'show what an agent printed',
-    part: AGENTS,
-    load: async () => (await more()).agentLogs,
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentLogsCommand,
   },
   {
     name: 'agent attach',
     summary: "use an agent's terminal",
-    part: AGENTS,
-    load: async () => (await more()).attach,
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentAttachCommand,
   },
   {
     name: 'agent rm',
     summary: 'stop agents and forget them',
-    part: AGENTS,
-    load: async () => (await more()).agentRemove,
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentRemoveCommand,
   },
   {
     name: 'k8s clusters',
     summary: 'list the clusters',
-    part: CLOUD,
-    load: async () => (await more()).clusterList,
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).clusterListCommand,
   },
   {
     name: 'k8s add',
     summary: 'register a cluster',
-    part: CLOUD,
-    load: async () => (await more()).clusterAdd,
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).clusterAddCommand,
   },
   {
     name: 'k8s rm',
     summary: 'forget clusters; their workloads stay as they are',
-    part: CLOUD,
-    load: async () => (await more()).clusterRemove,
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).clusterRemoveCommand,
   },
   {
     name: 'k8s sync',
     summary: 'look for the workloads of clusters',
-    part: CLOUD,
-    load: async () => (await more()).clusterSync,
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).clusterSyncCommand,
   },
   {
     name: 'k8s workloads',
     summary: 'list the workloads',
-    part: CLOUD,
-    load: async () => (await more()).workloadList,
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).workloadListCommand,
   },
   {
     name: 'k8s sleep',
     summary: 'scale workloads to zero and remember their size',
-    part: CLOUD,
-    load: async () => (await more()).sleep,
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).sleepCommand,
   },
   {
     name: 'k8s wake',
     summary: 'scale workloads back',
-    part: CLOUD,
-    load: async () => (await more()).wake,
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).wakeCommand,
   },
   {
     name: 'k8s auto-sleep',
     summary: 'show or set when a workload is put to sleep by itself',
-    part: CLOUD,
-    load: async () => (await more()).autoSleep,
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).autoSleepCommand,
   },
   {
     name: 'k8s tether',
     summary: 'open a local port that leads into a workload',
-    part: CLOUD,
-    load: async () => (await more()).tether,
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).tetherCommand,
   },
   {
     name: 'k8s tethers',
     summary: 'list the tethers',
-    part: CLOUD,
-    load: async () => (await more()).tetherList,
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).tetherListCommand,
   },
   {
     name: 'k8s untether',
     summary: 'close tethers and forget them',
-    part: CLOUD,
-    load: async () => (await more()).untether,
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).untetherCommand,
   },
   {
     name: 'cloud token',
     summary: 'print the token of the cloud API',
-    part: CLOUD,
-    load: async () => (await more()).cloudToken,
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).cloudTokenCommand,
   },
   {
     name: 'daemon',
     summary: 'run the daemon here, in the foreground',
-    part: MACHINE,
-    load: async () => (await more()).foreground,
+    heading: DAEMON_AND_MACHINE,
+    load: async () => (await lazyCommands()).daemonForegroundCommand,
   },
   {
     name: 'daemon start',
     summary: 'start the daemon in the background',
-    part: MACHINE,
-    load: async () => (await more()).daemonStart,
+    heading: DAEMON_AND_MACHINE,
+    load: async () => (await lazyCommands()).daemonStartCommand,
   },
   {
     name: 'daemon stop',
     summary: 'end the daemon; services end with it unless it is set to keep them',
-    part: MACHINE,
-    load: async () => (await more()).daemonStop,
+    heading: DAEMON_AND_MACHINE,
+    load: async () => (await lazyCommands()).daemonStopCommand,
   },
   {
     name: 'daemon status',
     summary: 'say whether a daemon runs, and where',
-    part: MACHINE,
-    load: async () => (await more()).daemonStatus,
+    heading: DAEMON_AND_MACHINE,
+    load: async () => (await lazyCommands()).daemonStatusCommand,
   },
   {
     name: 'service install',
     summary: 'start the daemon at login (systemd, launchd)',
-    part: MACHINE,
-    load: async () => (await more()).install,
+    heading: DAEMON_AND_MACHINE,
+    load: async () => (await lazyCommands()).autostartInstallCommand,
   },
   {
     name: 'service uninstall',
     summary: 'no longer start the daemon at login',
-    part: MACHINE,
-    load: async () => (await more()).uninstall,
+    heading: DAEMON_AND_MACHINE,
+    load: async () => (await lazyCommands()).autostartUninstallCommand,
   },
   {
     name: 'service status',
     summary: 'say whether the daemon starts at login',
-    part: MACHINE,
-    load: async () => (await more()).bootStatus,
+    heading: DAEMON_AND_MACHINE,
+    load: async () => (await lazyCommands()).autostartStatusCommand,
   },
   {
     name: 'doctor',
     summary: 'look for what is wrong with this machine, the settings and the daemon',
-    part: MACHINE,
-    load: async () => (await more()).doctor,
+    heading: DAEMON_AND_MACHINE,
+    load: async () => (await lazyCommands()).doctorCommand,
   },
   {
     name: 'completion',
     summary: 'print the completion script for bash, zsh or fish',
-    part: MACHINE,
-    load: async () => (await more()).completion,
+    heading: DAEMON_AND_MACHINE,
+    load: async () => (await lazyCommands()).completionCommand,
   },
   {
     name: '__complete',
     summary: 'what could come next (called by the completion scripts)',
-    part: MACHINE,
+    heading: DAEMON_AND_MACHINE,
     isHidden: true,
-    load: here(complete),
+    load: loaded(completeCommand),
   },
 ];
 

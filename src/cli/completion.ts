@@ -1,9 +1,9 @@
 // berth completion
-import { command } from './command.ts';
+import { defineCommand } from './command.ts';
 import { UsageError } from './exit.ts';
 
 /** What all three do: ask `berth __complete` with the words so far; `:file` in the answer means files. */
-const SCRIPTS = {
+const COMPLETION_SCRIPTS = {
   bash: `# berth completion for bash: source <(berth completion bash)
 _berth() {
   local value about
@@ -43,7 +43,7 @@ complete -c berth -f -a '(__berth_complete)'
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
-export const completion = command({
+export const completionCommand = defineCommand({
   about: 'Names of services, groups, agents and workloads come from the daemon as you type.',
   args: [{ syntax: '<shell>', about: 'bash, zsh or fish', completes: SHELLS }],
   examples: [
@@ -55,6 +55,6 @@ export const completion = command({
     const shell = SHELLS.find((one) => one === given);
     if (!shell)
       throw new UsageError(`there is no completion for ${given}`, `There is one for ${SHELLS.join(', ')}.`);
-    cli.out.raw(SCRIPTS[shell]);
+    cli.out.raw(COMPLETION_SCRIPTS[shell]);
   },
 });

@@ -1,22 +1,22 @@
 // berth daemon, and its start, stop and status
 
-import { urlOf } from '../adapters/url_host.ts';
+import { localUrl } from '../adapters/url_host.ts';
 import { runningDaemon } from '../client/local.ts';
-import { daemonLog, startDaemon, stopDaemon } from './background.ts';
-import { command, text } from './command.ts';
-import { EXIT, UsageError } from './exit.ts';
+import { daemonLogPath, startBackgroundDaemon, stopBackgroundDaemon } from './background.ts';
+import { defineCommand, textOption } from './command.ts';
+import { EXIT_CODE, UsageError } from './exit.ts';
 
 /** For the help alone: `berth daemon` itself runs without any of the command line. */
-export const foreground = command({
+export const daemonForegroundCommand = defineCommand({
   about:
     'Prints one line once it serves and runs until it gets SIGTERM or SIGINT; services end with it unless shutdown.services is "keep". SIGHUP has it read its tokens and limits again.',
   options: {
-    config: text(
+    config: textOption(
       '--config <file>',
       'the configuration file; default $XDG_CONFIG_HOME/berth/config.toml',
       'file',
     ),
-    stateDir: text('--state-dir <dir>', 'the state directory; default $XDG_STATE_HOME/berth', 'file'),
+    stateDir: textOption('--state-dir <dir>', 'the state directory; default $XDG_STATE_HOME/berth', 'file'),
   },
   run: async () => {
     throw new UsageError(
@@ -26,18 +26,18 @@ export const foreground = command({
   },
 });
 
-export const daemonStart = command({
+export const daemonStartCommand = defineCommand({
   about: 'Does nothing when one runs already.',
   run: async (cli) => {
     const local = await cli.local();
     const there = runningDaemon(local.stateDir);
-    const daemon = there ?? (await startDaemon(cli, local));
+    const daemon = there ?? (await startBackgroundDaemon(cli, local));
     const { pid, port } = daemon;
     const record = {
       pid,
-      url: urlOf(local.settings.bind, port),
+      url: localUrl(local.settings.bind, port),
       stateDir: local.stateDir,
-      log: daemonLog(local.stateDir),
+      log: daemonLogPath(local.stateDir),
     };
     const verb = there ? 'is already running' : 'is running';
     cli.out.record({ ...record, started: !there }, () => `the daemon ${verb} at ${record.url} (pid ${pid})`);
@@ -45,19 +45,19 @@ export const daemonStart = command({
   },
 });
 
-export const daemonStop = command({
+export const daemonStopCommand = defineCommand({
   about:
     'Services end with it, in the reverse order of their dependencies, unless shutdown.services is "keep" in the configuration. What is registered stays registered.',
   run: async (cli) => {
     const { stateDir } = await cli.local();
-    const daemon = await stopDaemon(cli, stateDir);
+    const daemon = await stopBackgroundDaemon(cli, stateDir);
     const text = daemon ? `the daemon has ended (pid ${daemon.pid})` : 'no daemon was running';
     cli.out.record({ stopped: daemon !== undefined, pid: daemon?.pid ?? null }, () => text);
     return undefined;
   },
 });
 
-export const daemonStatus = command({
+export const daemonStatusCommand = defineCommand({
   about: 'Exit code 0 when it serves, 5 when it does not.',
   run: async (cli) => {
     const { client, settings, stateDir } = await cli.local();
@@ -66,12 +66,12 @@ export const daemonStatus = command({
     const port = runningDaemon(stateDir)?.port;
     const lines = [
       `the daemon is running (pid ${pid}, version ${version.version}, since ${startedAt})`,
-      ...(port === undefined ? [] : [`  address    ${urlOf(settings.bind, port)}`]),
+      ...(port === undefined ? [] : [`  address    ${localUrl(settings.bind, port)}`]),
       `  gateway    ${gatewayPort === null ? 'off' : `port ${gatewayPort}`}`,
       `  state      ${version.stateDir}`,
       `  front      ${front}`,
     ];
     cli.out.record(version, () => lines.join('\n'));
-    return EXIT.ok;
+    return EXIT_CODE.ok;
   },
 });

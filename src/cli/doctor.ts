@@ -1,18 +1,18 @@
 // berth doctor
-import { command } from './command.ts';
-import { CHECKS, type Finding } from './doctor_checks.ts';
-import { plain } from './plain.ts';
+import { defineCommand } from './command.ts';
+import { DOCTOR_CHECKS, type DoctorFinding } from './doctor_checks.ts';
+import { sanitize } from './plain.ts';
 
 const MARKS = { ok: ['green', '✓'], warning: ['yellow', '!'], wrong: ['red', '✗'] } as const;
 
-export const doctor = command({
+export const doctorCommand = defineCommand({
   about: 'Changes nothing. Exit code 1 when something is wrong; what is only worth knowing is a warning.',
   run: async (cli) => {
-    const findings: Finding[] = [];
-    for (const check of CHECKS) findings.push(...(await check(cli)));
+    const findings: DoctorFinding[] = [];
+    for (const check of DOCTOR_CHECKS) findings.push(...(await check(cli)));
     const text = findings.map(({ state, about, fix }) => {
       const [style, mark] = MARKS[state];
-      return `${cli.out.style(style, mark)} ${plain(about)}${fix ? `\n    ${plain(fix)}` : ''}`;
+      return `${cli.out.style(style, mark)} ${sanitize(about)}${fix ? `\n    ${sanitize(fix)}` : ''}`;
     });
     cli.out.record(findings, () => text.join('\n'));
     return findings.some(({ state }) => state === 'wrong') ? 1 : 0;

@@ -2,27 +2,27 @@
 import { accessSync, constants, statfsSync, statSync } from 'node:fs';
 import net from 'node:net';
 import { otherUsers } from '../adapters/process/users.ts';
-import { reachedAt } from '../adapters/url_host.ts';
+import { dialAddress } from '../adapters/url_host.ts';
 import { runningDaemon } from '../client/local.ts';
 import { VERSION } from '../version.ts';
-import type { Cli } from './cli.ts';
+import type { CommandContext } from './cli.ts';
 
-export interface Finding {
+export interface DoctorFinding {
   state: 'ok' | 'warning' | 'wrong';
   about: string;
   /** What to do about it. */
   fix?: string;
 }
 
-type Check = (cli: Cli) => Promise<Finding[]>;
+type DoctorCheck = (cli: CommandContext) => Promise<DoctorFinding[]>;
 
 const OLDEST_NODE = [20, 19] as const;
-const LEAST_BYTES = 200 * 1024 * 1024;
+const MIN_FREE_BYTES = 200 * 1024 * 1024;
 
-const ok = (about: string): Finding[] => [{ state: 'ok', about }];
+const ok = (about: string): DoctorFinding[] => [{ state: 'ok', about }];
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-const node: Check = async () => {
+const node: DoctorCheck = async () => {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
   const isOld = major < OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor < OLDEST_NODE[1]);
   if (!isOld) return ok(`node ${process.version} on ${process.platform} ${process.arch}`);
@@ -35,7 +35,7 @@ const node: Check = async () => {
   ];
 };
 
-const shell: Check = async () => {
+const shell: DoctorCheck = async () => {
   try {
     accessSync('/bin/sh', constants.X_OK);
     return [];
@@ -44,7 +44,7 @@ const shell: Check = async () => {
   }
 };
 
-const settings: Check = async (cli) => {
+const settings: DoctorCheck = async (cli) => {
   try {
     await cli.local();
     return ok('the configuration can be read');
@@ -61,7 +61,12 @@ const settings: Check = async (cli) => {
 
 /** Checks that need the settings say nothing without them: `settings` has said it. */
 const withLocal =
-  (check: (cli: Cli, local: Awaited<ReturnType<Cli['local']>>) => Promise<Finding[]>): Check =>
+  (
+    check: (
+      cli: CommandContext,
+      local: Awaited<ReturnType<CommandContext['local']>>,
+    ) => Promise<DoctorFinding[]>,
+  ): DoctorCheck =>
   async (cli) => {
     const local = await cli.local().catch(() => undefined);
     return local ? check(cli, local) : [];
@@ -86,7 +91,7 @@ const stateDir = withLocal(async (_cli, { stateDir: path }) => {
     ];
   }
   const { bavail, bsize } = statfsSync(path);
-  if (bavail * bsize < LEAST_BYTES) {
+  if (bavail * bsize < MIN_FREE_BYTES) {
     return [
       {
         state: 'warning',
@@ -98,7 +103,7 @@ const stateDir = withLocal(async (_cli, { stateDir: path }) => {
   return ok(`the state directory is ${path}`);
 });
 
-const isTaken = (host: string, port: number): Promise<boolean> =>
+const isPortTaken = (host: string, port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = net.connect({ host, port });
     socket.setTimeout(1_000, () => socket.destroy());
@@ -114,7 +119,7 @@ const daemon = withLocal(async (_cli, local) => {
   const running = runningDaemon(local.stateDir);
   if (!running) {
     const { bind, port } = local.settings;
-    if (port !== 0 && (await isTaken(reachedAt(bind), port))) {
+    if (port !== 0 && (await isPortTaken(dialAddress(bind), port))) {
       return [
         {
           state: 'wrong',
@@ -158,7 +163,7 @@ const token = withLocal(async (_cli, local) => {
   return [{ state: 'warning', about, fix: '`berth init` sets one.' }];
 });
 
-const names = withLocal(async (_cli, { settings: { agents } }) => {
+const agentHostNames = withLocal(async (_cli, { settings: { agents } }) => {
   const host = `doctor.${agents.domain}`;
   // Loaded here: no other command needs it.
   const { lookup } = await import('node:dns/promises');
@@ -175,7 +180,7 @@ const names = withLocal(async (_cli, { settings: { agents } }) => {
   ];
 });
 
-const libc: Check = async () => {
+const libc: DoctorCheck = async () => {
   try {
     const { loadLibc } = await import('../adapters/process/libc.ts');
     await loadLibc();
@@ -188,4 +193,13 @@ const libc: Check = async () => {
   }
 };
 
-export const CHECKS: readonly Check[] = [node, shell, libc, settings, stateDir, daemon, token, names];
+export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
+  node,
+  shell,
+  libc,
+  settings,
+  stateDir,
+  daemon,
+  token,
+  agentHostNames,
+];

@@ -1,25 +1,25 @@
 // The same work for several services at once: progress while it goes on, a line for each that is done, the reason for each
 // that failed, and one exit code.
 import { isBerthError } from '../client/errors.ts';
-import type { Cli } from './cli.ts';
+import type { CommandContext } from './cli.ts';
 import { exitCodeOf } from './exit.ts';
-import { plain } from './plain.ts';
-import { type Progress, progress } from './progress.ts';
+import { sanitize } from './plain.ts';
+import { createProgress, type Progress } from './progress.ts';
 
 /** What came of the work on one of them. */
-export interface Done {
+export interface BatchResult {
   /** What --json prints. */
   record: object;
   /** What a person reads, after the name. */
   text: string;
   /** It was so already. */
-  isSame?: boolean;
+  isUnchanged?: boolean;
 }
 
-export interface Work {
-  shown: Progress;
+export interface BatchTask {
+  progress: Progress;
   /** Says what `name` is waiting for now. */
-  tell: (about: string) => void;
+  onWaiting: (about: string) => void;
 }
 
 const hintOf = (error: unknown): string =>
@@ -34,11 +34,11 @@ function failureText(error: unknown): string {
       .split('\n')
       .filter((line) => line !== ''),
   ]
-    .map(plain)
+    .map(sanitize)
     .join('\n    ');
 }
 
-function errorBody(error: unknown): object {
+function errorRecord(error: unknown): object {
   if (isBerthError(error)) return error.toJSON();
   return {
     code: 'failed',
@@ -48,28 +48,28 @@ function errorBody(error: unknown): object {
 }
 
 /** Collects what is done and what failed over the run of one command, and prints it as it comes. */
-export function reporter(cli: Cli, shown: Progress) {
+export function batchReporter(cli: CommandContext, progress: Progress) {
   const records: object[] = [];
   let exitCode: number | undefined;
   const { out } = cli;
   return {
-    done: (name: string, { record, text, isSame }: Done): void => {
+    done: (name: string, { record, text, isUnchanged }: BatchResult): void => {
       records.push(record);
-      const mark = isSame ? out.style('dim', '·') : out.style('green', '✓');
+      const mark = isUnchanged ? out.style('dim', '·') : out.style('green', '✓');
       if (out.format === 'jsonl') out.line(JSON.stringify(record));
-      else if (!out.isData) shown.print(() => out.line(`${mark} ${name} ${plain(text)}`));
+      else if (!out.isData) progress.print(() => out.line(`${mark} ${name} ${sanitize(text)}`));
     },
     failed: (name: string, error: unknown): void => {
       exitCode ??= exitCodeOf(error);
       const mark = out.style('red', '✗', 'err');
       const text = out.isData
-        ? JSON.stringify({ name, ...errorBody(error) })
+        ? JSON.stringify({ name, ...errorRecord(error) })
         : `${mark} ${name}: ${failureText(error)}`;
-      shown.print(() => out.say(text));
+      progress.print(() => out.errorLine(text));
     },
     /** The exit code; with -o json this is where the list is printed. */
     end: (): number | undefined => {
-      shown.stop();
+      progress.stop();
       if (out.format === 'json') out.line(JSON.stringify(records, null, 2));
       return exitCode;
     },
@@ -80,24 +80,27 @@ export function reporter(cli: Cli, shown: Progress) {
  * Does `work` for all `names` at once. `interrupted` says what becomes of those that are under way when Ctrl-C ends the
  * command: the daemon goes on with what it was asked.
  */
-export async function forEach(
-  cli: Cli,
+export async function runBatch(
+  cli: CommandContext,
   names: readonly string[],
   about: string,
-  work: (name: string, work: Work) => Promise<Done>,
-  interrupted?: (names: string[]) => string,
+  work: (name: string, work: BatchTask) => Promise<BatchResult>,
+  interruptNote?: (names: string[]) => string,
 ): Promise<number | undefined> {
-  const shown = progress(cli.out);
-  const report = reporter(cli, shown);
+  const shown = createProgress(cli.out);
+  const report = batchReporter(cli, shown);
   const open = new Set(names);
   const off = cli.onInterrupt(() => {
     shown.stop();
-    if (interrupted && open.size > 0) cli.out.note(interrupted([...open]));
+    if (interruptNote && open.size > 0) cli.out.note(interruptNote([...open]));
   });
   await Promise.all(
     [...open].map(async (name) => {
       shown.begin(name, about);
-      const outcome = await work(name, { shown, tell: (text) => shown.update(name, text) }).then(
+      const outcome = await work(name, {
+        progress: shown,
+        onWaiting: (text) => shown.update(name, text),
+      }).then(
         (done) => ({ done }),
         (error: unknown) => ({ error }),
       );

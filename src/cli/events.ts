@@ -1,32 +1,32 @@
 // berth events
 import type { DaemonEvent, EventData } from '../client/records.ts';
 import { EVENT_TYPES } from '../protocol/events.ts';
-import { type Cli, reconnecting } from './cli.ts';
-import { command, flag, integer, list } from './command.ts';
+import { type CommandContext, onStreamState } from './cli.ts';
+import { defineCommand, flagOption, integerOption, listOption } from './command.ts';
 import { UsageError } from './exit.ts';
-import { plainLine } from './plain.ts';
-import { clock, cpuText, endText, memoryText } from './show.ts';
+import { sanitizeLine } from './plain.ts';
+import { describeExit, formatClockTime, formatCpu, formatMemory } from './show.ts';
 
 /** What each type says, after its name. */
-const TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = {
+const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = {
   'service.registered': ({ name, port, group }) =>
     `${name} on port ${port}${group ? ` in group ${group}` : ''}`,
   'service.started': ({ name, pid, url }) => `${name} is running at ${url} (pid ${pid})`,
-  'service.stopped': ({ name, ...end }) => `${name} has ended (${endText(end) || 'not known how'})`,
-  'service.crashed': ({ name, ...end }) => `${name} has crashed (${endText(end) || 'not known how'})`,
-  'service.stats': ({ name, cpu, rssMB }) => `${name} uses ${cpuText(cpu)} CPU, ${memoryText(rssMB)}`,
+  'service.stopped': ({ name, ...end }) => `${name} has ended (${describeExit(end) || 'not known how'})`,
+  'service.crashed': ({ name, ...end }) => `${name} has crashed (${describeExit(end) || 'not known how'})`,
+  'service.stats': ({ name, cpu, rssMB }) => `${name} uses ${formatCpu(cpu)} CPU, ${formatMemory(rssMB)}`,
   'service.removed': ({ name }) => `${name} is removed`,
   'port.conflict': ({ port, claimedBy, holder }) => `${claimedBy} wants port ${port}, which ${holder} has`,
   'stream.reset': ({ oldest }) => `events before ${oldest} are no longer kept`,
 };
-const BAD: ReadonlySet<string> = new Set(['service.crashed', 'port.conflict', 'stream.reset']);
+const ALERT_TYPES: ReadonlySet<string> = new Set(['service.crashed', 'port.conflict', 'stream.reset']);
 
-function textOf<T extends keyof EventData>(type: T, data: EventData[T]): string {
+function eventText<T extends keyof EventData>(type: T, data: EventData[T]): string {
   // A daemon that is newer than this program may have types of its own.
-  return Object.hasOwn(TEXTS, type) ? TEXTS[type](data) : JSON.stringify(data);
+  return Object.hasOwn(EVENT_TEXTS, type) ? EVENT_TEXTS[type](data) : JSON.stringify(data);
 }
 
-function print(cli: Cli, event: DaemonEvent): void {
+function printEvent(cli: CommandContext, event: DaemonEvent): void {
   const { out } = cli;
   if (out.isData) {
     out.line(JSON.stringify(event));
@@ -34,12 +34,14 @@ function print(cli: Cli, event: DaemonEvent): void {
   }
   const { type, data } = event;
   const padded = type.padEnd('service.registered'.length);
-  const title = BAD.has(type) ? out.style('red', padded) : padded;
-  out.line(`${out.style('dim', clock(data.at) || '--:--:--')}  ${title}  ${plainLine(textOf(type, data))}`);
+  const title = ALERT_TYPES.has(type) ? out.style('red', padded) : padded;
+  out.line(
+    `${out.style('dim', formatClockTime(data.at) || '--:--:--')}  ${title}  ${sanitizeLine(eventText(type, data))}`,
+  );
 }
 
 /** The types that are meant: any part of a name will do, such as `crashed`. */
-function typesOf(given: readonly string[]): (keyof EventData)[] {
+function matchingTypes(given: readonly string[]): (keyof EventData)[] {
   return given.flatMap((word) => {
     const found = EVENT_TYPES.filter((type) => type === word || type.split('.').includes(word));
     if (found.length > 0) return found;
@@ -47,25 +49,26 @@ function typesOf(given: readonly string[]): (keyof EventData)[] {
   });
 }
 
-export const events = command({
+export const eventsCommand = defineCommand({
   about:
     'Shows events until Ctrl-C, and goes on by itself when the daemon is restarted. Statistics, every 2 s for each running service, are left out unless they are asked for by --type.',
   args: [{ syntax: '[names...]', about: 'only events of these services', completes: 'service' }],
   options: {
-    type: list('--type <types>', 'only these types, such as crashed or service.started', EVENT_TYPES),
-    since: integer('--since-id <id>', 'first replay what came after this event', [
+    type: listOption('--type <types>', 'only these types, such as crashed or service.started', EVENT_TYPES),
+    since: integerOption('--since-id <id>', 'first replay what came after this event', [
       0,
       Number.MAX_SAFE_INTEGER,
     ]),
-    past: flag('--past', 'show what is kept of the past and end'),
+    past: flagOption('--past', 'show what is kept of the past and end'),
   },
   examples: [
     ['berth events --type crashed', 'what goes wrong from now on'],
     ['berth events --past web', 'what happened to web'],
   ],
   run: async (cli, names, { type, since, past }) => {
-    const berth = await cli.berth();
-    const types = type.length > 0 ? typesOf(type) : EVENT_TYPES.filter((one) => one !== 'service.stats');
+    const berth = await cli.client();
+    const types =
+      type.length > 0 ? matchingTypes(type) : EVENT_TYPES.filter((one) => one !== 'service.stats');
     if (past) {
       const rows = await berth.history({
         types,
@@ -73,7 +76,7 @@ export const events = command({
         limit: 1024,
         since,
       });
-      for (const event of rows) print(cli, event);
+      for (const event of rows) printEvent(cli, event);
       return;
     }
     const stream = berth.events({
@@ -81,8 +84,8 @@ export const events = command({
       names,
       detail: true,
       lastEventId: since,
-      onState: reconnecting(cli),
+      onState: onStreamState(cli),
     });
-    for await (const event of stream) print(cli, event);
+    for await (const event of stream) printEvent(cli, event);
   },
 });

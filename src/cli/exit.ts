@@ -1,7 +1,7 @@
 // Exit codes: what a script can tell apart.
 import { isBerthError } from '../client/errors.ts';
 
-export const EXIT = {
+export const EXIT_CODE = {
   ok: 0,
   failed: 1,
   usage: 2,
@@ -17,7 +17,7 @@ export const EXIT = {
   terminated: 143,
 } as const;
 
-const MEANINGS: Record<keyof typeof EXIT, string> = {
+const MEANINGS: Record<keyof typeof EXIT_CODE, string> = {
   ok: 'done',
   failed: 'failed',
   usage: 'wrong call, settings or project file',
@@ -32,17 +32,17 @@ const MEANINGS: Record<keyof typeof EXIT, string> = {
 };
 
 /** The table for people, a line each. */
-export const exitCodes = (): string =>
-  Object.entries(EXIT)
-    .map(([name, code]) => `  ${String(code).padEnd(5)}${MEANINGS[name as keyof typeof EXIT]}`)
+export const exitCodesHelp = (): string =>
+  Object.entries(EXIT_CODE)
+    .map(([name, code]) => `  ${String(code).padEnd(5)}${MEANINGS[name as keyof typeof EXIT_CODE]}`)
     .join('\n');
 
-const BY_CODE = new Map<string, number>([
-  ['unreachable', EXIT.noDaemon],
-  ['unauthorized', EXIT.unauthorized],
-  ['ready_timeout', EXIT.notReady],
-  ['port_in_use', EXIT.conflict],
-  ['already_running', EXIT.conflict],
+const EXIT_BY_ERROR_CODE = new Map<string, number>([
+  ['unreachable', EXIT_CODE.noDaemon],
+  ['unauthorized', EXIT_CODE.unauthorized],
+  ['ready_timeout', EXIT_CODE.notReady],
+  ['port_in_use', EXIT_CODE.conflict],
+  ['already_running', EXIT_CODE.conflict],
 ]);
 
 /** A mistake in how the command was called: exit 2, and the message says how to call it. */
@@ -60,7 +60,7 @@ export class CommandError extends Error {
   override readonly name = 'CommandError';
   readonly hint: string;
   readonly exitCode: number;
-  constructor(message: string, hint = '', exitCode: number = EXIT.failed) {
+  constructor(message: string, hint = '', exitCode: number = EXIT_CODE.failed) {
     super(message);
     this.hint = hint;
     this.exitCode = exitCode;
@@ -68,14 +68,14 @@ export class CommandError extends Error {
 }
 
 /** By name, not by class: each part of the build has a copy of these classes. */
-export const isNamed = (error: unknown, name: string): error is Error =>
+export const isErrorNamed = (error: unknown, name: string): error is Error =>
   error instanceof Error && error.name === name;
 
 /** The exit code of a command that ended with `error`. */
 export function exitCodeOf(error: unknown): number {
-  if (isBerthError(error)) return BY_CODE.get(error.code) ?? EXIT.failed;
-  if (isNamed(error, 'CommandError') && 'exitCode' in error) return Number(error.exitCode);
+  if (isBerthError(error)) return EXIT_BY_ERROR_CODE.get(error.code) ?? EXIT_CODE.failed;
+  if (isErrorNamed(error, 'CommandError') && 'exitCode' in error) return Number(error.exitCode);
   // The settings and the project file are part of how the command was called.
-  const isUsage = ['UsageError', 'SettingsError', 'ProjectError'].some((name) => isNamed(error, name));
-  return isUsage ? EXIT.usage : EXIT.failed;
+  const isUsage = ['UsageError', 'SettingsError', 'ProjectError'].some((name) => isErrorNamed(error, name));
+  return isUsage ? EXIT_CODE.usage : EXIT_CODE.failed;
 }

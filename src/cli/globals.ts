@@ -1,8 +1,8 @@
 // The options that every command takes, and where among the words the command's name is.
-import type { Completes } from './command.ts';
+import type { CompletionSource } from './command.ts';
 import { FORMATS } from './output.ts';
 
-export const GLOBAL_OPTIONS: readonly { flags: string; about: string; completes?: Completes }[] = [
+export const GLOBAL_OPTIONS: readonly { flags: string; about: string; completes?: CompletionSource }[] = [
   { flags: '--json', about: 'print JSON, the same as -o json' },
   {
     flags: '-o, --output <format>',
@@ -14,19 +14,19 @@ export const GLOBAL_OPTIONS: readonly { flags: string; about: string; completes?
   { flags: '--config <file>', about: 'the configuration file (BERTH_CONFIG)', completes: 'file' },
 ];
 
-const TAKE_VALUES = new Set(
+const FLAGS_WITH_VALUE = new Set(
   GLOBAL_OPTIONS.filter(({ flags }) => flags.includes('<')).flatMap(({ flags }) =>
     flags.split(/[ ,]+/).filter((part) => part.startsWith('-')),
   ),
 );
 
 /** The first two words that are no options: the name of the command. */
-export function words(argv: readonly string[]): string[] {
+export function commandWords(argv: readonly string[]): string[] {
   const found: string[] = [];
   for (let at = 0; at < argv.length && found.length < 2; at += 1) {
     const word = argv[at] ?? '';
     if (word === '--') break;
-    if (TAKE_VALUES.has(word)) at += 1;
+    if (FLAGS_WITH_VALUE.has(word)) at += 1;
     else if (!word.startsWith('-')) found.push(word);
   }
   return found;

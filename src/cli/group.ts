@@ -1,39 +1,39 @@
 // berth group ls, start, stop
 import type { Group } from '../client/records.ts';
-import { command, duration } from './command.ts';
+import { defineCommand, durationOption } from './command.ts';
 import type { Column } from './output.ts';
-import { progress } from './progress.ts';
-import { count } from './show.ts';
+import { createProgress } from './progress.ts';
+import { pluralize } from './show.ts';
 
 const COLUMNS: readonly Column<Group>[] = [
   { title: 'NAME', cell: ({ name }) => name },
-  { title: 'SERVICES', cell: ({ services }) => services, right: true },
+  { title: 'SERVICES', cell: ({ services }) => services, alignRight: true },
   {
     title: 'RUNNING',
     cell: ({ running }) => running,
-    right: true,
+    alignRight: true,
     style: ({ running, services }) => (running === services ? 'green' : 'yellow'),
   },
 ];
 
-export const groupList = command({
+export const groupListCommand = defineCommand({
   run: async (cli) => {
     cli.out.rows(
-      await (await cli.berth()).groups(),
+      await (await cli.client()).groups(),
       COLUMNS,
       'There are no groups: a service says its own in `group`.',
     );
   },
 });
 
-export const groupStart = command({
+export const groupStartCommand = defineCommand({
   about:
     'Each member starts as soon as those of the group that it depends on are ready; one that runs is left alone. After a failure nothing new starts, and what had started stays.',
   args: [{ syntax: '<name>', about: 'the group', completes: 'group' }],
-  options: { timeout: duration('--timeout <time>', 'how long each member may take; default: its own') },
+  options: { timeout: durationOption('--timeout <time>', 'how long each member may take; default: its own') },
   run: async (cli, [name = ''], { timeout }) => {
-    const berth = await cli.berth();
-    const shown = progress(cli.out);
+    const berth = await cli.client();
+    const shown = createProgress(cli.out);
     const off = cli.onInterrupt(() => {
       shown.stop();
       cli.out.note(`The group goes on starting without you; \`berth group stop ${name}\` ends it.`);
@@ -41,7 +41,7 @@ export const groupStart = command({
     shown.begin(name, 'starting');
     const timer = setInterval(() => {
       const say = ({ running, services }: Group): void =>
-        shown.update(name, `${running} of ${count(services, 'service')} running`);
+        shown.update(name, `${running} of ${pluralize(services, 'service')} running`);
       berth.groups().then(
         (all) => all.filter((group) => group.name === name).forEach(say),
         () => {},
@@ -61,13 +61,15 @@ export const groupStart = command({
   },
 });
 
-export const groupStop = command({
+export const groupStopCommand = defineCommand({
   about: 'A member stops when those that depend on it have ended.',
   args: [{ syntax: '<name>', about: 'the group', completes: 'group' }],
-  options: { grace: duration('--grace <time>', 'how long each member may take to end; default: its own') },
+  options: {
+    grace: durationOption('--grace <time>', 'how long each member may take to end; default: its own'),
+  },
   run: async (cli, [name = ''], { grace }) => {
-    const berth = await cli.berth();
-    const shown = progress(cli.out);
+    const berth = await cli.client();
+    const shown = createProgress(cli.out);
     const off = cli.onInterrupt(() => shown.stop());
     shown.begin(name, 'stopping');
     try {

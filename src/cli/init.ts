@@ -5,13 +5,13 @@ import { basename, dirname, join } from 'node:path';
 import { hasTerminal } from '../adapters/process/proctable.ts';
 import { runningDaemon } from '../client/local.ts';
 import { configFile } from '../config.ts';
-import { PROJECT_FILES } from '../project/find.ts';
-import { importable } from '../project/import_file.ts';
+import { PROJECT_FILE_NAMES } from '../project/find.ts';
+import { importableFiles } from '../project/import_file.ts';
 import { schemaLine } from '../project/imported.ts';
-import type { Cli } from './cli.ts';
-import { command, unless } from './command.ts';
-import { convert, daemonAddress } from './import.ts';
-import { pathText } from './show.ts';
+import type { CommandContext } from './cli.ts';
+import { defineCommand, negatedFlagOption } from './command.ts';
+import { convertToProject, schemaServer } from './import.ts';
+import { relativePath } from './show.ts';
 
 const TEMPLATE = `# \`berth up\` brings these services up, \`berth down\` undoes that.
 services:
@@ -32,36 +32,40 @@ services:
     # stop: { signal: SIGINT, grace: 10s }
 `;
 
-interface Made {
+interface InitResult {
   path: string;
-  made: boolean;
+  isWritten: boolean;
   text: string;
 }
 
-async function projectFile(cli: Cli): Promise<Made> {
+async function ensureProjectFile(cli: CommandContext): Promise<InitResult> {
   const folder = process.cwd();
-  const there = PROJECT_FILES.map((name) => join(folder, name)).find((path) => existsSync(path));
-  if (there) return { path: there, made: false, text: `${pathText(there)} is there already` };
+  const there = PROJECT_FILE_NAMES.map((name) => join(folder, name)).find((path) => existsSync(path));
+  if (there) return { path: there, isWritten: false, text: `${relativePath(there)} is there already` };
   const path = join(folder, 'berth.yaml');
-  const [source] = importable(folder);
+  const [source] = importableFiles(folder);
   if (source === undefined) {
-    writeFileSync(path, `${schemaLine(await daemonAddress(cli))}\n${TEMPLATE}`);
-    return { path, made: true, text: `${pathText(path)} is written, with a first service to change` };
+    writeFileSync(path, `${schemaLine(await schemaServer(cli))}\n${TEMPLATE}`);
+    return {
+      path,
+      isWritten: true,
+      text: `${relativePath(path)} is written, with a first service to change`,
+    };
   }
-  const { text, notes } = await convert(cli, source);
+  const { text, notes } = await convertToProject(cli, source);
   for (const note of notes) cli.out.warn(note);
   writeFileSync(path, text);
-  return { path, made: true, text: `${pathText(path)} is written from ${basename(source)}` };
+  return { path, isWritten: true, text: `${relativePath(path)} is written from ${basename(source)}` };
 }
 
 /** Adds `auth.token` to the configuration; a daemon that runs in the background reads it again. */
-async function token(cli: Cli): Promise<Made> {
+async function ensureToken(cli: CommandContext): Promise<InitResult> {
   const { settings, stateDir } = await cli.local();
-  const { path } = configFile(cli.globals.config, process.env);
-  if (settings.auth.token) return { path, made: false, text: 'a token is set already' };
+  const { path } = configFile(cli.globalOptions.config, process.env);
+  if (settings.auth.token) return { path, isWritten: false, text: 'a token is set already' };
   const before = existsSync(path) ? readFileSync(path, 'utf8') : '';
   if (/^\s*\[auth\]/m.test(before) || /^\s*auth\b/m.test(before)) {
-    return { path, made: false, text: `${path} has an [auth] without a token: set token = "..." there` };
+    return { path, isWritten: false, text: `${path} has an [auth] without a token: set token = "..." there` };
   }
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const gap = before === '' || before.endsWith('\n\n') ? '' : '\n';
@@ -76,23 +80,23 @@ async function token(cli: Cli): Promise<Made> {
   if (mayTell) process.kill(daemon.pid, 'SIGHUP');
   return {
     path,
-    made: true,
+    isWritten: true,
     text: daemon && !mayTell ? `${text}: start that one again, it runs in a terminal` : text,
   };
 }
 
-export const init = command({
+export const initCommand = defineCommand({
   about:
     'Writes berth.yaml in this folder, from a Procfile, package.json, compose or process-compose file when there is one, else with an example that runs. Sets a token in your configuration when there is none: this command line finds it there. What is there already is left as it is.',
-  options: { token: unless('--no-token', 'set no token') },
+  options: { token: negatedFlagOption('--no-token', 'set no token') },
   run: async (cli, _args, { token: wantsToken }) => {
-    const project = await projectFile(cli);
-    const secret = wantsToken ? await token(cli) : undefined;
+    const project = await ensureProjectFile(cli);
+    const secret = wantsToken ? await ensureToken(cli) : undefined;
     const made = [project, ...(secret ? [secret] : [])];
     const record = {
       project: project.path,
       config: secret?.path ?? null,
-      made: made.filter((one) => one.made).map(({ path }) => path),
+      made: made.filter((one) => one.isWritten).map(({ path }) => path),
     };
     cli.out.record(record, () =>
       [...made.map(({ text }) => text), '`berth up` brings the services up.'].join('\n'),

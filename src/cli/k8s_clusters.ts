@@ -1,25 +1,25 @@
 // berth k8s clusters, add, rm, sync
 import { readFileSync } from 'node:fs';
 import type { Cluster } from '../client/records.ts';
-import { command, flag, text } from './command.ts';
-import { forEach } from './each.ts';
+import { defineCommand, flagOption, textOption } from './command.ts';
+import { runBatch } from './each.ts';
 import { UsageError } from './exit.ts';
 import { findCluster } from './k8s_lookup.ts';
 import type { Column } from './output.ts';
-import { count } from './show.ts';
+import { pluralize } from './show.ts';
 
 const COLUMNS: readonly Column<Cluster>[] = [
   { title: 'NAME', cell: ({ name }) => name },
   { title: 'PROVIDER', cell: ({ provider }) => provider },
   { title: 'ADDED', cell: ({ created_at }) => created_at },
-  { title: 'IN CLUSTER', cell: ({ in_cluster }) => (in_cluster ? 'yes' : 'no'), wide: true },
+  { title: 'IN CLUSTER', cell: ({ in_cluster }) => (in_cluster ? 'yes' : 'no'), wideOnly: true },
   { title: 'ID', cell: ({ id }) => id },
 ];
 
-export const clusterList = command({
+export const clusterListCommand = defineCommand({
   run: async (cli) => {
     cli.out.rows(
-      await (await cli.berth()).cloud.clusters(),
+      await (await cli.client()).cloud.clusters(),
       COLUMNS,
       'There are no clusters: `berth k8s add` registers one.',
     );
@@ -35,14 +35,14 @@ function kubeconfig(path: string): string {
   }
 }
 
-export const clusterAdd = command({
+export const clusterAddCommand = defineCommand({
   about:
     'The kubeconfig is checked and stored sealed. It must hold its certificates and tokens itself: what would run a program or read a file is refused. Only its current context counts.',
   args: [{ syntax: '<name>', about: 'what to call the cluster' }],
   options: {
-    file: text('--kubeconfig <file>', 'the access file, - for stdin', 'file'),
-    provider: text('--provider <name>', 'whose cluster it is; default other'),
-    inCluster: flag('--in-cluster', 'the cluster that the daemon itself is a pod of; no kubeconfig'),
+    file: textOption('--kubeconfig <file>', 'the access file, - for stdin', 'file'),
+    provider: textOption('--provider <name>', 'whose cluster it is; default other'),
+    inCluster: flagOption('--in-cluster', 'the cluster that the daemon itself is a pod of; no kubeconfig'),
   },
   examples: [
     [
@@ -52,7 +52,7 @@ export const clusterAdd = command({
   ],
   run: async (cli, [name = ''], { file, provider, inCluster }) => {
     if ((file === undefined) === !inCluster) throw new UsageError('give either --kubeconfig or --in-cluster');
-    const berth = await cli.berth();
+    const berth = await cli.client();
     const cluster = await berth.cloud.addCluster({
       name,
       ...(provider === undefined ? {} : { provider }),
@@ -65,12 +65,12 @@ export const clusterAdd = command({
   },
 });
 
-export const clusterRemove = command({
+export const clusterRemoveCommand = defineCommand({
   about: 'Its tethers are closed. Workloads that sleep go on sleeping; wake them first.',
   args: [{ syntax: '<clusters...>', about: 'the clusters, by name or id', completes: 'cluster' }],
   run: async (cli, clusters) => {
-    const berth = await cli.berth();
-    return forEach(cli, clusters, 'removing', async (given) => {
+    const berth = await cli.client();
+    return runBatch(cli, clusters, 'removing', async (given) => {
       const { id, name } = await findCluster(berth, given);
       return {
         record: { name, ...(await berth.cloud.removeCluster(id)) },
@@ -80,25 +80,25 @@ export const clusterRemove = command({
   },
 });
 
-export const clusterSync = command({
+export const clusterSyncCommand = defineCommand({
   about: 'Finds Deployments and StatefulSets in all namespaces. From then on their changes are followed.',
   args: [
     { syntax: '[clusters...]', about: 'the clusters, by name or id; default: all', completes: 'cluster' },
   ],
   run: async (cli, given) => {
-    const berth = await cli.berth();
+    const berth = await cli.client();
     const clusters = given.length > 0 ? given : (await berth.cloud.clusters()).map(({ name }) => name);
     if (clusters.length === 0)
       throw new UsageError('there are no clusters', '`berth k8s add` registers one.');
-    return forEach(cli, clusters, 'syncing', async (one, { shown }) => {
+    return runBatch(cli, clusters, 'syncing', async (one, { progress }) => {
       const { id, name } = await findCluster(berth, one);
       const { synced } = await berth.cloud.sync(id);
       if (!cli.out.isData) {
         const denied = (await berth.cloud.cluster(id)).capabilities?.denied ?? [];
         if (denied.length > 0)
-          shown.print(() => cli.out.warn(`the account of ${name} may not ${denied.join(', ')}`));
+          progress.print(() => cli.out.warn(`the account of ${name} may not ${denied.join(', ')}`));
       }
-      return { record: { name, synced }, text: `has ${count(synced, 'workload')}` };
+      return { record: { name, synced }, text: `has ${pluralize(synced, 'workload')}` };
     });
   },
 });

@@ -1,15 +1,15 @@
 // berth k8s workloads, sleep, wake, auto-sleep
 import type { Cluster, Workload } from '../client/records.ts';
-import { command, duration, text, unless } from './command.ts';
-import { forEach } from './each.ts';
+import { defineCommand, durationOption, negatedFlagOption, textOption } from './command.ts';
+import { runBatch } from './each.ts';
 import { UsageError } from './exit.ts';
 import { findCluster, findWorkload } from './k8s_lookup.ts';
 import type { Column } from './output.ts';
-import { count, since } from './show.ts';
+import { formatElapsed, pluralize } from './show.ts';
 
-const STYLES = { awake: 'green', sleeping: 'yellow', asleep: 'blue', waking: 'yellow' } as const;
+const STATE_STYLES = { awake: 'green', sleeping: 'yellow', asleep: 'blue', waking: 'yellow' } as const;
 const MINUTE_MS = 60_000;
-const WAKE_MS = 300_000;
+const DEFAULT_WAKE_WAIT_MS = 300_000;
 
 /** Where there are several clusters each row says which is its own. */
 const columns = (clusters: readonly Cluster[], isWide: boolean): readonly Column<Workload>[] => [
@@ -26,29 +26,33 @@ const COLUMNS: readonly Column<Workload>[] = [
   { title: 'NAMESPACE', cell: ({ namespace }) => namespace },
   { title: 'NAME', cell: ({ name }) => name },
   { title: 'KIND', cell: ({ kind }) => kind },
-  { title: 'STATE', cell: ({ state }) => state, style: ({ state }) => STYLES[state] },
-  { title: 'READY', cell: ({ ready_replicas, replicas }) => `${ready_replicas}/${replicas}`, right: true },
+  { title: 'STATE', cell: ({ state }) => state, style: ({ state }) => STATE_STYLES[state] },
+  {
+    title: 'READY',
+    cell: ({ ready_replicas, replicas }) => `${ready_replicas}/${replicas}`,
+    alignRight: true,
+  },
   {
     title: 'AUTO-SLEEP',
     cell: (one) => (one.auto_sleep_enabled ? `after ${one.idle_timeout_minutes} min` : 'off'),
   },
-  { title: 'LAST USE', cell: ({ last_activity_at }) => since(last_activity_at), right: true },
-  { title: 'WAKES TO', cell: ({ desired_replicas }) => desired_replicas, right: true, wide: true },
-  { title: 'REASON', cell: ({ sleep_reason }) => sleep_reason, wide: true },
-  { title: 'ID', cell: ({ id }) => id, wide: true },
+  { title: 'LAST USE', cell: ({ last_activity_at }) => formatElapsed(last_activity_at), alignRight: true },
+  { title: 'WAKES TO', cell: ({ desired_replicas }) => desired_replicas, alignRight: true, wideOnly: true },
+  { title: 'REASON', cell: ({ sleep_reason }) => sleep_reason, wideOnly: true },
+  { title: 'ID', cell: ({ id }) => id, wideOnly: true },
 ];
 
-const clusterOption = text('--cluster <cluster>', 'of this cluster', 'cluster');
+const clusterOption = textOption('--cluster <cluster>', 'of this cluster', 'cluster');
 const workloadsArgument = {
   syntax: '<workloads...>',
   about: 'by name, namespace/name, kind/name or id',
   completes: 'workload',
 } as const;
 
-export const workloadList = command({
-  options: { cluster: clusterOption, namespace: text('-n, --namespace <name>', 'of this namespace') },
+export const workloadListCommand = defineCommand({
+  options: { cluster: clusterOption, namespace: textOption('-n, --namespace <name>', 'of this namespace') },
   run: async (cli, _names, { cluster, namespace }) => {
-    const berth = await cli.berth();
+    const berth = await cli.client();
     const clusters = await berth.cloud.clusters();
     const only = cluster === undefined ? undefined : await findCluster(berth, cluster);
     const all = await berth.cloud.workloads({ cluster: only?.id });
@@ -61,47 +65,47 @@ export const workloadList = command({
   },
 });
 
-export const sleep = command({
+export const sleepCommand = defineCommand({
   about: 'The replica count is saved in the workload itself. One that sleeps already is left alone.',
   args: [workloadsArgument],
   options: { cluster: clusterOption },
   run: async (cli, names, { cluster }) => {
-    const berth = await cli.berth();
-    return forEach(cli, names, 'putting to sleep', async (given) => {
+    const berth = await cli.client();
+    return runBatch(cli, names, 'putting to sleep', async (given) => {
       const { id, name, replicas } = await findWorkload(berth, given, cluster);
       const answer = await berth.cloud.sleep(id);
-      const text = `sleeps (had ${count(replicas, 'replica')})`;
+      const text = `sleeps (had ${pluralize(replicas, 'replica')})`;
       return {
         record: { id, name, ...answer },
         text: replicas === 0 ? 'sleeps already' : text,
-        isSame: replicas === 0,
+        isUnchanged: replicas === 0,
       };
     });
   },
 });
 
-export const wake = command({
+export const wakeCommand = defineCommand({
   about: 'Goes back to the replicas it had, or to 1. Returns when one pod is ready.',
   args: [workloadsArgument],
   options: {
     cluster: clusterOption,
-    wait: unless('--no-wait', 'return at once'),
-    timeout: duration('--timeout <time>', 'how long to wait for a ready pod; default 5m'),
+    wait: negatedFlagOption('--no-wait', 'return at once'),
+    timeout: durationOption('--timeout <time>', 'how long to wait for a ready pod; default 5m'),
   },
-  run: async (cli, names, { cluster, wait, timeout = WAKE_MS }) => {
-    const berth = await cli.berth();
-    return forEach(cli, names, 'waking', async (given) => {
+  run: async (cli, names, { cluster, wait, timeout = DEFAULT_WAKE_WAIT_MS }) => {
+    const berth = await cli.client();
+    return runBatch(cli, names, 'waking', async (given) => {
       const { id, name } = await findWorkload(berth, given, cluster);
       const answer = await berth.cloud.wake(id, wait ? { wait, timeout } : {});
       return {
         record: { id, name, ...answer },
-        text: `is ${wait ? 'awake' : 'waking'} with ${count(answer.replicas, 'replica')}`,
+        text: `is ${wait ? 'awake' : 'waking'} with ${pluralize(answer.replicas, 'replica')}`,
       };
     });
   },
 });
 
-export const autoSleep = command({
+export const autoSleepCommand = defineCommand({
   about: 'A workload is put to sleep when nothing has come through its tethers for that long.',
   args: [
     { syntax: '<workload>', about: 'by name, namespace/name, kind/name or id', completes: 'workload' },
@@ -109,7 +113,7 @@ export const autoSleep = command({
   ],
   options: {
     cluster: clusterOption,
-    after: duration('--after <time>', 'how long it must be idle, in whole minutes such as 30m'),
+    after: durationOption('--after <time>', 'how long it must be idle, in whole minutes such as 30m'),
   },
   examples: [['berth k8s auto-sleep shop/web on --after 45m', 'asleep after 45 idle minutes']],
   run: async (cli, [given = '', asked], { cluster, after }) => {
@@ -118,7 +122,7 @@ export const autoSleep = command({
     if (after !== undefined && (after < MINUTE_MS || after % MINUTE_MS !== 0)) {
       throw new UsageError('--after must be whole minutes, such as 30m');
     }
-    const berth = await cli.berth();
+    const berth = await cli.client();
     const { id, name } = await findWorkload(berth, given, cluster);
     const settings = {
       ...(asked === undefined ? {} : { auto_sleep_enabled: asked === 'on' }),

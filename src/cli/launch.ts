@@ -2,15 +2,15 @@
 import { UsageError } from './exit.ts';
 
 /** One word for the shell: quoted when it has to be. */
-const quoted = (word: string): string =>
+const quoteShellWord = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 
 /** One word is a whole command line; several are taken word for word. '' of none. */
 export const commandLine = (words: readonly string[]): string =>
-  words.length === 1 ? (words[0] ?? '') : words.map(quoted).join(' ');
+  words.length === 1 ? (words[0] ?? '') : words.map(quoteShellWord).join(' ');
 
 /** `KEY=value` entries, or names whose values are passed on from here. Throws a UsageError. */
-export function envOf(entries: readonly string[]): Record<string, string> {
+export function parseEnvEntries(entries: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     entries.map((entry) => {
       const equals = entry.indexOf('=');

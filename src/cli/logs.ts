@@ -1,14 +1,21 @@
 // berth logs
 import type { Client } from '../client/connect.ts';
 import { LOGS } from '../limits.ts';
-import { type Cli, hasCode, reconnecting } from './cli.ts';
-import { choice, command, flag, integer, text, unless } from './command.ts';
+import { type CommandContext, hasErrorCode, onStreamState } from './cli.ts';
+import {
+  choiceOption,
+  defineCommand,
+  flagOption,
+  integerOption,
+  negatedFlagOption,
+  textOption,
+} from './command.ts';
 import { UsageError } from './exit.ts';
-import { plainLine } from './plain.ts';
+import { sanitizeLine } from './plain.ts';
 
 const COLOURS = ['cyan', 'yellow', 'green', 'magenta', 'blue', 'red'] as const;
 
-interface View {
+interface LogView {
   lines?: number | undefined;
   stream?: 'stdout' | 'stderr' | undefined;
   raw?: boolean;
@@ -17,7 +24,7 @@ interface View {
 }
 
 /** Prints one line of one service: with its name before it when there are several, safe unless it is to be raw. */
-function printer(cli: Cli, names: readonly string[], { raw = false, prefix = true }: View) {
+function linePrinter(cli: CommandContext, names: readonly string[], { raw = false, prefix = true }: LogView) {
   const { out } = cli;
   const width = Math.max(0, ...names.map((name) => name.length));
   return (name: string, line: string, time = ''): void => {
@@ -27,89 +34,94 @@ function printer(cli: Cli, names: readonly string[], { raw = false, prefix = tru
     }
     const colour = COLOURS[names.indexOf(name) % COLOURS.length] ?? 'cyan';
     const start = prefix && names.length > 1 ? `${out.style(colour, `${name.padEnd(width)} |`)} ` : '';
-    out.raw(`${start}${time ? `${out.style('dim', time)} ` : ''}${raw ? line : plainLine(line)}\n`);
+    out.raw(`${start}${time ? `${out.style('dim', time)} ` : ''}${raw ? line : sanitizeLine(line)}\n`);
   };
 }
 
 /** A line with the time before it, as the daemon gives it. */
-function timed(line: string): { time: string; text: string } {
+function splitTimestamp(line: string): { time: string; text: string } {
   const space = line.indexOf(' ');
   return { time: line.slice(0, space), text: line.slice(space + 1) };
 }
 
 /** Follows the logs of `names`, services and agents alike, until Ctrl-C or until all of them are removed. */
-export async function followAll(
-  cli: Cli,
+export async function followLogs(
+  cli: CommandContext,
   berth: Client,
   names: readonly string[],
-  view: View,
+  view: LogView,
 ): Promise<void> {
-  const print = printer(cli, names, view);
-  const { lines = LOGS.lines, stream = null, raw = false, timestamps = false } = view;
-  const onState = reconnecting(cli);
+  const print = linePrinter(cli, names, view);
+  const { lines = LOGS.defaultLines, stream = null, raw = false, timestamps = false } = view;
+  const onState = onStreamState(cli);
   const follow = async (name: string): Promise<void> => {
     try {
       for await (const line of berth.followLogs(name, { lines, stream, raw, timestamps, onState })) {
         if (!timestamps) print(name, line);
         else {
-          const { time, text } = timed(line);
+          const { time, text } = splitTimestamp(line);
           print(name, text, time);
         }
       }
     } catch (error) {
-      if (!hasCode(error, 'unknown_service') || names.length === 1) throw error;
+      if (!hasErrorCode(error, 'unknown_service') || names.length === 1) throw error;
       cli.out.note(`there is no service ${name} any more`);
     }
   };
   await Promise.all(names.map(follow));
 }
 
-interface Line {
+interface TimedLine {
   name: string;
   time: string;
   text: string;
 }
 
 /** The last lines of several services, in the order of their times. */
-async function printPast(cli: Cli, berth: Client, names: readonly string[], view: View): Promise<void> {
-  const { lines = LOGS.lines, stream = null, raw = false, timestamps = false } = view;
+async function printTail(
+  cli: CommandContext,
+  berth: Client,
+  names: readonly string[],
+  view: LogView,
+): Promise<void> {
+  const { lines = LOGS.defaultLines, stream = null, raw = false, timestamps = false } = view;
   const all = await Promise.all(
-    names.map(async (name): Promise<Line[]> => {
+    names.map(async (name): Promise<TimedLine[]> => {
       const answer = await berth.logs(name, { lines, stream, raw, timestamps: true });
-      return answer.lines.map((line) => ({ name, ...timed(line) }));
+      return answer.lines.map((line) => ({ name, ...splitTimestamp(line) }));
     }),
   );
   const sorted = all.flat().map((line, index) => ({ line, at: Date.parse(line.time), index }));
   sorted.sort((a, b) => a.at - b.at || a.index - b.index);
-  const print = printer(cli, names, view);
+  const print = linePrinter(cli, names, view);
   for (const { line } of sorted) print(line.name, line.text, timestamps || cli.out.isData ? line.time : '');
 }
 
-export const logs = command({
+export const logsCommand = defineCommand({
   about:
     'Lines of several services are merged by time, each with the name before it. Control characters are shown, not obeyed, unless --raw is given.',
   args: [
     { syntax: '[names...]', about: 'the services or agents; default: all services', completes: 'service' },
   ],
   options: {
-    follow: flag('-f, --follow', 'go on with every new line until Ctrl-C'),
-    lines: integer(
+    follow: flagOption('-f, --follow', 'go on with every new line until Ctrl-C'),
+    lines: integerOption(
       '-n, --lines <count>',
-      `how many of the last lines of each; default ${LOGS.lines}, at most ${LOGS.maxLines}`,
+      `how many of the last lines of each; default ${LOGS.defaultLines}, at most ${LOGS.maxLines}`,
       [0, LOGS.maxLines],
     ),
-    group: text('--group <name>', 'all services of this group', 'group'),
-    stream: choice('--stream <name>', 'only one of the two outputs', ['stdout', 'stderr']),
-    timestamps: flag('-t, --timestamps', 'the time before each line'),
-    prefix: unless('--no-prefix', 'no names before the lines'),
-    raw: flag('--raw', 'the bytes as they were printed, colours and all'),
+    group: textOption('--group <name>', 'all services of this group', 'group'),
+    stream: choiceOption('--stream <name>', 'only one of the two outputs', ['stdout', 'stderr']),
+    timestamps: flagOption('-t, --timestamps', 'the time before each line'),
+    prefix: negatedFlagOption('--no-prefix', 'no names before the lines'),
+    raw: flagOption('--raw', 'the bytes as they were printed, colours and all'),
   },
   examples: [
     ['berth logs web -f', 'watch one'],
     ['berth logs -n 5', 'the last words of each'],
   ],
   run: async (cli, given, { follow, group, ...view }) => {
-    const berth = await cli.berth();
+    const berth = await cli.client();
     const services = given.length === 0 || group !== undefined ? await berth.services() : [];
     const members = services
       .filter((service) => group === undefined || service.group === group)
@@ -117,7 +129,7 @@ export const logs = command({
     const names = [...new Set([...given, ...members])];
     if (names.length === 0)
       throw new UsageError('there is nothing to show logs of', '`berth ps` lists the services.');
-    if (follow) await followAll(cli, berth, names, view);
-    else if (view.lines !== 0) await printPast(cli, berth, names, view);
+    if (follow) await followLogs(cli, berth, names, view);
+    else if (view.lines !== 0) await printTail(cli, berth, names, view);
   },
 });

@@ -1,17 +1,27 @@
 // The commands that are loaded together when one of them is called.
-export { add } from './add.ts';
-export { agentList, agentLogs, agentRemove, spinup } from './agent.ts';
-export { attach } from './attach.ts';
-export { bootStatus, install, uninstall } from './boot.ts';
-export { cloudToken } from './cloud.ts';
-export { completion } from './completion.ts';
-export { daemonStart, daemonStatus, daemonStop, foreground } from './daemon.ts';
-export { doctor } from './doctor.ts';
-export { down } from './down.ts';
-export { events } from './events.ts';
-export { groupList, groupStart, groupStop } from './group.ts';
-export { clusterAdd, clusterList, clusterRemove, clusterSync } from './k8s_clusters.ts';
-export { tether, tetherList, untether } from './k8s_tethers.ts';
-export { autoSleep, sleep, wake, workloadList } from './k8s_workloads.ts';
-export { open } from './open.ts';
-export { top } from './top.ts';
+export { addCommand } from './add.ts';
+export { agentListCommand, agentLogsCommand, agentRemoveCommand, agentSpinupCommand } from './agent.ts';
+export { agentAttachCommand } from './attach.ts';
+export { autostartInstallCommand, autostartStatusCommand, autostartUninstallCommand } from './boot.ts';
+export { cloudTokenCommand } from './cloud.ts';
+export { completionCommand } from './completion.ts';
+export {
+  daemonForegroundCommand,
+  daemonStartCommand,
+  daemonStatusCommand,
+  daemonStopCommand,
+} from './daemon.ts';
+export { doctorCommand } from './doctor.ts';
+export { downCommand } from './down.ts';
+export { eventsCommand } from './events.ts';
+export { groupListCommand, groupStartCommand, groupStopCommand } from './group.ts';
+export {
+  clusterAddCommand,
+  clusterListCommand,
+  clusterRemoveCommand,
+  clusterSyncCommand,
+} from './k8s_clusters.ts';
+export { tetherCommand, tetherListCommand, untetherCommand } from './k8s_tethers.ts';
+export { autoSleepCommand, sleepCommand, wakeCommand, workloadListCommand } from './k8s_workloads.ts';
+export { openCommand } from './open.ts';
+export { topCommand } from './top.ts';

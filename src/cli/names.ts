@@ -3,7 +3,7 @@ import type { Client } from '../client/connect.ts';
 import { CommandError, UsageError } from './exit.ts';
 
 /** The names given, or those of `group`. Throws a UsageError when neither is given. */
-export async function chosen(
+export async function selectServices(
   berth: Client,
   names: readonly string[],
   group: string | undefined,

@@ -1,19 +1,19 @@
 // What is printed and how: data on stdout in the format that was asked for, messages on stderr; colour is decided for each by itself.
 import { styleText } from 'node:util';
-import { plain, plainLine } from './plain.ts';
+import { sanitize, sanitizeLine } from './plain.ts';
 
 export const FORMATS = ['table', 'wide', 'json', 'jsonl'] as const;
 export type Format = (typeof FORMATS)[number];
-type Style = Parameters<typeof styleText>[0];
+type TextStyle = Parameters<typeof styleText>[0];
 
 /** One column of a table over rows of `T`. */
 export interface Column<T> {
   title: string;
   cell: (row: T) => string | number | null | undefined;
-  style?: (row: T) => Style | undefined;
-  right?: boolean;
+  style?: (row: T) => TextStyle | undefined;
+  alignRight?: boolean;
   /** Only with `-o wide`. */
-  wide?: boolean;
+  wideOnly?: boolean;
 }
 
 export interface Output {
@@ -21,7 +21,7 @@ export interface Output {
   /** json or jsonl was asked for. */
   isData: boolean;
   /** stderr is a terminal that can be drawn on. */
-  isLive(): boolean;
+  isInteractive(): boolean;
   /** One line (or several) of data. */
   line(text: string): void;
   /** A record: as JSON, or as the text that `human` makes of it. */
@@ -32,35 +32,35 @@ export interface Output {
   note(text: string): void;
   warn(text: string): void;
   /** A line on stderr as it is: safe already, or styled. */
-  say(text: string): void;
+  errorLine(text: string): void;
   /** Text for stdout (or stderr) with a style, if that stream shows any. */
-  style(style: Style, text: string, stream?: 'out' | 'err'): string;
+  style(style: TextStyle, text: string, stream?: 'out' | 'err'): string;
   /** Bytes as they are. */
   raw(bytes: string | Uint8Array): void;
 }
 
-const width = (text: string): number => [...text].length;
+const displayWidth = (text: string): number => [...text].length;
 
-function cells<T>(row: T, columns: readonly Column<T>[]): string[] {
+function rowCells<T>(row: T, columns: readonly Column<T>[]): string[] {
   return columns.map(({ cell }) => {
     const value = cell(row);
-    return value === null || value === undefined || value === '' ? '-' : plainLine(String(value));
+    return value === null || value === undefined || value === '' ? '-' : sanitizeLine(String(value));
   });
 }
 
 /** A table: titles, then rows, columns two spaces apart. */
-export function table<T>(
+export function formatTable<T>(
   rows: readonly T[],
   columns: readonly Column<T>[],
-  style: (style: Style, text: string) => string,
+  style: (style: TextStyle, text: string) => string,
 ): string {
-  const grid = rows.map((row) => cells(row, columns));
+  const grid = rows.map((row) => rowCells(row, columns));
   const widths = columns.map(({ title }, at) =>
-    Math.max(width(title), ...grid.map((line) => width(line[at] ?? ''))),
+    Math.max(displayWidth(title), ...grid.map((line) => displayWidth(line[at] ?? ''))),
   );
   const pad = (text: string, at: number): string => {
-    const space = ' '.repeat(Math.max(0, (widths[at] ?? 0) - width(text)));
-    if (columns[at]?.right) return space + text;
+    const space = ' '.repeat(Math.max(0, (widths[at] ?? 0) - displayWidth(text)));
+    if (columns[at]?.alignRight) return space + text;
     return at === columns.length - 1 ? text : text + space;
   };
   const head = columns.map(({ title }, at) => style('dim', pad(title, at))).join('  ');
@@ -76,13 +76,13 @@ export function table<T>(
   return [head, ...body].join('\n');
 }
 
-interface Streams {
+interface OutputStreams {
   stdout: () => NodeJS.WriteStream;
   stderr: () => NodeJS.WriteStream;
 }
 
 /** The output of one run of the command. */
-export function output(format: Format, { stdout, stderr }: Streams): Output {
+export function createOutput(format: Format, { stdout, stderr }: OutputStreams): Output {
   const isData = format === 'json' || format === 'jsonl';
   const style: Output['style'] = (chosen, text, stream = 'out') =>
     styleText(chosen, text, { stream: stream === 'out' ? stdout() : stderr() });
@@ -92,7 +92,7 @@ export function output(format: Format, { stdout, stderr }: Streams): Output {
   return {
     format,
     isData,
-    isLive: () => stderr().isTTY === true && process.env['TERM'] !== 'dumb' && !process.env['CI'],
+    isInteractive: () => stderr().isTTY === true && process.env['TERM'] !== 'dumb' && !process.env['CI'],
     line,
     style,
     record: (value, human) => (isData ? json(value) : line(human())),
@@ -100,12 +100,12 @@ export function output(format: Format, { stdout, stderr }: Streams): Output {
       if (format === 'json') return json(rows);
       if (format === 'jsonl') return rows.forEach(json);
       if (rows.length === 0) return say(empty);
-      const shown = columns.filter((column) => !column.wide || format === 'wide');
-      line(table(rows, shown, style));
+      const shown = columns.filter((column) => !column.wideOnly || format === 'wide');
+      line(formatTable(rows, shown, style));
     },
-    note: (text) => say(plain(text)),
-    warn: (text) => say(`${style('yellow', 'warning:', 'err')} ${plain(text)}`),
-    say,
+    note: (text) => say(sanitize(text)),
+    warn: (text) => say(`${style('yellow', 'warning:', 'err')} ${sanitize(text)}`),
+    errorLine: say,
     raw: (bytes) => void stdout().write(bytes),
   };
 }

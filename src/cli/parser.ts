@@ -7,42 +7,42 @@ import {
   Argument as Positional,
   Command as Program,
 } from 'commander';
-import type { Globals } from './cli.ts';
+import type { GlobalOptions } from './cli.ts';
 import type { Command, Option } from './command.ts';
 import type { CommandRow } from './commands.ts';
-import { exitCodes, isNamed, UsageError } from './exit.ts';
+import { exitCodesHelp, isErrorNamed, UsageError } from './exit.ts';
 import { GLOBAL_OPTIONS } from './globals.ts';
 import { FORMATS } from './output.ts';
 
 /** The commands there are, and the one that was called, if it is one. */
-export interface Table {
+export interface CommandTable {
   commands: readonly CommandRow[];
   families: ReadonlyMap<string, string>;
   called: { row: CommandRow; command: Command } | undefined;
 }
 
 /** What was asked for: help, the version, or the command that was called with these. */
-export type Outcome =
+export type ParsedCall =
   | { help: string }
-  | { globals: Globals; version: true }
-  | { globals: Globals; args: string[]; options: Record<string, unknown> };
+  | { globals: GlobalOptions; version: true }
+  | { globals: GlobalOptions; args: string[]; options: Record<string, unknown> };
 
 /** A parser of ours as commander wants it: a wrong value is its kind of error. */
-function parserOf(option: Option<unknown>) {
+function toArgParser(option: Option<unknown>) {
   const { parse } = option;
   if (!parse) return undefined;
   return (value: string, before: unknown): unknown => {
     try {
-      return parse(value, before ?? option.fallback);
+      return parse(value, before ?? option.defaultValue);
     } catch (error) {
-      throw isNamed(error, 'UsageError') ? new InvalidArgumentError(`It ${error.message}.`) : error;
+      throw isErrorNamed(error, 'UsageError') ? new InvalidArgumentError(`It ${error.message}.`) : error;
     }
   };
 }
 
-function parameter(option: Option<unknown>): Parameter {
+function toCommanderOption(option: Option<unknown>): Parameter {
   const made = new Parameter(option.flags, option.about);
-  const parse = parserOf(option);
+  const parse = toArgParser(option);
   if (parse) made.argParser(parse);
   return made;
 }
@@ -51,10 +51,10 @@ const EPILOGUE = `
 \`berth <command> --help\` says more about each.
 
 Exit codes:
-${exitCodes()}
+${exitCodesHelp()}
 `;
 
-function programOf(write: (text: string) => void): Program {
+function createProgram(write: (text: string) => void): Program {
   const program = new Program('berth')
     .description('A place for every process to lie: services, agents and workloads, by name.')
     .exitOverride()
@@ -69,29 +69,33 @@ function programOf(write: (text: string) => void): Program {
 }
 
 /** The program or family that a command belongs to. */
-function parent(program: Program, { name, part }: CommandRow, families: Table['families']): Program {
+function parentProgram(
+  program: Program,
+  { name, heading }: CommandRow,
+  families: CommandTable['families'],
+): Program {
   const [family, second] = name.split(' ');
   if (second === undefined || family === undefined) return program;
   const there = program.commands.find((one) => one.name() === family);
   if (there) return there;
   const about = families.get(family) ?? '';
-  return program.command(family).description(about).helpCommand(false).helpGroup(`${part}:`);
+  return program.command(family).description(about).helpCommand(false).helpGroup(`${heading}:`);
 }
 
 /** Adds a command by its row alone: enough for a list of commands and for a suggestion. */
-function addRow(program: Program, row: CommandRow, families: Table['families']): Program {
+function addCommandRow(program: Program, row: CommandRow, families: CommandTable['families']): Program {
   const there = program.commands.find((one) => one.name() === row.name);
   if (there) return there;
-  const made = parent(program, row, families)
+  const made = parentProgram(program, row, families)
     .command(row.name.split(' ').at(-1) ?? row.name, { hidden: row.isHidden === true })
     .description(families.get(row.name) ?? row.summary)
     .helpCommand(false);
   for (const alias of row.aliases ?? []) made.alias(alias);
-  if (!row.name.includes(' ')) made.helpGroup(`${row.part}:`);
+  if (!row.name.includes(' ')) made.helpGroup(`${row.heading}:`);
   return made;
 }
 
-function examples(command: Command): string {
+function examplesText(command: Command): string {
   const rows = command.examples ?? [];
   if (rows.length === 0) return '';
   const width = Math.max(...rows.map(([line]) => line.length));
@@ -101,34 +105,34 @@ function examples(command: Command): string {
 /** Adds the command that was called, with all it takes; `called` gets what was given. */
 function addCalled(
   program: Program,
-  { commands, families }: Table,
-  { row, command }: NonNullable<Table['called']>,
+  { commands, families }: CommandTable,
+  { row, command }: NonNullable<CommandTable['called']>,
   called: (args: string[], options: Record<string, unknown>) => void,
 ): void {
   // `daemon` is a command and a family in one: its help lists both.
-  for (const one of commands) if (one.name.startsWith(`${row.name} `)) addRow(program, one, families);
-  const made = addRow(program, row, families);
+  for (const one of commands) if (one.name.startsWith(`${row.name} `)) addCommandRow(program, one, families);
+  const made = addCommandRow(program, row, families);
   const capital = row.summary[0]?.toUpperCase() + row.summary.slice(1);
   made.description(`${capital}.${command.about ? `\n\n${command.about}` : ''}`);
   for (const { syntax, about } of command.args ?? []) made.addArgument(new Positional(syntax, about));
   const parameters = Object.entries(command.options ?? {}).map(([key, option]) => ({
     key,
     option,
-    made: parameter(option),
+    made: toCommanderOption(option),
   }));
   for (const one of parameters) made.addOption(one.made);
-  made.addHelpText('after', examples(command));
+  made.addHelpText('after', examplesText(command));
   made.action(() => {
     const values = made.opts();
     const given = parameters.map(({ key, option, made: one }) => [
       key,
-      values[one.attributeName()] ?? option.fallback,
+      values[one.attributeName()] ?? option.defaultValue,
     ]);
     called(made.args, Object.fromEntries(given));
   });
 }
 
-function globalsOf(program: Program): Globals {
+function globalOptionsOf(program: Program): GlobalOptions {
   const given = program.opts();
   const asked: string = given['output'] ?? (given['json'] ? 'json' : 'table');
   const format = FORMATS.find((one) => one === asked);
@@ -137,31 +141,31 @@ function globalsOf(program: Program): Globals {
 }
 
 /** A mistake that commander found, in our words. */
-function mistake(error: CommanderError): UsageError {
+function toUsageError(error: CommanderError): UsageError {
   const message = error.message.replace(/^error: /, '').replace(/\n\(/, ' (');
   return new UsageError(message, '`berth --help` lists the commands, `berth <command> --help` its options.');
 }
 
 /** What `argv` asks for. Throws a UsageError that says what is wrong with it, with a suggestion where there is a near one. */
-export function parse(argv: readonly string[], table: Table): Outcome {
+export function parseCommandLine(argv: readonly string[], table: CommandTable): ParsedCall {
   let help = '';
-  const program = programOf((text) => {
+  const program = createProgram((text) => {
     help += text;
   });
-  let outcome: Outcome | undefined;
+  let outcome: ParsedCall | undefined;
   const { commands, families, called } = table;
   if (called) {
     addCalled(program, table, called, (args, options) => {
-      outcome = { globals: globalsOf(program), args, options };
+      outcome = { globals: globalOptionsOf(program), args, options };
     });
   } else {
-    for (const row of commands) addRow(program, row, families);
+    for (const row of commands) addCommandRow(program, row, families);
     const family = program.commands.find((one) => one.name() === argv[0] && argv.length === 1);
     if (family || argv.length === 0) return { help: (family ?? program).helpInformation() };
     // With an action of its own the program would not suggest the command that was meant.
     if (argv.every((word) => word.startsWith('-'))) {
       program.action(() => {
-        if (program.opts()['version']) outcome = { globals: globalsOf(program), version: true };
+        if (program.opts()['version']) outcome = { globals: globalOptionsOf(program), version: true };
       });
     }
   }
@@ -170,7 +174,7 @@ export function parse(argv: readonly string[], table: Table): Outcome {
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode === 0) return { help };
-    throw mistake(error);
+    throw toUsageError(error);
   }
   return outcome ?? { help: program.helpInformation() };
 }

@@ -1,7 +1,7 @@
 // What is going on right now, on stderr: on a terminal a line per thing that moves, redrawn in place; elsewhere a line now and then.
 import { formatDuration } from '../project/duration.ts';
 import type { Output } from './output.ts';
-import { plainLine } from './plain.ts';
+import { sanitizeLine } from './plain.ts';
 import { stderr } from './streams.ts';
 
 export interface Progress {
@@ -16,22 +16,22 @@ export interface Progress {
   stop(): void;
 }
 
-interface Row {
+interface ProgressRow {
   about: string;
   /** performance.now() of the beginning, and of the last line about it where nothing can be redrawn. */
-  since: number;
-  saidAt: number;
+  startedAt: number;
+  lastNoteAt: number;
 }
 
-const FRAMES = '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏';
-const DRAW_MS = 100;
+const SPINNER_FRAMES = '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏';
+const REDRAW_MS = 100;
 /** Without a terminal: at most one line about each thing in this time. */
-const SAY_MS = 10_000;
+const NOTE_INTERVAL_MS = 10_000;
 
 /** The progress of one command. It draws only between the first `begin` and `stop`. */
-export function progress(out: Output): Progress {
-  const rows = new Map<string, Row>();
-  const isLive = out.isLive();
+export function createProgress(out: Output): Progress {
+  const rows = new Map<string, ProgressRow>();
+  const isLive = out.isInteractive();
   const stream = stderr();
   let drawn = 0;
   let frame = 0;
@@ -47,9 +47,9 @@ export function progress(out: Output): Progress {
     const width = (stream.columns ?? 80) - 1;
     // More rows than the screen is high cannot be taken off again.
     const shown = [...rows].slice(0, Math.max(1, (stream.rows ?? 24) - 2));
-    const turning = FRAMES[frame % FRAMES.length] ?? '';
-    for (const [name, { about, since }] of shown) {
-      const text = `${turning} ${name}  ${formatDuration(now - since)}  ${plainLine(about)}`;
+    const turning = SPINNER_FRAMES[frame % SPINNER_FRAMES.length] ?? '';
+    for (const [name, { about, startedAt }] of shown) {
+      const text = `${turning} ${name}  ${formatDuration(now - startedAt)}  ${sanitizeLine(about)}`;
       stream.write(`${[...text].slice(0, width).join('')}\n`);
     }
     drawn = shown.length;
@@ -57,9 +57,9 @@ export function progress(out: Output): Progress {
   const say = (): void => {
     const now = performance.now();
     for (const [name, row] of rows) {
-      if (now - row.saidAt < SAY_MS) continue;
-      row.saidAt = now;
-      out.note(`${name}: ${row.about} (${formatDuration(now - row.since)})`);
+      if (now - row.lastNoteAt < NOTE_INTERVAL_MS) continue;
+      row.lastNoteAt = now;
+      out.note(`${name}: ${row.about} (${formatDuration(now - row.startedAt)})`);
     }
   };
   const tick = (): void => {
@@ -71,8 +71,8 @@ export function progress(out: Output): Progress {
   return {
     begin: (name, about) => {
       const now = performance.now();
-      rows.set(name, { about, since: now, saidAt: now });
-      timer ??= setInterval(tick, DRAW_MS);
+      rows.set(name, { about, startedAt: now, lastNoteAt: now });
+      timer ??= setInterval(tick, REDRAW_MS);
     },
     update: (name, about) => {
       const row = rows.get(name);

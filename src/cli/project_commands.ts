@@ -1,4 +1,4 @@
 // The commands that read project files and other tools' files: loaded together, when one of them is called.
-export { importFile } from './import.ts';
-export { init } from './init.ts';
-export { up } from './up.ts';
+export { importCommand } from './import.ts';
+export { initCommand } from './init.ts';
+export { upCommand } from './up.ts';

@@ -2,20 +2,20 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { SERVICE } from '../limits.ts';
-import { findProject } from '../project/find.ts';
+import { findProjectFile } from '../project/find.ts';
 import { UsageError } from './exit.ts';
 
-const LABEL = 'project=';
+const PROJECT_LABEL_PREFIX = 'project=';
 /** Beside it: what changed since the process began does not concern the process. */
-export const CALM = 'project-calm';
+export const NO_RESTART_LABEL = 'project-calm';
 
 const HINT =
   '`berth init` writes one, `berth import -w` makes one from a Procfile, package.json or compose file, -f names one.';
 
 /** The project file: the one named, or the nearest of this folder and those above. Throws a UsageError. */
-export function projectPath(named: string | undefined): string {
+export function projectFilePath(named: string | undefined): string {
   if (named !== undefined) return canonical(named);
-  const found = findProject(process.cwd());
+  const found = findProjectFile(process.cwd());
   if (found === undefined) throw new UsageError('there is no berth.yaml in this folder or above it', HINT);
   return canonical(found);
 }
@@ -29,15 +29,15 @@ function canonical(path: string): string {
 }
 
 /** The label that says which file a service came from. */
-export function labelOf(file: string): string {
-  const label = LABEL + file;
-  if (label.length <= SERVICE.labelLength) return label;
+export function projectLabel(file: string): string {
+  const label = PROJECT_LABEL_PREFIX + file;
+  if (label.length <= SERVICE.maxLabelLength) return label;
   throw new UsageError(
     `the path of ${file} is too long`,
-    `A project file's path has at most ${SERVICE.labelLength - LABEL.length} characters.`,
+    `A project file's path has at most ${SERVICE.maxLabelLength - PROJECT_LABEL_PREFIX.length} characters.`,
   );
 }
 
 /** The project file a service came from; undefined when it came from none. */
-export const fileOf = (labels: readonly string[]): string | undefined =>
-  labels.find((label) => label.startsWith(LABEL))?.slice(LABEL.length);
+export const projectFileOf = (labels: readonly string[]): string | undefined =>
+  labels.find((label) => label.startsWith(PROJECT_LABEL_PREFIX))?.slice(PROJECT_LABEL_PREFIX.length);

@@ -1,38 +1,38 @@
 // berth ps
 import type { Service } from '../client/records.ts';
-import { STATUSES } from '../protocol/service.ts';
-import { choice, command, flag, text } from './command.ts';
+import { SERVICE_STATUSES } from '../protocol/service.ts';
+import { choiceOption, defineCommand, flagOption, textOption } from './command.ts';
 import type { Column } from './output.ts';
-import { cpuText, endText, memoryText, since, statusStyle, statusText } from './show.ts';
+import { describeExit, describeStatus, formatCpu, formatElapsed, formatMemory, statusStyle } from './show.ts';
 
 const COLUMNS: readonly Column<Service>[] = [
   { title: 'NAME', cell: ({ name }) => name },
-  { title: 'STATUS', cell: statusText, style: statusStyle },
+  { title: 'STATUS', cell: describeStatus, style: statusStyle },
   { title: 'GROUP', cell: ({ group }) => group },
-  { title: 'PID', cell: ({ pid }) => pid, right: true },
-  { title: 'CPU', cell: ({ cpu }) => cpuText(cpu), right: true },
-  { title: 'MEMORY', cell: ({ rssMB }) => memoryText(rssMB), right: true },
-  { title: 'UP', cell: ({ startedAt }) => since(startedAt), right: true },
-  { title: 'RESTARTS', cell: ({ restarts }) => restarts, right: true, wide: true },
-  { title: 'LAST END', cell: (service) => (service.pid ? '' : endText(service)), wide: true },
-  { title: 'STARTED', cell: ({ startedAt }) => startedAt, wide: true },
+  { title: 'PID', cell: ({ pid }) => pid, alignRight: true },
+  { title: 'CPU', cell: ({ cpu }) => formatCpu(cpu), alignRight: true },
+  { title: 'MEMORY', cell: ({ rssMB }) => formatMemory(rssMB), alignRight: true },
+  { title: 'UP', cell: ({ startedAt }) => formatElapsed(startedAt), alignRight: true },
+  { title: 'RESTARTS', cell: ({ restarts }) => restarts, alignRight: true, wideOnly: true },
+  { title: 'LAST END', cell: (service) => (service.pid ? '' : describeExit(service)), wideOnly: true },
+  { title: 'STARTED', cell: ({ startedAt }) => startedAt, wideOnly: true },
   { title: 'URL', cell: ({ url }) => url },
 ];
 
-export const ps = command({
+export const psCommand = defineCommand({
   about: 'Every registered service is listed, whatever its state.',
   args: [{ syntax: '[names...]', about: 'only these', completes: 'service' }],
   options: {
-    status: choice('--status <status>', 'only those with this status', STATUSES),
-    group: text('--group <name>', 'only those of this group', 'group'),
-    quiet: flag('-q, --quiet', 'print the names alone'),
+    status: choiceOption('--status <status>', 'only those with this status', SERVICE_STATUSES),
+    group: textOption('--group <name>', 'only those of this group', 'group'),
+    quiet: flagOption('-q, --quiet', 'print the names alone'),
   },
   examples: [
     ['berth ps --status crashed', 'what went wrong'],
     ['berth ps --json | jq -r ".[].url"', 'every URL'],
   ],
   run: async (cli, names, { status, group, quiet }) => {
-    const all = await (await cli.berth()).services();
+    const all = await (await cli.client()).services();
     const shown = all.filter(
       (service) =>
         (names.length === 0 || names.includes(service.name)) &&

@@ -4,12 +4,12 @@ import type { Registration, ServiceDetail } from '../client/records.ts';
 import { SERVICE } from '../limits.ts';
 import type { ProjectService } from '../project/read.ts';
 import { readyUrl } from '../project/ready.ts';
-import { CALM, labelOf } from './project_file.ts';
+import { NO_RESTART_LABEL, projectLabel } from './project_file.ts';
 
-type Spec = Required<Registration>;
+type RegistrationSpec = Required<Registration>;
 
 /** What a registration says, with every default: the same fields that a read gives back. */
-const FIELDS = [
+const COMPARED_FIELDS = [
   'cmd',
   'cwd',
   'group',
@@ -20,11 +20,16 @@ const FIELDS = [
   'stopSignal',
   'stopGrace',
   'startTimeout',
-] as const satisfies readonly (keyof Spec & keyof ServiceDetail)[];
+] as const satisfies readonly (keyof RegistrationSpec & keyof ServiceDetail)[];
 /** Of these a process is made: a change needs a new one. So does one of the port and of env. */
-const OF_THE_PROCESS: readonly string[] = ['cmd', 'cwd'];
+const PROCESS_FIELDS: readonly string[] = ['cmd', 'cwd'];
 
-function wanted(file: string, service: ProjectService, port: number, readyPort: number): Spec {
+function desiredSpec(
+  file: string,
+  service: ProjectService,
+  port: number,
+  readyPort: number,
+): RegistrationSpec {
   return {
     name: service.name,
     port,
@@ -37,13 +42,13 @@ function wanted(file: string, service: ProjectService, port: number, readyPort: 
     restart: service.restart ?? 'no',
     autostart: service.autostart,
     stopSignal: service.stopSignal ?? 'SIGTERM',
-    stopGrace: service.stopGrace ?? SERVICE.stopGraceMs,
-    startTimeout: service.startTimeout ?? SERVICE.startTimeoutMs,
-    labels: [labelOf(file)],
+    stopGrace: service.stopGrace ?? SERVICE.defaultStopGraceMs,
+    startTimeout: service.startTimeout ?? SERVICE.defaultStartTimeoutMs,
+    labels: [projectLabel(file)],
   };
 }
 
-const specOf = (detail: ServiceDetail): Omit<Spec, 'env'> => ({
+const currentSpec = (detail: ServiceDetail): Omit<RegistrationSpec, 'env'> => ({
   name: detail.name,
   port: detail.port,
   labels: detail.labels,
@@ -59,26 +64,30 @@ const specOf = (detail: ServiceDetail): Omit<Spec, 'env'> => ({
   startTimeout: detail.startTimeout,
 });
 
-const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+const isSameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-async function register(berth: Client, spec: Registration): Promise<ServiceDetail> {
+async function registerAndRead(berth: Client, spec: Registration): Promise<ServiceDetail> {
   await berth.register(spec);
   return berth.service(spec.name);
 }
 
 /** A new service. Its ready URL needs its port, which is known once it is registered when the port is `auto`. */
-async function create(berth: Client, file: string, service: ProjectService): Promise<Registered> {
+async function registerNew(
+  berth: Client,
+  file: string,
+  service: ProjectService,
+): Promise<RegistrationResult> {
   const port = service.port === 'auto' ? 0 : service.port;
   const isLate = port === 0 && readyUrl(service.ready, 0) !== service.ready;
-  const detail = await register(
+  const detail = await registerAndRead(
     berth,
-    wanted(file, isLate ? { ...service, ready: null } : service, port, port),
+    desiredSpec(file, isLate ? { ...service, ready: null } : service, port, port),
   );
-  const whole = isLate ? await register(berth, wanted(file, service, 0, detail.port)) : detail;
+  const whole = isLate ? await registerAndRead(berth, desiredSpec(file, service, 0, detail.port)) : detail;
   return { detail: whole, change: 'registered', mustRestart: false };
 }
 
-export interface Registered {
+export interface RegistrationResult {
   detail: ServiceDetail;
   change: 'registered' | 'updated' | 'unchanged';
   /** A process runs that was made of an older registration. */
@@ -94,30 +103,34 @@ export async function registerService(
   file: string,
   service: ProjectService,
   before: ServiceDetail | undefined,
-): Promise<Registered> {
-  if (!before) return create(berth, file, service);
+): Promise<RegistrationResult> {
+  if (!before) return registerNew(berth, file, service);
   const isAuto = service.port === 'auto';
   const readyPort = isAuto ? before.port : Number(service.port);
-  const goal = wanted(file, service, isAuto ? 0 : readyPort, readyPort);
+  const goal = desiredSpec(file, service, isAuto ? 0 : readyPort, readyPort);
   const alive = before.pid !== undefined;
   // An older process with the mark of a calm change is as good as one of the newest registration.
-  const wasCalm = !before.stale || before.labels.includes(CALM);
+  const wasCalm = !before.stale || before.labels.includes(NO_RESTART_LABEL);
 
-  const changed = FIELDS.filter((field) => !same(goal[field], before[field]));
-  const labelsChanged = !same(
+  const changed = COMPARED_FIELDS.filter((field) => !isSameJson(goal[field], before[field]));
+  const labelsChanged = !isSameJson(
     goal.labels,
-    before.labels.filter((label) => label !== CALM),
+    before.labels.filter((label) => label !== NO_RESTART_LABEL),
   );
   const portChanged = !isAuto && goal.port !== before.port;
-  if (portChanged || changed.some((field) => OF_THE_PROCESS.includes(field)))
-    return { detail: await register(berth, goal), change: 'updated', mustRestart: alive };
+  if (portChanged || changed.some((field) => PROCESS_FIELDS.includes(field)))
+    return { detail: await registerAndRead(berth, goal), change: 'updated', mustRestart: alive };
 
-  const withEnv = await register(berth, { ...specOf(before), port: isAuto ? 0 : before.port, env: goal.env });
+  const withEnv = await registerAndRead(berth, {
+    ...currentSpec(before),
+    port: isAuto ? 0 : before.port,
+    env: goal.env,
+  });
   const envChanged = withEnv.specHash !== before.specHash;
   const isCalm = !envChanged && wasCalm;
   const mustRestart = alive && !isCalm;
   if (changed.length === 0 && !labelsChanged)
     return { detail: withEnv, change: envChanged ? 'updated' : 'unchanged', mustRestart };
-  const labels = alive && isCalm ? [...goal.labels, CALM] : goal.labels;
-  return { detail: await register(berth, { ...goal, labels }), change: 'updated', mustRestart };
+  const labels = alive && isCalm ? [...goal.labels, NO_RESTART_LABEL] : goal.labels;
+  return { detail: await registerAndRead(berth, { ...goal, labels }), change: 'updated', mustRestart };
 }

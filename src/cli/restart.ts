@@ -1,20 +1,20 @@
 // berth restart
 import type { Client } from '../client/connect.ts';
 import { formatDuration } from '../project/duration.ts';
-import { command, duration, text } from './command.ts';
-import { type Done, forEach } from './each.ts';
-import { chosen } from './names.ts';
-import { goesOn, whileTelling } from './starting.ts';
+import { defineCommand, durationOption, textOption } from './command.ts';
+import { type BatchResult, runBatch } from './each.ts';
+import { selectServices } from './names.ts';
+import { startContinuesNote, withWaitReports } from './starting.ts';
 
 /** Stops `name` and starts it again; one that is stopped is started. */
-export async function restartOne(
+export async function restartService(
   berth: Client,
   name: string,
-  tell: (about: string) => void,
+  onWaiting: (about: string) => void,
   { timeout, grace }: { timeout?: number | undefined; grace?: number | undefined },
-): Promise<Done> {
+): Promise<BatchResult> {
   const began = performance.now();
-  const answer = await whileTelling(berth, name, tell, berth.restart(name, { timeout, grace }));
+  const answer = await withWaitReports(berth, name, onWaiting, berth.restart(name, { timeout, grace }));
   const { url } = await berth.resolve(name);
   const took = formatDuration(performance.now() - began);
   return {
@@ -23,23 +23,23 @@ export async function restartOne(
   };
 }
 
-export const restart = command({
+export const restartCommand = defineCommand({
   about: 'Returns when the ready-check of each has passed. One that is stopped is started.',
   args: [{ syntax: '[names...]', about: 'the services', completes: 'service' }],
   options: {
-    group: text('--group <name>', 'all services of this group, in no order', 'group'),
-    timeout: duration('--timeout <time>', 'how long each may take to start'),
-    grace: duration('--grace <time>', 'how long each may take to end'),
+    group: textOption('--group <name>', 'all services of this group, in no order', 'group'),
+    timeout: durationOption('--timeout <time>', 'how long each may take to start'),
+    grace: durationOption('--grace <time>', 'how long each may take to end'),
   },
   run: async (cli, names, { group, timeout, grace }) => {
-    const berth = await cli.berth();
-    const all = await chosen(berth, names, group);
-    return forEach(
+    const berth = await cli.client();
+    const all = await selectServices(berth, names, group);
+    return runBatch(
       cli,
       all,
       'restarting',
-      (name, { tell }) => restartOne(berth, name, tell, { timeout, grace }),
-      goesOn,
+      (name, { onWaiting }) => restartService(berth, name, onWaiting, { timeout, grace }),
+      startContinuesNote,
     );
   },
 });

@@ -2,36 +2,36 @@
 // asked meanwhile why it takes so long.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '../client/connect.ts';
-import type { Explanation, StartAnswer } from '../client/records.ts';
+import type { Explanation, StartResult } from '../client/records.ts';
 import { formatDuration } from '../project/duration.ts';
-import { hasCode } from './cli.ts';
-import type { Done } from './each.ts';
+import { hasErrorCode } from './cli.ts';
+import type { BatchResult } from './each.ts';
 import { CommandError } from './exit.ts';
 
-const ASK_MS = 300;
+const POLL_MS = 300;
 
 /** What is awaited, on one line. */
-function awaited({ waitingFor, reason, lastCheck }: Explanation): string {
+function describeWait({ waitingFor, reason, lastCheck }: Explanation): string {
   const failed = lastCheck?.error ? ` (last: ${lastCheck.error})` : '';
   return `waiting for ${waitingFor ?? reason}${failed}`;
 }
 
 /** Resolves like `work`; until then `tell` hears what the service `name` is waiting for. */
-export async function whileTelling<T>(
+export async function withWaitReports<T>(
   berth: Client,
   name: string,
-  tell: (about: string) => void,
+  onWaiting: (about: string) => void,
   work: Promise<T>,
 ): Promise<T> {
   const over = new AbortController();
   const ask = (): void => {
     berth.explain(name, { signal: over.signal }).then(
-      (explanation) => tell(awaited(explanation)),
+      (explanation) => onWaiting(describeWait(explanation)),
       // It is only for show, and the next one may succeed.
       () => {},
     );
   };
-  const timer = setInterval(ask, ASK_MS);
+  const timer = setInterval(ask, POLL_MS);
   try {
     return await work;
   } finally {
@@ -40,7 +40,7 @@ export async function whileTelling<T>(
   }
 }
 
-export interface StartDetail {
+export interface StartServiceOptions {
   timeout?: number | undefined;
   wait?: boolean;
   /** The service runs already: fail. */
@@ -48,7 +48,7 @@ export interface StartDetail {
 }
 
 /** Resolves once a service that is alive already runs; with `wait` false at once. Throws a CommandError when it ends first. */
-async function joined(berth: Client, name: string, wait: boolean): Promise<StartAnswer> {
+async function awaitRunning(berth: Client, name: string, wait: boolean): Promise<StartResult> {
   for (;;) {
     const { status, pid } = await berth.service(name);
     if (status === 'running' || (status === 'starting' && !wait)) return { name, status, pid: pid ?? null };
@@ -58,36 +58,36 @@ async function joined(berth: Client, name: string, wait: boolean): Promise<Start
         `\`berth status ${name}\` says why.`,
       );
     }
-    await pause(ASK_MS);
+    await pause(POLL_MS);
   }
 }
 
 /** Starts `name` and says how it went. One that is running already is fine, one that is starting is joined. */
-export async function startOne(
+export async function startService(
   berth: Client,
   name: string,
-  tell: (about: string) => void,
-  { timeout, wait = true, strict = false }: StartDetail,
-): Promise<Done> {
+  onWaiting: (about: string) => void,
+  { timeout, wait = true, strict = false }: StartServiceOptions,
+): Promise<BatchResult> {
   const began = performance.now();
   let isSame = false;
-  const answer = await whileTelling(
+  const answer = await withWaitReports(
     berth,
     name,
-    tell,
+    onWaiting,
     berth.start(name, { timeout, wait: wait ? undefined : false }).catch((error: unknown) => {
-      if (strict || !hasCode(error, 'already_running')) throw error;
+      if (strict || !hasErrorCode(error, 'already_running')) throw error;
       isSame = true;
-      return joined(berth, name, wait);
+      return awaitRunning(berth, name, wait);
     }),
   );
   const { url } = await berth.resolve(name);
   const record = { ...answer, url, ...(isSame ? { already: true } : {}) };
-  if (isSame) return { record, text: `is already ${answer.status} at ${url}`, isSame };
+  if (isSame) return { record, text: `is already ${answer.status} at ${url}`, isUnchanged: isSame };
   const took = formatDuration(performance.now() - began);
   return { record, text: `is ${answer.status} at ${url} (pid ${answer.pid ?? 'unknown'}, ${took})` };
 }
 
 /** What an interrupted start leaves behind. */
-export const goesOn = (names: readonly string[]): string =>
+export const startContinuesNote = (names: readonly string[]): string =>
   `${names.join(', ')}: the start goes on without you; \`berth stop ${names.join(' ')}\` ends it.`;

@@ -1,15 +1,15 @@
 // berth stop
-import type { StopAnswer } from '../client/records.ts';
+import type { StopResult } from '../client/records.ts';
 import { formatDuration } from '../project/duration.ts';
-import { command, duration, text } from './command.ts';
-import { forEach } from './each.ts';
-import { chosen } from './names.ts';
-import { endText } from './show.ts';
+import { defineCommand, durationOption, textOption } from './command.ts';
+import { runBatch } from './each.ts';
+import { selectServices } from './names.ts';
+import { describeExit } from './show.ts';
 
 /** What the proof of a stop says. */
-export function stopText(answer: StopAnswer): string {
+export function describeStop(answer: StopResult): string {
   const facts = [
-    endText(answer),
+    describeExit(answer),
     answer.reaped > 1 ? `${answer.reaped} processes` : '',
     answer.escalated ? 'had to be killed' : '',
     formatDuration(answer.ms),
@@ -21,23 +21,23 @@ export function stopText(answer: StopAnswer): string {
   return `is stopped (${facts.join(', ')})${left}${port}`;
 }
 
-export const stop = command({
+export const stopCommand = defineCommand({
   about:
     'The whole process tree of each gets its stop signal, and after the grace period what is left is killed.',
   args: [{ syntax: '[names...]', about: 'the services', completes: 'running' }],
   options: {
-    group: text('--group <name>', 'all services of this group, in no order', 'group'),
-    grace: duration('--grace <time>', 'how long each may take to end; default: its own, 5s unless set'),
+    group: textOption('--group <name>', 'all services of this group, in no order', 'group'),
+    grace: durationOption('--grace <time>', 'how long each may take to end; default: its own, 5s unless set'),
   },
   run: async (cli, names, { group, grace }) => {
-    const berth = await cli.berth();
-    const all = await chosen(berth, names, group);
-    return forEach(cli, all, 'stopping', async (name) => {
+    const berth = await cli.client();
+    const all = await selectServices(berth, names, group);
+    return runBatch(cli, all, 'stopping', async (name) => {
       const before = await berth.service(name);
       const answer = await berth.stop(name, { grace });
       if (before.pid !== undefined || before.status === 'stopping')
-        return { record: answer, text: stopText(answer) };
-      return { record: answer, text: 'is stopped already', isSame: true };
+        return { record: answer, text: describeStop(answer) };
+      return { record: answer, text: 'is stopped already', isUnchanged: true };
     });
   },
 });

@@ -1,6 +1,6 @@
 // The files that start the daemon at login: a systemd user unit and a launchd agent. Pure text.
 
-export interface Program {
+export interface DaemonProgram {
   node: string;
   /** dist/bin.cjs. */
   script: string;
@@ -10,14 +10,14 @@ export interface Program {
   log: string;
 }
 
-export const LABEL = 'dev.berth.daemon';
+export const LAUNCHD_LABEL = 'dev.berth.daemon';
 
 /** One word of a unit file: `%` is a specifier there and `$` a variable, quotes keep blanks. */
-const word = (text: string): string =>
+const quoteExecWord = (text: string): string =>
   `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('%', '%%').replaceAll('$', '$$$$')}"`;
 
 /** In an assignment `$` means nothing. */
-const assignment = (text: string): string =>
+const quoteEnvironmentValue = (text: string): string =>
   `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('%', '%%')}"`;
 
 /**
@@ -25,15 +25,15 @@ const assignment = (text: string): string =>
  * next one; the default would kill host and services with it. `OOMPolicy=continue`: a service that runs out of memory takes
  * nothing else along. A wrong setting (exit code 2) does not get better by starting again.
  */
-export function systemdUnit({ node, script, args, path }: Program): string {
+export function systemdUnit({ node, script, args, path }: DaemonProgram): string {
   return `[Unit]
 Description=Berth: local services, agents and workloads, by name
 
 [Service]
 Type=exec
-ExecStart=${[node, script, 'daemon', ...args].map(word).join(' ')}
+ExecStart=${[node, script, 'daemon', ...args].map(quoteExecWord).join(' ')}
 ExecReload=/bin/kill -HUP $MAINPID
-Environment=${assignment(`PATH=${path}`)}
+Environment=${quoteEnvironmentValue(`PATH=${path}`)}
 KillMode=process
 Restart=on-failure
 RestartSec=2
@@ -46,18 +46,20 @@ WantedBy=default.target
 `;
 }
 
-const xml = (text: string): string =>
+const escapeXml = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
 /** The launchd agent. `AbandonProcessGroup` is what `KillMode=process` is to systemd. */
-export function launchdPlist({ node, script, args, path, log }: Program): string {
-  const words = [node, script, 'daemon', ...args].map((one) => `    <string>${xml(one)}</string>`).join('\n');
+export function launchdPlist({ node, script, args, path, log }: DaemonProgram): string {
+  const words = [node, script, 'daemon', ...args]
+    .map((one) => `    <string>${escapeXml(one)}</string>`)
+    .join('\n');
   return `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
 <dict>
   <key>Label</key>
-  <string>${LABEL}</string>
+  <string>${LAUNCHD_LABEL}</string>
   <key>ProgramArguments</key>
   <array>
 ${words}
@@ -65,7 +67,7 @@ ${words}
   <key>EnvironmentVariables</key>
   <dict>
     <key>PATH</key>
-    <string>${xml(path)}</string>
+    <string>${escapeXml(path)}</string>
   </dict>
   <key>RunAtLoad</key>
   <true/>
@@ -79,7 +81,7 @@ ${words}
   <key>ExitTimeOut</key>
   <integer>120</integer>
   <key>StandardErrorPath</key>
-  <string>${xml(log)}</string>
+  <string>${escapeXml(log)}</string>
 </dict>
 </plist>
 `;

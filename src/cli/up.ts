@@ -3,29 +3,29 @@
 import { existsSync } from 'node:fs';
 import type { Client } from '../client/connect.ts';
 import type { ServiceDetail } from '../client/records.ts';
-import { inOrder, withDependencies } from '../project/order.ts';
-import { nearest, ProjectError } from '../project/problem.ts';
+import { runInDependencyOrder, withDependencies } from '../project/order.ts';
+import { nearestWord, ProjectError } from '../project/problem.ts';
 import { type Project, type ProjectService, readProject } from '../project/read.ts';
 import { AGENTS_GROUP } from '../protocol/names.ts';
 import { ensureDaemon } from './background.ts';
-import type { Cli } from './cli.ts';
-import { command, duration, flag, text, unless } from './command.ts';
-import { type Done, reporter } from './each.ts';
-import { CommandError, EXIT, UsageError } from './exit.ts';
-import { followAll } from './logs.ts';
-import { type Progress, progress } from './progress.ts';
-import { fileOf, projectPath } from './project_file.ts';
-import { type Registered, registerService } from './registering.ts';
-import { restartOne } from './restart.ts';
-import { count } from './show.ts';
-import { goesOn, startOne } from './starting.ts';
+import type { CommandContext } from './cli.ts';
+import { defineCommand, durationOption, flagOption, negatedFlagOption, textOption } from './command.ts';
+import { type BatchResult, batchReporter } from './each.ts';
+import { CommandError, EXIT_CODE, UsageError } from './exit.ts';
+import { followLogs } from './logs.ts';
+import { createProgress, type Progress } from './progress.ts';
+import { projectFileOf, projectFilePath } from './project_file.ts';
+import { type RegistrationResult, registerService } from './registering.ts';
+import { restartService } from './restart.ts';
+import { pluralize } from './show.ts';
+import { startContinuesNote, startService } from './starting.ts';
 
 /** The services that are meant: all, or those named with what they need. Throws a UsageError for an unknown one. */
-function selected(project: Project, names: readonly string[]): ProjectService[] {
+function selectedServices(project: Project, names: readonly string[]): ProjectService[] {
   const known = project.services.map(({ name }) => name);
   const unknown = names.find((name) => !known.includes(name));
   if (unknown !== undefined) {
-    const near = nearest(unknown, known);
+    const near = nearestWord(unknown, known);
     const hint = near ? `Did you mean ${near}?` : `It has ${known.join(', ') || 'none'}.`;
     throw new UsageError(`${project.file} has no service ${unknown}`, hint);
   }
@@ -35,17 +35,17 @@ function selected(project: Project, names: readonly string[]): ProjectService[] 
 }
 
 /** Every registered service by name, with its spec. */
-async function registered(berth: Client): Promise<Map<string, ServiceDetail>> {
+async function registeredServices(berth: Client): Promise<Map<string, ServiceDetail>> {
   const all = await berth.services();
   const details = await Promise.all(all.map(({ name }) => berth.service(name)));
   return new Map(details.map((detail) => [detail.name, detail]));
 }
 
 /** Why a name cannot be this project's; undefined when it can. A file that has gone claims nothing any more. */
-function claim(file: string, before: ServiceDetail | undefined, adopt: boolean): string | undefined {
+function claimRefusal(file: string, before: ServiceDetail | undefined, adopt: boolean): string | undefined {
   if (!before) return undefined;
   if (before.group === AGENTS_GROUP) return 'an agent has this name; `berth agent rm` removes it';
-  const owner = fileOf(before.labels);
+  const owner = projectFileOf(before.labels);
   if (owner === file || adopt) return undefined;
   if (owner === undefined) return 'a service of this name was registered by hand; --adopt takes it over';
   return existsSync(owner)
@@ -53,49 +53,53 @@ function claim(file: string, before: ServiceDetail | undefined, adopt: boolean):
     : undefined;
 }
 
-function refuseClaimed(
+function checkClaims(
   project: Project,
   services: readonly ProjectService[],
-  there: ReadonlyMap<string, ServiceDetail>,
+  registered: ReadonlyMap<string, ServiceDetail>,
   adopt: boolean,
 ): void {
   const problems = services.flatMap(({ name, at }) => {
-    const why = claim(project.file, there.get(name), adopt);
+    const why = claimRefusal(project.file, registered.get(name), adopt);
     return why === undefined ? [] : [{ at, message: `services.${name}: ${why}` }];
   });
   if (problems.length > 0) throw new ProjectError(project.file, '', problems);
 }
 
-interface Bringing {
+interface BringUpOptions {
   timeout: number | undefined;
   wait: boolean;
   start: boolean;
 }
 
 /** Brings one service to where its registration wants it, and says what that took. */
-async function bring(
+async function bringUp(
   berth: Client,
-  { detail, change, mustRestart }: Registered,
-  { timeout, wait, start }: Bringing,
-  shown: Progress,
-): Promise<Done> {
+  { detail, change, mustRestart }: RegistrationResult,
+  { timeout, wait, start }: BringUpOptions,
+  progress: Progress,
+): Promise<BatchResult> {
   const { name, url } = detail;
-  const tell = (about: string): void => shown.update(name, about);
+  const tell = (about: string): void => progress.update(name, about);
   const isUp = detail.status === 'running' || detail.status === 'starting';
   const isSame = change === 'unchanged';
   const record = { name, change, url };
   if (!start)
-    return { record: { ...record, status: detail.status }, text: `is ${change} (${detail.status})`, isSame };
+    return {
+      record: { ...record, status: detail.status },
+      text: `is ${change} (${detail.status})`,
+      isUnchanged: isSame,
+    };
   if (mustRestart) {
-    const done = await restartOne(berth, name, tell, { timeout });
+    const done = await restartService(berth, name, tell, { timeout });
     return { record: { ...record, ...done.record, restarted: true }, text: `has changed and ${done.text}` };
   }
-  const done = await startOne(berth, name, tell, { timeout, wait });
+  const done = await startService(berth, name, tell, { timeout, wait });
   const again = isUp && change === 'updated' ? ', with a new registration that needs no restart' : '';
   return {
     record: { ...record, ...done.record },
     text: done.text + again,
-    isSame: (done.isSame ?? false) && isSame,
+    isUnchanged: (done.isUnchanged ?? false) && isSame,
   };
 }
 
@@ -104,12 +108,12 @@ async function registerAll(
   berth: Client,
   file: string,
   services: readonly ProjectService[],
-  there: ReadonlyMap<string, ServiceDetail>,
-): Promise<Map<string, Registered>> {
+  registered: ReadonlyMap<string, ServiceDetail>,
+): Promise<Map<string, RegistrationResult>> {
   const rows = await Promise.all(
-    services.map(async (service): Promise<[string, Registered]> => {
+    services.map(async (service): Promise<[string, RegistrationResult]> => {
       try {
-        return [service.name, await registerService(berth, file, service, there.get(service.name))];
+        return [service.name, await registerService(berth, file, service, registered.get(service.name))];
       } catch (error) {
         const message = `${service.name} cannot be registered: ${error instanceof Error ? error.message : String(error)}`;
         throw new CommandError(message, 'Nothing was started.');
@@ -120,15 +124,15 @@ async function registerAll(
 }
 
 /** Services that this file once had and has no longer. */
-async function removeGone(
-  cli: Cli,
+async function removeStale(
+  cli: CommandContext,
   berth: Client,
   project: Project,
-  there: ReadonlyMap<string, ServiceDetail>,
+  registered: ReadonlyMap<string, ServiceDetail>,
 ): Promise<void> {
   const names = new Set(project.services.map(({ name }) => name));
-  const gone = [...there.values()].filter(
-    ({ name, labels }) => fileOf(labels) === project.file && !names.has(name),
+  const gone = [...registered.values()].filter(
+    ({ name, labels }) => projectFileOf(labels) === project.file && !names.has(name),
   );
   for (const { name } of gone) {
     await berth.remove(name);
@@ -136,29 +140,29 @@ async function removeGone(
   }
 }
 
-async function bringAll(
-  cli: Cli,
+async function bringUpAll(
+  cli: CommandContext,
   berth: Client,
   services: readonly ProjectService[],
-  specs: ReadonlyMap<string, Registered>,
-  how: Bringing,
+  specs: ReadonlyMap<string, RegistrationResult>,
+  options: BringUpOptions,
 ): Promise<number | undefined> {
-  const shown = progress(cli.out);
-  const report = reporter(cli, shown);
+  const shown = createProgress(cli.out);
+  const report = batchReporter(cli, shown);
   const open = new Set<string>();
   let changes = 0;
   const off = cli.onInterrupt(() => {
     shown.stop();
-    if (open.size > 0) cli.out.note(goesOn([...open]));
+    if (open.size > 0) cli.out.note(startContinuesNote([...open]));
   });
-  const outcomes = await inOrder(services, async ({ name }) => {
+  const outcomes = await runInDependencyOrder(services, async ({ name }) => {
     const spec = specs.get(name);
     if (!spec) return;
     open.add(name);
     shown.begin(name, spec.mustRestart ? 'restarting' : 'starting');
     try {
-      const done = await bring(berth, spec, how, shown);
-      if (!done.isSame) changes += 1;
+      const done = await bringUp(berth, spec, options, shown);
+      if (!done.isUnchanged) changes += 1;
       report.done(name, done);
     } finally {
       open.delete(name);
@@ -176,45 +180,45 @@ async function bringAll(
   return exitCode;
 }
 
-export const up = command({
+export const upCommand = defineCommand({
   about:
     'Registers what has changed, starts what is not running in the order of its dependencies, restarts only what must be, and removes what is no longer in the file. Doing it again changes nothing. A daemon is started in the background when none runs.',
   args: [{ syntax: '[names...]', about: 'only these services of the file, and what they need' }],
   options: {
-    file: text(
+    file: textOption(
       '-f, --file <file>',
       'the project file; default: berth.yaml here or in a folder above',
       'file',
     ),
-    timeout: duration('--timeout <time>', 'how long each may take to start; default: its own'),
-    wait: unless('--no-wait', 'return as soon as the processes are there'),
-    start: unless('--no-start', 'register, but start nothing'),
-    adopt: flag('--adopt', 'take over services that were registered otherwise'),
-    attach: flag('-a, --attach', 'then follow the logs until Ctrl-C; the services go on'),
+    timeout: durationOption('--timeout <time>', 'how long each may take to start; default: its own'),
+    wait: negatedFlagOption('--no-wait', 'return as soon as the processes are there'),
+    start: negatedFlagOption('--no-start', 'register, but start nothing'),
+    adopt: flagOption('--adopt', 'take over services that were registered otherwise'),
+    attach: flagOption('-a, --attach', 'then follow the logs until Ctrl-C; the services go on'),
   },
   examples: [
     ['berth up', 'everything in berth.yaml'],
     ['berth up web', 'web, and what it needs'],
   ],
   run: async (cli, names, { file, timeout, wait, start, adopt, attach }) => {
-    const project = readProject(projectPath(file), process.env);
-    const services = selected(project, names);
+    const project = readProject(projectFilePath(file), process.env);
+    const services = selectedServices(project, names);
     await ensureDaemon(cli);
-    const berth = await cli.berth();
-    const there = await registered(berth);
-    refuseClaimed(project, services, there, adopt);
+    const berth = await cli.client();
+    const there = await registeredServices(berth);
+    checkClaims(project, services, there, adopt);
     const specs = await registerAll(berth, project.file, services, there);
-    if (names.length === 0) await removeGone(cli, berth, project, there);
+    if (names.length === 0) await removeStale(cli, berth, project, there);
     if (services.length === 0) cli.out.note(`${project.file} has no services.`);
-    const exitCode = await bringAll(cli, berth, services, specs, { timeout, wait, start });
+    const exitCode = await bringUpAll(cli, berth, services, specs, { timeout, wait, start });
     if (!attach || services.length === 0) return exitCode;
-    cli.out.note(`Following ${count(services.length, 'log')}; Ctrl-C ends this, not the services.`);
-    await followAll(
+    cli.out.note(`Following ${pluralize(services.length, 'log')}; Ctrl-C ends this, not the services.`);
+    await followLogs(
       cli,
       berth,
       services.map(({ name }) => name),
       { lines: 10 },
     );
-    return exitCode ?? EXIT.ok;
+    return exitCode ?? EXIT_CODE.ok;
   },
 });

@@ -1,12 +1,12 @@
 // berth url
-import { command } from './command.ts';
+import { defineCommand } from './command.ts';
 
-export const url = command({
+export const urlCommand = defineCommand({
   about: 'Works for stopped services too: the URL is known before the service runs.',
   args: [{ syntax: '<name>', about: 'the service', completes: 'service' }],
   examples: [['curl "$(berth url web)/health"', 'use a service without knowing its port']],
   run: async (cli, [name = '']) => {
-    const resolution = await (await cli.berth()).resolve(name);
+    const resolution = await (await cli.client()).resolve(name);
     cli.out.record(resolution, () => resolution.url);
     return undefined;
   },

@@ -2,12 +2,12 @@
 
 import { isBerthError } from '../client/errors.ts';
 import { VERSION } from '../version.ts';
-import type { Cli } from './cli.ts';
+import type { CommandContext } from './cli.ts';
 
 /** Prints the version, Node's, and the daemon's when one runs; warns when they differ. */
-export async function version(cli: Cli): Promise<undefined> {
+export async function printVersion(cli: CommandContext): Promise<undefined> {
   const daemon = await cli
-    .berth()
+    .client()
     .then((berth) => berth.version())
     .catch((error: unknown) => {
       if (isBerthError(error)) return null;

@@ -1,9 +1,9 @@
 // A terminal of an agent over a WebSocket, docs/reference.md "Attach": binary frames are input and output,
 // text frames are control.
 import type { Endpoint } from './call.ts';
-import { path } from './call.ts';
-import { BerthError, errorOf } from './errors.ts';
-import type { Socket } from './transport.ts';
+import { encodePath } from './call.ts';
+import { BerthError, errorFromAnswer } from './errors.ts';
+import type { ClientWebSocket } from './transport.ts';
 
 export interface AttachOptions {
   /** Output as it comes; the first piece is the screen as it is. Acknowledged when the returned promise resolves. */
@@ -14,7 +14,7 @@ export interface AttachOptions {
   signal?: AbortSignal;
 }
 
-export interface Ended {
+export interface TerminalEnd {
   /** null: the viewer left, or the connection was lost. */
   exit: { exitCode: number | null; signal: string | null } | null;
   /** How the connection ended: 1000 is in order. */
@@ -22,17 +22,17 @@ export interface Ended {
   reason: string;
 }
 
-export interface Terminal {
+export interface TerminalSession {
   /** Keys typed, as bytes or text. */
   write(input: string | Uint8Array): void;
   resize(cols: number, rows: number): void;
   /** Leaves the terminal; the agent goes on. */
   detach(): void;
   /** Settles once, when the session has ended. Rejects with what `onOutput` or `onSize` has thrown, which ends it too. */
-  ended: Promise<Ended>;
+  ended: Promise<TerminalEnd>;
 }
 
-interface Control {
+interface TerminalControl {
   size?: [cols: number, rows: number];
   exit?: { exitCode: number | null; signal: string | null };
 }
@@ -46,16 +46,20 @@ function base64url(text: string): string {
 }
 
 /** The token goes as a subprotocol, because a browser cannot set a header on a WebSocket. */
-const protocols = (token: string | null): string[] =>
+const subprotocols = (token: string | null): string[] =>
   token ? ['berth.v1', `base64url.bearer.authorization.berth.${base64url(token)}`] : ['berth.v1'];
 
 /** Opens the terminal of the agent `name`. Rejects with the daemon's error (`not_running`, `unknown_agent`). */
-export async function attach(endpoint: Endpoint, name: string, options: AttachOptions): Promise<Terminal> {
-  const url = endpoint.url().replace(/^http/, 'ws') + path('/v1/agents', name, 'attach');
-  let exit: Ended['exit'] = null;
-  let finish: (ended: Ended) => void = () => {};
+export async function attachTerminal(
+  endpoint: Endpoint,
+  name: string,
+  options: AttachOptions,
+): Promise<TerminalSession> {
+  const url = endpoint.url().replace(/^http/, 'ws') + encodePath('/v1/agents', name, 'attach');
+  let exit: TerminalEnd['exit'] = null;
+  let finish: (ended: TerminalEnd) => void = () => {};
   let failed: (error: unknown) => void = () => {};
-  const ended = new Promise<Ended>((resolve, reject) => {
+  const ended = new Promise<TerminalEnd>((resolve, reject) => {
     finish = resolve;
     failed = (error) => {
       reject(error);
@@ -65,19 +69,19 @@ export async function attach(endpoint: Endpoint, name: string, options: AttachOp
   // Who does not wait for the end does not want to know how it came.
   ended.catch(() => {});
   const encoder = new TextEncoder();
-  let socket: Socket | undefined;
+  let socket: ClientWebSocket | undefined;
   const control = (message: object): void => socket?.send(JSON.stringify(message));
   const output = async (bytes: Uint8Array): Promise<void> => {
     await options.onOutput(bytes);
     control({ ack: bytes.byteLength });
   };
   const hear = async (message: string): Promise<void> => {
-    const said: Control = JSON.parse(message);
+    const said: TerminalControl = JSON.parse(message);
     if (said.size) options.onSize?.(...said.size);
     if (said.exit) exit = said.exit;
   };
   const opened = new Promise<void>((resolve, reject) => {
-    const opening = endpoint.transport.socket(url, protocols(endpoint.token()), {
+    const opening = endpoint.transport.openWebSocket(url, subprotocols(endpoint.token()), {
       opened: resolve,
       bytes: (bytes) => void output(bytes).catch(failed),
       text: (message) => void hear(message).catch(failed),
@@ -86,7 +90,7 @@ export async function attach(endpoint: Endpoint, name: string, options: AttachOp
         reject(
           status === 0
             ? new BerthError('unreachable', `the terminal of ${name} cannot be opened`)
-            : errorOf(status, null, body),
+            : errorFromAnswer(status, null, body),
         ),
     });
     opening.then((made) => {

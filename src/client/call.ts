@@ -1,5 +1,5 @@
 // One call: address, token, query and body out; the decoded answer or a BerthError back.
-import { BerthError, errorOf, isBerthError } from './errors.ts';
+import { BerthError, errorFromAnswer, isBerthError } from './errors.ts';
 import type { HttpAnswer, Transport } from './transport.ts';
 
 /** Where one half of the API (daemon or cloud) is reached; asked anew for every call, because a daemon may come back elsewhere. */
@@ -12,7 +12,7 @@ export interface Endpoint {
   /** How long a call that does not wait for anything may take, in milliseconds. */
   deadlineMs: number;
   /** How long a call is made again, as the daemon asks, while that says it is busy, in milliseconds. */
-  patienceMs: number;
+  busyRetryMs: number;
 }
 
 export type Query = readonly (readonly [key: string, value: string | number | boolean | undefined])[];
@@ -21,25 +21,25 @@ export interface CallOptions {
   signal?: AbortSignal;
 }
 
-interface CallDetail extends CallOptions {
+interface RequestDetail extends CallOptions {
   query?: Query;
   body?: unknown;
   /** The daemon answers when something has happened: no deadline of ours. */
-  waits?: boolean;
+  noDeadline?: boolean;
 }
 
 /** A path with every part encoded: `path('/v1/services', name, 'start')`. */
-export const path = (base: string, ...parts: string[]): string =>
+export const encodePath = (base: string, ...parts: string[]): string =>
   [base, ...parts.map(encodeURIComponent)].join('/');
 
-function address(endpoint: Endpoint, target: string, query: Query): string {
+function requestUrl(endpoint: Endpoint, target: string, query: Query): string {
   const given = query.filter(([, value]) => value !== undefined).map(([key, value]) => [key, String(value)]);
   const search = given.length > 0 ? `?${new URLSearchParams(given)}` : '';
   return endpoint.url() + target + search;
 }
 
 /** Sends a request and resolves with the head of its answer, whatever its status. */
-export function send(
+export function sendRequest(
   endpoint: Endpoint,
   method: string,
   target: string,
@@ -59,9 +59,9 @@ export function send(
   if (lastEventId) headers.push(['Last-Event-ID', lastEventId]);
   return endpoint.transport.request({
     method,
-    url: address(endpoint, target, query),
+    url: requestUrl(endpoint, target, query),
     headers,
-    whole,
+    isBuffered: whole,
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(signal ? { signal } : {}),
   });
@@ -70,7 +70,7 @@ export function send(
 const BUSY_PAUSE_MS = 1_000;
 
 /** Resolves after `ms`, at once when `signal` aborts. */
-export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+export function delay(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();
     const done = (): void => {
@@ -87,42 +87,42 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<void
  * Calls the API and resolves with the decoded body of a 2xx answer.
  * Rejects with a BerthError: the daemon's own, `unreachable`, `deadline` or `bad_answer`.
  */
-export async function call<T>(
+export async function callApi<T>(
   endpoint: Endpoint,
   method: string,
   target: string,
-  detail: CallDetail = {},
+  detail: RequestDetail = {},
 ): Promise<T> {
-  const until = performance.now() + endpoint.patienceMs;
+  const until = performance.now() + endpoint.busyRetryMs;
   for (;;) {
     try {
-      return await callOnce<T>(endpoint, method, target, detail);
+      return await callApiOnce<T>(endpoint, method, target, detail);
     } catch (error) {
       const isBusy = isBerthError(error) && error.code === 'daemon_busy';
       const wait = isBusy ? (error.retryAfterMs ?? BUSY_PAUSE_MS) : Number.POSITIVE_INFINITY;
       if (performance.now() + wait > until) throw error;
-      await pause(wait, detail.signal);
+      await delay(wait, detail.signal);
     }
   }
 }
 
-async function callOnce<T>(
+async function callApiOnce<T>(
   endpoint: Endpoint,
   method: string,
   target: string,
-  detail: CallDetail,
+  detail: RequestDetail,
 ): Promise<T> {
-  const { signal: outer, waits, ...rest } = detail;
-  const late = waits ? undefined : AbortSignal.timeout(endpoint.deadlineMs);
+  const { signal: outer, noDeadline, ...rest } = detail;
+  const late = noDeadline ? undefined : AbortSignal.timeout(endpoint.deadlineMs);
   const signals = [outer, late].filter((signal) => signal !== undefined);
   try {
     const signal = signals.length > 0 ? { signal: AbortSignal.any(signals) } : {};
-    const answer = await send(endpoint, method, target, { ...rest, ...signal, whole: true });
+    const answer = await sendRequest(endpoint, method, target, { ...rest, ...signal, whole: true });
     const body = await answer.text();
     if (answer.status < 200 || answer.status > 299) {
-      throw errorOf(answer.status, answer.header('retry-after'), body);
+      throw errorFromAnswer(answer.status, answer.header('retry-after'), body);
     }
-    return decode(answer.status, body);
+    return parseAnswer(answer.status, body);
   } catch (error) {
     if (!late?.aborted || outer?.aborted) throw error;
     const message = `no answer to ${method} ${target} within ${endpoint.deadlineMs / 1000} s`;
@@ -130,7 +130,7 @@ async function callOnce<T>(
   }
 }
 
-function decode<T>(status: number, body: string): T {
+function parseAnswer<T>(status: number, body: string): T {
   try {
     return JSON.parse(body);
   } catch (error) {

@@ -1,8 +1,8 @@
 // The daemon's API, a method per endpoint: docs/reference.md "Endpoints". Names are encoded, times
 // are RFC 3339 strings, durations are milliseconds, and every failure is a BerthError.
 import type { LogsQuery } from '../protocol/service.ts';
-import { type AttachOptions, attach, type Terminal } from './attach.ts';
-import { type CallOptions, call, type Endpoint, path, type Query, send } from './call.ts';
+import { type AttachOptions, attachTerminal, type TerminalSession } from './attach.ts';
+import { type CallOptions, callApi, type Endpoint, encodePath, type Query, sendRequest } from './call.ts';
 import type {
   Agent,
   AgentRemoved,
@@ -19,13 +19,13 @@ import type {
   Resolution,
   Service,
   ServiceDetail,
-  Spinup,
+  SpinupRequest,
   SpunUp,
-  StartAnswer,
-  StopAnswer,
+  StartResult,
+  StopResult,
   Version,
 } from './records.ts';
-import { frames, type StreamOptions } from './sse.ts';
+import { type StreamOptions, sseFrames } from './sse.ts';
 
 export interface StartOptions extends CallOptions {
   /** Milliseconds; absent: the service's own. */
@@ -40,7 +40,7 @@ export interface StopOptions extends CallOptions {
 }
 
 export type LogOptions = CallOptions & Partial<LogsQuery>;
-export type FollowOptions = StreamOptions & Partial<LogsQuery>;
+export type LogFollowOptions = StreamOptions & Partial<LogsQuery>;
 
 export interface EventOptions extends StreamOptions {
   types?: readonly (keyof EventData)[];
@@ -63,43 +63,47 @@ const SERVICES = '/v1/services';
 const GROUPS = '/v1/groups';
 const AGENTS = '/v1/agents';
 
-const list = (values: readonly string[] | undefined): string | undefined =>
+const commaSeparated = (values: readonly string[] | undefined): string | undefined =>
   values && values.length > 0 ? values.join(',') : undefined;
 
-const logQuery = (options: FollowOptions | LogOptions): Query => [
+const logQuery = (options: LogFollowOptions | LogOptions): Query => [
   ['lines', options.lines],
   ['stream', options.stream ?? undefined],
   ['timestamps', options.timestamps],
   ['raw', options.raw],
 ];
 
-async function* follow(endpoint: Endpoint, target: string, options: FollowOptions): AsyncGenerator<string> {
+async function* followLog(
+  endpoint: Endpoint,
+  target: string,
+  options: LogFollowOptions,
+): AsyncGenerator<string> {
   const query = logQuery(options);
   // After a break it goes on behind the last line, whatever `lines` says.
   const open = (lastEventId: string | null, signal: AbortSignal) =>
-    send(endpoint, 'GET', target, { query, lastEventId, signal });
-  for await (const frame of frames(open, null, options)) {
+    sendRequest(endpoint, 'GET', target, { query, lastEventId, signal });
+  for await (const frame of sseFrames(open, null, options)) {
     if (frame.event !== 'line') continue;
     const { line }: { line: string } = JSON.parse(frame.data);
     yield line;
   }
 }
 
-async function* events(endpoint: Endpoint, options: EventOptions): AsyncGenerator<DaemonEvent> {
+async function* streamEvents(endpoint: Endpoint, options: EventOptions): AsyncGenerator<DaemonEvent> {
   const query: Query = [
-    ['types', list(options.types)],
-    ['names', list(options.names)],
+    ['types', commaSeparated(options.types)],
+    ['names', commaSeparated(options.names)],
     ['detail', options.detail],
   ];
   const open = (lastEventId: string | null, signal: AbortSignal) =>
-    send(endpoint, 'GET', '/v1/events', { query, lastEventId, signal });
+    sendRequest(endpoint, 'GET', '/v1/events', { query, lastEventId, signal });
   const from = options.lastEventId === undefined ? null : String(options.lastEventId);
-  for await (const frame of frames(open, from, options)) {
-    yield eventOf(frame);
+  for await (const frame of sseFrames(open, from, options)) {
+    yield parseEvent(frame);
   }
 }
 
-function eventOf(frame: { id: string | null; event: string; data: string }): DaemonEvent {
+function parseEvent(frame: { id: string | null; event: string; data: string }): DaemonEvent {
   // The one place where a frame gets its type: the daemon's event names are the keys of EventData.
   return {
     type: frame.event,
@@ -111,79 +115,87 @@ function eventOf(frame: { id: string | null; event: string; data: string }): Dae
 /** The methods for services, groups, events and agents of one daemon. */
 export function daemonMethods(endpoint: Endpoint) {
   const get = <T>(target: string, options: CallOptions = {}, query: Query = []) =>
-    call<T>(endpoint, 'GET', target, { ...options, query });
+    callApi<T>(endpoint, 'GET', target, { ...options, query });
   const change = <T>(method: string, target: string, options: CallOptions = {}, query: Query = []) =>
-    call<T>(endpoint, method, target, { ...signalOf(options), query, waits: true });
+    callApi<T>(endpoint, method, target, { ...onlySignal(options), query, noDeadline: true });
 
   return {
     version: (options?: CallOptions) => get<Version>('/v1/version', options),
     /** Resolves true when the daemon serves, false while it starts or shuts down. */
     ready: async (options: CallOptions = {}): Promise<boolean> =>
-      (await send(endpoint, 'GET', '/readyz', options)).status === 200,
+      (await sendRequest(endpoint, 'GET', '/readyz', options)).status === 200,
     /** The OpenAPI 3.1 document of everything. */
     openapi: (options?: CallOptions) => get<object>('/openapi.json', options),
 
     services: async (options?: CallOptions) =>
       (await get<{ services: Service[] }>(SERVICES, options)).services,
-    service: (name: string, options?: CallOptions) => get<ServiceDetail>(path(SERVICES, name), options),
+    service: (name: string, options?: CallOptions) => get<ServiceDetail>(encodePath(SERVICES, name), options),
     /** Creates or replaces; the process, if there is one, is left alone. */
     register: (spec: Registration, options: CallOptions = {}) =>
-      call<Service>(endpoint, 'POST', SERVICES, { ...options, body: spec }),
+      callApi<Service>(endpoint, 'POST', SERVICES, { ...options, body: spec }),
     /** Resolves when the ready-check has passed. */
     start: (name: string, options: StartOptions = {}) =>
-      change<StartAnswer>('POST', path(SERVICES, name, 'start'), options, [
+      change<StartResult>('POST', encodePath(SERVICES, name, 'start'), options, [
         ['timeout', options.timeout],
         ['wait', options.wait],
       ]),
     /** Resolves when the whole process tree is gone. */
     stop: (name: string, options: StopOptions = {}) =>
-      change<StopAnswer>('POST', path(SERVICES, name, 'stop'), options, [['grace', options.grace]]),
+      change<StopResult>('POST', encodePath(SERVICES, name, 'stop'), options, [['grace', options.grace]]),
     restart: (name: string, options: StopOptions & { timeout?: number | undefined } = {}) =>
-      change<StartAnswer>('POST', path(SERVICES, name, 'restart'), options, [
+      change<StartResult>('POST', encodePath(SERVICES, name, 'restart'), options, [
         ['timeout', options.timeout],
         ['grace', options.grace],
       ]),
     remove: (name: string, options: CallOptions = {}) =>
-      change<Removed>('DELETE', path(SERVICES, name), options),
+      change<Removed>('DELETE', encodePath(SERVICES, name), options),
     explain: (name: string, options?: CallOptions) =>
-      get<Explanation>(path(SERVICES, name, 'explain'), options),
+      get<Explanation>(encodePath(SERVICES, name, 'explain'), options),
     /** The URL of a service, running or not. */
-    resolve: (name: string, options?: CallOptions) => get<Resolution>(path('/v1/resolve', name), options),
+    resolve: (name: string, options?: CallOptions) =>
+      get<Resolution>(encodePath('/v1/resolve', name), options),
     logs: (name: string, options: LogOptions = {}) =>
-      get<Logs>(path(SERVICES, name, 'logs'), options, logQuery(options)),
+      get<Logs>(encodePath(SERVICES, name, 'logs'), options, logQuery(options)),
     /** The last `lines`, then every new one. */
-    followLogs: (name: string, options: FollowOptions = {}) =>
-      follow(endpoint, path(SERVICES, name, 'logs', 'stream'), options),
+    followLogs: (name: string, options: LogFollowOptions = {}) =>
+      followLog(endpoint, encodePath(SERVICES, name, 'logs', 'stream'), options),
 
     groups: async (options?: CallOptions) => (await get<{ groups: Group[] }>(GROUPS, options)).groups,
     startGroup: (name: string, options: StartOptions = {}) =>
-      change<GroupStarted>('POST', path(GROUPS, name, 'start'), options, [['timeout', options.timeout]]),
+      change<GroupStarted>('POST', encodePath(GROUPS, name, 'start'), options, [
+        ['timeout', options.timeout],
+      ]),
     stopGroup: (name: string, options: StopOptions = {}) =>
-      change<GroupStopped>('POST', path(GROUPS, name, 'stop'), options, [['grace', options.grace]]),
+      change<GroupStopped>('POST', encodePath(GROUPS, name, 'stop'), options, [['grace', options.grace]]),
 
     /** Every event from now on, or from `lastEventId` on; goes on by itself after a break. */
-    events: (options: EventOptions = {}) => events(endpoint, options),
+    events: (options: EventOptions = {}) => streamEvents(endpoint, options),
     history: async (options: HistoryOptions = {}) =>
       (
         await get<{ events: PastEvent[] }>('/v1/events/history', options, [
-          ['types', list(options.types)],
-          ['names', list(options.names)],
+          ['types', commaSeparated(options.types)],
+          ['names', commaSeparated(options.names)],
           ['since', options.since],
           ['limit', options.limit],
         ])
       ).events,
 
     agents: async (options?: CallOptions) => (await get<{ agents: Agent[] }>(AGENTS, options)).agents,
-    spinup: (spec: Spinup, options: CallOptions = {}) =>
-      call<SpunUp>(endpoint, 'POST', path(AGENTS, 'spinup'), { ...options, body: spec, waits: true }),
+    spinup: (spec: SpinupRequest, options: CallOptions = {}) =>
+      callApi<SpunUp>(endpoint, 'POST', encodePath(AGENTS, 'spinup'), {
+        ...options,
+        body: spec,
+        noDeadline: true,
+      }),
     removeAgent: (name: string, options: CallOptions = {}) =>
-      change<AgentRemoved>('DELETE', path(AGENTS, name), options),
+      change<AgentRemoved>('DELETE', encodePath(AGENTS, name), options),
     agentLogs: (name: string, options: LogOptions = {}) =>
-      get<Logs>(path(AGENTS, name, 'logs'), options, logQuery(options)),
-    followAgentLogs: (name: string, options: FollowOptions = {}) =>
-      follow(endpoint, path(AGENTS, name, 'logs', 'stream'), options),
-    attach: (name: string, options: AttachOptions): Promise<Terminal> => attach(endpoint, name, options),
+      get<Logs>(encodePath(AGENTS, name, 'logs'), options, logQuery(options)),
+    followAgentLogs: (name: string, options: LogFollowOptions = {}) =>
+      followLog(endpoint, encodePath(AGENTS, name, 'logs', 'stream'), options),
+    attach: (name: string, options: AttachOptions): Promise<TerminalSession> =>
+      attachTerminal(endpoint, name, options),
   };
 }
 
-const signalOf = ({ signal }: CallOptions): CallOptions => (signal ? { signal } : {});
+const onlySignal = ({ signal }: CallOptions): CallOptions => (signal ? { signal } : {});

@@ -1,7 +1,7 @@
 // The cloud's API, a method per endpoint: docs/reference.md "Endpoints".
-import { type CallOptions, call, type Endpoint, path, type Query } from './call.ts';
+import { type CallOptions, callApi, type Endpoint, encodePath, type Query } from './call.ts';
 import type {
-  AutoSleep,
+  AutoSleepSettings,
   Cluster,
   ClusterDetail,
   NewCluster,
@@ -17,38 +17,38 @@ const TETHERS = '/k8s/tethers';
 /** The methods for clusters, workloads and tethers. */
 export function cloudMethods(endpoint: Endpoint) {
   const get = <T>(target: string, options: CallOptions = {}, query: Query = []) =>
-    call<T>(endpoint, 'GET', target, { ...options, query });
+    callApi<T>(endpoint, 'GET', target, { ...options, query });
   const change = <T>(
     method: string,
     target: string,
     detail: CallOptions & { query?: Query; body?: unknown },
-  ) => call<T>(endpoint, method, target, { ...detail, waits: true });
+  ) => callApi<T>(endpoint, method, target, { ...detail, noDeadline: true });
 
   return {
     clusters: (options?: CallOptions) => get<Cluster[]>(CLUSTERS, options),
-    cluster: (id: string, options?: CallOptions) => get<ClusterDetail>(path(CLUSTERS, id), options),
+    cluster: (id: string, options?: CallOptions) => get<ClusterDetail>(encodePath(CLUSTERS, id), options),
     /** Checks and seals the kubeconfig; makes no connection. */
     addCluster: (cluster: NewCluster, options: CallOptions = {}) =>
       change<{ id: string; name: string }>('POST', CLUSTERS, { ...options, body: cluster }),
     /** Closes its tethers; its workloads stay as they are. */
     removeCluster: (id: string, options: CallOptions = {}) =>
-      change<{ removed: true; id: string }>('DELETE', path(CLUSTERS, id), options),
+      change<{ removed: true; id: string }>('DELETE', encodePath(CLUSTERS, id), options),
     sync: (id: string, options: CallOptions = {}) =>
-      change<{ synced: number }>('POST', path(CLUSTERS, id, 'sync'), options),
+      change<{ synced: number }>('POST', encodePath(CLUSTERS, id, 'sync'), options),
 
     workloads: (options: CallOptions & { cluster?: string | undefined } = {}) =>
       get<Workload[]>(WORKLOADS, options.signal ? { signal: options.signal } : {}, [
         ['cluster_id', options.cluster],
       ]),
     sleep: (id: string, options: CallOptions = {}) =>
-      change<{ replicas: number }>('POST', path(WORKLOADS, id, 'sleep'), options),
+      change<{ replicas: number }>('POST', encodePath(WORKLOADS, id, 'sleep'), options),
     /** With `wait` it resolves when one pod is ready; `timeout` in milliseconds. */
     wake: (
       id: string,
       options: CallOptions & { wait?: boolean | undefined; timeout?: number | undefined } = {},
     ) => {
       const { wait, timeout, ...rest } = options;
-      return change<{ replicas: number }>('POST', path(WORKLOADS, id, 'wake'), {
+      return change<{ replicas: number }>('POST', encodePath(WORKLOADS, id, 'wake'), {
         ...rest,
         query: [
           ['wait', wait],
@@ -57,13 +57,16 @@ export function cloudMethods(endpoint: Endpoint) {
       });
     },
     autoSleep: (id: string, options?: CallOptions) =>
-      get<AutoSleep>(path(WORKLOADS, id, 'auto-sleep'), options),
-    setAutoSleep: (id: string, settings: Partial<AutoSleep>, options: CallOptions = {}) =>
-      change<AutoSleep>('PATCH', path(WORKLOADS, id, 'auto-sleep'), { ...options, body: settings }),
+      get<AutoSleepSettings>(encodePath(WORKLOADS, id, 'auto-sleep'), options),
+    setAutoSleep: (id: string, settings: Partial<AutoSleepSettings>, options: CallOptions = {}) =>
+      change<AutoSleepSettings>('PATCH', encodePath(WORKLOADS, id, 'auto-sleep'), {
+        ...options,
+        body: settings,
+      }),
 
     tethers: (options?: CallOptions) => get<Tether[]>(TETHERS, options),
     tether: (id: string, tether: NewTether, options: CallOptions = {}) =>
-      change<{ tether_id: string; local_port: number }>('POST', path(WORKLOADS, id, 'tether'), {
+      change<{ tether_id: string; local_port: number }>('POST', encodePath(WORKLOADS, id, 'tether'), {
         ...options,
         body: tether,
       }),
@@ -71,12 +74,12 @@ export function cloudMethods(endpoint: Endpoint) {
     activate: (id: string, options: CallOptions = {}) =>
       change<{ tether_id: string; local_port: number; state: 'active' }>(
         'POST',
-        path(TETHERS, id, 'activate'),
+        encodePath(TETHERS, id, 'activate'),
         options,
       ),
     deactivate: (id: string, options: CallOptions = {}) =>
-      change<{ ok: true }>('POST', path(TETHERS, id, 'deactivate'), options),
+      change<{ ok: true }>('POST', encodePath(TETHERS, id, 'deactivate'), options),
     removeTether: (id: string, options: CallOptions = {}) =>
-      change<{ removed: true; id: string }>('DELETE', path(TETHERS, id), options),
+      change<{ removed: true; id: string }>('DELETE', encodePath(TETHERS, id), options),
   };
 }

@@ -2,7 +2,7 @@
 import type { ErrorCode } from '../protocol/errors.ts';
 
 /** Codes of the client itself; every other one is the daemon's: docs/reference.md "Errors". */
-export type ClientCode = 'unreachable' | 'deadline' | 'bad_answer' | 'closed';
+export type ClientErrorCode = 'unreachable' | 'deadline' | 'bad_answer' | 'closed';
 
 export interface FieldError {
   path: string;
@@ -12,7 +12,7 @@ export interface FieldError {
 /** Compare `code`, never the class: a copy of this module in another bundle makes the same errors. */
 export class BerthError extends Error {
   override readonly name = 'BerthError';
-  readonly code: ErrorCode | ClientCode | (string & {});
+  readonly code: ErrorCode | ClientErrorCode | (string & {});
   /** The HTTP status; 0 when there was no answer. */
   readonly status: number;
   readonly hint: string;
@@ -63,7 +63,7 @@ function fieldErrors(value: unknown): FieldError[] {
 }
 
 /** The error of an answer that is not 2xx; one without our body (a proxy, another server) is `bad_answer`. */
-export function errorOf(status: number, retryAfter: string | null, body: string): BerthError {
+export function errorFromAnswer(status: number, retryAfter: string | null, body: string): BerthError {
   const seconds = Number(retryAfter ?? Number.NaN);
   const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : null;
   let value: { code?: unknown; message?: unknown; hint?: unknown; details?: unknown } | null;

@@ -1,10 +1,10 @@
 // One request and its whole answer over a plain socket, for calls of a command: loading and starting node:http takes longer than
 // the call itself. HTTP/1.1 as RFC 9112 has it for a client that closes after the answer.
 import type { Socket } from 'node:net';
-import { hostOf } from '../adapters/url_host.ts';
+import { unbracketedHost } from '../adapters/url_host.ts';
 import type { HttpRequest } from './transport.ts';
 
-export interface WholeAnswer {
+export interface BufferedAnswer {
   status: number;
   headers: ReadonlyMap<string, string>;
   body: string;
@@ -12,7 +12,7 @@ export interface WholeAnswer {
 
 const HEAD_END = '\r\n\r\n';
 
-interface Head {
+interface ParsedHead {
   status: number;
   headers: Map<string, string>;
   /** Where the body begins. */
@@ -20,7 +20,7 @@ interface Head {
 }
 
 /** undefined: the head is not complete yet. Throws when it is none. */
-function headOf(bytes: Buffer): Head | undefined {
+function parseHead(bytes: Buffer): ParsedHead | undefined {
   const end = bytes.indexOf(HEAD_END);
   if (end < 0) return undefined;
   const [first = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n');
@@ -36,7 +36,7 @@ function headOf(bytes: Buffer): Head | undefined {
 }
 
 /** The body of a chunked answer; undefined: it is not complete yet. Throws when it is none. */
-function dechunked(bytes: Buffer, from: number): Buffer | undefined {
+function decodeChunked(bytes: Buffer, from: number): Buffer | undefined {
   const parts: Buffer[] = [];
   for (let at = from; ; ) {
     const lineEnd = bytes.indexOf('\r\n', at);
@@ -54,14 +54,14 @@ function dechunked(bytes: Buffer, from: number): Buffer | undefined {
 }
 
 /** The whole answer in `bytes`; undefined: it is not complete yet. `ended`: nothing more will come. */
-function answerIn(bytes: Buffer, ended: boolean): WholeAnswer | undefined {
-  const head = headOf(bytes);
+function parseAnswer(bytes: Buffer, ended: boolean): BufferedAnswer | undefined {
+  const head = parseHead(bytes);
   if (!head) return undefined;
   const { status, headers, bodyAt } = head;
   const length = headers.get('content-length');
   const isChunked = headers.get('transfer-encoding')?.toLowerCase() === 'chunked';
   let body: Buffer | undefined;
-  if (isChunked) body = dechunked(bytes, bodyAt);
+  if (isChunked) body = decodeChunked(bytes, bodyAt);
   else if (length === undefined) body = ended ? bytes.subarray(bodyAt) : undefined;
   else if (bytes.length >= bodyAt + Number(length)) body = bytes.subarray(bodyAt, bodyAt + Number(length));
   return body && { status, headers, body: body.toString() };
@@ -79,10 +79,10 @@ function requestBytes({ method, headers, body }: HttpRequest, url: URL): string 
 }
 
 /** Sends `request` to an http: address. Rejects with the error of the socket, or with the reason of an aborted signal. */
-export function exchange(request: HttpRequest): Promise<WholeAnswer> {
+export function requestOverSocket(request: HttpRequest): Promise<BufferedAnswer> {
   const url = new URL(request.url);
   const { signal } = request;
-  const host = hostOf(url);
+  const host = unbracketedHost(url);
   return new Promise((resolve, reject) => {
     const socket: Socket = process.getBuiltinModule('node:net').connect(Number(url.port || 80), host);
     const parts: Buffer[] = [];
@@ -94,7 +94,7 @@ export function exchange(request: HttpRequest): Promise<WholeAnswer> {
     const aborted = (): void => finish(() => reject(signal?.reason));
     const look = (ended: boolean): void => {
       try {
-        const answer = answerIn(Buffer.concat(parts), ended);
+        const answer = parseAnswer(Buffer.concat(parts), ended);
         if (answer) finish(() => resolve(answer));
         else if (ended) finish(() => reject(new Error('the connection was closed before the answer')));
       } catch (error) {

@@ -42,7 +42,7 @@ async function request({ method, url, headers, body, signal }: HttpRequest): Pro
 /** Requests by fetch, WebSockets by the browser's own. */
 export const fetchTransport: Transport = {
   request,
-  socket: async (url, protocols, listener) => {
+  openWebSocket: async (url, protocols, listener) => {
     const socket = new WebSocket(url, protocols);
     socket.binaryType = 'arraybuffer';
     let opened = false;

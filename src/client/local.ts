@@ -3,9 +3,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mayBeAlive } from '../adapters/process/proctable.ts';
-import { urlOf } from '../adapters/url_host.ts';
+import { localUrl } from '../adapters/url_host.ts';
 import { loadSettings, type Settings } from '../config.ts';
-import { type DaemonFile, readSecret, stateDirPath } from '../statedir.ts';
+import { type AddressRecord, readSecret, stateDirPath } from '../statedir.ts';
 import { type Client, createClient } from './connect.ts';
 import { BerthError } from './errors.ts';
 import { nodeTransport } from './node.ts';
@@ -21,10 +21,10 @@ export interface LocalOptions {
   config?: string | undefined;
   env?: Env;
   deadlineMs?: number;
-  patienceMs?: number;
+  busyRetryMs?: number;
 }
 
-export interface Local {
+export interface LocalDaemon {
   client: Client;
   settings: Settings;
   stateDir: string;
@@ -37,9 +37,9 @@ export interface Local {
 const HINT = 'Start one in the background with `berth daemon start`, or here with `berth daemon`.';
 
 /** What `<state>/daemon.json` says of a daemon that lives; undefined when there is none. */
-export function runningDaemon(stateDir: string): DaemonFile | undefined {
+export function runningDaemon(stateDir: string): AddressRecord | undefined {
   try {
-    const file: DaemonFile = JSON.parse(readFileSync(join(stateDir, 'daemon.json'), 'utf8'));
+    const file: AddressRecord = JSON.parse(readFileSync(join(stateDir, 'daemon.json'), 'utf8'));
     const { pid, port, startTime } = file;
     // Pids are given again: what counts is the process that wrote the file.
     return Number.isInteger(pid) && Number.isInteger(port) && mayBeAlive(pid, startTime) ? file : undefined;
@@ -53,11 +53,11 @@ function cloudUrlOf({ cloud }: Settings, daemonUrl: () => string, env: Env): () 
   const named = env['BERTH_CLOUD_URL'];
   if (named) return () => named;
   if (cloud.bind === '') return daemonUrl;
-  return () => urlOf(cloud.bind, cloud.port, cloud.tls_cert === '' ? 'http' : 'https');
+  return () => localUrl(cloud.bind, cloud.port, cloud.tls_cert === '' ? 'http' : 'https');
 }
 
 /** Finds the daemon and what it takes to talk to it. Throws a SettingsError for a configuration that cannot be used. */
-export async function findLocal(options: LocalOptions = {}): Promise<Local> {
+export async function findLocalDaemon(options: LocalOptions = {}): Promise<LocalDaemon> {
   const env = options.env ?? process.env;
   const stateDir = stateDirPath(options.stateDir, env);
   const settings = await loadSettings(options.config, env);
@@ -65,7 +65,7 @@ export async function findLocal(options: LocalOptions = {}): Promise<Local> {
   const url = (): string => {
     if (named !== undefined) return named;
     const daemon = runningDaemon(stateDir);
-    if (daemon) return urlOf(settings.bind, daemon.port);
+    if (daemon) return localUrl(settings.bind, daemon.port);
     throw new BerthError('unreachable', 'no daemon is running', { hint: HINT });
   };
   const cloudToken = (): string | null =>
@@ -76,12 +76,12 @@ export async function findLocal(options: LocalOptions = {}): Promise<Local> {
     cloudUrl: cloudUrlOf(settings, url, env),
     cloudToken,
     ...(options.deadlineMs === undefined ? {} : { deadlineMs: options.deadlineMs }),
-    ...(options.patienceMs === undefined ? {} : { patienceMs: options.patienceMs }),
+    ...(options.busyRetryMs === undefined ? {} : { busyRetryMs: options.busyRetryMs }),
   });
   return { client, settings, stateDir, url, cloudToken };
 }
 
 /** A client of this user's daemon: `const berth = await connectLocal()`. */
 export async function connectLocal(options: LocalOptions = {}): Promise<Client> {
-  return (await findLocal(options)).client;
+  return (await findLocalDaemon(options)).client;
 }

@@ -2,10 +2,10 @@
 // with getBuiltinModule: an import of node:http from a module costs newer Nodes 40 ms, and bundlers for browsers find none here.
 import type { IncomingMessage } from 'node:http';
 import { BerthError } from './errors.ts';
-import { exchange } from './exchange.ts';
+import { requestOverSocket } from './exchange.ts';
 import type { HttpAnswer, HttpRequest, Transport } from './transport.ts';
 
-function answerOf(message: IncomingMessage): HttpAnswer {
+function toHttpAnswer(message: IncomingMessage): HttpAnswer {
   message.setEncoding('utf8');
   return {
     status: message.statusCode ?? 0,
@@ -31,7 +31,7 @@ function unreachable(url: string, error: unknown): BerthError {
 }
 
 /** The head as soon as it is there, the body as it comes: for streams. */
-function open({ method, url, headers, body, signal }: HttpRequest): Promise<HttpAnswer> {
+function requestStreamed({ method, url, headers, body, signal }: HttpRequest): Promise<HttpAnswer> {
   const { request } = process.getBuiltinModule(url.startsWith('https:') ? 'node:https' : 'node:http');
   return new Promise((resolve, reject) => {
     const lines = headers.flat();
@@ -40,15 +40,15 @@ function open({ method, url, headers, body, signal }: HttpRequest): Promise<Http
     lines.push('Host', new URL(url).host);
     // No agent: a connection on loopback costs less than finding out that a kept one has been closed meanwhile.
     const sent = request(url, { method, headers: lines, agent: false, ...(signal ? { signal } : {}) });
-    sent.on('response', (message) => resolve(answerOf(message)));
+    sent.on('response', (message) => resolve(toHttpAnswer(message)));
     sent.on('error', (error) => reject(signal?.aborted ? signal.reason : unreachable(url, error)));
     sent.end(body);
   });
 }
 
-async function whole(request: HttpRequest): Promise<HttpAnswer> {
+async function requestBuffered(request: HttpRequest): Promise<HttpAnswer> {
   try {
-    const { status, headers, body } = await exchange(request);
+    const { status, headers, body } = await requestOverSocket(request);
     return {
       status,
       header: (name) => headers.get(name.toLowerCase()) ?? null,
@@ -64,9 +64,12 @@ async function whole(request: HttpRequest): Promise<HttpAnswer> {
 
 /** Requests over a socket or by node:http and node:https, WebSockets by the package ws, which is loaded at the first one. */
 export const nodeTransport: Transport = {
-  request: (request) => (request.whole && request.url.startsWith('http:') ? whole(request) : open(request)),
-  socket: async (url, protocols, listener) => {
-    const { openSocket } = await import('../adapters/websocket.ts');
-    return openSocket(url, protocols, listener);
+  request: (request) =>
+    request.isBuffered && request.url.startsWith('http:')
+      ? requestBuffered(request)
+      : requestStreamed(request),
+  openWebSocket: async (url, protocols, listener) => {
+    const { openWebSocket } = await import('../adapters/websocket.ts');
+    return openWebSocket(url, protocols, listener);
   },
 };

@@ -1,16 +1,29 @@
 // The records of the API as they stand in JSON: docs/reference.md "A service in JSON" and the like. What is
 // the very same inside the daemon is that type.
-import type { AutoSleep, Capabilities, WorkloadKind, WorkloadState } from '../protocol/cloud.ts';
+import type {
+  AutoSleepSettings,
+  ClusterCapabilities,
+  WorkloadKind,
+  WorkloadState,
+} from '../protocol/cloud.ts';
 import type {
   AgentType,
-  Explanation as Facts,
+  ServiceExplanation as Facts,
   RestartPolicy,
-  StartAnswer,
-  Status,
-  StopAnswer,
+  ServiceStatus,
+  StartResult,
+  StopResult,
 } from '../protocol/service.ts';
 
-export type { AgentType, AutoSleep, Capabilities, RestartPolicy, StartAnswer, Status, StopAnswer };
+export type {
+  AgentType,
+  AutoSleepSettings,
+  ClusterCapabilities,
+  RestartPolicy,
+  ServiceStatus,
+  StartResult,
+  StopResult,
+};
 
 export interface Version {
   name: 'berth';
@@ -28,7 +41,7 @@ export interface Service {
   name: string;
   port: number;
   group: string | null;
-  status: Status;
+  status: ServiceStatus;
   url: string;
   /** These four while there is a process. */
   pid?: number;
@@ -90,7 +103,7 @@ export interface Resolution {
   name: string;
   url: string;
   port: number;
-  status: Status;
+  status: ServiceStatus;
 }
 
 export interface Removed {
@@ -119,12 +132,12 @@ export interface Group {
 
 export interface GroupStarted {
   name: string;
-  services: StartAnswer[];
+  services: StartResult[];
 }
 
 export interface GroupStopped {
   name: string;
-  services: { name: string; status: Status; exitCode: number | null }[];
+  services: { name: string; status: ServiceStatus; exitCode: number | null }[];
 }
 
 export interface Agent {
@@ -138,7 +151,7 @@ export interface Agent {
   group: 'Agents';
 }
 
-export interface Spinup {
+export interface SpinupRequest {
   name: string;
   /** One of `cmd` and `agent_type` is required. */
   cmd?: string;
@@ -181,7 +194,7 @@ export interface ClusterDetail extends Cluster {
   version: string | null;
   reachable: boolean | null;
   last_sync_at: string | null;
-  capabilities: Capabilities | null;
+  capabilities: ClusterCapabilities | null;
 }
 
 export interface NewCluster {

@@ -1,10 +1,10 @@
 // A stream of server-sent events that goes on after a break: it reconnects as the server asked and says what it had last.
 import { createParser } from 'eventsource-parser';
-import { pause } from './call.ts';
-import { BerthError, errorOf, isBerthError } from './errors.ts';
+import { delay } from './call.ts';
+import { BerthError, errorFromAnswer, isBerthError } from './errors.ts';
 import type { HttpAnswer } from './transport.ts';
 
-export interface Frame {
+export interface SseFrame {
   /** null when the frame has none: the last one that had stays the point to go on from. */
   id: string | null;
   event: string;
@@ -21,14 +21,14 @@ export interface StreamOptions {
 
 const FIRST_RETRY_MS = 1_000;
 /** Without a word for this long the connection is taken for dead: the daemon sends a comment at least every 15 s. */
-const SILENCE_MS = 45_000;
+const IDLE_TIMEOUT_MS = 45_000;
 /** A frame larger than this is not ours. */
-const FRAME_CHARS = 4 * 1024 * 1024;
+const MAX_FRAME_CHARS = 4 * 1024 * 1024;
 
 /** Whether trying again may help: no answer, a broken one, or a server that is shutting down. */
-const passes = (error: BerthError): boolean => error.status === 0 || error.status >= 500;
+const isRetryable = (error: BerthError): boolean => error.status === 0 || error.status >= 500;
 
-const brokenOff = (error: unknown): BerthError =>
+const toStreamError = (error: unknown): BerthError =>
   isBerthError(error) ? error : new BerthError('closed', 'the stream was cut off', {}, { cause: error });
 
 /**
@@ -36,11 +36,11 @@ const brokenOff = (error: unknown): BerthError =>
  * last frame seen, null at first. Ends when `options.signal` aborts; throws what trying again cannot mend: a 4xx, or no answer
  * to the very first connection.
  */
-export async function* frames(
+export async function* sseFrames(
   open: (lastId: string | null, signal: AbortSignal) => Promise<HttpAnswer>,
   lastId: string | null,
   options: StreamOptions = {},
-): AsyncGenerator<Frame, void, undefined> {
+): AsyncGenerator<SseFrame, void, undefined> {
   const outer = options.signal ?? new AbortController().signal;
   let retryMs = FIRST_RETRY_MS;
   let wasOpen = false;
@@ -49,16 +49,16 @@ export async function* frames(
     const connection = new AbortController();
     const end = (): void => connection.abort(outer.reason);
     outer.addEventListener('abort', end);
-    let silence = setTimeout(end, SILENCE_MS);
+    let silence = setTimeout(end, IDLE_TIMEOUT_MS);
     try {
       const answer = await open(id, connection.signal);
       if (answer.status !== 200)
-        throw errorOf(answer.status, answer.header('retry-after'), await answer.text());
+        throw errorFromAnswer(answer.status, answer.header('retry-after'), await answer.text());
       wasOpen = true;
       options.onState?.({ open: true });
-      const ready: Frame[] = [];
+      const ready: SseFrame[] = [];
       const parser = createParser({
-        maxBufferSize: FRAME_CHARS,
+        maxBufferSize: MAX_FRAME_CHARS,
         onRetry: (ms) => {
           retryMs = ms;
         },
@@ -72,13 +72,13 @@ export async function* frames(
           id = frame.id ?? id;
           yield frame;
         }
-        silence = setTimeout(end, SILENCE_MS);
+        silence = setTimeout(end, IDLE_TIMEOUT_MS);
       }
       throw new BerthError('closed', 'the daemon ended the stream');
     } catch (error) {
       if (outer.aborted) return;
-      const why = brokenOff(error);
-      const isHopeless = !passes(why) || (!wasOpen && why.status === 0);
+      const why = toStreamError(error);
+      const isHopeless = !isRetryable(why) || (!wasOpen && why.status === 0);
       if (options.reconnect === false || isHopeless) throw why;
       options.onState?.({ open: false, error: why, retryMs });
     } finally {
@@ -86,6 +86,6 @@ export async function* frames(
       outer.removeEventListener('abort', end);
       connection.abort();
     }
-    await pause(retryMs, outer);
+    await delay(retryMs, outer);
   }
 }

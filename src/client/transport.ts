@@ -7,7 +7,7 @@ export interface HttpRequest {
   body?: string;
   signal?: AbortSignal;
   /** The answer will be read as one text: it may be waited for as a whole. */
-  whole?: boolean;
+  isBuffered?: boolean;
 }
 
 export interface HttpAnswer {
@@ -20,7 +20,7 @@ export interface HttpAnswer {
 }
 
 /** What a WebSocket tells; `closed` is the last. */
-export interface SocketListener {
+export interface ClientWebSocketListener {
   opened(): void;
   text(message: string): void;
   bytes(message: Uint8Array): void;
@@ -29,7 +29,7 @@ export interface SocketListener {
   refused(status: number, body: string): void;
 }
 
-export interface Socket {
+export interface ClientWebSocket {
   send(message: string | Uint8Array): void;
   close(): void;
 }
@@ -38,5 +38,9 @@ export interface Transport {
   /** Resolves with the head of the answer. Rejects with a BerthError `unreachable` when there is none. */
   request(request: HttpRequest): Promise<HttpAnswer>;
   /** Opens a WebSocket; `listener` hears everything about it. */
-  socket(url: string, protocols: string[], listener: SocketListener): Promise<Socket>;
+  openWebSocket(
+    url: string,
+    protocols: string[],
+    listener: ClientWebSocketListener,
+  ): Promise<ClientWebSocket>;
 }

@@ -1,5 +1,8 @@
 /** An element with text in it. */
-export function make<K extends keyof HTMLElementTagNameMap>(kind: K, text = ''): HTMLElementTagNameMap[K] {
+export function createTextElement<K extends keyof HTMLElementTagNameMap>(
+  kind: K,
+  text = '',
+): HTMLElementTagNameMap[K] {
   const made = document.createElement(kind);
   made.textContent = text;
   return made;

@@ -1,24 +1,24 @@
 // One event as a line of text.
 import type { DaemonEvent } from '../client/browser.ts';
-import { make } from './dom.ts';
+import { createTextElement } from './dom.ts';
 
 /** What happens to a service, as against how it is measured. */
-export type Lifecycle = Exclude<DaemonEvent, { type: 'service.stats' | 'stream.reset' }>;
+export type LifecycleEvent = Exclude<DaemonEvent, { type: 'service.stats' | 'stream.reset' }>;
 
 /** How a process ended. */
-export const ended = (exitCode: number | null, signal: string | null = null): string =>
+export const exitText = (exitCode: number | null, signal: string | null = null): string =>
   signal === null ? `exit code ${exitCode ?? 'unknown'}` : signal;
 
-function sentence(event: Lifecycle): string {
+function describeEvent(event: LifecycleEvent): string {
   switch (event.type) {
     case 'service.registered':
       return `${event.data.name} registered on port ${event.data.port}`;
     case 'service.started':
       return `${event.data.name} started at ${event.data.url}`;
     case 'service.stopped':
-      return `${event.data.name} stopped (${ended(event.data.exitCode, event.data.signal)})`;
+      return `${event.data.name} stopped (${exitText(event.data.exitCode, event.data.signal)})`;
     case 'service.crashed':
-      return `${event.data.name} crashed (${ended(event.data.exitCode, event.data.signal)})`;
+      return `${event.data.name} crashed (${exitText(event.data.exitCode, event.data.signal)})`;
     case 'service.removed':
       return `${event.data.name} removed`;
     case 'port.conflict':
@@ -26,14 +26,14 @@ function sentence(event: Lifecycle): string {
   }
 }
 
-export function eventRow(event: Lifecycle): HTMLLIElement {
-  const row = make('li');
+export function createEventRow(event: LifecycleEvent): HTMLLIElement {
+  const row = createTextElement('li');
   const { at } = event.data;
   if (at !== undefined) {
-    const time = make('time', new Date(at).toLocaleTimeString());
+    const time = createTextElement('time', new Date(at).toLocaleTimeString());
     time.dateTime = at;
     row.append(time, ' ');
   }
-  row.append(sentence(event));
+  row.append(describeEvent(event));
   return row;
 }

@@ -1,10 +1,10 @@
 // The log of one service as it grows, and why that service is as it is.
 import type { Client } from '../client/browser.ts';
 
-const LINES_AT_FIRST = 200;
-const LINES_KEPT = 2_000;
+const INITIAL_LINES = 200;
+const MAX_LINES = 2_000;
 /** Nearer to the end than this, the reader wants to see what comes next. */
-const AT_END_PX = 8;
+const NEAR_END_PX = 8;
 
 export interface LogElements {
   panel: HTMLElement;
@@ -19,7 +19,7 @@ export class LogPanel {
   private readonly elements: LogElements;
   private shown: { name: string; stop: AbortController } | null = null;
   /** Come and not shown yet: a tab in the background draws nothing. */
-  private waiting: string[] = [];
+  private pendingLines: string[] = [];
   private isDrawing = false;
 
   constructor(client: Client, elements: LogElements) {
@@ -33,7 +33,7 @@ export class LogPanel {
     const { panel, title, why, lines } = this.elements;
     this.shown?.stop.abort();
     this.shown = null;
-    this.waiting = [];
+    this.pendingLines = [];
     panel.hidden = name === null;
     title.textContent = name;
     why.textContent = '';
@@ -66,7 +66,7 @@ export class LogPanel {
     const onState = (now: { open: true } | { open: false; error: Error }): void =>
       say(now.open ? 'following' : `connection lost: ${now.error.message}; trying again`);
     try {
-      for await (const line of this.client.followLogs(name, { lines: LINES_AT_FIRST, signal, onState })) {
+      for await (const line of this.client.followLogs(name, { lines: INITIAL_LINES, signal, onState })) {
         if (signal.aborted) return;
         this.add(line);
       }
@@ -77,8 +77,8 @@ export class LogPanel {
   }
 
   private add(line: string): void {
-    this.waiting.push(line);
-    if (this.waiting.length > 2 * LINES_KEPT) this.waiting = this.waiting.slice(-LINES_KEPT);
+    this.pendingLines.push(line);
+    if (this.pendingLines.length > 2 * MAX_LINES) this.pendingLines = this.pendingLines.slice(-MAX_LINES);
     if (this.isDrawing) return;
     this.isDrawing = true;
     requestAnimationFrame(() => this.draw());
@@ -87,10 +87,10 @@ export class LogPanel {
   private draw(): void {
     const { lines } = this.elements;
     this.isDrawing = false;
-    const isAtEnd = lines.scrollHeight - lines.scrollTop - lines.clientHeight < AT_END_PX;
-    lines.append(...this.waiting.slice(-LINES_KEPT).map((line) => new Text(`${line}\n`)));
-    this.waiting = [];
-    while (lines.childNodes.length > LINES_KEPT) lines.firstChild?.remove();
+    const isAtEnd = lines.scrollHeight - lines.scrollTop - lines.clientHeight < NEAR_END_PX;
+    lines.append(...this.pendingLines.slice(-MAX_LINES).map((line) => new Text(`${line}\n`)));
+    this.pendingLines = [];
+    while (lines.childNodes.length > MAX_LINES) lines.firstChild?.remove();
     if (isAtEnd) lines.scrollTop = lines.scrollHeight;
   }
 }

@@ -1,20 +1,20 @@
 // The page at `/`: the services as they are now, the log of one of them and the last events. What comes from outside is only ever shown as text.
 import { type Client, connect, isBerthError } from '../client/browser.ts';
-import { eventRow, type Lifecycle } from './events.ts';
+import { createEventRow, type LifecycleEvent } from './events.ts';
 import { LogPanel } from './log.ts';
 import { type Action, ServiceTable } from './table.ts';
 
-const TOKEN = 'berth.token';
+const TOKEN_KEY = 'berth.token';
 const EVENTS_SHOWN = 30;
-const AGAIN_MS = 2_000;
-const LIFECYCLE = [
+const RETRY_MS = 2_000;
+const LIFECYCLE_TYPES = [
   'service.registered',
   'service.started',
   'service.stopped',
   'service.crashed',
   'service.removed',
   'port.conflict',
-] as const satisfies readonly Lifecycle['type'][];
+] as const satisfies readonly LifecycleEvent['type'][];
 
 function element<T extends HTMLElement>(id: string, kind: new () => T): T {
   const found = document.getElementById(id);
@@ -25,54 +25,58 @@ function element<T extends HTMLElement>(id: string, kind: new () => T): T {
 const connection = element('connection', HTMLElement);
 const notice = element('notice', HTMLElement);
 const login = element('login', HTMLFormElement);
-const given = element('token', HTMLInputElement);
-const list = element('events', HTMLOListElement);
+const tokenInput = element('token', HTMLInputElement);
+const eventList = element('events', HTMLOListElement);
 const filter = element('filter', HTMLInputElement);
 
 /** What stands in the fragment, which no server sees. A plus sign is one here, not a space. */
-const inFragment = (key: string): string | null =>
+const fragmentValue = (key: string): string | null =>
   new URLSearchParams(location.hash.slice(1).replaceAll('+', '%2B')).get(key);
 
 /** Moves a token from the fragment to where a reload finds it; whether there was one. */
 function takeToken(): boolean {
-  const token = inFragment('token');
+  const token = fragmentValue('token');
   if (!token) return false;
-  sessionStorage.setItem(TOKEN, token);
+  sessionStorage.setItem(TOKEN_KEY, token);
   history.replaceState(null, '', location.pathname);
   return true;
 }
 
 takeToken();
 // Never an address that is given: the token goes to the daemon that served this page and to nobody else.
-const client: Client = connect({ url: location.origin, token: () => sessionStorage.getItem(TOKEN) });
+const client: Client = connect({ url: location.origin, token: () => sessionStorage.getItem(TOKEN_KEY) });
 
 /** Shows why something failed; where the token is missing or wrong, asks for it. */
-function complain(error: unknown): void {
+function showError(error: unknown): void {
   if (isBerthError(error) && error.status === 401) {
     if (login.hidden) {
       login.hidden = false;
-      given.focus();
+      tokenInput.focus();
     }
-    notice.textContent = sessionStorage.getItem(TOKEN) === null ? '' : 'The token is wrong.';
+    notice.textContent = sessionStorage.getItem(TOKEN_KEY) === null ? '' : 'The token is wrong.';
   } else if (error instanceof Error) {
     const hint = isBerthError(error) ? error.hint : '';
     notice.textContent = `${error.message} ${hint}`;
   }
 }
 
-async function act(action: Action, name: string): Promise<void> {
+async function runAction(action: Action, name: string): Promise<void> {
   notice.textContent = '';
   try {
     await client[action](name);
   } catch (error) {
-    complain(error);
+    showError(error);
   }
   // Where nothing happened there is no event either.
   void refresh();
 }
 
-const table = new ServiceTable(element('services', HTMLTableElement), element('empty', HTMLElement), act);
-const log = new LogPanel(client, {
+const serviceTable = new ServiceTable(
+  element('services', HTMLTableElement),
+  element('empty', HTMLElement),
+  runAction,
+);
+const logPanel = new LogPanel(client, {
   panel: element('log', HTMLElement),
   title: element('log-name', HTMLElement),
   state: element('log-state', HTMLElement),
@@ -87,7 +91,7 @@ let isStale = false;
 function refresh(): Promise<void> {
   isStale = true;
   reading ??= readLists()
-    .catch(complain)
+    .catch(showError)
     .finally(() => {
       reading = null;
       if (isStale) void refresh();
@@ -100,42 +104,49 @@ async function readLists(): Promise<void> {
   const asked = [client.services(), client.agents(), client.version()] as const;
   const [services, agents, { gatewayPort }] = await Promise.all(asked);
   const reached = gatewayPort === null ? [] : agents;
-  table.show(services, new Map(reached.map((one) => [one.name, `http://${one.hostname}:${gatewayPort}/`])));
+  serviceTable.show(
+    services,
+    new Map(reached.map((one) => [one.name, `http://${one.hostname}:${gatewayPort}/`])),
+  );
 }
 
 /** The greatest id that was shown: where the stream and the history go on. */
-let newest = 0;
+let lastShownId = 0;
 
-function showEvent(event: Lifecycle): void {
-  if (event.id === null || event.id <= newest) return;
-  newest = event.id;
-  list.prepend(eventRow(event));
-  while (list.childElementCount > EVENTS_SHOWN) list.lastElementChild?.remove();
+function showEvent(event: LifecycleEvent): void {
+  if (event.id === null || event.id <= lastShownId) return;
+  lastShownId = event.id;
+  eventList.prepend(createEventRow(event));
+  while (eventList.childElementCount > EVENTS_SHOWN) eventList.lastElementChild?.remove();
 }
 
 /** Whether this event is one of those that are listed: statistics and resets are not. */
-const isLifecycle = (event: { type: string }): event is Lifecycle =>
-  LIFECYCLE.some((type) => type === event.type);
+const isLifecycle = (event: { type: string }): event is LifecycleEvent =>
+  LIFECYCLE_TYPES.some((type) => type === event.type);
 
-async function showPast(): Promise<void> {
-  const past = await client.history({ types: LIFECYCLE, limit: EVENTS_SHOWN, since: newest || undefined });
+async function showHistory(): Promise<void> {
+  const past = await client.history({
+    types: LIFECYCLE_TYPES,
+    limit: EVENTS_SHOWN,
+    since: lastShownId || undefined,
+  });
   for (const event of past) if (isLifecycle(event)) showEvent(event);
   // From now on each is read aloud; what was before is not.
-  list.ariaLive = 'polite';
+  eventList.ariaLive = 'polite';
 }
 
 /** Follows the events until the stream fails for good. */
-async function follow(): Promise<void> {
+async function consumeEvents(): Promise<void> {
   let past: Promise<void> = Promise.resolve();
   const onOpen = (): void => {
     connection.textContent = 'connected';
     notice.textContent = '';
     void refresh();
-    past = showPast().catch(complain);
+    past = showHistory().catch(showError);
   };
   const events = client.events({
     detail: true,
-    lastEventId: newest || undefined,
+    lastEventId: lastShownId || undefined,
     onState: (state) => {
       if (state.open) onOpen();
       else connection.textContent = `connection lost: ${state.error.message}; trying again`;
@@ -145,38 +156,38 @@ async function follow(): Promise<void> {
     // What the history is about to show comes before what is new.
     await past;
     // A daemon on another state directory counts from the beginning.
-    if (event.type === 'stream.reset') newest = Math.min(newest, event.data.oldest - 1);
-    if (event.type === 'service.stats') table.measure(event.data);
+    if (event.type === 'stream.reset') lastShownId = Math.min(lastShownId, event.data.oldest - 1);
+    if (event.type === 'service.stats') serviceTable.measure(event.data);
     else void refresh();
     if (!isLifecycle(event)) continue;
     showEvent(event);
-    if ('name' in event.data) void log.explain(event.data.name);
+    if ('name' in event.data) void logPanel.explain(event.data.name);
   }
 }
 
 async function run(): Promise<void> {
   for (;;) {
     try {
-      await follow();
+      await consumeEvents();
     } catch (error) {
       connection.textContent = 'not connected';
-      complain(error);
+      showError(error);
     }
     // A wrong token stays wrong: the form loads the page anew.
     if (!login.hidden) return;
-    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
 }
 
 addEventListener('hashchange', () => {
   if (takeToken()) location.reload();
-  else log.show(inFragment('log'));
+  else logPanel.show(fragmentValue('log'));
 });
-filter.addEventListener('input', () => table.filter(filter.value));
+filter.addEventListener('input', () => serviceTable.filter(filter.value));
 login.addEventListener('submit', (event) => {
   event.preventDefault();
-  sessionStorage.setItem(TOKEN, given.value);
+  sessionStorage.setItem(TOKEN_KEY, tokenInput.value);
   location.reload();
 });
-log.show(inFragment('log'));
+logPanel.show(fragmentValue('log'));
 void run();

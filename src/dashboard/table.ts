@@ -1,15 +1,15 @@
 // The table of services: a body of rows per group. A row keeps its element while it is shown, so that the focus stays.
 import type { EventData, Service } from '../client/browser.ts';
-import { make } from './dom.ts';
-import { ended } from './events.ts';
+import { createTextElement } from './dom.ts';
+import { exitText } from './events.ts';
 
 export type Action = 'start' | 'stop' | 'restart';
-type Act = (action: Action, name: string) => Promise<void>;
+type RunAction = (action: Action, name: string) => Promise<void>;
 
 const COLUMNS = 6;
 
-function button(action: Action, name: string, act: Act): HTMLButtonElement {
-  const made = make('button', action);
+function button(action: Action, name: string, act: RunAction): HTMLButtonElement {
+  const made = createTextElement('button', action);
   made.type = 'button';
   made.ariaLabel = `${action} ${name}`;
   made.addEventListener('click', () => {
@@ -18,31 +18,32 @@ function button(action: Action, name: string, act: Act): HTMLButtonElement {
   return made;
 }
 
-class ServiceRow {
-  readonly element = make('tr');
-  private readonly status = make('td');
-  private readonly cpu = make('td');
-  private readonly memory = make('td');
-  private readonly link = make('a');
+class ServiceTableRow {
+  readonly element = createTextElement('tr');
+  private readonly status = createTextElement('td');
+  private readonly cpu = createTextElement('td');
+  private readonly memory = createTextElement('td');
+  private readonly link = createTextElement('a');
   private readonly start: HTMLButtonElement;
 
-  constructor(name: string, act: Act) {
-    const log = make('a', name);
+  constructor(name: string, act: RunAction) {
+    const log = createTextElement('a', name);
     log.href = `#log=${encodeURIComponent(name)}`;
-    const title = make('th');
+    const title = createTextElement('th');
     title.scope = 'row';
     title.append(log);
     this.start = button('start', name, act);
     Object.assign(this.link, { target: '_blank', rel: 'noopener noreferrer' });
-    const address = make('td');
+    const address = createTextElement('td');
     address.append(this.link);
-    const actions = make('td');
+    const actions = createTextElement('td');
     actions.append(this.start, button('stop', name, act), button('restart', name, act));
     this.element.append(title, this.status, this.cpu, this.memory, address, actions);
   }
 
   show({ status, url, cpu, rssMB, exitCode, signal }: Service, gatewayUrl: string | undefined): void {
-    this.status.textContent = status === 'crashed' ? `crashed (${ended(exitCode ?? null, signal)})` : status;
+    this.status.textContent =
+      status === 'crashed' ? `crashed (${exitText(exitCode ?? null, signal)})` : status;
     this.status.dataset['status'] = status;
     this.measure(cpu, rssMB);
     this.link.href = gatewayUrl ?? url;
@@ -60,14 +61,14 @@ class ServiceRow {
 export class ServiceTable {
   private readonly table: HTMLTableElement;
   private readonly empty: HTMLElement;
-  private readonly act: Act;
-  private rows = new Map<string, ServiceRow>();
+  private readonly act: RunAction;
+  private rows = new Map<string, ServiceTableRow>();
   /** Which names stand in which group, as it is shown. */
   private layout = '';
   /** Lower case; what is shown has it in its name or in that of its group. */
-  private wanted = '';
+  private filterText = '';
 
-  constructor(table: HTMLTableElement, empty: HTMLElement, act: Act) {
+  constructor(table: HTMLTableElement, empty: HTMLElement, act: RunAction) {
     this.table = table;
     this.empty = empty;
     this.act = act;
@@ -75,7 +76,7 @@ export class ServiceTable {
 
   /** Shows these and no others; `gateways` has the address of each agent by its name. */
   show(services: readonly Service[], gateways: ReadonlyMap<string, string>): void {
-    const rowOf = (name: string) => this.rows.get(name) ?? new ServiceRow(name, this.act);
+    const rowOf = (name: string) => this.rows.get(name) ?? new ServiceTableRow(name, this.act);
     this.rows = new Map(services.map(({ name }) => [name, rowOf(name)]));
     for (const service of services) this.rows.get(service.name)?.show(service, gateways.get(service.name));
     this.empty.hidden = services.length > 0;
@@ -86,11 +87,11 @@ export class ServiceTable {
 
   /** Shows only what has `text` in its name or in that of its group. */
   filter(text: string): void {
-    this.wanted = text.trim().toLowerCase();
+    this.filterText = text.trim().toLowerCase();
     for (const body of this.table.tBodies) {
       const [head, ...rows] = body.rows;
       const isWanted = (row: HTMLTableRowElement | undefined): boolean =>
-        row?.cells[0]?.textContent?.toLowerCase().includes(this.wanted) ?? false;
+        row?.cells[0]?.textContent?.toLowerCase().includes(this.filterText) ?? false;
       const isAll = isWanted(head);
       for (const row of rows) row.hidden = !isAll && !isWanted(row);
       body.hidden = rows.every((row) => row.hidden);
@@ -110,16 +111,16 @@ export class ServiceTable {
     const focused = document.activeElement;
     for (const body of [...this.table.tBodies]) body.remove();
     for (const [group, rows] of [...groups].sort(([a], [b]) => (a < b ? -1 : 1))) {
-      const title = make('th', group === '' ? 'No group' : group);
+      const title = createTextElement('th', group === '' ? 'No group' : group);
       title.scope = 'rowgroup';
       title.colSpan = COLUMNS;
-      const head = make('tr');
+      const head = createTextElement('tr');
       head.append(title);
-      const body = make('tbody');
+      const body = createTextElement('tbody');
       body.append(head, ...rows);
       this.table.append(body);
     }
-    this.filter(this.wanted);
+    this.filter(this.filterText);
     // What is moved loses the focus.
     if (focused instanceof HTMLElement && this.table.contains(focused)) focused.focus();
   }

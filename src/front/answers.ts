@@ -4,7 +4,7 @@ import { z } from '../adapters/zod.ts';
 import { ERRORS } from '../protocol/errors.ts';
 import { EVENT_TYPES } from '../protocol/events.ts';
 import { AGENTS_GROUP } from '../protocol/names.ts';
-import { AGENT_TYPES, RESTART_POLICIES, STATUSES } from '../protocol/service.ts';
+import { AGENT_TYPES, RESTART_POLICIES, SERVICE_STATUSES } from '../protocol/service.ts';
 
 const name = z.string().meta({ description: 'Its unique name', example: 'web' });
 const port = z.int().min(1).max(65_535);
@@ -29,7 +29,7 @@ const agentType = z.enum(AGENT_TYPES).nullable();
 const lines = z.array(z.string());
 
 const Status = z
-  .enum(STATUSES)
+  .enum(SERVICE_STATUSES)
   .meta({ id: 'Status', description: 'starting: its ready-check has not passed yet' });
 
 const serviceFields = {

@@ -8,7 +8,7 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /** Whether arrays and objects lie deeper in each other than `most`; looked up first, because parsing such text is slow. */
-function isDeeper(bytes: Uint8Array, most: number): boolean {
+function isDeeper(bytes: Uint8Array, maxDepth: number): boolean {
   let depth = 0;
   let quoted = false;
   for (let index = 0; index < bytes.length; index += 1) {
@@ -19,23 +19,26 @@ function isDeeper(bytes: Uint8Array, most: number): boolean {
     } else if (byte === QUOTE) quoted = true;
     else if (byte === 0x5b || byte === 0x7b) {
       depth += 1;
-      if (depth > most) return true;
+      if (depth > maxDepth) return true;
     } else if (byte === 0x5d || byte === 0x7d) depth -= 1;
   }
   return false;
 }
 
-const bad = (message: string) => fail('invalid_spec', message, { details: [{ path: '', message }] });
+const invalidJson = (message: string) => fail('invalid_spec', message, { details: [{ path: '', message }] });
 
 /** Throws invalid_spec for no body, bytes that are no UTF-8, text that is no JSON, and depth. */
 export function parseBody(bytes: Uint8Array): unknown {
-  if (bytes.length === 0) throw bad('this request needs a body of JSON');
-  if (!isUtf8(bytes)) throw bad('the body is not UTF-8');
-  if (isDeeper(bytes, HTTP.jsonDepth)) throw bad(`the body is nested deeper than ${HTTP.jsonDepth}`);
+  if (bytes.length === 0) throw invalidJson('this request needs a body of JSON');
+  if (!isUtf8(bytes)) throw invalidJson('the body is not UTF-8');
+  if (isDeeper(bytes, HTTP.maxJsonDepth))
+    throw invalidJson(`the body is nested deeper than ${HTTP.maxJsonDepth}`);
   try {
     return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString());
   } catch (error) {
-    throw bad(`the body is not JSON: ${error instanceof Error ? error.message : 'it cannot be read'}`);
+    throw invalidJson(
+      `the body is not JSON: ${error instanceof Error ? error.message : 'it cannot be read'}`,
+    );
   }
 }
 

@@ -12,44 +12,52 @@ import { localTime } from '../protocol/time.ts';
 import type { SpecRow } from '../protocol/views.ts';
 import type { Ref } from '../runtime/actor.ts';
 import { detailedData } from './event_hub.ts';
-import type { Call, Desk, StreamCall } from './route.ts';
-import type { Socket, SocketEvents } from './server.ts';
+import type { AppContext, RequestContext, StreamRequestContext } from './route.ts';
+import type { ServerWebSocket, WebSocketHandlers } from './server.ts';
 
 /** How long a start of this service may take until its owner has answered, stop after a timeout included. */
 const startMs = (spec: SpecRow, timeout: number | null): number =>
   (timeout ?? spec.startTimeout) + stopMs(spec, null);
 const stopMs = (spec: SpecRow, grace: number | null): number =>
-  (grace ?? spec.stopGrace) + SERVICE.afterKillMs + THREADS.askMs;
+  (grace ?? spec.stopGrace) + SERVICE.killTimeoutMs + THREADS.askDeadlineMs;
 
 const deadline = (...ms: number[]): { deadlineMs: number } => ({
   deadlineMs: ms.reduce((sum, part) => sum + part, 0),
 });
 
 /** The spec of a service that exists. An unknown name must not bring an actor to life. */
-function known(desk: Desk, name: string, code: ErrorCode = 'unknown_service'): SpecRow {
+function known(desk: AppContext, name: string, code: ErrorCode = 'unknown_service'): SpecRow {
   const spec = desk.views.spec(name);
   if (!spec || (code === 'unknown_agent' && !spec.agent))
     throw fail(code, `there is no ${code === 'unknown_agent' ? 'agent' : 'service'} ${name}`);
   return spec;
 }
 
-const serviceOf = (desk: Desk, name: string): Ref<ServiceProtocol> =>
+const serviceOf = (desk: AppContext, name: string): Ref<ServiceProtocol> =>
   desk.ref<ServiceProtocol>(`service:${name}`);
 
-const registryOf = (desk: Desk): Ref<RegistryProtocol> => desk.ref<RegistryProtocol>('registry');
+const registryOf = (desk: AppContext): Ref<RegistryProtocol> => desk.ref<RegistryProtocol>('registry');
 
 type Timed = { timeout: number | null };
 type Graced = { grace: number | null };
 
 /** Registers it; the answer is the service as it is listed. Fails as that letter does. */
-export async function register({ desk, body }: { desk: Desk; body: ServiceInput }): Promise<Uint8Array> {
+export async function register({
+  desk,
+  body,
+}: {
+  desk: AppContext;
+  body: ServiceInput;
+}): Promise<Uint8Array> {
   await registryOf(desk).ask('register', { input: body });
   const item = desk.views.item(body.name);
   if (!item) throw fail('unknown_service', `the service ${body.name} was removed meanwhile`);
   return item;
 }
 
-type StartCall = Pick<Call, 'desk' | 'name' | 'status'> & { query: Timed & { wait: boolean | null } };
+type StartCall = Pick<RequestContext, 'desk' | 'name' | 'status'> & {
+  query: Timed & { wait: boolean | null };
+};
 
 /**
  * Starts it and, unless `wait` is false, waits until it is ready, at most `timeout` ms. Fails unknown_service, already_running,
@@ -65,14 +73,14 @@ export function start(call: StartCall) {
 }
 
 /** Stops it with all it has started; `grace` in ms. Fails unknown_service. */
-export function stop({ desk, name, query }: { desk: Desk; name: string; query: Graced }) {
+export function stop({ desk, name, query }: { desk: AppContext; name: string; query: Graced }) {
   const spec = known(desk, name);
   const message = { graceMs: query.grace };
   return serviceOf(desk, name).ask('stop', message, deadline(stopMs(spec, query.grace)));
 }
 
 /** Stops it if it runs, starts it and waits until it is ready. Fails as `start`, but for already_running. */
-export function restart({ desk, name, query }: { desk: Desk; name: string; query: Timed & Graced }) {
+export function restart({ desk, name, query }: { desk: AppContext; name: string; query: Timed & Graced }) {
   const spec = known(desk, name);
   const message = { timeoutMs: query.timeout, graceMs: query.grace };
   const limit = deadline(startMs(spec, query.timeout), stopMs(spec, query.grace));
@@ -80,7 +88,7 @@ export function restart({ desk, name, query }: { desk: Desk; name: string; query
 }
 
 /** Stops it if need be and forgets it. Fails unknown_service, storage_full. */
-export async function removeService({ desk, name }: { desk: Desk; name: string }) {
+export async function removeService({ desk, name }: { desk: AppContext; name: string }) {
   const spec = known(desk, name);
   const message = { name, agent: false, graceMs: null };
   await registryOf(desk).ask('remove', message, deadline(stopMs(spec, null)));
@@ -90,7 +98,7 @@ export async function removeService({ desk, name }: { desk: Desk; name: string }
 const timeOrNull = (at: number | null): string | null => (at === null ? null : localTime(at));
 
 /** Why it is as it is, with times as clients read them. Fails unknown_service. */
-export async function explain({ desk, name }: { desk: Desk; name: string }) {
+export async function explain({ desk, name }: { desk: AppContext; name: string }) {
   known(desk, name);
   const facts = await serviceOf(desk, name).ask('explain', {});
   const { lastCheck, backoff, exit } = facts;
@@ -123,22 +131,22 @@ const queryOf = ({ lines, stream, timestamps, raw }: LogsAsked, usual: number): 
 
 const CLOSE = Buffer.from('}');
 
-async function logsOf(desk: Desk, spec: SpecRow, query: LogsAsked) {
-  const lines = await serviceOf(desk, spec.name).ask('logs', queryOf(query, LOGS.lines));
+async function logsOf(desk: AppContext, spec: SpecRow, query: LogsAsked) {
+  const lines = await serviceOf(desk, spec.name).ask('logs', queryOf(query, LOGS.defaultLines));
   const port = desk.views.state(spec.name)?.process?.port ?? spec.port;
   const head = JSON.stringify({ name: spec.name, port }).slice(0, -1);
   return Buffer.concat([Buffer.from(`${head},"lines":`), lines, CLOSE]);
 }
 
 /** The last lines of its log, as JSON. Fails unknown_service. */
-export const serviceLogs = ({ desk, name, query }: { desk: Desk; name: string; query: LogsAsked }) =>
+export const serviceLogs = ({ desk, name, query }: { desk: AppContext; name: string; query: LogsAsked }) =>
   logsOf(desk, known(desk, name), query);
 
 /** The same of an agent. Fails unknown_agent. */
-export const agentLogs = ({ desk, name, query }: { desk: Desk; name: string; query: LogsAsked }) =>
+export const agentLogs = ({ desk, name, query }: { desk: AppContext; name: string; query: LogsAsked }) =>
   logsOf(desk, known(desk, name, 'unknown_agent'), query);
 
-type FollowCall = Pick<StreamCall, 'desk' | 'name' | 'lastEventId' | 'open'> & {
+type FollowCall = Pick<StreamRequestContext, 'desk' | 'name' | 'lastEventId' | 'open'> & {
   query: LogsAsked;
 };
 
@@ -159,7 +167,7 @@ const followOf =
 export const followService = followOf('unknown_service');
 export const followAgent = followOf('unknown_agent');
 
-function membersOf(desk: Desk, name: string): SpecRow[] {
+function membersOf(desk: AppContext, name: string): SpecRow[] {
   const members = desk.views.members(name);
   if (members.length === 0) throw fail('unknown_group', `there is no group ${name}`);
   return members;
@@ -169,7 +177,7 @@ function membersOf(desk: Desk, name: string): SpecRow[] {
  * Starts its members in the order of their dependence and waits for all. Fails unknown_group, port_in_use, ready_timeout,
  * start_failed.
  */
-export async function startGroup({ desk, name, query }: { desk: Desk; name: string; query: Timed }) {
+export async function startGroup({ desk, name, query }: { desk: AppContext; name: string; query: Timed }) {
   const times = membersOf(desk, name).map((spec) => startMs(spec, query.timeout));
   const groups = desk.ref<GroupsProtocol>('groups');
   const { services } = await groups.ask('start', { name, timeoutMs: query.timeout }, deadline(...times));
@@ -177,7 +185,7 @@ export async function startGroup({ desk, name, query }: { desk: Desk; name: stri
 }
 
 /** Stops its members in reverse order; `grace` in ms for each. Fails unknown_group. */
-export async function stopGroup({ desk, name, query }: { desk: Desk; name: string; query: Graced }) {
+export async function stopGroup({ desk, name, query }: { desk: AppContext; name: string; query: Graced }) {
   const times = membersOf(desk, name).map((spec) => stopMs(spec, query.grace));
   const groups = desk.ref<GroupsProtocol>('groups');
   const { services } = await groups.ask('stop', { name, graceMs: query.grace }, deadline(...times));
@@ -188,20 +196,20 @@ export async function stopGroup({ desk, name, query }: { desk: Desk; name: strin
  * Registers an agent and starts its process, without waiting until it is ready. Fails invalid_spec, already_running, name_in_use,
  * port_in_use, start_failed, storage_full.
  */
-export async function spinup({ desk, body }: { desk: Desk; body: SpinupInput }) {
+export async function spinup({ desk, body }: { desk: AppContext; body: SpinupInput }) {
   // With the first agent the gateway starts too, at the same time.
-  const opening = desk.openGateway();
+  const opening = desk.ensureGateway();
   const agents = desk.ref<AgentsProtocol>('agents');
   const { name, port, pid } = await agents.ask('spinup', { input: body });
   const gatewayPort = await opening;
-  const hostname = `${hostLabel(name)}.${desk.about.agentDomain}`;
+  const hostname = `${hostLabel(name)}.${desk.daemonInfo.agentDomain}`;
   const gatewayUrl = gatewayPort === null ? null : `http://${hostname}:${gatewayPort}/`;
   const url = `http://localhost:${port}`;
   return { port, name, active: true, hostname, pid, url, gatewayUrl, agent_type: body.agentType };
 }
 
 /** Stops an agent and forgets it. Fails unknown_agent, storage_full. */
-export async function removeAgent({ desk, name }: { desk: Desk; name: string }) {
+export async function removeAgent({ desk, name }: { desk: AppContext; name: string }) {
   const spec = known(desk, name, 'unknown_agent');
   const { port } = await desk
     .ref<AgentsProtocol>('agents')
@@ -210,7 +218,13 @@ export async function removeAgent({ desk, name }: { desk: Desk; name: string }) 
 }
 
 /** Opens the terminal of an agent that has one: to know that, nobody need be asked. Fails unknown_agent, not_running. */
-export function attach({ desk, name }: { desk: Desk; name: string }): (socket: Socket) => SocketEvents {
+export function attach({
+  desk,
+  name,
+}: {
+  desk: AppContext;
+  name: string;
+}): (socket: ServerWebSocket) => WebSocketHandlers {
   known(desk, name, 'unknown_agent');
   if (!desk.views.state(name)?.process) throw fail('not_running', `the agent ${name} does not run`);
   return (socket) => desk.terminals.open(socket, desk.ref<TerminalProtocol>(`service:${name}`));
@@ -223,7 +237,7 @@ interface EventsAsked {
   lastEventId: string | null;
 }
 
-type EventsCall = Pick<StreamCall, 'desk' | 'lastEventId' | 'open'> & { query: EventsAsked };
+type EventsCall = Pick<StreamRequestContext, 'desk' | 'lastEventId' | 'open'> & { query: EventsAsked };
 
 /** Sends events as they come, those after the last id first. */
 export function followEvents({ desk, query, lastEventId, open }: EventsCall): void {
@@ -241,10 +255,21 @@ interface HistoryAsked {
 }
 
 /** The kept events that fit, as JSON: put together as text, because an event's data is JSON text already. */
-export async function history({ desk, query }: { desk: Desk; query: HistoryAsked }): Promise<Uint8Array> {
+export async function history({
+  desk,
+  query,
+}: {
+  desk: AppContext;
+  query: HistoryAsked;
+}): Promise<Uint8Array> {
   const { types, names, since, limit } = query;
   const events = desk.ref<EventsProtocol>('events');
-  const answer = await events.ask('history', { types, names, since, limit: limit ?? HTTP.historyEvents });
+  const answer = await events.ask('history', {
+    types,
+    names,
+    since,
+    limit: limit ?? HTTP.defaultHistoryEvents,
+  });
   const rows = answer.events.map(
     (event) => `{"id":${event.id},"type":"${event.type}","data":${detailedData(event)}}`,
   );

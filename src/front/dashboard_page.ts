@@ -1,10 +1,10 @@
 // The page at `/` and its assets, as the build made them.
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { Page, PageAt } from './pages.ts';
+import type { PageLookup, StaticPage } from './pages.ts';
 
 /** Nothing but what this daemon serves, in no frame, and no form that leads anywhere. */
-const POLICY = [
+const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
@@ -17,7 +17,7 @@ const POLICY = [
 
 const HEADERS = [
   ...['Cache-Control', 'no-cache'],
-  ...['Content-Security-Policy', POLICY],
+  ...['Content-Security-Policy', CONTENT_SECURITY_POLICY],
   ...['Referrer-Policy', 'no-referrer'],
 ];
 
@@ -28,7 +28,7 @@ export const DASHBOARD_FILES: ReadonlyMap<string, { file: string; type: string }
   ['/dashboard/style.css', { file: 'style.css', type: 'text/css; charset=utf-8' }],
 ]);
 
-async function read(url: URL, type: string): Promise<Page> {
+async function readPage(url: URL, type: string): Promise<StaticPage> {
   const bytes = await readFile(url);
   const hash = createHash('sha256').update(bytes).digest('base64url');
   return { type, bytes, etag: `"${hash}"`, headers: HEADERS };
@@ -36,8 +36,8 @@ async function read(url: URL, type: string): Promise<Page> {
 
 /** The pages in `folder`, whose address ends with a slash; a file is read when it is asked for, which is seldom. */
 export const dashboardPages =
-  (folder: URL): PageAt =>
+  (folder: URL): PageLookup =>
   (path) => {
     const found = DASHBOARD_FILES.get(path);
-    return found ? read(new URL(found.file, folder), found.type) : null;
+    return found ? readPage(new URL(found.file, folder), found.type) : null;
   };

@@ -4,7 +4,7 @@ import type { Node } from '../runtime/actor.ts';
 import { EventHub } from './event_hub.ts';
 
 /** How long after a failure the journal is asked again. */
-const AGAIN_MS = 500;
+const RETRY_MS = 500;
 
 export class EventFeed {
   readonly hub: EventHub;
@@ -14,7 +14,7 @@ export class EventFeed {
   private restoring: Promise<void> | null = null;
   private closed = false;
   /** Ends the pause before the next try. */
-  private wake = (): void => {};
+  private cancelPause = (): void => {};
 
   constructor(node: Node) {
     this.node = node;
@@ -22,10 +22,10 @@ export class EventFeed {
   }
 
   /** From `events`, in the order of their ids. */
-  take(records: readonly EventRecord[]): void {
+  receive(records: readonly EventRecord[]): void {
     const [first] = records;
     if (this.backlog) this.backlog.push(...records);
-    else if (first && !this.hub.follows(first.id)) {
+    else if (first && !this.hub.isContiguous(first.id)) {
       // Its actor or thread was started anew and told nobody in between.
       this.backlog = [...records];
       void this.restore();
@@ -34,7 +34,7 @@ export class EventFeed {
 
   /** Resolves when the hub has all that the journal has kept. Asks until it is answered. */
   restore(): Promise<void> {
-    this.restoring ??= this.ask().finally(() => {
+    this.restoring ??= this.fetchKept().finally(() => {
       this.restoring = null;
     });
     return this.restoring;
@@ -42,11 +42,11 @@ export class EventFeed {
 
   close(): void {
     this.closed = true;
-    this.wake();
+    this.cancelPause();
     this.hub.end();
   }
 
-  private async ask(): Promise<void> {
+  private async fetchKept(): Promise<void> {
     this.backlog ??= [];
     while (!this.closed) {
       const kept = await this.node
@@ -60,8 +60,8 @@ export class EventFeed {
         return;
       }
       await new Promise<void>((resolve) => {
-        const cancel = this.node.clock.after(AGAIN_MS, resolve);
-        this.wake = () => {
+        const cancel = this.node.clock.after(RETRY_MS, resolve);
+        this.cancelPause = () => {
           cancel();
           resolve();
         };

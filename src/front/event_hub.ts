@@ -5,7 +5,7 @@ import { EVENTS } from '../limits.ts';
 import type { EventRecord } from '../protocol/events.ts';
 import { localTime } from '../protocol/time.ts';
 import type { Clock } from '../runtime/actor.ts';
-import type { Stream } from './server.ts';
+import type { ResponseStream } from './server.ts';
 
 /** What a subscriber wants; null: all. */
 export interface EventFilter {
@@ -15,7 +15,7 @@ export interface EventFilter {
   detail: boolean;
 }
 
-interface Entry {
+interface EventEntry {
   record: EventRecord;
   frame: Buffer;
   /** Made when first asked for. */
@@ -23,20 +23,20 @@ interface Entry {
 }
 
 /** Everybody with the same filter gets the same bytes. */
-interface Channel {
+interface FilterChannel {
   types: ReadonlySet<string> | null;
   names: ReadonlySet<string> | null;
   detail: boolean;
-  streams: Set<Stream>;
+  streams: Set<ResponseStream>;
 }
 
-const nothing = (): void => {};
+const noop = (): void => {};
 /** Less is no rest that a timer could keep. */
-const LEAST_REST_MS = 1;
+const MIN_FLUSH_PAUSE_MS = 1;
 
-const RETRY = Buffer.from(`retry: ${EVENTS.retryMs}\n\n`);
+const RETRY_FRAME = Buffer.from(`retry: ${EVENTS.reconnectDelayMs}\n\n`);
 /** A comment: what may be sent at any time without meaning. */
-export const COMMENT = Buffer.from(':\n\n');
+export const KEEP_ALIVE_COMMENT = Buffer.from(':\n\n');
 
 const frameOf = ({ id, type }: EventRecord, data: string): Buffer =>
   Buffer.from(`id: ${id}\nevent: ${type}\ndata: ${data}\n\n`);
@@ -52,34 +52,34 @@ const resetFrame = (oldest: number): Buffer =>
 const ID = /^[0-9]{1,15}$/;
 
 /** The last `EVENTS.kept` entries; it holds up to twice as many, so that not every one pushes all others. */
-class Ring {
-  private entries: Entry[] = [];
+class FrameRing {
+  private entries: EventEntry[] = [];
   /** The id of the newest entry that was pushed out; 0 when there is none. */
-  lost = 0;
+  lastDroppedId = 0;
 
-  push(entry: Entry): void {
+  push(entry: EventEntry): void {
     this.entries.push(entry);
-    const over = this.entries.length - EVENTS.kept;
-    if (over > 0) this.lost = this.entries[over - 1]?.record.id ?? 0;
-    if (over >= EVENTS.kept) this.entries = this.entries.slice(over);
+    const over = this.entries.length - EVENTS.retained;
+    if (over > 0) this.lastDroppedId = this.entries[over - 1]?.record.id ?? 0;
+    if (over >= EVENTS.retained) this.entries = this.entries.slice(over);
   }
 
-  last(): Entry[] {
-    return this.entries.slice(-EVENTS.kept);
+  entriesKept(): EventEntry[] {
+    return this.entries.slice(-EVENTS.retained);
   }
 }
 
 /** Replays events to new streams and sends them the new ones, filtered; the event feed of the front owns the one there is. */
 export class EventHub {
-  private readonly recent = new Ring();
+  private readonly recent = new FrameRing();
   /** Those that are not statistics. */
-  private readonly lasting = new Ring();
-  private readonly channels = new Map<string, Channel>();
-  private pending: Entry[] = [];
+  private readonly recentNonStats = new FrameRing();
+  private readonly channels = new Map<string, FilterChannel>();
+  private pending: EventEntry[] = [];
   private readonly clock: Clock;
   private isScheduled = false;
-  private cancel: () => void = nothing;
-  private restUntil = 0;
+  private cancelScheduled: () => void = noop;
+  private nextFlushAt = 0;
   private lastId = 0;
   /** The oldest id from which nothing but statistics was missing when we subscribed. */
   private completeFrom = 1;
@@ -104,7 +104,7 @@ export class EventHub {
   }
 
   /** Whether `id` follows what is known; if not, something was missed on the way. */
-  follows(id: number): boolean {
+  isContiguous(id: number): boolean {
     return id <= this.lastId + 1;
   }
 
@@ -113,21 +113,21 @@ export class EventHub {
     for (const record of records) {
       if (record.id <= this.lastId) continue;
       this.lastId = record.id;
-      const entry: Entry = { record, frame: frameOf(record, record.data), detailed: null };
+      const entry: EventEntry = { record, frame: frameOf(record, record.data), detailed: null };
       this.recent.push(entry);
-      if (record.type !== 'service.stats') this.lasting.push(entry);
+      if (record.type !== 'service.stats') this.recentNonStats.push(entry);
       if (this.channels.size > 0) this.pending.push(entry);
     }
     if (this.pending.length > 0) this.schedule();
   }
 
   /** Sends the first frames and from now on what fits. `after`: the last id the client has; empty: replay nothing. */
-  subscribe(stream: Stream, filter: EventFilter, after: string): void {
+  subscribe(stream: ResponseStream, filter: EventFilter, after: string): void {
     // What is in the rings already must not come again.
     this.flush();
     const key = JSON.stringify([filter.types, filter.names, filter.detail]);
     const channel = this.channels.get(key) ?? newChannel(filter);
-    stream.write(Buffer.concat([RETRY, ...(after === '' ? [] : this.replay(channel, after))]));
+    stream.write(Buffer.concat([RETRY_FRAME, ...(after === '' ? [] : this.replay(channel, after))]));
     channel.streams.add(stream);
     this.channels.set(key, channel);
     stream.onClose = () => {
@@ -137,8 +137,8 @@ export class EventHub {
   }
 
   /** Keeps quiet connections alive; called every `EVENTS.commentMs`. */
-  touch(): void {
-    for (const { streams } of this.channels.values()) for (const stream of streams) stream.touch();
+  keepAlive(): void {
+    for (const { streams } of this.channels.values()) for (const stream of streams) stream.keepAlive();
   }
 
   /** Ends every stream in order, after what is still to be sent. */
@@ -147,23 +147,24 @@ export class EventHub {
     for (const { streams } of this.channels.values()) for (const stream of [...streams]) stream.end();
   }
 
-  private replay(channel: Channel, after: string): Buffer[] {
+  private replay(channel: FilterChannel, after: string): Buffer[] {
     const kept = this.kept();
     const given = ID.test(after) ? Number(after) : Number.NaN;
     const isKnown = given <= this.lastId;
     const from = isKnown ? given : 0;
-    const isComplete = isKnown && from + 1 >= Math.max(this.completeFrom, this.lasting.lost + 1);
-    const entries = kept.filter(({ record }) => record.id > from && fits(channel, record));
+    const isComplete =
+      isKnown && from + 1 >= Math.max(this.completeFrom, this.recentNonStats.lastDroppedId + 1);
+    const entries = kept.filter(({ record }) => record.id > from && matches(channel, record));
     const frames = entries.map((entry) => frameFor(channel, entry));
     const oldest = kept[0]?.record.id ?? this.lastId + 1;
     return isComplete ? frames : [resetFrame(oldest), ...frames];
   }
 
   /** The union of both rings in id order. */
-  private kept(): Entry[] {
-    const recent = this.recent.last();
+  private kept(): EventEntry[] {
+    const recent = this.recent.entriesKept();
     const first = recent[0]?.record.id ?? 0;
-    return [...this.lasting.last().filter(({ record }) => record.id < first), ...recent];
+    return [...this.recentNonStats.entriesKept().filter(({ record }) => record.id < first), ...recent];
   }
 
   private flush(): void {
@@ -173,11 +174,11 @@ export class EventHub {
     if (entries.length === 0) return;
     const began = this.clock.monotonic();
     for (const channel of this.channels.values()) {
-      const wanted = entries.filter(({ record }) => fits(channel, record));
+      const wanted = entries.filter(({ record }) => matches(channel, record));
       if (wanted.length > 0) this.send(channel, join(wanted.map((entry) => frameFor(channel, entry))));
     }
     const ended = this.clock.monotonic();
-    this.restUntil = ended + Math.min(ended - began, EVENTS.restMs);
+    this.nextFlushAt = ended + Math.min(ended - began, EVENTS.maxWritePauseMs);
   }
 
   /**
@@ -187,36 +188,36 @@ export class EventHub {
   private schedule(): void {
     if (this.isScheduled) return;
     this.isScheduled = true;
-    const rest = this.restUntil - this.clock.monotonic();
+    const rest = this.nextFlushAt - this.clock.monotonic();
     const flush = (): void => this.flush();
-    if (rest < LEAST_REST_MS) {
+    if (rest < MIN_FLUSH_PAUSE_MS) {
       const job = setImmediate(flush);
-      this.cancel = () => clearImmediate(job);
-    } else this.cancel = this.clock.after(rest, flush);
+      this.cancelScheduled = () => clearImmediate(job);
+    } else this.cancelScheduled = this.clock.after(rest, flush);
   }
 
   private cancelFlush(): void {
-    if (this.isScheduled) this.cancel();
+    if (this.isScheduled) this.cancelScheduled();
     this.isScheduled = false;
   }
 
-  private send(channel: Channel, bytes: Buffer): void {
+  private send(channel: FilterChannel, bytes: Buffer): void {
     for (const stream of channel.streams) {
       stream.write(bytes);
       // It loses nothing: it comes again with its last id.
-      if (stream.waiting > EVENTS.bufferBytes) stream.destroy();
+      if (stream.bufferedBytes > EVENTS.maxUnsentBytes) stream.destroy();
     }
   }
 }
 
-function newChannel({ types, names, detail }: EventFilter): Channel {
+function newChannel({ types, names, detail }: EventFilter): FilterChannel {
   return { types: types && new Set(types), names: names && new Set(names), detail, streams: new Set() };
 }
 
-const fits = ({ types, names }: Channel, { type, name }: EventRecord): boolean =>
+const matches = ({ types, names }: FilterChannel, { type, name }: EventRecord): boolean =>
   (types === null || types.has(type)) && (names === null || names.has(name));
 
-function frameFor(channel: Channel, entry: Entry): Buffer {
+function frameFor(channel: FilterChannel, entry: EventEntry): Buffer {
   if (!channel.detail) return entry.frame;
   entry.detailed ??= frameOf(entry.record, detailedData(entry.record));
   return entry.detailed;

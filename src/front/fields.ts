@@ -3,7 +3,7 @@ import { EVENTS, HTTP, LOGS } from '../limits.ts';
 import { EVENT_TYPES } from '../protocol/events.ts';
 
 const milliseconds = (summary: string) =>
-  ({ kind: 'integer', least: 0, most: HTTP.queryMs, summary }) as const;
+  ({ kind: 'integer', least: 0, most: HTTP.maxQueryDurationMs, summary }) as const;
 export const timeout = milliseconds(
   'How long to wait until it is ready (ms); the service says the default, 30000',
 );
@@ -20,7 +20,7 @@ export const logs = {
     least: 1,
     most: LOGS.maxLines,
     clamp: true,
-    summary: `How many of the last lines; default ${LOGS.lines}, at most ${LOGS.maxLines}`,
+    summary: `How many of the last lines; default ${LOGS.defaultLines}, at most ${LOGS.maxLines}`,
   },
   stream: output,
   timestamps: { kind: 'flag', summary: 'true: the time before each line' },
@@ -42,7 +42,7 @@ export const since = {
 export const limit = {
   kind: 'integer',
   least: 1,
-  most: EVENTS.kept,
+  most: EVENTS.retained,
   clamp: true,
-  summary: `How many: the newest, or with since the first after it; default ${HTTP.historyEvents}, at most ${EVENTS.kept}`,
+  summary: `How many: the newest, or with since the first after it; default ${HTTP.defaultHistoryEvents}, at most ${EVENTS.retained}`,
 } as const;

@@ -2,31 +2,31 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { EVENTS, KIB } from '../limits.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
-import type { ViewersProtocol } from '../protocol/terminal.ts';
+import type { TerminalViewersProtocol } from '../protocol/terminal.ts';
 import { actor, type Node } from '../runtime/actor.ts';
-import { within } from '../runtime/deferred.ts';
+import { withTimeout } from '../runtime/deferred.ts';
 import { EventFeed } from './event_feed.ts';
-import { routesTeller } from './gateway_routes.ts';
+import { gatewayRoutesPublisher } from './gateway_routes.ts';
 import { Guard } from './guard.ts';
-import { Handler } from './handle.ts';
+import { RequestHandler } from './handle.ts';
 import { LogStreams } from './log_streams.ts';
-import { chooseServer, openServer, type ServerKind } from './open.ts';
-import type { PageAt } from './pages.ts';
-import type { About, Desk, Row } from './route.ts';
+import { chooseServer, listenOnAll, type ServerKind } from './open.ts';
+import type { PageLookup } from './pages.ts';
+import type { ApiRoute, AppContext, DaemonInfo } from './route.ts';
 import { Router } from './router.ts';
 import { ROUTES } from './routes.ts';
-import { type CreateServer, Head, type HttpServer } from './server.ts';
-import { Terminals } from './terminals.ts';
-import { Views } from './views.ts';
-import { VIEWS } from './views_actor.ts';
+import { type CreateServer, type HttpServer, ResponseHeaders } from './server.ts';
+import { TerminalSockets } from './terminals.ts';
+import { ServiceViews } from './views.ts';
+import { serviceViewsActor } from './views_actor.ts';
 
 /** The cloud's part of the front. */
 export interface CloudFront {
   token: string;
   /** Its rows; their handlers start what they need when first asked. */
-  rows: readonly Row[];
+  rows: readonly ApiRoute[];
   /** An address of its own, where the Host is not checked; null: /k8s is served on the daemon's own. */
-  own: { bind: string; port: number; tls?: { cert: string; key: string } } | null;
+  ownListener: { bind: string; port: number; tls?: { cert: string; key: string } } | null;
 }
 
 export interface FrontOptions {
@@ -38,37 +38,37 @@ export interface FrontOptions {
   /** Extension ids; empty: any. */
   allowedExtensions: readonly string[];
   /** What the daemon says of itself. */
-  about: Omit<About, 'front'>;
+  daemonInfo: Omit<DaemonInfo, 'front'>;
   /** The node of the main thread: `views` is started on it, and everything else is asked through it. */
   node: Node;
   cloud: CloudFront | null;
   /** The API's document, made from the rows when it is first asked for. */
-  openapi: (rows: readonly Row[]) => Promise<Uint8Array>;
+  openapi: (rows: readonly ApiRoute[]) => Promise<Uint8Array>;
   /** Static files and documents at the open paths. */
-  page: PageAt;
+  pageLookup: PageLookup;
   /** One line for people: which server answers, a defect. */
   log: (line: string) => void;
   /** Told of defects: what a handler threw that is no Failure. */
   onDefect: (error: unknown) => void;
   /** Told which agents there are, at first and whenever that changes. */
-  tellGateway: (routes: GatewayRoute[]) => void;
+  onGatewayRoutes: (routes: GatewayRoute[]) => void;
   /** Starts the gateway unless it runs; null: it is off. */
-  openGateway: () => Promise<number | null>;
+  ensureGateway: () => Promise<number | null>;
   /** Says who holds a port that is taken. */
-  holder?: (port: number) => Promise<string>;
+  describePortHolder?: (port: number) => Promise<string>;
   /** Only this server instead of the best that loads. */
   server?: ServerKind;
 }
 
 /** The cloud's own listener shows nothing but the cloud. */
-const noPage: PageAt = () => null;
+const noPage: PageLookup = () => null;
 
 /** How long `close` waits for what is still to be answered. */
 const DRAIN_MS = 5_000;
 /** The largest message on a WebSocket: what somebody pastes into a terminal. */
-const MESSAGE_BYTES = 256 * KIB;
+const MAX_MESSAGE_BYTES = 256 * KIB;
 /** Until the port is known there is nothing to compare a Host with. */
-const NOT_YET = new Head(['Retry-After', '1']);
+const RETRY_LATER = new ResponseHeaders(['Retry-After', '1']);
 
 export interface Front {
   /** Starts the `views` and `viewers` actors: owners may tell them from now on. */
@@ -76,7 +76,7 @@ export interface Front {
   /** Begins to serve; until `setReady(true)` only what the daemon says of itself. Rejects with port_in_use. */
   listen(): Promise<{ port: number; cloudPort: number | null; server: ServerKind }>;
   /** Asks `events` for what is kept, until it answers. When its thread is started anew this happens by itself. */
-  subscribe(): Promise<void>;
+  restoreEvents(): Promise<void>;
   /** Whether the views hold everything, so that services are shown and changed. */
   setReady(ready: boolean): void;
   /** The port of the gateway; null: off. */
@@ -91,14 +91,18 @@ export interface Front {
 
 export const createFront = (options: FrontOptions): Front => new HttpFront(options);
 
-const VIEWERS = actor<ViewersProtocol, Terminals>('viewers', (_context, { handlers }) => handlers, {
-  mailbox: 1_000_000,
-});
+const VIEWERS = actor<TerminalViewersProtocol, TerminalSockets>(
+  'viewers',
+  (_context, { handlers }) => handlers,
+  {
+    mailbox: 1_000_000,
+  },
+);
 
-interface Listener {
+interface ApiListener {
   bind: string;
   port: number;
-  rows: readonly Row[];
+  rows: readonly ApiRoute[];
   cloudOnly: boolean;
   tls?: { cert: string; key: string };
 }
@@ -107,71 +111,75 @@ class HttpFront implements Front {
   private readonly options: FrontOptions;
   private readonly events: EventFeed;
   private readonly logs = new LogStreams();
-  private readonly terminals: Terminals;
-  private readonly desk: { -readonly [K in keyof Desk]: Desk[K] };
+  private readonly terminals: TerminalSockets;
+  private readonly desk: { -readonly [K in keyof AppContext]: AppContext[K] };
   private readonly guards: Guard[] = [];
-  private readonly handlers: Handler[] = [];
+  private readonly handlers: RequestHandler[] = [];
   private readonly servers: HttpServer[] = [];
   private settings: { token: string; allowedExtensions: readonly string[] };
-  private stopTouching = () => {};
-  private document: Promise<Uint8Array> | null = null;
+  private stopKeepAlive = () => {};
+  private openapiDocument: Promise<Uint8Array> | null = null;
 
   constructor(options: FrontOptions) {
     const { node, token, allowedExtensions } = options;
     this.options = options;
     this.settings = { token, allowedExtensions };
     this.events = new EventFeed(node);
-    this.terminals = new Terminals(node.clock);
+    this.terminals = new TerminalSockets(node.clock);
     this.desk = {
-      views: new Views(),
+      views: new ServiceViews(),
       hub: this.events.hub,
       logs: this.logs,
       terminals: this.terminals,
-      about: { ...options.about, front: '' },
+      daemonInfo: { ...options.daemonInfo, front: '' },
       phase: 'starting',
-      openGateway: options.openGateway,
+      ensureGateway: options.ensureGateway,
       openapi: () => this.openapi(),
       ref: (address) => node.ref(address),
     };
   }
 
   async start(): Promise<void> {
-    const { node, tellGateway } = this.options;
+    const { node, onGatewayRoutes } = this.options;
     const { views } = this.desk;
-    const changed = routesTeller(views, tellGateway);
-    await node.start('views', VIEWS, { views, logs: this.logs, events: this.events, changed });
+    const changed = gatewayRoutesPublisher(views, onGatewayRoutes);
+    await node.start('views', serviceViewsActor, { views, logs: this.logs, events: this.events, changed });
     await node.start('viewers', VIEWERS, this.terminals);
     node.onPeerLost((peer) => {
       if (!peer.startsWith('services')) return;
-      this.terminals.lost();
+      this.terminals.onServicesLost();
       // Its next incarnation does not know that we listen.
       void this.events.restore();
     });
-    this.stopTouching = node.clock.every(EVENTS.commentMs, () => {
-      this.desk.hub.touch();
-      this.logs.touch();
+    this.stopKeepAlive = node.clock.every(EVENTS.heartbeatMs, () => {
+      this.desk.hub.keepAlive();
+      this.logs.keepAlive();
     });
   }
 
   async listen(): Promise<{ port: number; cloudPort: number | null; server: ServerKind }> {
     const { bind, port, cloud, log, server } = this.options;
     const create = await chooseServer(log, server);
-    const own = cloud?.own ?? null;
+    const own = cloud?.ownListener ?? null;
     const shared = cloud && !own ? cloud.rows : [];
-    const main = await this.open(create, {
+    const main = await this.openListener(create, {
       bind,
       port,
       rows: [...ROUTES, ...shared],
       cloudOnly: false,
     });
-    this.desk.about = { ...this.desk.about, front: main.name };
+    this.desk.daemonInfo = { ...this.desk.daemonInfo, front: main.name };
     if (!own || !cloud) return { port: main.port, cloudPort: null, server: main.name };
     const health = ROUTES.filter(({ path }) => path === '/livez' || path === '/readyz');
-    const other = await this.open(create, { ...own, rows: [...health, ...cloud.rows], cloudOnly: true });
+    const other = await this.openListener(create, {
+      ...own,
+      rows: [...health, ...cloud.rows],
+      cloudOnly: true,
+    });
     return { port: main.port, cloudPort: other.port, server: main.name };
   }
 
-  subscribe(): Promise<void> {
+  restoreEvents(): Promise<void> {
     return this.events.restore();
   }
 
@@ -180,7 +188,7 @@ class HttpFront implements Front {
   }
 
   setGatewayPort(port: number | null): void {
-    this.desk.about = { ...this.desk.about, gatewayPort: port };
+    this.desk.daemonInfo = { ...this.desk.daemonInfo, gatewayPort: port };
   }
 
   reload(settings: { token: string; allowedExtensions: readonly string[] }): void {
@@ -194,14 +202,14 @@ class HttpFront implements Front {
 
   async close(): Promise<void> {
     this.shutdown();
-    for (const server of this.servers) server.unlisten();
+    for (const server of this.servers) server.stopListening();
     this.events.close();
     this.logs.end();
-    this.terminals.lost();
-    this.stopTouching();
+    this.terminals.onServicesLost();
+    this.stopKeepAlive();
     const idle = this.handlers.map((handler) => handler.idle());
-    await within(DRAIN_MS, Promise.all(idle), this.options.node.clock);
-    for (const handler of this.handlers) handler.giveUp();
+    await withTimeout(DRAIN_MS, Promise.all(idle), this.options.node.clock);
+    for (const handler of this.handlers) handler.failPending();
     // What was sent last still goes out in this turn.
     await nextTurn();
     for (const server of this.servers) server.close();
@@ -210,36 +218,43 @@ class HttpFront implements Front {
   /** Made once: it takes this thread many milliseconds, and whoever asks needs no token. */
   private openapi(): Promise<Uint8Array> {
     const { openapi, cloud } = this.options;
-    this.document ??= openapi([...ROUTES, ...(cloud?.rows ?? [])]).catch((error: unknown) => {
-      this.document = null;
+    this.openapiDocument ??= openapi([...ROUTES, ...(cloud?.rows ?? [])]).catch((error: unknown) => {
+      this.openapiDocument = null;
       throw error;
     });
-    return this.document;
+    return this.openapiDocument;
   }
 
-  private async open(create: CreateServer, listener: Listener): Promise<{ port: number; name: ServerKind }> {
-    const { onDefect, page, holder, cloud } = this.options;
+  private async openListener(
+    create: CreateServer,
+    listener: ApiListener,
+  ): Promise<{ port: number; name: ServerKind }> {
+    const { onDefect, pageLookup, describePortHolder, cloud } = this.options;
     const { bind, rows, cloudOnly, tls } = listener;
-    let handler: Handler | null = null;
+    let handler: RequestHandler | null = null;
     const server = create({
-      handle: (exchange) => (handler ? handler.handle(exchange) : exchange.send(503, NOT_YET, '')),
-      sockets: rows
+      handle: (exchange) => (handler ? handler.handle(exchange) : exchange.send(503, RETRY_LATER, '')),
+      webSocketPaths: rows
         .filter(({ kind }) => kind === 'socket')
         .map(({ path }) => path.replace(/\{(\w+)\}/, ':$1')),
-      messageBytes: MESSAGE_BYTES,
+      maxMessageBytes: MAX_MESSAGE_BYTES,
       onDefect,
       ...(tls ? { tls } : {}),
     });
-    const port = await openServer(server, { bind, port: listener.port, ...(holder ? { holder } : {}) });
+    const port = await listenOnAll(server, {
+      bind,
+      port: listener.port,
+      ...(describePortHolder ? { describePortHolder } : {}),
+    });
     this.servers.push(server);
-    const cloudToken = cloud && (cloudOnly || !cloud.own) ? cloud.token : null;
+    const cloudToken = cloud && (cloudOnly || !cloud.ownListener) ? cloud.token : null;
     const guard = new Guard({ bind, port, cloudToken, cloudOnly, ...this.settings });
     this.guards.push(guard);
-    handler = new Handler({
+    handler = new RequestHandler({
       guard,
       router: new Router(rows),
       desk: this.desk,
-      page: cloudOnly ? noPage : page,
+      pageLookup: cloudOnly ? noPage : pageLookup,
       onDefect,
     });
     this.handlers.push(handler);

@@ -6,8 +6,8 @@ import { hostInUrl, isWildcard } from '../adapters/url_host.ts';
 import { isLoopback } from '../config.ts';
 import { fail } from '../protocol/errors.ts';
 import type { Failure } from '../runtime/actor.ts';
-import { isOpenPath } from './open_paths.ts';
-import type { Exchange } from './server.ts';
+import { isPublicPath } from './open_paths.ts';
+import type { HttpExchange } from './server.ts';
 
 export interface GuardOptions {
   /** The address we listen on: it is a name of ours unless it is a wildcard. */
@@ -63,7 +63,7 @@ class Secret {
 const shown = (value: string): string => JSON.stringify(value.slice(0, 100));
 
 /** What a browser asks before it lets a page of another origin send its request. */
-export const isPreflight = (exchange: Exchange): boolean =>
+export const isPreflight = (exchange: HttpExchange): boolean =>
   exchange.method === 'OPTIONS' &&
   exchange.header('origin') !== '' &&
   exchange.header('access-control-request-method') !== '';
@@ -107,9 +107,9 @@ export class Guard {
     this.extensions = new Set(allowedExtensions);
   }
 
-  check(exchange: Exchange): Verdict {
-    if (this.checksPeer && !isLoopback(exchange.peer()))
-      return refuse('forbidden_origin', `the peer ${exchange.peer()} is not on this machine`);
+  check(exchange: HttpExchange): Verdict {
+    if (this.checksPeer && !isLoopback(exchange.peerAddress()))
+      return refuse('forbidden_origin', `the peer ${exchange.peerAddress()} is not on this machine`);
     if (!this.options.cloudOnly) {
       const host = exchange.header('host');
       if (!this.hosts.has(host) && !this.isOurs(host))
@@ -143,11 +143,11 @@ export class Guard {
     return id !== undefined && (this.extensions.size === 0 || this.extensions.has(id));
   }
 
-  private isAuthorized(exchange: Exchange): boolean {
+  private isAuthorized(exchange: HttpExchange): boolean {
     const { path } = exchange;
     const isCloud = this.options.cloudOnly || (this.cloud !== null && isCloudPath(path));
     const expected = isCloud ? this.cloud : this.token;
-    if (expected === null || isOpenPath(path) || isPreflight(exchange)) return true;
+    if (expected === null || isPublicPath(path) || isPreflight(exchange)) return true;
     return expected.equals(givenToken(exchange));
   }
 }
@@ -155,11 +155,11 @@ export class Guard {
 const isSameSite = (site: string): boolean => site === '' || site === 'none' || site === 'same-origin';
 
 /** The token of a request; of a WebSocket's handshake also as a subprotocol, because a browser cannot set the header. */
-function givenToken(exchange: Exchange): string {
+function givenToken(exchange: HttpExchange): string {
   const header = exchange.header('authorization');
   if (header.startsWith('Bearer ')) return header.slice(7).trim();
   if (header !== '') return /^bearer +(.*)$/i.exec(header)?.[1] ?? '';
-  if (!exchange.handshake) return '';
+  if (!exchange.isHandshake) return '';
   const encoded = TOKEN_PROTOCOL.exec(exchange.header('sec-websocket-protocol'))?.[1];
   return encoded === undefined ? '' : Buffer.from(encoded, 'base64url').toString();
 }

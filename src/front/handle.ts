@@ -2,77 +2,87 @@
 // that is read from the request is read before anything is awaited.
 import { HTTP } from '../limits.ts';
 import { fail } from '../protocol/errors.ts';
-import { GROUP, NAME } from '../protocol/names.ts';
+import { GROUP_NAME_PATTERN, SERVICE_NAME_PATTERN } from '../protocol/names.ts';
 import { isJsonType, parseBody } from './body.ts';
-import { COMMENT } from './event_hub.ts';
+import { KEEP_ALIVE_COMMENT } from './event_hub.ts';
 import { type Guard, isPreflight } from './guard.ts';
-import { isOpenPath } from './open_paths.ts';
-import { type PageAt, showPage } from './pages.ts';
-import { decode, readQuery } from './query.ts';
-import { EMPTY_HEAD, JSON_HEAD, preflightHead, Reply, STREAM_HEAD } from './reply.ts';
-import type { Call, CallRow, Desk, Input, NameKind, ReadRow, Row, SocketRow, StreamRow } from './route.ts';
-import type { Found, Router } from './router.ts';
-import type { Exchange } from './server.ts';
+import { isPublicPath } from './open_paths.ts';
+import { type PageLookup, sendStaticPage } from './pages.ts';
+import { percentDecode, readQuery } from './query.ts';
+import { EMPTY_HEADERS, EVENT_STREAM_HEADERS, HttpReply, JSON_HEADERS, preflightHeaders } from './reply.ts';
+import type {
+  ApiRoute,
+  AppContext,
+  BodyInput,
+  CallRoute,
+  NameKind,
+  ReadRoute,
+  RequestContext,
+  SocketRoute,
+  StreamRoute,
+} from './route.ts';
+import type { RouteMatch, Router } from './router.ts';
+import type { HttpExchange } from './server.ts';
 
-export interface HandleOptions {
+export interface RequestHandlerOptions {
   guard: Guard;
-  router: Router<Row>;
-  desk: Desk;
+  router: Router<ApiRoute>;
+  desk: AppContext;
   /** The page at an open path without a row. */
-  page: PageAt;
+  pageLookup: PageLookup;
   onDefect: (error: unknown) => void;
 }
 
-const NAMES: Readonly<Record<NameKind, { pattern: RegExp; must: string } | null>> = {
-  service: { pattern: NAME, must: 'must be a name of a-z, 0-9, _ and -' },
-  agent: { pattern: NAME, must: 'must be a name of a-z, 0-9, _ and -' },
-  group: { pattern: GROUP, must: 'must be a name of A-Z, a-z, 0-9, _ and -' },
+const NAME_RULES: Readonly<Record<NameKind, { pattern: RegExp; must: string } | null>> = {
+  service: { pattern: SERVICE_NAME_PATTERN, must: 'must be a name of a-z, 0-9, _ and -' },
+  agent: { pattern: SERVICE_NAME_PATTERN, must: 'must be a name of a-z, 0-9, _ and -' },
+  group: { pattern: GROUP_NAME_PATTERN, must: 'must be a name of A-Z, a-z, 0-9, _ and -' },
   id: null,
 };
 
 const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD';
 
 /** Whether a body follows. */
-function hasBody(exchange: Exchange): boolean {
+function hasBody(exchange: HttpExchange): boolean {
   const length = exchange.header('content-length');
   return (length !== '' && length !== '0') || exchange.header('transfer-encoding') !== '';
 }
 
 /** Whether it can be said where the body ends: a proxy before us might say it otherwise. */
-function isFramed(exchange: Exchange): boolean {
+function isFramed(exchange: HttpExchange): boolean {
   const coding = exchange.header('transfer-encoding').toLowerCase();
-  const lengths = exchange.count('content-length') + exchange.count('transfer-encoding');
-  return lengths <= 1 && exchange.count('host') <= 1 && (coding === '' || coding === 'chunked');
+  const lengths = exchange.countHeader('content-length') + exchange.countHeader('transfer-encoding');
+  return lengths <= 1 && exchange.countHeader('host') <= 1 && (coding === '' || coding === 'chunked');
 }
 
 /** Bad percent-encoding is 400 whatever the method. */
-function nameOf({ name }: Found<Row>): string {
-  const decoded = decode(name);
+function decodeName({ name }: RouteMatch<ApiRoute>): string {
+  const decoded = percentDecode(name);
   if (decoded === null) throw fail('invalid_spec', 'the path has broken percent-encoding');
   return decoded;
 }
 
-function show(reply: Reply, row: ReadRow, bytes: Uint8Array | null, name: string): void {
+function sendRead(reply: HttpReply, row: ReadRoute, bytes: Uint8Array | null, name: string): void {
   if (!bytes) throw fail(row.errors[0] ?? 'not_found', `there is no ${row.nameKind} ${name}`);
-  reply.bytes(row.status, JSON_HEAD, bytes);
+  reply.bytes(row.status, JSON_HEADERS, bytes);
 }
 
 /** Answers every request of one listener; the front has one beside each guard, and waits for it when it closes. */
-export class Handler {
-  private readonly options: HandleOptions;
+export class RequestHandler {
+  private readonly options: RequestHandlerOptions;
   /** Calls that are not answered yet. */
-  private readonly open = new Set<Reply>();
-  private waiting: (() => void)[] = [];
+  private readonly pending = new Set<HttpReply>();
+  private idleWaiters: (() => void)[] = [];
 
-  constructor(options: HandleOptions) {
+  constructor(options: RequestHandlerOptions) {
     this.options = options;
   }
 
   /** Answers `exchange`, now or later. */
-  readonly handle = (exchange: Exchange): void => {
+  readonly handle = (exchange: HttpExchange): void => {
     const { guard, onDefect } = this.options;
     const { refusal, origin } = guard.check(exchange);
-    const reply = new Reply(exchange, origin, onDefect);
+    const reply = new HttpReply(exchange, origin, onDefect);
     try {
       if (refusal) throw refusal;
       this.route(exchange, reply);
@@ -83,16 +93,18 @@ export class Handler {
 
   /** Resolves when no call waits for its answer. */
   idle(): Promise<void> {
-    return this.open.size === 0 ? Promise.resolve() : new Promise((resolve) => this.waiting.push(resolve));
+    return this.pending.size === 0
+      ? Promise.resolve()
+      : new Promise((resolve) => this.idleWaiters.push(resolve));
   }
 
   /** Answers what still waits for its answer: the daemon ends before it has one. */
-  giveUp(): void {
-    for (const reply of this.open)
+  failPending(): void {
+    for (const reply of this.pending)
       reply.fail(fail('daemon_busy', 'the daemon is shutting down; what was asked for may still happen'));
   }
 
-  private route(exchange: Exchange, reply: Reply): void {
+  private route(exchange: HttpExchange, reply: HttpReply): void {
     const { method, path } = exchange;
     const { router, desk } = this.options;
     if (hasBody(exchange) && !isFramed(exchange)) {
@@ -104,73 +116,79 @@ export class Handler {
     const found = router.find(path);
     const row = isRead(method) ? found?.entry.get : found?.entry.rows.get(method);
     if (found && row) {
-      const name = nameOf(found);
+      const name = decodeName(found);
       if (row.kind === 'read' && desk.phase !== 'starting')
-        show(reply, row, row.read(desk.views, name), name);
-      else this.run(exchange, reply, row, name);
+        sendRead(reply, row, row.read(desk.views, name), name);
+      else this.runRoute(exchange, reply, row, name);
     } else if (reply.origin !== '' && isPreflight(exchange))
-      exchange.send(204, preflightHead(reply.origin), '');
-    else if (!found) this.page(exchange, reply);
-    else if (method === 'OPTIONS') reply.empty(204, EMPTY_HEAD.with('Allow', found.entry.allow));
+      exchange.send(204, preflightHeaders(reply.origin), '');
+    else if (!found) this.sendPage(exchange, reply);
+    else if (method === 'OPTIONS') reply.empty(204, EMPTY_HEADERS.with('Allow', found.entry.allow));
     else reply.fail(fail('method_not_allowed', `${path} has no ${method}`), ['Allow', found.entry.allow]);
   }
 
-  private page(exchange: Exchange, reply: Reply): void {
+  private sendPage(exchange: HttpExchange, reply: HttpReply): void {
     const { path } = exchange;
-    if (isOpenPath(path)) showPage(exchange, reply, this.options.page);
+    if (isPublicPath(path)) sendStaticPage(exchange, reply, this.options.pageLookup);
     else reply.fail(fail('not_found', `there is no ${path.slice(0, 200)}`));
   }
 
   /** A row that takes more than a look at the views. */
-  private run(exchange: Exchange, reply: Reply, row: Row, name: string): void {
+  private runRoute(exchange: HttpExchange, reply: HttpReply, route: ApiRoute, name: string): void {
     const { desk } = this.options;
     const isChange = !isRead(exchange.method);
-    if (!row.always && desk.phase === 'starting') throw fail('daemon_busy', 'the daemon is starting');
+    if (!route.always && desk.phase === 'starting') throw fail('daemon_busy', 'the daemon is starting');
     if (isChange && desk.phase === 'closing') throw fail('daemon_busy', 'the daemon is shutting down');
-    const names = row.nameKind ? NAMES[row.nameKind] : null;
+    const names = route.nameKind ? NAME_RULES[route.nameKind] : null;
     if (isChange && names && !names.pattern.test(name)) {
       const details = [{ path: 'name', message: `name ${names.must}` }];
       throw fail('invalid_spec', `the name in the path ${names.must}`, { details });
     }
-    const query = row.kind === 'call' || row.kind === 'stream' ? readQuery(exchange.query(), row.query) : {};
-    const call: Call = { desk, name, query, body: null, status: row.status };
-    if (row.kind === 'stream') this.stream(exchange, reply, row, call);
-    else if (row.kind === 'socket') this.upgrade(exchange, row, call);
-    else if (row.kind === 'call') this.call(exchange, reply, row, call);
+    const query =
+      route.kind === 'call' || route.kind === 'stream' ? readQuery(exchange.query(), route.query) : {};
+    const requestContext: RequestContext = { desk, name, query, body: null, status: route.status };
+    if (route.kind === 'stream') this.runStream(exchange, reply, route, requestContext);
+    else if (route.kind === 'socket') this.runUpgrade(exchange, route, requestContext);
+    else if (route.kind === 'call') this.runCall(exchange, reply, route, requestContext);
   }
 
-  private call(exchange: Exchange, reply: Reply, row: CallRow, call: Call): void {
+  private runCall(exchange: HttpExchange, reply: HttpReply, row: CallRoute, call: RequestContext): void {
     const result = row.input ? this.withBody(exchange, row, row.input, call) : row.run(call);
     if (!(result instanceof Promise)) {
       reply.json(call.status, result);
       return;
     }
-    this.open.add(reply);
+    this.pending.add(reply);
     result
       .then((value) => reply.json(call.status, value))
       .catch((error: unknown) => reply.fail(error))
       .finally(() => {
-        this.open.delete(reply);
-        if (this.open.size === 0) for (const told of this.waiting.splice(0)) told();
+        this.pending.delete(reply);
+        if (this.pending.size === 0) for (const told of this.idleWaiters.splice(0)) told();
       });
   }
 
-  private withBody(exchange: Exchange, row: CallRow, input: Input<unknown>, call: Call): Promise<unknown> {
+  private withBody(
+    exchange: HttpExchange,
+    row: CallRoute,
+    input: BodyInput<unknown>,
+    call: RequestContext,
+  ): Promise<unknown> {
     if (hasBody(exchange) && !isJsonType(exchange.header('content-type')))
       throw fail('unsupported_media_type', 'the body is not application/json');
-    const limits = { bytes: input.limit ?? HTTP.bodyBytes, ms: HTTP.bodyMs };
-    return exchange.body(limits).then(async (bytes) => {
+    const limits = { bytes: input.maxBytes ?? HTTP.maxBodyBytes, ms: HTTP.bodyTimeoutMs };
+    return exchange.readBody(limits).then(async (bytes) => {
       const value = parseBody(bytes);
       call.body = (await input.load())(value);
       return row.run(call);
     });
   }
 
-  private stream(exchange: Exchange, reply: Reply, row: StreamRow, call: Call): void {
+  private runStream(exchange: HttpExchange, reply: HttpReply, row: StreamRoute, call: RequestContext): void {
     const { method } = exchange;
-    const head = reply.head(STREAM_HEAD);
+    const head = reply.withCors(EVENT_STREAM_HEADERS);
     const open = () => {
-      if (method !== 'HEAD') return exchange.stream(head, COMMENT);
+      if (method !== 'HEAD') return exchange.startStream(head, KEEP_ALIVE_COMMENT);
       exchange.send(row.status, head, { length: null });
       return null;
     };
@@ -178,14 +196,14 @@ export class Handler {
     row.run({ ...call, lastEventId, open })?.catch((error: unknown) => reply.fail(error));
   }
 
-  private upgrade(exchange: Exchange, row: SocketRow, call: Call): void {
+  private runUpgrade(exchange: HttpExchange, row: SocketRoute, call: RequestContext): void {
     const offered = exchange.header('sec-websocket-protocol').split(',');
     const isFit =
-      exchange.handshake &&
+      exchange.isHandshake &&
       exchange.header('sec-websocket-version') === '13' &&
       offered.some((protocol) => protocol.trim() === row.protocol);
     if (!isFit)
       throw fail('invalid_spec', `this path takes a WebSocket handshake with the protocol ${row.protocol}`);
-    exchange.accept(row.protocol, row.run(call));
+    exchange.acceptWebSocket(row.protocol, row.run(call));
   }
 }

@@ -5,11 +5,17 @@ import https from 'node:https';
 import type { Duplex } from 'node:stream';
 import { WebSocketServer } from '../adapters/websocket.ts';
 import { HTTP } from '../limits.ts';
-import { connect, NodeExchange } from './node_exchange.ts';
-import { type CreateServer, Head, type HttpServer, type Refused, type ServerOptions } from './server.ts';
+import { bindWebSocket, NodeExchange } from './node_exchange.ts';
+import {
+  type CreateServer,
+  type HttpServer,
+  type ListenRefusal,
+  ResponseHeaders,
+  type ServerOptions,
+} from './server.ts';
 
 /** The answer to a defect in the front itself, and to what the other server's parser does not take. */
-const BARE = new Head([]);
+const NO_HEADERS = new ResponseHeaders([]);
 const KEEP_ALIVE_MS = 10_000;
 const CHECK_MS = 1_000;
 const KEY_LENGTH = 24;
@@ -22,22 +28,24 @@ class NodeServer implements HttpServer {
   private readonly servers: http.Server[] = [];
   /** Connections that have left their server by an upgrade. */
   private readonly upgraded = new Set<Duplex>();
-  private readonly sockets: readonly RegExp[];
+  private readonly webSocketPaths: readonly RegExp[];
   private readonly protocols = new WeakMap<IncomingMessage, string>();
   private readonly wss: WebSocketServer;
 
   constructor(options: ServerOptions) {
     this.options = options;
-    this.sockets = options.sockets.map((path) => new RegExp(`^${path.replace(/:[^/]+/g, '[^/]+')}$`));
+    this.webSocketPaths = options.webSocketPaths.map(
+      (path) => new RegExp(`^${path.replace(/:[^/]+/g, '[^/]+')}$`),
+    );
     this.wss = new WebSocketServer({
       noServer: true,
       perMessageDeflate: false,
-      maxPayload: options.messageBytes,
+      maxPayload: options.maxMessageBytes,
       handleProtocols: (_offered, request) => this.protocols.get(request) ?? false,
     });
   }
 
-  listen(host: string, port: number): Promise<{ port: number } | Refused> {
+  listen(host: string, port: number): Promise<{ port: number } | ListenRefusal> {
     const server = this.create();
     return new Promise((resolve) => {
       server.on('error', (error: NodeJS.ErrnoException) => resolve({ refused: error.code ?? 'EADDRINUSE' }));
@@ -49,7 +57,7 @@ class NodeServer implements HttpServer {
     });
   }
 
-  unlisten(): void {
+  stopListening(): void {
     for (const server of this.servers) server.close();
   }
 
@@ -64,9 +72,9 @@ class NodeServer implements HttpServer {
   private create(): http.Server {
     const { tls } = this.options;
     const limits = {
-      headersTimeout: HTTP.headMs,
+      headersTimeout: HTTP.headTimeoutMs,
       // Only a backstop: a body has its own, shorter time.
-      requestTimeout: HTTP.headMs + HTTP.bodyMs,
+      requestTimeout: HTTP.headTimeoutMs + HTTP.bodyTimeoutMs,
       connectionsCheckingInterval: CHECK_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
     };
@@ -84,18 +92,18 @@ class NodeServer implements HttpServer {
   private serve(req: IncomingMessage, res: ServerResponse, exchange: NodeExchange): void {
     // The other server's parser takes neither HTTP/1.0 nor a target that is no path.
     if (req.httpVersion !== '1.1') {
-      exchange.send(505, BARE, '', true);
+      exchange.send(505, NO_HEADERS, '', true);
       return;
     }
     if (!req.url?.startsWith('/')) {
-      exchange.send(400, BARE, '', true);
+      exchange.send(400, NO_HEADERS, '', true);
       return;
     }
     try {
       this.options.handle(exchange);
     } catch (error) {
       this.options.onDefect(error);
-      exchange.send(500, BARE, '');
+      exchange.send(500, NO_HEADERS, '');
     }
     // What nobody reads of a body is dropped, or the connection could not be used again.
     if (req.listenerCount('data') === 0) req.resume();
@@ -116,7 +124,7 @@ class NodeServer implements HttpServer {
       req.method === 'GET' &&
       req.headers.upgrade?.toLowerCase() === 'websocket' &&
       req.headers['sec-websocket-key']?.length === KEY_LENGTH &&
-      this.sockets.some((pattern) => pattern.test(path));
+      this.webSocketPaths.some((pattern) => pattern.test(path));
     const exchange = new NodeExchange(
       req,
       res,
@@ -125,14 +133,14 @@ class NodeServer implements HttpServer {
             res.detachSocket(req.socket);
             this.protocols.set(req, protocol);
             this.wss.handleUpgrade(req, socket, head, (ws) =>
-              connect(ws, socket, open, this.options.onDefect),
+              bindWebSocket(ws, socket, open, this.options.onDefect),
             );
           }
         : null,
     );
     const hasBody =
       req.headers['content-length'] !== undefined || req.headers['transfer-encoding'] !== undefined;
-    if (hasBody) exchange.send(400, BARE, '', true);
+    if (hasBody) exchange.send(400, NO_HEADERS, '', true);
     else this.serve(req, res, exchange);
   }
 }

@@ -4,26 +4,34 @@ import type { Duplex } from 'node:stream';
 import type { WebSocket } from '../adapters/websocket.ts';
 import { HTTP } from '../limits.ts';
 import { fail } from '../protocol/errors.ts';
-import type { BodyLimits, Content, Exchange, Head, Socket, SocketEvents, Stream } from './server.ts';
+import type {
+  BodyLimits,
+  HttpExchange,
+  ResponseBody,
+  ResponseHeaders,
+  ResponseStream,
+  ServerWebSocket,
+  WebSocketHandlers,
+} from './server.ts';
 
 /** Completes a handshake. */
-type Upgrade = (protocol: string, open: (socket: Socket) => SocketEvents) => void;
+type CompleteHandshake = (protocol: string, open: (socket: ServerWebSocket) => WebSocketHandlers) => void;
 
-class NodeStream implements Stream {
+class NodeStream implements ResponseStream {
   onDrain: (() => void) | null = null;
   onClose: (() => void) | null = null;
   private readonly res: ServerResponse;
-  private readonly filler: Uint8Array;
+  private readonly keepAliveBytes: Uint8Array;
   private isOpen = true;
 
-  constructor(res: ServerResponse, filler: Uint8Array) {
+  constructor(res: ServerResponse, keepAliveBytes: Uint8Array) {
     this.res = res;
-    this.filler = filler;
+    this.keepAliveBytes = keepAliveBytes;
     res.on('drain', () => this.onDrain?.());
-    res.on('close', () => this.gone());
+    res.on('close', () => this.markClosed());
   }
 
-  get waiting(): number {
+  get bufferedBytes(): number {
     return this.isOpen && this.res.writableNeedDrain ? this.res.writableLength : 0;
   }
 
@@ -31,38 +39,38 @@ class NodeStream implements Stream {
     if (this.isOpen) this.res.write(bytes);
   }
 
-  touch(): void {
-    if (this.waiting === 0) this.write(this.filler);
+  keepAlive(): void {
+    if (this.bufferedBytes === 0) this.write(this.keepAliveBytes);
   }
 
   end(): void {
     this.res.end();
-    this.gone();
+    this.markClosed();
   }
 
   destroy(): void {
-    this.gone();
+    this.markClosed();
     this.res.destroy();
   }
 
-  gone(): void {
+  markClosed(): void {
     if (!this.isOpen) return;
     this.isOpen = false;
     this.onClose?.();
   }
 }
 
-export class NodeExchange implements Exchange {
+export class NodeExchange implements HttpExchange {
   readonly method: string;
   readonly path: string;
-  readonly handshake: boolean;
+  readonly isHandshake: boolean;
   private readonly req: IncomingMessage;
   private readonly res: ServerResponse;
-  private readonly upgrade: Upgrade | null;
+  private readonly upgrade: CompleteHandshake | null;
   private readonly search: string;
   private ended = false;
 
-  constructor(req: IncomingMessage, res: ServerResponse, upgrade: Upgrade | null) {
+  constructor(req: IncomingMessage, res: ServerResponse, upgrade: CompleteHandshake | null) {
     const url = req.url ?? '/';
     const mark = url.indexOf('?');
     this.req = req;
@@ -71,7 +79,7 @@ export class NodeExchange implements Exchange {
     this.method = req.method ?? 'GET';
     this.path = mark < 0 ? url : url.slice(0, mark);
     this.search = mark < 0 ? '' : url.slice(mark + 1);
-    this.handshake = upgrade !== null;
+    this.isHandshake = upgrade !== null;
   }
 
   query(): string {
@@ -82,15 +90,15 @@ export class NodeExchange implements Exchange {
     return this.req.headersDistinct[name]?.[0] ?? '';
   }
 
-  count(name: string): number {
+  countHeader(name: string): number {
     return this.req.headersDistinct[name]?.length ?? 0;
   }
 
-  peer(): string {
+  peerAddress(): string {
     return this.req.socket.remoteAddress ?? '';
   }
 
-  body({ bytes, ms }: BodyLimits): Promise<Uint8Array> {
+  readBody({ bytes, ms }: BodyLimits): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
       const parts: Buffer[] = [];
       let size = 0;
@@ -104,7 +112,7 @@ export class NodeExchange implements Exchange {
       this.req.on('data', (chunk: Buffer) => {
         size += chunk.length;
         if (size <= bytes) parts.push(chunk);
-        else if (size > bytes + HTTP.drainBytes) finish();
+        else if (size > bytes + HTTP.maxDrainBytes) finish();
       });
       this.req.on('end', finish);
       this.req.on('close', () => {
@@ -115,7 +123,7 @@ export class NodeExchange implements Exchange {
     });
   }
 
-  send(status: number, head: Head, body: Content, close = false): void {
+  send(status: number, head: ResponseHeaders, body: ResponseBody, close = false): void {
     if (this.ended || this.res.destroyed) return;
     this.ended = true;
     const pairs = [...head.pairs];
@@ -127,7 +135,7 @@ export class NodeExchange implements Exchange {
     this.res.end(isData ? body : undefined);
   }
 
-  stream(head: Head, filler: Uint8Array): Stream | null {
+  startStream(head: ResponseHeaders, filler: Uint8Array): ResponseStream | null {
     if (this.ended || this.res.destroyed) return null;
     const stream = new NodeStream(this.res, filler);
     this.res.writeHead(200, [...head.pairs]).flushHeaders();
@@ -135,21 +143,21 @@ export class NodeExchange implements Exchange {
     return stream;
   }
 
-  accept(protocol: string, open: (socket: Socket) => SocketEvents): void {
+  acceptWebSocket(protocol: string, open: (socket: ServerWebSocket) => WebSocketHandlers): void {
     if (this.ended || this.res.destroyed) return;
     this.ended = true;
     this.upgrade?.(protocol, open);
   }
 }
 
-class NodeSocket implements Socket {
+class NodeWebSocket implements ServerWebSocket {
   private readonly ws: WebSocket;
 
   constructor(ws: WebSocket) {
     this.ws = ws;
   }
 
-  get waiting(): number {
+  get bufferedBytes(): number {
     return this.isOpen() ? this.ws.bufferedAmount : 0;
   }
 
@@ -167,10 +175,10 @@ class NodeSocket implements Socket {
 }
 
 /** Brings the two together: what comes goes to the events of `open`. */
-export function connect(
+export function bindWebSocket(
   ws: WebSocket,
   raw: Duplex,
-  open: (socket: Socket) => SocketEvents,
+  open: (socket: ServerWebSocket) => WebSocketHandlers,
   onDefect: (error: unknown) => void,
 ): void {
   const guarded = (tell: () => void): void => {
@@ -182,7 +190,7 @@ export function connect(
     }
   };
   guarded(() => {
-    const events = open(new NodeSocket(ws));
+    const events = open(new NodeWebSocket(ws));
     ws.on('message', (data: Buffer, isBinary) =>
       guarded(() => events.message(new Uint8Array(data), isBinary)),
     );

@@ -27,35 +27,40 @@ const hasIpv6Loopback = (): boolean =>
   Object.values(networkInterfaces()).some((list) => list?.some(({ address }) => address === '::1'));
 
 /** How often a port is looked for that is free on both addresses. */
-const ATTEMPTS = 20;
+const MAX_ATTEMPTS = 20;
 
-export interface Opening {
+export interface ListenOptions {
   /** An address; 127.0.0.1 brings ::1 along where the machine has it, or another user could take `localhost` there. */
   bind: string;
   /** 0: any free one. */
   port: number;
   /** Says who holds a port that is taken. */
-  holder?: (port: number) => Promise<string>;
+  describePortHolder?: (port: number) => Promise<string>;
 }
 
-async function refusal(opening: Opening, address: string, port: number, code: string): Promise<Failure> {
+async function listenFailure(
+  options: ListenOptions,
+  address: string,
+  port: number,
+  code: string,
+): Promise<Failure> {
   const shown = `${hostInUrl(address)}:${port}`;
   if (code !== 'EADDRINUSE') return fail('internal', `cannot listen on ${shown}: ${code}`);
-  const holder = (await opening.holder?.(port)) ?? 'another program';
+  const holder = (await options.describePortHolder?.(port)) ?? 'another program';
   return fail('port_in_use', `port ${port} is taken: ${holder} listens on ${shown}`);
 }
 
 /** Listens on all addresses; gives the port. Rejects with port_in_use naming the holder. */
-export async function openServer(server: HttpServer, opening: Opening): Promise<number> {
-  const { bind } = opening;
+export async function listenOnAll(server: HttpServer, options: ListenOptions): Promise<number> {
+  const { bind } = options;
   const second = bind === '127.0.0.1' && hasIpv6Loopback() ? '::1' : null;
   for (let attempt = 1; ; attempt += 1) {
-    const first = await server.listen(bind, opening.port);
-    if ('refused' in first) throw await refusal(opening, bind, opening.port, first.refused);
+    const first = await server.listen(bind, options.port);
+    if ('refused' in first) throw await listenFailure(options, bind, options.port, first.refused);
     const other = second ? await server.listen(second, first.port) : first;
     if (!('refused' in other)) return first.port;
-    server.unlisten();
-    if (opening.port !== 0 || other.refused !== 'EADDRINUSE' || attempt === ATTEMPTS)
-      throw await refusal(opening, second ?? bind, first.port, other.refused);
+    server.stopListening();
+    if (options.port !== 0 || other.refused !== 'EADDRINUSE' || attempt === MAX_ATTEMPTS)
+      throw await listenFailure(options, second ?? bind, first.port, other.refused);
   }
 }

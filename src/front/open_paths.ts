@@ -1,7 +1,12 @@
 // What is served without a token, because it carries no data.
 import { DASHBOARD_FILES } from './dashboard_page.ts';
 
-const OPEN: ReadonlySet<string> = new Set(['/livez', '/readyz', '/openapi.json', ...DASHBOARD_FILES.keys()]);
+const PUBLIC_PATHS: ReadonlySet<string> = new Set([
+  '/livez',
+  '/readyz',
+  '/openapi.json',
+  ...DASHBOARD_FILES.keys(),
+]);
 
 /** Whether `path` needs no token. */
-export const isOpenPath = (path: string): boolean => OPEN.has(path) || path.startsWith('/schema/');
+export const isPublicPath = (path: string): boolean => PUBLIC_PATHS.has(path) || path.startsWith('/schema/');

@@ -4,9 +4,9 @@ import { z } from '../adapters/zod.ts';
 import { ERRORS, type ErrorCode } from '../protocol/errors.ts';
 import { VERSION } from '../version.ts';
 import { ANSWERS, ErrorBody } from './answers.ts';
-import { isOpenPath } from './open_paths.ts';
+import { isPublicPath } from './open_paths.ts';
 import type { QueryField } from './query.ts';
-import type { Row } from './route.ts';
+import type { ApiRoute } from './route.ts';
 
 /** Shapes of request bodies and of more answers, by the names the rows give. */
 export interface Shapes {
@@ -14,11 +14,11 @@ export interface Shapes {
   answers: Readonly<Record<string, z.ZodType>>;
 }
 
-const OWN: Readonly<Record<string, z.ZodType>> = ANSWERS;
+const DAEMON_ANSWERS: Readonly<Record<string, z.ZodType>> = ANSWERS;
 
 /** What any request may meet; those with a body may meet more. */
-const ANYWHERE: readonly ErrorCode[] = ['forbidden_host', 'forbidden_origin', 'internal'];
-const WITH_BODY: readonly ErrorCode[] = [
+const COMMON_ERRORS: readonly ErrorCode[] = ['forbidden_host', 'forbidden_origin', 'internal'];
+const BODY_ERRORS: readonly ErrorCode[] = [
   'invalid_spec',
   'request_timeout',
   'payload_too_large',
@@ -36,7 +36,7 @@ function shapeOfQuery(field: QueryField): z.ZodType {
 }
 
 /** The parameters of a row: `{name}` of the path, the query, and where events are replayed the header. */
-function parametersOf(row: Row): ZodOpenApiOperationObject['requestParams'] {
+function parametersOf(row: ApiRoute): ZodOpenApiOperationObject['requestParams'] {
   const inPath = [...row.path.matchAll(/\{(\w+)\}/g)].map(([, key = '']): [string, z.ZodType] => [
     key,
     z.string(),
@@ -59,24 +59,24 @@ function parametersOf(row: Row): ZodOpenApiOperationObject['requestParams'] {
   };
 }
 
-function codesOf(row: Row): ErrorCode[] {
-  const isOpen = isOpenPath(row.path);
+function codesOf(row: ApiRoute): ErrorCode[] {
+  const isOpen = isPublicPath(row.path);
   const isChange = row.method !== 'GET';
   const hasBody = row.kind === 'call' && row.input !== null;
   const hasQuery = 'query' in row && Object.keys(row.query).length > 0;
   const all: ErrorCode[] = [
     ...row.errors,
-    ...ANYWHERE,
+    ...COMMON_ERRORS,
     ...(isOpen ? [] : (['unauthorized'] as const)),
     ...(isChange || row.path === '/readyz' || !row.always ? (['daemon_busy'] as const) : []),
     ...(isChange ? (['storage_full'] as const) : []),
-    ...(hasBody ? WITH_BODY : []),
+    ...(hasBody ? BODY_ERRORS : []),
     ...(hasQuery || (isChange && row.nameKind) ? (['invalid_spec'] as const) : []),
   ];
   return [...new Set(all)];
 }
 
-function errorsOf(row: Row): ZodOpenApiOperationObject['responses'] {
+function errorsOf(row: ApiRoute): ZodOpenApiOperationObject['responses'] {
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of codesOf(row))
     byStatus.set(ERRORS[code].status, [...(byStatus.get(ERRORS[code].status) ?? []), code]);
@@ -89,7 +89,7 @@ function errorsOf(row: Row): ZodOpenApiOperationObject['responses'] {
   );
 }
 
-function successOf(row: Row, shape: z.ZodType | undefined): ZodOpenApiOperationObject['responses'] {
+function successOf(row: ApiRoute, shape: z.ZodType | undefined): ZodOpenApiOperationObject['responses'] {
   const described = { description: row.summary };
   if (row.kind === 'socket') return { '101': { description: `A WebSocket that speaks ${row.protocol}` } };
   if (!shape) throw new Error(`${row.method} ${row.path}: the answer ${row.reply} has no shape`);
@@ -100,7 +100,7 @@ function successOf(row: Row, shape: z.ZodType | undefined): ZodOpenApiOperationO
   return { [String(row.status)]: answer, ...(isWaitless ? { '202': answer } : {}) };
 }
 
-const operationId = ({ method, path }: Row): string =>
+const operationId = ({ method, path }: ApiRoute): string =>
   method.toLowerCase() +
   path
     .replace(/[{}]/g, '')
@@ -109,7 +109,7 @@ const operationId = ({ method, path }: Row): string =>
     .map((part) => part[0]?.toUpperCase() + part.slice(1))
     .join('');
 
-function operationOf(row: Row, shapes: Shapes): ZodOpenApiOperationObject {
+function operationOf(row: ApiRoute, shapes: Shapes): ZodOpenApiOperationObject {
   const input = row.kind === 'call' ? row.input : null;
   const body = input && shapes.inputs[input.schema];
   if (input && !body) throw new Error(`${row.method} ${row.path}: the body ${input.schema} has no shape`);
@@ -119,15 +119,18 @@ function operationOf(row: Row, shapes: Shapes): ZodOpenApiOperationObject {
     operationId: operationId(row),
     summary: row.summary,
     tags: [row.path.split('/').find((part) => part !== '' && part !== 'v1') ?? 'daemon'],
-    security: isOpenPath(row.path) ? [] : [{ [scheme]: [] }],
+    security: isPublicPath(row.path) ? [] : [{ [scheme]: [] }],
     ...(parameters ? { requestParams: parameters } : {}),
     ...(body ? { requestBody: { required: true, content: { 'application/json': { schema: body } } } } : {}),
-    responses: { ...successOf(row, shapes.answers[row.reply] ?? OWN[row.reply]), ...errorsOf(row) },
+    responses: {
+      ...successOf(row, shapes.answers[row.reply] ?? DAEMON_ANSWERS[row.reply]),
+      ...errorsOf(row),
+    },
   };
 }
 
 /** The document of `rows`. Throws when a row names a shape that is not there. */
-export function documentOf(rows: readonly Row[], shapes: Shapes) {
+export function buildDocument(rows: readonly ApiRoute[], shapes: Shapes) {
   const paths: ZodOpenApiPathsObject = {};
   for (const row of rows) {
     paths[row.path] = { ...paths[row.path], [row.method.toLowerCase()]: operationOf(row, shapes) };
@@ -152,7 +155,7 @@ export function documentOf(rows: readonly Row[], shapes: Shapes) {
 }
 
 /** The document as it is served; the shapes are loaded with it. */
-export async function openapi(rows: readonly Row[]): Promise<Uint8Array> {
+export async function openapiJson(rows: readonly ApiRoute[]): Promise<Uint8Array> {
   const { ServiceShape, SpinupShape } = await import('./shapes.ts');
   const { CLOUD_SHAPES } = await import('./shapes_cloud.ts');
   const inputs = {
@@ -160,5 +163,5 @@ export async function openapi(rows: readonly Row[]): Promise<Uint8Array> {
     ServiceInput: ServiceShape.meta({ id: 'ServiceInput' }),
     SpinupInput: SpinupShape.meta({ id: 'SpinupInput' }),
   };
-  return Buffer.from(JSON.stringify(documentOf(rows, { inputs, answers: CLOUD_SHAPES.answers })));
+  return Buffer.from(JSON.stringify(buildDocument(rows, { inputs, answers: CLOUD_SHAPES.answers })));
 }

@@ -2,26 +2,26 @@
 // docs/reference.md "Query values".
 import { fail } from '../protocol/errors.ts';
 
-interface Described {
+interface QueryFieldBase {
   /** For the API's document. */
   summary: string;
 }
-interface IntegerField extends Described {
+interface IntegerField extends QueryFieldBase {
   kind: 'integer';
   /** A value outside is an error; above `most` it counts as `most` when `clamp` is set. */
   least: number;
   most: number;
   clamp?: boolean;
 }
-interface FlagField extends Described {
+interface FlagField extends QueryFieldBase {
   kind: 'flag';
 }
-interface ListField extends Described {
+interface ListField extends QueryFieldBase {
   kind: 'list';
   /** The words that may stand in it; absent: any. */
   of?: readonly string[];
 }
-interface WordField extends Described {
+interface WordField extends QueryFieldBase {
   kind: 'word';
   of?: readonly string[];
 }
@@ -29,7 +29,7 @@ export type QueryField = IntegerField | FlagField | ListField | WordField;
 export type QueryShape = Readonly<Record<string, QueryField>>;
 
 /** What a field's value becomes; null: not given. */
-type Value<F> = F extends IntegerField
+type QueryValue<F> = F extends IntegerField
   ? number | null
   : F extends FlagField
     ? boolean | null
@@ -38,12 +38,12 @@ type Value<F> = F extends IntegerField
       : F extends { of: readonly (infer W)[] }
         ? W | null
         : string | null;
-export type QueryValues<S> = { readonly [K in keyof S]: Value<S[K]> };
+export type QueryValues<S> = { readonly [K in keyof S]: QueryValue<S[K]> };
 
 const INTEGER = /^(?:0|-?[1-9][0-9]*)$/;
 
 /** The value of one field, or what it must be. */
-function read(field: QueryField, text: string): { value: unknown } | { must: string } {
+function readField(field: QueryField, text: string): { value: unknown } | { must: string } {
   if (field.kind === 'integer') {
     const { least, most, clamp } = field;
     const value = INTEGER.test(text) ? Number(text) : Number.NaN;
@@ -63,7 +63,7 @@ function read(field: QueryField, text: string): { value: unknown } | { must: str
 }
 
 /** Undoes percent-encoding; null when it is broken. */
-export function decode(text: string): string | null {
+export function percentDecode(text: string): string | null {
   try {
     return text.includes('%') ? decodeURIComponent(text) : text;
   } catch {
@@ -78,12 +78,12 @@ export function readQuery<S extends QueryShape>(raw: string, shape: S): QueryVal
   const seen = new Set<string>();
   for (const pair of raw === '' ? [] : raw.split('&')) {
     const equals = pair.indexOf('=');
-    const key = decode(equals < 0 ? pair : pair.slice(0, equals));
-    const text = decode((equals < 0 ? '' : pair.slice(equals + 1)).replaceAll('+', ' '));
+    const key = percentDecode(equals < 0 ? pair : pair.slice(0, equals));
+    const text = percentDecode((equals < 0 ? '' : pair.slice(equals + 1)).replaceAll('+', ' '));
     if (key === null || text === null) throw fail('invalid_spec', 'the query has broken percent-encoding');
     const field = Object.hasOwn(shape, key) ? shape[key] : undefined;
     if (!field) continue;
-    const result = read(field, text);
+    const result = readField(field, text);
     if (seen.has(key)) details.set(key, 'may be given only once');
     else if ('must' in result) details.set(key, `must be ${result.must}`);
     else values.set(key, result.value);

@@ -4,13 +4,13 @@ import type { Protocol, Ref } from '../runtime/actor.ts';
 import type { EventHub } from './event_hub.ts';
 import type { LogStreams } from './log_streams.ts';
 import type { QueryShape, QueryValues } from './query.ts';
-import type { Pattern } from './router.ts';
-import type { Socket, SocketEvents, Stream } from './server.ts';
-import type { Terminals } from './terminals.ts';
-import type { Views } from './views.ts';
+import type { RoutePattern } from './router.ts';
+import type { ResponseStream, ServerWebSocket, WebSocketHandlers } from './server.ts';
+import type { TerminalSockets } from './terminals.ts';
+import type { ServiceViews } from './views.ts';
 
 /** What the front says of itself; read at each request, so the owner may change it. */
-export interface About {
+export interface DaemonInfo {
   version: string;
   pid: number;
   /** Epoch milliseconds. */
@@ -24,18 +24,18 @@ export interface About {
 }
 
 /** `starting`: nothing but the daemon's own state is told; `closing`: no change is taken any more. */
-export type Phase = 'starting' | 'ready' | 'closing';
+export type DaemonPhase = 'starting' | 'ready' | 'closing';
 
 /** What handlers work with. */
-export interface Desk {
-  readonly views: Views;
+export interface AppContext {
+  readonly views: ServiceViews;
   readonly hub: EventHub;
   readonly logs: LogStreams;
-  readonly terminals: Terminals;
-  readonly about: About;
-  readonly phase: Phase;
+  readonly terminals: TerminalSockets;
+  readonly daemonInfo: DaemonInfo;
+  readonly phase: DaemonPhase;
   /** Starts the gateway unless it runs: its port, or null when it is off or its port cannot be had. */
-  openGateway(): Promise<number | null>;
+  ensureGateway(): Promise<number | null>;
   /** The API's document. */
   openapi(): Promise<Uint8Array>;
   ref<P extends Protocol<P>>(address: string): Ref<P>;
@@ -45,17 +45,17 @@ export interface Desk {
 export type NameKind = 'service' | 'agent' | 'group' | 'id';
 
 /** A body: its shape is loaded when it is first needed. */
-export interface Input<B> {
+export interface BodyInput<B> {
   /** Its name in the API's document. */
   schema: string;
   /** The check throws invalid_spec with every wrong field. */
   load: () => Promise<(value: unknown) => B>;
   /** Bytes; absent: as many as any body may have. */
-  limit?: number;
+  maxBytes?: number;
 }
 
-export interface Call<Q extends QueryShape = QueryShape, B = unknown> {
-  desk: Desk;
+export interface RequestContext<Q extends QueryShape = QueryShape, B = unknown> {
+  desk: AppContext;
   /** `{name}` of the path, decoded. */
   name: string;
   query: QueryValues<Q>;
@@ -64,14 +64,14 @@ export interface Call<Q extends QueryShape = QueryShape, B = unknown> {
   status: number;
 }
 
-export interface StreamCall<Q extends QueryShape = QueryShape> extends Call<Q> {
+export interface StreamRequestContext<Q extends QueryShape = QueryShape> extends RequestContext<Q> {
   /** The header Last-Event-ID; empty when there is none. */
   lastEventId: string;
   /** Sends the head; until then the call may fail like any other. null: the client has gone, or asked by HEAD. */
-  open(): Stream | null;
+  open(): ResponseStream | null;
 }
 
-interface Common extends Pattern {
+interface RouteBase extends RoutePattern {
   summary: string;
   status: number;
   /** The name of what it answers in the API's document. */
@@ -84,63 +84,81 @@ interface Common extends Pattern {
 }
 
 /** Answered from the views at once. */
-export interface ReadRow extends Common {
+export interface ReadRoute extends RouteBase {
   kind: 'read';
   /** null: there is no such thing, which is the first of `errors`. */
-  read: (views: Views, name: string) => Uint8Array | null;
+  read: (views: ServiceViews, name: string) => Uint8Array | null;
 }
 
-export interface CallRow extends Common {
+export interface CallRoute extends RouteBase {
   kind: 'call';
   query: QueryShape;
-  input: Input<unknown> | null;
+  input: BodyInput<unknown> | null;
   /** Bytes are sent as they are, anything else as JSON. */
-  run: (call: Call) => unknown;
+  run: (call: RequestContext) => unknown;
 }
 
-export interface StreamRow extends Common {
+export interface StreamRoute extends RouteBase {
   kind: 'stream';
   query: QueryShape;
-  run: (call: StreamCall) => void | Promise<void>;
+  run: (call: StreamRequestContext) => void | Promise<void>;
 }
 
-export interface SocketRow extends Common {
+export interface SocketRoute extends RouteBase {
   kind: 'socket';
   /** Asked before the upgrade: what it throws is an ordinary answer. */
-  run: (call: Call) => (socket: Socket) => SocketEvents;
+  run: (call: RequestContext) => (socket: ServerWebSocket) => WebSocketHandlers;
   protocol: string;
 }
 
-export type Row = ReadRow | CallRow | StreamRow | SocketRow;
+export type ApiRoute = ReadRoute | CallRoute | StreamRoute | SocketRoute;
 
 /** A row as it is written: most answer 200, and nothing but what any request may meet. */
-type Made<R extends Row, K extends keyof R = 'kind'> = Omit<R, K | 'kind' | 'status' | 'errors'> &
+type RouteDefinition<R extends ApiRoute, K extends keyof R = 'kind'> = Omit<
+  R,
+  K | 'kind' | 'status' | 'errors'
+> &
   Partial<Pick<R, 'status' | 'errors'>>;
 
-const USUAL = { status: 200, errors: [] };
+const ROUTE_DEFAULTS = { status: 200, errors: [] };
 
-export const read = (row: Made<ReadRow>): Row => ({ ...USUAL, ...row, kind: 'read' });
+export const readRoute = (row: RouteDefinition<ReadRoute>): ApiRoute => ({
+  ...ROUTE_DEFAULTS,
+  ...row,
+  kind: 'read',
+});
 
 /** A row whose handler has the types of its own query and body. */
-export function call<Q extends QueryShape = Record<never, never>, B = null>(
-  row: Made<CallRow, 'query' | 'input' | 'run'> & {
+export function callRoute<Q extends QueryShape = Record<never, never>, B = null>(
+  row: RouteDefinition<CallRoute, 'query' | 'input' | 'run'> & {
     query?: Q;
-    input?: Input<B>;
-    run: (call: Call<Q, B>) => unknown;
+    input?: BodyInput<B>;
+    run: (call: RequestContext<Q, B>) => unknown;
   },
-): Row {
+): ApiRoute {
   const { query = {}, input = null, run } = row;
   // The handler is only ever given what its own query and input have made.
-  return { ...USUAL, ...row, kind: 'call', query, input, run: run as (call: Call) => unknown };
+  return {
+    ...ROUTE_DEFAULTS,
+    ...row,
+    kind: 'call',
+    query,
+    input,
+    run: run as (call: RequestContext) => unknown,
+  };
 }
 
-export function stream<Q extends QueryShape>(
-  row: Made<StreamRow, 'query' | 'run'> & {
+export function streamRoute<Q extends QueryShape>(
+  row: RouteDefinition<StreamRoute, 'query' | 'run'> & {
     query: Q;
-    run: (call: StreamCall<Q>) => void | Promise<void>;
+    run: (call: StreamRequestContext<Q>) => void | Promise<void>;
   },
-): Row {
-  return { ...USUAL, ...row, kind: 'stream', run: row.run as StreamRow['run'] };
+): ApiRoute {
+  return { ...ROUTE_DEFAULTS, ...row, kind: 'stream', run: row.run as StreamRoute['run'] };
 }
 
-export const socket = (row: Made<SocketRow>): Row => ({ ...USUAL, ...row, kind: 'socket' });
+export const socketRoute = (row: RouteDefinition<SocketRoute>): ApiRoute => ({
+  ...ROUTE_DEFAULTS,
+  ...row,
+  kind: 'socket',
+});

@@ -1,13 +1,13 @@
 // Finds the row of a path. A pattern is fixed text with at most one `{name}` in it, which is never empty and never has a slash.
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
-export interface Pattern {
+export interface RoutePattern {
   method: Method;
   path: string;
 }
 
 /** What one path can do. */
-export interface Entry<R> {
+export interface PathEntry<R> {
   rows: Map<string, R>;
   /** The GET row by itself: it is looked up most. */
   get: R | undefined;
@@ -15,18 +15,18 @@ export interface Entry<R> {
   allow: string;
 }
 
-export interface Found<R> {
-  entry: Entry<R>;
+export interface RouteMatch<R> {
+  entry: PathEntry<R>;
   /** The value of `{name}`, still percent-encoded; empty when the pattern has none. */
   name: string;
 }
 
 const PARAMETER = /\{[a-zA-Z]+\}/;
 
-export class Router<R extends Pattern> {
-  private readonly exact = new Map<string, Found<R>>();
+export class Router<R extends RoutePattern> {
+  private readonly exact = new Map<string, RouteMatch<R>>();
   /** Text before the parameter, then text after it. */
-  private readonly named = new Map<string, Map<string, Entry<R>>>();
+  private readonly named = new Map<string, Map<string, PathEntry<R>>>();
 
   /** Throws when two rows are for the same, or a path has its parameter elsewhere than in its third segment. */
   constructor(rows: readonly R[]) {
@@ -34,7 +34,7 @@ export class Router<R extends Pattern> {
       const entry = this.entryOf(row.path);
       if (entry.rows.has(row.method)) throw new Error(`two rows for ${row.method} ${row.path}`);
       entry.rows.set(row.method, row);
-      complete(entry);
+      completeEntry(entry);
     }
     // An agent may be called `spinup`: what a fixed path cannot do itself, the pattern that fits it as well does.
     for (const [path, found] of this.exact) {
@@ -42,15 +42,15 @@ export class Router<R extends Pattern> {
       for (const [method, row] of other?.entry.rows ?? [])
         if (!found.entry.rows.has(method)) found.entry.rows.set(method, row);
       found.name = other?.name ?? '';
-      complete(found.entry);
+      completeEntry(found.entry);
     }
   }
 
-  find(path: string): Found<R> | undefined {
+  find(path: string): RouteMatch<R> | undefined {
     return this.exact.get(path) ?? this.findNamed(path);
   }
 
-  private findNamed(path: string): Found<R> | undefined {
+  private findNamed(path: string): RouteMatch<R> | undefined {
     // Every parameter is the third segment: `/v1/services/{name}...`, `/k8s/tethers/{id}...`.
     const start = path.indexOf('/', path.indexOf('/', 1) + 1) + 1;
     if (start <= 1) return undefined;
@@ -62,16 +62,16 @@ export class Router<R extends Pattern> {
     return entry && end > start ? { entry, name: path.slice(start, end) } : undefined;
   }
 
-  private entryOf(path: string): Entry<R> {
+  private entryOf(path: string): PathEntry<R> {
     const [before = '', after] = path.split(PARAMETER);
-    const fresh: Entry<R> = { rows: new Map(), get: undefined, allow: '' };
+    const fresh: PathEntry<R> = { rows: new Map(), get: undefined, allow: '' };
     if (after === undefined) {
       const found = this.exact.get(path) ?? { entry: fresh, name: '' };
       this.exact.set(path, found);
       return found.entry;
     }
     if (before.split('/').length !== 4) throw new Error(`the parameter of ${path} is not its third segment`);
-    const rests = this.named.get(before) ?? new Map<string, Entry<R>>();
+    const rests = this.named.get(before) ?? new Map<string, PathEntry<R>>();
     this.named.set(before, rests);
     const entry = rests.get(after) ?? fresh;
     rests.set(after, entry);
@@ -79,7 +79,7 @@ export class Router<R extends Pattern> {
   }
 }
 
-function complete<R>(entry: Entry<R>): void {
+function completeEntry<R>(entry: PathEntry<R>): void {
   entry.get = entry.rows.get('GET');
   const methods = [...entry.rows.keys(), 'OPTIONS'];
   entry.allow = (entry.get ? [...methods, 'HEAD'] : methods).sort().join(', ');

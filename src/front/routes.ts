@@ -4,27 +4,27 @@ import type { SpinupInput } from '../protocol/agents.ts';
 import type { ServiceInput } from '../protocol/service.ts';
 import * as calls from './calls.ts';
 import { follow, grace, limit, logs, names, since, timeout, types, wait } from './fields.ts';
-import { call, type Input, type Row, read, socket, stream } from './route.ts';
-import { live, ready, version } from './system.ts';
+import { type ApiRoute, type BodyInput, callRoute, readRoute, socketRoute, streamRoute } from './route.ts';
+import { livez, readyz, versionInfo } from './system.ts';
 
-const service: Input<ServiceInput> = {
+const service: BodyInput<ServiceInput> = {
   schema: 'ServiceInput',
   load: async () => (await import('./schemas.ts')).checkService,
 };
-const spinup: Input<SpinupInput> = {
+const spinup: BodyInput<SpinupInput> = {
   schema: 'SpinupInput',
   load: async () => (await import('./schemas.ts')).checkSpinup,
 };
 
-export const ROUTES: readonly Row[] = [
-  read({
+export const ROUTES: readonly ApiRoute[] = [
+  readRoute({
     method: 'GET',
     path: '/v1/services',
     summary: 'Every registered service, ordered by name',
     reply: 'ServiceList',
     read: (views) => views.services(),
   }),
-  call({
+  callRoute({
     method: 'POST',
     path: '/v1/services',
     summary: 'Register a service, or replace its registration',
@@ -34,7 +34,7 @@ export const ROUTES: readonly Row[] = [
     input: service,
     run: calls.register,
   }),
-  read({
+  readRoute({
     method: 'GET',
     path: '/v1/services/{name}',
     summary: 'One service with its registration',
@@ -43,7 +43,7 @@ export const ROUTES: readonly Row[] = [
     nameKind: 'service',
     read: (views, name) => views.detail(name),
   }),
-  call({
+  callRoute({
     method: 'DELETE',
     path: '/v1/services/{name}',
     summary: 'Stop a service if need be and forget it with its logs',
@@ -52,7 +52,7 @@ export const ROUTES: readonly Row[] = [
     nameKind: 'service',
     run: calls.removeService,
   }),
-  call({
+  callRoute({
     method: 'POST',
     path: '/v1/services/{name}/start',
     summary: 'Start a service and wait until it is ready',
@@ -62,7 +62,7 @@ export const ROUTES: readonly Row[] = [
     query: { timeout, wait },
     run: calls.start,
   }),
-  call({
+  callRoute({
     method: 'POST',
     path: '/v1/services/{name}/stop',
     summary: 'Stop a service with everything it has started',
@@ -72,7 +72,7 @@ export const ROUTES: readonly Row[] = [
     query: { grace },
     run: calls.stop,
   }),
-  call({
+  callRoute({
     method: 'POST',
     path: '/v1/services/{name}/restart',
     summary: 'Stop a service if it runs and start it',
@@ -82,7 +82,7 @@ export const ROUTES: readonly Row[] = [
     query: { timeout, grace },
     run: calls.restart,
   }),
-  call({
+  callRoute({
     method: 'GET',
     path: '/v1/services/{name}/explain',
     summary: 'Why a service is as it is',
@@ -91,7 +91,7 @@ export const ROUTES: readonly Row[] = [
     nameKind: 'service',
     run: calls.explain,
   }),
-  call({
+  callRoute({
     method: 'GET',
     path: '/v1/services/{name}/logs',
     summary: 'The last lines a service has printed',
@@ -101,7 +101,7 @@ export const ROUTES: readonly Row[] = [
     query: logs,
     run: calls.serviceLogs,
   }),
-  stream({
+  streamRoute({
     method: 'GET',
     path: '/v1/services/{name}/logs/stream',
     summary: 'Every line a service prints from now on',
@@ -111,7 +111,7 @@ export const ROUTES: readonly Row[] = [
     query: follow,
     run: calls.followService,
   }),
-  read({
+  readRoute({
     method: 'GET',
     path: '/v1/resolve/{name}',
     summary: 'The URL of a service, running or not',
@@ -120,14 +120,14 @@ export const ROUTES: readonly Row[] = [
     nameKind: 'service',
     read: (views, name) => views.resolve(name),
   }),
-  read({
+  readRoute({
     method: 'GET',
     path: '/v1/groups',
     summary: 'Every group with its members counted',
     reply: 'GroupList',
     read: (views) => views.groups(),
   }),
-  call({
+  callRoute({
     method: 'POST',
     path: '/v1/groups/{name}/start',
     summary: 'Start the members of a group in dependsOn order',
@@ -137,7 +137,7 @@ export const ROUTES: readonly Row[] = [
     query: { timeout },
     run: calls.startGroup,
   }),
-  call({
+  callRoute({
     method: 'POST',
     path: '/v1/groups/{name}/stop',
     summary: 'Stop the members of a group in reverse order',
@@ -147,7 +147,7 @@ export const ROUTES: readonly Row[] = [
     query: { grace },
     run: calls.stopGroup,
   }),
-  stream({
+  streamRoute({
     method: 'GET',
     path: '/v1/events',
     summary: 'Events as they happen; the header Last-Event-ID asks for what was missed',
@@ -160,7 +160,7 @@ export const ROUTES: readonly Row[] = [
     },
     run: calls.followEvents,
   }),
-  call({
+  callRoute({
     method: 'GET',
     path: '/v1/events/history',
     summary: 'Past events of the journal',
@@ -173,14 +173,14 @@ export const ROUTES: readonly Row[] = [
     },
     run: calls.history,
   }),
-  read({
+  readRoute({
     method: 'GET',
     path: '/v1/agents',
     summary: 'Every agent, ordered by name',
     reply: 'AgentList',
     read: (views) => views.agents(),
   }),
-  call({
+  callRoute({
     method: 'POST',
     path: '/v1/agents/spinup',
     summary: 'Register an agent and start its process',
@@ -190,7 +190,7 @@ export const ROUTES: readonly Row[] = [
     input: spinup,
     run: calls.spinup,
   }),
-  call({
+  callRoute({
     method: 'DELETE',
     path: '/v1/agents/{name}',
     summary: 'Stop an agent if need be and remove it',
@@ -199,7 +199,7 @@ export const ROUTES: readonly Row[] = [
     nameKind: 'agent',
     run: calls.removeAgent,
   }),
-  call({
+  callRoute({
     method: 'GET',
     path: '/v1/agents/{name}/logs',
     summary: 'The last lines an agent has printed',
@@ -209,7 +209,7 @@ export const ROUTES: readonly Row[] = [
     query: logs,
     run: calls.agentLogs,
   }),
-  stream({
+  streamRoute({
     method: 'GET',
     path: '/v1/agents/{name}/logs/stream',
     summary: 'Every line an agent prints from now on',
@@ -219,7 +219,7 @@ export const ROUTES: readonly Row[] = [
     query: follow,
     run: calls.followAgent,
   }),
-  socket({
+  socketRoute({
     method: 'GET',
     path: '/v1/agents/{name}/attach',
     summary: 'The terminal of an agent, as a WebSocket',
@@ -230,31 +230,31 @@ export const ROUTES: readonly Row[] = [
     protocol: 'berth.v1',
     run: calls.attach,
   }),
-  call({
+  callRoute({
     method: 'GET',
     path: '/v1/version',
     summary: 'Which daemon this is',
     reply: 'Version',
     always: true,
-    run: version,
+    run: versionInfo,
   }),
-  call({
+  callRoute({
     method: 'GET',
     path: '/livez',
     summary: 'Whether the daemon lives',
     reply: 'Health',
     always: true,
-    run: live,
+    run: livez,
   }),
-  call({
+  callRoute({
     method: 'GET',
     path: '/readyz',
     summary: 'Whether the daemon serves: not while it starts or shuts down',
     reply: 'Health',
     always: true,
-    run: ready,
+    run: readyz,
   }),
-  call({
+  callRoute({
     method: 'GET',
     path: '/openapi.json',
     summary: 'This API as an OpenAPI 3.1 document',

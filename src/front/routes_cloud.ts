@@ -1,12 +1,17 @@
 // The paths of the cloud API: one table, as routes.ts is for the daemon. docs/reference.md "Endpoints".
 import { CLOUD, HTTP, THREADS } from '../limits.ts';
-import type { AutoSleep, ClusterInput, ClustersProtocol, WorkloadsProtocol } from '../protocol/cloud.ts';
+import type {
+  AutoSleepSettings,
+  ClusterInput,
+  ClustersProtocol,
+  WorkloadsProtocol,
+} from '../protocol/cloud.ts';
 import { fail } from '../protocol/errors.ts';
 import type { TetherInput, TethersProtocol } from '../protocol/tethers.ts';
-import { type Call, call, type Input, type Row } from './route.ts';
+import { type ApiRoute, type BodyInput, callRoute, type RequestContext } from './route.ts';
 import type { CloudViews } from './views_cloud.ts';
 
-export interface CloudDesk {
+export interface CloudContext {
   views: CloudViews;
   /** Resolves when the cloud's threads are up and have told the views what there is. Rejects as a Failure. */
   ensure: () => Promise<void>;
@@ -14,24 +19,24 @@ export interface CloudDesk {
 
 const cloudShapes = async () => (await import('./schemas.ts')).cloudShapes();
 
-const clusterInput: Input<ClusterInput> = {
+const clusterInput: BodyInput<ClusterInput> = {
   schema: 'ClusterInput',
   load: async () => (await cloudShapes()).checkCluster,
 };
-const autoSleepInput: Input<{ enabled: boolean | null; minutes: number | null }> = {
+const autoSleepInput: BodyInput<{ enabled: boolean | null; minutes: number | null }> = {
   schema: 'AutoSleepInput',
   load: async () => (await cloudShapes()).checkAutoSleep,
 };
-const tetherInput: Input<Omit<TetherInput, 'workloadId'>> = {
+const tetherInput: BodyInput<Omit<TetherInput, 'workloadId'>> = {
   schema: 'TetherInput',
   load: async () => (await cloudShapes()).checkTether,
 };
 
 const CLUSTER = ['cluster_unreachable', 'cluster_denied'] as const;
 
-const clusters = (desk: Call['desk']) => desk.ref<ClustersProtocol>('clusters');
-const workloads = (desk: Call['desk']) => desk.ref<WorkloadsProtocol>('workloads');
-const tethers = (desk: Call['desk']) => desk.ref<TethersProtocol>('tethers');
+const clusters = (desk: RequestContext['desk']) => desk.ref<ClustersProtocol>('clusters');
+const workloads = (desk: RequestContext['desk']) => desk.ref<WorkloadsProtocol>('workloads');
+const tethers = (desk: RequestContext['desk']) => desk.ref<TethersProtocol>('tethers');
 
 function cluster(views: CloudViews, id: string): Uint8Array {
   const json = views.cluster(id);
@@ -39,33 +44,33 @@ function cluster(views: CloudViews, id: string): Uint8Array {
   return Buffer.from(json);
 }
 
-function autoSleep(views: CloudViews, id: string): AutoSleep {
+function autoSleep(views: CloudViews, id: string): AutoSleepSettings {
   const json = views.workload(id);
   if (json === null) throw fail('unknown_workload', `there is no workload ${id}`);
   // The text is our own, of workload_rows.ts.
-  const { auto_sleep_enabled, idle_timeout_minutes } = JSON.parse(json) as AutoSleep;
+  const { auto_sleep_enabled, idle_timeout_minutes } = JSON.parse(json) as AutoSleepSettings;
   return { auto_sleep_enabled, idle_timeout_minutes };
 }
 
 /** Wraps handlers: the first request of all starts the cloud's threads, later ones are answered at once. */
-function opener({ views, ensure }: CloudDesk) {
+function opener({ views, ensure }: CloudContext) {
   let isOpen = false;
   return <C, R>(run: (call: C) => R | Promise<R>) =>
     (given: C): R | Promise<R> => {
       if (isOpen) {
-        views.check();
+        views.assertAvailable();
         return run(given);
       }
       return ensure().then(() => {
         isOpen = true;
-        views.check();
+        views.assertAvailable();
         return run(given);
       });
     };
 }
 
 /** The rows of the cloud API. Reads are answered from the views; everything else is asked of the owners. */
-export function cloudRoutes(desk: CloudDesk): readonly Row[] {
+export function cloudRoutes(desk: CloudContext): readonly ApiRoute[] {
   const { views } = desk;
   const open = opener(desk);
   return [...clusterRows(views, open), ...workloadRows(views, open), ...tetherRows(views, open)];
@@ -73,16 +78,16 @@ export function cloudRoutes(desk: CloudDesk): readonly Row[] {
 
 type Open = ReturnType<typeof opener>;
 
-function clusterRows(views: CloudViews, open: Open): Row[] {
+function clusterRows(views: CloudViews, open: Open): ApiRoute[] {
   return [
-    call({
+    callRoute({
       method: 'GET',
       path: '/k8s/clusters',
       summary: 'Every registered cluster, oldest first',
       reply: 'ClusterList',
       run: open(() => views.clusters()),
     }),
-    call({
+    callRoute({
       method: 'POST',
       path: '/k8s/clusters',
       summary: 'Register a cluster; no connection is made',
@@ -90,37 +95,37 @@ function clusterRows(views: CloudViews, open: Open): Row[] {
       reply: 'ClusterAdded',
       errors: ['invalid_spec', 'name_in_use'],
       input: clusterInput,
-      run: open(({ desk, body }: Call & { body: ClusterInput }) =>
+      run: open(({ desk, body }: RequestContext & { body: ClusterInput }) =>
         clusters(desk).ask('register', { input: body }),
       ),
     }),
-    call({
+    callRoute({
       method: 'GET',
       path: '/k8s/clusters/{id}',
       summary: 'One cluster, with what is known of it and what the account may do',
       reply: 'ClusterDetail',
       errors: ['unknown_cluster'],
       nameKind: 'id',
-      run: open(({ name }: Call) => cluster(views, name)),
+      run: open(({ name }: RequestContext) => cluster(views, name)),
     }),
-    call({
+    callRoute({
       method: 'DELETE',
       path: '/k8s/clusters/{id}',
       summary: 'Forget a cluster and close its tethers; its workloads are left as they are',
       reply: 'RemovedById',
       errors: ['unknown_cluster'],
       nameKind: 'id',
-      run: open(({ desk, name }: Call) => clusters(desk).ask('remove', { id: name })),
+      run: open(({ desk, name }: RequestContext) => clusters(desk).ask('remove', { id: name })),
     }),
-    call({
+    callRoute({
       method: 'POST',
       path: '/k8s/clusters/{id}/sync',
       summary: 'List the Deployments and StatefulSets of a cluster, and watch them from now on',
       reply: 'Synced',
       errors: ['unknown_cluster', ...CLUSTER],
       nameKind: 'id',
-      run: open(({ desk, name }: Call) =>
-        clusters(desk).ask('sync', { id: name }, { deadlineMs: CLOUD.syncMs + THREADS.askMs }),
+      run: open(({ desk, name }: RequestContext) =>
+        clusters(desk).ask('sync', { id: name }, { deadlineMs: CLOUD.syncTimeoutMs + THREADS.askDeadlineMs }),
       ),
     }),
   ];
@@ -131,28 +136,30 @@ const wakeQuery = {
   timeout: {
     kind: 'integer',
     least: 0,
-    most: HTTP.queryMs,
-    summary: `How long to wait for it (ms); default ${CLOUD.wakeMs}`,
+    most: HTTP.maxQueryDurationMs,
+    summary: `How long to wait for it (ms); default ${CLOUD.defaultWakeWaitMs}`,
   },
 } as const;
 
-type WakeCall = Pick<Call, 'desk' | 'name'> & { query: { wait: boolean | null; timeout: number | null } };
+type WakeCall = Pick<RequestContext, 'desk' | 'name'> & {
+  query: { wait: boolean | null; timeout: number | null };
+};
 
 function wake({ desk, name, query }: WakeCall) {
-  const waitMs = query.wait ? (query.timeout ?? CLOUD.wakeMs) : null;
-  const deadlineMs = CLOUD.changeMs + (waitMs ?? 0);
+  const waitMs = query.wait ? (query.timeout ?? CLOUD.defaultWakeWaitMs) : null;
+  const deadlineMs = CLOUD.scaleTimeoutMs + (waitMs ?? 0);
   return workloads(desk).ask('wake', { id: name, waitMs }, { deadlineMs });
 }
 
-async function sleep({ desk, name }: Pick<Call, 'desk' | 'name'>) {
+async function sleep({ desk, name }: Pick<RequestContext, 'desk' | 'name'>) {
   const message = { id: name, by: 'request' } as const;
-  const { replicas } = await workloads(desk).ask('sleep', message, { deadlineMs: CLOUD.changeMs });
+  const { replicas } = await workloads(desk).ask('sleep', message, { deadlineMs: CLOUD.scaleTimeoutMs });
   return { replicas };
 }
 
-function workloadRows(views: CloudViews, open: Open): Row[] {
+function workloadRows(views: CloudViews, open: Open): ApiRoute[] {
   return [
-    call({
+    callRoute({
       method: 'GET',
       path: '/k8s/workloads',
       summary: 'The Deployments and StatefulSets of all clusters, or of one',
@@ -160,7 +167,7 @@ function workloadRows(views: CloudViews, open: Open): Row[] {
       query: { cluster_id: { kind: 'word', summary: 'Only those of this cluster' } },
       run: open(({ query }: { query: { cluster_id: string | null } }) => views.workloads(query.cluster_id)),
     }),
-    call({
+    callRoute({
       method: 'POST',
       path: '/k8s/workloads/{id}/sleep',
       summary: 'Save the count of replicas and scale to 0; harmless when asleep',
@@ -169,7 +176,7 @@ function workloadRows(views: CloudViews, open: Open): Row[] {
       nameKind: 'id',
       run: open(sleep),
     }),
-    call({
+    callRoute({
       method: 'POST',
       path: '/k8s/workloads/{id}/wake',
       summary: 'Give back the saved count of replicas, or 1; harmless when awake',
@@ -179,16 +186,16 @@ function workloadRows(views: CloudViews, open: Open): Row[] {
       query: wakeQuery,
       run: open(wake),
     }),
-    call({
+    callRoute({
       method: 'GET',
       path: '/k8s/workloads/{id}/auto-sleep',
       summary: 'The auto-sleep settings of a workload',
       reply: 'AutoSleep',
       errors: ['unknown_workload'],
       nameKind: 'id',
-      run: open(({ name }: Call) => autoSleep(views, name)),
+      run: open(({ name }: RequestContext) => autoSleep(views, name)),
     }),
-    call({
+    callRoute({
       method: 'PATCH',
       path: '/k8s/workloads/{id}/auto-sleep',
       summary: 'Change the auto-sleep settings of a workload; what is left out stays',
@@ -197,11 +204,15 @@ function workloadRows(views: CloudViews, open: Open): Row[] {
       nameKind: 'id',
       input: autoSleepInput,
       run: open(
-        ({ desk, name, body }: Call & { body: { enabled: boolean | null; minutes: number | null } }) =>
+        ({
+          desk,
+          name,
+          body,
+        }: RequestContext & { body: { enabled: boolean | null; minutes: number | null } }) =>
           workloads(desk).ask('autoSleep', { id: name, ...body }),
       ),
     }),
-    call({
+    callRoute({
       method: 'POST',
       path: '/k8s/workloads/{id}/tether',
       summary: 'Make a tether to a port of the workload; activate opens it',
@@ -210,48 +221,48 @@ function workloadRows(views: CloudViews, open: Open): Row[] {
       errors: ['invalid_spec', 'unknown_workload', 'port_in_use'],
       nameKind: 'id',
       input: tetherInput,
-      run: open(({ desk, name, body }: Call & { body: Omit<TetherInput, 'workloadId'> }) =>
+      run: open(({ desk, name, body }: RequestContext & { body: Omit<TetherInput, 'workloadId'> }) =>
         tethers(desk).ask('create', { workloadId: name, ...body }),
       ),
     }),
   ];
 }
 
-function tetherRows(views: CloudViews, open: Open): Row[] {
+function tetherRows(views: CloudViews, open: Open): ApiRoute[] {
   return [
-    call({
+    callRoute({
       method: 'GET',
       path: '/k8s/tethers',
       summary: 'Every tether, oldest first',
       reply: 'TetherList',
       run: open(() => views.tethers()),
     }),
-    call({
+    callRoute({
       method: 'POST',
       path: '/k8s/tethers/{id}/activate',
       summary: 'Open the local port of a tether; harmless when it is open',
       reply: 'TetherActive',
       errors: ['unknown_tether', 'port_in_use'],
       nameKind: 'id',
-      run: open(({ desk, name }: Call) => tethers(desk).ask('activate', { id: name })),
+      run: open(({ desk, name }: RequestContext) => tethers(desk).ask('activate', { id: name })),
     }),
-    call({
+    callRoute({
       method: 'POST',
       path: '/k8s/tethers/{id}/deactivate',
       summary: 'Close the connections and the local port of a tether; harmless when idle',
       reply: 'Done',
       errors: ['unknown_tether'],
       nameKind: 'id',
-      run: open(({ desk, name }: Call) => tethers(desk).ask('deactivate', { id: name })),
+      run: open(({ desk, name }: RequestContext) => tethers(desk).ask('deactivate', { id: name })),
     }),
-    call({
+    callRoute({
       method: 'DELETE',
       path: '/k8s/tethers/{id}',
       summary: 'Close a tether and forget it',
       reply: 'RemovedById',
       errors: ['unknown_tether'],
       nameKind: 'id',
-      run: open(({ desk, name }: Call) => tethers(desk).ask('remove', { id: name })),
+      run: open(({ desk, name }: RequestContext) => tethers(desk).ask('remove', { id: name })),
     }),
   ];
 }

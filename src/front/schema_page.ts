@@ -1,10 +1,10 @@
 // GET /schema/berth.json: the JSON Schema of the project file, for editors.
 import { createHash } from 'node:crypto';
-import type { Page } from './pages.ts';
+import type { StaticPage } from './pages.ts';
 
-let made: Promise<Page> | undefined;
+let cachedPage: Promise<StaticPage> | undefined;
 
-async function make(): Promise<Page> {
+async function buildSchemaPage(): Promise<StaticPage> {
   const { projectSchema } = await import('../project/shape.ts');
   const bytes = Buffer.from(JSON.stringify(projectSchema()));
   const hash = createHash('sha256').update(bytes).digest('base64url');
@@ -17,8 +17,8 @@ async function make(): Promise<Page> {
 }
 
 /** The page at `path` if it is this one, made when it is first asked for; null otherwise. */
-export function schemaPage(path: string): Promise<Page> | null {
+export function schemaPage(path: string): Promise<StaticPage> | null {
   if (path !== '/schema/berth.json') return null;
-  made ??= make();
-  return made;
+  cachedPage ??= buildSchemaPage();
+  return cachedPage;
 }

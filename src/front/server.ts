@@ -22,7 +22,7 @@ const REASONS: ReadonlyMap<number, string> = new Map([
 ]);
 
 /** The headers of an answer, made once and sent often: each server keeps them in the form it sends. */
-export class Head {
+export class ResponseHeaders {
   /** Name, value, name, value: as `node:http` takes them. */
   readonly pairs: readonly string[];
   private readonly blocks = new Map<number, string>();
@@ -31,8 +31,8 @@ export class Head {
     this.pairs = pairs;
   }
 
-  with(...pairs: string[]): Head {
-    return new Head([...this.pairs, ...pairs]);
+  with(...pairs: string[]): ResponseHeaders {
+    return new ResponseHeaders([...this.pairs, ...pairs]);
   }
 
   /** Status and headers as one text: one call into uWebSockets.js instead of one per header. */
@@ -49,7 +49,7 @@ export class Head {
 }
 
 /** A body, or the length that a HEAD is told (null: it has none to tell). */
-export type Content = Uint8Array | string | { length: number | null };
+export type ResponseBody = Uint8Array | string | { length: number | null };
 
 export interface BodyLimits {
   bytes: number;
@@ -58,12 +58,12 @@ export interface BodyLimits {
 }
 
 /** An answer that goes on. What a slow reader has not taken yet waits in memory: watch `waiting`. */
-export interface Stream {
+export interface ResponseStream {
   write(bytes: Uint8Array): void;
   /** An upper bound of the bytes that the kernel has not taken yet. */
-  readonly waiting: number;
+  readonly bufferedBytes: number;
   /** Writes the filler if nothing was written lately. Called every few seconds it keeps a blocked connection alive. */
-  touch(): void;
+  keepAlive(): void;
   /** Called when `waiting` has fallen to nothing after it had grown. */
   onDrain: (() => void) | null;
   /** Called once, when the reader or either side has ended it. */
@@ -75,16 +75,16 @@ export interface Stream {
 }
 
 /** A WebSocket, open from `accept` until its `close`. */
-export interface Socket {
+export interface ServerWebSocket {
   /** A string goes as a text frame, bytes as a binary one. */
   send(data: string | Uint8Array): void;
   /** Bytes that the kernel has not taken yet. */
-  readonly waiting: number;
+  readonly bufferedBytes: number;
   /** Sends a close frame; `events.close` follows. */
   close(code: number, reason?: string): void;
 }
 
-export interface SocketEvents {
+export interface WebSocketHandlers {
   /** `data` belongs to the receiver. */
   message(data: Uint8Array, binary: boolean): void;
   /** `waiting` has fallen. */
@@ -98,38 +98,38 @@ export interface SocketEvents {
  * called only until the handler returns (uWebSockets.js takes the request away then). Exactly one of `send`, `stream` and `accept`
  * ends it; all of them do nothing when the client has gone.
  */
-export interface Exchange {
+export interface HttpExchange {
   /** As sent: `GET`, never `get`. */
   readonly method: string;
   /** Without the query, still percent-encoded. */
   readonly path: string;
   /** Whether this asks for a WebSocket on a path that has one. */
-  readonly handshake: boolean;
+  readonly isHandshake: boolean;
   /** Without the question mark; empty when there is none. */
   query(): string;
   /** The first header of that (lower-case) name; empty when there is none. */
   header(name: string): string;
   /** How often that header came. */
-  count(name: string): number;
+  countHeader(name: string): number;
   /** The address of the peer as text. */
-  peer(): string;
+  peerAddress(): string;
   /** Rejects with payload_too_large or request_timeout; the latter also when the client has gone. */
-  body(limits: BodyLimits): Promise<Uint8Array>;
+  readBody(limits: BodyLimits): Promise<Uint8Array>;
   /** `close`: the connection ends with it. */
-  send(status: number, head: Head, body: Content, close?: boolean): void;
+  send(status: number, headers: ResponseHeaders, body: ResponseBody, close?: boolean): void;
   /** `filler` may be written at any time without meaning, to keep a blocked connection alive. null: the client has gone. */
-  stream(head: Head, filler: Uint8Array): Stream | null;
+  startStream(headers: ResponseHeaders, keepAliveBytes: Uint8Array): ResponseStream | null;
   /** Completes the handshake, with `protocol` as the chosen subprotocol. */
-  accept(protocol: string, open: (socket: Socket) => SocketEvents): void;
+  acceptWebSocket(protocol: string, open: (socket: ServerWebSocket) => WebSocketHandlers): void;
 }
 
 export interface ServerOptions {
   /** Called once per request, also for a WebSocket's handshake. What it throws is answered with a bare 500. */
-  handle: (exchange: Exchange) => void;
+  handle: (exchange: HttpExchange) => void;
   /** Paths where a WebSocket may be opened, with `:name` for one segment, such as `/v1/agents/:name/attach`. */
-  sockets: readonly string[];
+  webSocketPaths: readonly string[];
   /** The largest message a WebSocket may send us, in bytes. */
-  messageBytes: number;
+  maxMessageBytes: number;
   /** Files in PEM; absent: plain HTTP. */
   tls?: { cert: string; key: string };
   /** Told of what `handle` threw and of other defects. */
@@ -137,7 +137,7 @@ export interface ServerOptions {
 }
 
 /** Why an address could not be listened on: an errno name such as EADDRINUSE. */
-export interface Refused {
+export interface ListenRefusal {
   refused: string;
 }
 
@@ -145,9 +145,9 @@ export interface HttpServer {
   /** What the version endpoint and the log call it. */
   readonly name: 'uWebSockets.js' | 'node:http';
   /** Listens on one address, exclusively; port 0: any free one. May be called once per address. */
-  listen(host: string, port: number): Promise<{ port: number } | Refused>;
+  listen(host: string, port: number): Promise<{ port: number } | ListenRefusal>;
   /** Accepts nothing more; what is open goes on. */
-  unlisten(): void;
+  stopListening(): void;
   /** Cuts every connection. After it the server holds nothing of the event loop. */
   close(): void;
 }

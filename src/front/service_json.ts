@@ -13,17 +13,17 @@ export interface ServiceParts {
   stats: StatsRow | null;
 }
 
-const urlOf = (port: number): string => `http://localhost:${port}`;
+const localhostUrl = (port: number): string => `http://localhost:${port}`;
 
 /** While a process lives the port is the one it was started with. */
-const portOf = ({ spec, state }: ServiceParts): number => state?.process?.port ?? spec.port;
+const effectivePort = ({ spec, state }: ServiceParts): number => state?.process?.port ?? spec.port;
 
 const statusOf = ({ state }: ServiceParts): string => state?.status ?? 'stopped';
 
 /** A service as it is listed. */
 export function serviceItem(parts: ServiceParts): Record<string, unknown> {
   const { spec, state, stats } = parts;
-  const port = portOf(parts);
+  const port = effectivePort(parts);
   const start = { name: spec.name, port, group: spec.group, status: statusOf(parts) };
   const restarts = state?.restarts ?? 0;
   const running = state?.process;
@@ -32,13 +32,13 @@ export function serviceItem(parts: ServiceParts): Record<string, unknown> {
     const measured = stats?.run === running.run ? stats : { cpu: 0, rssMB: running.rssMB };
     const { cpu, rssMB } = measured;
     const startedAt = localTime(running.startedAt);
-    return { ...start, pid: running.pid, url: urlOf(port), startedAt, cpu, rssMB, restarts };
+    return { ...start, pid: running.pid, url: localhostUrl(port), startedAt, cpu, rssMB, restarts };
   }
   const end = state?.end;
-  if (!end) return { ...start, url: urlOf(port), restarts };
+  if (!end) return { ...start, url: localhostUrl(port), restarts };
   const { exitCode, signal } = end;
   const unknown = end.exitUnknown ? { exitUnknown: true } : {};
-  return { ...start, url: urlOf(port), exitCode, signal, ...unknown, restarts };
+  return { ...start, url: localhostUrl(port), exitCode, signal, ...unknown, restarts };
 }
 
 /** A service as it is read by itself. The values of its environment are in no row of the front. */
@@ -63,15 +63,15 @@ export function serviceDetail(parts: ServiceParts): Record<string, unknown> {
   };
 }
 
-export function resolution(parts: ServiceParts): Record<string, unknown> {
-  const port = portOf(parts);
-  return { name: parts.spec.name, url: urlOf(port), port, status: statusOf(parts) };
+export function resolutionItem(parts: ServiceParts): Record<string, unknown> {
+  const port = effectivePort(parts);
+  return { name: parts.spec.name, url: localhostUrl(port), port, status: statusOf(parts) };
 }
 
 export function agentItem(parts: ServiceParts, agent: AgentSpec): Record<string, unknown> {
   const pid = parts.state?.process?.pid ?? null;
   return {
-    port: portOf(parts),
+    port: effectivePort(parts),
     name: parts.spec.name,
     active: pid !== null,
     pid,

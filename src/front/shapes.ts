@@ -3,9 +3,24 @@
 import { constants, homedir } from 'node:os';
 import { AGENT, HTTP, SERVICE } from '../limits.ts';
 import type { SpinupInput } from '../protocol/agents.ts';
-import { AGENTS_GROUP, ENV_KEY, GROUP, hostLabel, NAME } from '../protocol/names.ts';
+import {
+  AGENTS_GROUP,
+  ENV_KEY_PATTERN,
+  GROUP_NAME_PATTERN,
+  hostLabel,
+  SERVICE_NAME_PATTERN,
+} from '../protocol/names.ts';
 import { AGENT_TYPES, RESTART_POLICIES, type ServiceInput } from '../protocol/service.ts';
-import { check, type Detail, flag, integer, pattern, record, text, z } from './shape.ts';
+import {
+  flagField,
+  type InvalidField,
+  integerField,
+  objectShape,
+  patternField,
+  stringField,
+  validate,
+  z,
+} from './shape.ts';
 
 const NAME_RULE = 'must be 1 to 63 of a-z, 0-9, _ and -, and not begin with -';
 const GROUP_RULE = 'must be 1 to 63 of A-Z, a-z, 0-9, _ and -, and begin with a letter or digit';
@@ -16,9 +31,9 @@ const AGENT_READY_RULE = `${READY_RULE}; $PORT in it is the port of the agent`;
 const ENV_RULE = 'must be an object of up to 256 strings and 64 KiB';
 const ENV_KEY_RULE = 'must have a key of letters, digits and _ that begins with no digit and not with BERTH_';
 const ENV_VALUE_RULE = 'must be a string without NUL';
-const LABELS_RULE = `must be an array of up to ${SERVICE.labels} strings`;
-const LABEL_RULE = `must be a string of up to ${SERVICE.labelLength} characters without NUL`;
-const NAMES_RULE = `must be an array of up to ${SERVICE.dependsOn} service names`;
+const LABELS_RULE = `must be an array of up to ${SERVICE.maxLabels} strings`;
+const LABEL_RULE = `must be a string of up to ${SERVICE.maxLabelLength} characters without NUL`;
+const NAMES_RULE = `must be an array of up to ${SERVICE.maxDependsOn} service names`;
 const SIGNAL_RULE = 'must be the name of a signal such as SIGTERM';
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
@@ -42,48 +57,57 @@ const envBytes = (env: Record<string, string>): number =>
     0,
   );
 
-const envKey = z.string().refine((key) => ENV_KEY.test(key) && !key.startsWith('BERTH_'), ENV_KEY_RULE);
-const name = pattern(NAME_RULE, NAME);
-const cmd = text(CMD_RULE, (value) => value !== '' && Buffer.byteLength(value) <= SERVICE.cmdBytes);
-const cwd = text(CWD_RULE, (value) => value.startsWith('/') && Buffer.byteLength(value) <= SERVICE.cwdBytes);
-const isShort = (value: string): boolean => Buffer.byteLength(value) <= SERVICE.readyBytes;
-const ready = text(READY_RULE, (value) => isShort(value) && isReadyUrl(value));
-const agentReady = text(AGENT_READY_RULE, (value) => isShort(value) && isAgentReadyUrl(value));
+const envKey = z
+  .string()
+  .refine((key) => ENV_KEY_PATTERN.test(key) && !key.startsWith('BERTH_'), ENV_KEY_RULE);
+const name = patternField(NAME_RULE, SERVICE_NAME_PATTERN);
+const cmd = stringField(CMD_RULE, (value) => value !== '' && Buffer.byteLength(value) <= SERVICE.maxCmdBytes);
+const cwd = stringField(
+  CWD_RULE,
+  (value) => value.startsWith('/') && Buffer.byteLength(value) <= SERVICE.maxCwdBytes,
+);
+const isShort = (value: string): boolean => Buffer.byteLength(value) <= SERVICE.maxReadyUrlBytes;
+const ready = stringField(READY_RULE, (value) => isShort(value) && isReadyUrl(value));
+const agentReady = stringField(AGENT_READY_RULE, (value) => isShort(value) && isAgentReadyUrl(value));
 const env = z
-  .record(envKey, text(ENV_VALUE_RULE), {
+  .record(envKey, stringField(ENV_VALUE_RULE), {
     error: (issue) => (issue.code === 'invalid_key' ? ENV_KEY_RULE : ENV_RULE),
   })
   .refine(
-    (value) => Object.keys(value).length <= SERVICE.envEntries && envBytes(value) <= SERVICE.envBytes,
+    (value) => Object.keys(value).length <= SERVICE.maxEnvEntries && envBytes(value) <= SERVICE.maxEnvBytes,
     ENV_RULE,
   )
   .describe(ENV_RULE);
-const milliseconds = integer(0, HTTP.queryMs, `must be milliseconds from 0 to ${HTTP.queryMs}`);
-const group = pattern(GROUP_RULE, GROUP).refine((value) => value !== AGENTS_GROUP, {
+const milliseconds = integerField(
+  0,
+  HTTP.maxQueryDurationMs,
+  `must be milliseconds from 0 to ${HTTP.maxQueryDurationMs}`,
+);
+const group = patternField(GROUP_RULE, GROUP_NAME_PATTERN).refine((value) => value !== AGENTS_GROUP, {
   error: 'must not be Agents, which is reserved',
 });
 
-export const ServiceShape = record(
+export const ServiceShape = objectShape(
   {
     name,
-    port: integer(0, 65_535, 'must be an integer from 1 to 65535, or 0 for a free one'),
+    port: integerField(0, 65_535, 'must be an integer from 1 to 65535, or 0 for a free one'),
     cmd,
     cwd: cwd.nullable().optional(),
     group: group.nullable().optional(),
     ready: ready.nullable().optional(),
     env: env.optional(),
-    dependsOn: z.array(name, NAMES_RULE).max(SERVICE.dependsOn, NAMES_RULE).optional(),
+    dependsOn: z.array(name, NAMES_RULE).max(SERVICE.maxDependsOn, NAMES_RULE).optional(),
     restart: z.enum(RESTART_POLICIES, 'must be "no", "on-failure" or "always"').optional(),
-    autostart: flag().optional(),
-    stopSignal: text(SIGNAL_RULE, (value) => Object.hasOwn(constants.signals, value)).optional(),
+    autostart: flagField().optional(),
+    stopSignal: stringField(SIGNAL_RULE, (value) => Object.hasOwn(constants.signals, value)).optional(),
     stopGrace: milliseconds.optional(),
     startTimeout: milliseconds.optional(),
     labels: z
       .array(
-        text(LABEL_RULE, (value) => value.length <= SERVICE.labelLength),
+        stringField(LABEL_RULE, (value) => value.length <= SERVICE.maxLabelLength),
         LABELS_RULE,
       )
-      .max(SERVICE.labels, LABELS_RULE)
+      .max(SERVICE.maxLabels, LABELS_RULE)
       .optional(),
   },
   [
@@ -92,14 +116,14 @@ export const ServiceShape = record(
   ],
 );
 
-export const SpinupShape = record(
+export const SpinupShape = objectShape(
   {
     name: name.refine(
       (value) => HOST_LABEL.test(hostLabel(value)),
       'must be a host label when _ is written -',
     ),
     cmd: cmd.optional(),
-    port: integer(1, 65_535).optional(),
+    port: integerField(1, 65_535).optional(),
     agent_type: z
       .enum(AGENT_TYPES, `must be one of ${AGENT_TYPES.join(', ')}`)
       .nullable()
@@ -107,17 +131,17 @@ export const SpinupShape = record(
     cwd: cwd.nullable().optional(),
     env: env.optional(),
     ready: agentReady.nullable().optional(),
-    cols: integer(1, AGENT.mostCells).optional(),
-    rows: integer(1, AGENT.mostCells).optional(),
+    cols: integerField(1, AGENT.maxColsOrRows).optional(),
+    rows: integerField(1, AGENT.maxColsOrRows).optional(),
   },
   ['active', 'pid', 'hostname', 'group', 'url', 'gatewayUrl'],
 );
 
 /** The fields of many entries: how many they may have, and what they must be. */
 const MANY: readonly (readonly [field: string, most: number, rule: string])[] = [
-  ['env', SERVICE.envEntries, ENV_RULE],
-  ['dependsOn', SERVICE.dependsOn, NAMES_RULE],
-  ['labels', SERVICE.labels, LABELS_RULE],
+  ['env', SERVICE.maxEnvEntries, ENV_RULE],
+  ['dependsOn', SERVICE.maxDependsOn, NAMES_RULE],
+  ['labels', SERVICE.maxLabels, LABELS_RULE],
 ];
 
 const entriesIn = (value: object, field: string): number => {
@@ -129,7 +153,7 @@ const entriesIn = (value: object, field: string): number => {
  * Faults of fields with too many entries, and the body without them: zod would look at each entry and name its faults, which
  * takes most of a second for the largest body.
  */
-function withoutMany(value: unknown, shape: object): { rest: unknown; faults: Detail[] } {
+function withoutMany(value: unknown, shape: object): { rest: unknown; faults: InvalidField[] } {
   if (!(value instanceof Object)) return { rest: value, faults: [] };
   const many = MANY.filter(([field, most]) => field in shape && entriesIn(value, field) > most);
   if (many.length === 0) return { rest: value, faults: [] };
@@ -139,7 +163,7 @@ function withoutMany(value: unknown, shape: object): { rest: unknown; faults: De
 }
 
 /** zod's records drop a key `__proto__` without a word. */
-function hiddenKey(value: unknown): Detail[] {
+function hiddenKey(value: unknown): InvalidField[] {
   const inner: unknown = value instanceof Object && 'env' in value ? value.env : null;
   const hidden = inner instanceof Object && Object.hasOwn(inner, '__proto__');
   return hidden ? [{ path: 'env.__proto__', message: `env.__proto__ ${ENV_KEY_RULE}` }] : [];
@@ -153,7 +177,7 @@ export function checkService(value: unknown): ServiceInput {
   const isAgent = value instanceof Object && 'group' in value && value.group === AGENTS_GROUP;
   const hint = isAgent ? 'POST /v1/agents/spinup makes an agent.' : undefined;
   const { rest, faults } = withoutMany(value, ServiceShape.shape);
-  const given = check(ServiceShape, rest, [...faults, ...hiddenKey(rest)], hint);
+  const given = validate(ServiceShape, rest, [...faults, ...hiddenKey(rest)], hint);
   return {
     name: given.name,
     port: given.port,
@@ -166,8 +190,8 @@ export function checkService(value: unknown): ServiceInput {
     restart: given.restart ?? 'no',
     autostart: given.autostart ?? false,
     stopSignal: given.stopSignal ?? 'SIGTERM',
-    stopGrace: given.stopGrace ?? SERVICE.stopGraceMs,
-    startTimeout: given.startTimeout ?? SERVICE.startTimeoutMs,
+    stopGrace: given.stopGrace ?? SERVICE.defaultStopGraceMs,
+    startTimeout: given.startTimeout ?? SERVICE.defaultStartTimeoutMs,
     labels: given.labels ?? [],
     agent: null,
   };
@@ -176,7 +200,7 @@ export function checkService(value: unknown): ServiceInput {
 /** A spinup with its defaults; what its type brings is the agents' business. Throws invalid_spec. */
 export function checkSpinup(value: unknown): SpinupInput {
   const { rest, faults } = withoutMany(value, SpinupShape.shape);
-  const given = check(SpinupShape, rest, [...faults, ...hiddenKey(rest), ...nothingToRun(rest)]);
+  const given = validate(SpinupShape, rest, [...faults, ...hiddenKey(rest), ...nothingToRun(rest)]);
   return {
     name: given.name,
     cmd: given.cmd ?? null,
@@ -185,12 +209,12 @@ export function checkSpinup(value: unknown): SpinupInput {
     cwd: given.cwd ?? null,
     env: rows(given.env),
     ready: given.ready ?? null,
-    cols: given.cols ?? AGENT.cols,
-    rows: given.rows ?? AGENT.rows,
+    cols: given.cols ?? AGENT.defaultCols,
+    rows: given.rows ?? AGENT.defaultRows,
   };
 }
 
-function nothingToRun(value: unknown): Detail[] {
+function nothingToRun(value: unknown): InvalidField[] {
   if (!(value instanceof Object) || Array.isArray(value)) return [];
   if ('cmd' in value || ('agent_type' in value && value.agent_type !== null)) return [];
   return [{ path: 'cmd', message: 'cmd must be given when agent_type is not' }];

@@ -3,40 +3,40 @@
 import { CLOUD, TETHER } from '../limits.ts';
 import { type ClusterInput, WORKLOAD_KINDS, WORKLOAD_STATES } from '../protocol/cloud.ts';
 import type { TetherInput } from '../protocol/tethers.ts';
-import { check, flag, integer, record, text, z } from './shape.ts';
+import { flagField, integerField, objectShape, stringField, validate, z } from './shape.ts';
 
 const CONTROLS = /[\0-\x1f\x7f-\x9f]/;
 const plain = (most: number) => (value: string) => value.length <= most && !CONTROLS.test(value);
 
-const NAME_RULE = `must be a string of 1 to ${CLOUD.nameLength} characters without controls`;
-const PROVIDER_RULE = `must be a string of up to ${CLOUD.providerLength} characters without controls`;
-const LABEL_RULE = `must be a string of up to ${TETHER.labelLength} characters without controls`;
-const { fallback, least, most } = CLOUD.idleMinutes;
+const NAME_RULE = `must be a string of 1 to ${CLOUD.maxNameLength} characters without controls`;
+const PROVIDER_RULE = `must be a string of up to ${CLOUD.maxProviderLength} characters without controls`;
+const LABEL_RULE = `must be a string of up to ${TETHER.maxLabelLength} characters without controls`;
+const { default: fallback, min, max } = CLOUD.idleMinutes;
 
-const ClusterShape = record({
-  name: text(NAME_RULE, (value) => value !== '' && plain(CLOUD.nameLength)(value)),
-  provider: text(PROVIDER_RULE, plain(CLOUD.providerLength)).optional(),
+const ClusterShape = objectShape({
+  name: stringField(NAME_RULE, (value) => value !== '' && plain(CLOUD.maxNameLength)(value)),
+  provider: stringField(PROVIDER_RULE, plain(CLOUD.maxProviderLength)).optional(),
   kubeconfig: z
     .string('must be the text of a kubeconfig, raw or in base64')
     .describe('Raw or in strict base64; required unless in_cluster is true')
     .optional(),
-  in_cluster: flag().optional(),
+  in_cluster: flagField().optional(),
 });
 
-const AutoSleepShape = record({
-  auto_sleep_enabled: flag().optional(),
-  idle_timeout_minutes: integer(least, most).optional(),
+const AutoSleepShape = objectShape({
+  auto_sleep_enabled: flagField().optional(),
+  idle_timeout_minutes: integerField(min, max).optional(),
 });
 
-const TetherShape = record({
-  container_port: integer(1, 65_535),
-  label: text(LABEL_RULE, plain(TETHER.labelLength)).nullable().optional(),
-  wake: flag().optional(),
+const TetherShape = objectShape({
+  container_port: integerField(1, 65_535),
+  label: stringField(LABEL_RULE, plain(TETHER.maxLabelLength)).nullable().optional(),
+  wake: flagField().optional(),
 });
 
 /** Throws invalid_spec, as all of these. */
 export function checkCluster(value: unknown): ClusterInput {
-  const given = check(ClusterShape, value);
+  const given = validate(ClusterShape, value);
   return {
     name: given.name,
     provider: given.provider ?? 'other',
@@ -46,12 +46,12 @@ export function checkCluster(value: unknown): ClusterInput {
 }
 
 export function checkAutoSleep(value: unknown): { enabled: boolean | null; minutes: number | null } {
-  const given = check(AutoSleepShape, value);
+  const given = validate(AutoSleepShape, value);
   return { enabled: given.auto_sleep_enabled ?? null, minutes: given.idle_timeout_minutes ?? null };
 }
 
 export function checkTether(value: unknown): Omit<TetherInput, 'workloadId'> {
-  const given = check(TetherShape, value);
+  const given = validate(TetherShape, value);
   return { containerPort: given.container_port, label: given.label ?? null, wake: given.wake ?? true };
 }
 

@@ -1,17 +1,17 @@
 // What the daemon says of itself: docs/reference.md "System endpoints".
 import { fail } from '../protocol/errors.ts';
 import { localTime } from '../protocol/time.ts';
-import type { Desk } from './route.ts';
+import type { AppContext } from './route.ts';
 
-export const live = () => ({ status: 'ok' });
+export const livez = () => ({ status: 'ok' });
 
-export function ready({ desk }: { desk: Desk }) {
+export function readyz({ desk }: { desk: AppContext }) {
   if (desk.phase !== 'ready') throw fail('daemon_busy', `the daemon is ${desk.phase}`);
   return { status: 'ok' };
 }
 
-export function version({ desk }: { desk: Desk }) {
-  const { version, pid, startedAt, front, stateDir, gatewayPort } = desk.about;
+export function versionInfo({ desk }: { desk: AppContext }) {
+  const { version, pid, startedAt, front, stateDir, gatewayPort } = desk.daemonInfo;
   return {
     name: 'berth',
     version,

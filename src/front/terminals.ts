@@ -1,13 +1,13 @@
 // The viewers of agents' terminals: WebSockets on this side, letters to the service that owns the terminal on the other.
 import { AGENT } from '../limits.ts';
-import type { TerminalProtocol, ViewersProtocol } from '../protocol/terminal.ts';
-import type { Clock, Handlers, Message, Ref } from '../runtime/actor.ts';
-import type { Socket, SocketEvents } from './server.ts';
+import type { TerminalProtocol, TerminalViewersProtocol } from '../protocol/terminal.ts';
+import type { Clock, Handlers, MessageOf, Ref } from '../runtime/actor.ts';
+import type { ServerWebSocket, WebSocketHandlers } from './server.ts';
 
 /** Close codes of RFC 6455. */
-const CLOSE = { done: 1000, badData: 1007, failed: 1011, restarted: 1012 } as const;
+const CLOSE_CODES = { done: 1000, badData: 1007, failed: 1011, restarted: 1012 } as const;
 
-type Control = { resize: [cols: number, rows: number] } | { ack: number };
+type ViewerControl = { resize: [cols: number, rows: number] } | { ack: number };
 
 const isCount = (value: unknown, least: number, most: number): value is number =>
   typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most;
@@ -15,7 +15,7 @@ const isCount = (value: unknown, least: number, most: number): value is number =
 /**
  * What a text frame of a viewer says; undefined when it is nothing it may say: docs/reference.md "Attach".
  */
-function readControl(text: string): Control | undefined {
+function parseControl(text: string): ViewerControl | undefined {
   let said: unknown;
   try {
     said = JSON.parse(text);
@@ -26,25 +26,25 @@ function readControl(text: string): Control | undefined {
   if ('ack' in said && isCount(said.ack, 0, Number.MAX_SAFE_INTEGER)) return { ack: said.ack };
   if (!('resize' in said) || !Array.isArray(said.resize) || said.resize.length !== 2) return undefined;
   const [cols, rows]: unknown[] = said.resize;
-  const fits = isCount(cols, 1, AGENT.mostCells) && isCount(rows, 1, AGENT.mostCells);
+  const fits = isCount(cols, 1, AGENT.maxColsOrRows) && isCount(rows, 1, AGENT.maxColsOrRows);
   return fits ? { resize: [cols, rows] } : undefined;
 }
 
-type Size = Message<TerminalProtocol, 'resize'>;
+type TerminalSize = MessageOf<TerminalProtocol, 'resize'>;
 
-export class Terminals {
+export class TerminalSockets {
   private readonly clock: Clock;
-  private readonly sockets = new Map<string, Socket>();
+  private readonly sockets = new Map<string, ServerWebSocket>();
   /** By the address of the service: terminals that were told a size just now, and the last one asked for since. */
-  private readonly resized = new Map<string, { next: Size | null; cancel: () => void }>();
-  private opened = 0;
+  private readonly recentResizes = new Map<string, { next: TerminalSize | null; cancel: () => void }>();
+  private lastViewer = 0;
 
   constructor(clock: Clock) {
     this.clock = clock;
   }
 
   /** Letters from the services: what their terminals show. */
-  readonly handlers: Handlers<ViewersProtocol> = {
+  readonly handlers: Handlers<TerminalViewersProtocol> = {
     output: ({ viewer, bytes }) => {
       this.send(viewer, bytes);
       return null;
@@ -53,32 +53,32 @@ export class Terminals {
       this.send(viewer, JSON.stringify({ size: [cols, rows] }));
       return null;
     },
-    gone: ({ viewer }) => {
-      this.sockets.get(viewer)?.close(CLOSE.restarted, 'the terminal begins anew');
+    detached: ({ viewer }) => {
+      this.sockets.get(viewer)?.close(CLOSE_CODES.restarted, 'the terminal begins anew');
       return null;
     },
     exit: ({ viewer, exitCode, signal }) => {
       const socket = this.sockets.get(viewer);
       socket?.send(JSON.stringify({ exit: { exitCode, signal } }));
-      socket?.close(CLOSE.done);
+      socket?.close(CLOSE_CODES.done);
       return null;
     },
   };
 
   /** A WebSocket that has just been opened to the terminal of `service`. */
-  open(socket: Socket, service: Ref<TerminalProtocol>): SocketEvents {
-    this.opened += 1;
-    const viewer = String(this.opened);
+  open(socket: ServerWebSocket, service: Ref<TerminalProtocol>): WebSocketHandlers {
+    this.lastViewer += 1;
+    const viewer = String(this.lastViewer);
     this.sockets.set(viewer, socket);
-    service.ask('attach', { viewer }).catch(() => socket.close(CLOSE.failed, 'the terminal has gone'));
+    service.ask('attach', { viewer }).catch(() => socket.close(CLOSE_CODES.failed, 'the terminal has gone'));
     return {
       message: (data, isBinary) => {
         if (isBinary) {
           service.tell('input', { data });
           return;
         }
-        const control = readControl(Buffer.from(data.buffer, data.byteOffset, data.length).toString());
-        if (!control) socket.close(CLOSE.badData, 'neither resize nor ack');
+        const control = parseControl(Buffer.from(data.buffer, data.byteOffset, data.length).toString());
+        if (!control) socket.close(CLOSE_CODES.badData, 'neither resize nor ack');
         else if ('ack' in control) service.tell('ack', { viewer, bytes: control.ack });
         else this.resize(service, { cols: control.resize[0], rows: control.resize[1] });
       },
@@ -92,34 +92,34 @@ export class Terminals {
   }
 
   /** The services are gone for a moment: viewers come back by themselves and get the screen anew. */
-  lost(): void {
-    for (const { cancel } of this.resized.values()) cancel();
-    this.resized.clear();
-    for (const socket of this.sockets.values()) socket.close(CLOSE.restarted, 'the services restart');
+  onServicesLost(): void {
+    for (const { cancel } of this.recentResizes.values()) cancel();
+    this.recentResizes.clear();
+    for (const socket of this.sockets.values()) socket.close(CLOSE_CODES.restarted, 'the services restart');
   }
 
   private send(viewer: string, data: string | Uint8Array): void {
     const socket = this.sockets.get(viewer);
     // It acknowledges what it has not read, so nothing else would end what waits here.
-    if (socket && socket.waiting > AGENT.waitingBytes)
-      socket.close(CLOSE.failed, 'what was sent is not read');
+    if (socket && socket.bufferedBytes > AGENT.maxUnsentBytes)
+      socket.close(CLOSE_CODES.failed, 'what was sent is not read');
     else socket?.send(data);
   }
 
   /** The first size is told at once. Of those that follow it closely the last one wins: each redraws the whole screen. */
-  private resize(service: Ref<TerminalProtocol>, size: Size): void {
+  private resize(service: Ref<TerminalProtocol>, size: TerminalSize): void {
     const { address } = service;
-    const resized = this.resized.get(address);
+    const resized = this.recentResizes.get(address);
     if (resized) {
       resized.next = size;
       return;
     }
     service.tell('resize', size);
-    const cancel = this.clock.after(AGENT.resizeMs, () => {
-      const next = this.resized.get(address)?.next;
-      this.resized.delete(address);
+    const cancel = this.clock.after(AGENT.resizeIntervalMs, () => {
+      const next = this.recentResizes.get(address)?.next;
+      this.recentResizes.delete(address);
       if (next) this.resize(service, next);
     });
-    this.resized.set(address, { next: null, cancel });
+    this.recentResizes.set(address, { next: null, cancel });
   }
 }

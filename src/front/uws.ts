@@ -12,18 +12,18 @@ import { HTTP } from '../limits.ts';
 import { fail } from '../protocol/errors.ts';
 import {
   type BodyLimits,
-  type Content,
   type CreateServer,
-  type Exchange,
-  Head,
+  type HttpExchange,
   type HttpServer,
-  type Refused,
+  type ListenRefusal,
+  type ResponseBody,
+  ResponseHeaders,
+  type ResponseStream,
   type ServerOptions,
-  type Socket,
-  type SocketEvents,
-  type Stream,
+  type ServerWebSocket,
+  type WebSocketHandlers,
 } from './server.ts';
-import { type Holder, UwsStream, webSocketBehavior } from './uws_stream.ts';
+import { type UpgradeContext, UwsStream, webSocketBehavior } from './uws_stream.ts';
 
 declare module 'uWebSockets.js' {
   interface TemplatedApp {
@@ -40,28 +40,28 @@ declare module 'uWebSockets.js' {
 /** Without it a second program could listen on the same port, and both would succeed. */
 const EXCLUSIVE = 1;
 /** The answer to a defect in the front itself. */
-const BARE = new Head([]);
+const NO_HEADERS = new ResponseHeaders([]);
 
 /** What is counted for the head of an answer. */
 const HEAD_BYTES = 256;
-const nextLook = (): number => Math.random() * 2 * HTTP.unseenBytes;
-let unseen = nextLook();
+const nextSampleDistance = (): number => Math.random() * 2 * HTTP.readCheckBytes;
+let bytesUntilSample = nextSampleDistance();
 
 /**
  * Whether at this answer, of so many bytes, it is looked whether its client takes what it asks for: to look at each costs a
  * tenth of them. Nobody can foresee it, or one connection could take all the looks while another one piles up answers.
  */
-function isLookedAt(bytes: number): boolean {
-  unseen -= HEAD_BYTES + bytes;
-  if (unseen > 0) return false;
-  unseen = nextLook();
+function isSampled(bytes: number): boolean {
+  bytesUntilSample -= HEAD_BYTES + bytes;
+  if (bytesUntilSample > 0) return false;
+  bytesUntilSample = nextSampleDistance();
   return true;
 }
 
-class UwsExchange implements Exchange {
+class UwsExchange implements HttpExchange {
   readonly method: string;
   readonly path: string;
-  readonly handshake: boolean;
+  readonly isHandshake: boolean;
   private readonly res: HttpResponse;
   /** null once the handler has returned: the request dies with it. */
   private req: HttpRequest | null;
@@ -69,8 +69,8 @@ class UwsExchange implements Exchange {
   /** Nothing may be sent any more: it was, or the client has gone. */
   private ended = false;
   /** uWebSockets.js holds the response: somebody must hear when the client goes. */
-  private held = true;
-  private onGone: (() => void) | null = null;
+  private needsAbortHandler = true;
+  private onAborted: (() => void) | null = null;
 
   constructor(res: HttpResponse, req: HttpRequest, context: us_socket_context_t | null) {
     this.res = res;
@@ -78,7 +78,7 @@ class UwsExchange implements Exchange {
     this.context = context;
     this.method = req.getCaseSensitiveMethod();
     this.path = req.getUrl();
-    this.handshake = context !== null;
+    this.isHandshake = context !== null;
   }
 
   query(): string {
@@ -89,7 +89,7 @@ class UwsExchange implements Exchange {
     return this.request().getHeader(name);
   }
 
-  count(name: string): number {
+  countHeader(name: string): number {
     let count = 0;
     this.request().forEach((key) => {
       if (key === name) count += 1;
@@ -97,17 +97,17 @@ class UwsExchange implements Exchange {
     return count;
   }
 
-  peer(): string {
+  peerAddress(): string {
     return Buffer.from(this.res.getRemoteAddressAsText()).toString();
   }
 
-  body({ bytes, ms }: BodyLimits): Promise<Uint8Array> {
+  readBody({ bytes, ms }: BodyLimits): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
       const parts: Buffer[] = [];
       let size = 0;
       const late = (): void => reject(fail('request_timeout', `the body was not complete after ${ms} ms`));
       const timer = setTimeout(late, ms);
-      this.onGone = () => {
+      this.onAborted = () => {
         clearTimeout(timer);
         late();
       };
@@ -115,7 +115,7 @@ class UwsExchange implements Exchange {
         size += chunk.byteLength;
         // The chunk is taken away when this returns, so it is copied.
         if (size <= bytes) parts.push(Buffer.from(new Uint8Array(chunk)));
-        if (!isLast && size <= bytes + HTTP.drainBytes) return;
+        if (!isLast && size <= bytes + HTTP.maxDrainBytes) return;
         clearTimeout(timer);
         if (size <= bytes) resolve(parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts));
         else reject(fail('payload_too_large', `the body is larger than ${bytes} bytes`));
@@ -123,46 +123,46 @@ class UwsExchange implements Exchange {
     });
   }
 
-  send(status: number, head: Head, body: Content, close = false): void {
+  send(status: number, head: ResponseHeaders, body: ResponseBody, close = false): void {
     if (this.ended) return;
     this.ended = true;
-    this.held = false;
+    this.needsAbortHandler = false;
     // Within the handler the connection is corked already.
     if (this.req) this.write(status, head, body, close);
     else this.res.cork(() => this.write(status, head, body, close));
   }
 
-  stream(head: Head, filler: Uint8Array): Stream | null {
+  startStream(head: ResponseHeaders, filler: Uint8Array): ResponseStream | null {
     if (this.ended) return null;
     const stream = new UwsStream(this.res, filler, () => {
-      this.held = false;
+      this.needsAbortHandler = false;
     });
     this.ended = true;
-    this.onGone = () => stream.gone();
-    stream.begin(head.block(200));
+    this.onAborted = () => stream.markClosed();
+    stream.start(head.block(200));
     return stream;
   }
 
-  accept(protocol: string, open: (socket: Socket) => SocketEvents): void {
+  acceptWebSocket(protocol: string, open: (socket: ServerWebSocket) => WebSocketHandlers): void {
     const { req, context } = this;
     if (this.ended || !context) return;
     // Later it would have to be corked, and this binary takes an upgraded socket for a response when its cork ends.
     if (!req) throw new Error('a WebSocket is accepted before its handler returns');
     this.ended = true;
-    this.held = false;
-    const holder: Holder = { open, events: null };
+    this.needsAbortHandler = false;
+    const holder: UpgradeContext = { open, events: null };
     const key = this.header('sec-websocket-key');
     this.res.upgrade({ holder }, key, protocol, this.header('sec-websocket-extensions'), context);
   }
 
   /** The handler has returned. What is not answered yet will be later: only now somebody listens for the client's going. */
-  release(): void {
+  onHandlerReturned(): void {
     this.req = null;
-    if (!this.held) return;
+    if (!this.needsAbortHandler) return;
     // Costs a quarter of all requests per second when it is set for those that were answered at once, too.
     this.res.onAborted(() => {
       this.ended = true;
-      this.onGone?.();
+      this.onAborted?.();
     });
   }
 
@@ -171,19 +171,19 @@ class UwsExchange implements Exchange {
     return this.req;
   }
 
-  private write(status: number, head: Head, body: Content, close: boolean): void {
+  private write(status: number, head: ResponseHeaders, body: ResponseBody, close: boolean): void {
     const { res } = this;
     const isData = typeof body === 'string' || body instanceof Uint8Array;
     if (isData && status !== 204 && status !== 304) {
       res.writeStatus(head.block(status));
-      if (close || body.length === 0 || !isLookedAt(body.length)) res.end(body, close);
+      if (close || body.length === 0 || !isSampled(body.length)) res.end(body, close);
       else this.end(body);
       return;
     }
     // Told a length, `endWithoutBody` does not end the response (the process aborts at that): so it is a header of ours.
     const length = isData ? null : body.length;
     const full = length === null ? head : head.with('Content-Length', String(length));
-    if (isLookedAt(0)) this.endAndClose(full.with('Date', new Date().toUTCString()).block(status));
+    if (isSampled(0)) this.endAndClose(full.with('Date', new Date().toUTCString()).block(status));
     else {
       res.writeStatus(full.block(status));
       res.endWithoutBody();
@@ -197,9 +197,9 @@ class UwsExchange implements Exchange {
   private endAndClose(block: string): void {
     // With the line end that it adds the head is complete.
     this.res.writeStatus(`${block}\r\nConnection: close\r\n`);
-    this.held = true;
+    this.needsAbortHandler = true;
     let isOpen = true;
-    this.onGone = () => {
+    this.onAborted = () => {
       isOpen = false;
     };
     setImmediate(() => isOpen && this.res.close());
@@ -215,7 +215,7 @@ class UwsExchange implements Exchange {
     if (isDone) return;
     const bytes = typeof body === 'string' ? Buffer.from(body) : body;
     res.onWritable((offset) => res.tryEnd(bytes.subarray(offset), bytes.length)[0]);
-    this.held = true;
+    this.needsAbortHandler = true;
   }
 }
 
@@ -229,22 +229,22 @@ class UwsServer implements HttpServer {
 
   constructor(options: ServerOptions) {
     this.options = options;
-    const { tls, sockets, messageBytes, onDefect } = options;
+    const { tls, webSocketPaths, maxMessageBytes, onDefect } = options;
     this.app = tls ? uWS.SSLApp({ key_file_name: tls.key, cert_file_name: tls.cert }) : uWS.App();
-    for (const path of sockets) {
+    for (const path of webSocketPaths) {
       this.app.ws(path, {
-        ...webSocketBehavior(messageBytes, onDefect),
+        ...webSocketBehavior(maxMessageBytes, onDefect),
         upgrade: (res, req, context) => this.serve(res, req, context),
       });
     }
     this.app.any('/*', (res, req) => this.serve(res, req, null));
   }
 
-  listen(host: string, port: number): Promise<{ port: number } | Refused> {
+  listen(host: string, port: number): Promise<{ port: number } | ListenRefusal> {
     return new Promise((resolve) => {
       this.app.listen(host, port, EXCLUSIVE, (socket) => {
         if (!socket) {
-          resolve(whyNot(host, port));
+          resolve(listenRefusal(host, port));
           return;
         }
         this.listening.push(socket);
@@ -253,12 +253,12 @@ class UwsServer implements HttpServer {
     });
   }
 
-  unlisten(): void {
+  stopListening(): void {
     for (const socket of this.listening.splice(0)) uWS.us_listen_socket_close(socket);
   }
 
   close(): void {
-    this.unlisten();
+    this.stopListening();
     this.app.close();
   }
 
@@ -269,14 +269,14 @@ class UwsServer implements HttpServer {
       this.options.handle(exchange);
     } catch (error) {
       this.options.onDefect(error);
-      exchange.send(500, BARE, '');
+      exchange.send(500, NO_HEADERS, '');
     }
-    exchange.release();
+    exchange.onHandlerReturned();
   }
 }
 
 /** uWebSockets.js says only that it could not listen; node:net says why. */
-function whyNot(host: string, port: number): Promise<Refused> {
+function listenRefusal(host: string, port: number): Promise<ListenRefusal> {
   return new Promise((resolve) => {
     const probe = net.createServer();
     probe.on('error', (error: NodeJS.ErrnoException) => resolve({ refused: error.code ?? 'EADDRINUSE' }));

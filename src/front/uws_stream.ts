@@ -1,7 +1,7 @@
 // What goes on after the head, on uWebSockets.js: answers that are written bit by bit, and WebSockets.
 import type { HttpResponse, WebSocket, WebSocketBehavior } from 'uWebSockets.js';
 import { KIB } from '../limits.ts';
-import type { Socket, SocketEvents, Stream } from './server.ts';
+import type { ResponseStream, ServerWebSocket, WebSocketHandlers } from './server.ts';
 
 /** After a blocked write this much is given at a time, so that little is out of our sight. */
 const SLICE_BYTES = 64 * KIB;
@@ -10,49 +10,49 @@ const SLICE_BYTES = 64 * KIB;
  * Once `write` has returned false, uWebSockets.js would buffer without bound: from then on it is queued here until
  * `onWritable`. A write smaller than its cork buffer may be blocked and still return true; the next one tells.
  */
-export class UwsStream implements Stream {
-  waiting = 0;
+export class UwsStream implements ResponseStream {
+  bufferedBytes = 0;
   onDrain: (() => void) | null = null;
   onClose: (() => void) | null = null;
   private readonly res: HttpResponse;
-  private readonly filler: Uint8Array;
-  private readonly over: () => void;
+  private readonly keepAliveBytes: Uint8Array;
+  private readonly onOver: () => void;
   private queue: Uint8Array[] = [];
   private blocked = false;
   private closed = false;
-  private next: Uint8Array = new Uint8Array();
-  private taken = true;
+  private nextWrite: Uint8Array = new Uint8Array();
+  private wasAccepted = true;
 
   /** `over` is called when we end it: the response may not be touched any more. */
-  constructor(res: HttpResponse, filler: Uint8Array, over: () => void) {
+  constructor(res: HttpResponse, keepAliveBytes: Uint8Array, onOver: () => void) {
     this.res = res;
-    this.filler = filler;
-    this.over = over;
+    this.keepAliveBytes = keepAliveBytes;
+    this.onOver = onOver;
   }
 
   /** Sends status and headers with the first write. */
-  begin(block: string): void {
-    this.res.onWritable(() => this.writable());
-    this.res.cork(() => this.res.writeStatus(block));
+  start(statusAndHeaders: string): void {
+    this.res.onWritable(() => this.drainQueue());
+    this.res.cork(() => this.res.writeStatus(statusAndHeaders));
   }
 
   write(bytes: Uint8Array): void {
     if (this.closed) return;
     if (this.blocked) this.queue.push(bytes);
-    else if (this.push(bytes)) return;
-    this.waiting += bytes.length;
+    else if (this.tryWrite(bytes)) return;
+    this.bufferedBytes += bytes.length;
   }
 
   /** It closes a blocked connection after ten seconds without a write: a filler says that we know. */
-  touch(): void {
-    if (!this.closed && this.push(this.filler) && this.waiting > 0) this.writable();
+  keepAlive(): void {
+    if (!this.closed && this.tryWrite(this.keepAliveBytes) && this.bufferedBytes > 0) this.drainQueue();
   }
 
   end(): void {
     if (this.closed) return;
     const rest = this.queue;
-    this.gone();
-    this.over();
+    this.markClosed();
+    this.onOver();
     this.res.cork(() => {
       for (const bytes of rest) this.res.write(bytes);
       this.res.end();
@@ -61,38 +61,38 @@ export class UwsStream implements Stream {
 
   destroy(): void {
     if (this.closed) return;
-    this.gone();
-    this.over();
+    this.markClosed();
+    this.onOver();
     this.res.close();
   }
 
-  gone(): void {
+  markClosed(): void {
     if (this.closed) return;
     this.closed = true;
     this.queue = [];
-    this.waiting = 0;
+    this.bufferedBytes = 0;
     this.onClose?.();
   }
 
   // One closure for the life of the stream instead of one per write: fan-outs write a million times.
-  private readonly corked = (): void => {
-    this.taken = this.res.write(this.next);
+  private readonly writeCorked = (): void => {
+    this.wasAccepted = this.res.write(this.nextWrite);
   };
 
   /** Whether all that was written so far has been taken. */
-  private push(bytes: Uint8Array): boolean {
-    this.next = bytes;
-    this.res.cork(this.corked);
-    this.blocked = !this.taken;
-    return this.taken;
+  private tryWrite(bytes: Uint8Array): boolean {
+    this.nextWrite = bytes;
+    this.res.cork(this.writeCorked);
+    this.blocked = !this.wasAccepted;
+    return this.wasAccepted;
   }
 
   /** The connection takes something again. Writing is also what makes uWebSockets.js empty its own buffer. */
-  private writable(): boolean {
+  private drainQueue(): boolean {
     while (!this.closed) {
-      const bytes = this.queue.length > 0 ? this.slice() : this.filler;
-      if (!this.push(bytes)) return false;
-      this.waiting = this.queue.reduce((sum, part) => sum + part.length, 0);
+      const bytes = this.queue.length > 0 ? this.takeSlice() : this.keepAliveBytes;
+      if (!this.tryWrite(bytes)) return false;
+      this.bufferedBytes = this.queue.reduce((sum, part) => sum + part.length, 0);
       if (this.queue.length > 0) continue;
       this.onDrain?.();
       return true;
@@ -101,7 +101,7 @@ export class UwsStream implements Stream {
   }
 
   /** The next queued bytes, at least one whole write and up to `SLICE_BYTES`. */
-  private slice(): Uint8Array {
+  private takeSlice(): Uint8Array {
     let count = 1;
     let size = this.queue[0]?.length ?? 0;
     while (count < this.queue.length && size + (this.queue[count]?.length ?? 0) <= SLICE_BYTES) {
@@ -114,23 +114,23 @@ export class UwsStream implements Stream {
 }
 
 /** Travels through the handshake: what is to be told, once the socket is open. */
-export interface Holder {
-  open: (socket: Socket) => SocketEvents;
-  events: SocketEvents | null;
+export interface UpgradeContext {
+  open: (socket: ServerWebSocket) => WebSocketHandlers;
+  events: WebSocketHandlers | null;
 }
-interface Carried {
-  holder: Holder;
+interface WebSocketUserData {
+  upgradeContext: UpgradeContext;
 }
 
-class UwsSocket implements Socket {
+class UwsWebSocket implements ServerWebSocket {
   /** null once it is closed: touching it then would throw. */
-  private ws: WebSocket<Carried> | null;
+  private ws: WebSocket<WebSocketUserData> | null;
 
-  constructor(ws: WebSocket<Carried>) {
+  constructor(ws: WebSocket<WebSocketUserData>) {
     this.ws = ws;
   }
 
-  get waiting(): number {
+  get bufferedBytes(): number {
     return this.ws?.getBufferedAmount() ?? 0;
   }
 
@@ -143,20 +143,20 @@ class UwsSocket implements Socket {
     this.ws?.end(code, reason);
   }
 
-  forget(): void {
+  markClosed(): void {
     this.ws = null;
   }
 }
 
 /** `maxBackpressure: 0`: with its default messages to a slow reader are dropped without a word; callers watch `waiting`. */
 export function webSocketBehavior(
-  messageBytes: number,
+  maxMessageBytes: number,
   onDefect: (error: unknown) => void,
-): WebSocketBehavior<Carried> {
-  const sockets = new WeakMap<Holder, UwsSocket>();
-  const guarded = (ws: WebSocket<Carried>, tell: (events: SocketEvents) => void): void => {
+): WebSocketBehavior<WebSocketUserData> {
+  const sockets = new WeakMap<UpgradeContext, UwsWebSocket>();
+  const guarded = (ws: WebSocket<WebSocketUserData>, tell: (events: WebSocketHandlers) => void): void => {
     try {
-      const { events } = ws.getUserData().holder;
+      const { events } = ws.getUserData().upgradeContext;
       if (events) tell(events);
     } catch (error) {
       onDefect(error);
@@ -164,16 +164,16 @@ export function webSocketBehavior(
     }
   };
   return {
-    maxPayloadLength: messageBytes,
+    maxPayloadLength: maxMessageBytes,
     maxBackpressure: 0,
     idleTimeout: 120,
     sendPingsAutomatically: true,
     open: (ws) => {
-      const { holder } = ws.getUserData();
-      const socket = new UwsSocket(ws);
-      sockets.set(holder, socket);
+      const { upgradeContext } = ws.getUserData();
+      const socket = new UwsWebSocket(ws);
+      sockets.set(upgradeContext, socket);
       try {
-        holder.events = holder.open(socket);
+        upgradeContext.events = upgradeContext.open(socket);
       } catch (error) {
         onDefect(error);
         ws.end(1011);
@@ -183,10 +183,10 @@ export function webSocketBehavior(
       guarded(ws, (events) => events.message(new Uint8Array(message.slice(0)), isBinary)),
     drain: (ws) => guarded(ws, (events) => events.drain()),
     close: (ws, code) => {
-      const { holder } = ws.getUserData();
-      sockets.get(holder)?.forget();
+      const { upgradeContext } = ws.getUserData();
+      sockets.get(upgradeContext)?.markClosed();
       try {
-        holder.events?.close(code);
+        upgradeContext.events?.close(code);
       } catch (error) {
         onDefect(error);
       }

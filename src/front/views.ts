@@ -4,9 +4,9 @@ import { AGENTS_GROUP } from '../protocol/names.ts';
 import type { AgentSpec, ServiceState } from '../protocol/service.ts';
 import type { StatsRow } from '../protocol/stats.ts';
 import type { SpecRow } from '../protocol/views.ts';
-import { agentItem, resolution, serviceDetail, serviceItem } from './service_json.ts';
+import { agentItem, resolutionItem, serviceDetail, serviceItem } from './service_json.ts';
 
-interface Row {
+interface ServiceRow {
   /** null: a state came before its spec, which another thread sends. */
   spec: SpecRow | null;
   state: ServiceState | null;
@@ -15,7 +15,7 @@ interface Row {
   detail: Buffer | null;
   resolution: Buffer | null;
 }
-type Known = Row & { spec: SpecRow };
+type ServiceRowWithSpec = ServiceRow & { spec: SpecRow };
 
 const COMMA = Buffer.from(',');
 const CLOSE = Buffer.from(']}');
@@ -23,7 +23,7 @@ const CLOSE = Buffer.from(']}');
 const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
 
 /** `{"<key>":[<items>]}` */
-function list(key: string, items: readonly Buffer[]): Buffer {
+function jsonList(key: string, items: readonly Buffer[]): Buffer {
   const parts: Buffer[] = [Buffer.from(`{"${key}":[`)];
   for (const [index, item] of items.entries()) {
     if (index > 0) parts.push(COMMA);
@@ -34,8 +34,8 @@ function list(key: string, items: readonly Buffer[]): Buffer {
 }
 
 /** What the services have last told of themselves, and the JSON of it; the front has one, `views` keeps it up to date. */
-export class Views {
-  private readonly rows = new Map<string, Row>();
+export class ServiceViews {
+  private readonly rows = new Map<string, ServiceRow>();
   /** The names of all rows, in order; null: another one has come since. */
   private names: string[] | null = null;
   /** Those of the agents: who asks for them alone does not look through all services. */
@@ -45,34 +45,34 @@ export class Views {
   private agentList: Buffer | null = null;
 
   /** Forgets every service that is not in `names`. */
-  keep(names: ReadonlySet<string>): void {
+  retainOnly(names: ReadonlySet<string>): void {
     for (const name of this.rows.keys()) if (!names.has(name)) this.remove(name);
   }
 
   /** Takes new or changed specs. */
   setSpecs(specs: readonly SpecRow[]): void {
     for (const spec of specs) {
-      this.change(spec.name).spec = spec;
+      this.invalidate(spec.name).spec = spec;
       if (spec.agent) this.agentNames.add(spec.name);
       else this.agentNames.delete(spec.name);
     }
-    this.forgetLists();
+    this.invalidateLists();
   }
 
   remove(name: string): void {
     this.rows.delete(name);
     this.agentNames.delete(name);
     this.names = null;
-    this.forgetLists();
+    this.invalidateLists();
   }
 
   setStates(states: readonly ServiceState[]): void {
-    for (const state of states) this.change(state.name).state = state;
-    this.forgetLists();
+    for (const state of states) this.invalidate(state.name).state = state;
+    this.invalidateLists();
   }
 
   setStats(stats: readonly StatsRow[]): void {
-    for (const row of stats) if (this.rows.has(row.name)) this.change(row.name).stats = row;
+    for (const row of stats) if (this.rows.has(row.name)) this.invalidate(row.name).stats = row;
     this.serviceList = null;
   }
 
@@ -94,7 +94,7 @@ export class Views {
 
   /** The specs of a group's members, by name. */
   members(group: string): SpecRow[] {
-    return this.known()
+    return this.rowsWithSpec()
       .map(({ spec }) => spec)
       .filter((spec) => groupOf(spec) === group);
   }
@@ -116,28 +116,28 @@ export class Views {
   resolve(name: string): Buffer | null {
     const row = this.rows.get(name);
     if (!row || !hasSpec(row)) return null;
-    row.resolution ??= json(resolution(row));
+    row.resolution ??= json(resolutionItem(row));
     return row.resolution;
   }
 
   services(): Buffer {
-    this.serviceList ??= list('services', this.known().map(itemOf));
+    this.serviceList ??= jsonList('services', this.rowsWithSpec().map(itemOf));
     return this.serviceList;
   }
 
   groups(): Buffer {
-    this.groupList ??= json({ groups: groupsOf(this.known()) });
+    this.groupList ??= json({ groups: groupsOf(this.rowsWithSpec()) });
     return this.groupList;
   }
 
   agents(): Buffer {
     this.agentList ??= json({
-      agents: this.known().flatMap((row) => (row.spec.agent ? [agentItem(row, row.spec.agent)] : [])),
+      agents: this.rowsWithSpec().flatMap((row) => (row.spec.agent ? [agentItem(row, row.spec.agent)] : [])),
     });
     return this.agentList;
   }
 
-  private known(): Known[] {
+  private rowsWithSpec(): ServiceRowWithSpec[] {
     this.names ??= [...this.rows.keys()].sort();
     return this.names.flatMap((name) => {
       const row = this.rows.get(name);
@@ -146,7 +146,7 @@ export class Views {
   }
 
   /** The row of `name` about to change: what was made from it is dropped. */
-  private change(name: string): Row {
+  private invalidate(name: string): ServiceRow {
     let row = this.rows.get(name);
     if (!row) {
       row = { spec: null, state: null, stats: null, item: null, detail: null, resolution: null };
@@ -159,7 +159,7 @@ export class Views {
     return row;
   }
 
-  private forgetLists(): void {
+  private invalidateLists(): void {
     this.serviceList = null;
     this.groupList = null;
     this.agentList = null;
@@ -168,15 +168,17 @@ export class Views {
 
 const groupOf = (spec: SpecRow): string | null => (spec.agent ? AGENTS_GROUP : spec.group);
 
-const hasSpec = (row: Row): row is Known => row.spec !== null;
+const hasSpec = (row: ServiceRow): row is ServiceRowWithSpec => row.spec !== null;
 
-function itemOf(row: Known): Buffer {
+function itemOf(row: ServiceRowWithSpec): Buffer {
   row.item ??= json(serviceItem(row));
   return row.item;
 }
 
 /** Groups have no record of their own, one exists while it has members: docs/reference.md "Groups". */
-function groupsOf(rows: readonly Known[]): { name: string; services: number; running: number }[] {
+function groupsOf(
+  rows: readonly ServiceRowWithSpec[],
+): { name: string; services: number; running: number }[] {
   const groups = new Map<string, { name: string; services: number; running: number }>();
   for (const { spec, state } of rows) {
     const name = groupOf(spec);

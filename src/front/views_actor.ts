@@ -1,12 +1,12 @@
 // State: none of its own; it hands on what owners tell. Rebuilt from: the registry's boot and the services' reports.
-import type { Everything, ViewsProtocol } from '../protocol/views.ts';
+import type { ViewSnapshot, ViewsProtocol } from '../protocol/views.ts';
 import { actor } from '../runtime/actor.ts';
 import type { EventFeed } from './event_feed.ts';
 import type { LogStreams } from './log_streams.ts';
-import type { Views } from './views.ts';
+import type { ServiceViews } from './views.ts';
 
-interface Told {
-  views: Views;
+interface ViewTargets {
+  views: ServiceViews;
   logs: LogStreams;
   events: EventFeed;
   /** Specs or states are not what they were. */
@@ -16,15 +16,15 @@ interface Told {
 /** A letter dropped here would be a change that nobody ever sees, and handling one takes no time. */
 const LIMITS = { mailbox: 1_000_000 };
 
-export const VIEWS = actor<ViewsProtocol, Told>(
+export const serviceViewsActor = actor<ViewsProtocol, ViewTargets>(
   'views',
   (_context, { views, logs, events, changed }) => ({
-    everything({ text }) {
-      const { specs, states }: Everything = JSON.parse(text);
-      views.keep(new Set(specs.map(({ name }) => name)));
+    snapshot({ text }) {
+      const { specs, states }: ViewSnapshot = JSON.parse(text);
+      views.retainOnly(new Set(specs.map(({ name }) => name)));
       views.setSpecs(specs);
       views.setStates(states);
-      logs.keep((name) => views.spec(name) !== null);
+      logs.endMissing((name) => views.spec(name) !== null);
       changed();
       return null;
     },
@@ -35,14 +35,14 @@ export const VIEWS = actor<ViewsProtocol, Told>(
     },
     removed({ name }) {
       views.remove(name);
-      logs.keep((other) => other !== name);
+      logs.endMissing((other) => other !== name);
       changed();
       return null;
     },
     states({ rows }) {
       views.setStates(rows);
       // The last line of a process that has ended may have no newline.
-      for (const { name, process } of rows) if (!process) logs.poke(name);
+      for (const { name, process } of rows) if (!process) logs.wake(name);
       changed();
       return null;
     },
@@ -51,11 +51,11 @@ export const VIEWS = actor<ViewsProtocol, Told>(
       return null;
     },
     events({ events: records }) {
-      events.take(records);
+      events.receive(records);
       return null;
     },
     grew({ name }) {
-      logs.poke(name);
+      logs.wake(name);
       return null;
     },
   }),

@@ -6,12 +6,12 @@ import type { TetherView } from '../protocol/tethers.ts';
 import { actor, type Failure } from '../runtime/actor.ts';
 
 /** The workloads of one cluster. */
-class Shelf {
+class ClusterWorkloads {
   private readonly rows = new Map<string, WorkloadView>();
   /** In the order of their keys, unless one was added since. */
   private order: WorkloadView[] = [];
   private isOrdered = true;
-  private joined: string | null = null;
+  private joinedJson: string | null = null;
 
   get(id: string): WorkloadView | undefined {
     return this.rows.get(id);
@@ -23,7 +23,7 @@ class Shelf {
 
   put(view: WorkloadView): void {
     const known = this.rows.get(view.id);
-    this.joined = null;
+    this.joinedJson = null;
     if (known) known.json = view.json;
     else {
       this.rows.set(view.id, view);
@@ -33,26 +33,26 @@ class Shelf {
   }
 
   /** Leaves only what `stays`. */
-  keep(stays: (id: string) => boolean): void {
-    for (const id of [...this.rows.keys()]) if (!stays(id)) this.rows.delete(id);
+  retain(isKept: (id: string) => boolean): void {
+    for (const id of [...this.rows.keys()]) if (!isKept(id)) this.rows.delete(id);
     this.order = this.order.filter(({ id }) => this.rows.has(id));
-    this.joined = null;
+    this.joinedJson = null;
   }
 
   /** The items with commas between them. */
-  body(): string {
+  itemsJson(): string {
     // What was ordered before is one run to the sort: it costs little more than a look at each.
     if (!this.isOrdered) this.order.sort((one, other) => (one.key < other.key ? -1 : 1));
     this.isOrdered = true;
-    this.joined ??= this.order.map(({ json }) => json).join(',');
-    return this.joined;
+    this.joinedJson ??= this.order.map(({ json }) => json).join(',');
+    return this.joinedJson;
   }
 }
 
 const byId = (one: { id: string }, other: { id: string }): number => (one.id < other.id ? -1 : 1);
 
 /** `[<items>]`; ULIDs order by age. */
-const listOf = (rows: Iterable<{ id: string; json: string }>): Buffer =>
+const jsonArray = (rows: Iterable<{ id: string; json: string }>): Buffer =>
   Buffer.from(
     `[${[...rows]
       .sort(byId)
@@ -63,25 +63,25 @@ const listOf = (rows: Iterable<{ id: string; json: string }>): Buffer =>
 export class CloudViews {
   private readonly clusterRows = new Map<string, ClusterView>();
   private readonly tetherRows = new Map<string, TetherView>();
-  private readonly shelves = new Map<string, Shelf>();
-  private readonly clusterOf = new Map<string, string>();
+  private readonly workloadsByCluster = new Map<string, ClusterWorkloads>();
+  private readonly clusterIdOf = new Map<string, string>();
   private clusterList: Buffer | null = null;
   private tetherList: Buffer | null = null;
   private workloadList: Buffer | null = null;
   /** Why the cloud part cannot be used at all. */
-  private refusal: Failure | null = null;
+  private unavailable: Failure | null = null;
 
-  refuse(reason: string, hint: string): void {
-    this.refusal = fail('internal', `the cloud part is closed: ${reason}`, { hint });
+  markUnavailable(reason: string, hint: string): void {
+    this.unavailable = fail('internal', `the cloud part is closed: ${reason}`, { hint });
   }
 
   /** Throws when the cloud part cannot be used. */
-  check(): void {
-    if (this.refusal) throw this.refusal;
+  assertAvailable(): void {
+    if (this.unavailable) throw this.unavailable;
   }
 
   setClusters(rows: readonly ClusterView[], all: boolean): void {
-    this.refusal = null;
+    this.unavailable = null;
     const named = new Set(rows.map(({ id }) => id));
     if (all) for (const id of [...this.clusterRows.keys()]) if (!named.has(id)) this.removeCluster(id);
     for (const row of rows) this.clusterRows.set(row.id, row);
@@ -89,8 +89,8 @@ export class CloudViews {
   }
 
   removeCluster(id: string): void {
-    for (const workload of this.shelves.get(id)?.ids() ?? []) this.clusterOf.delete(workload);
-    this.shelves.delete(id);
+    for (const workload of this.workloadsByCluster.get(id)?.ids() ?? []) this.clusterIdOf.delete(workload);
+    this.workloadsByCluster.delete(id);
     this.clusterRows.delete(id);
     this.clusterList = null;
     this.workloadList = null;
@@ -98,9 +98,9 @@ export class CloudViews {
 
   setWorkloads(rows: readonly WorkloadView[]): void {
     for (const row of rows) {
-      const shelf = this.shelves.get(row.clusterId) ?? new Shelf();
-      this.shelves.set(row.clusterId, shelf);
-      this.clusterOf.set(row.id, row.clusterId);
+      const shelf = this.workloadsByCluster.get(row.clusterId) ?? new ClusterWorkloads();
+      this.workloadsByCluster.set(row.clusterId, shelf);
+      this.clusterIdOf.set(row.id, row.clusterId);
       shelf.put(row);
     }
     this.workloadList = null;
@@ -108,15 +108,15 @@ export class CloudViews {
 
   removeWorkloads(ids: readonly string[]): void {
     const gone = new Set(ids);
-    const touched = new Set(ids.map((id) => this.clusterOf.get(id) ?? ''));
-    for (const cluster of touched) this.shelves.get(cluster)?.keep((id) => !gone.has(id));
-    for (const id of ids) this.clusterOf.delete(id);
+    const touched = new Set(ids.map((id) => this.clusterIdOf.get(id) ?? ''));
+    for (const cluster of touched) this.workloadsByCluster.get(cluster)?.retain((id) => !gone.has(id));
+    for (const id of ids) this.clusterIdOf.delete(id);
     this.workloadList = null;
   }
 
-  keepWorkloads(ids: readonly string[]): void {
+  retainWorkloads(ids: readonly string[]): void {
     const kept = new Set(ids);
-    this.removeWorkloads([...this.clusterOf.keys()].filter((id) => !kept.has(id)));
+    this.removeWorkloads([...this.clusterIdOf.keys()].filter((id) => !kept.has(id)));
   }
 
   setTethers(rows: readonly TetherView[], all: boolean): void {
@@ -131,7 +131,7 @@ export class CloudViews {
   }
 
   clusters(): Buffer {
-    this.clusterList ??= listOf(this.clusterRows.values());
+    this.clusterList ??= jsonArray(this.clusterRows.values());
     return this.clusterList;
   }
 
@@ -142,9 +142,12 @@ export class CloudViews {
 
   /** Those of all clusters, oldest cluster first, or of one. */
   workloads(clusterId: string | null): Buffer {
-    if (clusterId !== null) return Buffer.from(`[${this.shelves.get(clusterId)?.body() ?? ''}]`);
+    if (clusterId !== null)
+      return Buffer.from(`[${this.workloadsByCluster.get(clusterId)?.itemsJson() ?? ''}]`);
     if (this.workloadList === null) {
-      const bodies = [...this.shelves.keys()].sort().map((id) => this.shelves.get(id)?.body() ?? '');
+      const bodies = [...this.workloadsByCluster.keys()]
+        .sort()
+        .map((id) => this.workloadsByCluster.get(id)?.itemsJson() ?? '');
       this.workloadList = Buffer.from(`[${bodies.filter((body) => body !== '').join(',')}]`);
     }
     return this.workloadList;
@@ -152,11 +155,11 @@ export class CloudViews {
 
   /** The JSON of one workload; null: there is none of that id. */
   workload(id: string): string | null {
-    return this.shelves.get(this.clusterOf.get(id) ?? '')?.get(id)?.json ?? null;
+    return this.workloadsByCluster.get(this.clusterIdOf.get(id) ?? '')?.get(id)?.json ?? null;
   }
 
   tethers(): Buffer {
-    this.tetherList ??= listOf(this.tetherRows.values());
+    this.tetherList ??= jsonArray(this.tetherRows.values());
     return this.tetherList;
   }
 }
@@ -166,19 +169,19 @@ const LIMITS = { mailbox: 1_000_000 };
 
 // State: none of its own; it hands on what owners tell. Rebuilt from: what the cloud's actors tell at their start.
 /** At `cloudviews`, on the thread of the front. */
-export const CLOUD_VIEWS = actor<CloudViewsProtocol, CloudViews>(
+export const cloudViewsActor = actor<CloudViewsProtocol, CloudViews>(
   'cloudviews',
   (_context, views) => {
     const done = (_told: unknown): null => null;
     return {
-      refused: ({ reason, hint }) => done(views.refuse(reason, hint)),
+      unavailable: ({ reason, hint }) => done(views.markUnavailable(reason, hint)),
       clusters: ({ rows, all }) => done(views.setClusters(rows, all)),
-      clusterGone: ({ id }) => done(views.removeCluster(id)),
+      clusterRemoved: ({ id }) => done(views.removeCluster(id)),
       workloads: ({ rows }) => done(views.setWorkloads(rows)),
-      workloadsGone: ({ ids }) => done(views.removeWorkloads(ids)),
-      workloadsKept: ({ ids }) => done(views.keepWorkloads(ids)),
+      workloadsRemoved: ({ ids }) => done(views.removeWorkloads(ids)),
+      workloadsRetained: ({ ids }) => done(views.retainWorkloads(ids)),
       tethers: ({ rows, all }) => done(views.setTethers(rows, all)),
-      tethersGone: ({ ids }) => done(views.removeTethers(ids)),
+      tethersRemoved: ({ ids }) => done(views.removeTethers(ids)),
     };
   },
   LIMITS,

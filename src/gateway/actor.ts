@@ -16,10 +16,10 @@ export const gatewayActor = actor<GatewayProtocol, null>('gateway', (context) =>
       return { port: await gateway.listen(port) };
     },
     routes: ({ rows }) => {
-      gateway.route(rows);
+      gateway.setRoutes(rows);
       return null;
     },
-    secrets: ({ tokens, allowedExtensions }) => {
+    accessRules: ({ tokens, allowedExtensions }) => {
       gateway.settings = { ...gateway.settings, tokens, allowedExtensions };
       return null;
     },

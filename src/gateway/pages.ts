@@ -1,7 +1,7 @@
 // What the gateway says itself: a small page for people, JSON for programs.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-export interface Page {
+export interface ErrorPage {
   status: number;
   code: string;
   message: string;
@@ -11,7 +11,7 @@ export interface Page {
 const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 
-function html({ status, message, hint }: Page): string {
+function html({ status, message, hint }: ErrorPage): string {
   return `<!doctype html><html lang="en"><meta charset="utf-8"><title>${status} - berth</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:40em;margin:15vh auto;padding:0 1em;color-scheme:light dark}</style>
 <h1>${escapeHtml(message)}</h1><p>${escapeHtml(hint)}</p></html>
@@ -19,13 +19,13 @@ function html({ status, message, hint }: Page): string {
 }
 
 /** The bytes of a page and their type, as the client's Accept asks. */
-function render(page: Page, accept: string | undefined): { type: string; body: string } {
+function render(page: ErrorPage, accept: string | undefined): { type: string; body: string } {
   if (accept?.includes('text/html')) return { type: 'text/html; charset=utf-8', body: html(page) };
   const { code, message, hint } = page;
   return { type: 'application/json; charset=utf-8', body: JSON.stringify({ code, message, hint }) };
 }
 
-const headersOf = (page: Page, type: string, body: string): Record<string, string | number> => ({
+const headersOf = (page: ErrorPage, type: string, body: string): Record<string, string | number> => ({
   'Content-Type': type,
   'Content-Length': Buffer.byteLength(body),
   'Cache-Control': 'no-store',
@@ -34,50 +34,50 @@ const headersOf = (page: Page, type: string, body: string): Record<string, strin
 });
 
 /** Ends `response` with `page`: as HTML or JSON by what the request accepts, to HEAD without a body. */
-export function answer(request: IncomingMessage, response: ServerResponse, page: Page): void {
+export function sendErrorPage(request: IncomingMessage, response: ServerResponse, page: ErrorPage): void {
   const { type, body } = render(page, request.headers.accept);
   response.writeHead(page.status, headersOf(page, type, body));
   response.end(request.method === 'HEAD' ? undefined : body);
 }
 
 /** The same on the bare socket of an upgrade that is refused. */
-export function answerUpgrade(page: Page, accept: string | undefined): string {
+export function upgradeRefusal(page: ErrorPage, accept: string | undefined): string {
   const { type, body } = render(page, accept);
   const headers = Object.entries({ ...headersOf(page, type, body), Connection: 'close' });
   return `HTTP/1.1 ${page.status} ${page.code}\r\n${headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`;
 }
 
-export const malformed = (reason: string): Page => ({
+export const malformedPage = (reason: string): ErrorPage => ({
   status: 400,
   code: 'bad_request',
   message: `${reason}: it could be read in two ways`,
   hint: 'Send one Host, a path, and one Content-Length or Transfer-Encoding: chunked.',
 });
-export const unknownAgent = (host: string): Page => ({
+export const unknownAgentPage = (host: string): ErrorPage => ({
   status: 404,
   code: 'unknown_agent',
   message: `No agent is registered as ${host || 'this host'}`,
   hint: 'GET /v1/agents on the daemon lists the agents and their host names.',
 });
-export const forbidden: Page = {
+export const forbiddenPage: ErrorPage = {
   status: 403,
   code: 'forbidden_origin',
   message: 'This page may not call agents',
   hint: 'Only pages of this machine and allowed browser extensions may.',
 };
-export const stopped = (name: string): Page => ({
+export const stoppedPage = (name: string): ErrorPage => ({
   status: 503,
   code: 'not_running',
   message: `The agent ${name} is not running`,
   hint: 'Start it with POST /v1/agents/spinup, or: berth agent spinup.',
 });
-export const refused = (name: string, port: number, reason: string): Page => ({
+export const unreachablePage = (name: string, port: number, reason: string): ErrorPage => ({
   status: 502,
   code: 'bad_gateway',
   message: `The agent ${name} does not answer on port ${port}: ${reason}`,
   hint: `Look at its log: GET /v1/agents/${name}/logs. It may still be starting.`,
 });
-export const loop: Page = {
+export const loopPage: ErrorPage = {
   status: 508,
   code: 'loop',
   message: 'The agent sends this request back to the gateway',

@@ -1,17 +1,17 @@
 // One request on its way to an agent and its answer on the way back, with back pressure in both directions.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GatewayRoute } from '../protocol/gateway.ts';
-import { answer, refused } from './pages.ts';
+import { sendErrorPage, unreachablePage } from './pages.ts';
 import type { ResponseHead } from './response_parser.ts';
-import type { Exchange, Upstream, UpstreamPool } from './upstream.ts';
+import type { GatewayExchange, UpstreamConnection, UpstreamPool } from './upstream.ts';
 
 /** What is written as text goes out together with its head, in one system call. */
-const TOGETHER_BYTES = 16 * 1024;
+const COALESCE_BYTES = 16 * 1024;
 /** Without a body these may be asked twice (RFC 9110 section 9.2.2). */
-const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']);
+const IDEMPOTENT_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']);
 
 /** What goes through: `head` as the agent gets it, and how its body is framed. */
-export interface Asked {
+export interface InboundRequest {
   request: IncomingMessage;
   response: ServerResponse;
   route: GatewayRoute;
@@ -21,44 +21,44 @@ export interface Asked {
 }
 
 /** Carries one exchange. It ends by itself: every failure is an answer or, behind a head, a cut. */
-export class Passage implements Exchange {
-  private readonly asked: Asked;
+export class ProxiedRequest implements GatewayExchange {
+  private readonly inbound: InboundRequest;
   private readonly pool: UpstreamPool;
-  private readonly mayRepeat: boolean;
-  private upstream: Upstream | undefined;
+  private readonly mayRetry: boolean;
+  private upstream: UpstreamConnection | undefined;
   /** Read and not sent yet: the head, and what came of the body together with it. */
   private unsentHead: ResponseHead | undefined;
-  private first: Buffer | undefined;
+  private firstChunk: Buffer | undefined;
 
-  constructor(asked: Asked, pool: UpstreamPool) {
-    this.asked = asked;
+  constructor(inbound: InboundRequest, pool: UpstreamPool) {
+    this.inbound = inbound;
     this.pool = pool;
-    this.mayRepeat = !asked.hasBody && REPEATABLE.has(asked.request.method ?? '');
-    asked.response.on('close', () => this.leave()?.destroy());
+    this.mayRetry = !inbound.hasBody && IDEMPOTENT_METHODS.has(inbound.request.method ?? '');
+    inbound.response.on('close', () => this.detachUpstream()?.destroy());
   }
 
   /** Takes an idle connection, at which the agent may be hanging up just now, only for what may be asked once more. */
-  begin(): void {
-    const idle = this.mayRepeat ? this.pool.take(this.asked.route.port) : undefined;
+  start(): void {
+    const idle = this.mayRetry ? this.pool.takeIdle(this.inbound.route.port) : undefined;
     if (idle) this.send(idle);
     else void this.dial();
   }
 
   private async dial(): Promise<void> {
-    const { request, response, route } = this.asked;
-    let fresh: Upstream;
+    const { request, response, route } = this.inbound;
+    let fresh: UpstreamConnection;
     try {
-      fresh = await this.pool.fresh(route.port);
+      fresh = await this.pool.connect(route.port);
     } catch (error) {
-      answer(request, response, refused(route.name, route.port, (error as Error).message));
+      sendErrorPage(request, response, unreachablePage(route.name, route.port, (error as Error).message));
       return;
     }
     if (response.destroyed) this.pool.release(route.port, fresh);
     else this.send(fresh);
   }
 
-  private send(upstream: Upstream): void {
-    const { request, head, hasBody } = this.asked;
+  private send(upstream: UpstreamConnection): void {
+    const { request, head, hasBody } = this.inbound;
     this.upstream = upstream;
     upstream.begin(request.method === 'HEAD', this);
     upstream.socket.write(head, 'latin1');
@@ -67,7 +67,7 @@ export class Passage implements Exchange {
 
   /** Sends the body as it comes. What comes after the answer's end is read and dropped. */
   private sendBody(request: IncomingMessage): void {
-    const { isChunked } = this.asked;
+    const { isChunked } = this.inbound;
     request.on('data', (bytes: Buffer) => {
       const socket = this.upstream?.socket;
       if (!socket) return;
@@ -82,19 +82,19 @@ export class Passage implements Exchange {
   }
 
   /** Lets go of the connection, and of a body that waited for it. */
-  private leave(): Upstream | undefined {
+  private detachUpstream(): UpstreamConnection | undefined {
     const upstream = this.upstream;
     this.upstream = undefined;
-    if (this.asked.hasBody) this.asked.request.resume();
+    if (this.inbound.hasBody) this.inbound.request.resume();
     return upstream;
   }
 
-  head(head: ResponseHead): void {
+  onHead(head: ResponseHead): void {
     this.unsentHead = head;
   }
 
-  body(bytes: Buffer): void {
-    if (this.unsentHead && !this.first) this.first = bytes;
+  onBody(bytes: Buffer): void {
+    if (this.unsentHead && !this.firstChunk) this.firstChunk = bytes;
     else {
       this.flush();
       this.write(bytes);
@@ -104,18 +104,18 @@ export class Passage implements Exchange {
   flush(): void {
     if (!this.unsentHead) return;
     this.writeHead(this.unsentHead);
-    if (this.first) this.write(this.first);
-    else this.asked.response.flushHeaders();
-    this.first = undefined;
+    if (this.firstChunk) this.write(this.firstChunk);
+    else this.inbound.response.flushHeaders();
+    this.firstChunk = undefined;
   }
 
-  end(reusable: boolean): void {
-    const { request, response, hasBody, route } = this.asked;
-    const upstream = this.leave();
+  onEnd(reusable: boolean): void {
+    const { request, response, hasBody, route } = this.inbound;
+    const upstream = this.detachUpstream();
     const isComplete = !hasBody || request.complete;
-    if (this.first && this.first.length > TOGETHER_BYTES) this.flush();
+    if (this.firstChunk && this.firstChunk.length > COALESCE_BYTES) this.flush();
     if (this.unsentHead) this.writeHead(this.unsentHead);
-    if (this.first) this.writeNow(this.first);
+    if (this.firstChunk) this.writeCoalesced(this.firstChunk);
     response.end();
     if (!upstream) return;
     // A request whose body the agent did not wait for leaves the connection in the middle of it.
@@ -123,29 +123,29 @@ export class Passage implements Exchange {
     else upstream.destroy();
   }
 
-  failed(error: Error): void {
-    const { request, response, route } = this.asked;
-    const upstream = this.leave();
+  onFailed(error: Error): void {
+    const { request, response, route } = this.inbound;
+    const upstream = this.detachUpstream();
     upstream?.destroy();
     if (response.headersSent) response.destroy();
-    else if (upstream?.used && !upstream.answered && this.mayRepeat) void this.dial();
-    else answer(request, response, refused(route.name, route.port, error.message));
+    else if (upstream?.isReused && !upstream.hasAnswerBytes && this.mayRetry) void this.dial();
+    else sendErrorPage(request, response, unreachablePage(route.name, route.port, error.message));
   }
 
-  drained(): void {
-    this.asked.request.resume();
+  onDrained(): void {
+    this.inbound.request.resume();
   }
 
   private writeHead({ status, reason, headers }: ResponseHead): void {
-    const { response } = this.asked;
+    const { response } = this.inbound;
     this.unsentHead = undefined;
     response.sendDate = false;
     response.writeHead(status, reason, headers);
   }
 
   /** Head and body in one plain write: left to itself, `end` would add an empty one and take the slower way of several. */
-  private writeNow(bytes: Buffer): void {
-    const { response } = this.asked;
+  private writeCoalesced(bytes: Buffer): void {
+    const { response } = this.inbound;
     const { socket } = response;
     socket?.cork();
     response.write(bytes.toString('latin1'), 'latin1');
@@ -154,9 +154,9 @@ export class Passage implements Exchange {
 
   /** The bytes are the connection's own: as text or in a copy they are ours. */
   private write(bytes: Buffer): void {
-    const { response } = this.asked;
+    const { response } = this.inbound;
     const accepted =
-      bytes.length <= TOGETHER_BYTES
+      bytes.length <= COALESCE_BYTES
         ? response.write(bytes.toString('latin1'), 'latin1')
         : response.write(Buffer.from(bytes));
     const upstream = this.upstream;

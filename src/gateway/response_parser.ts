@@ -1,14 +1,14 @@
 // Reads one HTTP/1.1 response after the other from the bytes of a connection. Strict where framing is at stake: what could be
 // read in two ways ends the connection.
-import { HOP_BY_HOP, namesOthers, withoutNamed } from './rules.ts';
+import { HOP_BY_HOP, namesExtraHeaders, withoutConnectionHeaders } from './rules.ts';
 
 const HEAD_BYTES = 64 * 1024;
-const SWITCHING = 101;
-const NOTHING = Buffer.alloc(0);
+const SWITCHING_PROTOCOLS = 101;
+const NO_BYTES = Buffer.alloc(0);
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d{2})(?: ([\t\x20-\x7e\x80-\xff]*))?$/;
-const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** What no value may hold: a lone CR or LF would be the end of a line to others. */
-const BAD_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
+const BAD_HEADER_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 
 export interface ResponseHead {
   status: number;
@@ -18,14 +18,14 @@ export interface ResponseHead {
 }
 
 /** What the parser tells. Bytes are valid until the call returns. */
-export interface Receiver {
-  head(head: ResponseHead): void;
-  body(bytes: Buffer): void;
+export interface ResponseReceiver {
+  onHead(head: ResponseHead): void;
+  onBody(bytes: Buffer): void;
   /** `reusable`: the connection may carry the next request. */
-  end(reusable: boolean): void;
+  onEnd(reusable: boolean): void;
 }
 
-type State = 'head' | 'length' | 'size' | 'chunk' | 'chunk-end' | 'trailer' | 'close' | 'done';
+type ParserState = 'head' | 'length' | 'size' | 'chunk' | 'chunk-end' | 'trailer' | 'close' | 'done';
 
 /** A response that is no HTTP/1.1 or is framed ambiguously. */
 export class BadResponse extends Error {
@@ -33,7 +33,7 @@ export class BadResponse extends Error {
 }
 
 /** A head, and how the body behind it is framed (RFC 9112 section 6.3). */
-interface ReadHead extends ResponseHead {
+interface FramedHead extends ResponseHead {
   chunked: boolean;
   length: number | undefined;
   keepAlive: boolean;
@@ -47,11 +47,11 @@ function lengthOf(value: string, before: number | undefined): number {
 }
 
 /** Reads the header line `line` into `read`; gives the value of a Connection header that names other headers. */
-function readLine(line: string, read: ReadHead): string | undefined {
+function parseHeaderLine(line: string, read: FramedHead): string | undefined {
   const colon = line.indexOf(':');
   const name = line.slice(0, colon);
   const value = line.slice(colon + 1).trim();
-  if (colon < 1 || !NAME.test(name) || BAD_VALUE.test(value))
+  if (colon < 1 || !HEADER_NAME.test(name) || BAD_HEADER_VALUE.test(value))
     throw new BadResponse('a header line is malformed');
   const lower = name.toLowerCase();
   switch (lower) {
@@ -68,18 +68,18 @@ function readLine(line: string, read: ReadHead): string | undefined {
     case 'connection':
       if (/\bclose\b/i.test(value)) read.keepAlive = false;
       else if (/\bkeep-alive\b/i.test(value)) read.keepAlive = true;
-      return namesOthers(value) ? value : undefined;
+      return namesExtraHeaders(value) ? value : undefined;
     default:
       if (!HOP_BY_HOP.has(lower)) read.headers.push(name, value);
       return undefined;
   }
 }
 
-function readHead(text: string): ReadHead {
+function parseHead(text: string): FramedHead {
   let at = text.indexOf('\r\n');
   const first = STATUS_LINE.exec(at < 0 ? text : text.slice(0, at));
   if (!first) throw new BadResponse('the first line is no status line');
-  const read: ReadHead = {
+  const read: FramedHead = {
     status: Number(first[2]),
     reason: first[3] ?? '',
     headers: [],
@@ -90,25 +90,25 @@ function readHead(text: string): ReadHead {
   let connection: string[] | undefined;
   while (at >= 0) {
     const end = text.indexOf('\r\n', at + 2);
-    const named = readLine(text.slice(at + 2, end < 0 ? undefined : end), read);
+    const named = parseHeaderLine(text.slice(at + 2, end < 0 ? undefined : end), read);
     if (named !== undefined) connection = [...(connection ?? []), named];
     at = end;
   }
   if (read.chunked && read.length !== undefined)
     throw new BadResponse('both Content-Length and Transfer-Encoding');
-  if (connection) read.headers = withoutNamed(read.headers, connection);
+  if (connection) read.headers = withoutConnectionHeaders(read.headers, connection);
   return read;
 }
 
 export class ResponseParser {
-  private state: State = 'done';
-  private held: Buffer = NOTHING;
-  private left = 0;
+  private state: ParserState = 'done';
+  private unparsed: Buffer = NO_BYTES;
+  private remaining = 0;
   private reusable = false;
   private isHead = false;
-  private readonly receiver: Receiver;
+  private readonly receiver: ResponseReceiver;
 
-  constructor(receiver: Receiver) {
+  constructor(receiver: ResponseReceiver) {
     this.receiver = receiver;
   }
 
@@ -120,13 +120,13 @@ export class ResponseParser {
 
   /** Takes the next bytes; throws BadResponse. Bytes while nothing is expected are an error too. */
   feed(bytes: Buffer): void {
-    let rest = this.held.length > 0 ? Buffer.concat([this.held, bytes]) : bytes;
-    this.held = NOTHING;
+    let rest = this.unparsed.length > 0 ? Buffer.concat([this.unparsed, bytes]) : bytes;
+    this.unparsed = NO_BYTES;
     while (rest.length > 0) {
       const next = this.step(rest);
       if (next === undefined) {
         // The next read takes the place of these bytes.
-        this.held = Buffer.from(rest);
+        this.unparsed = Buffer.from(rest);
         return;
       }
       rest = next;
@@ -142,7 +142,7 @@ export class ResponseParser {
 
   private end(reusable: boolean): void {
     this.state = 'done';
-    this.receiver.end(reusable);
+    this.receiver.onEnd(reusable);
   }
 
   /** Handles the front of `bytes` and returns what is left; undefined: more is needed. */
@@ -154,15 +154,15 @@ export class ResponseParser {
         return this.head(bytes);
       case 'length':
       case 'chunk': {
-        const part = bytes.subarray(0, this.left);
-        this.left -= part.length;
-        this.receiver.body(part);
-        if (this.left === 0 && this.state === 'length') this.end(this.reusable);
-        else if (this.left === 0) this.state = 'chunk-end';
+        const part = bytes.subarray(0, this.remaining);
+        this.remaining -= part.length;
+        this.receiver.onBody(part);
+        if (this.remaining === 0 && this.state === 'length') this.end(this.reusable);
+        else if (this.remaining === 0) this.state = 'chunk-end';
         return bytes.subarray(part.length);
       }
       case 'close':
-        this.receiver.body(bytes);
+        this.receiver.onBody(bytes);
         return bytes.subarray(bytes.length);
       default:
         return this.line(bytes);
@@ -179,8 +179,8 @@ export class ResponseParser {
     if (this.state === 'size') {
       const size = /^([0-9a-fA-F]{1,12})(?:[\t ]*;.*)?$/.exec(line)?.[1];
       if (size === undefined) throw new BadResponse('a chunk size is malformed');
-      this.left = Number.parseInt(size, 16);
-      this.state = this.left === 0 ? 'trailer' : 'chunk';
+      this.remaining = Number.parseInt(size, 16);
+      this.state = this.remaining === 0 ? 'trailer' : 'chunk';
     } else if (this.state === 'chunk-end') {
       if (line !== '') throw new BadResponse('a chunk does not end where it should');
       this.state = 'size';
@@ -197,9 +197,9 @@ export class ResponseParser {
       return undefined;
     }
     const rest = bytes.subarray(end + 4);
-    const head = readHead(bytes.toString('latin1', 0, end));
+    const head = parseHead(bytes.toString('latin1', 0, end));
     const { status, chunked, length } = head;
-    if (status === SWITCHING) throw new BadResponse('it changes the protocol unasked');
+    if (status === SWITCHING_PROTOCOLS) throw new BadResponse('it changes the protocol unasked');
     // An interim answer (100, 103) is not passed on: the client has had its 100 from us.
     if (status < 200) return rest;
     this.reusable = head.keepAlive;
@@ -208,8 +208,8 @@ export class ResponseParser {
     else if (chunked) this.state = 'size';
     else if (length !== undefined) this.state = 'length';
     else this.state = 'close';
-    this.left = length ?? 0;
-    this.receiver.head(head);
+    this.remaining = length ?? 0;
+    this.receiver.onHead(head);
     if (this.state === 'done') this.end(this.reusable);
     return rest;
   }

@@ -23,7 +23,7 @@ const VIA = '1.1 berth';
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 /** Whether `authorization` is exactly one of our tokens, as the daemon would take it; in constant time per token. */
-function isOurToken(authorization: string, tokens: readonly string[]): boolean {
+function isDaemonToken(authorization: string, tokens: readonly string[]): boolean {
   const given = /^bearer +(.*)$/i.exec(authorization)?.[1];
   if (given === undefined) return false;
   const hash = digest(given.trim());
@@ -42,7 +42,7 @@ export function hostnameOf(host: string | undefined, port: number): string | und
  * docs/reference.md "Gateway", the third check: loopback names with any port, names below the agent domain,
  * allowed extensions.
  */
-export function mayCall(
+export function isAllowedOrigin(
   origin: string | undefined,
   agentDomain: string,
   allowedExtensions: readonly string[],
@@ -60,11 +60,11 @@ export function mayCall(
 }
 
 /** Whether a Connection header names other headers as hop-by-hop too. */
-export const namesOthers = (connection: string): boolean =>
+export const namesExtraHeaders = (connection: string): boolean =>
   !/^(?:close|keep-alive|upgrade)$/i.test(connection);
 
 /** `headers` without those that the values of Connection name. */
-export function withoutNamed(headers: RawHeaders, connection: readonly string[]): string[] {
+export function withoutConnectionHeaders(headers: RawHeaders, connection: readonly string[]): string[] {
   const named = new Set(
     connection.flatMap((value) => value.split(',')).map((name) => name.trim().toLowerCase()),
   );
@@ -83,12 +83,12 @@ export interface RequestHeaders {
   isChunked: boolean;
   length: string | undefined;
   /** Why no agent may see it: it could be read in two ways. */
-  bad: string | undefined;
-  onward: string[];
+  malformedReason: string | undefined;
+  forwarded: string[];
 }
 
 /** Reads the headers of a request in one pass; `tokens` are ours and never travel on. */
-export function readHeaders(raw: RawHeaders, tokens: readonly string[]): RequestHeaders {
+export function parseRequestHeaders(raw: RawHeaders, tokens: readonly string[]): RequestHeaders {
   const read: RequestHeaders = {
     host: undefined,
     origin: undefined,
@@ -97,8 +97,8 @@ export function readHeaders(raw: RawHeaders, tokens: readonly string[]): Request
     isLooped: false,
     isChunked: false,
     length: undefined,
-    bad: undefined,
-    onward: [],
+    malformedReason: undefined,
+    forwarded: [],
   };
   let connection: string[] | undefined;
   for (let index = 0; index < raw.length; index += 2) {
@@ -107,16 +107,16 @@ export function readHeaders(raw: RawHeaders, tokens: readonly string[]): Request
     const lower = name.toLowerCase();
     switch (lower) {
       case 'host':
-        if (read.host !== undefined) read.bad = 'It has two Host headers';
+        if (read.host !== undefined) read.malformedReason = 'It has two Host headers';
         read.host = value;
         continue;
       case 'transfer-encoding':
         if (read.isChunked || value.toLowerCase() !== 'chunked')
-          read.bad = 'Its Transfer-Encoding is not chunked';
+          read.malformedReason = 'Its Transfer-Encoding is not chunked';
         read.isChunked = true;
         continue;
       case 'connection':
-        if (namesOthers(value)) connection = [...(connection ?? []), value];
+        if (namesExtraHeaders(value)) connection = [...(connection ?? []), value];
         continue;
       case 'upgrade':
         read.upgrade = value;
@@ -125,7 +125,7 @@ export function readHeaders(raw: RawHeaders, tokens: readonly string[]): Request
       case 'forwarded':
         continue;
       case 'authorization':
-        if (isOurToken(value, tokens)) continue;
+        if (isDaemonToken(value, tokens)) continue;
         break;
       case 'origin':
         // One more is never let in by the first.
@@ -143,14 +143,14 @@ export function readHeaders(raw: RawHeaders, tokens: readonly string[]): Request
       default:
         if (HOP_BY_HOP.has(lower) || lower.startsWith('x-forwarded-')) continue;
     }
-    read.onward.push(name, value);
+    read.forwarded.push(name, value);
   }
-  if (connection) read.onward = withoutNamed(read.onward, connection);
+  if (connection) read.forwarded = withoutConnectionHeaders(read.forwarded, connection);
   return read;
 }
 
 /** Who asks for what, and where it goes. */
-export interface Onward {
+export interface ForwardedRequest {
   method: string;
   url: string;
   /** The address of the peer. */
@@ -161,15 +161,16 @@ export interface Onward {
 }
 
 /** The head of a request as the agent gets it, up to the empty line: ours removed, forwarding set anew. */
-export function requestHead(
-  { method, url, peer, host, upstreamHost }: Onward,
+export function forwardedHead(
+  { method, url, peer, host, upstreamHost }: ForwardedRequest,
   headers: RequestHeaders,
 ): string {
-  const { onward, isChunked, length } = headers;
+  const { forwarded, isChunked, length } = headers;
   const address = peer.startsWith('::ffff:') ? peer.slice('::ffff:'.length) : peer;
   const node = address.includes(':') ? `"[${address}]"` : address;
   let text = `${method} ${url} HTTP/1.1\r\nHost: ${upstreamHost}\r\n`;
-  for (let index = 0; index < onward.length; index += 2) text += `${onward[index]}: ${onward[index + 1]}\r\n`;
+  for (let index = 0; index < forwarded.length; index += 2)
+    text += `${forwarded[index]}: ${forwarded[index + 1]}\r\n`;
   if (isChunked) text += 'Transfer-Encoding: chunked\r\n';
   else if (length !== undefined) text += `Content-Length: ${length}\r\n`;
   return `${text}Forwarded: for=${node};host="${host}";proto=http\r\nX-Forwarded-For: ${address}\r\nX-Forwarded-Host: ${host}\r\nX-Forwarded-Proto: http\r\nVia: ${VIA}\r\n`;

@@ -5,28 +5,28 @@ import http from 'node:http';
 import type { Duplex } from 'node:stream';
 import { fail } from '../protocol/errors.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
-import type { Page } from './pages.ts';
+import type { ErrorPage } from './pages.ts';
 import {
-  answer,
-  answerUpgrade,
-  forbidden,
-  loop,
-  malformed,
-  refused,
-  stopped,
-  unknownAgent,
+  forbiddenPage,
+  loopPage,
+  malformedPage,
+  sendErrorPage,
+  stoppedPage,
+  unknownAgentPage,
+  unreachablePage,
+  upgradeRefusal,
 } from './pages.ts';
-import { Passage } from './passage.ts';
+import { ProxiedRequest } from './passage.ts';
 import type { RequestHeaders } from './rules.ts';
-import { hostnameOf, mayCall, readHeaders, requestHead } from './rules.ts';
-import { readAhead, tunnel } from './tunnel.ts';
+import { forwardedHead, hostnameOf, isAllowedOrigin, parseRequestHeaders } from './rules.ts';
+import { openTunnel, readAhead } from './tunnel.ts';
 import { UpstreamPool } from './upstream.ts';
 
 const HEAD_MS = 10_000;
 /** How often it is looked for heads that take longer. */
 const CHECK_MS = 1_000;
 /** So many requests may wait on one connection for the answer to the first. */
-const PIPELINED = 512;
+const MAX_PIPELINED = 512;
 
 export interface GatewaySettings {
   agentDomain: string;
@@ -37,7 +37,7 @@ export interface GatewaySettings {
 export interface Gateway {
   /** Listens on the loopback addresses; resolves with the port. Fails port_in_use. */
   listen(port: number): Promise<number>;
-  route(rows: readonly GatewayRoute[]): void;
+  setRoutes(rows: readonly GatewayRoute[]): void;
   settings: GatewaySettings;
   close(): Promise<void>;
 }
@@ -46,7 +46,7 @@ export interface Gateway {
  * Any other protocol than WebSocket is declined as HTTP has it: the request is read again without its Upgrade, with its body
  * and what follows. Carried on blindly, `h2c` would take further requests past every check.
  */
-function decline(server: http.Server, request: IncomingMessage, first: Buffer): void {
+function declineUpgrade(server: http.Server, request: IncomingMessage, early: Buffer): void {
   const { method, url, httpVersion, rawHeaders, socket } = request;
   let head = `${method} ${url} HTTP/${httpVersion}\r\n`;
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -56,7 +56,7 @@ function decline(server: http.Server, request: IncomingMessage, first: Buffer): 
   // The end of the answer before it has begun to count down the keep-alive, which the new reader does not know to stop.
   socket.setTimeout(0);
   socket.pause();
-  socket.unshift(Buffer.concat([Buffer.from(`${head}\r\n`, 'latin1'), first]));
+  socket.unshift(Buffer.concat([Buffer.from(`${head}\r\n`, 'latin1'), early]));
   server.emit('connection', socket);
   socket.resume();
 }
@@ -66,7 +66,7 @@ const asksForWebSocket = (request: IncomingMessage, { upgrade }: RequestHeaders)
   upgrade?.toLowerCase() === 'websocket' && request.method === 'GET' && request.httpVersion === '1.1';
 
 /** What one client connection has asked for. */
-interface Line {
+interface PipelineState {
   /** The answer to its last request. */
   last: ServerResponse | undefined;
   /** Requests that wait for the answers before theirs. */
@@ -79,10 +79,10 @@ export function createGateway(initial: GatewaySettings): Gateway {
   const routes = new Map<string, GatewayRoute>();
   const servers: http.Server[] = [];
   const tunnels = new Set<Duplex>();
-  const lines = new WeakMap<Duplex, Line>();
+  const lines = new WeakMap<Duplex, PipelineState>();
   let ownPort = 0;
 
-  const lineOf = (socket: Duplex): Line => {
+  const lineOf = (socket: Duplex): PipelineState => {
     let line = lines.get(socket);
     if (!line) {
       line = { last: undefined, waiting: 0 };
@@ -92,36 +92,36 @@ export function createGateway(initial: GatewaySettings): Gateway {
   };
 
   /** docs/reference.md "Gateway": its second and third check, in this order. */
-  const judge = (headers: RequestHeaders, url: string): GatewayRoute | Page => {
-    if (headers.bad !== undefined) return malformed(headers.bad);
-    if (!/^[/*]/.test(url)) return malformed('What it asks for is no path');
+  const judge = (headers: RequestHeaders, url: string): GatewayRoute | ErrorPage => {
+    if (headers.malformedReason !== undefined) return malformedPage(headers.malformedReason);
+    if (!/^[/*]/.test(url)) return malformedPage('What it asks for is no path');
     const hostname = hostnameOf(headers.host, ownPort);
     const route = hostname === undefined ? undefined : routes.get(hostname);
-    if (!route) return unknownAgent(hostname ?? '');
+    if (!route) return unknownAgentPage(hostname ?? '');
     const { agentDomain, allowedExtensions } = gateway.settings;
-    if (!mayCall(headers.origin, agentDomain, allowedExtensions)) return forbidden;
-    if (headers.isLooped || route.port === ownPort) return loop;
-    return route.active ? route : stopped(route.name);
+    if (!isAllowedOrigin(headers.origin, agentDomain, allowedExtensions)) return forbiddenPage;
+    if (headers.isLooped || route.port === ownPort) return loopPage;
+    return route.isRunning ? route : stoppedPage(route.name);
   };
 
   const headFor = (request: IncomingMessage, headers: RequestHeaders, route: GatewayRoute): string => {
     const host = headers.host ?? '';
     const peer = request.socket.remoteAddress ?? '127.0.0.1';
     const { method = '', url = '' } = request;
-    return requestHead({ method, url, peer, host, upstreamHost: route.host ?? host }, headers);
+    return forwardedHead({ method, url, peer, host, upstreamHost: route.hostHeader ?? host }, headers);
   };
 
   const carry = (request: IncomingMessage, response: ServerResponse): void => {
-    const headers = readHeaders(request.rawHeaders, gateway.settings.tokens);
+    const headers = parseRequestHeaders(request.rawHeaders, gateway.settings.tokens);
     const route = judge(headers, request.url ?? '');
     if ('status' in route) {
-      answer(request, response, route);
+      sendErrorPage(request, response, route);
       return;
     }
     const head = `${headFor(request, headers, route)}\r\n`;
     const { isChunked, length } = headers;
     const hasBody = isChunked || Number(length ?? 0) > 0;
-    new Passage({ request, response, route, head, hasBody, isChunked }, pool).begin();
+    new ProxiedRequest({ request, response, route, head, hasBody, isChunked }, pool).start();
   };
 
   /**
@@ -137,7 +137,7 @@ export function createGateway(initial: GatewaySettings): Gateway {
       return;
     }
     line.waiting += 1;
-    if (line.waiting > PIPELINED) request.socket.destroy();
+    if (line.waiting > MAX_PIPELINED) request.socket.destroy();
     response.once('socket', (socket) => {
       line.waiting -= 1;
       queueMicrotask(() => socket.destroyed || carry(request, response));
@@ -168,24 +168,24 @@ export function createGateway(initial: GatewaySettings): Gateway {
   };
 
   const upgrade = (server: http.Server, request: IncomingMessage, socket: Duplex, first: Buffer): void => {
-    const headers = readHeaders(request.rawHeaders, gateway.settings.tokens);
+    const headers = parseRequestHeaders(request.rawHeaders, gateway.settings.tokens);
     if (!asksForWebSocket(request, headers)) {
-      decline(server, request, first);
+      declineUpgrade(server, request, first);
       return;
     }
     if (headers.isChunked || headers.length !== undefined)
-      headers.bad = 'It has a body and wants a WebSocket';
+      headers.malformedReason = 'It has a body and wants a WebSocket';
     const route = judge(headers, request.url ?? '');
     if ('status' in route) {
       // Only a reader hears the client's end.
       socket.resume();
-      socket.end(answerUpgrade(route, headers.accept));
+      socket.end(upgradeRefusal(route, headers.accept));
       return;
     }
     const head = `${headFor(request, headers, route)}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
     const unreachable = (error: Error): string =>
-      answerUpgrade(refused(route.name, route.port, error.message), headers.accept);
-    void tunnel({ port: route.port, socket, head, first, unreachable });
+      upgradeRefusal(unreachablePage(route.name, route.port, error.message), headers.accept);
+    void openTunnel({ port: route.port, socket, head, early: first, unreachable });
   };
 
   const listenOn = (host: string, port: number): Promise<http.Server> =>
@@ -225,10 +225,10 @@ export function createGateway(initial: GatewaySettings): Gateway {
       );
       return ownPort;
     },
-    route: (rows) => {
+    setRoutes: (rows) => {
       routes.clear();
       for (const row of rows) routes.set(row.hostname.toLowerCase(), row);
-      pool.keepOnly(new Set(rows.filter((row) => row.active).map((row) => row.port)));
+      pool.keepOnly(new Set(rows.filter((row) => row.isRunning).map((row) => row.port)));
     },
     close: async () => {
       pool.close();

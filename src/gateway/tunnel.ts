@@ -1,26 +1,26 @@
 // An upgraded connection: after a 101 bytes go both ways; any other answer is passed on once and the connection ends.
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { dial } from './upstream.ts';
+import { dialAgent } from './upstream.ts';
 
 const HEAD_BYTES = 64 * 1024;
 /** How long the body of a refused upgrade may pause. */
-const REFUSAL_MS = 10_000;
+const REFUSED_BODY_MS = 10_000;
 /** How much a client may send ahead of the agent's answer: WebSocket has it wait, so an honest one sends nothing. */
 const EARLY_BYTES = 64 * 1024;
 
-interface Tunnel {
+interface TunnelRequest {
   port: number;
   socket: Duplex;
   /** The request's head, with the Upgrade header. */
   head: string;
   /** What the client has sent after its head. */
-  first: Buffer;
+  early: Buffer;
   unreachable: (error: Error) => string;
 }
 
 /** Copies with back pressure, and passes an end on, so that a half-closed side still gets its answer. */
-function pump(from: Duplex, to: Duplex): void {
+function pipe(from: Duplex, to: Duplex): void {
   from.on('data', (bytes: Buffer) => {
     if (to.write(bytes)) return;
     from.pause();
@@ -34,8 +34,8 @@ function pump(from: Duplex, to: Duplex): void {
  * Reads the client while its upgrade waits, as only a reader hears that the other side has gone. A client that
  * ends or sends more than is kept is hung up on. What is returned stops this and gives the bytes that came.
  */
-export function readAhead(socket: Duplex, first: Buffer): () => Buffer {
-  const parts = [first];
+export function readAhead(socket: Duplex, early: Buffer): () => Buffer {
+  const parts = [early];
   let left = EARLY_BYTES;
   const onData = (bytes: Buffer): void => {
     parts.push(bytes);
@@ -52,13 +52,13 @@ export function readAhead(socket: Duplex, first: Buffer): () => Buffer {
   };
 }
 
-function afterHead(socket: Duplex, first: Buffer, upstream: Socket, bytes: Buffer, end: number): void {
+function onResponseHead(socket: Duplex, early: Buffer, upstream: Socket, bytes: Buffer, end: number): void {
   const isUpgrade = /^HTTP\/1\.1 101 /.test(bytes.toString('latin1', 0, 16));
   socket.write(bytes);
   if (isUpgrade) {
-    if (first.length > 0) upstream.write(first);
-    pump(socket, upstream);
-    pump(upstream, socket);
+    if (early.length > 0) upstream.write(early);
+    pipe(socket, upstream);
+    pipe(upstream, socket);
     return;
   }
   // The client's further bytes would be requests that nobody has checked: they are read and not passed on.
@@ -68,7 +68,7 @@ function afterHead(socket: Duplex, first: Buffer, upstream: Socket, bytes: Buffe
   const length = /^content-length:\s*(\d+)\s*$/im.exec(bytes.toString('latin1', 0, end))?.[1];
   let left = Number(length ?? Number.POSITIVE_INFINITY) - (bytes.length - end - 4);
   if (left <= 0) upstream.destroy();
-  upstream.setTimeout(REFUSAL_MS, () => upstream.destroy());
+  upstream.setTimeout(REFUSED_BODY_MS, () => upstream.destroy());
   upstream.on('data', (more: Buffer) => {
     left -= more.length;
     if (!socket.write(more)) {
@@ -80,12 +80,12 @@ function afterHead(socket: Duplex, first: Buffer, upstream: Socket, bytes: Buffe
 }
 
 /** Carries an upgrade request to `port`. Never rejects: what goes wrong is answered on the socket. */
-export async function tunnel(request: Tunnel): Promise<void> {
+export async function openTunnel(request: TunnelRequest): Promise<void> {
   const { socket, port, head, unreachable } = request;
-  const stopReading = readAhead(socket, request.first);
+  const stopReading = readAhead(socket, request.early);
   let upstream: Socket;
   try {
-    upstream = await dial(port);
+    upstream = await dialAgent(port);
   } catch (error) {
     socket.end(unreachable(error as Error));
     return;
@@ -105,7 +105,7 @@ export async function tunnel(request: Tunnel): Promise<void> {
     if (end < 0) {
       upstream.destroy();
       socket.end(unreachable(new Error('the head of its answer is too long')));
-    } else afterHead(socket, stopReading(), upstream, held, end);
+    } else onResponseHead(socket, stopReading(), upstream, held, end);
   };
   const onEarly = (): void => void socket.end(unreachable(new Error('it closed the connection')));
   upstream.on('data', onHead);

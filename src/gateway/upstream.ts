@@ -1,6 +1,6 @@
 // Keep-alive connections to the agents' ports: one request at a time on each, used again when its answer has ended cleanly.
 import net from 'node:net';
-import type { Receiver, ResponseHead } from './response_parser.ts';
+import type { ResponseHead, ResponseReceiver } from './response_parser.ts';
 import { BadResponse, ResponseParser } from './response_parser.ts';
 
 const IDLE_PER_PORT = 64;
@@ -8,48 +8,48 @@ const IDLE_PER_PORT = 64;
 const IDLE_MS = 4_000;
 
 /** One buffer for all that agents send: it is passed on or copied before the next read. */
-const incoming = Buffer.allocUnsafeSlow(64 * 1024);
+const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
 
-export interface Exchange extends Receiver {
+export interface GatewayExchange extends ResponseReceiver {
   /** All that has come is told. */
   flush(): void;
   /** The connection failed before the answer was complete. */
-  failed(error: Error): void;
+  onFailed(error: Error): void;
   /** The connection takes more of the body. */
-  drained(): void;
+  onDrained(): void;
 }
 
 /** One connection, busy with one exchange or idle in its pool. */
-export class Upstream {
+export class UpstreamConnection {
   readonly socket: net.Socket;
   /** It has carried an exchange before: a failure may only mean that the agent closed it while it was idle. */
-  used = false;
+  isReused = false;
   /** Bytes of the present answer have come. */
-  answered = false;
+  hasAnswerBytes = false;
   /** Monotonic milliseconds; when it was last put back. */
   idleSince = 0;
   private readonly parser = new ResponseParser(this);
-  private exchange: Exchange | undefined;
+  private exchange: GatewayExchange | undefined;
 
   private constructor(socket: net.Socket) {
     this.socket = socket;
     socket.setNoDelay(true);
-    socket.on('drain', () => this.exchange?.drained());
-    socket.on('error', (error) => this.lost(error));
-    socket.on('end', () => this.ended());
-    socket.on('close', () => this.lost(new Error('the agent closed the connection')));
+    socket.on('drain', () => this.exchange?.onDrained());
+    socket.on('error', (error) => this.failExchange(error));
+    socket.on('end', () => this.onSocketEnd());
+    socket.on('close', () => this.failExchange(new Error('the agent closed the connection')));
   }
 
-  static async to(port: number): Promise<Upstream> {
-    let upstream: Upstream | undefined;
-    const socket = await dial(port, (bytes) => upstream?.data(bytes));
-    upstream = new Upstream(socket);
+  static async connect(port: number): Promise<UpstreamConnection> {
+    let upstream: UpstreamConnection | undefined;
+    const socket = await dialAgent(port, (bytes) => upstream?.data(bytes));
+    upstream = new UpstreamConnection(socket);
     return upstream;
   }
 
-  begin(isHead: boolean, exchange: Exchange): void {
+  begin(isHead: boolean, exchange: GatewayExchange): void {
     this.exchange = exchange;
-    this.answered = false;
+    this.hasAnswerBytes = false;
     this.parser.expect(isHead);
   }
 
@@ -59,43 +59,43 @@ export class Upstream {
     this.socket.destroy();
   }
 
-  head(head: ResponseHead): void {
-    this.exchange?.head(head);
+  onHead(head: ResponseHead): void {
+    this.exchange?.onHead(head);
   }
 
-  body(bytes: Buffer): void {
-    this.exchange?.body(bytes);
+  onBody(bytes: Buffer): void {
+    this.exchange?.onBody(bytes);
   }
 
-  end(reusable: boolean): void {
+  onEnd(reusable: boolean): void {
     const exchange = this.exchange;
     this.exchange = undefined;
-    this.used = true;
-    exchange?.end(reusable);
+    this.isReused = true;
+    exchange?.onEnd(reusable);
   }
 
   data(bytes: Buffer): void {
-    this.answered = true;
+    this.hasAnswerBytes = true;
     try {
       this.parser.feed(bytes);
       this.exchange?.flush();
     } catch (error) {
       if (!(error instanceof BadResponse)) throw error;
-      this.lost(error);
+      this.failExchange(error);
       this.socket.destroy();
     }
   }
 
-  private ended(): void {
+  private onSocketEnd(): void {
     if (!this.parser.finish())
-      this.lost(new Error('the agent closed the connection before its answer was complete'));
+      this.failExchange(new Error('the agent closed the connection before its answer was complete'));
     this.socket.destroy();
   }
 
-  private lost(error: Error): void {
+  private failExchange(error: Error): void {
     const exchange = this.exchange;
     this.exchange = undefined;
-    exchange?.failed(error);
+    exchange?.onFailed(error);
   }
 }
 
@@ -103,12 +103,12 @@ export class Upstream {
  * Dials an agent's port: 127.0.0.1, then ::1 for programs that listen there only. With `onData` what comes is given to it,
  * valid until it returns, and never to the socket's readers.
  */
-export function dial(port: number, onData?: (bytes: Buffer) => void): Promise<net.Socket> {
+export function dialAgent(port: number, onData?: (bytes: Buffer) => void): Promise<net.Socket> {
   const callback = (length: number): boolean => {
-    onData?.(incoming.subarray(0, length));
+    onData?.(readBuffer.subarray(0, length));
     return true;
   };
-  const onread = onData && { onread: { buffer: incoming, callback } };
+  const onread = onData && { onread: { buffer: readBuffer, callback } };
   const attempt = (host: string): Promise<net.Socket> =>
     new Promise((resolve, reject) => {
       const socket = net.connect({ port, host, ...onread });
@@ -122,12 +122,12 @@ export function dial(port: number, onData?: (bytes: Buffer) => void): Promise<ne
 }
 
 export class UpstreamPool {
-  private readonly idle = new Map<number, Upstream[]>();
+  private readonly idle = new Map<number, UpstreamConnection[]>();
   /** One sweep for all: a timer per connection and request would cost more than the request. */
-  private readonly sweep = setInterval(() => this.dropOld(), IDLE_MS).unref();
+  private readonly sweep = setInterval(() => this.dropExpired(), IDLE_MS).unref();
 
   /** An idle connection, if there is one. */
-  take(port: number): Upstream | undefined {
+  takeIdle(port: number): UpstreamConnection | undefined {
     const idle = this.idle.get(port);
     const oldest = performance.now() - IDLE_MS;
     for (let upstream = idle?.pop(); upstream; upstream = idle?.pop()) {
@@ -137,11 +137,11 @@ export class UpstreamPool {
     return undefined;
   }
 
-  fresh(port: number): Promise<Upstream> {
-    return Upstream.to(port);
+  connect(port: number): Promise<UpstreamConnection> {
+    return UpstreamConnection.connect(port);
   }
 
-  release(port: number, upstream: Upstream): void {
+  release(port: number, upstream: UpstreamConnection): void {
     let idle = this.idle.get(port);
     if (!idle) {
       idle = [];
@@ -170,7 +170,7 @@ export class UpstreamPool {
     this.keepOnly(new Set());
   }
 
-  private dropOld(): void {
+  private dropExpired(): void {
     const oldest = performance.now() - IDLE_MS;
     for (const [port, idle] of this.idle) {
       const young = idle.filter((upstream) => upstream.idleSince > oldest);

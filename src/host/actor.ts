@@ -1,29 +1,29 @@
 // State: what `Runs` and `Journal` hold; nothing of its own, so that a crash of a handler loses nothing.
 import type { HostProtocol } from '../protocol/host.ts';
 import { actor, type Context, type Handlers } from '../runtime/actor.ts';
-import type { Journal } from './journal.ts';
-import type { Runs } from './runs.ts';
+import type { LogWriters } from './journal.ts';
+import type { HostRuns } from './runs.ts';
 
-export interface HostConfig {
-  runs: Runs;
-  journal: Journal;
+export interface HostActorConfig {
+  runs: HostRuns;
+  logWriters: LogWriters;
 }
 
-const terminalOf = (runs: Runs, service: string, id: string) => {
+const terminalOf = (runs: HostRuns, name: string, id: string) => {
   const run = runs.all.get(id);
-  return run?.row.service === service ? run.terminal : null;
+  return run?.row.service === name ? run.terminal : null;
 };
 
 /** The actor `host`: letters to the functions behind them. */
-export const hostActor = actor<HostProtocol, HostConfig>(
+export const hostActor = actor<HostProtocol, HostActorConfig>(
   'host',
-  (context: Context, { runs, journal }): Handlers<HostProtocol> => ({
-    runs: () => context.later(runs.settled(null).then((rows) => ({ runs: rows }))),
-    runOf: ({ service }) => context.later(runs.settled(service).then(([run = null]) => ({ run }))),
-    spawn: (request) => context.later(runs.spawn(request)),
-    stop: (request) => context.later(runs.stop(request)),
+  (context: Context, { runs, logWriters }): Handlers<HostProtocol> => ({
+    runs: () => context.replyLater(runs.settledRows(null).then((rows) => ({ runs: rows }))),
+    runOf: ({ service }) => context.replyLater(runs.settledRows(service).then(([run = null]) => ({ run }))),
+    spawn: (request) => context.replyLater(runs.spawn(request)),
+    stop: (request) => context.replyLater(runs.stop(request)),
     note: ({ run, memo }) => {
-      runs.note(run, memo);
+      runs.setRunMetadata(run, memo);
       return null;
     },
     acknowledge: ({ run }) => {
@@ -35,7 +35,7 @@ export const hostActor = actor<HostProtocol, HostConfig>(
       return null;
     },
     follow: ({ service, on }) => {
-      journal.follow(service, on);
+      logWriters.follow(service, on);
       return null;
     },
     write: ({ service, run, data }) => {
@@ -47,10 +47,10 @@ export const hostActor = actor<HostProtocol, HostConfig>(
       return null;
     },
     logLimits: (limits) => {
-      journal.limit(limits);
+      logWriters.setLimits(limits);
       return null;
     },
-    dropped: () => ({ rows: journal.dropped() }),
+    dropped: () => ({ rows: logWriters.droppedBytes() }),
   }),
   { mailbox: 16_384 },
 );

@@ -9,31 +9,31 @@ export const SHELL = '/bin/sh';
 
 export interface ChildEvents {
   /** `bytes` are only lent. */
-  output(stream: LogStream, bytes: Uint8Array): void;
+  onOutput(stream: LogStream, bytes: Uint8Array): void;
   /** Once, after all its output. `exitCode` is null when a signal ended it. */
-  ended(exitCode: number | null, signal: string | null): void;
+  onExit(exitCode: number | null, signal: string | null): void;
 }
 
 /** The Failure of a start, with its reason. */
-export function startFailed(service: string, reason: string): Failure {
-  return fail('start_failed', `${service} could not be started: ${reason}`, {
+export function startFailed(name: string, reason: string): Failure {
+  return fail('start_failed', `${name} could not be started: ${reason}`, {
     hint: 'Correct what the message names and start it again.',
   });
 }
 
-export const noRoom = (service: string): Failure =>
-  fail('storage_full', `${service} was not started: the disk is full`);
+export const diskFull = (name: string): Failure =>
+  fail('storage_full', `${name} was not started: the disk is full`);
 
 /** The Failure for what was thrown on the way to a start. */
-export function asFailure(service: string, error: unknown): Failure {
+export function spawnFailure(name: string, error: unknown): Failure {
   if (isFailure(error)) return error;
-  if (!(error instanceof Error)) return startFailed(service, String(error));
+  if (!(error instanceof Error)) return startFailed(name, String(error));
   const full = 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
-  return full ? noRoom(service) : startFailed(service, error.message);
+  return full ? diskFull(name) : startFailed(name, error.message);
 }
 
 /** Throws start_failed when a process could not even begin: the system would say ENOENT and not of what. */
-export function checkPlace({ service, cwd }: Pick<SpawnRequest, 'service' | 'cwd'>): void {
+export function checkStartable({ service, cwd }: Pick<SpawnRequest, 'service' | 'cwd'>): void {
   const place = statSync(cwd, { throwIfNoEntry: false });
   if (!place) throw startFailed(service, `its working directory ${cwd} does not exist`);
   if (!place.isDirectory()) throw startFailed(service, `its working directory ${cwd} is no directory`);
@@ -60,7 +60,7 @@ export function withUmask<R>(umask: number, start: () => R): R {
 }
 
 /** Rows to what `spawn` takes. Without a prototype: no key of a user means anything else. */
-export function environment(rows: SpawnRequest['env']): NodeJS.ProcessEnv {
+export function environmentOf(rows: SpawnRequest['env']): NodeJS.ProcessEnv {
   const env: NodeJS.ProcessEnv = Object.create(null);
   for (const [key, value] of rows) env[key] = value;
   return env;

@@ -1,14 +1,14 @@
 // The children of the host: those it starts itself, and orphans of services, which come to it so that they can be found.
 import { readFileSync } from 'node:fs';
 import type { Libc } from '../adapters/process/libc.ts';
-import type { Program, Spawn } from '../adapters/process/posixspawn.ts';
+import type { PosixSpawn, ProgramSpec } from '../adapters/process/posixspawn.ts';
 import type { ChildEvents } from './child.ts';
 
 /** Starts a program and gives its pid; `ended` is called once, in another turn. Throws with what the system says. */
-export type StartProgram = (program: Program, ended: ChildEvents['ended']) => number;
+export type StartProgram = (program: ProgramSpec, ended: ChildEvents['onExit']) => number;
 
 /** The children of this process; none where the system does not list them. */
-function children(): number[] {
+function childPids(): number[] {
   try {
     return readFileSync(`/proc/self/task/${process.pid}/children`, 'latin1')
       .split(' ')
@@ -20,9 +20,9 @@ function children(): number[] {
 }
 
 /** null where libc lacks a call. */
-function spawnerOf(libc: Libc): Spawn | null {
+function posixSpawnOf(libc: Libc): PosixSpawn | null {
   try {
-    return libc.spawner();
+    return libc.posixSpawn();
   } catch {
     return null;
   }
@@ -33,14 +33,14 @@ function spawnerOf(libc: Libc): Spawn | null {
  * libuv and node-pty. `died` is told, at most once per turn, that some child has ended. Returns what starts children that are
  * waited for here; null where only Node can.
  */
-export function keepChildren(
+export function reapChildren(
   libc: Libc,
-  others: () => ReadonlySet<number>,
-  died: () => void,
+  reapedElsewhere: () => ReadonlySet<number>,
+  onChildExit: () => void,
 ): StartProgram | null {
   if (!libc.becomeSubreaper()) return null;
-  const spawn = spawnerOf(libc);
-  const waiting = new Map<number, ChildEvents['ended']>();
+  const spawn = posixSpawnOf(libc);
+  const waiting = new Map<number, ChildEvents['onExit']>();
   const takeOurs = (): void => {
     for (const [pid, ended] of waiting) {
       const exit = libc.reap(pid);
@@ -51,8 +51,8 @@ export function keepChildren(
     }
   };
   const takeOrphans = (): void => {
-    const known = others();
-    for (const pid of children()) if (!known.has(pid) && !waiting.has(pid)) libc.reap(pid);
+    const known = reapedElsewhere();
+    for (const pid of childPids()) if (!known.has(pid) && !waiting.has(pid)) libc.reap(pid);
   };
   let due = false;
   process.on('SIGCHLD', () => {
@@ -62,7 +62,7 @@ export function keepChildren(
       due = false;
       takeOurs();
       takeOrphans();
-      died();
+      onChildExit();
     });
   });
   if (!spawn) return null;

@@ -5,39 +5,39 @@
 import { rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { firstLine, socketPath } from '../adapters/host/socket.ts';
+import { readFirstLine, socketPath } from '../adapters/host/socket.ts';
 import { socketPipe } from '../adapters/pipes.ts';
 import { mayBeAlive } from '../adapters/process/proctable.ts';
 import { type FieldTypes, hasFields } from '../adapters/storage/fields.ts';
-import type { DaemonProcess, Hello, HelloAnswer } from '../protocol/hello.ts';
-import { HOST_PROTOCOL } from '../protocol/host.ts';
+import type { DaemonProcess, Hello, HelloReply } from '../protocol/hello.ts';
+import { HOST_PROTOCOL_VERSION } from '../protocol/host.ts';
 import type { Pipe } from '../runtime/actor.ts';
 
-export interface DoorConfig {
+export interface DaemonGateConfig {
   folder: string;
   version: string;
   /** The daemon this host was started by; null: whoever comes first. */
   startedBy: DaemonProcess | null;
   /** Whether nothing would be lost if the host ended now. */
-  idle: () => boolean;
+  isIdle: () => boolean;
   /** A thread of the daemon has been let in. */
-  welcome: (hello: Hello, pipe: Pipe) => void;
+  onWelcome: (hello: Hello, pipe: Pipe) => void;
   /** A connection has gone, or a daemon of another version waits for the end of this host. */
-  left: () => void;
+  onLeft: () => void;
 }
 
-export interface Door {
+export interface DaemonGate {
   /** The daemon that has this host, or waits for its end, if it is alive. */
   daemon(): Hello | null;
   /** Whether a daemon has ever come. */
-  readonly met: boolean;
+  readonly hasMetDaemon: boolean;
   /** Whether `daemon` would get a better host by starting one. */
-  outdated(daemon: Hello): boolean;
+  isOutdated(daemon: Hello): boolean;
   readonly connections: number;
   close(): void;
 }
 
-const FIELDS: FieldTypes<Hello> = {
+const HELLO_FIELDS: FieldTypes<Hello> = {
   protocol: 'number',
   version: 'string',
   daemonPid: 'number',
@@ -47,41 +47,42 @@ const FIELDS: FieldTypes<Hello> = {
   services: 'number',
 };
 
-function parse(line: string): Hello | null {
+function parseHello(line: string): Hello | null {
   try {
     const value: unknown = JSON.parse(line);
-    return hasFields(value, FIELDS) ? value : null;
+    return hasFields(value, HELLO_FIELDS) ? value : null;
   } catch {
     return null;
   }
 }
 
-const lives = ({ daemonPid, daemonStart }: DaemonProcess): boolean => mayBeAlive(daemonPid, daemonStart);
+const isDaemonAlive = ({ daemonPid, daemonStart }: DaemonProcess): boolean =>
+  mayBeAlive(daemonPid, daemonStart);
 
-const isSame = (a: DaemonProcess, b: DaemonProcess): boolean =>
+const isSameDaemon = (a: DaemonProcess, b: DaemonProcess): boolean =>
   a.daemonPid === b.daemonPid && a.daemonStart === b.daemonStart;
 
 /** Opens the socket; resolves when it listens. The caller holds the lock: a socket that is there is a killed host's. */
-export async function openDoor(config: DoorConfig): Promise<Door> {
+export async function openDaemonGate(config: DaemonGateConfig): Promise<DaemonGate> {
   const { folder, version, startedBy } = config;
   let owner: Hello | null = null;
   let first: Hello | null = null;
   const sockets = new Set<Socket>();
 
-  const daemon = () => (owner && (sockets.size > 0 || lives(owner)) ? owner : null);
+  const daemon = () => (owner && (sockets.size > 0 || isDaemonAlive(owner)) ? owner : null);
   // The one that has started this host would only start the same again: its files were replaced while it runs.
   const outdated = (hello: Hello) =>
     hello.version !== version && first !== null && hello.version !== first.version;
-  const judge = (hello: Hello | null): HelloAnswer => {
+  const judge = (hello: Hello | null): HelloReply => {
     if (!hello) return { is: 'refused', reason: 'no hello' };
-    if (Math.abs(hello.protocol - HOST_PROTOCOL) > 1)
-      return { is: 'refused', reason: `it speaks protocol ${HOST_PROTOCOL}, not ${hello.protocol}` };
-    if (owner && owner.session !== hello.session && lives(owner))
+    if (Math.abs(hello.protocol - HOST_PROTOCOL_VERSION) > 1)
+      return { is: 'refused', reason: `it speaks protocol ${HOST_PROTOCOL_VERSION}, not ${hello.protocol}` };
+    if (owner && owner.session !== hello.session && isDaemonAlive(owner))
       return { is: 'taken', daemonPid: owner.daemonPid };
-    if (!owner && startedBy && !isSame(startedBy, hello) && lives(startedBy))
+    if (!owner && startedBy && !isSameDaemon(startedBy, hello) && isDaemonAlive(startedBy))
       return { is: 'taken', daemonPid: startedBy.daemonPid };
-    if (outdated(hello) && config.idle()) return { is: 'leaving' };
-    const protocol = Math.min(hello.protocol, HOST_PROTOCOL);
+    if (outdated(hello) && config.isIdle()) return { is: 'leaving' };
+    const protocol = Math.min(hello.protocol, HOST_PROTOCOL_VERSION);
     return { is: 'welcome', protocol, version, hostPid: process.pid };
   };
   const letIn = (hello: Hello, socket: Socket) => {
@@ -92,21 +93,21 @@ export async function openDoor(config: DoorConfig): Promise<Door> {
     sockets.add(socket);
     socket.on('close', () => {
       sockets.delete(socket);
-      config.left();
+      config.onLeft();
     });
-    config.welcome(hello, socketPipe(socket));
+    config.onWelcome(hello, socketPipe(socket));
     socket.resume();
   };
   const greet = async (socket: Socket) => {
     socket.on('error', () => {
       // Its close says all there is to say.
     });
-    const hello = await firstLine(socket).then(parse, () => null);
+    const hello = await readFirstLine(socket).then(parseHello, () => null);
     const answer = judge(hello);
     socket.write(`${JSON.stringify(answer)}\n`);
     if (hello && answer.is === 'welcome') return letIn(hello, socket);
     if (hello && answer.is === 'leaving') owner = hello;
-    socket.end(config.left);
+    socket.end(config.onLeft);
   };
 
   const { path, release } = socketPath(folder);
@@ -115,8 +116,8 @@ export async function openDoor(config: DoorConfig): Promise<Door> {
   await listening(server, path);
   return {
     daemon,
-    outdated,
-    get met() {
+    isOutdated: outdated,
+    get hasMetDaemon() {
       return first !== null;
     },
     get connections() {

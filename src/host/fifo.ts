@@ -11,20 +11,21 @@ import type { Libc } from '../adapters/process/libc.ts';
 import { KIB, MIB } from '../limits.ts';
 
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
-export const KINDS = ['out', 'err'] as const;
-export type Kind = (typeof KINDS)[number];
+export const FIFO_KINDS = ['out', 'err'] as const;
+export type FifoKind = (typeof FIFO_KINDS)[number];
 
 /** One buffer for all: what is read is written to the log before anything else is read. */
-const buffer = Buffer.allocUnsafeSlow(64 * KIB);
+const readBuffer = Buffer.allocUnsafeSlow(64 * KIB);
 /** So many are kept for later. */
-const SPARE_FIFOS = 512;
+const MAX_FREE_FIFOS = 512;
 /** A process holds no more than this in its FIFO. More after its end comes from another, which need not be waited for. */
-const DRAIN_BYTES = MIB;
+const MAX_DRAIN_BYTES = MIB;
 
-export const fifoPath = (folder: string, run: string, kind: Kind): string => join(folder, `${run}.${kind}`);
+export const fifoPath = (folder: string, run: string, kind: FifoKind): string =>
+  join(folder, `${run}.${kind}`);
 
 /** Whether nobody has it open for reading: what a run has left behind may, and would take what the next one says. */
-function isUnread(path: string): boolean {
+function hasNoReader(path: string): boolean {
   try {
     closeSync(openSync(path, O_WRONLY | O_NONBLOCK));
     return false;
@@ -38,7 +39,7 @@ export class Fifos {
   readonly folder: string;
   private readonly libc: Libc | null;
   /** Paths of those that nobody has open. */
-  private readonly spare: string[] = [];
+  private readonly freePaths: string[] = [];
 
   constructor(folder: string, libc: Libc | null) {
     this.folder = folder;
@@ -56,26 +57,27 @@ export class Fifos {
   }
 
   /** Of a run that has ended. What has one open keeps it; nobody finds it any more. `free`: those that nobody holds for writing. */
-  remove(run: string, free: readonly Kind[] = []): void {
-    for (const kind of KINDS) {
+  remove(run: string, reusable: readonly FifoKind[] = []): void {
+    for (const kind of FIFO_KINDS) {
       const path = fifoPath(this.folder, run, kind);
-      if (free.includes(kind) && this.spare.length < SPARE_FIFOS && isUnread(path)) this.spare.push(path);
+      if (reusable.includes(kind) && this.freePaths.length < MAX_FREE_FIFOS && hasNoReader(path))
+        this.freePaths.push(path);
       else rmSync(path, { force: true });
     }
   }
 
   /** Removes those that are kept for later. */
-  clear(): void {
-    for (const path of this.spare.splice(0)) rmSync(path, { force: true });
+  removeFree(): void {
+    for (const path of this.freePaths.splice(0)) rmSync(path, { force: true });
   }
 
   private paths(run: string): string[] {
-    return KINDS.map((kind) => fifoPath(this.folder, run, kind));
+    return FIFO_KINDS.map((kind) => fifoPath(this.folder, run, kind));
   }
 
   /** False when there is none to be had. */
   private reuse(path: string): boolean {
-    const spare = this.spare.pop();
+    const spare = this.freePaths.pop();
     if (spare === undefined) return false;
     try {
       renameSync(spare, path);
@@ -88,20 +90,20 @@ export class Fifos {
 }
 
 /** The end for the process: it never sees that a reader has gone, because it is one. */
-export const openForProcess = (folder: string, run: string, kind: Kind): number =>
+export const openFifoForProcess = (folder: string, run: string, kind: FifoKind): number =>
   openSync(fifoPath(folder, run, kind), O_RDWR);
 
-export interface Intake {
+export interface FifoReader {
   /** Takes in what is there now. True: it is closed, because nobody holds it for writing any more. */
-  finish(): boolean;
+  drain(): boolean;
   close(): void;
 }
 
 /** Bytes read into `buffer` without waiting; 0 at the end, less when there are none now. */
-function readNow(fd: number, libc: Libc | null): number {
-  if (libc) return libc.read(fd, buffer);
+function readNonBlocking(fd: number, libc: Libc | null): number {
+  if (libc) return libc.read(fd, readBuffer);
   try {
-    return readSync(fd, buffer);
+    return readSync(fd, readBuffer);
   } catch {
     return -1;
   }
@@ -111,17 +113,17 @@ function readNow(fd: number, libc: Libc | null): number {
  * Reads a FIFO from now on. `take` must be done with the bytes when it returns. `ended`, once: nobody holds it for writing
  * any more. Throws when it cannot be opened.
  */
-export function openIntake(
+export function openFifoReader(
   path: string,
   libc: Libc | null,
-  take: (bytes: Uint8Array) => void,
-  ended: () => void,
-): Intake {
+  onBytes: (bytes: Uint8Array) => void,
+  onEnded: () => void,
+): FifoReader {
   const fd = openSync(path, O_RDONLY | O_NONBLOCK);
   const onread = {
-    buffer,
+    buffer: readBuffer,
     callback: (count: number) => {
-      take(buffer.subarray(0, count));
+      onBytes(readBuffer.subarray(0, count));
       return true;
     },
   };
@@ -129,15 +131,15 @@ export function openIntake(
   const socket = new Socket(options);
   const close = () => socket.destroy();
   socket.on('error', close);
-  socket.on('close', ended);
+  socket.on('close', onEnded);
   return {
-    finish() {
+    drain() {
       // Once it is destroyed its descriptor may be another file's already, long before its `close` is told.
-      for (let taken = 0; !socket.destroyed && taken < DRAIN_BYTES; ) {
-        const count = readNow(fd, libc);
+      for (let taken = 0; !socket.destroyed && taken < MAX_DRAIN_BYTES; ) {
+        const count = readNonBlocking(fd, libc);
         if (count < 0) return false;
         if (count === 0) close();
-        else take(buffer.subarray(0, count));
+        else onBytes(readBuffer.subarray(0, count));
         taken += count;
       }
       return socket.destroyed && socket.errored === null;
@@ -147,6 +149,6 @@ export function openIntake(
 }
 
 /** Closes descriptors of which some may not have been opened. */
-export function closeAll(fds: readonly number[]): void {
+export function closeDescriptors(fds: readonly number[]): void {
   for (const fd of fds) closeSync(fd);
 }

@@ -3,44 +3,44 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LogLimits } from '../protocol/host.ts';
 import type { LogStream } from '../protocol/log.ts';
-import { type Log, openLog } from './logs.ts';
+import { type LogWriter, openLogWriter } from './logs.ts';
 
-export interface Journal {
-  append(service: string, stream: LogStream, run: string, bytes: Uint8Array): void;
+export interface LogWriters {
+  append(name: string, stream: LogStream, run: string, bytes: Uint8Array): void;
   /** Nobody writes to the log of this service for now. */
-  rest(service: string): void;
+  closeFiles(service: string): void;
   /** Deletes the logs of a service. */
-  forget(service: string): void;
-  follow(service: string, on: boolean): void;
+  remove(service: string): void;
+  follow(name: string, on: boolean): void;
   /** Nobody follows anything any more. */
   unfollowAll(): void;
-  limit(limits: LogLimits): void;
+  setLimits(limits: LogLimits): void;
   /** Tells now what has grown in this turn: before the end of a run is told, all of its output is. */
-  tell(): void;
-  dropped(): { service: string; bytes: number }[];
+  notifyGrowth(): void;
+  droppedBytes(): { service: string; bytes: number }[];
 }
 
 /** `grew` is called at most once per turn and service, with the logical end of a log that is followed. */
-export function createJournal(
+export function createLogWriters(
   folder: string,
   now: () => number,
-  grew: (service: string, end: number) => void,
-): Journal {
+  onGrowth: (service: string, end: number) => void,
+): LogWriters {
   // Until the daemon has said what it wants nothing is taken away.
   const limits: LogLimits = { maxBytes: Number.POSITIVE_INFINITY, keep: Number.POSITIVE_INFINITY };
-  const logs = new Map<string, Log>();
+  const logs = new Map<string, LogWriter>();
   const followed = new Set<string>();
   const growing = new Set<string>();
 
-  const logOf = (service: string): Log => {
+  const logOf = (service: string): LogWriter => {
     const known = logs.get(service);
     if (known) return known;
-    const log = openLog(join(folder, service), limits, now);
+    const log = openLogWriter(join(folder, service), limits, now);
     logs.set(service, log);
     return log;
   };
   const tell = () => {
-    for (const service of growing) grew(service, logOf(service).end);
+    for (const service of growing) onGrowth(service, logOf(service).end);
     growing.clear();
   };
   const grows = (service: string) => {
@@ -52,8 +52,8 @@ export function createJournal(
       logOf(service).append(stream, run, bytes);
       if (followed.has(service)) grows(service);
     },
-    rest: (service) => logs.get(service)?.close(),
-    forget(service) {
+    closeFiles: (service) => logs.get(service)?.close(),
+    remove(service) {
       logs.get(service)?.close();
       logs.delete(service);
       growing.delete(service);
@@ -68,9 +68,9 @@ export function createJournal(
       }
     },
     unfollowAll: () => followed.clear(),
-    limit: (to) => Object.assign(limits, to),
-    tell,
-    dropped: () =>
+    setLimits: (to) => Object.assign(limits, to),
+    notifyGrowth: tell,
+    droppedBytes: () =>
       [...logs].flatMap(([service, { dropped }]) => (dropped > 0 ? [{ service, bytes: dropped }] : [])),
   };
 }

@@ -14,22 +14,22 @@ import {
 import { dirname } from 'node:path';
 import { type LedgerRow, readLedger } from '../adapters/storage/ledgerfile.ts';
 
-export interface Ledger {
+export interface RunLedger {
   readonly rows: ReadonlyMap<string, LedgerRow>;
   /** Keeps the row in place of the one with the same run. False: it is not on disk (full) and will be tried again. */
   put(row: LedgerRow): boolean;
   drop(run: string): void;
   /** Whether everything is on disk, at least in the page cache. Tries to write what is not. */
-  settle(): boolean;
+  flush(): boolean;
 }
 
 /** A file larger than this, and than so many times its rows, is written anew. */
-const COMPACT = { bytes: 256 * 1024, times: 4 };
+const COMPACT_ABOVE = { bytes: 256 * 1024, times: 4 };
 
 const putLine = (row: LedgerRow): string => `${JSON.stringify({ put: row })}\n`;
 
 /** Opens the ledger at `path`. Throws when it cannot be read. */
-export function openLedger(path: string): Ledger {
+export function openRunLedger(path: string): RunLedger {
   const rows = readLedger(path);
   let fd = -1;
   let size = 0;
@@ -89,7 +89,7 @@ export function openLedger(path: string): Ledger {
     }
   };
   const write = (line: string): boolean => {
-    const large = size > COMPACT.bytes && size > COMPACT.times * liveBytes;
+    const large = size > COMPACT_ABOVE.bytes && size > COMPACT_ABOVE.times * liveBytes;
     // What cannot be added may still fit without all that is over.
     const added = !behind && !large && attempt(() => append(line));
     behind = !added && !attempt(rewrite);
@@ -107,6 +107,6 @@ export function openLedger(path: string): Ledger {
       if (rows.delete(run)) write(`${JSON.stringify({ drop: run })}\n`);
     },
     // Of a folder that somebody has removed nothing will ever be read again.
-    settle: () => !behind || write('') || !existsSync(dirname(path)),
+    flush: () => !behind || write('') || !existsSync(dirname(path)),
   };
 }

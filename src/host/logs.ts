@@ -17,22 +17,22 @@ import { join } from 'node:path';
 import { rotatedStarts } from '../adapters/logs/read.ts';
 import type { LogLimits } from '../protocol/host.ts';
 import {
-  decodeRecord,
-  encodeRecord,
+  decodeIndexRecord,
+  encodeIndexRecord,
   INDEX_FILE,
   LOG_FILE,
   type LogStream,
-  NO_RUN,
+  MAX_RECORD_SPAN_MS,
+  NO_RUN_ID,
   RECORD_BYTES,
-  RECORD_MS,
-  rotatedName,
+  rotatedFileName,
 } from '../protocol/log.ts';
 
 /** Every so often the files are looked at: somebody may have removed or emptied them. */
 const CHECK_MS = 1_000;
 const { O_CREAT, O_RDWR } = constants;
 
-export interface Log {
+export interface LogWriter {
   /** Adds what a process printed. Never throws. */
   append(stream: LogStream, run: string, bytes: Uint8Array): void;
   /** The logical offset after the last byte. */
@@ -42,7 +42,7 @@ export interface Log {
   close(): void;
 }
 
-interface Files {
+interface LogFiles {
   log: number;
   index: number;
   /** The logical offset of the first byte of the file. */
@@ -53,11 +53,11 @@ interface Files {
   last: { stream: LogStream; run: string; time: number };
 }
 
-const record = Buffer.alloc(RECORD_BYTES);
-const NEVER = { stream: 0, run: '', time: 0 } as const;
+const recordBuffer = Buffer.alloc(RECORD_BYTES);
+const NO_RECORD = { stream: 0, run: '', time: 0 } as const;
 
 /** Writes all of `bytes` at `position`, or as much as fits on the disk; returns how much that was. */
-function writeUp(fd: number, bytes: Uint8Array, position: number): number {
+function writeWhatFits(fd: number, bytes: Uint8Array, position: number): number {
   let done = 0;
   try {
     while (done < bytes.length) {
@@ -76,57 +76,57 @@ function sizeOf(path: string): number | undefined {
 }
 
 /** The logical end of what an index promises and its log holds. */
-interface Extent {
+interface IndexExtent {
   start: number;
   /** The offset of the last record: there were at least this many bytes. */
   promised: number;
   indexed: number;
 }
 
-function extentOf(path: string): Extent | undefined {
+function indexExtentOf(path: string): IndexExtent | undefined {
   const size = sizeOf(path);
   if (size === undefined || size < RECORD_BYTES) return undefined;
   const fd = openSync(path, 'r');
   try {
     const indexed = size - (size % RECORD_BYTES);
-    readSync(fd, record, 0, RECORD_BYTES, 0);
-    const start = decodeRecord(record, 0).offset;
-    readSync(fd, record, 0, RECORD_BYTES, indexed - RECORD_BYTES);
-    return { start, promised: decodeRecord(record, 0).offset, indexed };
+    readSync(fd, recordBuffer, 0, RECORD_BYTES, 0);
+    const start = decodeIndexRecord(recordBuffer, 0).offset;
+    readSync(fd, recordBuffer, 0, RECORD_BYTES, indexed - RECORD_BYTES);
+    return { start, promised: decodeIndexRecord(recordBuffer, 0).offset, indexed };
   } finally {
     closeSync(fd);
   }
 }
 
 /** Moves the current pair aside under the name of its start. Safe to be cut short anywhere: `openFiles` finishes it. */
-function moveAside(folder: string, start: number): void {
+function renameToRotated(folder: string, start: number): void {
   for (const [name, kind] of [
     [LOG_FILE, 'log'],
     [INDEX_FILE, 'idx'],
   ] as const) {
     const from = join(folder, name);
-    if (sizeOf(from) !== undefined) renameSync(from, join(folder, rotatedName(start, kind)));
+    if (sizeOf(from) !== undefined) renameSync(from, join(folder, rotatedFileName(start, kind)));
   }
 }
 
 function endOfRotated(folder: string): number {
   const start = rotatedStarts(folder).at(-1);
   if (start === undefined) return 0;
-  const promised = extentOf(join(folder, rotatedName(start, 'idx')))?.promised ?? start;
-  return Math.max(promised, start + (sizeOf(join(folder, rotatedName(start, 'log'))) ?? 0));
+  const promised = indexExtentOf(join(folder, rotatedFileName(start, 'idx')))?.promised ?? start;
+  return Math.max(promised, start + (sizeOf(join(folder, rotatedFileName(start, 'log'))) ?? 0));
 }
 
 /**
  * Opens the current pair, whatever a killed host, a full disk or a person has left of it; makes a new one that begins at
  * `atLeast` or later. Throws when the disk is full.
  */
-function openFiles(folder: string, atLeast: number, time: number): Files {
+function openLogFiles(folder: string, minStart: number, time: number): LogFiles {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const [logPath, indexPath] = [join(folder, LOG_FILE), join(folder, INDEX_FILE)];
-  const extent = extentOf(indexPath);
+  const extent = indexExtentOf(indexPath);
   const size = sizeOf(logPath);
-  let start = atLeast;
-  if (extent && size !== undefined && extent.start + size >= Math.max(extent.promised, atLeast)) {
+  let start = minStart;
+  if (extent && size !== undefined && extent.start + size >= Math.max(extent.promised, minStart)) {
     const log = openSync(logPath, O_RDWR);
     return {
       log,
@@ -134,30 +134,30 @@ function openFiles(folder: string, atLeast: number, time: number): Files {
       size,
       start: extent.start,
       indexed: extent.indexed,
-      last: NEVER,
+      last: NO_RECORD,
     };
   }
   if (extent) {
     // Half rotated, or the log is shorter than its index says: a crash of the machine or a person has taken its end.
-    moveAside(folder, extent.start);
+    renameToRotated(folder, extent.start);
     start = Math.max(start, extent.promised);
   }
   start = Math.max(start, endOfRotated(folder));
   // The index comes last and whole, so that a reader who finds one finds the log it belongs to.
   const log = openSync(logPath, O_RDWR | O_CREAT, 0o600);
   const index = openSync(`${indexPath}.new`, O_RDWR | O_CREAT, 0o600);
-  encodeRecord({ offset: start, stream: 0, time, run: NO_RUN }, record);
-  if (writeUp(index, record, 0) < RECORD_BYTES) {
+  encodeIndexRecord({ offset: start, stream: 0, time, run: NO_RUN_ID }, recordBuffer);
+  if (writeWhatFits(index, recordBuffer, 0) < RECORD_BYTES) {
     for (const fd of [log, index]) closeSync(fd);
     throw new Error('disk full');
   }
   renameSync(`${indexPath}.new`, indexPath);
-  return { log, index, start, size: fstatSync(log).size, indexed: RECORD_BYTES, last: NEVER };
+  return { log, index, start, size: fstatSync(log).size, indexed: RECORD_BYTES, last: NO_RECORD };
 }
 
 /** Opens the log of a service in `folder`. `limits` may change while it is open; `now` gives epoch milliseconds. */
-export function openLog(folder: string, limits: Readonly<LogLimits>, now: () => number): Log {
-  let files: Files | undefined;
+export function openLogWriter(folder: string, limits: Readonly<LogLimits>, now: () => number): LogWriter {
+  let files: LogFiles | undefined;
   let end = 0;
   let dropped = 0;
   let checkedAt = now();
@@ -166,10 +166,10 @@ export function openLog(folder: string, limits: Readonly<LogLimits>, now: () => 
     if (files) for (const fd of [files.log, files.index]) closeSync(fd);
     files = undefined;
   };
-  const open = (): Files | undefined => {
+  const open = (): LogFiles | undefined => {
     if (files) return files;
     try {
-      files = openFiles(folder, end, now());
+      files = openLogFiles(folder, end, now());
       end = files.start + files.size;
     } catch {
       // Full: the next output tries again.
@@ -179,11 +179,11 @@ export function openLog(folder: string, limits: Readonly<LogLimits>, now: () => 
   const rotate = (start: number) => {
     close();
     try {
-      moveAside(folder, start);
+      renameToRotated(folder, start);
       const old = rotatedStarts(folder);
       for (const first of old.slice(0, Math.max(0, old.length - limits.keep)))
         for (const kind of ['log', 'idx'] as const)
-          rmSync(join(folder, rotatedName(first, kind)), { force: true });
+          rmSync(join(folder, rotatedFileName(first, kind)), { force: true });
     } catch {
       // The folder has gone, or cannot be written to: `open` makes the best of it.
     }
@@ -195,12 +195,17 @@ export function openLog(folder: string, limits: Readonly<LogLimits>, now: () => 
     if (log.nlink === 0 || index.nlink === 0) close();
     else if (log.size < files.size || index.size < files.indexed) rotate(files.start);
   };
-  const mark = (to: Files, stream: LogStream, run: string, time: number): boolean => {
+  const mark = (to: LogFiles, stream: LogStream, run: string, time: number): boolean => {
     const { last } = to;
-    if (last.stream === stream && last.run === run && time >= last.time && time - last.time < RECORD_MS)
+    if (
+      last.stream === stream &&
+      last.run === run &&
+      time >= last.time &&
+      time - last.time < MAX_RECORD_SPAN_MS
+    )
       return true;
-    encodeRecord({ offset: end, stream, time, run }, record);
-    if (writeUp(to.index, record, to.indexed) < RECORD_BYTES) return false;
+    encodeIndexRecord({ offset: end, stream, time, run }, recordBuffer);
+    if (writeWhatFits(to.index, recordBuffer, to.indexed) < RECORD_BYTES) return false;
     to.indexed += RECORD_BYTES;
     to.last = { stream, run, time };
     return true;
@@ -216,7 +221,7 @@ export function openLog(folder: string, limits: Readonly<LogLimits>, now: () => 
         rotate(to.start);
         to = open();
       }
-      const written = to && mark(to, stream, run, time) ? writeUp(to.log, bytes, to.size) : 0;
+      const written = to && mark(to, stream, run, time) ? writeWhatFits(to.log, bytes, to.size) : 0;
       if (to) to.size += written;
       end += written;
       dropped += bytes.length - written;

@@ -6,40 +6,40 @@
 import { closeSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Pty } from 'node-pty';
-import { type Libc, signalName } from '../adapters/process/libc.ts';
+import { type Libc, signalNameOf } from '../adapters/process/libc.ts';
 import { KIB, MIB } from '../limits.ts';
 import type { SpawnRequest } from '../protocol/host.ts';
-import { asFailure, type ChildEvents, environment, SHELL, withUmask } from './child.ts';
+import { type ChildEvents, environmentOf, SHELL, spawnFailure, withUmask } from './child.ts';
 
-export interface Terminal {
+export interface HostTerminal {
   pid: number;
   /** Input; what a program does not read waits, and is dropped beyond 1 MiB. */
   write(data: Uint8Array): void;
   resize(cols: number, rows: number): void;
 }
 
-export type SpawnTerminal = (request: SpawnRequest, libc: Libc, events: ChildEvents) => Terminal;
+export type SpawnTerminal = (request: SpawnRequest, libc: Libc, events: ChildEvents) => HostTerminal;
 
 /** A terminal gives at most 4 KiB at a time: what is there at once goes to the log together. */
-const buffer = Buffer.allocUnsafeSlow(64 * KIB);
+const readBuffer = Buffer.allocUnsafeSlow(64 * KIB);
 const READ_BYTES = 4 * KIB;
-const INPUT_BYTES = MIB;
+const MAX_INPUT_BYTES = MIB;
 /** How long until input is offered again to a program that does not read. */
-const OFFER_MS = 5;
-const AGAIN = -constants.errno.EAGAIN;
+const INPUT_RETRY_MS = 5;
+const EAGAIN = -constants.errno.EAGAIN;
 
 /** Reads until `buffer` is full or nothing is there; `filled` bytes are in it already. Returns how many are then. */
-function fill(libc: Libc, fd: number, filled: number): number {
+function readAvailable(libc: Libc, fd: number, filled: number): number {
   let size = filled;
-  while (size + READ_BYTES <= buffer.length) {
-    const count = libc.read(fd, buffer.subarray(size));
+  while (size + READ_BYTES <= readBuffer.length) {
+    const count = libc.read(fd, readBuffer.subarray(size));
     if (count <= 0) break;
     size += count;
   }
   return size;
 }
 
-function inputTo(libc: Libc, fd: number): { write(data: Uint8Array): void; close(): void } {
+function createInputQueue(libc: Libc, fd: number): { write(data: Uint8Array): void; close(): void } {
   const waiting: Uint8Array[] = [];
   let bytes = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -47,8 +47,8 @@ function inputTo(libc: Libc, fd: number): { write(data: Uint8Array): void; close
     timer = undefined;
     for (let data = waiting[0]; data; data = waiting[0]) {
       const count = libc.write(fd, data);
-      if (count === AGAIN) {
-        timer = setTimeout(offer, OFFER_MS);
+      if (count === EAGAIN) {
+        timer = setTimeout(offer, INPUT_RETRY_MS);
         return;
       }
       // Nobody is there any more: all that waits is lost.
@@ -60,7 +60,7 @@ function inputTo(libc: Libc, fd: number): { write(data: Uint8Array): void; close
   };
   return {
     write(data) {
-      if (bytes + data.length > INPUT_BYTES || data.length === 0) return;
+      if (bytes + data.length > MAX_INPUT_BYTES || data.length === 0) return;
       // A copy: the frame it came in is not ours to keep.
       waiting.push(Uint8Array.from(data));
       bytes += data.length;
@@ -73,7 +73,7 @@ function inputTo(libc: Libc, fd: number): { write(data: Uint8Array): void; close
   };
 }
 
-function resize(terminal: Pty, cols: number, rows: number): void {
+function resizePty(terminal: Pty, cols: number, rows: number): void {
   try {
     terminal.resize(cols, rows);
   } catch {
@@ -82,7 +82,7 @@ function resize(terminal: Pty, cols: number, rows: number): void {
 }
 
 /** Loads node-pty. Rejects with the reason where it does not. */
-export async function loadPty(): Promise<SpawnTerminal> {
+export async function loadTerminalSpawner(): Promise<SpawnTerminal> {
   const { spawn } = await import('node-pty');
   return (request, libc, events) => {
     const { service, cmd, cwd, env, umask } = request;
@@ -91,26 +91,26 @@ export async function loadPty(): Promise<SpawnTerminal> {
     let fd: number;
     try {
       terminal = withUmask(umask, () =>
-        spawn(SHELL, ['-c', cmd], { ...size, cwd, env: environment(env), encoding: null }),
+        spawn(SHELL, ['-c', cmd], { ...size, cwd, env: environmentOf(env), encoding: null }),
       );
       libc.closeOnExec(terminal.fd);
       fd = libc.duplicate(terminal.fd);
     } catch (error) {
       if (terminal) process.kill(-terminal.pid, 'SIGKILL');
-      throw asFailure(service, error);
+      throw spawnFailure(service, error);
     }
-    const input = inputTo(libc, fd);
+    const input = createInputQueue(libc, fd);
     terminal.onData((bytes) => {
-      const filled = fill(libc, fd, bytes.copy(buffer));
-      events.output(1, buffer.subarray(0, filled));
+      const filled = readAvailable(libc, fd, bytes.copy(readBuffer));
+      events.onOutput(1, readBuffer.subarray(0, filled));
     });
     terminal.onExit(({ exitCode, signal }) => {
       input.close();
-      for (let size = fill(libc, fd, 0); size > 0; size = fill(libc, fd, 0))
-        events.output(1, buffer.subarray(0, size));
+      for (let size = readAvailable(libc, fd, 0); size > 0; size = readAvailable(libc, fd, 0))
+        events.onOutput(1, readBuffer.subarray(0, size));
       closeSync(fd);
-      events.ended(signal ? null : exitCode, signal ? signalName(signal) : null);
+      events.onExit(signal ? null : exitCode, signal ? signalNameOf(signal) : null);
     });
-    return { pid: terminal.pid, write: input.write, resize: (cols, rows) => resize(terminal, cols, rows) };
+    return { pid: terminal.pid, write: input.write, resize: (cols, rows) => resizePty(terminal, cols, rows) };
   };
 }

@@ -4,23 +4,23 @@ import { once } from 'node:events';
 import type { Libc } from '../adapters/process/libc.ts';
 import type { SpawnRequest } from '../protocol/host.ts';
 import type { LogStream } from '../protocol/log.ts';
-import { asFailure, type ChildEvents, environment, SHELL, withUmask } from './child.ts';
+import { type ChildEvents, environmentOf, SHELL, spawnFailure, withUmask } from './child.ts';
 import type { StartProgram } from './children.ts';
 import {
-  closeAll,
+  closeDescriptors,
+  FIFO_KINDS,
+  type FifoKind,
+  type FifoReader,
   type Fifos,
   fifoPath,
-  type Intake,
-  KINDS,
-  type Kind,
-  openForProcess,
-  openIntake,
+  openFifoForProcess,
+  openFifoReader,
 } from './fifo.ts';
 
 /** The reading ends of a run's FIFOs. */
-export interface Intakes {
+export interface OutputReaders {
   /** Takes in all that is there now. Gives and closes those that nobody holds for writing any more. */
-  finish(): Kind[];
+  drain(): FifoKind[];
   close(): void;
 }
 
@@ -28,26 +28,26 @@ export interface Intakes {
  * Reads both FIFOs of `run` from now on. `ended` is called once nobody can write to either any more, which may be long after
  * the end of the process when it has left others behind. A FIFO that is not there counts as ended.
  */
-export function openIntakes(
+export function openOutputReaders(
   folder: string,
   run: string,
   libc: Libc | null,
-  output: ChildEvents['output'],
-  ended: () => void,
-): Intakes {
-  const intakes = new Map<Kind, Intake>();
+  onOutput: ChildEvents['onOutput'],
+  onEnded: () => void,
+): OutputReaders {
+  const intakes = new Map<FifoKind, FifoReader>();
   let open = 0;
   const streams: readonly LogStream[] = [1, 2];
-  for (const [index, kind] of KINDS.entries()) {
+  for (const [index, kind] of FIFO_KINDS.entries()) {
     const stream = streams[index] ?? 1;
     try {
-      const intake = openIntake(
+      const intake = openFifoReader(
         fifoPath(folder, run, kind),
         libc,
-        (bytes) => output(stream, bytes),
+        (bytes) => onOutput(stream, bytes),
         () => {
           open -= 1;
-          if (open === 0) ended();
+          if (open === 0) onEnded();
         },
       );
       intakes.set(kind, intake);
@@ -56,9 +56,9 @@ export function openIntakes(
       // Somebody removed it: the process writes to where nobody can read.
     }
   }
-  if (open === 0) setImmediate(ended);
+  if (open === 0) setImmediate(onEnded);
   return {
-    finish: () => [...intakes].filter(([, intake]) => intake.finish()).map(([kind]) => kind),
+    drain: () => [...intakes].filter(([, intake]) => intake.drain()).map(([kind]) => kind),
     close: () => {
       for (const intake of intakes.values()) intake.close();
     },
@@ -69,57 +69,58 @@ export function openIntakes(
 async function startShell(
   { cmd, cwd, env, umask }: SpawnRequest,
   [out, err]: readonly [out: number, err: number],
-  start: StartProgram | null,
-  ended: ChildEvents['ended'],
+  startProgram: StartProgram | null,
+  onExit: ChildEvents['onExit'],
 ): Promise<number> {
   const args = ['-c', cmd];
-  if (start) return withUmask(umask, () => start({ file: SHELL, args, cwd, env, output: [out, err] }, ended));
+  if (startProgram)
+    return withUmask(umask, () => startProgram({ file: SHELL, args, cwd, env, output: [out, err] }, onExit));
   const child = withUmask(umask, () =>
-    spawn(SHELL, args, { cwd, env: environment(env), detached: true, stdio: ['ignore', out, err] }),
+    spawn(SHELL, args, { cwd, env: environmentOf(env), detached: true, stdio: ['ignore', out, err] }),
   );
   if (child.pid === undefined) {
     const [error] = await once(child, 'error');
     throw error;
   }
-  child.once('exit', ended);
+  child.once('exit', onExit);
   return child.pid;
 }
 
-export interface PipedOptions {
+export interface SpawnPipedOptions {
   fifos: Fifos;
   libc: Libc | null;
   /** null: Node has to do. */
-  start: StartProgram | null;
+  startProgram: StartProgram | null;
   events: ChildEvents;
   /** See openIntakes. */
-  drained: () => void;
+  onDrained: () => void;
 }
 
 /** Starts the process of `request` and reads its output. Rejects with start_failed or storage_full. */
-export async function spawnPiped(request: SpawnRequest, options: PipedOptions): Promise<number> {
-  const { fifos, libc, start, events, drained } = options;
+export async function spawnPiped(request: SpawnRequest, options: SpawnPipedOptions): Promise<number> {
+  const { fifos, libc, startProgram, events, onDrained } = options;
   const { folder } = fifos;
   const { service, run } = request;
   const ends: number[] = [];
-  const openEnd = (kind: Kind): number => {
-    const fd = openForProcess(folder, run, kind);
+  const openEnd = (kind: FifoKind): number => {
+    const fd = openFifoForProcess(folder, run, kind);
     ends.push(fd);
     return fd;
   };
-  let intakes: Intakes | undefined;
+  let intakes: OutputReaders | undefined;
   try {
     fifos.make(run);
-    const reading = openIntakes(folder, run, libc, events.output, drained);
+    const reading = openOutputReaders(folder, run, libc, events.onOutput, onDrained);
     intakes = reading;
-    return await startShell(request, [openEnd('out'), openEnd('err')], start, (exitCode, signal) => {
-      fifos.remove(run, reading.finish());
-      events.ended(exitCode, signal);
+    return await startShell(request, [openEnd('out'), openEnd('err')], startProgram, (exitCode, signal) => {
+      fifos.remove(run, reading.drain());
+      events.onExit(exitCode, signal);
     });
   } catch (error) {
     intakes?.close();
     fifos.remove(run);
-    throw asFailure(service, error);
+    throw spawnFailure(service, error);
   } finally {
-    closeAll(ends);
+    closeDescriptors(ends);
   }
 }

@@ -9,48 +9,48 @@ import {
   processRow,
   processTable,
 } from '../adapters/process/proctable.ts';
-import { markOf } from '../adapters/process/tree.ts';
+import { runMarkInEnviron } from '../adapters/process/tree.ts';
 import type { LedgerRow } from '../adapters/storage/ledgerfile.ts';
 import type { Clock } from '../runtime/actor.ts';
-import { type Fifos, KINDS } from './fifo.ts';
-import type { Journal } from './journal.ts';
-import type { Ledger } from './ledger.ts';
-import { type Run, type Runs, UNKNOWN } from './runs.ts';
-import { type Intakes, openIntakes } from './spawn.ts';
-import type { Stops } from './stop.ts';
+import { FIFO_KINDS, type Fifos } from './fifo.ts';
+import type { LogWriters } from './journal.ts';
+import type { RunLedger } from './ledger.ts';
+import { type HostRun, type HostRuns, UNKNOWN_OUTCOME } from './runs.ts';
+import { type OutputReaders, openOutputReaders } from './spawn.ts';
+import type { TreeStops } from './stop.ts';
 
-export interface TakeoverConfig {
+export interface AdoptRunsConfig {
   clock: Clock;
-  ledger: Ledger;
-  journal: Journal;
-  stops: Stops;
-  runs: Runs;
+  ledger: RunLedger;
+  logWriters: LogWriters;
+  stops: TreeStops;
+  runs: HostRuns;
   boot: string;
   fifos: Fifos;
   libc: Libc | null;
 }
 
 /** How often a process that is no child of ours is looked at. Its FIFOs mostly tell earlier. */
-const LOOK_MS = 1_000;
+const ALIVE_CHECK_MS = 1_000;
 /** What is left of a terminal's processes after its hang-up has this long to end. */
 const HANGUP_MS = 1_000;
 
 /** Processes by the run they are marked with, the leaders of sessions only: as such every run begins. */
-function leadersByMark(): Map<string, ProcessRow> {
+function leadersByRun(): Map<string, ProcessRow> {
   const found = new Map<string, ProcessRow>();
   for (const row of processTable().values()) {
     const environ = row.session === row.pid ? environOf(row.pid) : undefined;
-    const run = environ && markOf(environ);
+    const run = environ && runMarkInEnviron(environ);
     if (run) found.set(run, row);
   }
   return found;
 }
 
 /** Rows without a process yet: the host was killed right after the start. Gives each its process, or drops it. */
-function findUnnamed(ledger: Ledger): void {
-  const unnamed = [...ledger.rows.values()].filter((row) => row.pid === 0 && !row.end);
+function identifyUnknownPids(ledger: RunLedger): void {
+  const unnamed = [...ledger.rows.values()].filter((row) => row.pid === 0 && !row.recordEnd);
   if (unnamed.length === 0) return;
-  const leaders = leadersByMark();
+  const leaders = leadersByRun();
   for (const row of unnamed) {
     const process = leaders.get(row.run);
     if (process) ledger.put({ ...row, pid: process.pid, startTicks: process.startTicks });
@@ -62,43 +62,43 @@ function findUnnamed(ledger: Ledger): void {
 function sweepFifos(fifos: Fifos, keep: ReadonlySet<string>): void {
   const runs = readdirSync(fifos.folder).flatMap((name) => {
     const [run = '', kind = ''] = name.split('.');
-    return KINDS.some((known) => known === kind) ? [run] : [];
+    return FIFO_KINDS.some((known) => known === kind) ? [run] : [];
   });
   for (const run of new Set(runs)) if (!keep.has(run)) fifos.remove(run);
 }
 
 /** Reads on and watches until the process has ended. */
-function adopt(run: Run, config: TakeoverConfig): void {
-  const { clock, journal, runs, fifos, libc } = config;
+function watchRun(run: HostRun, config: AdoptRunsConfig): void {
+  const { clock, logWriters, runs, fifos, libc } = config;
   const { service, run: id, pid, startTicks } = run.row;
   let cancel = () => {};
-  let intakes: Intakes | undefined;
+  let intakes: OutputReaders | undefined;
   const look = () => {
-    if (run.row.end || isAlive(pid, startTicks)) return;
+    if (run.row.recordEnd || isAlive(pid, startTicks)) return;
     cancel();
-    fifos.remove(id, intakes?.finish());
-    runs.end(run, UNKNOWN);
+    fifos.remove(id, intakes?.drain());
+    runs.end(run, UNKNOWN_OUTCOME);
   };
-  cancel = clock.every(LOOK_MS, look);
-  intakes = openIntakes(
+  cancel = clock.every(ALIVE_CHECK_MS, look);
+  intakes = openOutputReaders(
     fifos.folder,
     id,
     libc,
-    (stream, bytes) => journal.append(service, stream, id, bytes),
+    (stream, bytes) => logWriters.append(service, stream, id, bytes),
     () => {
-      journal.rest(service);
+      logWriters.closeFiles(service);
       look();
     },
   );
   look();
 }
 
-function resume(run: Run, row: LedgerRow, config: TakeoverConfig): void {
+function resumeStop(run: HostRun, row: LedgerRow, config: AdoptRunsConfig): void {
   const { clock, stops, runs } = config;
   if (row.pty) {
     // Its terminal was the host's and went with it.
     const order = { signal: 'SIGHUP', graceMs: HANGUP_MS, port: row.port, sent: true } as const;
-    void stops.stop({ ...run, gone: () => runs.end(run, { ...UNKNOWN, signal: 'SIGHUP' }) }, order);
+    void stops.stop({ ...run, onGone: () => runs.end(run, { ...UNKNOWN_OUTCOME, signal: 'SIGHUP' }) }, order);
   } else if (row.stop) {
     const waited = clock.now() - row.stop.at;
     const graceMs = Math.min(row.stop.graceMs, Math.max(0, row.stop.graceMs - waited));
@@ -107,22 +107,22 @@ function resume(run: Run, row: LedgerRow, config: TakeoverConfig): void {
 }
 
 /** Takes over what the ledger holds. Reads nothing of the past twice and ends nothing that does not have to. */
-export function takeOver(config: TakeoverConfig): void {
+export function adoptRuns(config: AdoptRunsConfig): void {
   const { ledger, runs, boot, fifos } = config;
-  findUnnamed(ledger);
+  identifyUnknownPids(ledger);
   const rows = [...ledger.rows.values()];
-  sweepFifos(fifos, new Set(rows.filter((row) => !row.end).map((row) => row.run)));
+  sweepFifos(fifos, new Set(rows.filter((row) => !row.recordEnd).map((row) => row.run)));
   for (const row of rows) {
-    const run = runs.keep(row, false, null);
-    if (row.end) continue;
+    const run = runs.add(row, false, null);
+    if (row.recordEnd) continue;
     if (row.boot !== boot) {
-      runs.end(run, { ...UNKNOWN, cause: 'reboot' });
+      runs.end(run, { ...UNKNOWN_OUTCOME, cause: 'reboot' });
       fifos.remove(row.run);
       continue;
     }
     // A pid that another process has now is not touched, nor is a group of that number.
     run.root.grouped = processRow(row.pid)?.startTicks === row.startTicks;
-    if (!row.pty) adopt(run, config);
-    resume(run, row, config);
+    if (!row.pty) watchRun(run, config);
+    resumeStop(run, row, config);
   }
 }

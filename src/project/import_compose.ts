@@ -1,41 +1,42 @@
 // A compose file: its containers go on being run by `docker compose`, in the foreground, so that berth starts, watches and stops them.
-import { readYamlNodes, type YamlNode } from '../adapters/yaml.ts';
-import { at, itemsOf, namesOf, rowsOf, textOf } from './foreign.ts';
-import { type Imported, serviceName } from './imported.ts';
+import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
+import { listItems, listOrKeys, mapEntries, nodeAt, scalarText } from './foreign.ts';
+import { type ImportedProject, toServiceName } from './imported.ts';
 
-const DEPTH = 32;
+const MAX_DEPTH = 32;
 /** docker gives a container 10 s before it kills it. */
-const GRACE = '15s';
+const STOP_GRACE = '15s';
 
 /** The first of a range such as 3000-3005; a variable is left as it is. */
-const first = (ports: string): string => (ports.includes('$') ? ports : (ports.split('-')[0] ?? ports));
+const firstOfRange = (ports: string): string =>
+  ports.includes('$') ? ports : (ports.split('-')[0] ?? ports);
 
 /** The port of this machine in one entry of `ports`: `8080:80`, `127.0.0.1:8080:80/tcp`, `{published: 8080}`. */
 function publishedPort(entry: YamlNode): string | undefined {
-  const long = textOf(at(entry, 'published'));
-  if (long !== undefined) return first(long);
-  const short = textOf(entry)?.replace(/\/\w+$/, '');
+  const long = scalarText(nodeAt(entry, 'published'));
+  if (long !== undefined) return firstOfRange(long);
+  const short = scalarText(entry)?.replace(/\/\w+$/, '');
   // Colons within ${A:-b} separate nothing.
   const parts = short?.match(/(?:\$\{[^}]*\}|\[[^\]]*\]|[^:])+/g) ?? [];
   const published = parts.length > 1 ? parts.at(-2) : undefined;
-  return published === undefined ? undefined : first(published);
+  return published === undefined ? undefined : firstOfRange(published);
 }
 
 const asPort = (text: string): number | string => (/^\d+$/.test(text) ? Number(text) : text);
 
 /** The services of the compose file called `file`. */
-export function importCompose(text: string, file: string): Imported {
-  const tree = readYamlNodes(text, DEPTH);
-  const rows = rowsOf(at(tree, 'services'));
+export function importCompose(text: string, file: string): ImportedProject {
+  const tree = parseYamlNodes(text, MAX_DEPTH);
+  const rows = mapEntries(nodeAt(tree, 'services'));
   const taken = new Set<string>();
-  const names = new Map(rows.map(({ key }) => [key, serviceName(key, taken)]));
+  const names = new Map(rows.map(({ key }) => [key, toServiceName(key, taken)]));
   const notes: string[] = [];
   const services = rows.map(({ key, value }) => {
     const name = names.get(key) ?? key;
-    const port = itemsOf(at(value, 'ports')).flatMap((entry) => publishedPort(entry) ?? [])[0];
-    const needs = namesOf(at(value, 'depends_on')).flatMap((other) => names.get(other) ?? []);
+    const port = listItems(nodeAt(value, 'ports')).flatMap((entry) => publishedPort(entry) ?? [])[0];
+    const needs = listOrKeys(nodeAt(value, 'depends_on')).flatMap((other) => names.get(other) ?? []);
     if (port === undefined) notes.push(`${name}: publishes no port; the one it gets here is not used`);
-    if (at(value, 'profiles'))
+    if (nodeAt(value, 'profiles'))
       notes.push(`${name}: its profiles are left out; name the services you want to \`berth up\``);
     return {
       name,
@@ -43,7 +44,7 @@ export function importCompose(text: string, file: string): Imported {
       port: port === undefined ? 'auto' : asPort(port),
       ready: port === undefined ? undefined : 'tcp',
       depends_on: needs.length > 0 ? needs : undefined,
-      stop: { grace: GRACE },
+      stop: { grace: STOP_GRACE },
     };
   });
   return { services, notes };

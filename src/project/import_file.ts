@@ -5,14 +5,14 @@ import { importCompose } from './import_compose.ts';
 import { importPackage } from './import_package.ts';
 import { importProcessCompose } from './import_process_compose.ts';
 import { importProcfile } from './import_procfile.ts';
-import type { Imported } from './imported.ts';
+import type { ImportedProject } from './imported.ts';
 
 interface Importer {
   kind: string;
   /** The usual names, the first to be looked for. */
   files: readonly string[];
-  fits: RegExp;
-  read: (text: string, path: string) => Imported;
+  pattern: RegExp;
+  read: (text: string, path: string) => ImportedProject;
 }
 
 /** In the order in which a folder is searched: what was written to run this project comes first. */
@@ -20,37 +20,37 @@ export const IMPORTERS: readonly Importer[] = [
   {
     kind: 'process-compose file',
     files: ['process-compose.yaml', 'process-compose.yml'],
-    fits: /^process-compose.*\.ya?ml$/,
+    pattern: /^process-compose.*\.ya?ml$/,
     read: (text) => importProcessCompose(text),
   },
   {
     kind: 'Procfile',
     files: ['Procfile.dev', 'Procfile'],
-    fits: /^Procfile/,
+    pattern: /^Procfile/,
     read: (text, path) => importProcfile(text, dirname(path)),
   },
   {
     kind: 'compose file',
     files: ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml'],
-    fits: /compose.*\.ya?ml$/,
+    pattern: /compose.*\.ya?ml$/,
     read: (text, path) => importCompose(text, basename(path)),
   },
   {
     kind: 'package.json',
     files: ['package.json'],
-    fits: /^package\.json$/,
+    pattern: /^package\.json$/,
     read: (text, path) => importPackage(text, dirname(path)),
   },
 ];
 
 /** The files of `folder` that can be imported, the best first. */
-export const importable = (folder: string): string[] =>
+export const importableFiles = (folder: string): string[] =>
   IMPORTERS.flatMap(({ files }) => files.map((name) => join(folder, name))).filter((path) =>
     existsSync(path),
   );
 
 /** Reads the file at `path` by what its name says it is; undefined when no importer is for it. Throws what reading it throws. */
-export function importFrom(path: string): (Imported & { kind: string }) | undefined {
-  const importer = IMPORTERS.find(({ fits }) => fits.test(basename(path)));
+export function importProject(path: string): (ImportedProject & { kind: string }) | undefined {
+  const importer = IMPORTERS.find(({ pattern }) => pattern.test(basename(path)));
   return importer && { kind: importer.kind, ...importer.read(readFileSync(path, 'utf8'), path) };
 }

@@ -1,8 +1,8 @@
 // package.json: its dev or start script, or those of its workspaces.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readYamlNodes, type YamlNode } from '../adapters/yaml.ts';
-import { type Imported, type ImportedService, serviceName } from './imported.ts';
+import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
+import { type ImportedProject, type ImportedService, toServiceName } from './imported.ts';
 
 interface Manifest {
   name?: unknown;
@@ -14,7 +14,7 @@ interface Manifest {
 const SCRIPTS = ['dev', 'start', 'serve'] as const;
 
 /** Which program runs the scripts: the one whose lock file is there. */
-const RUNNERS: readonly [lock: string, runner: string][] = [
+const SCRIPT_RUNNERS: readonly [lock: string, runner: string][] = [
   ['pnpm-lock.yaml', 'pnpm run'],
   ['yarn.lock', 'yarn run'],
   ['bun.lock', 'bun run'],
@@ -22,22 +22,22 @@ const RUNNERS: readonly [lock: string, runner: string][] = [
 ];
 
 const runnerOf = (folder: string): string =>
-  RUNNERS.find(([lock]) => existsSync(join(folder, lock)))?.[1] ?? 'npm run';
+  SCRIPT_RUNNERS.find(([lock]) => existsSync(join(folder, lock)))?.[1] ?? 'npm run';
 
 /** The port that a script names itself. */
-function portOf(script: string): number | undefined {
+function portInScript(script: string): number | undefined {
   const [, port] = /(?:\bPORT=|--port[= ]|(?:^|\s)-p )(\d{2,5})\b/.exec(script) ?? [];
   return port === undefined ? undefined : Number(port);
 }
 
-function strings(value: unknown): string[] {
+function onlyStrings(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
 }
 
-function pnpmPackages(folder: string): string[] {
+function pnpmWorkspacePatterns(folder: string): string[] {
   const path = join(folder, 'pnpm-workspace.yaml');
   if (!existsSync(path)) return [];
-  const tree = readYamlNodes(readFileSync(path, 'utf8'), 8);
+  const tree = parseYamlNodes(readFileSync(path, 'utf8'), 8);
   const list = tree.kind === 'map' ? tree.rows.find(({ key }) => key === 'packages')?.value : undefined;
   const isText = (node: YamlNode) => node.kind === 'scalar' && typeof node.value === 'string';
   return list?.kind === 'list'
@@ -46,11 +46,11 @@ function pnpmPackages(folder: string): string[] {
 }
 
 /** The folders of the workspaces, relative to `folder`. Patterns other than `dir` and `dir/*` are noted. */
-function workspaces(folder: string, manifest: Manifest, notes: string[]): string[] {
+function workspaceFolders(folder: string, manifest: Manifest, notes: string[]): string[] {
   const listed = Array.isArray(manifest.workspaces)
     ? manifest.workspaces
     : (manifest.workspaces as { packages?: unknown } | undefined)?.packages;
-  return [...strings(listed), ...pnpmPackages(folder)].flatMap((pattern) => {
+  return [...onlyStrings(listed), ...pnpmWorkspacePatterns(folder)].flatMap((pattern) => {
     const [, parent] = /^([^*?![\]{}]+)\/\*$/.exec(pattern) ?? [];
     if (parent !== undefined && existsSync(join(folder, parent))) {
       const entries = readdirSync(join(folder, parent), { withFileTypes: true });
@@ -70,7 +70,7 @@ function readManifest(folder: string): Manifest | undefined {
   return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : undefined;
 }
 
-function serviceOf(
+function serviceFromManifest(
   manifest: Manifest,
   cwd: string,
   runner: string,
@@ -80,24 +80,24 @@ function serviceOf(
   if (script === undefined) return undefined;
   const called = typeof manifest.name === 'string' ? manifest.name.replace(/^@[^/]*\//, '') : 'web';
   return {
-    name: serviceName(called, taken),
+    name: toServiceName(called, taken),
     cmd: `${runner} ${script}`,
     cwd: cwd === '.' ? undefined : cwd,
-    port: portOf(String(manifest.scripts?.[script])) ?? 'auto',
+    port: portInScript(String(manifest.scripts?.[script])) ?? 'auto',
   };
 }
 
 /** The services of the package in `folder`: one per workspace that has a dev, start or serve script, else the package itself. */
-export function importPackage(text: string, folder: string): Imported {
+export function importPackage(text: string, folder: string): ImportedProject {
   const manifest: Manifest = JSON.parse(text);
   const notes: string[] = [];
   const taken = new Set<string>();
   const runner = runnerOf(folder);
-  const parts = workspaces(folder, manifest, notes).flatMap((cwd) => {
+  const parts = workspaceFolders(folder, manifest, notes).flatMap((cwd) => {
     const part = readManifest(join(folder, cwd));
-    return (part && serviceOf(part, cwd, runner, taken)) ?? [];
+    return (part && serviceFromManifest(part, cwd, runner, taken)) ?? [];
   });
-  const own = parts.length > 0 ? undefined : serviceOf(manifest, '.', runner, taken);
+  const own = parts.length > 0 ? undefined : serviceFromManifest(manifest, '.', runner, taken);
   const services = own ? [own] : parts;
   if (services.length === 0) notes.push(`there is no ${SCRIPTS.join(', ')} script`);
   for (const { name, port } of services) {

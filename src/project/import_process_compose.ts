@@ -1,18 +1,18 @@
 // A process-compose file.
 import { constants } from 'node:os';
-import { readYamlNodes, type YamlNode } from '../adapters/yaml.ts';
-import { at, envOf, rowsOf, textOf } from './foreign.ts';
-import { type Imported, type ImportedService, serviceName } from './imported.ts';
+import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
+import { envEntries, mapEntries, nodeAt, scalarText } from './foreign.ts';
+import { type ImportedProject, type ImportedService, toServiceName } from './imported.ts';
 
-const DEPTH = 32;
+const MAX_DEPTH = 32;
 
-const RESTARTS = new Map([
+const RESTART_POLICY_NAMES = new Map([
   ['on_failure', 'on-failure'],
   ['always', 'always'],
 ]);
 
 /** What has no counterpart here. */
-const LEFT_OUT = [
+const UNSUPPORTED_KEYS = [
   'liveness_probe',
   'is_daemon',
   'log_configuration',
@@ -23,14 +23,14 @@ const LEFT_OUT = [
 ] as const;
 
 /** The URL of an HTTP probe, and its port. */
-function probe(node: YamlNode | undefined): { ready: string; port: string } | undefined {
-  const get = at(node, 'http_get');
-  const port = textOf(at(get, 'port'));
+function httpProbe(node: YamlNode | undefined): { ready: string; port: string } | undefined {
+  const get = nodeAt(node, 'http_get');
+  const port = scalarText(nodeAt(get, 'port'));
   if (port === undefined) return undefined;
-  const host = textOf(at(get, 'host')) ?? 'localhost';
-  const path = textOf(at(get, 'path')) ?? '/';
+  const host = scalarText(nodeAt(get, 'host')) ?? 'localhost';
+  const path = scalarText(nodeAt(get, 'path')) ?? '/';
   return {
-    ready: `${textOf(at(get, 'scheme')) ?? 'http'}://${host}:${port}${path.startsWith('/') ? path : `/${path}`}`,
+    ready: `${scalarText(nodeAt(get, 'scheme')) ?? 'http'}://${host}:${port}${path.startsWith('/') ? path : `/${path}`}`,
     port,
   };
 }
@@ -39,9 +39,9 @@ function signalName(number: string | undefined): string | undefined {
   return Object.entries(constants.signals).find(([, value]) => String(value) === number)?.[0];
 }
 
-function stopOf(node: YamlNode | undefined): ImportedService['stop'] {
-  const signal = signalName(textOf(at(node, 'signal')));
-  const seconds = textOf(at(node, 'timeout_seconds'));
+function stopSettings(node: YamlNode | undefined): ImportedService['stop'] {
+  const signal = signalName(scalarText(nodeAt(node, 'signal')));
+  const seconds = scalarText(nodeAt(node, 'timeout_seconds'));
   const grace = seconds === undefined ? undefined : `${seconds}s`;
   return signal === undefined && grace === undefined
     ? undefined
@@ -49,14 +49,14 @@ function stopOf(node: YamlNode | undefined): ImportedService['stop'] {
 }
 
 /** The names a process waits for; what ends rather than becoming ready cannot be waited for here. */
-function needsOf(
+function dependenciesOf(
   name: string,
   node: YamlNode | undefined,
   names: ReadonlyMap<string, string>,
   notes: string[],
 ) {
-  const needs = rowsOf(node).flatMap(({ key, value }) => {
-    const condition = textOf(at(value, 'condition')) ?? '';
+  const needs = mapEntries(node).flatMap(({ key, value }) => {
+    const condition = scalarText(nodeAt(value, 'condition')) ?? '';
     if (!condition.startsWith('process_completed')) return names.get(key) ?? [];
     notes.push(`${name}: waiting for ${key} to complete is left out`);
     return [];
@@ -71,38 +71,39 @@ function portOf(env: Map<string, string> | undefined, ready: { port: string } | 
 }
 
 /** The services of a process-compose file. */
-export function importProcessCompose(text: string): Imported {
-  const tree = readYamlNodes(text, DEPTH);
-  const rows = rowsOf(at(tree, 'processes'));
-  const everywhere = envOf(at(tree, 'environment')) ?? new Map();
+export function importProcessCompose(text: string): ImportedProject {
+  const tree = parseYamlNodes(text, MAX_DEPTH);
+  const rows = mapEntries(nodeAt(tree, 'processes'));
+  const everywhere = envEntries(nodeAt(tree, 'environment')) ?? new Map();
   const taken = new Set<string>();
   const notes: string[] = [];
-  const isOn = (node: YamlNode): boolean => textOf(at(node, 'disabled')) !== 'true';
+  const isOn = (node: YamlNode): boolean => scalarText(nodeAt(node, 'disabled')) !== 'true';
   const names = new Map(
-    rows.filter(({ value }) => isOn(value)).map(({ key }) => [key, serviceName(key, taken)]),
+    rows.filter(({ value }) => isOn(value)).map(({ key }) => [key, toServiceName(key, taken)]),
   );
   const services = rows.flatMap(({ key, value }): ImportedService[] => {
     const name = names.get(key);
     if (name === undefined) notes.push(`${key} is disabled: left out`);
-    const cmd = textOf(at(value, 'command'));
+    const cmd = scalarText(nodeAt(value, 'command'));
     if (name === undefined || cmd === undefined) return [];
-    for (const left of LEFT_OUT) if (at(value, left)) notes.push(`${name}: ${left} is left out`);
-    if (at(value, 'readiness_probe', 'exec')) notes.push(`${name}: a probe that runs a command is left out`);
-    const env = new Map([...everywhere, ...(envOf(at(value, 'environment')) ?? [])]);
-    const ready = probe(at(value, 'readiness_probe'));
-    const group = textOf(at(value, 'namespace'));
+    for (const left of UNSUPPORTED_KEYS) if (nodeAt(value, left)) notes.push(`${name}: ${left} is left out`);
+    if (nodeAt(value, 'readiness_probe', 'exec'))
+      notes.push(`${name}: a probe that runs a command is left out`);
+    const env = new Map([...everywhere, ...(envEntries(nodeAt(value, 'environment')) ?? [])]);
+    const ready = httpProbe(nodeAt(value, 'readiness_probe'));
+    const group = scalarText(nodeAt(value, 'namespace'));
     return [
       {
         name,
         cmd,
-        cwd: textOf(at(value, 'working_dir')),
+        cwd: scalarText(nodeAt(value, 'working_dir')),
         port: portOf(env, ready),
         ready: ready?.ready,
         env: env.size > 0 ? env : undefined,
-        depends_on: needsOf(name, at(value, 'depends_on'), names, notes),
+        depends_on: dependenciesOf(name, nodeAt(value, 'depends_on'), names, notes),
         group: group === 'default' ? undefined : group,
-        restart: RESTARTS.get(textOf(at(value, 'availability', 'restart')) ?? ''),
-        stop: stopOf(at(value, 'shutdown')),
+        restart: RESTART_POLICY_NAMES.get(scalarText(nodeAt(value, 'availability', 'restart')) ?? ''),
+        stop: stopSettings(nodeAt(value, 'shutdown')),
       },
     ];
   });

@@ -1,10 +1,15 @@
 // Procfile, as foreman, overmind and Heroku read it.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Imported, type ImportedService, literal, serviceName } from './imported.ts';
+import {
+  escapeInterpolation,
+  type ImportedProject,
+  type ImportedService,
+  toServiceName,
+} from './imported.ts';
 
 /** The services of a Procfile in `folder`; a `.env` beside it is given to all of them, as foreman does. */
-export function importProcfile(text: string, folder: string): Imported {
+export function importProcfile(text: string, folder: string): ImportedProject {
   const taken = new Set<string>();
   const services: ImportedService[] = [];
   const notes: string[] = [];
@@ -17,7 +22,12 @@ export function importProcfile(text: string, folder: string): Imported {
     } else if (type === 'release') {
       notes.push('release is run once before a deployment: not a service');
     } else {
-      services.push({ name: serviceName(type, taken), cmd: literal(cmd), port: 'auto', env_file: envFile });
+      services.push({
+        name: toServiceName(type, taken),
+        cmd: escapeInterpolation(cmd),
+        port: 'auto',
+        env_file: envFile,
+      });
     }
   }
   return { services, notes };

@@ -1,5 +1,5 @@
 // What the importers make of other tools' files, and how that is written as a berth.yaml.
-import { writeYaml } from '../adapters/yaml.ts';
+import { stringifyYaml } from '../adapters/yaml.ts';
 
 /** A service as it will stand in the file; absent keys are left out. */
 export interface ImportedService {
@@ -16,22 +16,23 @@ export interface ImportedService {
   stop?: { signal?: string | undefined; grace?: string | undefined } | undefined;
 }
 
-export interface Imported {
+export interface ImportedProject {
   services: ImportedService[];
   /** What could not be carried over, one line each. */
   notes: string[];
 }
 
-const SCHEMA = '/schema/berth.json';
+const SCHEMA_PATH = '/schema/berth.json';
 
 /** The line that tells editors where the schema is. */
-export const schemaLine = (daemon: string): string => `# yaml-language-server: $schema=${daemon}${SCHEMA}`;
+export const schemaLine = (daemon: string): string =>
+  `# yaml-language-server: $schema=${daemon}${SCHEMA_PATH}`;
 
 /** `text` as a project file has to write it, so that it comes out again as it is: nothing in it is to be filled in. */
-export const literal = (text: string): string => text.replace(/\$(?=[${])/g, '$$$$');
+export const escapeInterpolation = (text: string): string => text.replace(/\$(?=[${])/g, '$$$$');
 
 /** A name that the daemon accepts, made of one that it may not; `taken` gets it. */
-export function serviceName(text: string, taken: Set<string>): string {
+export function toServiceName(text: string, taken: Set<string>): string {
   const base =
     text
       .toLowerCase()
@@ -45,10 +46,10 @@ export function serviceName(text: string, taken: Set<string>): string {
 }
 
 /** The text of the project file; `head` are lines of comment. */
-export function writeProject(services: readonly ImportedService[], head: readonly string[]): string {
+export function stringifyProject(services: readonly ImportedService[], head: readonly string[]): string {
   const rows = services.map(({ name, ...service }): [string, object] => {
     const keys = Object.entries(service).filter(([, value]) => value !== undefined);
     return [name, Object.fromEntries(keys)];
   });
-  return `${head.join('\n')}\n${writeYaml({ services: new Map(rows) })}`;
+  return `${head.join('\n')}\n${stringifyYaml({ services: new Map(rows) })}`;
 }

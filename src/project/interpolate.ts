@@ -5,7 +5,7 @@ export class InterpolationError extends Error {
   override readonly name = 'InterpolationError';
 }
 
-type Lookup = (name: string) => string | undefined;
+type VariableLookup = (name: string) => string | undefined;
 
 /** What stands between the name and the word. With the colon an empty value counts as none. */
 const OPERATORS: Record<string, (value: string | undefined, word: () => string, name: string) => string> = {
@@ -18,7 +18,7 @@ const OPERATORS: Record<string, (value: string | undefined, word: () => string, 
 };
 
 /** The end of the expression that begins at `from` (just after `${`), minding the ones inside it; -1 when it has none. */
-function closing(text: string, from: number): number {
+function closingBrace(text: string, from: number): number {
   let depth = 1;
   for (let at = from; at < text.length; at += 1) {
     if (text[at] === '$' && text[at + 1] === '{') depth += 1;
@@ -28,7 +28,7 @@ function closing(text: string, from: number): number {
   return -1;
 }
 
-function expand(expression: string, lookup: Lookup): string {
+function expandExpression(expression: string, lookup: VariableLookup): string {
   const [, name, colon, operator, word = ''] =
     /^([A-Za-z_][A-Za-z0-9_]*)(?:(:?)([-+?])(.*))?$/s.exec(expression) ?? [];
   if (name === undefined) {
@@ -48,7 +48,7 @@ function expand(expression: string, lookup: Lookup): string {
  * Fills in every `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${NAME:+word}` of `text`; `$$` is a dollar sign.
  * Throws an InterpolationError for a name that is not set and has no default.
  */
-export function interpolate(text: string, lookup: Lookup): string {
+export function interpolate(text: string, lookup: VariableLookup): string {
   let out = '';
   let at = 0;
   for (;;) {
@@ -60,9 +60,9 @@ export function interpolate(text: string, lookup: Lookup): string {
       out += '$';
       at = dollar + 2;
     } else if (next === '{') {
-      const end = closing(text, dollar + 2);
+      const end = closingBrace(text, dollar + 2);
       if (end < 0) throw new InterpolationError(`\${ without its }; write $\${ for a literal \${`);
-      out += expand(text.slice(dollar + 2, end), lookup);
+      out += expandExpression(text.slice(dollar + 2, end), lookup);
       at = end + 1;
     } else {
       out += '$';

@@ -1,12 +1,12 @@
 // The order that dependencies make.
 
-interface Dependent {
+interface DependentService {
   name: string;
   dependsOn: readonly string[];
 }
 
 /** A cycle of dependencies, in order, or undefined. Names that are not there order nothing. */
-export function cycleOf(services: readonly Dependent[]): string[] | undefined {
+export function findDependencyCycle(services: readonly DependentService[]): string[] | undefined {
   const byName = new Map(services.map((service) => [service.name, service]));
   const done = new Set<string>();
   const path: string[] = [];
@@ -31,7 +31,10 @@ export function cycleOf(services: readonly Dependent[]): string[] | undefined {
 }
 
 /** `names` and everything they depend on, each once. */
-export function withDependencies(services: readonly Dependent[], names: readonly string[]): Set<string> {
+export function withDependencies(
+  services: readonly DependentService[],
+  names: readonly string[],
+): Set<string> {
   const byName = new Map(services.map((service) => [service.name, service]));
   const chosen = new Set<string>();
   const add = (name: string): void => {
@@ -47,7 +50,7 @@ export function withDependencies(services: readonly Dependent[], names: readonly
  * Runs `work` for every service as soon as it is done for those it depends on. What depends on a failure is not run; the
  * reply has an outcome for every service: `done`, `failed` with the error, or `skipped` with the name it needed.
  */
-export async function inOrder<S extends Dependent>(
+export async function runInDependencyOrder<S extends DependentService>(
   services: readonly S[],
   work: (service: S) => Promise<void>,
 ): Promise<Map<string, { done: true } | { failed: unknown } | { skipped: string }>> {
@@ -79,7 +82,9 @@ export async function inOrder<S extends Dependent>(
 }
 
 /** The same services with every dependency turned round: what depends on one comes before it. */
-export function reversed<S extends Dependent>(services: readonly S[]): (S & Dependent)[] {
+export function reverseDependencies<S extends DependentService>(
+  services: readonly S[],
+): (S & DependentService)[] {
   return services.map((service) => ({
     ...service,
     dependsOn: services.filter(({ dependsOn }) => dependsOn.includes(service.name)).map(({ name }) => name),

@@ -1,8 +1,8 @@
 // What is wrong with a file of the user's: where, what, and what was expected. All problems of a file are told at once.
-import type { Place } from '../adapters/yaml.ts';
+import type { YamlPosition } from '../adapters/yaml.ts';
 
-export interface Problem {
-  at: Place;
+export interface ProjectProblem {
+  at: YamlPosition;
   message: string;
 }
 
@@ -10,19 +10,19 @@ export interface Problem {
 export class ProjectError extends Error {
   override readonly name = 'ProjectError';
   readonly file: string;
-  readonly problems: readonly Problem[];
+  readonly problems: readonly ProjectProblem[];
 
   /** `text` is the file's content, to show the lines; empty when there is none to show. */
-  constructor(file: string, text: string, problems: readonly Problem[]) {
+  constructor(file: string, text: string, problems: readonly ProjectProblem[]) {
     const lines = text.split('\n');
     const sorted = [...problems].sort((a, b) => a.at.line - b.at.line || a.at.column - b.at.column);
-    super(sorted.map((problem) => show(file, lines, problem)).join('\n'));
+    super(sorted.map((problem) => formatProblem(file, lines, problem)).join('\n'));
     this.file = file;
     this.problems = sorted;
   }
 }
 
-function show(file: string, lines: readonly string[], { at, message }: Problem): string {
+function formatProblem(file: string, lines: readonly string[], { at, message }: ProjectProblem): string {
   const head = `${file}:${at.line}:${at.column}: ${message}`;
   const line = lines[at.line - 1];
   if (!line?.trim()) return head;
@@ -33,7 +33,7 @@ function show(file: string, lines: readonly string[], { at, message }: Problem):
 }
 
 /** How many single edits (insert, delete, replace, swap of neighbours) lead from `a` to `b`. */
-function distance(a: string, b: string): number {
+function editDistance(a: string, b: string): number {
   let before: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i += 1) {
@@ -52,13 +52,13 @@ function distance(a: string, b: string): number {
 }
 
 /** The nearest of `known` to a word that was not, or undefined when none is near. */
-export function nearest(word: string, known: Iterable<string>): string | undefined {
+export function nearestWord(word: string, known: Iterable<string>): string | undefined {
   const limit = Math.max(1, Math.floor(word.length / 3));
   let best: string | undefined;
   let least = limit + 1;
   for (const candidate of known) {
     if (Math.abs(candidate.length - word.length) >= least) continue;
-    const edits = distance(word.toLowerCase(), candidate.toLowerCase());
+    const edits = editDistance(word.toLowerCase(), candidate.toLowerCase());
     if (edits < least) {
       best = candidate;
       least = edits;
@@ -69,6 +69,6 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
 
 /** `; did you mean port?`, or nothing. */
 export function suggestion(word: string, known: Iterable<string>): string {
-  const near = nearest(word, known);
+  const near = nearestWord(word, known);
   return near === undefined ? '' : `; did you mean ${near}?`;
 }

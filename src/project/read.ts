@@ -2,21 +2,21 @@
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
-import { type Place, readYamlNodes, YamlPlaceError } from '../adapters/yaml.ts';
+import { parseYamlNodes, type YamlPosition, YamlPositionError } from '../adapters/yaml.ts';
 import { SERVICE } from '../limits.ts';
-import { ENV_KEY } from '../protocol/names.ts';
+import { ENV_KEY_PATTERN } from '../protocol/names.ts';
 import type { RestartPolicy } from '../protocol/service.ts';
-import { cycleOf } from './order.ts';
-import { type Problem, ProjectError, suggestion } from './problem.ts';
-import { PROJECT_SHAPE, type ServiceShape } from './shape.ts';
-import { issueProblems, placeOf, plainOf } from './tree.ts';
+import { findDependencyCycle } from './order.ts';
+import { ProjectError, type ProjectProblem, suggestion } from './problem.ts';
+import { PROJECT_SHAPE, type ProjectServiceShape } from './shape.ts';
+import { interpolateNode, positionOfPath, problemsOfIssues } from './tree.ts';
 
-type Env = Readonly<Record<string, string | undefined>>;
+type ShellEnvironment = Readonly<Record<string, string | undefined>>;
 
 export interface ProjectService {
   name: string;
   /** Where it stands in the file. */
-  at: Place;
+  at: YamlPosition;
   cmd: string;
   /** Absolute. */
   cwd: string;
@@ -40,29 +40,33 @@ export interface Project {
   services: ProjectService[];
 }
 
-const DEPTH = 32;
+const MAX_DEPTH = 32;
 
 /** What checking one file needs to hand on: where things stand, and the problems found so far. */
-interface Check {
+interface ProjectCheck {
   folder: string;
-  shellEnv: Env;
-  at: (...path: (string | number)[]) => Place;
-  problems: Problem[];
+  shellEnv: ShellEnvironment;
+  positionAt: (...path: (string | number)[]) => YamlPosition;
+  problems: ProjectProblem[];
 }
 
 /** `KEY=value` or, passed on from the shell, `KEY`. */
-function listedEnv(check: Check, name: string, entries: readonly string[]): [string, string | null][] {
+function parseEnvList(
+  check: ProjectCheck,
+  name: string,
+  entries: readonly string[],
+): [string, string | null][] {
   return entries.flatMap((entry, index): [string, string | null][] => {
     const equals = entry.indexOf('=');
     const key = equals < 0 ? entry : entry.slice(0, equals);
-    if (ENV_KEY.test(key)) return [[key, equals < 0 ? null : entry.slice(equals + 1)]];
+    if (ENV_KEY_PATTERN.test(key)) return [[key, equals < 0 ? null : entry.slice(equals + 1)]];
     const message = `services.${name}.env: must be KEY=value, not ${JSON.stringify(entry)}`;
-    check.problems.push({ at: check.at('services', name, 'env', index), message });
+    check.problems.push({ at: check.positionAt('services', name, 'env', index), message });
     return [];
   });
 }
 
-function envFile(check: Check, name: string, file: string, at: Place): [string, string][] {
+function readEnvFile(check: ProjectCheck, name: string, file: string, at: YamlPosition): [string, string][] {
   try {
     const text = readFileSync(resolve(check.folder, file), 'utf8');
     return Object.entries(parseEnv(text)).filter((row): row is [string, string] => row[1] !== undefined);
@@ -74,15 +78,15 @@ function envFile(check: Check, name: string, file: string, at: Place): [string, 
   }
 }
 
-function envOf(check: Check, name: string, service: ServiceShape): [string, string][] {
+function serviceEnv(check: ProjectCheck, name: string, service: ProjectServiceShape): [string, string][] {
   const env = new Map<string, string>();
   const files = typeof service.env_file === 'string' ? [service.env_file] : (service.env_file ?? []);
   for (const [index, file] of files.entries()) {
-    const at = check.at('services', name, 'env_file', index);
-    for (const [key, value] of envFile(check, name, file, at)) env.set(key, value);
+    const at = check.positionAt('services', name, 'env_file', index);
+    for (const [key, value] of readEnvFile(check, name, file, at)) env.set(key, value);
   }
   const own = Array.isArray(service.env)
-    ? listedEnv(check, name, service.env)
+    ? parseEnvList(check, name, service.env)
     : Object.entries(service.env ?? {});
   for (const [key, value] of own) {
     const text = value === null ? check.shellEnv[key] : String(value);
@@ -91,33 +95,33 @@ function envOf(check: Check, name: string, service: ServiceShape): [string, stri
   for (const key of env.keys()) {
     if (!key.startsWith('BERTH_')) continue;
     const message = `services.${name}.env: ${key}: names that begin with BERTH_ are the daemon's`;
-    check.problems.push({ at: check.at('services', name, 'env', key), message });
+    check.problems.push({ at: check.positionAt('services', name, 'env', key), message });
   }
-  if (env.size > SERVICE.envEntries) {
-    const message = `services.${name}.env: has ${env.size} variables; at most ${SERVICE.envEntries} are possible`;
-    check.problems.push({ at: check.at('services', name), message });
+  if (env.size > SERVICE.maxEnvEntries) {
+    const message = `services.${name}.env: has ${env.size} variables; at most ${SERVICE.maxEnvEntries} are possible`;
+    check.problems.push({ at: check.positionAt('services', name), message });
   }
   return [...env];
 }
 
-function cwdOf(check: Check, name: string, service: ServiceShape): string {
+function serviceCwd(check: ProjectCheck, name: string, service: ProjectServiceShape): string {
   const cwd = resolve(check.folder, service.cwd ?? '.');
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) {
     const message = `services.${name}.cwd: there is no folder ${cwd}`;
-    check.problems.push({ at: check.at('services', name, 'cwd'), message });
+    check.problems.push({ at: check.positionAt('services', name, 'cwd'), message });
   }
   return cwd;
 }
 
-function serviceOf(check: Check, name: string, service: ServiceShape): ProjectService {
+function projectServiceOf(check: ProjectCheck, name: string, service: ProjectServiceShape): ProjectService {
   return {
     name,
-    at: check.at('services', name),
+    at: check.positionAt('services', name),
     cmd: service.cmd,
-    cwd: cwdOf(check, name, service),
+    cwd: serviceCwd(check, name, service),
     port: service.port ?? 'auto',
     ready: service.ready ?? null,
-    env: envOf(check, name, service),
+    env: serviceEnv(check, name, service),
     dependsOn: Array.isArray(service.depends_on) ? service.depends_on : Object.keys(service.depends_on ?? {}),
     group: service.group ?? null,
     restart: service.restart,
@@ -129,26 +133,26 @@ function serviceOf(check: Check, name: string, service: ServiceShape): ProjectSe
 }
 
 /** What services say of each other: unknown ones, cycles, one port twice. */
-function checkTogether(check: Check, services: readonly ProjectService[]): void {
+function checkReferences(check: ProjectCheck, services: readonly ProjectService[]): void {
   const names = services.map(({ name }) => name);
   const owners = new Map<number, string>();
   for (const { name, dependsOn, port } of services) {
     for (const other of dependsOn.filter((dependency) => !names.includes(dependency))) {
       const message = `services.${name}.depends_on: there is no service ${other}${suggestion(other, names)}`;
-      check.problems.push({ at: check.at('services', name, 'depends_on'), message });
+      check.problems.push({ at: check.positionAt('services', name, 'depends_on'), message });
     }
     if (port === 'auto') continue;
     const owner = owners.get(port);
     if (owner === undefined) owners.set(port, name);
     else {
       const message = `services.${name}.port: ${port} is the port of ${owner} already`;
-      check.problems.push({ at: check.at('services', name, 'port'), message });
+      check.problems.push({ at: check.positionAt('services', name, 'port'), message });
     }
   }
-  const cycle = cycleOf(services);
+  const cycle = findDependencyCycle(services);
   if (cycle) {
     const message = `services.${cycle[0]}.depends_on: has a cycle: ${[...cycle, cycle[0]].join(' -> ')}`;
-    check.problems.push({ at: check.at('services', cycle[0] ?? '', 'depends_on'), message });
+    check.problems.push({ at: check.positionAt('services', cycle[0] ?? '', 'depends_on'), message });
   }
 }
 
@@ -156,30 +160,37 @@ function checkTogether(check: Check, services: readonly ProjectService[]): void 
  * The project that `text` means, as if it stood in `file`. `shellEnv` fills in `${NAME}`; a `.env` beside the file fills in
  * what it lacks. Throws a ProjectError with every problem.
  */
-export function parseProject(text: string, file: string, shellEnv: Env): Project {
-  const refuse = (problems: readonly Problem[]) => new ProjectError(shortName(file), text, problems);
+export function parseProject(text: string, file: string, shellEnv: ShellEnvironment): Project {
+  const refuse = (problems: readonly ProjectProblem[]) => new ProjectError(displayName(file), text, problems);
   const folder = dirname(file);
   const dotenv = new Map(Object.entries(readDotenv(folder)));
-  const problems: Problem[] = [];
-  let tree: ReturnType<typeof readYamlNodes>;
+  const problems: ProjectProblem[] = [];
+  let tree: ReturnType<typeof parseYamlNodes>;
   try {
-    tree = readYamlNodes(text, DEPTH);
+    tree = parseYamlNodes(text, MAX_DEPTH);
   } catch (error) {
-    if (error instanceof YamlPlaceError) throw refuse([error]);
+    if (error instanceof YamlPositionError) throw refuse([error]);
     throw error;
   }
-  const value = plainOf(tree, (name) => shellEnv[name] ?? dotenv.get(name), problems);
+  const value = interpolateNode(tree, (name) => shellEnv[name] ?? dotenv.get(name), problems);
   const parsed = PROJECT_SHAPE.safeParse(value);
   if (!parsed.success) {
     // Where a variable is missing there is nothing to say about the shape.
-    const isNew = ({ at }: Problem) =>
+    const isNew = ({ at }: ProjectProblem) =>
       !problems.some((one) => one.at.line === at.line && one.at.column === at.column);
-    throw refuse([...problems, ...issueProblems(tree, parsed.error.issues).filter(isNew)]);
+    throw refuse([...problems, ...problemsOfIssues(tree, parsed.error.issues).filter(isNew)]);
   }
   if (problems.length > 0) throw refuse(problems);
-  const check: Check = { folder, shellEnv, problems, at: (...path) => placeOf(tree, path) };
-  const services = Object.entries(parsed.data.services).map(([name, one]) => serviceOf(check, name, one));
-  checkTogether(check, services);
+  const check: ProjectCheck = {
+    folder,
+    shellEnv,
+    problems,
+    positionAt: (...path) => positionOfPath(tree, path),
+  };
+  const services = Object.entries(parsed.data.services).map(([name, one]) =>
+    projectServiceOf(check, name, one),
+  );
+  checkReferences(check, services);
   if (problems.length > 0) throw refuse(problems);
   return { file, services };
 }
@@ -190,10 +201,10 @@ function readDotenv(folder: string): NodeJS.Dict<string> {
 }
 
 /** The file as the user would name it from where they are. */
-const shortName = (file: string): string => (file.startsWith(`${process.cwd()}/`) ? basename(file) : file);
+const displayName = (file: string): string => (file.startsWith(`${process.cwd()}/`) ? basename(file) : file);
 
 /** Reads the project file at `path`. Throws a ProjectError with every problem, also when the file cannot be read. */
-export function readProject(path: string, shellEnv: Env): Project {
+export function readProject(path: string, shellEnv: ShellEnvironment): Project {
   const start = { line: 1, column: 1 };
   let file: string;
   let text: string;

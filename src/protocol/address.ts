@@ -1,7 +1,7 @@
 // Where every actor lives and who may ask whom. Asks go down (to a larger rank), tells go up: so no two actors can wait
 // for each other.
 
-interface Place {
+interface ActorPlacement {
   /** The address, or a prefix that ends in a colon for a family. */
   address: string;
   /** The node (thread or process) that holds it; a family may be spread over several. */
@@ -12,7 +12,7 @@ interface Place {
 export type NodeName = 'front' | 'services' | 'cloud' | 'tethers' | 'gateway' | 'host';
 
 /** The one table of placement and rank. */
-const PLACES: readonly Place[] = [
+const ACTOR_PLACEMENTS: readonly ActorPlacement[] = [
   { address: 'views', node: 'front', rank: 0 },
   { address: 'cloudviews', node: 'front', rank: 0 },
   { address: 'viewers', node: 'front', rank: 0 },
@@ -34,16 +34,16 @@ const PLACES: readonly Place[] = [
 ];
 
 /** The row of `address`: its own, or that of its family. */
-export function placeOf(address: string): Place | undefined {
+export function placementOf(address: string): ActorPlacement | undefined {
   const colon = address.indexOf(':');
   const key = colon < 0 ? address : address.slice(0, colon + 1);
-  return PLACES.find((place) => place.address === key);
+  return ACTOR_PLACEMENTS.find((place) => place.address === key);
 }
 
 /** Whether an actor at `from` may ask one at `to`: only downwards. An address without a row is under no rule. */
 export function mayAsk(from: string, to: string): boolean {
-  const above = placeOf(from);
-  const below = placeOf(to);
+  const above = placementOf(from);
+  const below = placementOf(to);
   return !above || !below || above.rank < below.rank;
 }
 
@@ -60,15 +60,15 @@ function hash(text: string): number {
  * Gives the node of an address, with the families spread over pools: `sizes.services = 2` puts `service:web` on
  * `services-0` or `services-1`. Singletons live on number 0. The host and the front are one each.
  */
-export function placement(sizes: {
+export function createNodeLookup(poolSizes: {
   services: number;
   tethers: number;
 }): (address: string) => string | undefined {
   return (address) => {
-    const place = placeOf(address);
+    const place = placementOf(address);
     if (!place) return undefined;
     if (place.node !== 'services' && place.node !== 'tethers') return place.node;
-    const index = place.address.endsWith(':') ? hash(address) % sizes[place.node] : 0;
+    const index = place.address.endsWith(':') ? hash(address) % poolSizes[place.node] : 0;
     return `${place.node}-${index}`;
   };
 }

@@ -26,7 +26,7 @@ export interface ClusterAccess {
 }
 
 /** A secret sealed with a data key of its own, which the key file's key `kek` wraps. */
-export interface Sealed {
+export interface SealedSecret {
   kek: string;
   wrapped: Uint8Array;
   data: Uint8Array;
@@ -42,13 +42,13 @@ export interface StoredCluster {
   /** null: never synced, so nothing is followed. */
   lastSyncAt: number | null;
   version: string | null;
-  capabilities: Capabilities | null;
+  capabilities: ClusterCapabilities | null;
   /** The sealed ClusterAccess as JSON; null for the pod's own cluster. */
-  access: Sealed | null;
+  access: SealedSecret | null;
 }
 
 /** What the account may do in all namespaces, as the cluster itself answers. */
-export interface Capabilities {
+export interface ClusterCapabilities {
   sync: boolean;
   watch: boolean;
   sleep: boolean;
@@ -58,7 +58,7 @@ export interface Capabilities {
 }
 
 /** The receipt of a sleep, kept in the annotation `berth/sleep` of the workload itself. */
-export interface Receipt {
+export interface SleepReceipt {
   replicas: number;
   at: number;
   by: SleepCause;
@@ -66,7 +66,7 @@ export interface Receipt {
 export type SleepCause = 'request' | 'idle';
 
 /** What is read of a Deployment or StatefulSet; everything else of the object is dropped at once. */
-export interface SeenWorkload {
+export interface ObservedWorkload {
   kind: WorkloadKind;
   namespace: string;
   name: string;
@@ -82,7 +82,7 @@ export interface SeenWorkload {
   observed: boolean;
   /** The label selector of its pods as the API takes it, such as `app=web,tier in (a,b)`; '' when there is none. */
   selector: string;
-  receipt: Receipt | null;
+  receipt: SleepReceipt | null;
   /** Who wrote spec.replicas last (managedFields), and which tool keeps the object as it is (labels), where known. */
   scaledBy: string | null;
   keeper: string | null;
@@ -91,7 +91,7 @@ export interface SeenWorkload {
 export interface StoredWorkload {
   id: string;
   clusterId: string;
-  seen: SeenWorkload;
+  seen: ObservedWorkload;
   state: WorkloadState;
   sleepReason: string | null;
   /** Saved by a sleep; never 0. */
@@ -113,7 +113,7 @@ export interface StoredWorkload {
   gone: boolean;
 }
 
-export interface AutoSleep {
+export interface AutoSleepSettings {
   auto_sleep_enabled: boolean;
   idle_timeout_minutes: number;
 }
@@ -136,21 +136,21 @@ export interface ClustersProtocol {
   /** Fails unknown_cluster, cluster_unreachable, cluster_denied. */
   sync(message: { id: string }): { synced: number };
   /** Once it is answered, what the actors of this thread told the views at their start has arrived. */
-  settled(message: Record<string, never>): null;
+  viewsReady(message: Record<string, never>): null;
   /** From workloads: what a look at the cluster has shown. */
-  looked(message: ClusterFacts & { id: string }): null;
+  updateFacts(message: ClusterFacts & { id: string }): null;
 }
 
 export interface ClusterFacts {
   /** null: not tried since the start. */
   reachable: boolean | null;
   version?: string;
-  capabilities?: Capabilities;
+  capabilities?: ClusterCapabilities;
   lastSyncAt?: number;
 }
 
 /** What a tether needs to carry a connection: where the pods are, and how to get there. */
-export interface Route {
+export interface ForwardTarget {
   clusterId: string;
   access: ClusterAccess;
   workload: { id: string; kind: WorkloadKind; namespace: string; name: string; selector: string };
@@ -176,11 +176,11 @@ export interface WorkloadsProtocol {
    * ready_timeout.
    */
   wake(message: { id: string; waitMs: number | null }): { replicas: number };
-  autoSleep(message: { id: string; enabled: boolean | null; minutes: number | null }): AutoSleep;
+  autoSleep(message: { id: string; enabled: boolean | null; minutes: number | null }): AutoSleepSettings;
   /** Workloads that auto-sleep should put to sleep now. */
   idle(message: Record<string, never>): { ids: string[] };
   /** From tethers. Fails unknown_workload (also when it is gone from the cluster). Makes no connection. */
-  route(message: { id: string }): Route;
+  forwardTarget(message: { id: string }): ForwardTarget;
   /** From tethers, for each new connection, before its first byte is carried. */
   activity(message: { id: string; at: number }): null;
   /** From tethers, at least every 15 s while connections move bytes, and at once when the last one closes. Epoch milliseconds. */
@@ -211,16 +211,16 @@ export interface WorkloadView {
 /** The front's copies of the cloud's rows: it answers all reads from them. */
 export interface CloudViewsProtocol {
   /** The cloud part cannot be used (a wrong key file): every request under /k8s is answered with this. */
-  refused(message: { reason: string; hint: string }): null;
+  unavailable(message: { reason: string; hint: string }): null;
   /** `all`: these are all there are. */
   clusters(message: { rows: ClusterView[]; all: boolean }): null;
   /** The cluster and every workload of it are forgotten. */
-  clusterGone(message: { id: string }): null;
+  clusterRemoved(message: { id: string }): null;
   workloads(message: { rows: WorkloadView[] }): null;
-  workloadsGone(message: { ids: string[] }): null;
+  workloadsRemoved(message: { ids: string[] }): null;
   /** Every workload that is not among these is forgotten (sent at boot). */
-  workloadsKept(message: { ids: string[] }): null;
+  workloadsRetained(message: { ids: string[] }): null;
   /** `all`: these are all there are. */
   tethers(message: { rows: TetherView[]; all: boolean }): null;
-  tethersGone(message: { ids: string[] }): null;
+  tethersRemoved(message: { ids: string[] }): null;
 }

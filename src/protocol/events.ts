@@ -36,7 +36,7 @@ export interface EventRecord {
 }
 
 /** What the journal must know of earlier lives, in the store. */
-export interface EventMark {
+export interface EventCheckpoint {
   /** No id above it has been given. */
   ahead: number;
   /** The boot of the machine in which it was stored. */

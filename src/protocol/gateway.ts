@@ -4,9 +4,9 @@ export interface GatewayRoute {
   name: string;
   port: number;
   /** A process lives. */
-  active: boolean;
+  isRunning: boolean;
   /** Passed as `Host` instead of the client's: ollama answers only to addresses. */
-  host: string | null;
+  hostHeader: string | null;
 }
 
 /** Proxies HTTP and WebSocket to agents by host name: docs/reference.md "Gateway". */
@@ -18,5 +18,5 @@ export interface GatewayProtocol {
   /** All agents there are; replaces what was told before. */
   routes(message: { rows: GatewayRoute[] }): null;
   /** The tokens that are never passed on, and the extensions that may call, after a reload. */
-  secrets(message: { tokens: string[]; allowedExtensions: string[] }): null;
+  accessRules(message: { tokens: string[]; allowedExtensions: string[] }): null;
 }

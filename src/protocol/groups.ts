@@ -1,10 +1,10 @@
-import type { StartAnswer, Status } from './service.ts';
+import type { ServiceStatus, StartResult } from './service.ts';
 
 /** Starts and stops whole groups in dependsOn order: docs/reference.md "Groups". */
 export interface GroupsProtocol {
-  start(message: { name: string; timeoutMs: number | null }): { services: StartAnswer[] };
+  start(message: { name: string; timeoutMs: number | null }): { services: StartResult[] };
   stop(message: { name: string; graceMs: number | null }): {
-    services: { name: string; status: Status; exitCode: number | null }[];
+    services: { name: string; status: ServiceStatus; exitCode: number | null }[];
   };
   /** Stops every service in reverse order of dependence: the daemon's own end. */
   shutdown(message: Record<string, never>): { stopped: number };

@@ -19,7 +19,7 @@ export interface Hello extends DaemonProcess {
   services: number;
 }
 
-export type HelloAnswer =
+export type HelloReply =
   | { is: 'welcome'; protocol: number; version: string; hostPid: number }
   /** Another daemon has this host: the second one must not run. */
   | { is: 'taken'; daemonPid: number }
@@ -28,6 +28,6 @@ export type HelloAnswer =
   | { is: 'refused'; reason: string };
 
 /** A first line is never longer. */
-export const HELLO_BYTES = 4_096;
+export const MAX_HELLO_BYTES = 4_096;
 /** How long a first line is waited for, in milliseconds. */
-export const HELLO_MS = 5_000;
+export const HELLO_TIMEOUT_MS = 5_000;

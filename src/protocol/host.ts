@@ -2,7 +2,7 @@
 import type { RunEnd } from './service.ts';
 
 /** Hello carries it; a daemon speaks to a host of its own version or of the one before. */
-export const HOST_PROTOCOL = 1;
+export const HOST_PROTOCOL_VERSION = 1;
 
 export interface SpawnRequest {
   service: string;
@@ -18,11 +18,11 @@ export interface SpawnRequest {
   /** null: stdout and stderr are FIFOs. */
   pty: { cols: number; rows: number } | null;
   /** The daemon's own notes on this run; the host keeps them and gives them back. */
-  memo: RunMemo;
+  memo: RunMetadata;
 }
 
 /** What a later daemon must know to go on with a run. */
-export interface RunMemo {
+export interface RunMetadata {
   revision: number;
   port: number;
   ready: string | null;
@@ -62,7 +62,7 @@ export interface StopReport {
 }
 
 /** A run in the host's ledger: alive, or ended and not yet acknowledged. */
-export interface RunRow {
+export interface LedgerRun {
   service: string;
   run: string;
   pid: number;
@@ -70,10 +70,10 @@ export interface RunRow {
   startedAt: number;
   port: number;
   pty: boolean;
-  memo: RunMemo;
+  memo: RunMetadata;
   /** A stop under way: the host finishes it without a daemon. */
   stopping: boolean;
-  end: RunEnd | null;
+  recordEnd: RunEnd | null;
 }
 
 export interface LogLimits {
@@ -83,14 +83,14 @@ export interface LogLimits {
 
 export interface HostProtocol {
   /** Replies every run the ledger holds. After it, ends are told to `service:<name>` (`exited`) until acknowledged. */
-  runs(message: Record<string, never>): { runs: RunRow[] };
+  runs(message: Record<string, never>): { runs: LedgerRun[] };
   /** As `runs` it waits for a start that was asked for before, so that no process is missed. */
-  runOf(message: { service: string }): { run: RunRow | null };
+  runOf(message: { service: string }): { run: LedgerRun | null };
   /** The ledger has the run before the reply. Fails start_failed with the reason. */
   spawn(message: SpawnRequest): SpawnReply;
   /** Ends the whole tree of a run; joins a stop under way. The report when it is gone, at the latest 2 s after SIGKILL. */
   stop(message: StopRequest): StopReport;
-  note(message: { service: string; run: string; memo: RunMemo }): null;
+  note(message: { service: string; run: string; memo: RunMetadata }): null;
   /** The daemon has this end on disk: the ledger may drop it. */
   acknowledge(message: { service: string; run: string }): null;
   /** Deletes the logs and what else is kept of a service without a process. */

@@ -9,7 +9,7 @@
 /** 1: stdout or a terminal; 2: stderr; 0: the head of an index. */
 export type LogStream = 0 | 1 | 2;
 
-export interface LogRecord {
+export interface LogIndexRecord {
   /** Logical. */
   offset: number;
   stream: LogStream;
@@ -24,15 +24,15 @@ export const INDEX_FILE = 'out.idx';
 /** Bytes of a record: offset 6, stream 1, spare 1, time 8 (a double), run 8; all big-endian. */
 export const RECORD_BYTES = 24;
 /** Output of the same stream and run within this many milliseconds shares a record. */
-export const RECORD_MS = 10;
-export const NO_RUN = '0'.repeat(16);
+export const MAX_RECORD_SPAN_MS = 10;
+export const NO_RUN_ID = '0'.repeat(16);
 
 const STREAM_AT = 6;
 const TIME_AT = 8;
 const RUN_AT = 16;
 
 /** The name of one file of the rotated pair that begins at the logical offset `start`. */
-export const rotatedName = (start: number, kind: 'log' | 'idx'): string => `out.${start}.${kind}`;
+export const rotatedFileName = (start: number, kind: 'log' | 'idx'): string => `out.${start}.${kind}`;
 
 /** The logical offset where the rotated log of this name begins; null for a name that is none. */
 export function rotatedStart(name: string): number | null {
@@ -41,7 +41,7 @@ export function rotatedStart(name: string): number | null {
 }
 
 /** Writes `record` to the beginning of `into`. Throws a RangeError when that has less than `RECORD_BYTES`. */
-export function encodeRecord(record: LogRecord, into: Buffer): void {
+export function encodeIndexRecord(record: LogIndexRecord, into: Buffer): void {
   into.fill(0, 0, RECORD_BYTES);
   into.writeUIntBE(record.offset, 0, STREAM_AT);
   into[STREAM_AT] = record.stream;
@@ -50,7 +50,7 @@ export function encodeRecord(record: LogRecord, into: Buffer): void {
 }
 
 /** The record at the byte `at` of `from`, which has at least `RECORD_BYTES` from there on. */
-export function decodeRecord(from: Buffer, at: number): LogRecord {
+export function decodeIndexRecord(from: Buffer, at: number): LogIndexRecord {
   const stream = from[at + STREAM_AT];
   return {
     offset: from.readUIntBE(at, STREAM_AT),

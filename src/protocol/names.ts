@@ -1,9 +1,9 @@
 // The shapes of names and identifiers: docs/reference.md "Fields of a service", "Host names".
 import { randomBytes } from 'node:crypto';
 
-export const NAME = /^[a-z0-9_][a-z0-9_-]{0,62}$/;
-export const GROUP = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
-export const ENV_KEY = /^[A-Za-z_][A-Za-z0-9_]*$/;
+export const SERVICE_NAME_PATTERN = /^[a-z0-9_][a-z0-9_-]{0,62}$/;
+export const GROUP_NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
+export const ENV_KEY_PATTERN = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** The group of all agents; reserved. */
 export const AGENTS_GROUP = 'Agents';
 
@@ -14,7 +14,7 @@ let counter = 0;
  * The id of one run of a service: 16 hexadecimal digits, 44 bits of milliseconds and 20 random or counted ones.
  * Ids made by one process grow; two processes never share one in practice.
  */
-export function newRun(now: number): string {
+export function newRunId(now: number): string {
   if (now > lastMs) {
     lastMs = now;
     counter = randomBytes(3).readUIntBE(0, 3) & 0x7ffff;

@@ -1,7 +1,7 @@
 // Services: the stored record, what a process adds to it, and the letters of `service:<name>`.
 
-export const STATUSES = ['running', 'stopped', 'crashed', 'starting', 'stopping'] as const;
-export type Status = (typeof STATUSES)[number];
+export const SERVICE_STATUSES = ['running', 'stopped', 'crashed', 'starting', 'stopping'] as const;
+export type ServiceStatus = (typeof SERVICE_STATUSES)[number];
 export const RESTART_POLICIES = ['no', 'on-failure', 'always'] as const;
 export type RestartPolicy = (typeof RESTART_POLICIES)[number];
 export const AGENT_TYPES = ['langgraph', 'crewai', 'autogen', 'vllm', 'ollama', 'ray'] as const;
@@ -67,7 +67,7 @@ export interface LastEnd {
 /** What the service actor reports to the views whenever it changes. */
 export interface ServiceState {
   name: string;
-  status: Status;
+  status: ServiceStatus;
   restarts: number;
   /** The process, while there is one. `port` and `revision` are those it was started with. */
   process: {
@@ -82,13 +82,13 @@ export interface ServiceState {
   end: LastEnd | null;
 }
 
-export interface StartAnswer {
+export interface StartResult {
   name: string;
-  status: Status;
+  status: ServiceStatus;
   pid: number | null;
 }
 
-export interface StopAnswer {
+export interface StopResult {
   name: string;
   status: 'stopped';
   exitCode: number | null;
@@ -109,7 +109,7 @@ export interface LogsQuery {
 }
 
 /** A stretch of the log of a service; offsets are logical. */
-export interface LogParts {
+export interface LogSlice {
   /** Where it really begins: rotation may have taken what was asked for. */
   start: number;
   /** Go on here. */
@@ -122,8 +122,8 @@ export interface LogParts {
   times: { offset: number; time: number }[];
 }
 
-export interface Explanation {
-  status: Status;
+export interface ServiceExplanation {
+  status: ServiceStatus;
   reason: string;
   waitingFor: string | null;
   lastCheck: { url: string; at: number; status: number | null; error: string | null } | null;
@@ -159,10 +159,10 @@ export interface ServiceProtocol {
    * `timeoutMs` null: the service's own startTimeout. `wait` false: answers when the process is there. `join`: what runs
    * is left alone and a start under way is joined, instead of already_running.
    */
-  start(message: { timeoutMs: number | null; wait: boolean; join?: boolean }): StartAnswer;
+  start(message: { timeoutMs: number | null; wait: boolean; join?: boolean }): StartResult;
   /** `graceMs` null: the service's own stopGrace. `last`: no start after it, the daemon is shutting down. */
-  stop(message: { graceMs: number | null; last?: boolean }): StopAnswer;
-  restart(message: { timeoutMs: number | null; graceMs: number | null }): StartAnswer;
+  stop(message: { graceMs: number | null; last?: boolean }): StopResult;
+  restart(message: { timeoutMs: number | null; graceMs: number | null }): StartResult;
   /** Stops it if need be and forgets its logs; the actor ends after the reply. */
   retire(message: { graceMs: number | null }): null;
   /** An array of strings as JSON: the front writes it as it is. */
@@ -170,8 +170,8 @@ export interface ServiceProtocol {
   /** Where in the log its last `lines` begin, in logical bytes; its end for none. */
   tailStart(message: Pick<LogsQuery, 'lines' | 'stream'>): number;
   /** What the log says from `offset` on, over at most `limit` bytes of it and of one run; when, with `timestamps`. */
-  read(message: Pick<LogsQuery, 'stream' | 'timestamps'> & { offset: number; limit: number }): LogParts;
-  explain(message: Record<string, never>): Explanation;
+  read(message: Pick<LogsQuery, 'stream' | 'timestamps'> & { offset: number; limit: number }): LogSlice;
+  explain(message: Record<string, never>): ServiceExplanation;
   /** While on, `views.grew` is told whenever the log grows. Counted: each on needs its off. */
   follow(message: { on: boolean }): null;
   /** From the host. */

@@ -14,12 +14,12 @@ export interface TerminalProtocol {
 }
 
 /** Handled by the front. */
-export interface ViewersProtocol {
+export interface TerminalViewersProtocol {
   /** First the screen as it is, then output as it comes. */
   output(message: { viewer: string; bytes: Uint8Array }): null;
   size(message: { viewer: string; cols: number; rows: number }): null;
   /** Nobody shows it anything any more, for no fault of its own: it may come again. */
-  gone(message: { viewer: string }): null;
+  detached(message: { viewer: string }): null;
   /** The process has ended; nothing follows. */
   exit(message: { viewer: string; exitCode: number | null; signal: string | null }): null;
 }

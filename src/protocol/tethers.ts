@@ -24,7 +24,7 @@ export interface TetherInput {
 }
 
 /** What connections through a tether have come to, since the daemon began. */
-export interface TetherNumbers {
+export interface TetherStats {
   /** Open now. */
   connections: number;
   /** From clients to pods, and back. */
@@ -49,9 +49,9 @@ export interface TethersProtocol {
   /** From clusters, before a cluster is forgotten: removes its tethers. */
   closeCluster(message: { clusterId: string }): { closed: number };
   /** From a tether that has begun anew and has no listener. */
-  begun(message: { id: string }): null;
+  listenerMissing(message: { id: string }): null;
   /** From a tether, at most once a second, when they have changed. */
-  numbers(message: { id: string; numbers: TetherNumbers }): null;
+  stats(message: { id: string; numbers: TetherStats }): null;
 }
 
 /** Starts threads. */
@@ -63,7 +63,7 @@ export interface ThreadsProtocol {
 /** One tether: a listener on loopback and the connections through it. Asks workloads. */
 export interface TetherProtocol {
   /** Listens on the first of `ports` that is free; counts on from `numbers`. Harmless when it listens already. Fails port_in_use. */
-  open(message: { tether: StoredTether; ports: number[]; numbers: TetherNumbers }): { port: number };
+  open(message: { tether: StoredTether; ports: number[]; numbers: TetherStats }): { port: number };
   /** Destroys the connections and closes the listener. Harmless when it is closed. `forget`: ends the actor. */
   close(message: { forget: boolean }): null;
 }

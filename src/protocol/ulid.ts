@@ -5,20 +5,20 @@ const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const TIME_CHARS = 10;
 const TAIL_BYTES = 10;
 
-export const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+export const ULID_PATTERN = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
-function encode(value: bigint, chars: number): string {
+function encodeBase32(value: bigint, chars: number): string {
   let text = '';
   for (let rest = value; text.length < chars; rest >>= 5n) text = ALPHABET[Number(rest & 31n)] + text;
   return text;
 }
 
-const tail = (bytes: Buffer): string =>
-  encode(BigInt(`0x${bytes.toString('hex', 0, TAIL_BYTES)}`), (TAIL_BYTES * 8) / 5);
+const randomPart = (bytes: Buffer): string =>
+  encodeBase32(BigInt(`0x${bytes.toString('hex', 0, TAIL_BYTES)}`), (TAIL_BYTES * 8) / 5);
 
 /** A new id made at `now` (epoch milliseconds). */
 export const newUlid = (now: number): string =>
-  encode(BigInt(now), TIME_CHARS) + tail(randomBytes(TAIL_BYTES));
+  encodeBase32(BigInt(now), TIME_CHARS) + randomPart(randomBytes(TAIL_BYTES));
 
 /**
  * The id of what `parts` names below `owner` (a ULID): always the same one, with the owner's time. So a workload keeps
@@ -27,7 +27,7 @@ export const newUlid = (now: number): string =>
  */
 export const derivedUlid = (owner: string, parts: readonly string[]): string =>
   owner.slice(0, TIME_CHARS) +
-  tail(
+  randomPart(
     createHash('sha256')
       .update([owner, ...parts].join('\0'))
       .digest(),

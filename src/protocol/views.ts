@@ -11,7 +11,7 @@ export interface SpecRow extends Omit<ServiceSpec, 'env'> {
   specHash: string;
 }
 
-export interface Everything {
+export interface ViewSnapshot {
   specs: SpecRow[];
   /** Of those whose actors have not begun. */
   states: ServiceState[];
@@ -22,7 +22,7 @@ export interface ViewsProtocol {
    * All services there are, at boot: the rest is forgotten. `text` is an Everything as JSON: at a start no code is hot, and
    * reading hundreds of rows of msgpack takes JavaScript that is not ten times as long.
    */
-  everything(message: { text: string }): null;
+  snapshot(message: { text: string }): null;
   /** Specs that were registered or changed. */
   specs(message: { rows: SpecRow[] }): null;
   removed(message: { name: string }): null;

@@ -2,9 +2,9 @@
 
 /** A protocol is an interface of functions from one plain object to one plain object (or null). */
 export type Protocol<P> = { [K in keyof P]: (message: never) => unknown };
-export type Kind<P> = keyof P & string;
-export type Message<P, K extends keyof P> = P[K] extends (message: infer M) => unknown ? M : never;
-export type Reply<P, K extends keyof P> = P[K] extends (message: never) => infer R ? Awaited<R> : never;
+export type MessageKind<P> = keyof P & string;
+export type MessageOf<P, K extends keyof P> = P[K] extends (message: infer M) => unknown ? M : never;
+export type ReplyOf<P, K extends keyof P> = P[K] extends (message: never) => infer R ? Awaited<R> : never;
 
 /** Codes the runtime itself answers with; every other code belongs to the product. */
 export type RuntimeCode = 'overloaded' | 'deadline' | 'crashed' | 'gone';
@@ -38,9 +38,13 @@ export interface AskOptions {
 export interface Ref<P extends Protocol<P>> {
   readonly address: string;
   /** Settles exactly once: reply, Failure of the handler, or a Failure with a RuntimeCode. */
-  ask<K extends Kind<P>>(kind: K, message: Message<P, K>, options?: AskOptions): Promise<Reply<P, K>>;
+  ask<K extends MessageKind<P>>(
+    kind: K,
+    message: MessageOf<P, K>,
+    options?: AskOptions,
+  ): Promise<ReplyOf<P, K>>;
   /** Sends and forgets. Letters from one sender to one receiver arrive in order, tells and asks together. */
-  tell<K extends Kind<P>>(kind: K, message: Message<P, K>): void;
+  tell<K extends MessageKind<P>>(kind: K, message: MessageOf<P, K>): void;
 }
 
 /** Time as a parameter: a test turns it by hand. */
@@ -63,10 +67,10 @@ export interface Scope {
   readonly signal: AbortSignal;
 }
 
-declare const laterBrand: unique symbol;
+declare const deferredReplyBrand: unique symbol;
 /** What a handler returns to let the next message in before its own reply is there. */
-export interface Later<R> {
-  readonly [laterBrand]: R;
+export interface DeferredReply<R> {
+  readonly [deferredReplyBrand]: R;
 }
 
 export interface Context {
@@ -77,9 +81,9 @@ export interface Context {
   /** Asks through it are refused with `gone`, tells dropped, once this incarnation is over and closed. */
   ref<P extends Protocol<P>>(address: string): Ref<P>;
   /** The one way to have two requests open: the reply is that of `promise`, and the mailbox goes on meanwhile. */
-  later<R>(promise: Promise<R>): Later<R>;
+  replyLater<R>(promise: Promise<R>): DeferredReply<R>;
   /** Calls `told` once when `address` has ended or its thread is gone, and soon if nobody is there now. */
-  watch(address: string, told: (address: string) => void): void;
+  watch(address: string, onEnded: (address: string) => void): void;
   /**
    * Ends this actor after the current message; open `later`s are awaited for `drainMs`. What is queued behind it gets
    * `gone`, or, in a family, starts the actor anew.
@@ -91,11 +95,11 @@ export interface Context {
 
 export type Handlers<P extends Protocol<P>> = {
   [K in keyof P]: (
-    message: Message<P, K>,
-  ) => Reply<P, K> | Later<Reply<P, K>> | Promise<Reply<P, K> | Later<Reply<P, K>>>;
+    message: MessageOf<P, K>,
+  ) => ReplyOf<P, K> | DeferredReply<ReplyOf<P, K>> | Promise<ReplyOf<P, K> | DeferredReply<ReplyOf<P, K>>>;
 };
 
-export interface Limits {
+export interface ActorLimits {
   /** Letters that may wait, open `later`s included; one more is refused with `overloaded`. */
   mailbox: number;
   /** More crashes than `max` within `withinMs` end the actor. */
@@ -107,11 +111,11 @@ export interface Limits {
 /** An actor is a function returning an object of handlers; its state is the closure. */
 export interface ActorType<P extends Protocol<P>, C> {
   readonly name: string;
-  readonly limits: Limits;
+  readonly limits: ActorLimits;
   init(context: Context, config: C): Handlers<P> | Promise<Handlers<P>>;
 }
 
-const DEFAULT_LIMITS: Limits = { mailbox: 4096, restarts: { max: 5, withinMs: 10_000 }, drainMs: 5_000 };
+const DEFAULT_LIMITS: ActorLimits = { mailbox: 4096, restarts: { max: 5, withinMs: 10_000 }, drainMs: 5_000 };
 
 /**
  * A type of actor. `init` runs at the start and again after each crash; what it throws is a crash. `limits` left out: 4,096
@@ -120,7 +124,7 @@ const DEFAULT_LIMITS: Limits = { mailbox: 4096, restarts: { max: 5, withinMs: 10
 export function actor<P extends Protocol<P>, C>(
   name: string,
   init: (context: Context, config: C) => Handlers<P> | Promise<Handlers<P>>,
-  limits: Partial<Limits> = {},
+  limits: Partial<ActorLimits> = {},
 ): ActorType<P, C> {
   return { name, init, limits: { ...DEFAULT_LIMITS, ...limits } };
 }
@@ -149,7 +153,7 @@ export interface Node {
   /** Joins the node `peer` over `pipe`. A second pipe to the same peer replaces the first, whose open asks settle `gone`. */
   connect(peer: string, pipe: Pipe): void;
   disconnect(peer: string): void;
-  onPeerLost(told: (peer: string, reason: string) => void): void;
+  onPeerLost(onLost: (peer: string, reason: string) => void): void;
   /** Ends one actor in order. Resolves true when it drained in time. */
   end(address: string): Promise<boolean>;
   /** Stops all actors, last started first. Resolves with the addresses that missed their drain time. */
@@ -160,7 +164,7 @@ export interface NodeOptions {
   name: string;
   clock: Clock;
   /** The node that holds `address`; undefined: nobody, an ask settles `gone`. */
-  place: (address: string) => string | undefined;
+  nodeOf: (address: string) => string | undefined;
   /**
    * Whether an actor at `from` may ask one at `to`; an ask that may not is a defect and throws. Tells and replies are free,
    * as are asks of the node itself (`node.ref`).

@@ -1,17 +1,17 @@
 import type { Clock } from './actor.ts';
 
 /** Node fires a longer timer at once. */
-const LONGEST_MS = 2 ** 31 - 1;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** The machine's time. No timer holds the process: what does is a socket or a port that somebody listens on. */
-export const realClock: Clock = {
+export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after(ms, callback) {
     let left = ms;
     let timer: NodeJS.Timeout;
     const arm = () => {
-      const part = Math.min(left, LONGEST_MS);
+      const part = Math.min(left, MAX_TIMER_MS);
       left -= part;
       timer = setTimeout(left > 0 ? arm : callback, part).unref();
     };

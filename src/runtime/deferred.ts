@@ -1,5 +1,5 @@
 import type { Clock } from './actor.ts';
-import { realClock } from './clock.ts';
+import { systemClock } from './clock.ts';
 
 /**
  * A promise that is settled from outside. A rejection that nobody waits for is no unhandled one: whoever needs to know of it
@@ -39,7 +39,11 @@ export function deferred<T>(): Deferred<T> {
 }
 
 /** The value of `promise`, or null when it is not there within `ms` of `clock`. Rejects as `promise` does. */
-export function within<T>(ms: number, promise: Promise<T>, clock: Clock = realClock): Promise<T | null> {
+export function withTimeout<T>(
+  ms: number,
+  promise: Promise<T>,
+  clock: Clock = systemClock,
+): Promise<T | null> {
   const late = deferred<null>();
   const cancel = clock.after(ms, () => late.resolve(null));
   return Promise.race([promise, late.promise]).finally(cancel);

@@ -1,7 +1,7 @@
 // One incarnation of an actor: from an `init` to the crash or the end after it, with everything it opened.
-import { type Clock, type Context, isFailure, type Later, type Protocol, type Ref } from './actor.ts';
-import { deferred, within } from './deferred.ts';
-import type { Letter } from './link.ts';
+import { type Clock, type Context, type DeferredReply, isFailure, type Protocol, type Ref } from './actor.ts';
+import { deferred, withTimeout } from './deferred.ts';
+import type { Envelope } from './link.ts';
 import { openScope } from './scope.ts';
 
 /** Whoever holds a ref. Once it is no longer live its asks are refused with `gone` and its tells dropped. */
@@ -11,10 +11,10 @@ export interface Sender {
 }
 
 /** What an incarnation needs of its node. */
-export interface Home {
+export interface IncarnationNode {
   readonly clock: Clock;
   ref<P extends Protocol<P>>(address: string, sender: Sender): Ref<P>;
-  watch(address: string, told: (address: string) => void): () => void;
+  watch(address: string, onEnded: (address: string) => void): () => void;
   report(address: string, error: unknown, ended: boolean): void;
 }
 
@@ -26,9 +26,9 @@ export interface Crash {
 
 export interface Incarnation {
   /** Resolves when no message is taken any more: with the crash, or with null after an end in order. */
-  readonly over: Promise<Crash | null>;
+  readonly ended: Promise<Crash | null>;
   /** Requests whose `later` is open. */
-  readonly laters: ReadonlySet<Letter>;
+  readonly openReplies: ReadonlySet<Envelope>;
   /** Handles what is queued, as far as it may now. */
   pump(): void;
   /** Goes on until the queue and the laters are empty, then ends. */
@@ -39,7 +39,7 @@ export interface Incarnation {
   close(): Promise<boolean>;
 }
 
-class LaterReply {
+class PendingReply {
   readonly promise: Promise<unknown>;
   constructor(promise: Promise<unknown>) {
     this.promise = promise;
@@ -47,22 +47,22 @@ class LaterReply {
 }
 
 /** Starts `init`; when it is done calls `started` and handles letters from `queue`. */
-export function beginIncarnation(
+export function startIncarnation(
   address: string,
   init: (context: Context) => HandlerTable | Promise<HandlerTable>,
-  home: Home,
-  queue: Letter[],
+  node: IncarnationNode,
+  queue: Envelope[],
   drainMs: number,
-  started: () => void,
+  onStarted: () => void,
 ): Incarnation {
-  const scope = openScope((error) => home.report(address, error, false));
+  const scope = openScope((error) => node.report(address, error, false));
   const sender = { address, live: true };
   const over = deferred<Crash | null>();
-  const laters = new Set<Letter>();
+  const laters = new Set<Envelope>();
   let isOver = false;
   let stop: 'no' | 'drain' | 'end' | 'lingering' = 'no';
   let handlers: HandlerTable | undefined;
-  let current: Letter | undefined;
+  let current: Envelope | undefined;
 
   const finish = (crash: Crash | null) => {
     if (isOver) return;
@@ -84,7 +84,7 @@ export function beginIncarnation(
     }
   };
 
-  const failed = (letter: Letter, error: unknown) => {
+  const failed = (letter: Envelope, error: unknown) => {
     let defect = error;
     if (isFailure(error)) {
       try {
@@ -97,7 +97,7 @@ export function beginIncarnation(
     crash(defect);
   };
 
-  const reply = (letter: Letter, value: unknown) => {
+  const reply = (letter: Envelope, value: unknown) => {
     try {
       letter.link.reply(letter.id, value);
     } catch (unsendable) {
@@ -105,9 +105,9 @@ export function beginIncarnation(
     }
   };
 
-  const postpone = (letter: Letter, promise: Promise<unknown>) => {
+  const postpone = (letter: Envelope, promise: Promise<unknown>) => {
     laters.add(letter);
-    const settled = (settle: (letter: Letter, result: unknown) => void) => (result: unknown) => {
+    const settled = (settle: (letter: Envelope, result: unknown) => void) => (result: unknown) => {
       // No longer on the list: the incarnation was over first and has answered.
       if (!laters.delete(letter)) return;
       settle(letter, result);
@@ -120,7 +120,7 @@ export function beginIncarnation(
     const letter = current;
     current = undefined;
     if (!letter || isOver) return;
-    if (result instanceof LaterReply) postpone(letter, result.promise);
+    if (result instanceof PendingReply) postpone(letter, result.promise);
     else reply(letter, result);
   };
   const threw = (error: unknown) => {
@@ -129,10 +129,10 @@ export function beginIncarnation(
     if (letter && !isOver) failed(letter, error);
   };
 
-  const run = (letter: Letter, table: HandlerTable) => {
+  const run = (letter: Envelope, table: HandlerTable) => {
     if (!Object.hasOwn(table, letter.kind)) {
       letter.link.refuse(letter.id, 'gone', `${address}.${letter.kind}`);
-      home.report(address, new TypeError(`no handler for ${letter.kind}`), false);
+      node.report(address, new TypeError(`no handler for ${letter.kind}`), false);
       return;
     }
     current = letter;
@@ -151,7 +151,7 @@ export function beginIncarnation(
       const letter = queue.shift();
       if (!letter) break;
       // The asker of an expired letter has been told `deadline` by its own node.
-      if (letter.expires > home.clock.monotonic()) run(letter, handlers);
+      if (letter.expires > node.clock.monotonic()) run(letter, handlers);
     }
     check();
   };
@@ -167,27 +167,27 @@ export function beginIncarnation(
   };
 
   const clock: Clock = {
-    now: () => home.clock.now(),
-    monotonic: () => home.clock.monotonic(),
+    now: () => node.clock.now(),
+    monotonic: () => node.clock.monotonic(),
     after(ms, callback) {
       const fire = () => {
         cancel();
         guard(callback);
       };
-      const cancel = scope.defer(home.clock.after(ms, fire));
+      const cancel = scope.defer(node.clock.after(ms, fire));
       return cancel;
     },
-    every: (ms, callback) => scope.defer(home.clock.every(ms, () => guard(callback))),
+    every: (ms, callback) => scope.defer(node.clock.every(ms, () => guard(callback))),
   };
 
   const context: Context = {
     address,
     clock,
     scope,
-    ref: (to) => home.ref(to, sender),
+    ref: (to) => node.ref(to, sender),
     // The brand of Later is there for the compiler only.
-    later: <R>(promise: Promise<R>) => new LaterReply(promise) as unknown as Later<R>,
-    watch: (other, told) => void scope.defer(home.watch(other, (ended) => guard(() => told(ended)))),
+    replyLater: <R>(promise: Promise<R>) => new PendingReply(promise) as unknown as DeferredReply<R>,
+    watch: (other, told) => void scope.defer(node.watch(other, (ended) => guard(() => told(ended)))),
     end() {
       stop = 'end';
       check();
@@ -200,7 +200,7 @@ export function beginIncarnation(
       const table = await init(context);
       if (isOver) return;
       handlers = table;
-      started();
+      onStarted();
       pump();
     } catch (error) {
       crash(error);
@@ -210,8 +210,8 @@ export function beginIncarnation(
   let rest = begin();
 
   return {
-    over: over.promise,
-    laters,
+    ended: over.promise,
+    openReplies: laters,
     pump,
     finish,
     drain() {
@@ -219,7 +219,7 @@ export function beginIncarnation(
       check();
     },
     async close() {
-      const closed = await within(drainMs, Promise.all([scope.close(), rest]), home.clock);
+      const closed = await withTimeout(drainMs, Promise.all([scope.close(), rest]), node.clock);
       sender.live = false;
       return closed !== null;
     },

@@ -3,23 +3,23 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type {
   ActorType,
   AskOptions,
-  Kind,
-  Message,
+  MessageKind,
+  MessageOf,
   Node,
   NodeOptions,
   Pipe,
   Protocol,
   Ref,
-  Reply,
+  ReplyOf,
 } from './actor.ts';
-import { type Cell, type CellHome, openCell, type Role } from './cell.ts';
+import { type ActorCell, type CellNode, type ConfiguredActor, startCell } from './cell.ts';
 import type { Sender } from './incarnation.ts';
-import { gone, type Letter, Link, type Receiver } from './link.ts';
+import { type Envelope, goneFailure, type LinkListener, PeerLink } from './link.ts';
 
-const ASK_MS = 30_000;
+const DEFAULT_DEADLINE_MS = 30_000;
 
 /** The node is its own peer over this pipe: near and far letters take the same way, encoding included. */
-function loop(): Pipe {
+function loopbackPipe(): Pipe {
   let deliver = (_: Uint8Array): void => {};
   return {
     // In a job of its own, so that no handler ever runs inside another one's `tell`.
@@ -34,61 +34,65 @@ function loop(): Pipe {
 class NodeRef<P extends Protocol<P>> implements Ref<P> {
   readonly address: string;
   private readonly sender: Sender;
-  private readonly home: LocalNode;
+  private readonly node: LocalNode;
   private readonly peer: string | undefined;
   /** Not known before the first ask. */
-  private allowed = false;
+  private rankChecked = false;
 
-  constructor(address: string, sender: Sender, home: LocalNode) {
+  constructor(address: string, sender: Sender, node: LocalNode) {
     this.address = address;
     this.sender = sender;
-    this.home = home;
-    this.peer = home.options.place(address);
+    this.node = node;
+    this.peer = node.options.nodeOf(address);
   }
 
-  ask<K extends Kind<P>>(kind: K, message: Message<P, K>, options?: AskOptions): Promise<Reply<P, K>> {
-    if (!this.allowed) this.checkRank(kind);
+  ask<K extends MessageKind<P>>(
+    kind: K,
+    message: MessageOf<P, K>,
+    options?: AskOptions,
+  ): Promise<ReplyOf<P, K>> {
+    if (!this.rankChecked) this.checkRank(kind);
     const link = this.link();
-    if (!link) return Promise.reject(gone(this.address));
-    const ms = options?.deadlineMs ?? this.home.options.defaultDeadlineMs ?? ASK_MS;
+    if (!link) return Promise.reject(goneFailure(this.address));
+    const ms = options?.deadlineMs ?? this.node.options.defaultDeadlineMs ?? DEFAULT_DEADLINE_MS;
     // What comes back over the wire has no type: the protocol says which one it is.
-    return link.ask(this.address, kind, message, ms) as Promise<Reply<P, K>>;
+    return link.ask(this.address, kind, message, ms) as Promise<ReplyOf<P, K>>;
   }
 
-  tell<K extends Kind<P>>(kind: K, message: Message<P, K>): void {
+  tell<K extends MessageKind<P>>(kind: K, message: MessageOf<P, K>): void {
     this.link()?.tell(this.address, kind, message);
   }
 
-  private link(): Link | undefined {
-    return this.sender.live && this.peer !== undefined ? this.home.links.get(this.peer) : undefined;
+  private link(): PeerLink | undefined {
+    return this.sender.live && this.peer !== undefined ? this.node.links.get(this.peer) : undefined;
   }
 
   private checkRank(kind: string): void {
     const from = this.sender.address;
-    const { mayAsk } = this.home.options;
+    const { mayAsk } = this.node.options;
     if (from !== undefined && mayAsk && !mayAsk(from, this.address))
       throw new TypeError(`${from} may not ask ${this.address} (${kind}): asks go down, tells go up`);
-    this.allowed = true;
+    this.rankChecked = true;
   }
 }
 
-class LocalNode implements Node, CellHome, Receiver, Sender {
+class LocalNode implements Node, CellNode, LinkListener, Sender {
   readonly options: NodeOptions;
-  readonly links = new Map<string, Link>();
+  readonly links = new Map<string, PeerLink>();
   readonly address = undefined;
   live = true;
-  private readonly cells = new Map<string, Cell>();
-  private readonly families = new Map<string, Role>();
+  private readonly cells = new Map<string, ActorCell>();
+  private readonly families = new Map<string, ConfiguredActor>();
   /** Addresses and family prefixes in the order in which they were started. */
   private readonly order: string[] = [];
-  private readonly watching = new Map<string, Set<(address: string) => void>>();
-  private readonly watchers = new Map<string, Set<Link>>();
-  private readonly peerLost: ((peer: string, reason: string) => void)[] = [];
+  private readonly endListeners = new Map<string, Set<(address: string) => void>>();
+  private readonly watchers = new Map<string, Set<PeerLink>>();
+  private readonly peerLostListeners: ((peer: string, reason: string) => void)[] = [];
   private stopped: Promise<string[]> | undefined;
 
   constructor(options: NodeOptions) {
     this.options = options;
-    this.connect(options.name, loop());
+    this.connect(options.name, loopbackPipe());
   }
 
   get name(): string {
@@ -100,12 +104,12 @@ class LocalNode implements Node, CellHome, Receiver, Sender {
   }
 
   async start<P extends Protocol<P>, C>(address: string, type: ActorType<P, C>, config: C): Promise<Ref<P>> {
-    if (this.stopped) throw gone(address);
+    if (this.stopped) throw goneFailure(address);
     if (this.cells.has(address)) throw new TypeError(`${address} is started already`);
     this.order.push(address);
     await this.open(
       address,
-      roleOf(type, () => config),
+      configuredActor(type, () => config),
     ).ready;
     return this.ref<P>(address);
   }
@@ -118,7 +122,7 @@ class LocalNode implements Node, CellHome, Receiver, Sender {
     if (prefix.indexOf(':') !== prefix.length - 1)
       throw new TypeError(`${prefix} does not end in its only colon`);
     this.order.push(prefix);
-    this.families.set(prefix, roleOf(type, config));
+    this.families.set(prefix, configuredActor(type, config));
   }
 
   ref<P extends Protocol<P>>(address: string, sender: Sender = this): Ref<P> {
@@ -127,15 +131,15 @@ class LocalNode implements Node, CellHome, Receiver, Sender {
 
   connect(peer: string, pipe: Pipe): void {
     this.links.get(peer)?.close('replaced by another connection');
-    this.links.set(peer, new Link(peer, pipe, this.clock, this));
+    this.links.set(peer, new PeerLink(peer, pipe, this.clock, this));
   }
 
   disconnect(peer: string): void {
     this.links.get(peer)?.close('disconnected');
   }
 
-  onPeerLost(told: (peer: string, reason: string) => void): void {
-    this.peerLost.push(told);
+  onPeerLost(onLost: (peer: string, reason: string) => void): void {
+    this.peerLostListeners.push(onLost);
   }
 
   async end(address: string): Promise<boolean> {
@@ -168,15 +172,15 @@ class LocalNode implements Node, CellHome, Receiver, Sender {
     return late;
   }
 
-  watch(address: string, told: (address: string) => void): () => void {
-    const list = this.watching.get(address) ?? new Set();
-    this.watching.set(address, list.add(told));
-    const link = this.links.get(this.options.place(address) ?? '');
+  watch(address: string, onEnded: (address: string) => void): () => void {
+    const list = this.endListeners.get(address) ?? new Set();
+    this.endListeners.set(address, list.add(onEnded));
+    const link = this.links.get(this.options.nodeOf(address) ?? '');
     if (link) link.watch(address);
     else queueMicrotask(() => this.onEnded(address));
     return () => {
-      list.delete(told);
-      if (list.size === 0 && this.watching.get(address) === list) this.watching.delete(address);
+      list.delete(onEnded);
+      if (list.size === 0 && this.endListeners.get(address) === list) this.endListeners.delete(address);
     };
   }
 
@@ -184,7 +188,7 @@ class LocalNode implements Node, CellHome, Receiver, Sender {
     this.options.onCrash?.(address, error, ended);
   }
 
-  over(address: string): void {
+  onCellEnded(address: string): void {
     this.cells.delete(address);
     const at = this.order.indexOf(address);
     if (at >= 0) this.order.splice(at, 1);
@@ -192,49 +196,52 @@ class LocalNode implements Node, CellHome, Receiver, Sender {
     this.watchers.delete(address);
   }
 
-  onLetter(letter: Letter): void {
-    const cell = this.cells.get(letter.to) ?? this.activate(letter.to);
-    if (cell) cell.deliver(letter);
-    else letter.link.refuse(letter.id, 'gone', letter.to);
+  onEnvelope(envelope: Envelope): void {
+    const cell = this.cells.get(envelope.to) ?? this.activate(envelope.to);
+    if (cell) cell.deliver(envelope);
+    else envelope.link.refuse(envelope.id, 'gone', envelope.to);
   }
 
-  onWatch(link: Link, address: string): void {
+  onWatch(link: PeerLink, address: string): void {
     if (!this.cells.has(address)) link.ended(address);
     else this.watchers.set(address, (this.watchers.get(address) ?? new Set()).add(link));
   }
 
   onEnded(address: string): void {
-    const list = this.watching.get(address);
-    this.watching.delete(address);
+    const list = this.endListeners.get(address);
+    this.endListeners.delete(address);
     for (const told of list ?? []) told(address);
   }
 
-  onLost(link: Link, reason: string): void {
+  onLost(link: PeerLink, reason: string): void {
     if (this.links.get(link.peer) === link) this.links.delete(link.peer);
     for (const links of this.watchers.values()) links.delete(link);
     if (!this.live) return;
-    for (const address of [...this.watching.keys()]) {
-      if (this.options.place(address) === link.peer) this.onEnded(address);
+    for (const address of [...this.endListeners.keys()]) {
+      if (this.options.nodeOf(address) === link.peer) this.onEnded(address);
     }
-    for (const told of this.peerLost) told(link.peer, reason);
+    for (const told of this.peerLostListeners) told(link.peer, reason);
   }
 
-  private open(address: string, role: Role): Cell {
-    const cell = openCell(address, role, this);
+  private open(address: string, type: ConfiguredActor): ActorCell {
+    const cell = startCell(address, type, this);
     this.cells.set(address, cell);
     return cell;
   }
 
-  private activate(address: string): Cell | undefined {
+  private activate(address: string): ActorCell | undefined {
     const role = this.families.get(familyOf(address));
-    if (!role || this.options.place(address) !== this.name) return undefined;
+    if (!role || this.options.nodeOf(address) !== this.name) return undefined;
     return this.open(address, role);
   }
 }
 
 const familyOf = (address: string): string => address.slice(0, address.indexOf(':') + 1);
 
-const roleOf = <P extends Protocol<P>, C>(type: ActorType<P, C>, config: (address: string) => C): Role => ({
+const configuredActor = <P extends Protocol<P>, C>(
+  type: ActorType<P, C>,
+  config: (address: string) => C,
+): ConfiguredActor => ({
   limits: type.limits,
   init: (context) => type.init(context, config(context.address)),
 });

@@ -2,13 +2,13 @@ import type { Scope } from './actor.ts';
 
 type Close = () => void | Promise<void>;
 
-export interface OpenScope extends Scope {
+export interface ClosableScope extends Scope {
   /** Closes everything, last-first, each after the one before it. Never rejects. */
   close(): Promise<void>;
 }
 
 /** A scope whose closers' errors go to `onError`. What is registered once it has closed is closed at once. */
-export function openScope(onError: (error: unknown) => void): OpenScope {
+export function openScope(onError: (error: unknown) => void): ClosableScope {
   const abort = new AbortController();
   const closers = new Set<Close>();
   const run = async (close: Close) => {

@@ -4,11 +4,11 @@ import { type AddressInfo, createServer } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { agents } from '../../src/actors/agents/agents.ts';
+import { agentsActor } from '../../src/actors/agents/agents.ts';
 import { AGENT_KINDS } from '../../src/actors/agents/types.ts';
 import type { AgentsProtocol, SpinupInput } from '../../src/protocol/agents.ts';
 import { fail } from '../../src/protocol/errors.ts';
-import type { RunRow } from '../../src/protocol/host.ts';
+import type { LedgerRun } from '../../src/protocol/host.ts';
 import { AGENT_TYPES, type AgentType } from '../../src/protocol/service.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
 import { afterThisTest, settle, tempDir } from '../kit.ts';
@@ -50,7 +50,7 @@ async function started(): Promise<AgentSetting> {
     alive.delete(name);
     return null;
   };
-  const ref = await base.world.start('agents', agents, { domain: 'agents.test', store: base.store });
+  const ref = await base.world.start('agents', agentsActor, { domain: 'agents.test', store: base.store });
   return {
     ...base,
     agents: ref,
@@ -59,7 +59,7 @@ async function started(): Promise<AgentSetting> {
   };
 }
 
-const row = (service: string): RunRow => ({
+const row = (service: string): LedgerRun => ({
   service,
   run: `run-${service}`,
   pid: 1,
@@ -69,7 +69,7 @@ const row = (service: string): RunRow => ({
   pty: true,
   memo: { revision: 1, port: 1, ready: null, passed: true, deadline: null, restarts: 0 },
   stopping: false,
-  end: null,
+  recordEnd: null,
 });
 
 /** A folder with an executable `program` that prints its arguments and what is set of its environment. */
@@ -159,7 +159,7 @@ describe('a spinup', () => {
       cause: 'exit',
       at: 1,
     } as const;
-    it.host.answer({ runOf: () => ({ run: { ...row('bot'), end } }) });
+    it.host.answer({ runOf: () => ({ run: { ...row('bot'), recordEnd: end } }) });
     expect(await it.spin('bot', { cmd: 'other' })).toMatchObject({ port: 301 });
     const stored = it.store.table('services').get('bot');
     expect(stored).toMatchObject({ revision: 2, spec: { cmd: 'other', env: [['A', '1']] } });
@@ -300,7 +300,7 @@ describe('a type without a command', () => {
     await it.spin('bot', typed(agentType, { env, port: 460 }));
     const spec = it.store.table('services').get('bot')?.spec;
     expect(spec).toMatchObject({
-      ready: kind.ready === null ? null : `http://127.0.0.1:460${kind.ready}`,
+      ready: kind.readyPath === null ? null : `http://127.0.0.1:460${kind.readyPath}`,
       stopSignal: agentType === 'ray' ? 'SIGINT' : 'SIGTERM',
       agent: { agentType },
     });

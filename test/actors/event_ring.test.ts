@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { eventOf, lineOf } from '../../src/actors/events/lines.ts';
+import { formatJournalLine, parseJournalLine } from '../../src/actors/events/lines.ts';
 import { EventRing, isStatistics } from '../../src/actors/events/ring.ts';
 import { EVENT_TYPES, type EventRecord } from '../../src/protocol/events.ts';
 
@@ -17,9 +17,9 @@ describe('a line of the journal', () => {
   it('gives back the event', () => {
     fc.assert(
       fc.property(record, (event) => {
-        const line = lineOf(event);
+        const line = formatJournalLine(event);
         expect(line.indexOf('\n')).toBe(line.length - 1);
-        expect(eventOf(line.slice(0, -1))).toEqual(event);
+        expect(parseJournalLine(line.slice(0, -1))).toEqual(event);
       }),
     );
   });
@@ -27,11 +27,11 @@ describe('a line of the journal', () => {
   it('is refused when anything is left of it but the whole', () => {
     fc.assert(
       fc.property(record, fc.nat(), (event, cut) => {
-        const line = lineOf(event).slice(0, -1);
-        expect(eventOf(line.slice(0, cut % line.length))).toBeUndefined();
+        const line = formatJournalLine(event).slice(0, -1);
+        expect(parseJournalLine(line.slice(0, cut % line.length))).toBeUndefined();
       }),
     );
-    expect(eventOf('\0'.repeat(80))).toBeUndefined();
+    expect(parseJournalLine('\0'.repeat(80))).toBeUndefined();
   });
 });
 

@@ -12,9 +12,9 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type EventsConfig, eventsActor } from '../../src/actors/events/events.ts';
-import { openStore, type Table } from '../../src/adapters/storage/store.ts';
+import { openStore, type StoreTable } from '../../src/adapters/storage/store.ts';
 import { EVENTS } from '../../src/limits.ts';
-import type { EventMark, EventRecord, EventsProtocol, NewEvent } from '../../src/protocol/events.ts';
+import type { EventCheckpoint, EventRecord, EventsProtocol, NewEvent } from '../../src/protocol/events.ts';
 import type { ViewsProtocol } from '../../src/protocol/views.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
 import { afterThisTest, realTime, type Stand, tempDir, type World, world } from '../kit.ts';
@@ -43,7 +43,7 @@ const ids = (events: EventRecord[]): number[] => events.map(({ id }) => id);
 interface Journal {
   world: World;
   folder: string;
-  marks: Table<EventMark>;
+  marks: StoreTable<EventCheckpoint>;
   views: Stand<ViewsProtocol>;
   reports: string[];
   events: Ref<EventsProtocol>;
@@ -154,7 +154,7 @@ describe('the journal of events', () => {
       (name) => readFileSync(join(folder, name), 'utf8').split('\n').length - 1,
     );
     expect(sizes).toHaveLength(4);
-    expect(Math.max(...sizes)).toBeLessThan(EVENTS.kept * 4 + 1500);
+    expect(Math.max(...sizes)).toBeLessThan(EVENTS.retained * 4 + 1500);
   });
 
   it('appends what a run does once only once per run and type, also after a restart', async () => {
@@ -201,7 +201,7 @@ describe('the journal of events', () => {
     afterThisTest(() => store.close());
     const real = store.table('marks');
     // A store that breaks cannot be had at will; everything else of it is real.
-    const marks: Table<EventMark> = {
+    const marks: StoreTable<EventCheckpoint> = {
       ...real,
       put: (key, value) => (failures-- > 0 ? Promise.reject(new Error('broken')) : real.put(key, value)),
     };
@@ -233,7 +233,7 @@ describe('ids over the ends of a life', () => {
     await it.events.ask('append', { events: many(30, 'service.started') });
     await killed(it, 'another', () => truncateSync(join(it.folder, 'life-1.log'), 500));
     const { kept, lastId, completeFrom } = await it.events.ask('subscribe', {});
-    expect(lastId).toBeGreaterThanOrEqual(EVENTS.idsAhead);
+    expect(lastId).toBeGreaterThanOrEqual(EVENTS.reservedIds);
     expect(completeFrom).toBe(lastId + 1);
     expect(kept.length).toBeGreaterThan(5);
     for (let round = 0; round < 3; round += 1) {
@@ -371,10 +371,10 @@ describe('over random lives', () => {
     async check(): Promise<void> {
       const { kept, lastId, completeFrom } = await this.journal.events.ask('subscribe', {});
       const life = this.events.filter(({ type }) => type !== 'service.stats');
-      const union = new Set([...this.events.slice(-EVENTS.kept), ...life.slice(-EVENTS.kept)]);
+      const union = new Set([...this.events.slice(-EVENTS.retained), ...life.slice(-EVENTS.retained)]);
       expect(ids(kept)).toEqual(ids(this.events.filter((one) => union.has(one))));
       expect(lastId).toBeGreaterThanOrEqual(this.highest);
-      expect(completeFrom).toBeGreaterThan(life.at(-EVENTS.kept - 1)?.id ?? 0);
+      expect(completeFrom).toBeGreaterThan(life.at(-EVENTS.retained - 1)?.id ?? 0);
     }
   }
 
@@ -411,7 +411,7 @@ describe('in a process of its own', () => {
         /^kept (\d+) to (\d+) last (\d+)/.exec(await look.line((l) => l.startsWith('kept'))) ?? [];
       expect(Number(newest)).toBe(Number(last));
       expect(Number(last)).toBeGreaterThanOrEqual(highest);
-      expect(Number(kept)).toBeGreaterThanOrEqual(Math.min(EVENTS.kept, highest));
+      expect(Number(kept)).toBeGreaterThanOrEqual(Math.min(EVENTS.retained, highest));
       await look.exited;
     }
   });

@@ -6,15 +6,15 @@ import { openStore } from '../../src/adapters/storage/store.ts';
 import type { EventRecord, NewEvent } from '../../src/protocol/events.ts';
 import type { ViewsProtocol } from '../../src/protocol/views.ts';
 import { actor } from '../../src/runtime/actor.ts';
-import { realClock } from '../../src/runtime/clock.ts';
+import { systemClock } from '../../src/runtime/clock.ts';
 import { createNode } from '../../src/runtime/node.ts';
 
 const say = (text: string): void => void writeSync(1, `${text}\n`);
 const [, , what, folder = ''] = process.argv;
 const node = createNode({
   name: 'test',
-  clock: realClock,
-  place: () => 'test',
+  clock: systemClock,
+  nodeOf: () => 'test',
   onCrash: (...crash) => say(String(crash)),
 });
 const store = openStore(join(folder, 'store.mdb'));

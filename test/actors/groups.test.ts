@@ -1,6 +1,6 @@
 // docs/reference.md "Groups": groups between a registry and services that the test scripts.
 import { describe, expect, it } from 'vitest';
-import { groups } from '../../src/actors/services/groups.ts';
+import { groupsActor } from '../../src/actors/services/groups.ts';
 import { fail } from '../../src/protocol/errors.ts';
 import type { GroupsProtocol } from '../../src/protocol/groups.ts';
 import type { RegistryProtocol } from '../../src/protocol/registry.ts';
@@ -41,14 +41,14 @@ async function group({ members, ms = {}, failures = {} }: Script): Promise<Group
   const type = actor<Pick<ServiceProtocol, 'start' | 'stop'>, string>('service', (context, name) => ({
     start: (message) => {
       starts.push(message);
-      return context.later(
+      return context.replyLater(
         act(name, 'start', 'ready').then(() => ({ name, status: 'running' as const, pid: name.length })),
       );
     },
     stop: (message) => {
       stops.push(message);
       const answer = { name, status: 'stopped' as const, exitCode: 0, signal: null, escalated: false };
-      return context.later(
+      return context.replyLater(
         act(name, 'stop', 'ended').then(() => ({ ...answer, reaped: 1, left: [], portFree: true, ms: 1 })),
       );
     },
@@ -60,7 +60,7 @@ async function group({ members, ms = {}, failures = {} }: Script): Promise<Group
     }),
   });
   w.node.family('service:', type, (address) => address.slice('service:'.length));
-  const ref = await w.start('groups', groups, null);
+  const ref = await w.start('groups', groupsActor, null);
   return { world: w, ref, log, starts, stops, advance: (time) => advance(w.clock, time) };
 }
 

@@ -1,7 +1,7 @@
 // The order of a group: properties of every acyclic graph, and of the walk over it.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Member, Order, walk } from '../../src/actors/services/order.ts';
+import { DependencyOrder, type Member, walkInOrder } from '../../src/actors/services/order.ts';
 import { settle } from '../kit.ts';
 
 /** Members whose dependences point to earlier ones only, some to names outside, some twice. */
@@ -27,11 +27,11 @@ const within = (members: readonly Member[]): Member[] => {
 };
 
 /** The order in which everything is given when each one is done as soon as it is given. */
-function sequence(order: Order): string[] {
+function sequence(order: DependencyOrder): string[] {
   const given: string[] = [];
-  for (let names = order.free(); names.length > 0; ) {
+  for (let names = order.takeReady(); names.length > 0; ) {
     given.push(...names);
-    names = names.flatMap((name) => order.done(name));
+    names = names.flatMap((name) => order.complete(name));
   }
   return given;
 }
@@ -40,8 +40,8 @@ describe('an order', () => {
   it('gives everybody once, after all they depend on, and in reverse before them', () => {
     fc.assert(
       fc.property(graph, (members) => {
-        const forth = sequence(new Order(members));
-        const back = sequence(new Order(members, true));
+        const forth = sequence(new DependencyOrder(members));
+        const back = sequence(new DependencyOrder(members, true));
         const names = members.map(({ name }) => name).sort();
         expect([...forth].sort()).toEqual(names);
         expect([...back].sort()).toEqual(names);
@@ -58,15 +58,15 @@ describe('an order', () => {
   it('gives a member the moment the last one it waits for is done', () => {
     fc.assert(
       fc.property(graph, (members) => {
-        const order = new Order(members);
+        const order = new DependencyOrder(members);
         const done = new Set<string>();
-        const open = new Set(order.free());
+        const open = new Set(order.takeReady());
         const rows = within(members);
         while (open.size > 0) {
           const [next = ''] = open;
           open.delete(next);
           done.add(next);
-          for (const name of order.done(next)) open.add(name);
+          for (const name of order.complete(next)) open.add(name);
           const may = rows.filter(
             ({ name, dependsOn }) => !done.has(name) && dependsOn.every((other) => done.has(other)),
           );
@@ -77,17 +77,17 @@ describe('an order', () => {
   });
 
   it('has the members of a cycle and those behind it as the rest, once', () => {
-    const order = new Order([
+    const order = new DependencyOrder([
       { name: 'a', dependsOn: ['b'] },
       { name: 'b', dependsOn: ['a'] },
       { name: 'c', dependsOn: ['b', 'd'] },
       { name: 'd', dependsOn: [] },
       { name: 'self', dependsOn: ['self'] },
     ]);
-    expect(order.free()).toEqual(['d', 'self']);
-    expect(order.done('d')).toEqual([]);
-    expect(order.rest().sort()).toEqual(['a', 'b', 'c']);
-    expect([order.rest(), order.done('b'), order.done('a')]).toEqual([[], [], []]);
+    expect(order.takeReady()).toEqual(['d', 'self']);
+    expect(order.complete('d')).toEqual([]);
+    expect(order.takeRemaining().sort()).toEqual(['a', 'b', 'c']);
+    expect([order.takeRemaining(), order.complete('b'), order.complete('a')]).toEqual([[], [], []]);
   });
 });
 
@@ -99,7 +99,7 @@ describe('a walk', () => {
         const begun: string[] = [];
         let open = 0;
         let failed = false;
-        const result = walk(new Order(members), async (name) => {
+        const result = walkInOrder(new DependencyOrder(members), async (name) => {
           expect(failed).toBe(false);
           begun.push(name);
           open += 1;
@@ -124,7 +124,7 @@ describe('a walk', () => {
       { name: 'a', dependsOn: ['b'] },
       { name: 'b', dependsOn: ['a'] },
     ];
-    await walk(new Order(members), async (name) => {
+    await walkInOrder(new DependencyOrder(members), async (name) => {
       seen.push(name);
     });
     expect(seen.sort()).toEqual(['a', 'b']);
@@ -136,8 +136,8 @@ describe('a walk', () => {
       { name: 'a', dependsOn: [] },
       { name: 'b', dependsOn: ['a'] },
     ];
-    await walk(
-      new Order(members),
+    await walkInOrder(
+      new DependencyOrder(members),
       async (name) => {
         seen.push(name);
       },

@@ -6,11 +6,11 @@ import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { holderOn } from '../../src/actors/agents/port_holder.ts';
-import { ports } from '../../src/actors/agents/ports.ts';
+import { portHolderOf } from '../../src/actors/agents/port_holder.ts';
+import { portsActor } from '../../src/actors/agents/ports.ts';
 import { nextRecord } from '../../src/actors/services/spec.ts';
 import { openStore } from '../../src/adapters/storage/store.ts';
-import type { HostProtocol, RunRow } from '../../src/protocol/host.ts';
+import type { HostProtocol, LedgerRun } from '../../src/protocol/host.ts';
 import type { PortsProtocol } from '../../src/protocol/ports.ts';
 import { isFailure, type Ref } from '../../src/runtime/actor.ts';
 import { afterThisTest, realTime, tempDir, type World, world } from '../kit.ts';
@@ -31,9 +31,9 @@ async function started(): Promise<{
   afterThisTest(() => store.close());
   const w = world({ clock: realTime });
   const live = new Map<string, string>();
-  const runOf = (service: string): RunRow | null => {
+  const runOf = (service: string): LedgerRun | null => {
     const run = live.get(service);
-    return run === undefined ? null : ({ service, run } as RunRow);
+    return run === undefined ? null : ({ service, run } as LedgerRun);
   };
   await w.stand<HostProtocol>('host', { runOf: ({ service }) => ({ run: runOf(service) }) });
   return {
@@ -42,11 +42,11 @@ async function started(): Promise<{
       store
         .table('ends')
         .put(name, { run, status: 'crashed', exitCode: 1, signal: null, exitUnknown: false, at: 0 }),
-    ports: await w.start('ports', ports, { store }),
+    ports: await w.start('ports', portsActor, { store }),
     world: w,
     async again() {
       await w.node.end('ports');
-      await w.start('ports', ports, { store });
+      await w.start('ports', portsActor, { store });
     },
     put: (name, port) =>
       store.table('services').put(name, nextRecord(input(name), port, undefined, Buffer.alloc(32))),
@@ -259,6 +259,6 @@ describe('who listens', () => {
 
   it('is unknown when no process is found that has the socket', () => {
     const row = { port: 8000, address: '127.0.0.1', uid: process.getuid?.() ?? 0, inode: 1 };
-    expect(holderOn(8000, [row])).toEqual({ pid: null, holder: 'unknown', mark: null });
+    expect(portHolderOf(8000, [row])).toEqual({ pid: null, holder: 'unknown', mark: null });
   });
 });

@@ -3,9 +3,15 @@ import http from 'node:http';
 import https from 'node:https';
 import net, { type AddressInfo, type Server } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { type LastCheck, pauseMs, watchReady } from '../../src/actors/services/ready_check.ts';
-import { gated, type Outcome, type Probe, socketProbe, statusOf } from '../../src/adapters/ready.ts';
-import { realClock } from '../../src/runtime/clock.ts';
+import { type LastCheck, probePauseMs, startReadyCheck } from '../../src/actors/services/ready_check.ts';
+import {
+  limitProbes,
+  type Probe,
+  type ProbeResult,
+  responseStatus,
+  socketProbe,
+} from '../../src/adapters/ready.ts';
+import { systemClock } from '../../src/runtime/clock.ts';
 import { certificate } from '../cloud/certificates.ts';
 import { afterThisTest, settle, virtualClock } from '../kit.ts';
 import { freePort } from '../ports.ts';
@@ -39,10 +45,10 @@ const raw = (bytes: string): Promise<number> =>
     }),
   );
 
-const probe = (url: string, limitMs = 2_000): Promise<Outcome> =>
-  new Promise((resolve) => socketProbe(realClock)(url, limitMs, resolve));
+const probe = (url: string, limitMs = 2_000): Promise<ProbeResult> =>
+  new Promise((resolve) => socketProbe(systemClock)(url, limitMs, resolve));
 
-const passed = (status: number | null): Outcome => ({ status, error: null });
+const passed = (status: number | null): ProbeResult => ({ status, error: null });
 
 describe('a probe over HTTP', () => {
   it.each([
@@ -152,8 +158,10 @@ describe('a probe over HTTP', () => {
         socket.resume().on('close', closed);
       }),
     );
-    const told: Outcome[] = [];
-    const giveUp = socketProbe(realClock)(`http://${LOCAL}:${port}/`, 2_000, (outcome) => told.push(outcome));
+    const told: ProbeResult[] = [];
+    const giveUp = socketProbe(systemClock)(`http://${LOCAL}:${port}/`, 2_000, (outcome) =>
+      told.push(outcome),
+    );
     await there;
     giveUp();
     await gone;
@@ -215,26 +223,26 @@ describe('a probe over TLS', () => {
 
 describe('the status of an answer', () => {
   it('is not looked for without end', () => {
-    expect(statusOf('HTTP/1.1 100 Continue\r\n\r\n'.repeat(1_000))).toBeNull();
-    expect(statusOf(`HTTP/1.1 200 ${'x'.repeat(20_000)}`)).toBeNull();
-    expect(statusOf('HTTP/1.1 100 Continue\r\n\r\n')).toBeUndefined();
-    expect(statusOf('HTT')).toBeUndefined();
-    expect(statusOf('HTX')).toBeNull();
-    expect(statusOf('HTTP/1.1 101 Switching Protocols\r\n')).toBe(101);
+    expect(responseStatus('HTTP/1.1 100 Continue\r\n\r\n'.repeat(1_000))).toBeNull();
+    expect(responseStatus(`HTTP/1.1 200 ${'x'.repeat(20_000)}`)).toBeNull();
+    expect(responseStatus('HTTP/1.1 100 Continue\r\n\r\n')).toBeUndefined();
+    expect(responseStatus('HTT')).toBeUndefined();
+    expect(responseStatus('HTX')).toBeNull();
+    expect(responseStatus('HTTP/1.1 101 Switching Protocols\r\n')).toBe(101);
   });
 });
 
 describe('the gate', () => {
   it('lets so many in at once, the others in the order in which they came', () => {
     const open: string[] = [];
-    const done = new Map<string, (outcome: Outcome) => void>();
+    const done = new Map<string, (outcome: ProbeResult) => void>();
     const given: string[] = [];
     const inner: Probe = (url, _limit, told) => {
       open.push(url);
       done.set(url, told);
       return () => given.push(url);
     };
-    const probes = gated(inner, 2);
+    const probes = limitProbes(inner, 2);
     const told: string[] = [];
     const cancels = ['a', 'b', 'c', 'd', 'e'].map((url) => probes(url, 1, () => told.push(url)));
     expect(open).toEqual(['a', 'b']);
@@ -274,14 +282,14 @@ describe('a ready-check', () => {
     const probe = new ProbeDouble(clock);
     const told: Watched['told'] = [];
     const plan = { url: URL, timeoutMs: 30_000, slowestMs: 500, upMs: 0, ...over };
-    const check = watchReady(clock, probe.probe, plan, (passes) =>
+    const check = startReadyCheck(clock, probe.probe, plan, (passes) =>
       told.push({ passed: passes, at: clock.monotonic() }),
     );
     return { clock, probe, told, last: check.last, stop: check.stop };
   }
 
   it('probes every 20 ms for 2 s, then after 5 % of the time waited, at most 500 ms', async () => {
-    expect([0, 1_999, 2_000, 4_000, 10_000, 60_000].map((ms) => pauseMs(ms, 500))).toEqual([
+    expect([0, 1_999, 2_000, 4_000, 10_000, 60_000].map((ms) => probePauseMs(ms, 500))).toEqual([
       20, 20, 100, 200, 500, 500,
     ]);
     const { clock, probe, told } = watch({ timeoutMs: 25_000 });
@@ -291,7 +299,7 @@ describe('a ready-check', () => {
     expect(fast).toHaveLength(100);
     expect(new Set(pauses.slice(0, 99))).toEqual(new Set([20]));
     for (const [index, pause] of pauses.entries())
-      expect(pause).toBeCloseTo(pauseMs(probe.at[index] ?? 0, 500), 5);
+      expect(pause).toBeCloseTo(probePauseMs(probe.at[index] ?? 0, 500), 5);
     expect(Math.max(...pauses)).toBe(500);
     expect(told).toEqual([{ passed: false, at: 25_000 }]);
   });
@@ -326,7 +334,7 @@ describe('a ready-check', () => {
     probe.hang = true;
     const told: boolean[] = [];
     const plan = { url: URL, timeoutMs: 700, slowestMs: 500, upMs: 0 };
-    const check = watchReady(clock, probe.probe, plan, (passes) => told.push(passes));
+    const check = startReadyCheck(clock, probe.probe, plan, (passes) => told.push(passes));
     await clock.advance(700);
     expect(told).toEqual([false]);
     expect(probe.open).toBe(0);

@@ -3,11 +3,11 @@ import fc from 'fast-check';
 import { open } from 'lmdb';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { RegistryConfig } from '../../src/actors/services/registry.ts';
-import { openStore, type Store, type Table } from '../../src/adapters/storage/store.ts';
+import { openStore, type Store, type StoreTable } from '../../src/adapters/storage/store.ts';
 import { fail } from '../../src/protocol/errors.ts';
-import type { RunRow } from '../../src/protocol/host.ts';
+import type { LedgerRun } from '../../src/protocol/host.ts';
 import type { LastEnd, ServiceInput } from '../../src/protocol/service.ts';
-import type { Everything } from '../../src/protocol/views.ts';
+import type { ViewSnapshot } from '../../src/protocol/views.ts';
 import { settle, tempDir } from '../kit.ts';
 import { must } from '../must.ts';
 import { built, run } from './child.ts';
@@ -18,7 +18,7 @@ const dataOf = (it: Setting, type: string): unknown[] =>
   it.events.filter((event) => event.type === type).map(({ data }) => JSON.parse(data));
 
 /** What the views were told last of all there is. */
-const shown = (it: Setting): Everything => JSON.parse(must(it.views.of('everything').at(-1)).text);
+const shown = (it: Setting): ViewSnapshot => JSON.parse(must(it.views.of('snapshot').at(-1)).text);
 
 /** What another process finds on the disk at this moment. */
 async function onDisk(path: string, name: string): Promise<unknown> {
@@ -194,7 +194,7 @@ describe('registering', () => {
       // A full disk cannot be had at will inside of a test; store.test.ts has one.
       table: (name) => {
         const real = store.table(name);
-        const put: Table<never>['put'] = (key, value) =>
+        const put: StoreTable<never>['put'] = (key, value) =>
           full ? Promise.reject(fail('storage_full', 'no room')) : real.put(key, value);
         return { ...real, put };
       },
@@ -298,7 +298,7 @@ describe('removing', () => {
 });
 
 describe('booting', () => {
-  const row = (service: string): RunRow => ({
+  const row = (service: string): LedgerRun => ({
     service,
     run: `run-${service}`,
     pid: 1,
@@ -308,7 +308,7 @@ describe('booting', () => {
     pty: false,
     memo: { revision: 1, port: 1, ready: null, passed: true, deadline: null, restarts: 0 },
     stopping: false,
-    end: null,
+    recordEnd: null,
   });
 
   const runsOf = (...services: string[]) => ({ runs: () => ({ runs: services.map(row) }) });

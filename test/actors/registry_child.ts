@@ -1,15 +1,15 @@
 // A program for registry.test.ts: registers 500 services at once and prints each one whose reply came.
 import { writeSync } from 'node:fs';
-import { ports } from '../../src/actors/agents/ports.ts';
-import { registry } from '../../src/actors/services/registry.ts';
+import { portsActor } from '../../src/actors/agents/ports.ts';
+import { registryActor } from '../../src/actors/services/registry.ts';
 import { openStore } from '../../src/adapters/storage/store.ts';
 import { actor } from '../../src/runtime/actor.ts';
-import { realClock } from '../../src/runtime/clock.ts';
+import { systemClock } from '../../src/runtime/clock.ts';
 import { createNode } from '../../src/runtime/node.ts';
 import { input } from './inputs.ts';
 
 const store = openStore(process.argv[2] ?? '');
-const node = createNode({ name: 'test', clock: realClock, place: () => 'test' });
+const node = createNode({ name: 'test', clock: systemClock, nodeOf: () => 'test' });
 const nothing = actor('nothing', () => ({
   specs: () => null,
   append: () => ({ lastId: 0 }),
@@ -17,8 +17,8 @@ const nothing = actor('nothing', () => ({
 }));
 for (const address of ['views', 'events']) await node.start(address, nothing, null);
 node.family('service:', nothing, () => null);
-await node.start('ports', ports, { store });
-const ref = await node.start('registry', registry, {
+await node.start('ports', portsActor, { store });
+const ref = await node.start('registry', registryActor, {
   store,
   ports: { service: [3100, 3999], agent: [8100, 8200] },
 });

@@ -1,13 +1,13 @@
 // A registry with the real store and real ports between stand-ins.
 import { join } from 'node:path';
-import { ports } from '../../src/actors/agents/ports.ts';
-import { type RegistryConfig, registry } from '../../src/actors/services/registry.ts';
+import { portsActor } from '../../src/actors/agents/ports.ts';
+import { type RegistryConfig, registryActor } from '../../src/actors/services/registry.ts';
 import { openStore, type Store } from '../../src/adapters/storage/store.ts';
 import type { EventsProtocol, NewEvent } from '../../src/protocol/events.ts';
 import type { HostProtocol } from '../../src/protocol/host.ts';
 import type { PortsProtocol } from '../../src/protocol/ports.ts';
 import type { RegistryProtocol } from '../../src/protocol/registry.ts';
-import type { ServiceProtocol, StartAnswer } from '../../src/protocol/service.ts';
+import type { ServiceProtocol, StartResult } from '../../src/protocol/service.ts';
 import type { ViewsProtocol } from '../../src/protocol/views.ts';
 import { actor, type Ref } from '../../src/runtime/actor.ts';
 import { afterThisTest, realTime, type Stand, tempDir, type World, world } from '../kit.ts';
@@ -33,7 +33,7 @@ export interface Setting {
   letters: ToService[];
   /** What the services do; the defaults succeed at once. */
   services: {
-    start(name: string): Promise<StartAnswer>;
+    start(name: string): Promise<StartResult>;
     retire(name: string): Promise<null>;
     adopt(name: string): Promise<null>;
     status(name: string): string;
@@ -68,14 +68,14 @@ export async function setting({
       return { lastId: events.length };
     },
   });
-  await w.start('ports', ports, { store });
+  await w.start('ports', portsActor, { store });
   type Part = Pick<ServiceProtocol, 'start' | 'stop' | 'retire' | 'adopt' | 'changed' | 'explain'>;
   const service = actor<Part, string>('service', (context, name) => {
     const heard = (kind: string, message: unknown): void => void letters.push({ name, kind, message });
     return {
       start: (message) => {
         heard('start', message);
-        return context.later(services.start(name));
+        return context.replyLater(services.start(name));
       },
       stop: (message) => {
         heard('stop', message);
@@ -83,11 +83,11 @@ export async function setting({
       },
       retire: (message) => {
         heard('retire', message);
-        return context.later(services.retire(name));
+        return context.replyLater(services.retire(name));
       },
       adopt: (message) => {
         heard('adopt', message);
-        return context.later(services.adopt(name));
+        return context.replyLater(services.adopt(name));
       },
       changed: (message) => {
         heard('changed', message);
@@ -98,7 +98,7 @@ export async function setting({
   });
   w.node.family('service:', service, (address) => address.slice('service:'.length));
   const views = await w.stand<ViewsProtocol>('views');
-  const ref = await w.start('registry', registry, {
+  const ref = await w.start('registry', registryActor, {
     store: wrap(store),
     // Where nobody listens: a machine that runs tests may use the usual ones.
     ports: { service: [200, 299], agent: [300, 400] },

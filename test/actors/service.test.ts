@@ -2,7 +2,7 @@
 // virtual time.
 import { describe, expect, it } from 'vitest';
 import { fail } from '../../src/protocol/errors.ts';
-import type { StartAnswer, StopAnswer } from '../../src/protocol/service.ts';
+import type { StartResult, StopResult } from '../../src/protocol/service.ts';
 import { Failure } from '../../src/runtime/actor.ts';
 import { settle } from '../kit.ts';
 import { spec } from './inputs.ts';
@@ -17,9 +17,9 @@ async function begun(plan: Plan = {}): Promise<Supervised> {
   return world;
 }
 
-const start = (world: Supervised, timeoutMs: number | null = null): Promise<StartAnswer> =>
+const start = (world: Supervised, timeoutMs: number | null = null): Promise<StartResult> =>
   world.ref.ask('start', { timeoutMs, wait: true });
-const stop = (world: Supervised, graceMs: number | null = null): Promise<StopAnswer> =>
+const stop = (world: Supervised, graceMs: number | null = null): Promise<StopResult> =>
   world.ref.ask('stop', { graceMs });
 
 /** What an ask is refused with. */

@@ -3,14 +3,14 @@ import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ports } from '../../src/actors/agents/ports.ts';
+import { portsActor } from '../../src/actors/agents/ports.ts';
 import { eventsActor } from '../../src/actors/events/events.ts';
-import { groups } from '../../src/actors/services/groups.ts';
-import { registry } from '../../src/actors/services/registry.ts';
-import { service } from '../../src/actors/services/service.ts';
+import { groupsActor } from '../../src/actors/services/groups.ts';
+import { registryActor } from '../../src/actors/services/registry.ts';
+import { serviceActor } from '../../src/actors/services/service.ts';
 import { connectHost } from '../../src/adapters/host/link.ts';
 import { bootId } from '../../src/adapters/process/proctable.ts';
-import { gated, socketProbe } from '../../src/adapters/ready.ts';
+import { limitProbes, socketProbe } from '../../src/adapters/ready.ts';
 import { openStore } from '../../src/adapters/storage/store.ts';
 import { mayAsk } from '../../src/protocol/address.ts';
 import type { EventsProtocol } from '../../src/protocol/events.ts';
@@ -20,7 +20,7 @@ import type { ServiceProtocol, ServiceSpec, ServiceState } from '../../src/proto
 import type { StatsProtocol } from '../../src/protocol/stats.ts';
 import type { ViewsProtocol } from '../../src/protocol/views.ts';
 import { actor, Failure, type Node, type Ref } from '../../src/runtime/actor.ts';
-import { realClock } from '../../src/runtime/clock.ts';
+import { systemClock } from '../../src/runtime/clock.ts';
 import { createNode } from '../../src/runtime/node.ts';
 import { after, entry, eventually, hostsOf, isRunning, newState, useHost } from '../host/kit.ts';
 import { must } from '../must.ts';
@@ -48,8 +48,8 @@ async function daemon(stateDir: string): Promise<Daemon> {
   const crashes: unknown[] = [];
   const node = createNode({
     name: 'services-0',
-    clock: realClock,
-    place: (address) => (address === 'host' ? 'host' : 'services-0'),
+    clock: systemClock,
+    nodeOf: (address) => (address === 'host' ? 'host' : 'services-0'),
     mayAsk,
     onCrash: (address, error) => crashes.push([address, error]),
   });
@@ -57,7 +57,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
   const who = { version: 'test', session: 'one', node: node.name, services: 1 };
   let isOver = false;
   const connect = async (): Promise<void> => {
-    const { pipe } = await connectHost({ stateDir, entry, who, withinMs: 20_000 });
+    const { pipe } = await connectHost({ stateDir, entry, identity: who, withinMs: 20_000 });
     if (isOver) pipe.close();
     else node.connect('host', pipe);
   };
@@ -75,7 +75,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
   const states = new Map<string, ServiceState>();
   const nothing = (): null => null;
   const views = actor<ViewsProtocol, null>('views', () => ({
-    everything: nothing,
+    snapshot: nothing,
     specs: nothing,
     removed: nothing,
     stats: nothing,
@@ -96,17 +96,17 @@ async function daemon(stateDir: string): Promise<Daemon> {
   const marks = store.table('marks');
   const report = (): void => {};
   await node.start('events', eventsActor, { folder, marks, boot: bootId(), report, subscribed: false });
-  await node.start('ports', ports, { store });
+  await node.start('ports', portsActor, { store });
   const environment: [string, string][] = [
     ['PATH', process.env['PATH'] ?? ''],
     ['BERTH_TEST', stateDir],
   ];
-  const probe = gated(socketProbe(realClock));
+  const probe = limitProbes(socketProbe(systemClock));
   const config = { store, environment, umask: 0o022, probe, bootedAt: 0, logs: join(stateDir, 'logs') };
-  node.family('service:', service, () => config);
-  await node.start('groups', groups, null);
+  node.family('service:', serviceActor, () => config);
+  await node.start('groups', groupsActor, null);
   const ranges = { service: [21_000, 21_100], agent: [21_101, 21_200] } as const;
-  const records = await node.start('registry', registry, { store, ports: ranges });
+  const records = await node.start('registry', registryActor, { store, ports: ranges });
   await records.ask('boot', { autostart: true });
   node.onPeerLost((peer) => {
     if (peer !== 'host' || isOver) return;

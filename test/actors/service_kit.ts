@@ -2,18 +2,24 @@
 // on a node of its own, so that the line to it can be cut and joined again; processes end when the test says so.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type ServiceConfig, service } from '../../src/actors/services/service.ts';
-import type { Outcome, Probe } from '../../src/adapters/ready.ts';
-import type { Store, Table, Tables } from '../../src/adapters/storage/store.ts';
+import { type ServiceConfig, serviceActor } from '../../src/actors/services/service.ts';
+import type { Probe, ProbeResult } from '../../src/adapters/ready.ts';
+import type { Store, StoreTable, StoreTables } from '../../src/adapters/storage/store.ts';
 import { fail } from '../../src/protocol/errors.ts';
 import type { EventsProtocol, NewEvent } from '../../src/protocol/events.ts';
-import type { HostProtocol, RunMemo, RunRow, SpawnRequest, StopReport } from '../../src/protocol/host.ts';
+import type {
+  HostProtocol,
+  LedgerRun,
+  RunMetadata,
+  SpawnRequest,
+  StopReport,
+} from '../../src/protocol/host.ts';
 import type { PortsProtocol } from '../../src/protocol/ports.ts';
 import type { LastEnd, ServiceProtocol, ServiceSpec, ServiceState } from '../../src/protocol/service.ts';
 import type { StatsProtocol } from '../../src/protocol/stats.ts';
 import type { ViewsProtocol } from '../../src/protocol/views.ts';
 import { actor, type Failure, type Node, type Ref } from '../../src/runtime/actor.ts';
-import { decode, encode } from '../../src/runtime/wire.ts';
+import { decodeMsgpack, encodeMsgpack } from '../../src/runtime/wire.ts';
 import {
   pipePair,
   type Stand,
@@ -34,16 +40,16 @@ export class MemoryStore implements Pick<Store, 'table'> {
   broken: Failure | null = null;
   private readonly rows = new Map<string, Uint8Array>();
 
-  table<N extends keyof Tables>(name: N): Table<Tables[N]> {
+  table<N extends keyof StoreTables>(name: N): StoreTable<StoreTables[N]> {
     const at = (key: string): string => `${name}/${key}`;
     return {
       get: (key) => {
         const bytes = this.rows.get(at(key));
-        return bytes && (decode(bytes) as Tables[N]);
+        return bytes && (decodeMsgpack(bytes) as StoreTables[N]);
       },
       all: () => [],
       put: async (key, value) => {
-        const bytes = Uint8Array.from(encode(value));
+        const bytes = Uint8Array.from(encodeMsgpack(value));
         await settle();
         if (this.broken) throw this.broken;
         this.rows.set(at(key), bytes);
@@ -58,7 +64,7 @@ export class MemoryStore implements Pick<Store, 'table'> {
 /** What the test scripts of the process host. */
 export class HostDouble {
   readonly spawns: SpawnRequest[] = [];
-  readonly notes: { run: string; memo: RunMemo }[] = [];
+  readonly notes: { run: string; memo: RunMetadata }[] = [];
   readonly acknowledged: string[] = [];
   readonly forgotten: string[] = [];
   readonly stops: { run: string; signal: string; graceMs: number }[] = [];
@@ -78,7 +84,7 @@ export class HostDouble {
   stillborn: number | null = null;
   /** The exit code of a process that ends by the stop signal; null: the signal ends it. */
   onSignal: number | null = null;
-  readonly ledger = new Map<string, RunRow>();
+  readonly ledger = new Map<string, LedgerRun>();
   /** Every run that there was a process of. */
   readonly made: string[] = [];
   /** What is told is lost while nobody is connected. */
@@ -92,28 +98,28 @@ export class HostDouble {
     this.clock = clock;
   }
 
-  get row(): RunRow | undefined {
+  get row(): LedgerRun | undefined {
     return this.ledger.get('web');
   }
 
   get alive(): boolean {
-    return this.row !== undefined && this.row.end === null;
+    return this.row !== undefined && this.row.recordEnd === null;
   }
 
   async start(node: Node): Promise<void> {
     const type = actor<HostProtocol, null>('host', (context) => ({
       runs: () => ({ runs: [...this.ledger.values()] }),
       runOf: ({ service }) =>
-        context.later(this.starting.then(() => ({ run: this.ledger.get(service) ?? null }))),
+        context.replyLater(this.starting.then(() => ({ run: this.ledger.get(service) ?? null }))),
       spawn: (request) => {
         const made = this.spawn(request);
         this.starting = made.then(
           () => {},
           () => {},
         );
-        return context.later(made);
+        return context.replyLater(made);
       },
-      stop: (request) => context.later(this.stop(request.run, request.signal, request.graceMs)),
+      stop: (request) => context.replyLater(this.stop(request.run, request.signal, request.graceMs)),
       note: ({ run, memo }) => {
         this.notes.push({ run, memo });
         if (this.row?.run === run) this.row.memo = memo;
@@ -121,7 +127,7 @@ export class HostDouble {
       },
       acknowledge: ({ service, run }) => {
         this.acknowledged.push(run);
-        if (this.row?.run === run && this.row.end) this.ledger.delete(service);
+        if (this.row?.run === run && this.row.recordEnd) this.ledger.delete(service);
         return null;
       },
       forget: ({ service }) => {
@@ -142,7 +148,8 @@ export class HostDouble {
       },
       logLimits: () => null,
       dropped: () => {
-        if (this.lostBytes === undefined) return context.later(this.pause(10_000).then(() => ({ rows: [] })));
+        if (this.lostBytes === undefined)
+          return context.replyLater(this.pause(10_000).then(() => ({ rows: [] })));
         return { rows: this.lostBytes > 0 ? [{ service: 'web', bytes: this.lostBytes }] : [] };
       },
     }));
@@ -168,7 +175,7 @@ export class HostDouble {
       pty: pty !== null,
       memo,
       stopping: false,
-      end: null,
+      recordEnd: null,
     });
     if (this.stillborn !== null) this.exit(this.stillborn);
     return { ...begun, rssMB: 12 };
@@ -178,8 +185,8 @@ export class HostDouble {
   private async stop(run: string, signal: string, graceMs: number): Promise<StopReport> {
     const { row } = this;
     this.stops.push({ run, signal, graceMs });
-    if (row?.run !== run || row.end) {
-      const { exitCode = null, signal = null } = (row?.run === run && row.end) || {};
+    if (row?.run !== run || row.recordEnd) {
+      const { exitCode = null, signal = null } = (row?.run === run && row.recordEnd) || {};
       const reaped = this.leftBehind;
       this.leftBehind = 0;
       const rest = {
@@ -197,17 +204,17 @@ export class HostDouble {
     return joined;
   }
 
-  private async endTree(row: RunRow, signal: string, graceMs: number): Promise<StopReport> {
+  private async endTree(row: LedgerRun, signal: string, graceMs: number): Promise<StopReport> {
     row.stopping = true;
     const escalated = this.stopMs > graceMs;
     const ms = Math.min(this.stopMs, graceMs);
     if (ms > 0) await this.pause(ms);
-    if (!row.end) {
+    if (!row.recordEnd) {
       const by = escalated ? 'SIGKILL' : signal;
       const exitCode = escalated ? null : this.onSignal;
       this.end(row, exitCode, exitCode === null ? by : null);
     }
-    const { exitCode = null, signal: ended = null } = row.end ?? {};
+    const { exitCode = null, signal: ended = null } = row.recordEnd ?? {};
     return {
       exitCode,
       signal: ended,
@@ -223,17 +230,25 @@ export class HostDouble {
   /** The process ends; the service is told, and told again until it is acknowledged. */
   exit(exitCode: number | null, signal: string | null = null): void {
     const { row } = this;
-    if (row && !row.end) this.end(row, exitCode, signal);
+    if (row && !row.recordEnd) this.end(row, exitCode, signal);
   }
 
-  private end(row: RunRow, exitCode: number | null, signal: string | null): void {
+  private end(row: LedgerRun, exitCode: number | null, signal: string | null): void {
     const { service, run } = row;
-    row.end = { service, run, exitCode, signal, exitUnknown: false, cause: 'exit', at: this.clock.now() };
+    row.recordEnd = {
+      service,
+      run,
+      exitCode,
+      signal,
+      exitUnknown: false,
+      cause: 'exit',
+      at: this.clock.now(),
+    };
     this.tellEnd();
   }
 
   tellEnd(): void {
-    if (this.row?.end) this.service?.tell('exited', this.row.end);
+    if (this.row?.recordEnd) this.service?.tell('exited', this.row.recordEnd);
   }
 
   private pause(ms: number): Promise<void> {
@@ -243,7 +258,7 @@ export class HostDouble {
 
 /** Probes that answer what the test says; `hang` lets them wait. */
 export class ProbeDouble {
-  outcome: Outcome = { status: null, error: 'connection refused: nothing listens there' };
+  outcome: ProbeResult = { status: null, error: 'connection refused: nothing listens there' };
   hang = false;
   readonly at: number[] = [];
   open = 0;
@@ -309,11 +324,11 @@ export interface Plan {
   /** Not registered. */
   unknown?: boolean;
   end?: LastEnd;
-  row?: Partial<RunRow>;
+  row?: Partial<LedgerRun>;
   clock?: TestClock;
 }
 
-export const MEMO: RunMemo = {
+export const MEMO: RunMetadata = {
   revision: 1,
   port: 3000,
   ready: null,
@@ -325,8 +340,8 @@ export const MEMO: RunMemo = {
 export async function supervise(plan: Plan = {}): Promise<Supervised> {
   const clock = plan.clock ?? virtualClock();
   const place = (address: string): string => (address === 'host' ? 'host' : 'services');
-  const services = world({ name: 'services', place, clock });
-  const far = world({ name: 'host', place, clock });
+  const services = world({ name: 'services', nodeOf: place, clock });
+  const far = world({ name: 'host', nodeOf: place, clock });
   const host = new HostDouble(clock);
   await host.start(far.node);
   let cut = (_: string): void => {};
@@ -388,7 +403,7 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
     journal,
     broken,
     begin: async () => {
-      services.node.family('service:', service, () => config);
+      services.node.family('service:', serviceActor, () => config);
       await ref.ask('adopt', {});
     },
     events: () => journal.map(({ type, data }) => [type, JSON.parse(data)]),
@@ -423,7 +438,7 @@ export async function advance(clock: TestClock, ms: number): Promise<void> {
 }
 
 /** A row of the ledger; alive unless `end` says otherwise. */
-export function row(clock: TestClock, over: Partial<RunRow> = {}): RunRow {
+export function row(clock: TestClock, over: Partial<LedgerRun> = {}): LedgerRun {
   return {
     service: 'web',
     run: '00000000000000aa',
@@ -434,7 +449,7 @@ export function row(clock: TestClock, over: Partial<RunRow> = {}): RunRow {
     pty: false,
     memo: MEMO,
     stopping: false,
-    end: null,
+    recordEnd: null,
     ...over,
   };
 }

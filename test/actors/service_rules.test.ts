@@ -1,34 +1,41 @@
 // The pure parts of the supervisor: the table, restarts, the environment, explanations.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { childEnvironment, inherited } from '../../src/actors/services/environment.ts';
-import { duration, explain, type Facts, startFailure } from '../../src/actors/services/explain.ts';
-import { delayMs, nextRestart } from '../../src/actors/services/restart.ts';
+import { childEnvironment, inheritedEnvironment } from '../../src/actors/services/environment.ts';
+import {
+  type ExplanationFacts,
+  explainService,
+  humanDuration,
+  startFailure,
+} from '../../src/actors/services/explain.ts';
+import { backoffDelayMs, nextRestart } from '../../src/actors/services/restart.ts';
 import type { LiveRun } from '../../src/actors/services/run.ts';
-import { type Ended, type State, TABLE } from '../../src/actors/services/state.ts';
-import type { LastEnd, Status } from '../../src/protocol/service.ts';
+import { type EndedState, type LifecycleState, TRANSITIONS } from '../../src/actors/services/state.ts';
+import type { LastEnd, ServiceStatus } from '../../src/protocol/service.ts';
 import { deferred } from '../../src/runtime/deferred.ts';
 import { spec } from './inputs.ts';
 import { AGENT, MEMO } from './service_kit.ts';
 
 describe('the table', () => {
   it('leads only to phases that it has, and from each one on', () => {
-    const phases = Object.keys(TABLE);
-    for (const row of Object.values(TABLE)) {
+    const phases = Object.keys(TRANSITIONS);
+    for (const row of Object.values(TRANSITIONS)) {
       expect(row.next.length).toBeGreaterThan(0);
       for (const phase of row.next) expect(phases).toContain(phase);
     }
   });
 
   it('lets a process begin only where there is none', () => {
-    const mayLaunch = Object.entries(TABLE).filter(([, { next }]) => next.includes('launching'));
+    const mayLaunch = Object.entries(TRANSITIONS).filter(([, { next }]) => next.includes('launching'));
     expect(mayLaunch.map(([phase]) => phase)).toEqual(['idle', 'waiting']);
   });
 });
 
 describe('restarts', () => {
   it('wait 100 ms, then twice as long each time, at most 30 s', () => {
-    expect([1, 2, 3, 8, 9, 10, 50].map(delayMs)).toEqual([100, 200, 400, 12_800, 25_600, 30_000, 30_000]);
+    expect([1, 2, 3, 8, 9, 10, 50].map(backoffDelayMs)).toEqual([
+      100, 200, 400, 12_800, 25_600, 30_000, 30_000,
+    ]);
   });
 
   it('never wait less than before while runs do not stay up', () => {
@@ -36,9 +43,9 @@ describe('restarts', () => {
     fc.assert(
       fc.property(fc.nat(2_000), (attempt) => {
         const next = nextRestart('on-failure', { ...run, attempt }, 1_000);
-        expect(next).toMatchObject({ attempt: attempt + 1, nextAt: 1_000 + delayMs(attempt + 1) });
-        expect(delayMs(attempt + 2)).toBeGreaterThanOrEqual(delayMs(attempt + 1));
-        expect(delayMs(attempt + 1)).toBeLessThanOrEqual(30_000);
+        expect(next).toMatchObject({ attempt: attempt + 1, nextAt: 1_000 + backoffDelayMs(attempt + 1) });
+        expect(backoffDelayMs(attempt + 2)).toBeGreaterThanOrEqual(backoffDelayMs(attempt + 1));
+        expect(backoffDelayMs(attempt + 1)).toBeLessThanOrEqual(30_000);
       }),
     );
   });
@@ -64,7 +71,7 @@ describe('the environment of a child', () => {
       NPM_TOKEN: 'kept',
       GONE: undefined,
     };
-    expect(inherited(env)).toEqual([
+    expect(inheritedEnvironment(env)).toEqual([
       ['PATH', '/bin'],
       ['NODE_OPTIONS', '--x'],
       ['NPM_TOKEN', 'kept'],
@@ -99,11 +106,11 @@ describe('the environment of a child', () => {
 const NOW = 1_000_000;
 const RUN: LiveRun = {
   id: 'r1',
-  memo: { ...MEMO, ready: 'http://localhost:3000/health', deadline: NOW + 12_300 },
+  metadata: { ...MEMO, ready: 'http://localhost:3000/health', deadline: NOW + 12_300 },
   pty: false,
   byPolicy: false,
   timeoutMs: 30_000,
-  there: deferred(),
+  spawned: deferred(),
   ready: deferred(),
   pid: 41,
   startTicks: 1,
@@ -128,23 +135,26 @@ const check = { last: () => CHECK, stop: () => {} };
 const cancel = (): void => {};
 const BACKOFF = { attempt: 4, delayMs: 800, nextAt: NOW + 640 };
 
-function about(state: State, over: Partial<Facts> & { status: Status }): ReturnType<typeof explain> {
-  const facts: Facts = {
+function about(
+  state: LifecycleState,
+  over: Partial<ExplanationFacts> & { status: ServiceStatus },
+): ReturnType<typeof explainService> {
+  const facts: ExplanationFacts = {
     spec: spec(),
     state,
     end: null,
-    holder: null,
+    portHolder: null,
     lastLines: [],
-    lostBytes: 0,
+    droppedBytes: 0,
     now: NOW,
     ...over,
   };
-  return explain(facts);
+  return explainService(facts);
 }
 
 describe('an explanation', () => {
   it('says how much of the output is lost', () => {
-    const lossy = about({ phase: 'idle', trouble: null }, { status: 'stopped', lostBytes: 12_345 });
+    const lossy = about({ phase: 'idle', trouble: null }, { status: 'stopped', droppedBytes: 12_345 });
     expect(lossy.reason).toBe(
       'It has not been started yet. Of its output 12,345 bytes are lost: the disk was full.',
     );
@@ -188,7 +198,7 @@ describe('an explanation', () => {
   });
 
   it('names who holds the port of what does not run', () => {
-    const told = about({ phase: 'idle', trouble: null }, { status: 'stopped', holder: 'pid 9 (node)' });
+    const told = about({ phase: 'idle', trouble: null }, { status: 'stopped', portHolder: 'pid 9 (node)' });
     expect(told).toMatchObject({
       reason: 'It has not been started yet. Port 3000 is held by pid 9 (node).',
       portHolder: 'pid 9 (node)',
@@ -202,7 +212,7 @@ describe('an explanation', () => {
   });
 
   it('of one that waits for a restart', () => {
-    const state: State = { phase: 'waiting', backoff: BACKOFF, trouble: null, cancel };
+    const state: LifecycleState = { phase: 'waiting', backoff: BACKOFF, trouble: null, cancel };
     const told = about(state, { status: 'crashed', end: END, spec: spec({ restart: 'always' }) });
     expect(told).toMatchObject({
       reason: 'Its last process ended with exit code 3. Its restart policy is "always".',
@@ -212,7 +222,7 @@ describe('an explanation', () => {
   });
 
   it('of one that is not ready: what is asked, what it answered, what happens next', () => {
-    const told = about({ phase: 'checking', run: RUN, check }, { status: 'starting', holder: 'web' });
+    const told = about({ phase: 'checking', run: RUN, check }, { status: 'starting', portHolder: 'web' });
     expect(told).toMatchObject({
       reason:
         'Its process 41 has been up for 3.4 s and has not passed its ready-check yet. ' +
@@ -230,7 +240,7 @@ describe('an explanation', () => {
     ['https://localhost/', 'The ready URL asks port 443, while the service was given port 3000.'],
     ['tcp://localhost:3000', 'Nothing listens on port 3000: does the program take its port from $PORT?'],
   ])('sees what is wrong with a check of %s', (ready, words) => {
-    const run = { ...RUN, memo: { ...RUN.memo, ready, deadline: null } };
+    const run = { ...RUN, memo: { ...RUN.metadata, ready, deadline: null } };
     const told = about({ phase: 'checking', run, check }, { status: 'starting' });
     expect(told.reason).toContain(words);
     expect(told.next).toContain('It has no deadline');
@@ -245,12 +255,12 @@ describe('an explanation', () => {
       'It was asked to stop.',
     ],
     [{ phase: 'lost', was: null, cancel }, 'stopped', 'The process host, which owns all processes'],
-  ] as [State, Status, string][])('of every other phase: %o', (state, status, words) => {
+  ] as [LifecycleState, ServiceStatus, string][])('of every other phase: %o', (state, status, words) => {
     expect(about(state, { status }).reason).toContain(words);
   });
 
   it('writes durations as people do', () => {
-    expect([0, 340, 3_400, 59_949, 125_000].map(duration)).toEqual([
+    expect([0, 340, 3_400, 59_949, 125_000].map(humanDuration)).toEqual([
       '0 ms',
       '340 ms',
       '3.4 s',
@@ -261,7 +271,7 @@ describe('an explanation', () => {
 });
 
 describe('the hint of a failed start', () => {
-  const ended = (over: Partial<Ended>): Ended => ({
+  const ended = (over: Partial<EndedState>): EndedState => ({
     phase: 'ended',
     run: RUN,
     end: END,
@@ -271,7 +281,7 @@ describe('the hint of a failed start', () => {
     cancel,
     ...over,
   });
-  const failure = (state: Ended, lines: string[] = []): Promise<unknown> =>
+  const failure = (state: EndedState, lines: string[] = []): Promise<unknown> =>
     startFailure('web', state, lines, NOW);
 
   it('carries the facts of a timeout and the last lines', async () => {

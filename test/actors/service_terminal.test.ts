@@ -2,8 +2,8 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Log, openLog } from '../../src/host/logs.ts';
-import type { TerminalProtocol, ViewersProtocol } from '../../src/protocol/terminal.ts';
+import { type LogWriter, openLogWriter } from '../../src/host/logs.ts';
+import type { TerminalProtocol, TerminalViewersProtocol } from '../../src/protocol/terminal.ts';
 import { Failure, type Ref } from '../../src/runtime/actor.ts';
 import { eventually } from '../eventually.ts';
 import { afterThisTest, type Stand } from '../kit.ts';
@@ -12,8 +12,8 @@ import { AGENT, quiet, running, type Supervised, supervise } from './service_kit
 interface Shown {
   world: Supervised;
   terminal: Ref<TerminalProtocol>;
-  viewers: Stand<ViewersProtocol>;
-  log: Log;
+  viewers: Stand<TerminalViewersProtocol>;
+  log: LogWriter;
   run: string;
   print(text: string, run?: string): void;
   /** All that viewer `one` was sent so far. */
@@ -22,10 +22,10 @@ interface Shown {
 
 async function agent(maxBytes = 1_000_000): Promise<Shown> {
   const world = await supervise({ spec: { agent: AGENT } });
-  const viewers = await world.services.stand<ViewersProtocol>('viewers');
+  const viewers = await world.services.stand<TerminalViewersProtocol>('viewers');
   await world.begin();
   await running(world);
-  const log = openLog(join(world.config.logs, 'web'), { maxBytes, keep: 2 }, Date.now);
+  const log = openLogWriter(join(world.config.logs, 'web'), { maxBytes, keep: 2 }, Date.now);
   afterThisTest(() => log.close());
   const run = world.host.row?.run ?? '';
   return {
@@ -53,8 +53,8 @@ describe('the viewer of an agent', () => {
     rmSync(path);
     mkdirSync(path);
     world.host.service?.tell('grew', { end: 4_000 });
-    await eventually(() => viewers.of('gone').length > 0);
-    expect(viewers.of('gone')).toEqual([{ viewer: 'one' }]);
+    await eventually(() => viewers.of('detached').length > 0);
+    expect(viewers.of('detached')).toEqual([{ viewer: 'one' }]);
     expect(world.services.crashes.splice(0)).toMatchObject([{ address: 'service:web' }]);
   });
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { canonical, cycleOf, nextRecord, specRow } from '../../src/actors/services/spec.ts';
+import { canonicalSpec, dependencyCycle, nextRecord, specRow } from '../../src/actors/services/spec.ts';
 import { agentInput, input } from './inputs.ts';
 
 const KEY = Buffer.alloc(32, 1);
@@ -9,9 +9,9 @@ describe('a cycle of dependsOn', () => {
   const graph = (edges: Record<string, string[]>) => (name: string) => edges[name] ?? [];
 
   it('is named from the one that closes it', () => {
-    expect(cycleOf('a', ['b'], graph({ b: ['a'] }))).toEqual(['a', 'b', 'a']);
-    expect(cycleOf('a', ['a'], graph({}))).toEqual(['a', 'a']);
-    expect(cycleOf('a', ['x', 'b'], graph({ b: ['c'], c: ['d', 'a'], d: ['a'] }))).toEqual([
+    expect(dependencyCycle('a', ['b'], graph({ b: ['a'] }))).toEqual(['a', 'b', 'a']);
+    expect(dependencyCycle('a', ['a'], graph({}))).toEqual(['a', 'a']);
+    expect(dependencyCycle('a', ['x', 'b'], graph({ b: ['c'], c: ['d', 'a'], d: ['a'] }))).toEqual([
       'a',
       'b',
       'c',
@@ -20,13 +20,13 @@ describe('a cycle of dependsOn', () => {
   });
 
   it('is none where a name does not exist, or another cycle is beside it', () => {
-    expect(cycleOf('a', ['nobody'], graph({}))).toBeUndefined();
-    expect(cycleOf('a', ['b'], graph({ b: ['c'], c: ['b'] }))).toBeUndefined();
+    expect(dependencyCycle('a', ['nobody'], graph({}))).toBeUndefined();
+    expect(dependencyCycle('a', ['b'], graph({ b: ['c'], c: ['b'] }))).toBeUndefined();
   });
 
   it('is found in a chain of 10,000', () => {
     const of = (name: string) => [String(Number(name) + 1)];
-    expect(cycleOf('0', ['1'], (name) => (name === '9999' ? ['0'] : of(name)))).toHaveLength(10_001);
+    expect(dependencyCycle('0', ['1'], (name) => (name === '9999' ? ['0'] : of(name)))).toHaveLength(10_001);
   });
 
   it('is found exactly when there is one', () => {
@@ -35,7 +35,7 @@ describe('a cycle of dependsOn', () => {
     fc.assert(
       fc.property(edges, (pairs) => {
         const of = (name: string) => pairs.filter(([from]) => from === name).map(([, to]) => to);
-        const found = cycleOf('a', of('a'), of);
+        const found = dependencyCycle('a', of('a'), of);
         // The transitive closure, by brute force.
         let reach = new Set(of('a'));
         for (let step = 0; step < names.length; step += 1)
@@ -80,7 +80,7 @@ describe('a record', () => {
       { agent: { agentType: null, hostname: 'web.test', cols: 80, rows: 24 } },
     ];
     const texts = [undefined, ...changes].map((more) =>
-      canonical(nextRecord(input('web', more), 8000, undefined, KEY).spec),
+      canonicalSpec(nextRecord(input('web', more), 8000, undefined, KEY).spec),
     );
     expect(new Set(texts).size).toBe(texts.length);
     const env: [string, string][] = [
@@ -88,7 +88,7 @@ describe('a record', () => {
       ['A', '1'],
     ];
     const spec = { ...first.spec, env };
-    expect(canonical({ ...spec, env: env.toReversed() })).toBe(canonical(spec));
+    expect(canonicalSpec({ ...spec, env: env.toReversed() })).toBe(canonicalSpec(spec));
   });
 
   it('of an agent has its port in the ready URL', () => {

@@ -1,16 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { coresOf, passOf } from '../../src/actors/services/cpu_share.ts';
-import { stats, type Tracked } from '../../src/actors/services/stats.ts';
+import { coresOf, cpuSampleOf } from '../../src/actors/services/cpu_share.ts';
+import { statsActor, type TrackedRun } from '../../src/actors/services/stats.ts';
 import { type ProcessRow, processRow } from '../../src/adapters/process/proctable.ts';
 import {
   firstProcessUsage,
-  type Measured,
+  type MeasureUsage,
   type ProcessUsage,
+  type ProcessUsageSample,
   systemUsage,
   treeUsage,
-  type Usage,
 } from '../../src/adapters/process/usage.ts';
 import { EVENTS, MIB } from '../../src/limits.ts';
 import type { EventsProtocol } from '../../src/protocol/events.ts';
@@ -34,13 +34,13 @@ const row = (pid: number, startTicks: number, cpuTicks: number, rssBytes = MIB):
   cpuTicks,
   rssBytes,
 });
-const measured = (nowTicks: number, runs: Record<string, ProcessUsage[]>): Measured => ({
+const measured = (nowTicks: number, runs: Record<string, ProcessUsage[]>): ProcessUsageSample => ({
   nowTicks,
   runs: new Map(Object.entries(runs)),
 });
 
 describe('the share of a run', () => {
-  const before = passOf(measured(1_000, { a: [row(1, 10, 500), row(2, 20, 80)] }));
+  const before = cpuSampleOf(measured(1_000, { a: [row(1, 10, 500), row(2, 20, 80)] }));
 
   it('is the difference of its processes over the time between', () => {
     expect(coresOf([row(1, 10, 600), row(2, 20, 180)], 1_200, before)).toBe(1);
@@ -68,7 +68,7 @@ describe('the share of a run', () => {
       fc.property(fc.array(process), fc.array(process), (first, second) => {
         const rows = (list: [number, number, number][]) =>
           list.map(([pid, start, cpu]) => row(pid, start, cpu));
-        const earlier = passOf(measured(1_000, { a: rows(first) }));
+        const earlier = cpuSampleOf(measured(1_000, { a: rows(first) }));
         const now = rows(second);
         const cores = coresOf(now, 1_200, earlier);
         expect(cores).toBeGreaterThanOrEqual(0);
@@ -85,12 +85,12 @@ interface Setting {
   views: Stand<ViewsProtocol>;
 }
 
-async function setting(usage: Usage, clock: TestClock = virtualClock()): Promise<Setting> {
+async function setting(usage: MeasureUsage, clock: TestClock = virtualClock()): Promise<Setting> {
   const w = world({ clock });
   const events = await w.stand<EventsProtocol>('events', { append: () => ({ lastId: 1 }) });
   const views = await w.stand<ViewsProtocol>('views');
-  const tracked = new Map<string, Tracked>();
-  return { world: w, stats: await w.start('stats', stats, { usage, tracked }), events, views };
+  const tracked = new Map<string, TrackedRun>();
+  return { world: w, stats: await w.start('stats', statsActor, { usage, tracked }), events, views };
 }
 
 const track = (run: string, running: boolean) => ({
@@ -114,10 +114,10 @@ describe('statistics', () => {
     });
     await it.stats.ask('track', track('a', true));
     await it.stats.ask('track', track('b', false));
-    await it.world.clock.advance(EVENTS.statsMs - 1);
+    await it.world.clock.advance(EVENTS.statsIntervalMs - 1);
     expect(it.views.of('stats')).toEqual([]);
     await it.world.clock.advance(1);
-    await it.world.clock.advance(EVENTS.statsMs);
+    await it.world.clock.advance(EVENTS.statsIntervalMs);
     const rows = (cpu: number) => ['a', 'b'].map((run) => ({ name: `service-${run}`, run, cpu, rssMB: 2 }));
     expect(it.views.of('stats')).toEqual([{ rows: rows(0) }, { rows: rows(0.55) }]);
     const event = (cpu: number) => ({
@@ -129,7 +129,7 @@ describe('statistics', () => {
     expect(it.events.of('append')).toEqual([{ events: [event(0)] }, { events: [event(0.55)] }]);
     await it.stats.ask('track', track('b', true));
     await it.stats.ask('forget', { name: 'service-a', run: 'a' });
-    await it.world.clock.advance(EVENTS.statsMs);
+    await it.world.clock.advance(EVENTS.statsIntervalMs);
     expect(
       it.events
         .of('append')
@@ -144,13 +144,13 @@ describe('statistics', () => {
       passes += 1;
       return measured(passes, {});
     });
-    await it.world.clock.advance(3 * EVENTS.statsMs);
+    await it.world.clock.advance(3 * EVENTS.statsIntervalMs);
     expect(passes).toBe(0);
     await it.stats.ask('track', track('a', true));
-    await it.world.clock.advance(EVENTS.statsMs);
+    await it.world.clock.advance(EVENTS.statsIntervalMs);
     expect(passes).toBe(1);
     await it.stats.ask('forget', { name: 'service-a', run: 'a' });
-    await it.world.clock.advance(3 * EVENTS.statsMs);
+    await it.world.clock.advance(3 * EVENTS.statsIntervalMs);
     expect(passes).toBe(1);
     expect(it.views.of('stats')).toEqual([]);
   });
@@ -167,7 +167,7 @@ describe('statistics', () => {
     });
     await it.stats.ask('track', track('a', true));
     await it.stats.ask('track', track('b', true));
-    await it.world.clock.advance(3 * EVENTS.statsMs);
+    await it.world.clock.advance(3 * EVENTS.statsIntervalMs);
     expect(passes).toBe(1);
     await it.stats.ask('forget', { name: 'service-a', run: 'a' });
     finish();
@@ -181,10 +181,10 @@ describe('statistics', () => {
       return measured(1_000, Object.fromEntries(roots.map(({ run }) => [run, [row(1, 0, 0)]])));
     });
     await it.stats.ask('track', track('a', true));
-    await it.world.clock.advance(EVENTS.statsMs);
+    await it.world.clock.advance(EVENTS.statsIntervalMs);
     broken = false;
     expect(it.world.crashes.splice(0)).toHaveLength(1);
-    await it.world.clock.advance(2 * EVENTS.statsMs);
+    await it.world.clock.advance(2 * EVENTS.statsIntervalMs);
     expect(it.events.of('append')[0]?.events).toMatchObject([{ name: 'service-a' }]);
   });
 });
@@ -266,7 +266,7 @@ describe('whose process is of no run', () => {
     const { usage } = machine(rows);
     await usage([run]);
     rows.set(...process(stranger, { ppid: first, startTicks: 200 }));
-    let found: Measured = await usage([run]);
+    let found: ProcessUsageSample = await usage([run]);
     for (let pass = 1; pass < 8 && found.runs.get('a')?.length === 1; pass += 1) found = await usage([run]);
     expect(found.runs.get('a')?.map(({ pid }) => pid)).toEqual([first, stranger]);
   });

@@ -6,7 +6,7 @@ import { open } from 'lmdb';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { openStore, type Store } from '../../src/adapters/storage/store.ts';
 import type { StoredService } from '../../src/protocol/service.ts';
-import { encode } from '../../src/runtime/wire.ts';
+import { encodeMsgpack } from '../../src/runtime/wire.ts';
 import { afterThisTest, settle, tempDir } from '../kit.ts';
 import { built, canMount, onSmallDisk, run } from './child.ts';
 import { spec } from './inputs.ts';
@@ -42,8 +42,10 @@ describe('the store', () => {
     const env = open<Uint8Array, string>({ path, noSubdir: true, encoding: 'binary', maxDbs: 32 });
     await env
       .openDB<Uint8Array, string>({ name: 'services', encoding: 'binary' })
-      .put('web', encode(service('web')));
-    await env.openDB<Uint8Array, string>({ name: 'meta', encoding: 'binary' }).put('format', encode(1));
+      .put('web', encodeMsgpack(service('web')));
+    await env
+      .openDB<Uint8Array, string>({ name: 'meta', encoding: 'binary' })
+      .put('format', encodeMsgpack(1));
     await env.close();
     const store = openStore(path);
     afterThisTest(() => store.close());
@@ -72,7 +74,7 @@ describe('the store', () => {
     const bytes = Buffer.from('before');
     const put = keys.put('key', bytes);
     bytes.write('after!');
-    encode('something else in the pool of the encoder');
+    encodeMsgpack('something else in the pool of the encoder');
     await put;
     expect(Buffer.from(keys.get('key') ?? []).toString()).toBe('before');
   });

@@ -1,11 +1,11 @@
 // The viewers of a terminal, with the real emulator; the log stands in memory.
 import { afterEach, describe, expect, it } from 'vitest';
-import type { TerminalIo } from '../../src/actors/services/viewers.ts';
-import { Terminal } from '../../src/actors/services/viewers.ts';
-import type { Screen } from '../../src/adapters/screen.ts';
-import { openScreen } from '../../src/adapters/screen.ts';
+import type { SharedTerminalOptions } from '../../src/actors/services/viewers.ts';
+import { SharedTerminal } from '../../src/actors/services/viewers.ts';
+import type { TerminalScreen } from '../../src/adapters/screen.ts';
+import { openTerminalScreen } from '../../src/adapters/screen.ts';
 import { AGENT } from '../../src/limits.ts';
-import { realClock } from '../../src/runtime/clock.ts';
+import { systemClock } from '../../src/runtime/clock.ts';
 import { eventually } from '../eventually.ts';
 
 interface Told {
@@ -17,7 +17,7 @@ interface Told {
   exitCode?: number | null;
 }
 
-const terminals: Terminal[] = [];
+const terminals: SharedTerminal[] = [];
 afterEach(() => {
   for (const terminal of terminals.splice(0)) terminal.close();
 });
@@ -28,7 +28,7 @@ function stage(cols = 40, rows = 6, claims = 0) {
   const typed: string[] = [];
   const sizes: [number, number][] = [];
   const defects: unknown[] = [];
-  const io: TerminalIo = {
+  const io: SharedTerminalOptions = {
     cols,
     rows,
     read: (offset, limit) => {
@@ -38,16 +38,16 @@ function stage(cols = 40, rows = 6, claims = 0) {
     end: () => log.length + claims,
     write: (data) => typed.push(Buffer.from(data).toString()),
     resize: (width, height) => sizes.push([width, height]),
-    open: openScreen,
+    openScreen: openTerminalScreen,
     viewers: {
       address: 'viewers',
       ask: () => Promise.reject(new Error('nobody asks viewers')),
       tell: (kind, message) => told.push({ kind, ...(message as object) } as Told),
     },
-    clock: realClock,
+    clock: systemClock,
     onDefect: (error) => defects.push(error),
   };
-  const terminal = new Terminal(io);
+  const terminal = new SharedTerminal(io);
   terminals.push(terminal);
   const print = (text: string | Buffer): Promise<void> => {
     log = Buffer.concat([log, Buffer.from(text)]);
@@ -59,9 +59,9 @@ function stage(cols = 40, rows = 6, claims = 0) {
     Buffer.concat(of(viewer, 'output').map((entry) => entry.bytes ?? Buffer.alloc(0)));
   /** What a viewer's own terminal shows of the bytes it got. */
   const shown = async (viewer: string, width = cols, height = rows): Promise<string> => {
-    const screen: Screen = await openScreen(width, height);
+    const screen: TerminalScreen = await openTerminalScreen(width, height);
     await screen.write(output(viewer));
-    const drawn = screen.draw().toString();
+    const drawn = screen.snapshot().toString();
     screen.close();
     return drawn;
   };
@@ -76,7 +76,7 @@ describe('a viewer', () => {
     await eventually(() => of('one', 'output').length > 0);
     for (let turn = 0; turn < 10; turn += 1) await terminal.pump();
     void terminal.pump();
-    terminal.end({ exitCode: 7, signal: null });
+    terminal.onExit({ exitCode: 7, signal: null });
     await eventually(() => of('one', 'exit').length > 0);
     expect(of('one', 'exit')).toMatchObject([{ exitCode: 7 }]);
   });
@@ -99,7 +99,7 @@ describe('a viewer', () => {
     expect(of('one', 'gone')).toHaveLength(0);
     terminal.close();
     expect(of('one', 'gone')).toHaveLength(1);
-    expect(terminal.watched).toBe(false);
+    expect(terminal.hasViewers).toBe(false);
   });
 
   it('that comes while the last one is being shown something sees all of it', async () => {
@@ -153,7 +153,7 @@ describe('a viewer', () => {
       acknowledged = came;
     }
     await print('the end');
-    expect(output('slow').length).toBeLessThanOrEqual(AGENT.viewerBytes + 64 * 1024);
+    expect(output('slow').length).toBeLessThanOrEqual(AGENT.maxUnacknowledgedBytes + 64 * 1024);
     expect(output('quick').toString()).toContain('the end');
     terminal.acknowledge('slow', output('slow').length);
     await eventually(() => output('slow').toString().includes('the end'));
@@ -165,10 +165,10 @@ describe('a viewer', () => {
     terminal.attach('one');
     await print('start\r\n');
     await eventually(() => of('one', 'output').length > 0);
-    await print(Buffer.alloc(8 * AGENT.screenBytes, 'y\r\n'));
+    await print(Buffer.alloc(8 * AGENT.replayBytes, 'y\r\n'));
     await print('the end');
     await eventually(() => output('one').toString().includes('the end'));
-    expect(output('one').length).toBeLessThan(4 * AGENT.screenBytes);
+    expect(output('one').length).toBeLessThan(4 * AGENT.replayBytes);
   });
 
   it('is told of the end after the last output', async () => {
@@ -176,12 +176,12 @@ describe('a viewer', () => {
     terminal.attach('one');
     await eventually(() => of('one', 'size').length > 0);
     const printed = print('last words');
-    terminal.end({ exitCode: 3, signal: null });
+    terminal.onExit({ exitCode: 3, signal: null });
     await printed;
     await eventually(() => of('one', 'exit').length > 0);
     expect(told.at(-1)).toEqual({ kind: 'exit', viewer: 'one', exitCode: 3, signal: null });
     expect(of('one', 'output').length).toBeGreaterThan(0);
-    expect(terminal.watched).toBe(false);
+    expect(terminal.hasViewers).toBe(false);
   });
 
   it('types, and resizes for all: the last one wins', async () => {
@@ -199,9 +199,9 @@ describe('a viewer', () => {
       [40, 5],
     ]);
     terminal.detach('one');
-    expect(terminal.watched).toBe(true);
+    expect(terminal.hasViewers).toBe(true);
     terminal.detach('two');
-    expect(terminal.watched).toBe(false);
+    expect(terminal.hasViewers).toBe(false);
     expect(defects).toEqual([]);
   });
 

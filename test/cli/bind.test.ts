@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { urlOf } from '../../src/adapters/url_host.ts';
+import { localUrl } from '../../src/adapters/url_host.ts';
 import { freePort } from '../ports.ts';
 import { berth, cleanEnv, daemonOf, folder } from './berth.ts';
 
@@ -15,7 +15,7 @@ it.each([
   ['0.0.0.0', 'http://127.0.0.1:80'],
   ['::', 'http://[::1]:80'],
   ['0:0:0:0:0:0:0:0', 'http://[::1]:80'],
-])('who listens on %s is reached at %s', (bind, url) => expect(urlOf(bind, 80)).toBe(url));
+])('who listens on %s is reached at %s', (bind, url) => expect(localUrl(bind, 80)).toBe(url));
 
 it.each([
   ['127.0.0.5', '127.0.0.5'],

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { COMMANDS } from '../../src/cli/commands.ts';
-import { candidates } from '../../src/cli/complete.ts';
+import { completionsOf } from '../../src/cli/complete.ts';
 import { json, serve } from '../client/server.ts';
 import { freePort } from '../ports.ts';
 import { binFolder, cleanEnv, folder, stateOf } from './berth.ts';
@@ -21,7 +21,7 @@ const fake = () =>
 
 const offered = async (line: string, state: string): Promise<string[]> => {
   const globals = { format: 'table', url: undefined, stateDir: state, config: undefined } as const;
-  return (await candidates(line.split(' ').slice(1), globals)).map(([word]) => word);
+  return (await completionsOf(line.split(' ').slice(1), globals)).map(([word]) => word);
 };
 
 describe('a Tab', () => {

@@ -2,15 +2,15 @@
 import { describe, expect, it } from 'vitest';
 import type { Command } from '../../src/cli/command.ts';
 import { COMMANDS, type CommandRow, FAMILIES } from '../../src/cli/commands.ts';
-import { argumentsAlone } from '../../src/cli/main.ts';
-import { type Outcome, parse } from '../../src/cli/parser.ts';
+import { plainArguments } from '../../src/cli/main.ts';
+import { type ParsedCall, parseCommandLine } from '../../src/cli/parser.ts';
 
 const called = async (row: CommandRow): Promise<{ row: CommandRow; command: Command }> => ({
   row,
   command: await row.load(),
 });
-const parsed = (argv: string[], one: { row: CommandRow; command: Command } | undefined): Outcome =>
-  parse(argv, { commands: COMMANDS, families: FAMILIES, called: one });
+const parsed = (argv: string[], one: { row: CommandRow; command: Command } | undefined): ParsedCall =>
+  parseCommandLine(argv, { commands: COMMANDS, families: FAMILIES, called: one });
 
 describe.each(COMMANDS.map((row) => [row.name, row] as const))('berth %s', (name, row) => {
   it('is the same parsed and unparsed', async () => {
@@ -21,13 +21,16 @@ describe.each(COMMANDS.map((row) => [row.name, row] as const))('berth %s', (name
     for (let count = 0; count <= takes.length + 2; count += 1) {
       const words = Array.from({ length: count }, (_, at) => `word${at}`);
       const argv = [...name.split(' '), ...words];
-      const alone = argumentsAlone(argv, name, one.command);
+      const alone = plainArguments(argv, name, one.command);
       if (count < least || (count > takes.length && !isVariadic)) {
         expect(alone).toBeUndefined();
         expect(() => parsed(argv, one)).toThrow();
         continue;
       }
-      const options = Object.entries(one.command.options ?? {}).map(([key, { fallback }]) => [key, fallback]);
+      const options = Object.entries(one.command.options ?? {}).map(([key, { defaultValue }]) => [
+        key,
+        defaultValue,
+      ]);
       expect(alone).toEqual(words);
       expect(parsed(argv, one)).toEqual({
         args: words,
@@ -51,9 +54,9 @@ it('takes what stands behind -- as arguments', async () => {
   if (!row) throw new Error('there is no add');
   const one = await called(row);
   const argv = ['add', 'web', '--', 'run', '-p', '--', 'x'];
-  expect(argumentsAlone(argv, 'add', one.command)).toEqual(['web', 'run', '-p', '--', 'x']);
+  expect(plainArguments(argv, 'add', one.command)).toEqual(['web', 'run', '-p', '--', 'x']);
   expect(parsed(argv, one)).toMatchObject({ args: ['web', 'run', '-p', '--', 'x'] });
-  expect(argumentsAlone(['add', 'web', '-p', '1', '--', 'x'], 'add', one.command)).toBeUndefined();
+  expect(plainArguments(['add', 'web', '-p', '1', '--', 'x'], 'add', one.command)).toBeUndefined();
 });
 
 it('takes global options before and behind the command', async () => {

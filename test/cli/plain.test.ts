@@ -1,17 +1,17 @@
 // Text from outside is shown, never obeyed.
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { output } from '../../src/cli/output.ts';
-import { plain, plainLine } from '../../src/cli/plain.ts';
+import { createOutput } from '../../src/cli/output.ts';
+import { sanitize, sanitizeLine } from '../../src/cli/plain.ts';
 
 it('replaces what could move the cursor, colour or turn the writing, and nothing else', () => {
-  expect(plain('a\tb\nc ü ✓ 漢字 🚢')).toBe('a\tb\nc ü ✓ 漢字 🚢');
-  expect(plain('\x1b[2Jx\x07\r\x00')).toBe('␛[2Jx␇␍␀');
-  expect(plain('\x7f\x9b31m')).toBe('␡\ufffd31m');
+  expect(sanitize('a\tb\nc ü ✓ 漢字 🚢')).toBe('a\tb\nc ü ✓ 漢字 🚢');
+  expect(sanitize('\x1b[2Jx\x07\r\x00')).toBe('␛[2Jx␇␍␀');
+  expect(sanitize('\x7f\x9b31m')).toBe('␡\ufffd31m');
   for (const mark of ['\u202e', '\u2066', '\u200f', '\u061c', '\u2028']) {
-    expect(plain(`user${mark}txt`)).toBe('user\ufffdtxt');
+    expect(sanitize(`user${mark}txt`)).toBe('user\ufffdtxt');
   }
-  expect(plainLine('one\ntwo')).toBe('one␊two');
+  expect(sanitizeLine('one\ntwo')).toBe('one␊two');
 });
 
 describe('a table', () => {
@@ -39,7 +39,7 @@ describe('a table', () => {
           err += text;
         }),
     };
-    output(format, streams).rows(list, columns, 'nothing');
+    createOutput(format, streams).rows(list, columns, 'nothing');
     return [out, err];
   };
 

@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { launchdPlist, type Program, systemdUnit } from '../../src/cli/units.ts';
+import { type DaemonProgram, launchdPlist, systemdUnit } from '../../src/cli/units.ts';
 
-const PROGRAM: Program = {
+const PROGRAM: DaemonProgram = {
   node: process.execPath,
   script: '/opt/my apps/50% $HOME "quoted"/bin.js',
   args: ['--state-dir', '/home/a b/state'],

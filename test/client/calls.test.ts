@@ -151,10 +151,10 @@ describe.each([
     const fake = await serve((_asked, response, count) =>
       count < 3 ? json(response, 503, busy, { 'Retry-After': '0' }) : json(response, 200, { groups: [] }),
     );
-    expect(await createClient(transport, { url: fake.url, patienceMs: 5_000 }).groups()).toEqual([]);
+    expect(await createClient(transport, { url: fake.url, busyRetryMs: 5_000 }).groups()).toEqual([]);
     expect(fake.asked).toHaveLength(3);
     const slow = await serve((_asked, response) => json(response, 503, busy, { 'Retry-After': '60' }));
-    const impatient = createClient(transport, { url: slow.url, patienceMs: 5_000 });
+    const impatient = createClient(transport, { url: slow.url, busyRetryMs: 5_000 });
     expect(await failure(impatient.groups())).toMatchObject({ code: 'daemon_busy', retryAfterMs: 60_000 });
     expect(slow.asked).toHaveLength(1);
   });

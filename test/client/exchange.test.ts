@@ -1,7 +1,7 @@
 // One request and its whole answer over a plain socket: however the bytes are cut, and whatever they are.
 import net from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { exchange } from '../../src/client/exchange.ts';
+import { requestOverSocket } from '../../src/client/exchange.ts';
 
 const servers: net.Server[] = [];
 afterEach(async () => {
@@ -33,7 +33,12 @@ async function answering(pieces: string[], close = true): Promise<{ url: string;
 }
 
 const get = (url: string, signal?: AbortSignal) =>
-  exchange({ method: 'GET', url, headers: [['Authorization', 'Bearer t']], ...(signal ? { signal } : {}) });
+  requestOverSocket({
+    method: 'GET',
+    url,
+    headers: [['Authorization', 'Bearer t']],
+    ...(signal ? { signal } : {}),
+  });
 
 describe('an answer', () => {
   it.each([
@@ -107,9 +112,9 @@ describe('a request', () => {
 
   it('gives the length of its body in bytes, and of none where one is expected', async () => {
     const { url, asked } = await answering(['HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n']);
-    await exchange({ method: 'POST', url, headers: [], body: '"ü"' });
+    await requestOverSocket({ method: 'POST', url, headers: [], body: '"ü"' });
     expect(asked()).toContain('\r\nContent-Length: 4\r\n\r\n"ü"');
-    await exchange({ method: 'DELETE', url, headers: [] });
+    await requestOverSocket({ method: 'DELETE', url, headers: [] });
     expect(asked()).toMatch(/DELETE [\s\S]*\r\nContent-Length: 0\r\n\r\n$/);
   });
 

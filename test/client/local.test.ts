@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { connectLocal, findLocal, runningDaemon } from '../../src/client/local.ts';
+import { connectLocal, findLocalDaemon, runningDaemon } from '../../src/client/local.ts';
 import { json, serve } from './server.ts';
 
 let state = '';
@@ -70,7 +70,7 @@ describe('addresses and tokens', () => {
   it('of the cloud: the token that the daemon has made, and a listener of its own', async () => {
     const token = join(state, 'cloud-token');
     writeFileSync(token, 'made\n', { mode: 0o600 });
-    const local = await findLocal({ env: env() });
+    const local = await findLocalDaemon({ env: env() });
     expect(local.cloudToken()).toBe('made');
     chmodSync(token, 0o644);
     expect(() => local.cloudToken()).toThrow('others can read it');

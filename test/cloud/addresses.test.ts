@@ -4,7 +4,7 @@ import { createServer, type TLSSocket } from 'node:tls';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { addressCheck } from '../../src/adapters/addresses.ts';
-import { doorOf } from '../../src/adapters/dial.ts';
+import { createClusterDialer } from '../../src/adapters/dial.ts';
 import type { ClusterAccess } from '../../src/protocol/cloud.ts';
 import { certificate } from './certificates.ts';
 
@@ -179,7 +179,7 @@ describe('the connector', () => {
   it('dials the address it has checked, with the name for SNI and the certificate', async () => {
     const { port, seen } = await listen();
     const asked: string[] = [];
-    const dial = doorOf(access(`https://api.internal:${port}`), any, {
+    const dial = createClusterDialer(access(`https://api.internal:${port}`), any, {
       resolve: async (host) => [asked.push(host) > 0 ? '127.0.0.1' : ''],
     });
     expect(await read(await dial.connect())).toBe('hello');
@@ -193,10 +193,16 @@ describe('the connector', () => {
 
   it('checks the name of tls-server-name instead where there is one', async () => {
     const { port, seen } = await listen();
-    const good = doorOf(access(`https://127.0.0.1:${port}`, { tlsServerName: 'api.internal' }), any);
+    const good = createClusterDialer(
+      access(`https://127.0.0.1:${port}`, { tlsServerName: 'api.internal' }),
+      any,
+    );
     expect(await read(await good.connect())).toBe('hello');
     expect(seen[0]?.servername).toBe('api.internal');
-    const bad = doorOf(access(`https://127.0.0.1:${port}`, { tlsServerName: 'other.internal' }), any);
+    const bad = createClusterDialer(
+      access(`https://127.0.0.1:${port}`, { tlsServerName: 'other.internal' }),
+      any,
+    );
     await expect(bad.connect()).rejects.toMatchObject({
       code: 'cluster_unreachable',
       message: /other\.internal/,
@@ -207,7 +213,7 @@ describe('the connector', () => {
     const { port } = await listen();
     const stranger = certificate({ commonName: 'stranger' });
     for (const wrong of [stranger.cert, null]) {
-      const dial = doorOf(access(`https://127.0.0.1:${port}`, { ca: wrong }), any);
+      const dial = createClusterDialer(access(`https://127.0.0.1:${port}`, { ca: wrong }), any);
       await expect(dial.connect()).rejects.toMatchObject({
         code: 'cluster_unreachable',
         message: /certificate/,
@@ -217,14 +223,17 @@ describe('the connector', () => {
 
   it('refuses a name when one of its addresses is not allowed, and an IP literal as well', async () => {
     const { port, seen } = await listen();
-    const mixed = doorOf(access(`https://rebind.test:${port}`), any, {
+    const mixed = createClusterDialer(access(`https://rebind.test:${port}`), any, {
       resolve: async () => ['127.0.0.1', '::ffff:169.254.169.254'],
     });
     await expect(mixed.connect()).rejects.toMatchObject({
       code: 'cluster_unreachable',
       message: /169\.254\.169\.254/,
     });
-    const literal = doorOf(access(`https://0x7f.1:${port}`), { allow: 'public', apiOnLoopback: true });
+    const literal = createClusterDialer(access(`https://0x7f.1:${port}`), {
+      allow: 'public',
+      apiOnLoopback: true,
+    });
     await expect(literal.connect()).rejects.toMatchObject({ message: /loopback/ });
     expect(seen).toEqual([]);
   });
@@ -232,7 +241,9 @@ describe('the connector', () => {
   it('checks at every dial: a name that moves to a forbidden address is refused then', async () => {
     const { port } = await listen();
     let ip = '127.0.0.1';
-    const dial = doorOf(access(`https://api.internal:${port}`), any, { resolve: async () => [ip] });
+    const dial = createClusterDialer(access(`https://api.internal:${port}`), any, {
+      resolve: async () => [ip],
+    });
     expect(await read(await dial.connect())).toBe('hello');
     ip = '169.254.169.254';
     await expect(dial.connect()).rejects.toMatchObject({ message: /never dialled/ });
@@ -240,7 +251,7 @@ describe('the connector', () => {
 
   it('goes on to the next address when one does not answer', async () => {
     const { port } = await listen();
-    const dial = doorOf(access(`https://api.internal:${port}`), any, {
+    const dial = createClusterDialer(access(`https://api.internal:${port}`), any, {
       resolve: async () => ['127.0.0.2', '127.0.0.1'],
     });
     expect(await read(await dial.connect())).toBe('hello');
@@ -251,11 +262,13 @@ describe('the connector', () => {
     await new Promise<void>((resolve) => gone.listen(0, '127.0.0.1', resolve));
     const { port } = gone.address() as { port: number };
     await new Promise((resolve) => gone.close(resolve));
-    await expect(doorOf(access(`https://127.0.0.1:${port}`), any).connect()).rejects.toMatchObject({
+    await expect(
+      createClusterDialer(access(`https://127.0.0.1:${port}`), any).connect(),
+    ).rejects.toMatchObject({
       code: 'cluster_unreachable',
       message: /ECONNREFUSED/,
     });
-    const nowhere = doorOf(access('https://api.internal'), any, {
+    const nowhere = createClusterDialer(access('https://api.internal'), any, {
       resolve: (host) => lookup(`${host}.invalid`).then(() => []),
     });
     await expect(nowhere.connect()).rejects.toMatchObject({
@@ -269,15 +282,15 @@ describe('the connector', () => {
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     open.push(() => silent.close());
     const { port } = silent.address() as { port: number };
-    const mute = doorOf(access(`https://127.0.0.1:${port}`), any, { timeoutMs: 50 });
+    const mute = createClusterDialer(access(`https://127.0.0.1:${port}`), any, { timeoutMs: 50 });
     await expect(mute.connect()).rejects.toMatchObject({ message: /no answer in 50 ms/ });
-    const lost = doorOf(access('https://api.internal'), any, {
+    const lost = createClusterDialer(access('https://api.internal'), any, {
       timeoutMs: 50,
       resolve: () => new Promise(() => undefined),
     });
     await expect(lost.connect()).rejects.toMatchObject({ message: /no answer in 50 ms/ });
     const left = new AbortController();
-    const dialling = doorOf(access(`https://127.0.0.1:${port}`), any).connect(left.signal);
+    const dialling = createClusterDialer(access(`https://127.0.0.1:${port}`), any).connect(left.signal);
     left.abort();
     await expect(dialling).rejects.toMatchObject({ code: 'cluster_unreachable' });
   });

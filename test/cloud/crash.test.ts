@@ -2,8 +2,8 @@
 // before it and after it has had its effect. No point may lose the count.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { openCluster } from '../../src/adapters/kube/kube.ts';
-import { vault } from '../../src/adapters/storage/seal.ts';
+import { openKubeCluster } from '../../src/adapters/kube/kube.ts';
+import { createVault } from '../../src/adapters/storage/seal.ts';
 import { fail } from '../../src/protocol/errors.ts';
 import { afterThisTest, tempDir } from '../kit.ts';
 import { type Double, kubeDouble, workload } from './double.ts';
@@ -72,11 +72,11 @@ class Life {
 }
 
 const CLUSTER_CALLS = [
-  'read',
-  'patch',
+  'getWorkload',
+  'patchWorkload',
   'list',
   'watch',
-  'position',
+  'currentVersion',
   'version',
   'capabilities',
   'autoscalers',
@@ -97,13 +97,13 @@ async function lives(replicas: number, first: Life): Promise<Lives> {
   afterThisTest(() => double.stop());
   double.put('Deployment', workload('web', 'hello', replicas));
   const { cloudStore } = openCloudStore(tempDir());
-  const key = vault(randomBytes(32));
+  const key = createVault(randomBytes(32));
   const begin = async (life: Life): Promise<Cloud> => {
     const here = await cloud({
       shared: cloudStore,
       vault: key,
       open: (access) =>
-        life.mortal(openCluster(access, ANY), CLUSTER_CALLS, () => {
+        life.mortal(openKubeCluster(access, ANY), CLUSTER_CALLS, () => {
           throw fail('cluster_unreachable', 'the program has died');
         }),
       store: (store) => life.mortal(store, STORE_CALLS, () => []),

@@ -1,14 +1,14 @@
 // The list and watch that never give up, against a server with every fault; time is turned by hand where they wait.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { follow } from '../../src/adapters/kube/follow.ts';
-import { explain } from '../../src/adapters/kube/http.ts';
-import { type KubeCluster, openCluster, workloadsOf } from '../../src/adapters/kube/kube.ts';
+import { listAndWatch } from '../../src/adapters/kube/follow.ts';
+import { kubeFailure } from '../../src/adapters/kube/http.ts';
+import { type KubeCluster, openKubeCluster, workloadsResource } from '../../src/adapters/kube/kube.ts';
 import { CLOUD } from '../../src/limits.ts';
 import { eventually } from '../eventually.ts';
 import { type TestClock, virtualClock } from '../kit.ts';
 import { type Double, kubeDouble, type OpenWatch, type Seen, workload } from './double.ts';
 
-const deployments = workloadsOf('Deployment');
+const deployments = workloadsResource('Deployment');
 
 let double: Double;
 let cluster: KubeCluster;
@@ -23,7 +23,7 @@ let told: string[];
 beforeEach(async () => {
   double = await kubeDouble();
   double.put('Deployment', workload('web', 'a', 1));
-  cluster = openCluster(double.access, { allow: 'any', apiOnLoopback: true });
+  cluster = openKubeCluster(double.access, { allow: 'any', apiOnLoopback: true });
   timers = new Map();
   clock = counted(virtualClock());
   stop = new AbortController();
@@ -55,14 +55,14 @@ function counted(real: TestClock): TestClock {
 }
 
 function begin(from: string | null = null): void {
-  ended = follow(
+  ended = listAndWatch(
     cluster,
     deployments,
     from,
     {
-      listed: (rows) => told.push(`listed ${rows.map((row) => `${row.name}=${row.replicas}`).join(' ')}`),
-      changed: (row, gone) => told.push(`${gone ? 'gone' : 'changed'} ${row.name}=${row.replicas}`),
-      health: (error) => told.push(error === null ? 'well' : `ill ${explain(error).message}`),
+      onListed: (rows) => told.push(`listed ${rows.map((row) => `${row.name}=${row.replicas}`).join(' ')}`),
+      onChanged: (row, gone) => told.push(`${gone ? 'gone' : 'changed'} ${row.name}=${row.replicas}`),
+      onHealth: (error) => told.push(error === null ? 'well' : `ill ${kubeFailure(error).message}`),
     },
     stop.signal,
     { clock, random: () => 0.5 },
@@ -178,7 +178,7 @@ describe('a follower', () => {
     await eventually(() => lists() === 2);
     await eventually(() => double.requests.filter(isWatch).length === 2);
     // No time has passed: after the second one it waits, shorter than for a watch that says nothing.
-    await eventually(() => [...timers.values()].some((ms) => ms < CLOUD.watch.silentMs));
+    await eventually(() => [...timers.values()].some((ms) => ms < CLOUD.watch.silenceTimeoutMs));
     expect(lists()).toBe(2);
     await passing(() => double.watches[0]);
     expect(lists()).toBe(6);
@@ -305,16 +305,16 @@ describe('a follower', () => {
   });
 
   it('ends with what the follower itself has thrown', async () => {
-    const broken = follow(
+    const broken = listAndWatch(
       cluster,
       deployments,
       null,
       {
-        listed: () => {
+        onListed: () => {
           throw new TypeError('a defect');
         },
-        changed: () => undefined,
-        health: () => undefined,
+        onChanged: () => undefined,
+        onHealth: () => undefined,
       },
       stop.signal,
       { clock },

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { cloudRoutes } from '../../src/front/routes_cloud.ts';
 import { CloudViews } from '../../src/front/views_cloud.ts';
-import { ULID } from '../../src/protocol/ulid.ts';
+import { ULID_PATTERN } from '../../src/protocol/ulid.ts';
 import { startFront } from '../front/kit.ts';
 import { afterThisTest } from '../kit.ts';
 import { type Double, type Json, kubeDouble, workload } from './double.ts';
@@ -35,7 +35,7 @@ async function api(ensure: () => Promise<void> = async () => undefined): Promise
       await ensure();
     },
   });
-  const front = await startFront({ cloud: { token: 'secret', rows, own: null } });
+  const front = await startFront({ cloud: { token: 'secret', rows, ownListener: null } });
   const here = await cloud({ world: front, views });
   return {
     double,
@@ -53,7 +53,10 @@ describe('clusters', () => {
     const { call, double } = await api();
     expect(await call('GET', '/k8s/clusters')).toMatchObject({ status: 200, body: [] });
     const added = await call('POST', '/k8s/clusters', { name: 'prod', kubeconfig: double.kubeconfig });
-    expect(added).toMatchObject({ status: 201, body: { id: expect.stringMatching(ULID), name: 'prod' } });
+    expect(added).toMatchObject({
+      status: 201,
+      body: { id: expect.stringMatching(ULID_PATTERN), name: 'prod' },
+    });
     expect(Object.keys(added.body)).toEqual(['id', 'name']);
     const { id } = added.body;
     const listed = {
@@ -327,7 +330,7 @@ describe('the cloud part', () => {
   it('that is closed says why to every request', async () => {
     const { call, here } = await api();
     await call('GET', '/k8s/clusters');
-    here.views.refuse('the key file is another one', 'Put it back.');
+    here.views.markUnavailable('the key file is another one', 'Put it back.');
     for (const [method, path] of [
       ['GET', '/k8s/clusters'],
       ['GET', '/k8s/workloads'],

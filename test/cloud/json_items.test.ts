@@ -1,16 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { JsonItems } from '../../src/adapters/kube/json_items.ts';
+import { JsonItemStream } from '../../src/adapters/kube/json_items.ts';
 import { CLOUD } from '../../src/limits.ts';
 
 /** The items and the frame of a text that comes in pieces of the given sizes. */
 function read(text: string, cuts: readonly number[] = [1_000_000]): { items: unknown[]; frame: unknown } {
   const items: unknown[] = [];
-  const reader = new JsonItems((item) => items.push(item));
+  const reader = new JsonItemStream((item) => items.push(item));
   const bytes = Buffer.from(text);
   for (let at = 0, cut = 0; at < bytes.length; cut += 1) {
     const size = cuts[cut % cuts.length] ?? 1;
-    reader.feed(bytes.subarray(at, at + size));
+    reader.push(bytes.subarray(at, at + size));
     at += size;
   }
   return { items, frame: reader.end() };
@@ -74,7 +74,7 @@ describe('the items of a listing', () => {
   });
 
   it('end a listing when one of them or its frame has no end', () => {
-    const huge = 'x'.repeat(CLOUD.objectBytes);
+    const huge = 'x'.repeat(CLOUD.maxObjectBytes);
     expect(() => read(`{"items":[{"a":"${huge}`, [65_536])).toThrow(/an object has more than/);
     expect(() => read(`{"a":"${huge}`, [65_536])).toThrow(/frame of a listing has more than/);
   });

@@ -1,16 +1,16 @@
 // The cloud's actors on one node with the real store, vault, client and views; only the tethers are a stand-in.
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { CLUSTERS } from '../../src/actors/cloud/clusters.ts';
-import type { Self } from '../../src/actors/cloud/sleep.ts';
-import { SWEEPER } from '../../src/actors/cloud/sweeper.ts';
-import { WORKLOADS } from '../../src/actors/cloud/workloads.ts';
-import { type KubeCluster, openCluster } from '../../src/adapters/kube/kube.ts';
+import { clustersActor } from '../../src/actors/cloud/clusters.ts';
+import type { DaemonPod } from '../../src/actors/cloud/sleep.ts';
+import { sweeperActor } from '../../src/actors/cloud/sweeper.ts';
+import { workloadsActor } from '../../src/actors/cloud/workloads.ts';
+import { type KubeCluster, openKubeCluster } from '../../src/adapters/kube/kube.ts';
 import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
 import { type CloudStore, embeddedCloudStore } from '../../src/adapters/storage/cloudstore.ts';
-import { type Vault, vault } from '../../src/adapters/storage/seal.ts';
+import { createVault, type Vault } from '../../src/adapters/storage/seal.ts';
 import { openStore } from '../../src/adapters/storage/store.ts';
-import { CLOUD_VIEWS, CloudViews } from '../../src/front/views_cloud.ts';
+import { CloudViews, cloudViewsActor } from '../../src/front/views_cloud.ts';
 import type {
   ClusterAccess,
   ClustersProtocol,
@@ -34,7 +34,7 @@ export interface CloudOptions {
   views?: CloudViews;
   folder?: string;
   vault?: Vault;
-  self?: Self;
+  self?: DaemonPod;
   podAccess?: ClusterAccess;
   allowInCluster?: boolean;
   /** Stands between the actors and the clusters, or the store. */
@@ -85,19 +85,19 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
     ? { cloudStore: options.shared, close: async () => undefined }
     : openCloudStore(folder);
   const cloudStore = options.store?.(embedded) ?? embedded;
-  const key = options.vault ?? vault(randomBytes(32));
+  const key = options.vault ?? createVault(randomBytes(32));
   const here = options.world ?? world({ clock: options.clock ?? realTime });
   const views = options.views ?? new CloudViews();
-  await here.start('cloudviews', CLOUD_VIEWS, views);
-  const workloads = await here.start('workloads', WORKLOADS, {
+  await here.start('cloudviews', cloudViewsActor, views);
+  const workloads = await here.start('workloads', workloadsActor, {
     store: cloudStore,
     vault: key,
-    open: options.open ?? ((access) => openCluster(access, ANY)),
+    open: options.open ?? ((access) => openKubeCluster(access, ANY)),
     podAccess: options.podAccess ?? null,
-    self: options.self ?? null,
+    ownPod: options.self ?? null,
   });
   const tethers = await here.stand<TethersProtocol>('tethers', { closeCluster: () => ({ closed: 0 }) });
-  const clusters = await here.start('clusters', CLUSTERS, {
+  const clusters = await here.start('clusters', clustersActor, {
     store: cloudStore,
     vault: key,
     parse,
@@ -105,7 +105,7 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
     allowInCluster: options.allowInCluster ?? false,
     inPod: options.podAccess !== undefined,
   });
-  const sweeper = await here.start('sweeper', SWEEPER, { intervalMs: options.sweepMs ?? 600_000 });
+  const sweeper = await here.start('sweeper', sweeperActor, { intervalMs: options.sweepMs ?? 600_000 });
   // What the owners tell at their start is there as soon as one of them has answered.
   await workloads.ask('idle', {});
   const list = (clusterId?: string): Json[] => JSON.parse(views.workloads(clusterId ?? null).toString());

@@ -2,18 +2,18 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { doorOf } from '../../src/adapters/dial.ts';
-import { explain, kubeHttp } from '../../src/adapters/kube/http.ts';
-import { type KubeCluster, openCluster, workloadsOf } from '../../src/adapters/kube/kube.ts';
+import { createClusterDialer } from '../../src/adapters/dial.ts';
+import { createKubeHttp, kubeFailure } from '../../src/adapters/kube/http.ts';
+import { type KubeCluster, openKubeCluster, workloadsResource } from '../../src/adapters/kube/kube.ts';
 import { LineTooLong, lineSplitter } from '../../src/adapters/kube/newline.ts';
 import {
-  eventOf,
-  isOlder,
+  isOlderVersion,
+  kubeStatusOf,
+  listPageOf,
   losesVolumes,
-  pageOf,
-  statusOf,
+  seenWorkloadOf,
   WireError,
-  workloadOf,
+  watchEventOf,
 } from '../../src/adapters/kube/rows.ts';
 import { eventually } from '../eventually.ts';
 import { afterThisTest } from '../kit.ts';
@@ -21,13 +21,13 @@ import { type Double, type Fault, kubeDouble, workload } from './double.ts';
 
 const ANY = { allow: 'any', apiOnLoopback: true };
 const hello = { kind: 'Deployment', namespace: 'web', name: 'hello' } as const;
-const deployments = workloadsOf('Deployment');
+const deployments = workloadsResource('Deployment');
 
 let double: Double;
 let cluster: KubeCluster;
 beforeEach(async () => {
   double = await kubeDouble();
-  cluster = openCluster(double.access, ANY);
+  cluster = openKubeCluster(double.access, ANY);
 });
 afterEach(async () => {
   await cluster.close();
@@ -37,7 +37,7 @@ const any = (): boolean => true;
 const saidOf = async (work: Promise<unknown>): Promise<{ code: string; message: string }> => {
   const error = await work.then(
     () => new Error('it succeeded'),
-    (caught: unknown) => explain(caught),
+    (caught: unknown) => kubeFailure(caught),
   );
   return { code: 'code' in error ? String(error.code) : '', message: error.message };
 };
@@ -96,9 +96,11 @@ describe('a listing', () => {
 
   it('uses few connections for many calls', async () => {
     double.put('Deployment', workload('web', 'hello', 1));
-    const rows = await Promise.all(Array.from({ length: 70 }, () => cluster.read(hello)));
+    const rows = await Promise.all(Array.from({ length: 70 }, () => cluster.getWorkload(hello)));
     expect(rows.every((row) => row?.seen.replicas === 1)).toBe(true);
-    expect(await saidOf(Promise.all(Array.from({ length: 80 }, () => cluster.read(hello))))).toMatchObject({
+    expect(
+      await saidOf(Promise.all(Array.from({ length: 80 }, () => cluster.getWorkload(hello)))),
+    ).toMatchObject({
       code: 'daemon_busy',
     });
   });
@@ -110,7 +112,7 @@ describe('an object', () => {
       'Deployment',
       workload('web', 'hello', 2, { labels: { 'argocd.argoproj.io/instance': 'shop' } }),
     );
-    expect((await cluster.read(hello))?.seen).toEqual({
+    expect((await cluster.getWorkload(hello))?.seen).toEqual({
       ...hello,
       uid: expect.stringMatching(/^[0-9a-f-]{36}$/),
       version: '101',
@@ -123,7 +125,7 @@ describe('an object', () => {
       scaledBy: 'kubectl-client-side-apply',
       keeper: 'Argo CD',
     });
-    expect(await cluster.read({ ...hello, name: 'absent' })).toBeNull();
+    expect(await cluster.getWorkload({ ...hello, name: 'absent' })).toBeNull();
   });
 
   it('leaves nothing of its long texts in memory', () => {
@@ -137,7 +139,7 @@ describe('an object', () => {
     const fieldsV1 = { 'f:spec': { 'f:replicas': {} } };
     const before = used();
     const rows = Array.from({ length: 50 }, (_, index) =>
-      workloadOf('Deployment', {
+      seenWorkloadOf('Deployment', {
         metadata: {
           ...{ name: 'a', namespace: 'b', uid: 'u', resourceVersion: '1' },
           managedFields: [{ manager: `${index} ${'x'.repeat(MIB)}`, fieldsV1 }],
@@ -151,7 +153,7 @@ describe('an object', () => {
   it('that is no proper one is left out', () => {
     const good = { ...workload('web', 'hello', 1) };
     good.metadata = { ...good.metadata, uid: 'u-1', resourceVersion: '7' };
-    expect(workloadOf('Deployment', good)).toMatchObject({ name: 'hello', replicas: 1 });
+    expect(seenWorkloadOf('Deployment', good)).toMatchObject({ name: 'hello', replicas: 1 });
     const metadata = (more: object) => ({ ...good, metadata: { ...good.metadata, ...more } });
     for (const bad of [
       null,
@@ -168,11 +170,11 @@ describe('an object', () => {
       metadata({ uid: 'a b' }),
       metadata({ resourceVersion: 7 }),
     ])
-      expect(workloadOf('Deployment', bad)).toBeUndefined();
+      expect(seenWorkloadOf('Deployment', bad)).toBeUndefined();
   });
 
   it('gives what makes no sense as if it were not there', () => {
-    const row = workloadOf('StatefulSet', {
+    const row = seenWorkloadOf('StatefulSet', {
       metadata: {
         name: 'a',
         namespace: 'b',
@@ -230,12 +232,15 @@ describe('an object', () => {
     }));
     fc.assert(
       fc.property(hostile.value, (value) => {
-        workloadOf('Deployment', value);
+        seenWorkloadOf('Deployment', value);
         losesVolumes(value);
-        statusOf(value, null);
+        kubeStatusOf(value, null);
         for (const read of [
-          () => pageOf(value),
-          () => eventOf(Buffer.from(JSON.stringify(value)), (object) => workloadOf('StatefulSet', object)),
+          () => listPageOf(value),
+          () =>
+            watchEventOf(Buffer.from(JSON.stringify(value)), (object) =>
+              seenWorkloadOf('StatefulSet', object),
+            ),
         ]) {
           try {
             read();
@@ -250,7 +255,7 @@ describe('an object', () => {
 
   it('has its selector as the API takes it', () => {
     const withSelector = (selector: object) =>
-      workloadOf('Deployment', {
+      seenWorkloadOf('Deployment', {
         metadata: { name: 'a', namespace: 'b', uid: 'u', resourceVersion: '1' },
         spec: { selector },
       })?.selector;
@@ -274,19 +279,19 @@ describe('an object', () => {
   });
 
   it('has versions that are compared as the numbers they are', () => {
-    expect([isOlder('9', '10'), isOlder('10', '9'), isOlder('10', '10'), isOlder('a', '10')]).toEqual([
-      true,
-      false,
-      false,
-      false,
-    ]);
+    expect([
+      isOlderVersion('9', '10'),
+      isOlderVersion('10', '9'),
+      isOlderVersion('10', '10'),
+      isOlderVersion('a', '10'),
+    ]).toEqual([true, false, false, false]);
   });
 });
 
 describe('a patch', () => {
   it('is a merge patch with our field manager', async () => {
     double.put('Deployment', workload('web', 'hello', 2));
-    const seen = await cluster.patch(hello, { spec: { replicas: 0 } });
+    const seen = await cluster.patchWorkload(hello, { spec: { replicas: 0 } });
     expect(seen).toMatchObject({ replicas: 0, scaledBy: 'berth' });
     expect(double.requests.at(-1)).toMatchObject({
       method: 'PATCH',
@@ -352,22 +357,25 @@ describe('what goes wrong', () => {
     ['an answer without end', { kind: 'endless' }, 'cluster_unreachable', /more than 4194304 bytes/],
   ])('%s is explained', async (_, fault, code, message) => {
     double.fault(any, fault);
-    expect(await saidOf(cluster.read(hello))).toEqual({ code, message: expect.stringMatching(message) });
+    expect(await saidOf(cluster.getWorkload(hello))).toEqual({
+      code,
+      message: expect.stringMatching(message),
+    });
     expect(double.requests).toHaveLength(1);
-    expect((await cluster.read(hello))?.seen.replicas).toBe(2);
+    expect((await cluster.getWorkload(hello))?.seen.replicas).toBe(2);
   });
 
   it('429 is tried again after the time the server asks for', async () => {
     double.fault(any, { kind: 'status', status: 429, headers: { 'retry-after': '0' } }, 3);
-    expect((await cluster.read(hello))?.seen.replicas).toBe(2);
+    expect((await cluster.getWorkload(hello))?.seen.replicas).toBe(2);
     expect(double.requests).toHaveLength(4);
   });
 
   it('429 with a call for the next attempt at once makes no storm', async () => {
     double.fault(any, { kind: 'status', status: 429, headers: { 'retry-after': '0' } }, Infinity);
-    const http = kubeHttp(doorOf(double.access, ANY));
+    const http = createKubeHttp(createClusterDialer(double.access, ANY));
     afterThisTest(() => http.close());
-    const asked = http.call({ what: 'read', path: '/version', deadlineMs: 375 });
+    const asked = http.call({ action: 'read', path: '/version', deadlineMs: 375 });
     await expect(asked).rejects.toMatchObject({ status: { status: 429 } });
     expect(double.requests.length).toBeLessThanOrEqual(2);
   });
@@ -376,23 +384,23 @@ describe('what goes wrong', () => {
     const { port } = double;
     await double.stop();
     for (let call = 0; call < 3; call += 1)
-      expect(await saidOf(cluster.read(hello))).toMatchObject({
+      expect(await saidOf(cluster.getWorkload(hello))).toMatchObject({
         code: 'cluster_unreachable',
         message: /ECONNREFUSED/,
       });
-    expect(await saidOf(cluster.read(hello))).toMatchObject({
+    expect(await saidOf(cluster.getWorkload(hello))).toMatchObject({
       code: 'cluster_unreachable',
       message: /tried again shortly/,
     });
     await double.start();
     expect(double.port).toBe(port);
-    await eventually(() => cluster.read(hello).catch(() => null));
+    await eventually(() => cluster.getWorkload(hello).catch(() => null));
   });
 
   it('an answer with an error does not count as being down', async () => {
     double.fault(any, { kind: 'status', status: 500 }, 10);
-    for (let call = 0; call < 10; call += 1) await saidOf(cluster.read(hello));
-    expect((await cluster.read(hello))?.seen.replicas).toBe(2);
+    for (let call = 0; call < 10; call += 1) await saidOf(cluster.getWorkload(hello));
+    expect((await cluster.getWorkload(hello))?.seen.replicas).toBe(2);
   });
 });
 

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
-import { CloudLink } from '../../src/cloud_link.ts';
+import { CloudController } from '../../src/cloud_link.ts';
 import { loadSettings } from '../../src/config.ts';
 import type { ClustersProtocol } from '../../src/protocol/cloud.ts';
 import type { ThreadsProtocol } from '../../src/protocol/tethers.ts';
@@ -18,7 +18,7 @@ async function link() {
     onRestarted: () => {},
     stop: async () => [],
   };
-  const cloud = new CloudLink(here.node, threads);
+  const cloud = new CloudController(here.node, threads);
   await cloud.front(await loadSettings(undefined, { XDG_CONFIG_HOME: tempDir() }), 'token');
   return { cloud, clusters, threads, starter: here.ref<ThreadsProtocol>('threads') };
 }
@@ -34,7 +34,7 @@ it('starts the thread of the clusters where one may be registered, and that of a
   const keyFile = join(tempDir(), 'key');
   writeFileSync(keyFile, '');
   cloud.resume(keyFile);
-  await clusters.next('settled');
+  await clusters.next('viewsReady');
   expect(threads.ensure.mock.calls).toEqual([['cloud']]);
   expect(threads.ensureFor).not.toHaveBeenCalled();
   expect(await starter.ask('ensure', { address: 'tether:T1' })).toBeNull();

@@ -1,9 +1,9 @@
 // Clusters and workloads on a real Kubernetes.
 import { connect, createServer, type Socket } from 'node:net';
 import { beforeAll, expect, it } from 'vitest';
-import { doorOf } from '../../src/adapters/dial.ts';
-import { kubeHttp } from '../../src/adapters/kube/http.ts';
-import { kubeCluster } from '../../src/adapters/kube/kube.ts';
+import { createClusterDialer } from '../../src/adapters/dial.ts';
+import { createKubeHttp } from '../../src/adapters/kube/http.ts';
+import { createKubeCluster } from '../../src/adapters/kube/kube.ts';
 import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
 import type { ClusterInput } from '../../src/protocol/cloud.ts';
 import { afterThisTest, realTime } from '../kit.ts';
@@ -62,7 +62,9 @@ describeReal('a real cluster', () => {
     const names = Array.from({ length: 60 }, (_, index) => `page-${index}`);
     await Promise.all(names.map((name) => mine.create('Deployment', sleeper(name, 0))));
     // Real pages and tokens, only more of them.
-    here = await cloud({ open: (access) => kubeCluster(kubeHttp(doorOf(access, ANY)), 7) });
+    here = await cloud({
+      open: (access) => createKubeCluster(createKubeHttp(createClusterDialer(access, ANY)), 7),
+    });
     await here.add(kubeconfig());
     const found = here.list().filter((row) => row.namespace === mine.namespace && row.name !== 'known');
     expect(found.map((row) => row.name).sort()).toEqual([...names].sort());

@@ -12,15 +12,15 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Canary, openVault, vault } from '../../src/adapters/storage/seal.ts';
-import type { Sealed } from '../../src/protocol/cloud.ts';
+import { createVault, openVault, type VaultCanary } from '../../src/adapters/storage/seal.ts';
+import type { SealedSecret } from '../../src/protocol/cloud.ts';
 
 const secret = Buffer.from('{"token":"hunter2"}');
 const flip = (bytes: Uint8Array, at: number): Uint8Array =>
   bytes.map((byte, index) => (index === at ? byte ^ 1 : byte));
 
 describe('a vault', () => {
-  const mine = vault(randomBytes(32));
+  const mine = createVault(randomBytes(32));
 
   it('opens what it has sealed, for the same owner', () => {
     const sealed = mine.seal('cluster-1', secret);
@@ -38,7 +38,7 @@ describe('a vault', () => {
   it('does not open for another owner, with another key, or when a bit has changed', () => {
     const sealed = mine.seal('cluster-1', secret);
     expect(() => mine.open('cluster-2', sealed)).toThrow(/does not open/);
-    const other = vault(randomBytes(32));
+    const other = createVault(randomBytes(32));
     expect(() => other.open('cluster-1', sealed)).toThrow(/sealed with the key/);
     expect(() => other.open('cluster-1', { ...sealed, kek: other.kek })).toThrow(/does not open/);
     for (const field of ['data', 'wrapped'] as const)
@@ -50,15 +50,15 @@ describe('a vault', () => {
   });
 
   it('refuses a key of another length', () => {
-    expect(() => vault(randomBytes(31))).toThrow(/32 bytes/);
+    expect(() => createVault(randomBytes(31))).toThrow(/32 bytes/);
   });
 });
 
 describe('the key file', () => {
   let folder: string;
   let file: string;
-  let proof: Sealed | null;
-  const canary: Canary = {
+  let proof: SealedSecret | null;
+  const canary: VaultCanary = {
     read: async () => proof,
     write: async (sealed) => {
       proof = sealed;

@@ -2,11 +2,11 @@
 import { describe, expect, it } from 'vitest';
 import { WorkloadTable } from '../../src/actors/cloud/workload_table.ts';
 import { CLOUD } from '../../src/limits.ts';
-import type { SeenWorkload, WorkloadKind } from '../../src/protocol/cloud.ts';
+import type { ObservedWorkload, WorkloadKind } from '../../src/protocol/cloud.ts';
 import { tempDir, virtualClock } from '../kit.ts';
 import { openCloudStore } from './kit.ts';
 
-const look = (kind: WorkloadKind, name: string): SeenWorkload => ({
+const look = (kind: WorkloadKind, name: string): ObservedWorkload => ({
   ...{ kind, name, namespace: 'web', uid: `uid-${name}`, version: '1', replicas: 1, pods: 1, ready: 1 },
   ...{ observed: true, selector: `app=${name}`, receipt: null, scaledBy: null, keeper: null },
 });
@@ -17,26 +17,28 @@ describe('the table of workloads', () => {
     const table = new WorkloadTable(
       // Nothing of this need be on disk.
       { ...cloudStore, saveWorkloads: () => Promise.resolve() },
-      { workloads: () => undefined, workloadsGone: () => undefined, workloadsKept: () => undefined },
+      { workloads: () => undefined, workloadsRemoved: () => undefined, workloadsRetained: () => undefined },
       virtualClock(),
       () => undefined,
     );
-    const all = Array.from({ length: CLOUD.rows }, (_, index) => look('Deployment', `w${index}`));
+    const all = Array.from({ length: CLOUD.maxWorkloadsPerKind }, (_, index) =>
+      look('Deployment', `w${index}`),
+    );
     table.replace('one', ['Deployment'], all, 0);
-    table.see('one', look('Deployment', 'more'));
-    expect(table.ids()).toHaveLength(CLOUD.rows);
-    table.see('one', look('StatefulSet', 'more'));
-    table.see('two', look('Deployment', 'more'));
-    expect(table.ids()).toHaveLength(CLOUD.rows + 2);
+    table.observe('one', look('Deployment', 'more'));
+    expect(table.ids()).toHaveLength(CLOUD.maxWorkloadsPerKind);
+    table.observe('one', look('StatefulSet', 'more'));
+    table.observe('two', look('Deployment', 'more'));
+    expect(table.ids()).toHaveLength(CLOUD.maxWorkloadsPerKind + 2);
     // One that is known is still seen, and one that goes makes room.
-    table.see('one', { ...look('Deployment', 'w0'), version: '2', replicas: 7 });
+    table.observe('one', { ...look('Deployment', 'w0'), version: '2', replicas: 7 });
     expect(table.rows()[0]?.seen.replicas).toBe(7);
-    table.lose('one', look('Deployment', 'w0'));
-    table.see('one', look('Deployment', 'more'));
-    table.see('one', look('Deployment', 'yet-more'));
-    expect(table.ids()).toHaveLength(CLOUD.rows + 2);
-    table.drop('one');
-    table.see('one', look('Deployment', 'more'));
+    table.markDeleted('one', look('Deployment', 'w0'));
+    table.observe('one', look('Deployment', 'more'));
+    table.observe('one', look('Deployment', 'yet-more'));
+    expect(table.ids()).toHaveLength(CLOUD.maxWorkloadsPerKind + 2);
+    table.forgetCluster('one');
+    table.observe('one', look('Deployment', 'more'));
     expect(table.ids()).toHaveLength(2);
   });
 });

@@ -33,7 +33,7 @@ describe("the front's copies of workloads", () => {
             views.removeWorkloads(step.gone);
             for (const one of step.gone) model.delete(one);
           } else if ('kept' in step) {
-            views.keepWorkloads(step.kept);
+            views.retainWorkloads(step.kept);
             for (const one of [...model]) if (!step.kept.includes(one)) model.delete(one);
           } else if ('cluster' in step) {
             views.removeCluster(step.cluster);
@@ -80,9 +80,9 @@ describe("the front's copies of clusters and tethers", () => {
 
   it('refuse everything while the cloud part is closed, and nothing once it tells again', () => {
     const views = new CloudViews();
-    views.refuse('another key', 'put it back');
-    expect(() => views.check()).toThrow(/another key/);
+    views.markUnavailable('another key', 'put it back');
+    expect(() => views.assertAvailable()).toThrow(/another key/);
     views.setClusters([], true);
-    views.check();
+    views.assertAvailable();
   });
 });

@@ -1,11 +1,11 @@
 // Clusters, workloads and the sweeper over the wire-accurate double.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { type KubeCluster, openCluster } from '../../src/adapters/kube/kube.ts';
-import { vault } from '../../src/adapters/storage/seal.ts';
+import { type KubeCluster, openKubeCluster } from '../../src/adapters/kube/kube.ts';
+import { createVault } from '../../src/adapters/storage/seal.ts';
 import type { ClusterInput } from '../../src/protocol/cloud.ts';
 import { fail } from '../../src/protocol/errors.ts';
-import { ULID } from '../../src/protocol/ulid.ts';
+import { ULID_PATTERN } from '../../src/protocol/ulid.ts';
 import { deferred } from '../../src/runtime/deferred.ts';
 import { afterThisTest, settle, virtualClock } from '../kit.ts';
 import { type Double, kubeDouble, statusOf, workload } from './double.ts';
@@ -32,7 +32,7 @@ describe('clusters', () => {
     const { id, name } = await clusters.ask('register', {
       input: input({ kubeconfig: double.kubeconfig, provider: 'kind' }),
     });
-    expect([id, name]).toEqual([expect.stringMatching(ULID), 'one']);
+    expect([id, name]).toEqual([expect.stringMatching(ULID_PATTERN), 'one']);
     expect(JSON.parse(views.clusters().toString())).toEqual([
       {
         id,
@@ -168,7 +168,7 @@ describe('clusters', () => {
     await eventually(() => removals.length > 0);
     const second = here.clusters.ask('remove', { id });
     // Letters are handled in the order in which they came: by now the second has been.
-    await here.clusters.ask('settled', {});
+    await here.clusters.ask('viewsReady', {});
     removed.resolve();
     expect(await Promise.all([first, second])).toEqual([
       { removed: true, id },
@@ -184,7 +184,7 @@ describe('clusters', () => {
     const here = await cloud();
     const id = await here.add(double.kubeconfig);
     const workload = here.find('web/hello').id;
-    const route = (): Promise<unknown> => here.workloads.ask('route', { id: workload });
+    const route = (): Promise<unknown> => here.workloads.ask('forwardTarget', { id: workload });
     await expect(route()).resolves.toMatchObject({ clusterId: id });
     here.tethers.answer({
       async closeCluster() {
@@ -251,7 +251,8 @@ describe('clusters', () => {
       folder: here.folder,
       vault: {
         ...here.vault,
-        open: (owner, sealed) => (owner === broken ? vault(randomBytes(32)) : here.vault).open(owner, sealed),
+        open: (owner, sealed) =>
+          (owner === broken ? createVault(randomBytes(32)) : here.vault).open(owner, sealed),
       },
     });
     two.change('Deployment', 'web', 'other', (object) => {
@@ -297,7 +298,7 @@ describe('a sync', () => {
     expect(here.list()).toEqual([
       {
         ...row,
-        id: expect.stringMatching(ULID),
+        id: expect.stringMatching(ULID_PATTERN),
         name: 'store',
         namespace: 'data',
         kind: 'StatefulSet',
@@ -306,7 +307,7 @@ describe('a sync', () => {
       },
       {
         ...row,
-        id: expect.stringMatching(ULID),
+        id: expect.stringMatching(ULID_PATTERN),
         name: 'hello',
         namespace: 'web',
         kind: 'Deployment',
@@ -679,13 +680,13 @@ describe('sleep and wake', () => {
     const answered = deferred<void>();
     const here = await cloud({
       open: (access) => {
-        const cluster = openCluster(access, ANY);
-        const patch: KubeCluster['patch'] = async (target, body) => {
-          const seen = await cluster.patch(target, body);
+        const cluster = openKubeCluster(access, ANY);
+        const patch: KubeCluster['patchWorkload'] = async (target, body) => {
+          const seen = await cluster.patchWorkload(target, body);
           await answered.promise;
           return seen;
         };
-        return { ...cluster, patch };
+        return { ...cluster, patchWorkload: patch };
       },
     });
     await here.add(double.kubeconfig);
@@ -1209,14 +1210,14 @@ describe('a route', () => {
     const here = await cloud();
     const clusterId = await here.add(double.kubeconfig);
     const { id } = here.find('web/hello');
-    expect(await here.workloads.ask('route', { id })).toEqual({
+    expect(await here.workloads.ask('forwardTarget', { id })).toEqual({
       clusterId,
       access: double.access,
       state: 'awake',
       replicas: 3,
       workload: { id, kind: 'Deployment', namespace: 'web', name: 'hello', selector: 'app=hello' },
     });
-    await expect(here.workloads.ask('route', { id: 'x' })).rejects.toMatchObject({
+    await expect(here.workloads.ask('forwardTarget', { id: 'x' })).rejects.toMatchObject({
       code: 'unknown_workload',
     });
   });

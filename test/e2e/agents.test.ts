@@ -6,7 +6,7 @@ import http from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { openScreen } from '../../src/adapters/screen.ts';
+import { openTerminalScreen } from '../../src/adapters/screen.ts';
 import { type Answer, send } from '../http.ts';
 import { freePort, ownPorts } from '../ports.ts';
 import { hasChromium, openPage } from './browser.ts';
@@ -57,9 +57,9 @@ async function attach(daemon: Daemon, name: string, options: { acks?: boolean } 
     type: (keys) => socket.send(Buffer.from(keys)),
     say: (message) => socket.send(typeof message === 'string' ? message : JSON.stringify(message)),
     shows: async (cols = 120, rows = 32) => {
-      const screen = await openScreen(cols, rows);
+      const screen = await openTerminalScreen(cols, rows);
       await screen.write(Buffer.concat(parts));
-      const drawn = screen.draw().toString();
+      const drawn = screen.snapshot().toString();
       screen.close();
       return drawn;
     },

@@ -1,6 +1,6 @@
 // Compares real answers with the API's document: the status must stand there, and the body must be what it says.
 import { z } from '../../src/adapters/zod.ts';
-import { openapi } from '../../src/front/openapi.ts';
+import { openapiJson } from '../../src/front/openapi.ts';
 import { ROUTES } from '../../src/front/routes.ts';
 import { cloudRoutes } from '../../src/front/routes_cloud.ts';
 import { CloudViews } from '../../src/front/views_cloud.ts';
@@ -57,7 +57,7 @@ export function checkerOf(document: Document) {
 export const ROWS = [...ROUTES, ...cloudRoutes({ views: new CloudViews(), ensure: async () => {} })];
 
 /** The whole document, as the daemon serves it. */
-export const DOCUMENT = JSON.parse(Buffer.from(await openapi(ROWS)).toString());
+export const DOCUMENT = JSON.parse(Buffer.from(await openapiJson(ROWS)).toString());
 
 /** The check against the whole document. */
 export const checkAnswer = checkerOf(DOCUMENT);

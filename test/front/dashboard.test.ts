@@ -1,7 +1,7 @@
 // The page at `/` and its assets, as the build made them, through the front.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { dashboardFolder } from '../../src/entry.ts';
+import { dashboardUrl } from '../../src/entry.ts';
 import { dashboardPages } from '../../src/front/dashboard_page.ts';
 import { schemaPage } from '../../src/front/schema_page.ts';
 import { SERVERS, startFront } from './kit.ts';
@@ -13,13 +13,13 @@ const PAGES = [
 ] as const;
 
 describe.each(SERVERS)('the page, from %s', (server) => {
-  const start = () => startFront({ server, token: 'secret', page: dashboardPages(dashboardFolder()) });
+  const start = () => startFront({ server, token: 'secret', pageLookup: dashboardPages(dashboardUrl()) });
 
   it.each(PAGES)('is served without a token: %s', async (path, file, type) => {
     const front = await start();
     const answer = await front.request('GET', path);
     expect(answer.status).toBe(200);
-    expect(answer.text).toBe(readFileSync(new URL(file, dashboardFolder()), 'utf8'));
+    expect(answer.text).toBe(readFileSync(new URL(file, dashboardUrl()), 'utf8'));
     expect(answer.headers).toMatchObject({
       'content-type': type,
       'cache-control': 'no-cache',
@@ -51,7 +51,7 @@ describe.each(SERVERS)('the page, from %s', (server) => {
   });
 
   it('is not the only one that does so: the schemas and documents do, and what is not there does not', async () => {
-    const front = await startFront({ server, page: schemaPage });
+    const front = await startFront({ server, pageLookup: schemaPage });
     for (const path of ['/schema/berth.json', '/openapi.json', '/livez']) {
       const { status, headers } = await front.request('OPTIONS', path);
       expect([path, status, headers.allow]).toEqual([path, 204, 'GET, HEAD, OPTIONS']);
@@ -72,8 +72,8 @@ describe.each(SERVERS)('the page, from %s', (server) => {
   it("is not shown by the cloud's own listener", async () => {
     const front = await startFront({
       server,
-      page: dashboardPages(dashboardFolder()),
-      cloud: { token: 'cloud', rows: [], own: { bind: '127.0.0.1', port: 0 } },
+      pageLookup: dashboardPages(dashboardUrl()),
+      cloud: { token: 'cloud', rows: [], ownListener: { bind: '127.0.0.1', port: 0 } },
     });
     const port = front.cloudPort ?? 0;
     expect(port).not.toBe(0);
@@ -83,9 +83,9 @@ describe.each(SERVERS)('the page, from %s', (server) => {
 });
 
 it('loads nothing from elsewhere and has no script or style of its own', () => {
-  const html = readFileSync(new URL('index.html', dashboardFolder()), 'utf8');
+  const html = readFileSync(new URL('index.html', dashboardUrl()), 'utf8');
   const addresses = [...html.matchAll(/(?:src|href)="([^"#]+)"/g)].map(([, address]) => address);
   expect(addresses.sort()).toEqual(['/dashboard/page.js', '/dashboard/style.css', 'data:,']);
   expect(html).not.toMatch(/<style|style=|\son\w+=|<script(?![^>]*\ssrc=)/);
-  expect(readFileSync(new URL('page.js', dashboardFolder()), 'utf8')).not.toMatch(/innerHTML|eval\(/);
+  expect(readFileSync(new URL('page.js', dashboardUrl()), 'utf8')).not.toMatch(/innerHTML|eval\(/);
 });

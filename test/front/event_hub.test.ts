@@ -1,28 +1,28 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type EventFilter, EventHub } from '../../src/front/event_hub.ts';
-import type { Stream } from '../../src/front/server.ts';
+import type { ResponseStream } from '../../src/front/server.ts';
 import { localTime } from '../../src/protocol/time.ts';
 import { settle, type TestClock, virtualClock } from '../kit.ts';
 import { eventRecord } from './kit.ts';
 
 /** A reader that keeps what it is given; `stalled` ones take nothing. */
-class Reader implements Stream {
+class Reader implements ResponseStream {
   text = '';
   writes: Uint8Array[] = [];
   touched = 0;
   ended = false;
   cut = false;
   stalled = false;
-  waiting = 0;
+  bufferedBytes = 0;
   onDrain: (() => void) | null = null;
   onClose: (() => void) | null = null;
 
   write(bytes: Uint8Array): void {
     this.writes.push(bytes);
     this.text += Buffer.from(bytes).toString();
-    if (this.stalled) this.waiting += bytes.length;
+    if (this.stalled) this.bufferedBytes += bytes.length;
   }
-  touch(): void {
+  keepAlive(): void {
     this.touched += 1;
   }
   end(): void {
@@ -154,8 +154,8 @@ describe('what is kept', () => {
     expect(subscribe('7').ids).toEqual([10, 12]);
     expect(subscribe('6').text).toContain('event: stream.reset\ndata: {"oldest":10}\n');
     expect(subscribe('13').text).toContain('stream.reset');
-    expect(hub.follows(13)).toBe(true);
-    expect(hub.follows(14)).toBe(false);
+    expect(hub.isContiguous(13)).toBe(true);
+    expect(hub.isContiguous(14)).toBe(false);
   });
 
   it('knows the newest id even when nothing is kept', () => {
@@ -260,7 +260,7 @@ describe('sending', () => {
       await settle();
     }
     expect([slow.cut, fine.cut]).toEqual([true, false]);
-    expect(slow.waiting).toBeLessThan(1024 * 1024 + 20_000);
+    expect(slow.bufferedBytes).toBeLessThan(1024 * 1024 + 20_000);
     expect(fine.ids).toEqual(range(1, 120));
   });
 
@@ -271,7 +271,7 @@ describe('sending', () => {
     hub.add([eventRecord(1)]);
     await settle();
     expect([reader.ids, other.ids]).toEqual([[], [1]]);
-    hub.touch();
+    hub.keepAlive();
     expect([reader.touched, other.touched]).toEqual([0, 1]);
   });
 

@@ -181,7 +181,7 @@ describe.each(SERVERS)('%s', (server) => {
         throw new Error('not yet');
       },
     });
-    const again = front.front.subscribe();
+    const again = front.front.restoreEvents();
     for (let tries = 0; tries < 3; tries += 1) await clock.advance(500);
     expect(refusals).toBeGreaterThan(1);
     front.crashes.splice(0);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { isLoopback } from '../../src/config.ts';
 import { Guard, type GuardOptions, isCloudPath } from '../../src/front/guard.ts';
-import { isOpenPath } from '../../src/front/open_paths.ts';
-import type { Exchange } from '../../src/front/server.ts';
+import { isPublicPath } from '../../src/front/open_paths.ts';
+import type { HttpExchange } from '../../src/front/server.ts';
 
 interface Asked {
   method?: string;
@@ -23,18 +23,18 @@ function asked({
   const unused = () => {
     throw new Error('a guard only looks');
   };
-  const exchange: Exchange = {
+  const exchange: HttpExchange = {
     method,
     path,
-    handshake,
+    isHandshake: handshake,
     query: unused,
     header: (name) => all[name] ?? '',
-    count: unused,
-    peer: () => peer,
-    body: unused,
+    countHeader: unused,
+    peerAddress: () => peer,
+    readBody: unused,
     send: unused,
-    stream: unused,
-    accept: unused,
+    startStream: unused,
+    acceptWebSocket: unused,
   };
   return exchange;
 }
@@ -302,7 +302,7 @@ describe('the token', () => {
   it.each(['/', '/livez', '/readyz', '/openapi.json', '/schema/berth.json', '/dashboard/page.js'])(
     'is not asked for %s',
     (path) => {
-      expect(isOpenPath(path)).toBe(true);
+      expect(isPublicPath(path)).toBe(true);
       expect(code(locked(), { path })).toBe('passes');
     },
   );

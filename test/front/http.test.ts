@@ -3,15 +3,15 @@ import net from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { call, type Row, read } from '../../src/front/route.ts';
+import { type ApiRoute, callRoute, readRoute } from '../../src/front/route.ts';
 import { ROUTES } from '../../src/front/routes.ts';
 import { AGENT, MIB } from '../../src/limits.ts';
 import type { AgentsProtocol } from '../../src/protocol/agents.ts';
 import { ERRORS, fail } from '../../src/protocol/errors.ts';
 import type { GroupsProtocol } from '../../src/protocol/groups.ts';
 import type { RegistryProtocol } from '../../src/protocol/registry.ts';
-import type { Explanation, ServiceProtocol, StopAnswer } from '../../src/protocol/service.ts';
-import type { TerminalProtocol, ViewersProtocol } from '../../src/protocol/terminal.ts';
+import type { ServiceExplanation, ServiceProtocol, StopResult } from '../../src/protocol/service.ts';
+import type { TerminalProtocol, TerminalViewersProtocol } from '../../src/protocol/terminal.ts';
 import { Failure } from '../../src/runtime/actor.ts';
 import type { Answer } from '../http.ts';
 import { afterThisTest, settle, virtualClock } from '../kit.ts';
@@ -214,7 +214,7 @@ describe.each(SERVERS)('%s', (server) => {
   describe('the guard', () => {
     it('refuses foreign Hosts, Origins and sites everywhere, streams and sockets too', async () => {
       const front = await withServices({
-        page: () => ({ type: 'text/html', bytes: Buffer.from('x'), etag: '"1"' }),
+        pageLookup: () => ({ type: 'text/html', bytes: Buffer.from('x'), etag: '"1"' }),
       });
       for (const path of ['/v1/services', '/v1/events', '/', '/livez', '/nothing', '/v1/agents/web/attach']) {
         expectError(
@@ -486,7 +486,7 @@ describe.each(SERVERS)('%s', (server) => {
   });
 
   describe('changes', () => {
-    const stopAnswer: StopAnswer = {
+    const stopAnswer: StopResult = {
       name: 'web',
       status: 'stopped',
       exitCode: null,
@@ -663,7 +663,7 @@ describe.each(SERVERS)('%s', (server) => {
     it('show times as clients read them', async () => {
       const front = await withServices();
       const at = Date.UTC(2030, 0, 1);
-      const explanation: Explanation = {
+      const explanation: ServiceExplanation = {
         status: 'crashed',
         reason: 'it ended',
         waitingFor: null,
@@ -794,7 +794,7 @@ describe.each(SERVERS)('%s', (server) => {
             finish = () => resolve(stopped);
           }),
       });
-      const stopped: StopAnswer = {
+      const stopped: StopResult = {
         name: 'web',
         status: 'stopped',
         exitCode: 0,
@@ -893,7 +893,7 @@ describe.each(SERVERS)('%s', (server) => {
         : null;
 
     it('are shown at open paths, with a tag', async () => {
-      const front = await start({ token: 'secret', page: async (path) => page(path) });
+      const front = await start({ token: 'secret', pageLookup: async (path) => page(path) });
       const answer = await front.request('GET', '/');
       expect([answer.status, answer.text]).toEqual([200, '<html>']);
       expect(answer.headers).toMatchObject({
@@ -914,7 +914,7 @@ describe.each(SERVERS)('%s', (server) => {
 
     it('that fail are 500', async () => {
       const front = await start({
-        page: async () => {
+        pageLookup: async () => {
           throw new Error('no such disk');
         },
       });
@@ -925,11 +925,11 @@ describe.each(SERVERS)('%s', (server) => {
     it('may be the document of the API, made from all rows', async () => {
       const seen: string[] = [];
       const front = await start({
-        openapi: async (rows: readonly Row[]) => {
+        openapi: async (rows: readonly ApiRoute[]) => {
           seen.push(...rows.map(({ path }) => path));
           return Buffer.from('{"openapi":"3.1.0"}');
         },
-        cloud: { token: 'c', rows: CLOUD_ROWS, own: null },
+        cloud: { token: 'c', rows: CLOUD_ROWS, ownListener: null },
       });
       expect((await front.request('GET', '/openapi.json')).body).toEqual({ openapi: '3.1.0' });
       expect(seen).toEqual([...ROUTES, ...CLOUD_ROWS].map(({ path }) => path));
@@ -964,7 +964,10 @@ describe.each(SERVERS)('%s', (server) => {
       });
 
     it('on the daemon’s own address has its own token', async () => {
-      const front = await start({ token: 'daemon', cloud: { token: 'cloud', rows: CLOUD_ROWS, own: null } });
+      const front = await start({
+        token: 'daemon',
+        cloud: { token: 'cloud', rows: CLOUD_ROWS, ownListener: null },
+      });
       expect((await clusters(front, 'cloud')).body).toEqual([]);
       expectError(await clusters(front, 'daemon'), 'unauthorized');
       const made = await front.request('POST', '/k8s/clusters/7/sync', {
@@ -979,7 +982,7 @@ describe.each(SERVERS)('%s', (server) => {
 
     it('on an address of its own is served there alone', async () => {
       const own = { bind: '127.0.0.1', port: 0 };
-      const front = await start({ cloud: { token: 'cloud', rows: CLOUD_ROWS, own } });
+      const front = await start({ cloud: { token: 'cloud', rows: CLOUD_ROWS, ownListener: own } });
       const port = front.cloudPort ?? 0;
       expect((await clusters(front, 'cloud', port)).body).toEqual([]);
       expectError(await clusters(front, 'wrong', port), 'unauthorized');
@@ -1026,7 +1029,7 @@ describe.each(SERVERS)('%s', (server) => {
       await new Promise((resolve) => socket.on('open', resolve));
       const { viewer } = await service.next('attach');
       expect(socket.protocol).toBe('berth.v1');
-      const viewers = front.node.ref<ViewersProtocol>('viewers');
+      const viewers = front.node.ref<TerminalViewersProtocol>('viewers');
       viewers.tell('size', { viewer, cols: 80, rows: 24 });
       viewers.tell('output', { viewer, bytes: Buffer.from('$ ') });
       socket.send(Buffer.from('ls\n'));
@@ -1066,13 +1069,13 @@ describe.each(SERVERS)('%s', (server) => {
       await ask(one.socket, [100, 101, 102]);
       await ask(other.socket, [110, 111]);
       expect(told()).toEqual([100]);
-      await clock.advance(AGENT.resizeMs);
+      await clock.advance(AGENT.resizeIntervalMs);
       expect(told()).toEqual([100, 111]);
       await ask(one.socket, [120, 121]);
       expect(told()).toEqual([100, 111]);
-      await clock.advance(AGENT.resizeMs);
+      await clock.advance(AGENT.resizeIntervalMs);
       expect(told()).toEqual([100, 111, 121]);
-      await clock.advance(AGENT.resizeMs);
+      await clock.advance(AGENT.resizeIntervalMs);
       await ask(one.socket, [130]);
       expect(told()).toEqual([100, 111, 121, 130]);
     });
@@ -1091,7 +1094,7 @@ describe.each(SERVERS)('%s', (server) => {
         }),
       );
       deaf.socket.pause();
-      const viewers = front.node.ref<ViewersProtocol>('viewers');
+      const viewers = front.node.ref<TerminalViewersProtocol>('viewers');
       const bytes = Buffer.alloc(MIB);
       const pieces = 40;
       for (let count = 1; count <= pieces; count += 1) {
@@ -1164,9 +1167,9 @@ describe.each(SERVERS)('%s', (server) => {
   });
 });
 
-const CLOUD_ROWS: readonly Row[] = [
-  call({ method: 'GET', path: '/k8s/clusters', summary: '', reply: 'ClusterList', run: () => [] }),
-  call({
+const CLOUD_ROWS: readonly ApiRoute[] = [
+  callRoute({ method: 'GET', path: '/k8s/clusters', summary: '', reply: 'ClusterList', run: () => [] }),
+  callRoute({
     method: 'POST',
     path: '/k8s/clusters/{id}/sync',
     summary: '',
@@ -1174,7 +1177,7 @@ const CLOUD_ROWS: readonly Row[] = [
     nameKind: 'id',
     run: async ({ name }) => ({ id: name }),
   }),
-  read({
+  readRoute({
     method: 'GET',
     path: '/k8s/workloads',
     summary: '',

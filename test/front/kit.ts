@@ -72,7 +72,7 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
     port: 0,
     token: '',
     allowedExtensions: [],
-    about: {
+    daemonInfo: {
       version: '1.2.3',
       pid: 42,
       startedAt: Date.UTC(2030, 0, 1),
@@ -82,9 +82,9 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
     },
     node: made.node,
     cloud: null,
-    page: () => null,
-    tellGateway: (routes) => gateway.push(routes),
-    openGateway: async () => running.gatewayPort,
+    pageLookup: () => null,
+    onGatewayRoutes: (routes) => gateway.push(routes),
+    ensureGateway: async () => running.gatewayPort,
     openapi: async () => Buffer.from('{"openapi":"3.1.0"}'),
     log: (line) => lines.push(line),
     onDefect: (error) => defects.push(error),
@@ -107,7 +107,7 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
   await front.start();
   afterThisTest(() => front.close());
   const { port, cloudPort } = await front.listen();
-  await front.subscribe();
+  await front.restoreEvents();
   if (ready) front.setReady(true);
   return Object.assign(running, { port, cloudPort });
 }

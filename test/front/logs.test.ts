@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ServiceLog } from '../../src/actors/services/log.ts';
-import { openLog, type Log as Writer } from '../../src/host/logs.ts';
+import { openLogWriter, type LogWriter as Writer } from '../../src/host/logs.ts';
 import { MIB } from '../../src/limits.ts';
 import { fail } from '../../src/protocol/errors.ts';
 import type { ServiceProtocol } from '../../src/protocol/service.ts';
@@ -41,7 +41,7 @@ class Log extends ServiceLog {
     const folder = mkdtempSync(join(tmpdir(), 'berth-follow-'));
     // The test says itself that it grew.
     super(folder, { follow: () => {}, grew: () => {} });
-    this.writer = openLog(folder, this.limits, () => this.now);
+    this.writer = openLogWriter(folder, this.limits, () => this.now);
     afterThisTest(() => {
       this.writer.close();
       rmSync(folder, { recursive: true });
@@ -409,7 +409,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(front.service.of('follow')).toEqual([{ on: true }]);
     const other = await start();
     const ended = await follow(other);
-    other.views.tell('everything', { text: JSON.stringify({ specs: [specRow('other')], states: [] }) });
+    other.views.tell('snapshot', { text: JSON.stringify({ specs: [specRow('other')], states: [] }) });
     await ended.closed;
   });
 

@@ -1,6 +1,6 @@
 // The API's document: every row is in it, and it says what the rows say.
 import { describe, expect, it } from 'vitest';
-import { documentOf } from '../../src/front/openapi.ts';
+import { buildDocument } from '../../src/front/openapi.ts';
 import { schemaPage } from '../../src/front/schema_page.ts';
 import { ERRORS } from '../../src/protocol/errors.ts';
 import { checkAnswer, DOCUMENT, ROWS } from '../e2e/document.ts';
@@ -81,7 +81,7 @@ describe('the document', () => {
 
   it('cannot be made of a row whose answer has no shape', () => {
     const rows = ROWS.map((row) => ({ ...row, reply: row.path === '/livez' ? 'Nothing' : row.reply }));
-    expect(() => documentOf(rows, { inputs: {}, answers: {} })).toThrow('has no shape');
+    expect(() => buildDocument(rows, { inputs: {}, answers: {} })).toThrow('has no shape');
   });
 });
 

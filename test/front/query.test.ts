@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decode, readQuery } from '../../src/front/query.ts';
+import { percentDecode, readQuery } from '../../src/front/query.ts';
 import { isFailure } from '../../src/runtime/actor.ts';
 
 const SHAPE = {
@@ -115,4 +115,4 @@ it.each([
   ['%ff', null],
   ['%c3%28', null],
   ['%ed%a0%80', null],
-])('%s decodes to %s', (text, expected) => expect(decode(text)).toBe(expected));
+])('%s decodes to %s', (text, expected) => expect(percentDecode(text)).toBe(expected));

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { type Pattern, Router } from '../../src/front/router.ts';
+import { type RoutePattern, Router } from '../../src/front/router.ts';
 
-const ROWS: Pattern[] = [
+const ROWS: RoutePattern[] = [
   { method: 'GET', path: '/v1/services' },
   { method: 'POST', path: '/v1/services' },
   { method: 'GET', path: '/v1/services/{name}' },
@@ -67,7 +67,7 @@ describe('a path', () => {
 });
 
 it('takes no row twice, and a parameter in the third segment alone', () => {
-  const row: Pattern = { method: 'DELETE', path: '/k8s/clusters/{id}' };
+  const row: RoutePattern = { method: 'DELETE', path: '/k8s/clusters/{id}' };
   expect(() => new Router([row, row])).toThrow('two rows');
-  expect(() => new Router<Pattern>([{ method: 'GET', path: '/x/{id}' }])).toThrow('third segment');
+  expect(() => new Router<RoutePattern>([{ method: 'GET', path: '/x/{id}' }])).toThrow('third segment');
 });

@@ -10,15 +10,15 @@ import net from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { WebSocket } from 'ws';
-import { chooseServer, openServer, type ServerKind } from '../../src/front/open.ts';
+import { chooseServer, listenOnAll, type ServerKind } from '../../src/front/open.ts';
 import {
-  type Exchange,
-  Head,
+  type HttpExchange,
   type HttpServer,
+  ResponseHeaders,
+  type ResponseStream,
   type ServerOptions,
-  type Socket,
-  type SocketEvents,
-  type Stream,
+  type ServerWebSocket,
+  type WebSocketHandlers,
 } from '../../src/front/server.ts';
 import { KIB, MIB } from '../../src/limits.ts';
 import { isFailure } from '../../src/runtime/actor.ts';
@@ -48,7 +48,7 @@ const PINNED: ReadonlyMap<string, string> = new Map([
   ['uws_darwin_arm64_141.node', 'a1c354c77958054d144a1cb1ab2b5f445e4c1454c98762eb52eef7a6cd95c0c5'],
 ]);
 
-const HEAD = new Head(['Content-Type', 'text/plain', 'X-One', '1']);
+const HEAD = new ResponseHeaders(['Content-Type', 'text/plain', 'X-One', '1']);
 const FILLER = Buffer.from(':\n\n');
 
 interface Served {
@@ -59,27 +59,27 @@ interface Served {
 
 async function serve(
   kind: ServerKind,
-  handle: (exchange: Exchange) => void,
+  handle: (exchange: HttpExchange) => void,
   more: Partial<ServerOptions> = {},
 ): Promise<Served> {
   const defects: unknown[] = [];
   const create = await chooseServer(() => {}, kind);
   const server = create({
     handle,
-    sockets: ['/ws/:name/attach'],
-    messageBytes: 64 * 1024,
+    webSocketPaths: ['/ws/:name/attach'],
+    maxMessageBytes: 64 * 1024,
     onDefect: (error) => defects.push(error),
     ...more,
   });
   afterThisTest(() => server.close());
-  const port = await openServer(server, { bind: '127.0.0.1', port: 0 });
+  const port = await listenOnAll(server, { bind: '127.0.0.1', port: 0 });
   return { server, port, defects };
 }
 
 const later = (work: () => void): void => {
   setImmediate(work);
 };
-const text = (exchange: Exchange, body: string, status = 200) => exchange.send(status, HEAD, body);
+const text = (exchange: HttpExchange, body: string, status = 200) => exchange.send(status, HEAD, body);
 const get = (path: string, more = ''): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${more}\r\n`;
 const post = (path: string, head: string, body = ''): string =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\n${head}\r\n${body}`;
@@ -97,7 +97,7 @@ describe.each(SERVERS)('%s', (kind) => {
             x.header('host'),
             x.header('x-a'),
             x.header('no'),
-            x.count('x-a'),
+            x.countHeader('x-a'),
           ]),
         ),
       );
@@ -119,7 +119,7 @@ describe.each(SERVERS)('%s', (kind) => {
     });
 
     it('says who sent it', async () => {
-      const { port } = await serve(kind, (x) => text(x, x.peer()));
+      const { port } = await serve(kind, (x) => text(x, x.peerAddress()));
       expect((await send(port, 'GET', '/')).text).toBe('127.0.0.1');
     });
 
@@ -224,9 +224,9 @@ describe.each(SERVERS)('%s', (kind) => {
     });
 
     it.each([
-      ['HEAD', (x: Exchange) => x.send(200, HEAD, { length: 1234 })],
-      ['OPTIONS', (x: Exchange) => x.send(204, HEAD, '')],
-      ['GET', (x: Exchange) => x.send(304, HEAD, '')],
+      ['HEAD', (x: HttpExchange) => x.send(200, HEAD, { length: 1234 })],
+      ['OPTIONS', (x: HttpExchange) => x.send(204, HEAD, '')],
+      ['GET', (x: HttpExchange) => x.send(304, HEAD, '')],
     ])(
       '%s without a body is not answered without end to a client that reads nothing',
       async (method, answer) => {
@@ -309,7 +309,7 @@ describe.each(SERVERS)('%s', (kind) => {
       const arrived = new Promise<void>((resolve) => {
         asked = resolve;
       });
-      let kept: Exchange | undefined;
+      let kept: HttpExchange | undefined;
       const { port } = await serve(kind, (x) => {
         if (x.path !== '/never') return text(x, 'fine');
         kept = x;
@@ -321,12 +321,12 @@ describe.each(SERVERS)('%s', (kind) => {
       expect((await send(port, 'GET', '/')).text).toBe('fine');
       // Its client has gone: nothing may happen, not even an error.
       kept?.send(200, HEAD, 'too late');
-      expect(kept?.stream(HEAD, FILLER)).toBe(null);
+      expect(kept?.startStream(HEAD, FILLER)).toBe(null);
       expect((await send(port, 'GET', '/')).text).toBe('fine');
     });
 
     it('cannot be read after its handler has returned, where the server takes it away', async () => {
-      let kept: Exchange | undefined;
+      let kept: HttpExchange | undefined;
       const { port } = await serve(kind, (x) => {
         kept = x;
         text(x, '');
@@ -352,7 +352,7 @@ describe.each(SERVERS)('%s', (kind) => {
       const seen: string[] = [];
       const { port } = await serve(kind, (x) => {
         seen.push(x.path);
-        x.body({ bytes: 10, ms: 1000 }).then(
+        x.readBody({ bytes: 10, ms: 1000 }).then(
           () => text(x, 'taken'),
           () => text(x, 'refused'),
         );
@@ -367,8 +367,8 @@ describe.each(SERVERS)('%s', (kind) => {
 
   describe('a body', () => {
     const limits = { bytes: 1000, ms: 5000 };
-    const echo = (x: Exchange) =>
-      void x.body(limits).then(
+    const echo = (x: HttpExchange) =>
+      void x.readBody(limits).then(
         (bytes) => text(x, `${bytes.length}:${Buffer.from(bytes).toString('latin1')}`),
         (error) =>
           x.send(
@@ -479,7 +479,7 @@ describe.each(SERVERS)('%s', (kind) => {
       const { port } = await serve(
         kind,
         (x) =>
-          void x.body({ bytes: 10, ms: 50 }).then(
+          void x.readBody({ bytes: 10, ms: 50 }).then(
             () => text(x, 'whole'),
             (error) =>
               x.send(isFailure(error) && error.code === 'request_timeout' ? 408 : 500, HEAD, 'late', true),
@@ -524,15 +524,17 @@ describe.each(SERVERS)('%s', (kind) => {
       });
       return { text: () => got };
     };
-    async function streaming(): Promise<{ stream: Stream; socket: net.Socket; got: () => string } & Served> {
-      let opened: (stream: Stream) => void = () => {};
-      const opening = new Promise<Stream>((resolve) => {
+    async function streaming(): Promise<
+      { stream: ResponseStream; socket: net.Socket; got: () => string } & Served
+    > {
+      let opened: (stream: ResponseStream) => void = () => {};
+      const opening = new Promise<ResponseStream>((resolve) => {
         opened = resolve;
       });
       const served = await serve(kind, (x) => {
         if (x.path === '/') return text(x, 'fine');
         const open = () => {
-          const stream = must(x.stream(HEAD, FILLER));
+          const stream = must(x.startStream(HEAD, FILLER));
           stream.write(Buffer.from('first\n'));
           opened(stream);
         };
@@ -549,7 +551,7 @@ describe.each(SERVERS)('%s', (kind) => {
 
     it.each(['/now', '/later'])('begun %s has its head at once', async (path) => {
       const { port } = await serve(kind, (x) => {
-        const begin = () => x.stream(HEAD, FILLER)?.write(Buffer.from('first\n'));
+        const begin = () => x.startStream(HEAD, FILLER)?.write(Buffer.from('first\n'));
         if (path === '/now') begin();
         else later(begin);
       });
@@ -583,10 +585,10 @@ describe.each(SERVERS)('%s', (kind) => {
       socket.destroy();
       await gone;
       stream.write(Buffer.from('x'));
-      stream.touch();
+      stream.keepAlive();
       stream.end();
       stream.destroy();
-      expect(stream.waiting).toBe(0);
+      expect(stream.bufferedBytes).toBe(0);
     });
 
     it('can be cut', async () => {
@@ -598,12 +600,12 @@ describe.each(SERVERS)('%s', (kind) => {
       };
       stream.destroy();
       await closed;
-      expect([closes, stream.waiting]).toEqual([1, 0]);
+      expect([closes, stream.bufferedBytes]).toEqual([1, 0]);
     });
 
     it('says the filler when it is touched', async () => {
       const { stream, got } = await streaming();
-      stream.touch();
+      stream.keepAlive();
       await eventually(() => got().includes(':\n\n'));
     });
 
@@ -624,17 +626,17 @@ describe.each(SERVERS)('%s', (kind) => {
         lines += count;
         stream.write(Buffer.from(`${numbers.join('\n')}\n`));
       };
-      while (stream.waiting < 512 * 1024) {
+      while (stream.bufferedBytes < 512 * 1024) {
         write(500);
         write(1);
         if (lines % 5010 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
       }
-      expect(stream.waiting).toBeLessThan(MIB);
+      expect(stream.bufferedBytes).toBeLessThan(MIB);
       drains = 0;
-      stream.touch();
+      stream.keepAlive();
       socket.resume();
       await eventually(() => drains > 0);
-      expect(stream.waiting).toBe(0);
+      expect(stream.bufferedBytes).toBe(0);
       stream.write(Buffer.from('last\n'));
       stream.end();
       await eventually(() => got().endsWith('0\r\n\r\n'));
@@ -650,29 +652,29 @@ describe.each(SERVERS)('%s', (kind) => {
     it('cut while it holds much lets go of it', async () => {
       const { stream, socket, port } = await streaming();
       socket.pause();
-      while (stream.waiting < 512 * 1024) {
+      while (stream.bufferedBytes < 512 * 1024) {
         stream.write(Buffer.alloc(32 * 1024, 'x'));
         await new Promise((resolve) => setImmediate(resolve));
       }
       stream.destroy();
-      expect(stream.waiting).toBe(0);
+      expect(stream.bufferedBytes).toBe(0);
       expect((await send(port, 'GET', '/')).text).toBe('fine');
     });
   });
 
   describe('a WebSocket', () => {
     interface Server {
-      socket: Socket;
+      socket: ServerWebSocket;
       events: [what: string, value: unknown][];
     }
     async function accepting(
-      open?: (socket: Socket) => SocketEvents,
+      open?: (socket: ServerWebSocket) => WebSocketHandlers,
     ): Promise<Served & { sockets: Server[] }> {
       const sockets: Server[] = [];
       const served = await serve(kind, (x) => {
-        if (!x.handshake) return text(x, 'no handshake');
+        if (!x.isHandshake) return text(x, 'no handshake');
         if (x.path === '/ws/no/attach') return x.send(409, HEAD, 'no');
-        x.accept('berth.v1', (socket) => {
+        x.acceptWebSocket('berth.v1', (socket) => {
           const server: Server = { socket, events: [] };
           sockets.push(server);
           return (
@@ -681,7 +683,7 @@ describe.each(SERVERS)('%s', (kind) => {
                 server.events.push([binary ? 'binary' : 'text', Buffer.from(data).toString()]);
                 socket.send(binary ? data : Buffer.from(data).toString());
               },
-              drain: () => server.events.push(['drain', socket.waiting]),
+              drain: () => server.events.push(['drain', socket.bufferedBytes]),
               close: (code) => server.events.push(['close', code]),
             }
           );
@@ -739,7 +741,7 @@ describe.each(SERVERS)('%s', (kind) => {
       // Too late, and harmless.
       sockets[1]?.socket.send('x');
       sockets[1]?.socket.close(1000);
-      expect(sockets[1]?.socket.waiting).toBe(0);
+      expect(sockets[1]?.socket.bufferedBytes).toBe(0);
     });
 
     it('may be refused before it is opened', async () => {
@@ -763,7 +765,7 @@ describe.each(SERVERS)('%s', (kind) => {
       if (!server) throw new Error('not open');
       client.pause();
       let sent = 0;
-      while (server.socket.waiting < MIB) {
+      while (server.socket.bufferedBytes < MIB) {
         server.socket.send(Buffer.alloc(64 * 1024, 1));
         sent += 64 * 1024;
         await new Promise((resolve) => setImmediate(resolve));
@@ -774,7 +776,7 @@ describe.each(SERVERS)('%s', (kind) => {
       });
       client.resume();
       await eventually(() => got === sent);
-      expect(server.socket.waiting).toBe(0);
+      expect(server.socket.bufferedBytes).toBe(0);
       expect(server.events.some(([what]) => what === 'drain')).toBe(true);
     });
 
@@ -818,7 +820,7 @@ describe.each(SERVERS)('%s', (kind) => {
 
   describe('addresses', () => {
     it('are both loopbacks with one port where the machine has both', async () => {
-      const { port } = await serve(kind, (x) => text(x, x.peer()));
+      const { port } = await serve(kind, (x) => text(x, x.peerAddress()));
       const peers = await Promise.all(
         ['127.0.0.1', '::1'].map(
           (host) =>
@@ -844,13 +846,13 @@ describe.each(SERVERS)('%s', (kind) => {
       const create = await chooseServer(() => {}, kind);
       const second = create({
         handle: (x) => text(x, 'second'),
-        sockets: [],
-        messageBytes: 1,
+        webSocketPaths: [],
+        maxMessageBytes: 1,
         onDefect: () => {},
       });
       afterThisTest(() => second.close());
-      const opening = { bind: '127.0.0.1', port: first.port, holder: async () => 'pid 7 (node)' };
-      const refused = await openServer(second, opening).catch((error: unknown) => error);
+      const opening = { bind: '127.0.0.1', port: first.port, describePortHolder: async () => 'pid 7 (node)' };
+      const refused = await listenOnAll(second, opening).catch((error: unknown) => error);
       expect(isFailure(refused) && [refused.code, refused.message]).toEqual([
         'port_in_use',
         `port ${first.port} is taken: pid 7 (node) listens on 127.0.0.1:${first.port}`,
@@ -867,9 +869,14 @@ describe.each(SERVERS)('%s', (kind) => {
       });
       if (port === 0) return;
       const create = await chooseServer(() => {}, kind);
-      const server = create({ handle: (x) => text(x, ''), sockets: [], messageBytes: 1, onDefect: () => {} });
+      const server = create({
+        handle: (x) => text(x, ''),
+        webSocketPaths: [],
+        maxMessageBytes: 1,
+        onDefect: () => {},
+      });
       afterThisTest(() => server.close());
-      await expect(openServer(server, { bind: '127.0.0.1', port })).rejects.toMatchObject({
+      await expect(listenOnAll(server, { bind: '127.0.0.1', port })).rejects.toMatchObject({
         code: 'port_in_use',
       });
       const left = await new Promise((resolve) => {
@@ -881,16 +888,21 @@ describe.each(SERVERS)('%s', (kind) => {
 
     it('that the machine does not have are said', async () => {
       const create = await chooseServer(() => {}, kind);
-      const server = create({ handle: (x) => text(x, ''), sockets: [], messageBytes: 1, onDefect: () => {} });
+      const server = create({
+        handle: (x) => text(x, ''),
+        webSocketPaths: [],
+        maxMessageBytes: 1,
+        onDefect: () => {},
+      });
       afterThisTest(() => server.close());
-      await expect(openServer(server, { bind: '192.0.2.1', port: 0 })).rejects.toThrow('EADDRNOTAVAIL');
+      await expect(listenOnAll(server, { bind: '192.0.2.1', port: 0 })).rejects.toThrow('EADDRNOTAVAIL');
     });
 
     it('are let go of', async () => {
       const { server, port } = await serve(kind, (x) => text(x, 'fine'));
       const kept = net.connect(port, '127.0.0.1');
       await new Promise((resolve) => kept.on('connect', resolve));
-      server.unlisten();
+      server.stopListening();
       await expect(send(port, 'GET', '/')).rejects.toThrow('ECONNREFUSED');
       const closed = new Promise((resolve) => kept.on('close', resolve));
       kept.on('error', () => {});
@@ -953,7 +965,7 @@ describe('the choice', () => {
   it('is uWebSockets.js where it loads', async () => {
     const lines: string[] = [];
     const create = await chooseServer((line) => lines.push(line));
-    const server = create({ handle: () => {}, sockets: [], messageBytes: 1, onDefect: () => {} });
+    const server = create({ handle: () => {}, webSocketPaths: [], maxMessageBytes: 1, onDefect: () => {} });
     afterThisTest(() => server.close());
     if (server.name === 'uWebSockets.js') expect(lines).toEqual([]);
     else expect(lines).toEqual([expect.stringContaining('node:http serves')]);
@@ -968,7 +980,7 @@ describe('the choice', () => {
     });
     const lines: string[] = [];
     const create = await chooseServer((line) => lines.push(line));
-    const server = create({ handle: () => {}, sockets: [], messageBytes: 1, onDefect: () => {} });
+    const server = create({ handle: () => {}, webSocketPaths: [], maxMessageBytes: 1, onDefect: () => {} });
     afterThisTest(() => server.close());
     expect(server.name).toBe('node:http');
     expect(lines).toEqual([

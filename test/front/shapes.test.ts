@@ -235,9 +235,11 @@ describe('a registration', () => {
   });
 
   it('names every wrong field up to a bound, and says how many more there are', () => {
-    const unknown = Object.fromEntries(Array.from({ length: HTTP.details + 150 }, (_, i) => [`x${i}`, i]));
+    const unknown = Object.fromEntries(
+      Array.from({ length: HTTP.maxErrorDetails + 150 }, (_, i) => [`x${i}`, i]),
+    );
     const { details, message } = faults(checkService, { ...SMALL, ...unknown, port: 'x' });
-    expect(details.size).toBe(HTTP.details);
+    expect(details.size).toBe(HTTP.maxErrorDetails);
     expect(message).toMatch(/; and 151 more$/);
     expect(faults(checkService, { ...SMALL, x: 1 }).message).toBe('x is not a field of this request');
   });

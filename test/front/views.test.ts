@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Views } from '../../src/front/views.ts';
+import { ServiceViews } from '../../src/front/views.ts';
 import { localTime } from '../../src/protocol/time.ts';
 import { runningState, specRow, stateRow } from './kit.ts';
 
-let views: Views;
+let views: ServiceViews;
 beforeEach(() => {
-  views = new Views();
+  views = new ServiceViews();
 });
 const parse = (bytes: Uint8Array | null) => (bytes ? JSON.parse(Buffer.from(bytes).toString()) : null);
 const text = (bytes: Uint8Array | null) => Buffer.from(bytes ?? '').toString();
@@ -154,7 +154,7 @@ describe('lists', () => {
     views.remove('a');
     views.setSpecs([specRow('aa')]);
     expect(names()).toEqual(['0', '_', 'a-1', 'a_1', 'aa', 'b']);
-    views.keep(new Set(['aa', '_']));
+    views.retainOnly(new Set(['aa', '_']));
     expect(names()).toEqual(['_', 'aa']);
   });
 

@@ -26,7 +26,7 @@ const portOf = (server: net.Server): number => (server.address() as net.AddressI
 
 async function agent(
   handler: http.RequestListener,
-  more: { name?: string; host?: string | null; active?: boolean } = {},
+  more: { name?: string; host?: string | null; isRunning?: boolean } = {},
 ) {
   const server = http.createServer(handler).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -35,13 +35,13 @@ async function agent(
     server.close();
   });
   const name = more.name ?? 'bot';
-  gateway.route([
+  gateway.setRoutes([
     {
       hostname: `${name}.agents.localhost`,
       name,
       port: portOf(server),
-      active: more.active ?? true,
-      host: more.host ?? null,
+      isRunning: more.isRunning ?? true,
+      hostHeader: more.host ?? null,
     },
   ]);
   return server;
@@ -386,7 +386,7 @@ describe('what is passed', () => {
 
 describe('what goes wrong', () => {
   it('an agent that is stopped gives 503, as page or JSON', async () => {
-    await agent(mirror, { active: false });
+    await agent(mirror, { isRunning: false });
     const json = await call('/');
     expect([json.status, JSON.parse(json.body).code, json.headers['retry-after']]).toEqual([
       503,
@@ -410,7 +410,9 @@ describe('what goes wrong', () => {
   it('a request that comes back is a loop', async () => {
     await agent(mirror);
     expect((await call('/', { headers: { Via: '1.0 x, 1.1 berth' } })).status).toBe(508);
-    gateway.route([{ hostname: 'bot.agents.localhost', name: 'bot', port, active: true, host: null }]);
+    gateway.setRoutes([
+      { hostname: 'bot.agents.localhost', name: 'bot', port, isRunning: true, hostHeader: null },
+    ]);
     expect((await call('/')).status).toBe(508);
   });
 
@@ -428,8 +430,14 @@ describe('what goes wrong', () => {
     const server = net.createServer((socket) => socket.end(bytes)).listen(0, '127.0.0.1');
     await once(server, 'listening');
     closers.push(() => server.close());
-    gateway.route([
-      { hostname: 'bot.agents.localhost', name: 'bot', port: portOf(server), active: true, host: null },
+    gateway.setRoutes([
+      {
+        hostname: 'bot.agents.localhost',
+        name: 'bot',
+        port: portOf(server),
+        isRunning: true,
+        hostHeader: null,
+      },
     ]);
     expect((await call('/')).status).toBe(502);
   });

@@ -39,8 +39,8 @@ async function bytesAgent(onData: (socket: net.Socket, all: string, connection: 
     server.close();
   });
   const agentPort = (server.address() as net.AddressInfo).port;
-  gateway.route([
-    { hostname: 'bot.agents.localhost', name: 'bot', port: agentPort, active: true, host: null },
+  gateway.setRoutes([
+    { hostname: 'bot.agents.localhost', name: 'bot', port: agentPort, isRunning: true, hostHeader: null },
   ]);
 }
 

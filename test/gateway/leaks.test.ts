@@ -57,8 +57,8 @@ async function agent(onData?: (socket: net.Socket, all: string) => void): Promis
     server.close();
   });
   const { port: agentPort } = server.address() as net.AddressInfo;
-  gateway.route([
-    { hostname: 'bot.agents.localhost', name: 'bot', port: agentPort, active: true, host: null },
+  gateway.setRoutes([
+    { hostname: 'bot.agents.localhost', name: 'bot', port: agentPort, isRunning: true, hostHeader: null },
   ]);
   return { sockets, heard, open: () => sockets.filter((socket) => !socket.closed).length };
 }

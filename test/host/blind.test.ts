@@ -5,12 +5,12 @@ import { readFileSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { isOutOfFiles } from '../../src/adapters/process/descriptors.ts';
+import { isOutOfDescriptors } from '../../src/adapters/process/descriptors.ts';
 import { processRow, processTable } from '../../src/adapters/process/proctable.ts';
-import { createTree } from '../../src/adapters/process/tree.ts';
+import { createProcessTree } from '../../src/adapters/process/tree.ts';
 import { treeUsage } from '../../src/adapters/process/usage.ts';
-import { createStops } from '../../src/host/stop.ts';
-import { realClock } from '../../src/runtime/clock.ts';
+import { createTreeStops } from '../../src/host/stop.ts';
+import { systemClock } from '../../src/runtime/clock.ts';
 import { must } from '../must.ts';
 import {
   after,
@@ -77,20 +77,20 @@ test('a stop that cannot see what runs says so, ends nothing as gone, and goes o
   let looks = 0;
   let isBlind = true;
   const told: unknown[] = [];
-  const stops = createStops({
-    clock: realClock,
-    tree: createTree(() => {
+  const stops = createTreeStops({
+    clock: systemClock,
+    tree: createProcessTree(() => {
       looks += 1;
       if (isBlind) throw outOfFiles();
       return processTable();
     }),
     roots: () => [],
-    spared: () => new Set([1, process.pid]),
-    spare: { lend: (look) => look() },
-    blind: (error) => told.push(error),
+    protectedPids: () => new Set([1, process.pid]),
+    reservedDescriptor: { lend: (look) => look() },
+    onScanFailed: (error) => told.push(error),
   });
   const end = () => ({ exitCode: null, signal: 'SIGTERM', exitUnknown: false });
-  const target = { root, pty: false, end, gone: () => told.push('gone') };
+  const target = { root, pty: false, end, onGone: () => told.push('gone') };
   let report: unknown = null;
   const stopped = stops.stop(target, { signal: 'SIGTERM', graceMs: 20_000, port: 0, sent: false });
   void stopped.then((said) => {
@@ -108,7 +108,7 @@ test('a stop that cannot see what runs says so, ends nothing as gone, and goes o
 test('a process whose mark could not be read is not taken for one without', () => {
   let isBlind = true;
   const row = must(processRow(process.pid));
-  const tree = createTree(
+  const tree = createProcessTree(
     () => new Map([[row.pid, row]]),
     () => {
       if (isBlind) throw outOfFiles();
@@ -131,10 +131,8 @@ test('nothing is measured without descriptors, which is not to say that nobody i
 });
 
 test('no other failure is taken for a want of descriptors', () => {
-  expect(isOutOfFiles(outOfFiles())).toBe(true);
-  expect([Object.assign(new Error(), { code: 'ENOENT' }), new Error(), null].map(isOutOfFiles)).toEqual([
-    false,
-    false,
-    false,
-  ]);
+  expect(isOutOfDescriptors(outOfFiles())).toBe(true);
+  expect([Object.assign(new Error(), { code: 'ENOENT' }), new Error(), null].map(isOutOfDescriptors)).toEqual(
+    [false, false, false],
+  );
 });

@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import { connectHost, type HostConnection } from '../../src/adapters/host/link.ts';
-import { textOf } from '../../src/adapters/logs/linecut.ts';
-import { readLog, readTail } from '../../src/adapters/logs/read.ts';
+import { lineText } from '../../src/adapters/logs/linecut.ts';
+import { readLog, readLogTail } from '../../src/adapters/logs/read.ts';
 import { processRow, processTable, isRunning as rowRuns } from '../../src/adapters/process/proctable.ts';
 import type {
   HostProtocol,
@@ -16,10 +16,10 @@ import type {
   StopReport,
   StopRequest,
 } from '../../src/protocol/host.ts';
-import { newRun } from '../../src/protocol/names.ts';
+import { newRunId } from '../../src/protocol/names.ts';
 import type { RunEnd, ServiceProtocol } from '../../src/protocol/service.ts';
 import { actor, type Node, type Protocol, type Ref } from '../../src/runtime/actor.ts';
-import { realClock } from '../../src/runtime/clock.ts';
+import { systemClock } from '../../src/runtime/clock.ts';
 import { createNode } from '../../src/runtime/node.ts';
 
 import { eventually } from '../eventually.ts';
@@ -142,7 +142,7 @@ export async function connectDaemon(
   const connection = await connectHost({
     stateDir,
     entry: who.entry ?? entry,
-    who: { version, session, node: name, services: 1 },
+    identity: { version, session, node: name, services: 1 },
     withinMs: 20_000,
   });
   return daemonOver(stateDir, connection, name);
@@ -151,8 +151,8 @@ export async function connectDaemon(
 export function daemonOver(stateDir: string, connection: HostConnection, name: string): Daemon {
   const node: Node = createNode({
     name,
-    clock: realClock,
-    place: (address) => (address === 'host' ? 'host' : name),
+    clock: systemClock,
+    nodeOf: (address) => (address === 'host' ? 'host' : name),
     defaultDeadlineMs: 60_000,
   });
   const ends: RunEnd[] = [];
@@ -189,7 +189,7 @@ export function daemonOver(stateDir: string, connection: HostConnection, name: s
     grew,
     lost,
     async spawn(of, cmd, more = {}) {
-      const run = newRun(Date.now());
+      const run = newRunId(Date.now());
       const env: [string, string][] = [
         ['PATH', process.env['PATH'] ?? ''],
         ['BERTH_TEST', stateDir],
@@ -216,8 +216,8 @@ export function daemonOver(stateDir: string, connection: HostConnection, name: s
       host.ask('stop', { service: of, run, signal: 'SIGTERM', graceMs: 5_000, port: 0, ...more }),
     ended: ({ run }) => eventually(() => ends.find((end) => end.run === run)),
     tail: (of, lines = 50) =>
-      readTail(logs(of), { lines, stream: null, run: null }).lines.map((line) =>
-        textOf(line, { raw: false, stamp: null }),
+      readLogTail(logs(of), { lines, stream: null, run: null }).lines.map((line) =>
+        lineText(line, { raw: false, stamp: null }),
       ),
     whole: (of) => {
       if (!existsSync(logs(of))) return Buffer.alloc(0);

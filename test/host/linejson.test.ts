@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Line, textOf } from '../../src/adapters/logs/linecut.ts';
-import { jsonOf } from '../../src/adapters/logs/linejson.ts';
+import { type LogLine, lineText } from '../../src/adapters/logs/linecut.ts';
+import { linesToJson } from '../../src/adapters/logs/linejson.ts';
 
 /** Lines behind each other in one buffer, as they lie in a log. */
-function linesOf(texts: readonly (string | Buffer)[]): Line[] {
+function linesOf(texts: readonly (string | Buffer)[]): LogLine[] {
   const parts = texts.map((text) => Buffer.concat([Buffer.from(text as string), Buffer.from('\n')]));
   const bytes = Buffer.concat(parts);
   let at = 0;
@@ -44,8 +44,8 @@ describe('lines as JSON', () => {
   ])('are what the texts are: %s', async (_, texts) => {
     const lines = linesOf(texts);
     for (const showing of SHOWINGS) {
-      const expected = JSON.stringify(lines.map((line) => textOf(line, showing)));
-      expect((await jsonOf(lines, showing)).toString() === expected).toBe(true);
+      const expected = JSON.stringify(lines.map((line) => lineText(line, showing)));
+      expect((await linesToJson(lines, showing)).toString() === expected).toBe(true);
     }
   });
 
@@ -57,8 +57,8 @@ describe('lines as JSON', () => {
       fc.constantFrom(...SHOWINGS),
       async (texts, showing) => {
         const lines = linesOf(texts);
-        const json = (await jsonOf(lines, showing)).toString();
-        expect(JSON.parse(json)).toEqual(lines.map((line) => textOf(line, showing)));
+        const json = (await linesToJson(lines, showing)).toString();
+        expect(JSON.parse(json)).toEqual(lines.map((line) => lineText(line, showing)));
       },
     );
     await fc.assert(property, { numRuns: 500 });
@@ -67,8 +67,8 @@ describe('lines as JSON', () => {
   it('belong to whoever asked, though the next ones are made in the same place', async () => {
     const showing = { raw: false, stamp: null };
     const [first, second] = await Promise.all([
-      jsonOf(linesOf(['a'.repeat(300_000), 'b']), showing),
-      jsonOf(linesOf(['c'.repeat(300_000), 'd']), showing),
+      linesToJson(linesOf(['a'.repeat(300_000), 'b']), showing),
+      linesToJson(linesOf(['c'.repeat(300_000), 'd']), showing),
     ]);
     expect(first.toString()).toBe(`["${'a'.repeat(300_000)}","b"]`);
     expect(second.toString()).toBe(`["${'c'.repeat(300_000)}","d"]`);

@@ -12,9 +12,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { textOf } from '../../src/adapters/logs/linecut.ts';
-import { logEnd, readLog, readParts, readTail, type TailQuery } from '../../src/adapters/logs/read.ts';
-import { type Log, openLog } from '../../src/host/logs.ts';
+import { lineText } from '../../src/adapters/logs/linecut.ts';
+import {
+  type LogTailQuery,
+  logEndOffset,
+  readLog,
+  readLogParts,
+  readLogTail,
+} from '../../src/adapters/logs/read.ts';
+import { type LogWriter, openLogWriter } from '../../src/host/logs.ts';
 import { rotatedStart } from '../../src/protocol/log.ts';
 
 const RUN = '00000000000000aa';
@@ -22,10 +28,10 @@ const OTHER = '00000000000000bb';
 const WIDE = { maxBytes: 1 << 20, keep: 5 };
 
 let folder = '';
-let log: Log;
+let log: LogWriter;
 let time = 0;
 const open = (limits = WIDE) => {
-  log = openLog(folder, limits, () => time);
+  log = openLogWriter(folder, limits, () => time);
   return log;
 };
 beforeEach(() => {
@@ -39,16 +45,16 @@ afterEach(() => {
 
 const out = (text: string, run = RUN) => log.append(1, run, Buffer.from(text));
 const err = (text: string, run = RUN) => log.append(2, run, Buffer.from(text));
-const ask = (query: Partial<TailQuery> = {}): TailQuery => ({
+const ask = (query: Partial<LogTailQuery> = {}): LogTailQuery => ({
   lines: 50,
   stream: null,
   run: null,
   ...query,
 });
 const iso = (time: number) => new Date(time).toISOString();
-const tail = (query: Partial<TailQuery & { timestamps: boolean; raw: boolean }> = {}) =>
-  readTail(folder, ask(query))
-    .lines.map((line) => textOf(line, { raw: query.raw ?? false, stamp: query.timestamps ? iso : null }))
+const tail = (query: Partial<LogTailQuery & { timestamps: boolean; raw: boolean }> = {}) =>
+  readLogTail(folder, ask(query))
+    .lines.map((line) => lineText(line, { raw: query.raw ?? false, stamp: query.timestamps ? iso : null }))
     .map((line) => `${line}\n`)
     .join('');
 const files = () => readdirSync(folder).sort();
@@ -65,8 +71,8 @@ const whole = () =>
 describe('the last lines', () => {
   test('of no log are none', () => {
     open();
-    expect(readTail(join(folder, 'none'), ask()).lines).toEqual([]);
-    expect(readTail(folder, ask()).lines).toEqual([]);
+    expect(readLogTail(join(folder, 'none'), ask()).lines).toEqual([]);
+    expect(readLogTail(folder, ask()).lines).toEqual([]);
     // A follower goes on from there: at a place beyond the end it would miss the first lines.
     for (const offset of [7, Number.MAX_SAFE_INTEGER])
       expect(readLog(join(folder, 'none'), offset, 100)).toMatchObject({ start: 0, end: 0 });
@@ -105,8 +111,8 @@ describe('the last lines', () => {
 
   test('say where in the log each begins, of each output by itself', () => {
     open();
-    const offsets = (query: Partial<TailQuery> = {}) =>
-      readTail(folder, ask(query)).lines.map(({ offset }) => offset);
+    const offsets = (query: Partial<LogTailQuery> = {}) =>
+      readLogTail(folder, ask(query)).lines.map(({ offset }) => offset);
     out('one\ntw');
     err('oo');
     out('o\r');
@@ -204,7 +210,7 @@ describe('reading on from an offset', () => {
       }
       expect(Buffer.concat(read).toString()).toBe(text);
     }
-    const { parts } = readParts(folder, 0, 1 << 20, { stream: 'stderr', timestamps: false });
+    const { parts } = readLogParts(folder, 0, 1 << 20, { stream: 'stderr', timestamps: false });
     const errors = Buffer.concat(parts.map(({ bytes }) => bytes)).toString();
     expect(errors.match(/\d+/g)?.map(Number)).toEqual(Array.from({ length: 234 }, (_, index) => index * 3));
   });
@@ -223,8 +229,8 @@ describe('reading on from an offset', () => {
     out('abc');
     expect(readLog(folder, 3, 100)).toMatchObject({ start: 3, end: 3 });
     expect(readLog(folder, 999, 100)).toMatchObject({ end: 3 });
-    expect(logEnd(folder)).toBe(3);
-    expect(logEnd(join(folder, 'nowhere'))).toBe(0);
+    expect(logEndOffset(folder)).toBe(3);
+    expect(logEndOffset(join(folder, 'nowhere'))).toBe(0);
   });
 });
 
@@ -297,7 +303,7 @@ describe('a log that is opened again', () => {
     cut();
     // Whoever reads before the host goes on misses nothing.
     expect(tail()).toBe('one\n');
-    expect(logEnd(folder)).toBe(4);
+    expect(logEndOffset(folder)).toBe(4);
     expect(readLog(folder, 1, 100)).toEqual({ start: 1, end: 4, bytes: Buffer.from('ne\n') });
     open();
     expect(log.end).toBe(4);

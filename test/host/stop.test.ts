@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
-import { listeners } from '../../src/adapters/process/listeners.ts';
+import { listeningSockets } from '../../src/adapters/process/listeners.ts';
 import { processRow, processTable } from '../../src/adapters/process/proctable.ts';
 import { must } from '../must.ts';
 import { freePort } from '../ports.ts';
@@ -19,7 +19,7 @@ import {
 
 useHost();
 
-const listens = (port: number) => listeners().some((row) => row.port === port);
+const listens = (port: number) => listeningSockets().some((row) => row.port === port);
 /** A server on `port` that needs nothing but python3. */
 const server = (port: number) => `python3 -m http.server ${port} --bind 127.0.0.1`;
 const clean = { exitUnknown: false, left: [], portFree: true };

@@ -5,11 +5,11 @@ import { appendFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } fro
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { firstLine, isServed, socketPath } from '../../src/adapters/host/socket.ts';
+import { isListening, readFirstLine, socketPath } from '../../src/adapters/host/socket.ts';
 import { spawnHost } from '../../src/adapters/host/spawn.ts';
 import { socketPipe } from '../../src/adapters/pipes.ts';
 import { processRow } from '../../src/adapters/process/proctable.ts';
-import { openLedger } from '../../src/host/ledger.ts';
+import { openRunLedger } from '../../src/host/ledger.ts';
 import type { Hello } from '../../src/protocol/hello.ts';
 import { must } from '../must.ts';
 import {
@@ -61,7 +61,7 @@ async function greet(stateDir: string, line: string) {
   await once(socket, 'connect');
   release();
   socket.write(line);
-  const answer = JSON.parse(await firstLine(socket));
+  const answer = JSON.parse(await readFirstLine(socket));
   return { socket, answer };
 }
 const say = (stateDir: string, hello: unknown) => greet(stateDir, `${JSON.stringify(hello)}\n`);
@@ -85,7 +85,7 @@ async function startedHost(stateDir: string, startedBy: readonly string[] = []):
     stdio: 'ignore',
   });
   await once(child, 'spawn');
-  await eventually(() => isServed(join(stateDir, 'host')).catch(() => false));
+  await eventually(() => isListening(join(stateDir, 'host')).catch(() => false));
   return eventually(() => hostsOf(stateDir)[0]);
 }
 
@@ -169,7 +169,10 @@ test('a run that was taken over is stopped with all it has, and what ended meanw
   await eventually(() => !isRunning(short.pid));
   const second = await connectDaemon(stateDir);
   const { runs } = await second.host.ask('runs', {});
-  expect(runs.find((row) => row.run === short.run)?.end).toMatchObject({ exitCode: null, exitUnknown: true });
+  expect(runs.find((row) => row.run === short.run)?.recordEnd).toMatchObject({
+    exitCode: null,
+    exitUnknown: true,
+  });
   expect(await second.stop(tree)).toMatchObject({
     exitCode: null,
     exitUnknown: true,
@@ -233,12 +236,14 @@ test('a pid that another process has by now is neither taken over nor ended', as
   after(() => {
     innocent.kill('SIGKILL');
   });
-  const ledger = openLedger(join(stateDir, 'host', 'ledger'));
+  const ledger = openRunLedger(join(stateDir, 'host', 'ledger'));
   const { pid, startTicks } = must(processRow(must(innocent.pid)));
   // No number comes round again within a tick, as this test would have it where all of it takes less than one.
   ledger.put({ ...must(ledger.rows.get(started.run)), pid, startTicks: startTicks - 1 });
   const second = await connectDaemon(stateDir);
-  expect((await second.host.ask('runOf', { service: 'web' })).run?.end).toMatchObject({ exitUnknown: true });
+  expect((await second.host.ask('runOf', { service: 'web' })).run?.recordEnd).toMatchObject({
+    exitUnknown: true,
+  });
   expect(await second.stop(started)).toMatchObject({ reaped: 0, left: [] });
   expect(isRunning(must(innocent.pid))).toBe(true);
 });
@@ -248,10 +253,10 @@ test('after another boot of the machine everything has ended by it', async () =>
   const first = await connectDaemon(stateDir);
   const started = await first.spawn('web', 'exec sleep 60');
   await killHost(first);
-  const ledger = openLedger(join(stateDir, 'host', 'ledger'));
+  const ledger = openRunLedger(join(stateDir, 'host', 'ledger'));
   for (const row of ledger.rows.values()) ledger.put({ ...row, boot: 'another' });
   const second = await connectDaemon(stateDir);
-  expect((await second.host.ask('runOf', { service: 'web' })).run?.end).toMatchObject({
+  expect((await second.host.ask('runOf', { service: 'web' })).run?.recordEnd).toMatchObject({
     cause: 'reboot',
     exitCode: null,
     signal: null,
@@ -267,9 +272,9 @@ test('a host that was killed between the start and its ledger finds the process 
   const never = await first.spawn('never', 'exec sleep 60');
   await first.stop(never);
   await killHost(first);
-  const ledger = openLedger(join(stateDir, 'host', 'ledger'));
+  const ledger = openRunLedger(join(stateDir, 'host', 'ledger'));
   for (const row of ledger.rows.values())
-    ledger.put({ ...row, pid: 0, startTicks: 0, end: null, stop: null });
+    ledger.put({ ...row, pid: 0, startTicks: 0, recordEnd: null, stop: null });
   const second = await connectDaemon(stateDir);
   expect((await second.host.ask('runs', {})).runs).toMatchObject([
     { service: 'web', pid: started.pid, end: null },
@@ -419,7 +424,7 @@ test('the host ends when it has no process and no daemon, and not before', async
   expect(readdirSync(join(stateDir, 'runs'))).toEqual([]);
   // What nobody has acknowledged is still known.
   const second = await connectDaemon(stateDir);
-  expect((await second.host.ask('runOf', { service: 'web' })).run?.end).toMatchObject({
+  expect((await second.host.ask('runOf', { service: 'web' })).run?.recordEnd).toMatchObject({
     run: started.run,
     exitCode: 9,
   });

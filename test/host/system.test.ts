@@ -17,8 +17,13 @@ import os from 'node:os';
 import { afterEach, expect, test } from 'vitest';
 import { loadLibc } from '../../src/adapters/process/libc.ts';
 import { openListenerTable } from '../../src/adapters/process/listener_table.ts';
-import { holderOf, isLocal, type Listener, listeners } from '../../src/adapters/process/listeners.ts';
-import type { Program } from '../../src/adapters/process/posixspawn.ts';
+import {
+  isLocalAddress,
+  type ListeningSocket,
+  listeningSockets,
+  socketHolder,
+} from '../../src/adapters/process/listeners.ts';
+import type { ProgramSpec } from '../../src/adapters/process/posixspawn.ts';
 import {
   bootId,
   commandOf,
@@ -165,13 +170,13 @@ function ownSockets(): Set<number> {
 test('listeners of both families are found with address, port, user and holder; connections are not', async () => {
   const [four, six, any] = await Promise.all([listen('127.0.0.1'), listen('::1'), listen('::')]);
   const inodes = ownSockets();
-  const rows = listeners().filter(({ inode }) => inodes.has(inode));
+  const rows = listeningSockets().filter(({ inode }) => inodes.has(inode));
   const at = (server: Server) => rows.find((row) => row.port === portOf(server));
   expect(at(four)).toMatchObject({ address: '127.0.0.1', uid: process.getuid?.() });
   expect(at(six)?.address).toBe('::1');
   expect(at(any)?.address).toBe('::');
-  expect(holderOf(at(four)?.inode ?? 0)?.pid).toBe(process.pid);
-  expect(holderOf(1)).toBeUndefined();
+  expect(socketHolder(at(four)?.inode ?? 0)?.pid).toBe(process.pid);
+  expect(socketHolder(1)).toBeUndefined();
 });
 
 test('the kernel itself gives the same listeners as /proc, of both families and with many of them', async () => {
@@ -181,7 +186,7 @@ test('the kernel itself gives the same listeners as /proc, of both families and 
   const ports = new Set(servers.map(portOf));
   // Other programs begin and cease to listen meanwhile, at times on the same port of another address.
   const inodes = ownSockets();
-  const own = (rows: Listener[]) =>
+  const own = (rows: ListeningSocket[]) =>
     rows
       .filter(({ port, inode }) => ports.has(port) && inodes.has(inode))
       .toSorted((a, b) => a.port - b.port || a.inode - b.inode);
@@ -201,7 +206,7 @@ test('a closed listener is no listener any more', async () => {
   const port = portOf(server);
   server.close();
   await once(server, 'close');
-  expect(listeners().some((row) => row.port === port)).toBe(false);
+  expect(listeningSockets().some((row) => row.port === port)).toBe(false);
 });
 
 test.each([
@@ -215,7 +220,7 @@ test.each([
   ['10.0.0.1', false],
   ['fe80::1', false],
   ['::ffff:a00:1', false],
-])('%s is reached through localhost: %s', (address, local) => expect(isLocal(address)).toBe(local));
+])('%s is reached through localhost: %s', (address, local) => expect(isLocalAddress(address)).toBe(local));
 
 test('what libc answers is what the system did', async () => {
   const libc = await loadLibc();
@@ -250,12 +255,12 @@ test('what libc answers is what the system did', async () => {
 
 test('a child that libc starts is what Node would have started, and its end is what the system says', async () => {
   const libc = await loadLibc();
-  const spawn = libc.spawner();
+  const spawn = libc.posixSpawn();
   const folder = mkdtempSync('/tmp/berth-libc-');
   closers.push(() => rmSync(folder, { recursive: true }));
   const out = openSync(`${folder}/out`, 'w');
   const err = openSync(`${folder}/err`, 'w');
-  const run = (cmd: string, more: Partial<Program> = {}): number =>
+  const run = (cmd: string, more: Partial<ProgramSpec> = {}): number =>
     spawn({ file: '/bin/sh', args: ['-c', cmd], cwd: folder, env: [], output: [out, err], ...more });
   const exitOf = (pid: number) => eventually(() => libc.reap(pid));
 

@@ -1,7 +1,7 @@
 // Whose process is whose, on tables that cannot be had from the system at will.
 import { expect, test } from 'vitest';
 import type { ProcessRow } from '../../src/adapters/process/proctable.ts';
-import { createTree, markOf, type Root } from '../../src/adapters/process/tree.ts';
+import { createProcessTree, type RunRoot, runMarkInEnviron } from '../../src/adapters/process/tree.ts';
 
 type Given = Partial<ProcessRow> & { pid: number; mark?: string };
 
@@ -10,7 +10,7 @@ const row = ({ mark: _mark, ...given }: Given): ProcessRow => ({
   ...{ cpuTicks: 0, rssBytes: 0, comm: 'x' },
   ...given,
 });
-const root = (run: string, pid: number, more: Partial<Root> = {}): Root => ({
+const root = (run: string, pid: number, more: Partial<RunRoot> = {}): RunRoot => ({
   ...{ run, pid, startTicks: pid, grouped: true },
   ...more,
 });
@@ -19,7 +19,7 @@ const root = (run: string, pid: number, more: Partial<Root> = {}): Root => ({
 function scans(...tables: Given[][]) {
   let current: Given[] = [];
   const reads: number[] = [];
-  const tree = createTree(
+  const tree = createProcessTree(
     () => new Map(current.map((given) => [given.pid, row(given)])),
     (pid) => {
       reads.push(pid);
@@ -29,7 +29,7 @@ function scans(...tables: Given[][]) {
   );
   return {
     reads,
-    next(roots: Root[], spared: number[] = []) {
+    next(roots: RunRoot[], spared: number[] = []) {
       current = tables.shift() ?? [];
       const { members } = tree.scan(roots, new Set(spared));
       return Object.fromEntries([...members].map(([run, rows]) => [run, rows.map(({ pid }) => pid).sort()]));
@@ -44,7 +44,7 @@ test.each([
   ['XBERTH_RUN=no\0', null],
   ['BERTH_RUN=\0', ''],
   ['', null],
-])('the mark of %j is %j', (environ, mark) => expect(markOf(Buffer.from(environ))).toBe(mark));
+])('the mark of %j is %j', (environ, mark) => expect(runMarkInEnviron(Buffer.from(environ))).toBe(mark));
 
 test('group, session, parents and marks lead to a run', () => {
   const { next } = scans([
@@ -145,7 +145,7 @@ test('in a container process 2 is one as any other', () => {
 });
 
 test('without a table a run is its first process, and one that is not known any more is nothing', () => {
-  const { members } = createTree(() => new Map()).scan(
+  const { members } = createProcessTree(() => new Map()).scan(
     [root('a', process.pid), root('b', 2 ** 22 + 1), root('c', 0, { grouped: false })],
     new Set(),
   );

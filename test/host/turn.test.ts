@@ -57,14 +57,14 @@ test('on a new state directory the host may come later, for one daemon at a time
   const stateDir = newFolder();
   for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
     const one = await asks(stateDir);
-    expect(one.turn).toBe('later');
-    expect(await turnOf(stateDir)).toBe('first');
-    expect(await turnOf(newFolder())).toBe('later');
+    expect(one.turn).toBe('deferred');
+    expect(await turnOf(stateDir)).toBe('started');
+    expect(await turnOf(newFolder())).toBe('deferred');
     // One that has to wait for it has its place when it ends.
     const next = asks(stateDir);
     await one.end(signal);
     const { turn, end } = await next;
-    expect(turn).toBe('later');
+    expect(turn).toBe('deferred');
     await end(signal);
   }
 });
@@ -84,7 +84,7 @@ test.runIf(process.getuid?.() === 0)('another user who has the place holds nobod
   after(() => void squatter.kill('SIGKILL'));
   await once(squatter.stdout, 'data');
   const holder = await asks(own);
-  expect(holder.turn).toBe('later');
+  expect(holder.turn).toBe('deferred');
   // Who waits for a daemon of its own user is told after all others.
   const told: string[] = [];
   const waits = asks(own).then(({ turn }) => told.push(`own: ${turn}`));
@@ -96,7 +96,7 @@ test.runIf(process.getuid?.() === 0)('another user who has the place holds nobod
 test('a host that lives is there', async () => {
   const stateDir = newFolder();
   await connectDaemon(stateDir);
-  expect(await turnOf(stateDir)).toBe('there');
+  expect(await turnOf(stateDir)).toBe('running');
 });
 
 test('a host that was killed comes first while its ledger has a run, also one that has ended', async () => {
@@ -104,13 +104,13 @@ test('a host that was killed comes first while its ledger has a run, also one th
   const one = await connectDaemon(stateDir);
   const lives = await one.spawn('lives', 'exec sleep 60');
   await killHosts(stateDir);
-  expect(await turnOf(stateDir)).toBe('first');
+  expect(await turnOf(stateDir)).toBe('started');
   const next = await connectDaemon(stateDir);
   await next.stop(lives);
   await killHosts(stateDir);
-  expect(await turnOf(stateDir)).toBe('first');
+  expect(await turnOf(stateDir)).toBe('started');
   const last = await connectDaemon(stateDir);
   await last.host.ask('acknowledge', lives);
   await killHosts(stateDir);
-  expect(await turnOf(stateDir)).toBe('later');
+  expect(await turnOf(stateDir)).toBe('deferred');
 });

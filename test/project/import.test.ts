@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { importable, importFrom } from '../../src/project/import_file.ts';
-import { literal, serviceName, writeProject } from '../../src/project/imported.ts';
+import { importableFiles, importProject } from '../../src/project/import_file.ts';
+import { escapeInterpolation, stringifyProject, toServiceName } from '../../src/project/imported.ts';
 import { interpolate } from '../../src/project/interpolate.ts';
 import { parseProject } from '../../src/project/read.ts';
 
@@ -23,9 +23,9 @@ const put = (name: string, text: string): string => {
 
 /** Imports, writes and reads back: services without what says only where they stand, and the notes. */
 const through = (name: string, text: string, env: Record<string, string> = {}) => {
-  const imported = importFrom(put(name, text));
+  const imported = importProject(put(name, text));
   if (!imported) throw new Error(`${name} is not imported`);
-  const written = writeProject(imported.services, ['# head']);
+  const written = stringifyProject(imported.services, ['# head']);
   expect(written.startsWith('# head\nservices:\n')).toBe(true);
   const { services } = parseProject(written, join(folder, 'berth.yaml'), env);
   return { services: services.map(({ at: _at, ...service }) => service), notes: imported.notes };
@@ -186,22 +186,22 @@ processes:
 
 it('knows files by their names, the best first', () => {
   for (const name of ['package.json', 'compose.yaml', 'Procfile', 'README.md']) put(name, '{}');
-  expect(importable(folder)).toEqual(
+  expect(importableFiles(folder)).toEqual(
     ['Procfile', 'compose.yaml', 'package.json'].map((name) => join(folder, name)),
   );
-  expect(importFrom(put('README.md', ''))).toBeUndefined();
-  expect(importFrom(put('Procfile.local', 'a: b'))).toMatchObject({ kind: 'Procfile' });
+  expect(importProject(put('README.md', ''))).toBeUndefined();
+  expect(importProject(put('Procfile.local', 'a: b'))).toMatchObject({ kind: 'Procfile' });
 });
 
 it('writes any text so that it comes out again', () => {
   for (const text of ['$', '$$', '$$$', '${X}', '$${X}', 'a $X b', '$(x) $$ ${Y:-z}', 'no dollar']) {
-    expect(interpolate(literal(text), () => undefined)).toBe(text);
+    expect(interpolate(escapeInterpolation(text), () => undefined)).toBe(text);
   }
 });
 
 it('makes names that the daemon accepts', () => {
   const taken = new Set<string>();
-  expect(['Web App', 'web-app', '-x-', '漢', ''].map((text) => serviceName(text, taken))).toEqual([
+  expect(['Web App', 'web-app', '-x-', '漢', ''].map((text) => toServiceName(text, taken))).toEqual([
     'web-app',
     'web-app-2',
     'x',

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findProject } from '../../src/project/find.ts';
+import { findProjectFile } from '../../src/project/find.ts';
 import { ProjectError } from '../../src/project/problem.ts';
 import { parseProject, readProject } from '../../src/project/read.ts';
 import { readyUrl } from '../../src/project/ready.ts';
@@ -162,7 +162,7 @@ services:
   it('is found in a folder above', () => {
     const file = join(folder, 'web', 'berth.yml');
     writeFileSync(file, 'services: {}\n');
-    expect(findProject(join(folder, 'web', 'deep'))).toBe(file);
+    expect(findProjectFile(join(folder, 'web', 'deep'))).toBe(file);
     expect(readProject(file, {})).toEqual({ file, services: [] });
     rmSync(file);
   });

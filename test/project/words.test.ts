@@ -1,8 +1,13 @@
 // Durations, names that are near, and the order of dependencies.
 import { describe, expect, it } from 'vitest';
 import { formatDuration, parseDuration } from '../../src/project/duration.ts';
-import { cycleOf, inOrder, reversed, withDependencies } from '../../src/project/order.ts';
-import { nearest } from '../../src/project/problem.ts';
+import {
+  findDependencyCycle,
+  reverseDependencies,
+  runInDependencyOrder,
+  withDependencies,
+} from '../../src/project/order.ts';
+import { nearestWord } from '../../src/project/problem.ts';
 
 it.each([
   ['500ms', 500],
@@ -44,7 +49,7 @@ it.each([
   ['xyz', undefined],
   ['p', undefined],
 ])('the nearest to %s is %s', (word, found) => {
-  expect(nearest(word, ['start', 'stop', 'port', 'depends_on'])).toBe(found);
+  expect(nearestWord(word, ['start', 'stop', 'port', 'depends_on'])).toBe(found);
 });
 
 const graph = (rows: Record<string, string[]>) =>
@@ -52,9 +57,9 @@ const graph = (rows: Record<string, string[]>) =>
 
 describe('dependencies', () => {
   it('name their cycle, however long, and none where there is none', () => {
-    expect(cycleOf(graph({ a: ['b'], b: ['c'], c: ['b'] }))).toEqual(['b', 'c']);
-    expect(cycleOf(graph({ a: ['a'] }))).toEqual(['a']);
-    expect(cycleOf(graph({ a: ['b', 'c'], b: ['c'], c: ['elsewhere'] }))).toBeUndefined();
+    expect(findDependencyCycle(graph({ a: ['b'], b: ['c'], c: ['b'] }))).toEqual(['b', 'c']);
+    expect(findDependencyCycle(graph({ a: ['a'] }))).toEqual(['a']);
+    expect(findDependencyCycle(graph({ a: ['b', 'c'], b: ['c'], c: ['elsewhere'] }))).toBeUndefined();
   });
 
   it('bring along what is needed', () => {
@@ -64,7 +69,7 @@ describe('dependencies', () => {
 
   it('are worked through in order, at the same time where nothing stands against it', async () => {
     const log: string[] = [];
-    const outcomes = await inOrder(
+    const outcomes = await runInDependencyOrder(
       graph({ web: ['api', 'db'], api: ['db'], db: [], docs: [] }),
       async ({ name }) => {
         log.push(`+${name}`);
@@ -81,7 +86,7 @@ describe('dependencies', () => {
 
   it('skip what needs a failure, and only that', async () => {
     const wrong = new Error('no');
-    const outcomes = await inOrder(
+    const outcomes = await runInDependencyOrder(
       graph({ web: ['api'], api: ['db'], db: [], docs: [] }),
       async ({ name }) => {
         if (name === 'db') throw wrong;
@@ -96,7 +101,7 @@ describe('dependencies', () => {
   });
 
   it('turn round for stopping', () => {
-    const back = reversed(graph({ web: ['api'], api: ['db'], db: [] }));
+    const back = reverseDependencies(graph({ web: ['api'], api: ['db'], db: [] }));
     expect(Object.fromEntries(back.map(({ name, dependsOn }) => [name, dependsOn]))).toEqual({
       web: [],
       api: ['web'],

@@ -1,6 +1,6 @@
 // The real clock.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { realClock } from '../../src/runtime/clock.ts';
+import { systemClock } from '../../src/runtime/clock.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -13,7 +13,7 @@ const DAY_MS = 86_400_000;
 
 it('waits longer than Node can: a month is not at once', () => {
   const fired = vi.fn();
-  realClock.after(30 * DAY_MS, fired);
+  systemClock.after(30 * DAY_MS, fired);
   vi.advanceTimersByTime(30 * DAY_MS - 1);
   expect(fired).not.toHaveBeenCalled();
   vi.advanceTimersByTime(1);
@@ -23,9 +23,9 @@ it('waits longer than Node can: a month is not at once', () => {
 it('a cancelled timer does not fire, in whatever part of its time it is', () => {
   const fired = vi.fn();
   const [short, long, often] = [
-    realClock.after(10, fired),
-    realClock.after(30 * DAY_MS, fired),
-    realClock.every(DAY_MS, fired),
+    systemClock.after(10, fired),
+    systemClock.after(30 * DAY_MS, fired),
+    systemClock.every(DAY_MS, fired),
   ];
   short();
   vi.advanceTimersByTime(25 * DAY_MS);
@@ -40,7 +40,7 @@ it('no timer holds the process', () => {
   vi.useRealTimers();
   const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
   const before = timers();
-  const cancel = [realClock.after(1000, () => {}), realClock.every(1000, () => {})];
+  const cancel = [systemClock.after(1000, () => {}), systemClock.every(1000, () => {})];
   expect(timers()).toBe(before);
   const held = setTimeout(() => {}, 1000);
   expect(timers()).toBe(before + 1);
@@ -50,10 +50,10 @@ it('no timer holds the process', () => {
 
 it('monotonic time goes on when the wall clock jumps back', () => {
   vi.useRealTimers();
-  const [wall, before] = [realClock.now(), realClock.monotonic()];
+  const [wall, before] = [systemClock.now(), systemClock.monotonic()];
   expect(Math.abs(wall - Date.now())).toBeLessThan(60_000);
   vi.spyOn(Date, 'now').mockReturnValue(0);
-  expect(realClock.now()).toBe(0);
-  expect(realClock.monotonic()).toBeGreaterThanOrEqual(before);
+  expect(systemClock.now()).toBe(0);
+  expect(systemClock.monotonic()).toBeGreaterThanOrEqual(before);
   vi.restoreAllMocks();
 });

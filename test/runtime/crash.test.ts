@@ -192,7 +192,7 @@ it('a timer that has fired is off the scope: an actor that sets them for years k
       cancel();
     };
   };
-  const node = createNode({ name: 'test', place: () => 'test', clock: { ...clock, after } });
+  const node = createNode({ name: 'test', nodeOf: () => 'test', clock: { ...clock, after } });
   afterThisTest(() => stopInTime(node, clock).then(() => {}));
   const setter = actor<{ set(message: null): null }, null>('setter', (context) => ({
     set: () => {

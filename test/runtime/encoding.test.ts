@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { actor, type Pipe } from '../../src/runtime/actor.ts';
-import { decodeAll, encode } from '../../src/runtime/wire.ts';
+import { decodeAllMsgpack, encodeMsgpack } from '../../src/runtime/wire.ts';
 import { pipePair, settle, world } from '../kit.ts';
 import { codeOf, type Probe, probe } from './probe.ts';
 
@@ -77,7 +77,7 @@ it('an ask that is no plain data fails at the asker and sends nothing', async ()
 
 /** A node, and the far end of a pipe into it. */
 function open(): { world: ReturnType<typeof world>; far: Pipe; lost: string[]; received: Uint8Array[] } {
-  const there = world({ name: 'node', place: (address) => (address === 'far' ? 'far' : 'node') });
+  const there = world({ name: 'node', nodeOf: (address) => (address === 'far' ? 'far' : 'node') });
   const { ends } = pipePair();
   there.node.connect('far', ends[0]);
   const lost: string[] = [];
@@ -90,18 +90,18 @@ function open(): { world: ReturnType<typeof world>; far: Pipe; lost: string[]; r
   return { world: there, far: ends[1], lost, received };
 }
 
-const ask = (...fields: unknown[]) => Uint8Array.from(encode([0, ...fields]));
+const ask = (...fields: unknown[]) => Uint8Array.from(encodeMsgpack([0, ...fields]));
 
 it.each([
   ['an unfinished value', Uint8Array.of(0x92, 1)],
   ['an array longer than its bytes', Uint8Array.of(0xdd, 0xff, 0xff, 0xff, 0xff)],
   ['a string longer than its bytes', Uint8Array.of(0xdb, 0x7f, 0xff, 0xff, 0xff, 65)],
   ['a type that does not exist', Uint8Array.of(0xc1)],
-  ['something that is no frame', Uint8Array.from(encode({ a: 1 }))],
-  ['a frame of no known kind', Uint8Array.from(encode([9, 1, 'a']))],
+  ['something that is no frame', Uint8Array.from(encodeMsgpack({ a: 1 }))],
+  ['a frame of no known kind', Uint8Array.from(encodeMsgpack([9, 1, 'a']))],
   ['an ask without a kind', ask(1, 'a', null, null, 1000)],
   ['an ask with text for a number', ask('1', 'a', 'echo', null, 1000)],
-  ['a failure with an object for a code', Uint8Array.from(encode([3, 1, {}, 'x', null]))],
+  ['a failure with an object for a code', Uint8Array.from(encodeMsgpack([3, 1, {}, 'x', null]))],
   ['arrays in arrays too deep to read', new Uint8Array(200_000).fill(0x91)],
 ])('%s ends the link with a reason, and the node goes on', async (_, bytes) => {
   const { world: there, far, lost } = open();
@@ -120,8 +120,8 @@ it('nothing that stands behind a frame that is none is taken', async () => {
   const { world: there, far, lost } = open();
   const { type, log } = probe();
   await there.start('a', type, null);
-  const told = (value: number) => encode([1, 'a', 'echo', { value }]);
-  far.send(Uint8Array.from(Buffer.concat([told(1), encode([9]), told(2)])));
+  const told = (value: number) => encodeMsgpack([1, 'a', 'echo', { value }]);
+  far.send(Uint8Array.from(Buffer.concat([told(1), encodeMsgpack([9]), told(2)])));
   await settle();
   expect(lost).toEqual(['garbled bytes: not a frame']);
   expect(log).toEqual(['init 1', 'echo 1']);
@@ -139,11 +139,11 @@ it('replies to nobody, unknown addresses and kinds from outside are no reason to
     [0, 6, 'a', '__proto__', null, 1000],
     [1, 'a', 'echo', { value: 'told' }],
   ];
-  for (const frame of frames) far.send(Uint8Array.from(encode(frame)));
+  for (const frame of frames) far.send(Uint8Array.from(encodeMsgpack(frame)));
   await settle();
   expect(lost).toEqual([]);
   expect(log).toEqual(['init 1', 'echo "told"']);
-  expect(received.flatMap(decodeAll)).toEqual([
+  expect(received.flatMap(decodeAllMsgpack)).toEqual([
     [3, 5, 'gone', 'unknown: nobody is there', null],
     [3, 6, 'gone', 'a.__proto__: nobody is there', null],
   ]);

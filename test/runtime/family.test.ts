@@ -75,7 +75,7 @@ it('a configuration that cannot be made is a crash of that actor alone', async (
 });
 
 it('a letter that came to the wrong node starts nothing', async () => {
-  const { node, ref } = world({ place: (address) => (address === 'f:elsewhere' ? 'other' : 'test') });
+  const { node, ref } = world({ nodeOf: (address) => (address === 'f:elsewhere' ? 'other' : 'test') });
   const { type, log } = probe();
   node.family('f:', type, () => null);
   expect(await codeOf(ref<Probe>('f:elsewhere').ask('echo', { value: 1 }))).toBe('gone');

@@ -1,7 +1,7 @@
 // Connections between nodes: what is told when one is lost or replaced, and who hears of it.
 import { expect, it } from 'vitest';
 import { actor } from '../../src/runtime/actor.ts';
-import { decodeAll, encode } from '../../src/runtime/wire.ts';
+import { decodeAllMsgpack, encodeMsgpack } from '../../src/runtime/wire.ts';
 import { pipePair, settle, twoWorlds, world } from '../kit.ts';
 import { codeOf, type Probe, probe } from './probe.ts';
 
@@ -39,8 +39,8 @@ it('`disconnect` loses the peer on both sides', async () => {
 
 it('a ref made before the connection works after it', async () => {
   const place = (address: string) => (address === 'far' ? 'far' : 'near');
-  const near = world({ name: 'near', place });
-  const far = world({ name: 'far', place });
+  const near = world({ name: 'near', nodeOf: place });
+  const far = world({ name: 'far', nodeOf: place });
   const ref = near.ref<Probe>('far');
   expect(await codeOf(ref.ask('echo', { value: 1 }))).toBe('gone');
   await far.start('far', probe().type, null);
@@ -120,18 +120,18 @@ it('a node that stops itself has not lost its peers', async () => {
 it('each request is answered once on the wire and each watcher told once, whatever happens afterwards', async () => {
   const { node, start, crashes, clock } = world({
     name: 'node',
-    place: (to) => (to === 'far' ? 'far' : 'node'),
+    nodeOf: (to) => (to === 'far' ? 'far' : 'node'),
   });
   const { ends } = pipePair();
   node.connect('far', ends[0]);
   const frames: unknown[] = [];
   ends[1].receive(
-    (bytes) => frames.push(...decodeAll(bytes)),
+    (bytes) => frames.push(...decodeAllMsgpack(bytes)),
     () => {},
   );
   const { type, open } = probe();
   await start('a', type, null);
-  const send = (...frame: unknown[]) => ends[1].send(Uint8Array.from(encode(frame)));
+  const send = (...frame: unknown[]) => ends[1].send(Uint8Array.from(encodeMsgpack(frame)));
   send(4, 'a');
   send(0, 1, 'a', 'later', { key: 'x' }, 1000);
   send(0, 2, 'a', 'crash', { text: 'x' }, 1000);

@@ -5,7 +5,7 @@ import { createServer, connect as dial, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { MessageChannel } from 'node:worker_threads';
 import { expect, it } from 'vitest';
-import { latePipe, portPipe, socketPipe, unframe } from '../../src/adapters/pipes.ts';
+import { frameSplitter, messagePortPipe, pendingPipe, socketPipe } from '../../src/adapters/pipes.ts';
 import { actor, type Pipe } from '../../src/runtime/actor.ts';
 import { deferred } from '../../src/runtime/deferred.ts';
 import { afterThisTest, realTime, settle, tempDir, type World, world } from '../kit.ts';
@@ -28,8 +28,8 @@ async function sockets(): Promise<[Socket, Socket]> {
 
 function join2(ends: [Pipe, Pipe]): { near: World; far: World; lost: Promise<string> } {
   const place = (address: string) => (address.startsWith('far') ? 'far' : 'near');
-  const near = world({ name: 'near', place, clock: realTime });
-  const far = world({ name: 'far', place, clock: realTime });
+  const near = world({ name: 'near', nodeOf: place, clock: realTime });
+  const far = world({ name: 'far', nodeOf: place, clock: realTime });
   near.node.connect('far', ends[0]);
   far.node.connect('near', ends[1]);
   return { near, far, lost: new Promise((resolve) => near.node.onPeerLost((_, reason) => resolve(reason))) };
@@ -45,7 +45,7 @@ const KINDS: [string, () => Promise<[Pipe, Pipe]>][] = [
     'a port',
     async () => {
       const { port1, port2 } = new MessageChannel();
-      return [portPipe(port1), portPipe(port2)];
+      return [messagePortPipe(port1), messagePortPipe(port2)];
     },
   ],
   [
@@ -53,8 +53,8 @@ const KINDS: [string, () => Promise<[Pipe, Pipe]>][] = [
     async () => {
       const [near, far] = await sockets();
       return [
-        latePipe(settle().then(() => socketPipe(near))),
-        latePipe(settle().then(() => socketPipe(far))),
+        pendingPipe(settle().then(() => socketPipe(near))),
+        pendingPipe(settle().then(() => socketPipe(far))),
       ];
     },
   ],
@@ -110,7 +110,7 @@ it.each(KINDS)('%s still delivers the last replies of a node that stops', async 
 
 it('a port that gets something else than bytes is closed', async () => {
   const { port1, port2 } = new MessageChannel();
-  const lost = new Promise((resolve) => portPipe(port1).receive(() => {}, resolve));
+  const lost = new Promise((resolve) => messagePortPipe(port1).receive(() => {}, resolve));
   port2.postMessage({ not: 'bytes' });
   expect(await lost).toBe('not bytes');
   port1.close();
@@ -124,7 +124,7 @@ it('a socket whose other side announces an absurd frame is closed with the reaso
 });
 
 it('a pipe that never comes is closed with the reason', async () => {
-  const never = latePipe(Promise.reject(new Error('nobody is there')));
+  const never = pendingPipe(Promise.reject(new Error('nobody is there')));
   const { near, lost } = join2([never, { send: () => {}, receive: () => {}, close: () => {} }]);
   const asked = near.node.ref<Bytes>('far').ask('turn', { bytes: new Uint8Array(1) });
   expect(await codeOf(asked)).toBe('gone');
@@ -136,7 +136,7 @@ it('a late pipe that was closed meanwhile closes what comes', async () => {
   const gate = deferred<Pipe>();
   const {
     near: { node },
-  } = join2([latePipe(gate.promise), socketPipe(far)]);
+  } = join2([pendingPipe(gate.promise), socketPipe(far)]);
   node.disconnect('far');
   gate.resolve(socketPipe(near));
   await once(near, 'close');
@@ -153,7 +153,7 @@ it('frames come whole however the stream is cut', () => {
   );
   for (const size of [1, 2, 3, 5, 7, 64, 1000, stream.length]) {
     const seen: Uint8Array[] = [];
-    const take = unframe((frame) => seen.push(frame.slice()));
+    const take = frameSplitter((frame) => seen.push(frame.slice()));
     for (let at = 0; at < stream.length; at += size)
       expect(take(stream.subarray(at, at + size))).toBe(undefined);
     expect(seen).toEqual(frames);

@@ -1,5 +1,5 @@
 // An actor whose every step a test can hold, and that writes down what happened.
-import { type ActorType, actor, Failure, type Limits } from '../../src/runtime/actor.ts';
+import { type ActorLimits, type ActorType, actor, Failure } from '../../src/runtime/actor.ts';
 
 export interface Probe {
   echo(message: { value: unknown }): { value: unknown };
@@ -26,7 +26,7 @@ export interface Steps {
   onInit: (incarnation: number) => void | Promise<void>;
 }
 
-export function probe(limits: Partial<Limits> = {}): Steps {
+export function probe(limits: Partial<ActorLimits> = {}): Steps {
   const log: string[] = [];
   const gates = new Map<string, PromiseWithResolvers>();
   const gate = (key: string) => {
@@ -61,7 +61,7 @@ export function probe(limits: Partial<Limits> = {}): Steps {
             return { value };
           },
           hold: ({ key }) => hold(key),
-          later: ({ key }) => context.later(hold(key)),
+          later: ({ key }) => context.replyLater(hold(key)),
           fail: ({ code, detail }) => {
             throw new Failure(code, 'as asked', detail);
           },

@@ -96,7 +96,7 @@ it.each([0, -5, Number.NaN])(
 );
 
 it('with `gone` when nobody has the address, no node holds it, or nothing handles the kind', async () => {
-  const { ref, start, crashes } = world({ place: (address) => ({ a: 'test', far: 'elsewhere' })[address] });
+  const { ref, start, crashes } = world({ nodeOf: (address) => ({ a: 'test', far: 'elsewhere' })[address] });
   const { type } = probe();
   await start('a', type, null);
   expect(await codeOf(ref<Probe>('far').ask('echo', { value: 1 }))).toBe('gone');

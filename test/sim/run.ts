@@ -84,7 +84,7 @@ class Simulation {
       createNode({
         name: `n${index}`,
         clock: this.clock,
-        place,
+        nodeOf: place,
         mayAsk: (from, to) => rankOf(from) < rankOf(to),
         defaultDeadlineMs: 2000,
         onCrash: (address, error, ended) => this.note(`crash ${address} ${error} ${ended}`),
@@ -266,7 +266,7 @@ class Simulation {
       work: (order: Order) => {
         this.begin(address, order);
         if (order.deed !== 'later') return this.handle(context, order);
-        return context.later(this.handle(context, { ...order, deed: 'wait' }, false));
+        return context.replyLater(this.handle(context, { ...order, deed: 'wait' }, false));
       },
     };
   }

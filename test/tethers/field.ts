@@ -2,15 +2,15 @@
 import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import type { TetherConfig } from '../../src/actors/tethers/carrier.ts';
-import { tether } from '../../src/actors/tethers/tether.ts';
+import { tetherActor } from '../../src/actors/tethers/tether.ts';
 import type { AddressRule } from '../../src/adapters/addresses.ts';
 import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
-import { openPeers } from '../../src/adapters/process/peer.ts';
-import type { ClusterAccess, Route, WorkloadsProtocol } from '../../src/protocol/cloud.ts';
+import { openLoopbackPeers } from '../../src/adapters/process/peer.ts';
+import type { ClusterAccess, ForwardTarget, WorkloadsProtocol } from '../../src/protocol/cloud.ts';
 import type {
   StoredTether,
-  TetherNumbers,
   TetherProtocol,
+  TetherStats,
   TethersProtocol,
 } from '../../src/protocol/tethers.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
@@ -110,9 +110,9 @@ export interface Field {
   tethers: Stand<TethersProtocol>;
   ref: Ref<TetherProtocol>;
   port: number;
-  route: Route;
+  route: ForwardTarget;
   /** The first numbers told, past or to come, that fit. */
-  until(fits: (numbers: TetherNumbers) => boolean): Promise<TetherNumbers>;
+  until(fits: (numbers: TetherStats) => boolean): Promise<TetherStats>;
   /**
    * The number when it has begun to change and no longer does: nothing else tells that a tether reads no more. Each telling is asked for, as only
    * changed numbers are told otherwise, and comes with a tick of the tether: two in a row are at least that far apart.
@@ -133,7 +133,7 @@ export interface FieldOptions {
   /** Another cluster altogether. */
   access?: ClusterAccess;
   clock?: TestClock;
-  state?: Route['state'];
+  state?: ForwardTarget['state'];
   /** The route is given when this resolves. */
   onRoute?: () => Promise<void>;
   /** What `wake` does. */
@@ -155,7 +155,7 @@ export const UNUSED = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null
 /** An open tether to workload `name`, with stand-ins for the actors that it asks and tells. */
 export async function field(options: FieldOptions): Promise<Field> {
   const space = world({ clock: options.clock ?? realTime });
-  const route: Route = {
+  const route: ForwardTarget = {
     clusterId: 'C1',
     access: {
       ...(options.access ?? access()),
@@ -174,7 +174,7 @@ export async function field(options: FieldOptions): Promise<Field> {
     replicas: 1,
   };
   const workloads = await space.stand<WorkloadsProtocol>('workloads', {
-    route: async () => {
+    forwardTarget: async () => {
       await options.onRoute?.();
       return route;
     },
@@ -185,17 +185,17 @@ export async function field(options: FieldOptions): Promise<Field> {
     },
   });
   const tethers = await space.stand<TethersProtocol>('tethers');
-  const peers = await openPeers();
+  const peers = await openLoopbackPeers();
   afterThisTest(() => peers.close());
-  const config: TetherConfig = { rule: RULE, peers, room: { held: 0 } };
-  const ref = await space.start('tether:T1', tether, config);
+  const config: TetherConfig = { rule: RULE, peers, pendingInThread: { count: 0 } };
+  const ref = await space.start('tether:T1', tetherActor, config);
   const [from, to] = ownPorts(3);
   const ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);
   const stored = { ...STORED, containerPort: options.containerPort ?? 7000, wake: options.wake ?? true };
   const open = () => ref.ask('open', { tether: stored, ports, numbers: UNUSED });
   const { port } = await open();
-  const told = (): TetherNumbers[] => tethers.of('numbers').map(({ numbers }) => numbers);
-  const until = (fits: (numbers: TetherNumbers) => boolean): Promise<TetherNumbers> =>
+  const told = (): TetherStats[] => tethers.of('stats').map(({ numbers }) => numbers);
+  const until = (fits: (numbers: TetherStats) => boolean): Promise<TetherStats> =>
     eventually(() => told().find(fits));
   const settled = async (of: 'bytesIn' | 'bytesOut'): Promise<number> => {
     await until((numbers) => numbers[of] > 0);

@@ -1,9 +1,9 @@
 // The pods that a tether follows, on a server with faults; time is turned by hand.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { TetherPods } from '../../src/actors/tethers/pods.ts';
-import { openCluster } from '../../src/adapters/kube/kube.ts';
+import { openKubeCluster } from '../../src/adapters/kube/kube.ts';
 import { TETHER } from '../../src/limits.ts';
-import type { Route } from '../../src/protocol/cloud.ts';
+import type { ForwardTarget } from '../../src/protocol/cloud.ts';
 import { type Double, type Fault, type Json, kubeDouble, type Seen } from '../cloud/double.ts';
 import { eventually } from '../eventually.ts';
 import { afterThisTest, type TestClock, virtualClock } from '../kit.ts';
@@ -13,7 +13,7 @@ let double: Double;
 let clock: TestClock;
 let pods: TetherPods;
 let changes: number;
-let route: Route;
+let route: ForwardTarget;
 
 beforeEach(async () => {
   // The longest pauses between attempts.
@@ -84,7 +84,7 @@ it('are listed at once when somebody needs them, however long the pause after an
   await failing(3);
   await double.start();
   listing(pod());
-  await clock.advance(TETHER.doubtMs);
+  await clock.advance(TETHER.minRelistIntervalMs);
   expect(pods.ready).toEqual([]);
   expect(pods.trouble?.reason).toContain('cannot be reached');
   pods.start(route);
@@ -101,17 +101,17 @@ it('are asked for anew no more than once a second, and never while an attempt is
   await eventually(() => pods.trouble ?? undefined);
   pods.start(route);
   expect(pods.trouble).not.toBeNull();
-  await clock.advance(TETHER.doubtMs);
+  await clock.advance(TETHER.minRelistIntervalMs);
   pods.start(route);
   // What was denied is no reason any more to let somebody go before there is an answer.
   expect(pods.trouble).toBeNull();
   await eventually(() => asked() === 2 || undefined);
-  await clock.advance(TETHER.doubtMs);
+  await clock.advance(TETHER.minRelistIntervalMs);
   pods.start(route);
-  await clock.advance(TETHER.doubtMs);
+  await clock.advance(TETHER.minRelistIntervalMs);
   pods.start(route);
   // Whatever that may have sent has arrived when the answer to a later request is here.
-  const other = openCluster(double.access, RULE);
+  const other = openKubeCluster(double.access, RULE);
   await other.version();
   await other.close();
   expect(asked()).toBe(2);
@@ -138,7 +138,7 @@ it('are each tried anew by a client whose attempt with an earlier one has failed
   const { ended } = client(port, 'name\n');
   await eventually(() => forwards('web-6b-1') > 0);
   // A listing that is old enough to be doubted.
-  await clock.advance(TETHER.doubtMs);
+  await clock.advance(TETHER.minRelistIntervalMs);
   const served = eventually(async () => {
     await clock.advance(25);
     return forwards('web-6b-2') > 1 && 'tried again';
@@ -161,7 +161,7 @@ it('that no node has room for are waited for to the end, and are then the reason
     return isOver;
   });
   expect(await ended).toBe('ECONNRESET');
-  expect(clock.monotonic()).toBeGreaterThanOrEqual(TETHER.holdMs);
-  await clock.advance(TETHER.tickMs);
+  expect(clock.monotonic()).toBeGreaterThanOrEqual(TETHER.podWaitTimeoutMs);
+  await clock.advance(TETHER.tickIntervalMs);
   expect(await lastError(tether)).toBe('pod web-6b-1: Unschedulable: no node');
 });

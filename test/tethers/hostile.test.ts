@@ -2,8 +2,8 @@
 import { deflateSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { FrameReader, ping, synStream } from '../../src/adapters/portforward/frames.ts';
-import type { Setback } from '../../src/adapters/portforward/way.ts';
+import { FrameReader, pingFrame, synStreamFrame } from '../../src/adapters/portforward/frames.ts';
+import type { ForwardError } from '../../src/adapters/portforward/way.ts';
 import { TETHER } from '../../src/limits.ts';
 import { eventually } from '../eventually.ts';
 import { afterThisTest } from '../kit.ts';
@@ -59,7 +59,7 @@ async function endsAt(bytes: Buffer, way: 'spdy' | 'websocket'): Promise<void> {
 describe('a line', () => {
   const wrong: [name: string, bytes: Buffer][] = [
     ['another version', Buffer.from([0x80, 2, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1])],
-    ['a stream of its own', synStream(2, [['a', 'b']], false, true)],
+    ['a stream of its own', synStreamFrame(2, [['a', 'b']], false, true)],
     ['a control frame of 16 MiB', Buffer.from([0x80, 3, 0, 2, 0, 0xff, 0xff, 0xff])],
     ['data on stream 0', data(0, 'x')],
     ['a reset of two bytes', frame(3, Buffer.from([0, 1]))],
@@ -94,7 +94,7 @@ describe('a line', () => {
   it('is not impressed by floods of pings, pongs and frames of streams that are not there', async () => {
     const flood = Buffer.concat(
       Array.from({ length: 2_000 }, (_, index) => [
-        ping(index),
+        pingFrame(index),
         data(99, 'x'),
         frame(4, word(0)),
         reply(77),
@@ -127,7 +127,7 @@ describe('a line', () => {
     });
     const stream = open(linesTo(far, 'spdy'));
     await eventually(() => stream.text() !== '');
-    stream.leave();
+    stream.destroy();
     await closed;
   });
 
@@ -166,17 +166,17 @@ describe('a line', () => {
     first.write(Buffer.from('one'));
     first.write(Buffer.from('two'));
     expect(await first.over).toBe('ended');
-    await ends[0]?.until((received) => received.includes(ping(1)));
+    await ends[0]?.until((received) => received.includes(pingFrame(1)));
     const second = open(lines);
     await second.opened;
     await eventually(() => streams(ends[1]) > 0);
     expect(streams(ends[0])).toBe(2);
-    ends[0]?.socket.write(ping(1));
+    ends[0]?.socket.write(pingFrame(1));
     while (streams(ends[0]) === 2) {
       const next = open(lines);
       await next.opened;
       await new Promise((resolve) => setImmediate(resolve));
-      next.leave();
+      next.destroy();
     }
   });
 });
@@ -198,28 +198,28 @@ describe('a line whose client has gone before the pod has taken all', () => {
     for (const stream of streams) {
       stream.write(Buffer.from('one'));
       stream.write(Buffer.from('two'));
-      stream.leave();
+      stream.destroy();
     }
     const [end] = ends;
     if (!end) throw new Error('no line');
     const closed = new Promise<string>((resolve) => end.socket.on('close', () => resolve('closed')));
-    await end.until((received) => received.includes(ping(1)));
+    await end.until((received) => received.includes(pingFrame(1)));
     /** Whether the line still answers a ping of the server, which has an even id. */
     const echo = (id: number): Promise<string> => {
-      end.socket.write(ping(id));
-      return Promise.race([closed, end.until((bytes) => bytes.includes(ping(id))).then(() => 'open')]);
+      end.socket.write(pingFrame(id));
+      return Promise.race([closed, end.until((bytes) => bytes.includes(pingFrame(id))).then(() => 'open')]);
     };
     return { lines, ends, end, closed, echo };
   }
 
   it('stays for it, serves nobody else, and is closed when the node is through', async () => {
     const { lines, ends, end, closed, echo } = await leave();
-    vi.advanceTimersByTime(TETHER.proofMs);
+    vi.advanceTimersByTime(TETHER.drainCheckTimeoutMs);
     expect(await echo(2)).toBe('open');
     // Beyond the next look after all lines, too.
-    vi.advanceTimersByTime(TETHER.endingMs - TETHER.proofMs - 1);
+    vi.advanceTimersByTime(TETHER.streamCloseTimeoutMs - TETHER.drainCheckTimeoutMs - 1);
     expect(await echo(4)).toBe('open');
-    end.socket.write(ping(1));
+    end.socket.write(pingFrame(1));
     expect(await echo(6)).toBe('open');
     await open(lines).opened;
     expect(ends.length).toBeGreaterThan(1);
@@ -230,37 +230,37 @@ describe('a line whose client has gone before the pod has taken all', () => {
 
   it('is kept for a slow pod as long as there are signs of it, and closed after none for long', async () => {
     const { lines, closed, echo } = await leave();
-    vi.advanceTimersByTime(TETHER.stuckMs - 1);
+    vi.advanceTimersByTime(TETHER.stuckTimeoutMs - 1);
     expect(await echo(2)).toBe('open');
-    vi.advanceTimersByTime(TETHER.stuckMs - TETHER.endingMs);
+    vi.advanceTimersByTime(TETHER.stuckTimeoutMs - TETHER.streamCloseTimeoutMs);
     expect(await echo(4)).toBe('open');
-    vi.advanceTimersByTime(TETHER.stuckMs + TETHER.endingMs);
+    vi.advanceTimersByTime(TETHER.stuckTimeoutMs + TETHER.streamCloseTimeoutMs);
     expect(await closed).toBe('closed');
     expect(lines.isEmpty).toBe(true);
   });
 
   it('is closed when the pod has all and the node is never through', async () => {
     const { end, closed, echo } = await leave();
-    end.socket.write(ping(1));
+    end.socket.write(pingFrame(1));
     expect(await echo(2)).toBe('open');
-    vi.advanceTimersByTime(TETHER.endingMs);
+    vi.advanceTimersByTime(TETHER.streamCloseTimeoutMs);
     expect(await closed).toBe('closed');
   });
 
   it('is not kept beside as many as there may be', async () => {
-    const count = TETHER.stuckLines + 4;
+    const count = TETHER.maxStuckConnections + 4;
     const { ends } = await leave(count);
     const stuck = (): Far[] => ends.filter((end) => end.received().includes('two'));
     while (stuck().length < count) await new Promise((resolve) => setImmediate(resolve));
-    vi.advanceTimersByTime(TETHER.endingMs);
+    vi.advanceTimersByTime(TETHER.streamCloseTimeoutMs);
     const isOpen = await Promise.all(
       stuck().map(({ socket, until }) => {
         const closed = new Promise<boolean>((resolve) => socket.on('close', () => resolve(false)));
-        socket.write(ping(2));
-        return Promise.race([closed, until((bytes) => bytes.includes(ping(2))).then(() => true)]);
+        socket.write(pingFrame(2));
+        return Promise.race([closed, until((bytes) => bytes.includes(pingFrame(2))).then(() => true)]);
       }),
     );
-    expect(isOpen.filter(Boolean)).toHaveLength(TETHER.stuckLines);
+    expect(isOpen.filter(Boolean)).toHaveLength(TETHER.maxStuckConnections);
   });
 });
 
@@ -310,7 +310,7 @@ describe('the answer to the request for a forward', () => {
     const both = [open(lines), open(lines)];
     for (const { over } of both) expect(await over).toMatchObject({ code: 'lost' });
     server = 'gone';
-    const refusal = async () => (await open(lines).over) as Setback;
+    const refusal = async () => (await open(lines).over) as ForwardError;
     while ((await refusal()).code !== 'unreachable');
     server = 'begins';
     expect(await refusal()).toMatchObject({ code: 'lost' });
@@ -392,16 +392,16 @@ describe('the reader of frames', () => {
   const record = () => {
     const seen: unknown[] = [];
     const reader = new FrameReader({
-      data: (id, bytes) => {
+      onData: (id, bytes) => {
         const last = seen.at(-1);
         if (Array.isArray(last) && last[0] === 'data' && last[1] === id) last[2] += bytes.toString('hex');
         else seen.push(['data', id, bytes.toString('hex')]);
       },
-      fin: (id) => seen.push(['fin', id]),
-      replied: (id) => seen.push(['replied', id]),
-      reset: (id) => seen.push(['reset', id]),
-      ping: (id) => seen.push(['ping', id]),
-      goAway: () => seen.push(['goAway']),
+      onFin: (id) => seen.push(['fin', id]),
+      onReply: (id) => seen.push(['replied', id]),
+      onReset: (id) => seen.push(['reset', id]),
+      onPing: (id) => seen.push(['ping', id]),
+      onGoAway: () => seen.push(['goAway']),
     });
     return { seen, reader };
   };
@@ -410,7 +410,7 @@ describe('the reader of frames', () => {
     fc
       .tuple(id, fc.uint8Array({ minLength: 1, maxLength: 300 }), fc.boolean())
       .map(([one, bytes, fin]) => data(one, Buffer.from(bytes), fin)),
-    id.map((one) => ping(one)),
+    id.map((one) => pingFrame(one)),
     id.map((one) => reply(one)),
     id.map((one) => frame(3, Buffer.concat([word(one), word(5)]))),
     fc.constant(frame(7, Buffer.alloc(8))),

@@ -3,10 +3,10 @@ import { spawn } from 'node:child_process';
 import { connect, createServer, type Socket } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Target } from '../../src/adapters/kube/kube.ts';
-import { type PodRow, podOf, troubleOf } from '../../src/adapters/kube/pods.ts';
-import { answerSetback, podSetback } from '../../src/adapters/portforward/way.ts';
-import { isGoneIn, openPeers } from '../../src/adapters/process/peer.ts';
+import type { WorkloadReference } from '../../src/adapters/kube/kube.ts';
+import { type PodRow, podRowOf, podsTrouble } from '../../src/adapters/kube/pods.ts';
+import { podError, responseError } from '../../src/adapters/portforward/way.ts';
+import { isPeerGoneIn, openLoopbackPeers } from '../../src/adapters/process/peer.ts';
 import { listenOnLoopback } from '../../src/adapters/tcp.ts';
 import { eventually } from '../eventually.ts';
 import { afterThisTest } from '../kit.ts';
@@ -16,7 +16,7 @@ describe.skipIf(process.platform !== 'linux')('a client', () => {
   it.each(['127.0.0.1', '::1'])(
     'at %s that has half-closed is there, and one that has closed is not',
     async (host) => {
-      const peers = await openPeers();
+      const peers = await openLoopbackPeers();
       afterThisTest(() => peers.close());
       const [port] = ownPorts(1);
       const ended: Socket[] = [];
@@ -35,9 +35,9 @@ describe.skipIf(process.platform !== 'linux')('a client', () => {
       await eventually(() => ended.length === 2);
       const [halfEnd, wholeEnd] = ended;
       if (!halfEnd || !wholeEnd) throw new Error('not both');
-      expect([peers.isGone(halfEnd), peers.isGone(wholeEnd)]).toEqual([false, true]);
+      expect([peers.isPeerGone(halfEnd), peers.isPeerGone(wholeEnd)]).toEqual([false, true]);
       half.destroy();
-      await eventually(() => peers.isGone(halfEnd));
+      await eventually(() => peers.isPeerGone(halfEnd));
     },
   );
 
@@ -51,18 +51,18 @@ describe.skipIf(process.platform !== 'linux')('a client', () => {
     };
     const error = (errno: number) => answer(2, 36, (bytes) => bytes.writeInt32LE(-errno, 16));
     const socket = (inode: number) => answer(20, 88, (bytes) => bytes.writeUInt32LE(inode, 84));
-    expect([socket(7), socket(0), error(2), error(1)].map(isGoneIn)).toEqual([false, true, true, null]);
+    expect([socket(7), socket(0), error(2), error(1)].map(isPeerGoneIn)).toEqual([false, true, true, null]);
     const cut = [
       Buffer.alloc(0),
       error(2).subarray(0, 19),
       socket(0).subarray(0, 20),
       socket(0).subarray(0, 87),
     ];
-    expect(cut.map(isGoneIn)).toEqual([null, null, null, null]);
+    expect(cut.map(isPeerGoneIn)).toEqual([null, null, null, null]);
   });
 
   it('whose socket another process has inherited is there', async () => {
-    const peers = await openPeers();
+    const peers = await openLoopbackPeers();
     afterThisTest(() => peers.close());
     const [port] = ownPorts(1);
     let near: Socket | null = null;
@@ -81,7 +81,7 @@ describe.skipIf(process.platform !== 'linux')('a client', () => {
       ],
     });
     afterThisTest(() => void child.kill());
-    expect(peers.isGone(await eventually(() => near))).toBe(false);
+    expect(peers.isPeerGone(await eventually(() => near))).toBe(false);
   });
 });
 
@@ -98,9 +98,9 @@ describe('a port', () => {
   });
 });
 
-const WEB: Target = { kind: 'Deployment', namespace: 'n', name: 'web' };
+const WEB: WorkloadReference = { kind: 'Deployment', namespace: 'n', name: 'web' };
 const pod = (status: object, metadata: object = {}, workload = WEB): PodRow | undefined =>
-  podOf({ metadata: { name: 'p', namespace: 'n', uid: 'u', ...metadata }, status }, workload);
+  podRowOf({ metadata: { name: 'p', namespace: 'n', uid: 'u', ...metadata }, status }, workload);
 const waiting = (reason: string, message?: string) => ({
   name: 'c',
   state: { waiting: { reason, message } },
@@ -138,7 +138,7 @@ describe('the row of a pod', () => {
     expect(isOwn('ReplicaSet', 'web-6b', WEB, false)).toBe(false);
     expect(isOwn('StatefulSet', 'web')).toBe(false);
     expect(isOwn('Job', 'web-6b')).toBe(false);
-    const set: Target = { ...WEB, kind: 'StatefulSet' };
+    const set: WorkloadReference = { ...WEB, kind: 'StatefulSet' };
     expect(isOwn('StatefulSet', 'web', set)).toBe(true);
     expect(isOwn('StatefulSet', 'api', set)).toBe(false);
     expect(isOwn('ReplicaSet', 'web-6b', set)).toBe(false);
@@ -159,8 +159,8 @@ describe('the row of a pod', () => {
     fc.assert(
       fc.property(fc.object({ maxDepth: 5 }), fc.anything(), (status, metadata) => {
         pod(status);
-        podOf({ metadata, status }, WEB);
-        podOf(metadata, WEB);
+        podRowOf({ metadata, status }, WEB);
+        podRowOf(metadata, WEB);
       }),
     );
   });
@@ -182,12 +182,12 @@ describe('the pods of a workload', () => {
   it('are in trouble when all that are expected are', () => {
     const bad = row({ trouble: 'bad' });
     const passing = row({ trouble: 'no room', mayPass: true });
-    expect(troubleOf([])).toBeNull();
-    expect(troubleOf([bad])).toEqual({ reason: 'bad', mayPass: false });
-    expect(troubleOf([bad, row({})])).toBeNull();
-    expect(troubleOf([bad, row({ isEnding: true })])).toEqual({ reason: 'bad', mayPass: false });
-    expect(troubleOf([passing])).toEqual({ reason: 'no room', mayPass: true });
-    expect(troubleOf([passing, bad])).toEqual({ reason: 'bad', mayPass: false });
+    expect(podsTrouble([])).toBeNull();
+    expect(podsTrouble([bad])).toEqual({ reason: 'bad', mayPass: false });
+    expect(podsTrouble([bad, row({})])).toBeNull();
+    expect(podsTrouble([bad, row({ isEnding: true })])).toEqual({ reason: 'bad', mayPass: false });
+    expect(podsTrouble([passing])).toEqual({ reason: 'no room', mayPass: true });
+    expect(podsTrouble([passing, bad])).toEqual({ reason: 'bad', mayPass: false });
   });
 });
 
@@ -210,21 +210,21 @@ describe('what a node or server says', () => {
     ],
   ];
   it.each(texts)('%s', (text, code) => {
-    expect(podSetback(text, false).code).toBe(code);
+    expect(podError(text, false).code).toBe(code);
     // Once the pod has answered, nothing can be said to have been unseen.
-    expect(podSetback(text, true).code).toBe('broken');
+    expect(podError(text, true).code).toBe('broken');
   });
 
   it('is told apart from what a proxy says', () => {
     const said = (message: string): string => JSON.stringify({ kind: 'Status', message });
-    expect(answerSetback(404, said('pods "p" not found'))).toEqual({
+    expect(responseError(404, said('pods "p" not found'))).toEqual({
       code: 'absent',
       text: '404: pods "p" not found',
     });
-    expect(answerSetback(404, '<html>not here</html>').code).toBe('unsupported');
-    expect(answerSetback(502, '<html>bad gateway</html>').code).toBe('unsupported');
-    expect(answerSetback(502, said('error dialing backend')).code).toBe('unreachable');
-    expect(answerSetback(403, said('forbidden')).code).toBe('denied');
-    expect(answerSetback(400, said('Upgrade request required')).code).toBe('unsupported');
+    expect(responseError(404, '<html>not here</html>').code).toBe('unsupported');
+    expect(responseError(502, '<html>bad gateway</html>').code).toBe('unsupported');
+    expect(responseError(502, said('error dialing backend')).code).toBe('unreachable');
+    expect(responseError(403, said('forbidden')).code).toBe('denied');
+    expect(responseError(400, said('Upgrade request required')).code).toBe('unsupported');
   });
 });

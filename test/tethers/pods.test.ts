@@ -1,7 +1,7 @@
 // Tethers on the real cluster: which pod a connection gets, and what becomes of it when there is none.
 import { expect, it } from 'vitest';
-import { openCluster } from '../../src/adapters/kube/kube.ts';
-import { podsOf as podRowsOf } from '../../src/adapters/kube/pods.ts';
+import { openKubeCluster } from '../../src/adapters/kube/kube.ts';
+import { podsResource as podRowsOf } from '../../src/adapters/kube/pods.ts';
 import { deferred } from '../../src/runtime/deferred.ts';
 import type { Json } from '../cloud/double.ts';
 import { api, describeReal, sandbox } from '../cloud/real.ts';
@@ -148,7 +148,7 @@ describeReal('a tether and its pods', () => {
     await box.create('Deployment', server('noroom', 1, { spec: nowhere }));
     const tether = await field({ sandbox: box, name: 'noroom' });
     const waiting = answer(tether.port, 'name\n');
-    const cluster = openCluster(access(), RULE);
+    const cluster = openKubeCluster(access(), RULE);
     const { trouble } = await eventually(async () => {
       const { rows } = await cluster.list(podRowsOf(tether.route.workload));
       return rows.find(({ mayPass }) => mayPass);

@@ -98,7 +98,7 @@ describeReal('a tether and slow readers', () => {
     const { socket, ended, text, until } = client(port, 'twice 3\n');
     socket.end();
     const name = await until((said) => said.endsWith('\n'));
-    await clock.advance(TETHER.halfClosedMs);
+    await clock.advance(TETHER.halfClosedIdleMs);
     expect(await ended).toBe('end');
     expect(text()).toBe(name + name);
   }, 60_000);
@@ -112,7 +112,7 @@ describeReal('a tether and slow readers', () => {
     socket.pause();
     // The first gives all that lies between time to fill, the second a node that was told to cut it off time to do so.
     await answer(port, 'late 1 0\n');
-    await clock.advance(TETHER.halfClosedMs + TETHER.tickMs);
+    await clock.advance(TETHER.halfClosedIdleMs + TETHER.tickIntervalMs);
     await answer(port, 'late 2 0\n');
     socket.resume();
     expect(await ended).toBe('end');
@@ -125,10 +125,10 @@ describeReal('a tether and slow readers', () => {
     const { socket, ended, text, until } = client(tether.port, 'echo\nhello\n');
     socket.end();
     await until((said) => said === 'hello\n');
-    await clock.advance(TETHER.halfClosedMs + TETHER.tickMs);
+    await clock.advance(TETHER.halfClosedIdleMs + TETHER.tickIntervalMs);
     expect(await ended).toBe('ECONNRESET');
     expect(text()).toBe('hello\n');
-    await clock.advance(TETHER.tickMs);
+    await clock.advance(TETHER.tickIntervalMs);
     expect(await lastError(tether)).toContain('half-closed');
   }, 60_000);
 
@@ -137,13 +137,13 @@ describeReal('a tether and slow readers', () => {
     const tether = await field({ sandbox: box, name: 'web', clock });
     const { socket, until } = client(tether.port, 'stay\n');
     await until((text) => text.endsWith('\n'));
-    await clock.advance(TETHER.tickMs);
+    await clock.advance(TETHER.tickIntervalMs);
     const { lastByteAt } = await tether.workloads.next('traffic');
     socket.write('more\n');
     await until((text) => text.split('\n').length > 2);
-    await clock.advance(TETHER.trafficMs);
-    expect((await tether.workloads.next('traffic')).lastByteAt).toBe(lastByteAt + TETHER.tickMs);
-    await clock.advance(3 * TETHER.trafficMs);
+    await clock.advance(TETHER.trafficReportIntervalMs);
+    expect((await tether.workloads.next('traffic')).lastByteAt).toBe(lastByteAt + TETHER.tickIntervalMs);
+    await clock.advance(3 * TETHER.trafficReportIntervalMs);
     expect(tether.workloads.of('traffic')).toHaveLength(2);
   });
 

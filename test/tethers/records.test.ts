@@ -2,9 +2,9 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { tether } from '../../src/actors/tethers/tether.ts';
-import { tethers } from '../../src/actors/tethers/tethers.ts';
-import { openPeers } from '../../src/adapters/process/peer.ts';
+import { tetherActor } from '../../src/actors/tethers/tether.ts';
+import { tethersActor } from '../../src/actors/tethers/tethers.ts';
+import { openLoopbackPeers } from '../../src/adapters/process/peer.ts';
 import { embeddedCloudStore } from '../../src/adapters/storage/cloudstore.ts';
 import { openStore } from '../../src/adapters/storage/store.ts';
 import { TETHER } from '../../src/limits.ts';
@@ -40,7 +40,7 @@ interface Part {
 async function part(folder: string, ports: [number, number]): Promise<Part> {
   const space = world({ clock: realTime });
   const store = openStore(join(folder, 'store'));
-  const peers = await openPeers();
+  const peers = await openLoopbackPeers();
   const stop = async (): Promise<void> => {
     await space.node.stop();
     await store.close();
@@ -53,14 +53,14 @@ async function part(folder: string, ports: [number, number]): Promise<Part> {
   };
   afterThisTest(stopOnce);
   const workloads = await space.stand<WorkloadsProtocol>('workloads', {
-    route: ({ id }) => {
+    forwardTarget: ({ id }) => {
       throw fail('unknown_workload', `There is no workload ${id}.`);
     },
   });
   const views = await space.stand<CloudViewsProtocol>('cloudviews');
   const threads = await space.stand<ThreadsProtocol>('threads');
-  space.node.family('tether:', tether, () => ({ rule: RULE, peers, room: { held: 0 } }));
-  const ref = await space.start('tethers', tethers, { store: embeddedCloudStore(store), ports });
+  space.node.family('tether:', tetherActor, () => ({ rule: RULE, peers, pendingInThread: { count: 0 } }));
+  const ref = await space.start('tethers', tethersActor, { store: embeddedCloudStore(store), ports });
   return {
     world: space,
     tethers: ref,
@@ -74,7 +74,7 @@ async function part(folder: string, ports: [number, number]): Promise<Part> {
           const { rows: told, all } = message as Parameters<CloudViewsProtocol['tethers']>[0];
           if (all) rows.clear();
           for (const { id, json } of told) rows.set(id, JSON.parse(json));
-        } else if (kind === 'tethersGone') {
+        } else if (kind === 'tethersRemoved') {
           for (const id of (message as { ids: string[] }).ids) rows.delete(id);
         }
       }
@@ -86,7 +86,7 @@ async function part(folder: string, ports: [number, number]): Promise<Part> {
 /** A workload of a cluster that does not answer: connections are held for a while. */
 const known = (workloads: Stand<WorkloadsProtocol>, clusterId = 'C1'): void =>
   workloads.answer({
-    route: () => ({
+    forwardTarget: () => ({
       clusterId,
       access: {
         server: 'https://127.0.0.1:1',
@@ -258,7 +258,7 @@ describe('tethers', () => {
     const { tether_id: id, local_port: port } = await ref.ask('create', input);
     await ref.ask('activate', { id });
     workloads.answer({
-      route: () => {
+      forwardTarget: () => {
         throw fail('unknown_workload', 'The workload is gone.');
       },
     });
@@ -291,14 +291,18 @@ describe('tethers', () => {
     const clock = virtualClock();
     const space = world({ clock });
     const workloads = await space.stand<WorkloadsProtocol>('workloads', {
-      route: () => {
+      forwardTarget: () => {
         throw fail('daemon_busy', 'not now');
       },
     });
     await space.stand('tethers');
-    const peers = await openPeers();
+    const peers = await openLoopbackPeers();
     afterThisTest(() => peers.close());
-    const ref = await space.start('tether:T1', tether, { rule: RULE, peers, room: { held: 0 } });
+    const ref = await space.start('tether:T1', tetherActor, {
+      rule: RULE,
+      peers,
+      pendingInThread: { count: 0 },
+    });
     const { port } = await ref.ask('open', {
       tether: STORED,
       ports: ownPorts(1).slice(0, 1),
@@ -323,9 +327,9 @@ describe('tethers', () => {
       await connected();
     }
     expect(workloads.of('activity')).toHaveLength(1);
-    await clock.advance(TETHER.tickMs);
+    await clock.advance(TETHER.tickIntervalMs);
     expect(await workloads.next('activity')).toEqual({ id: 'W1', at: began + 30 });
-    await clock.advance(5 * TETHER.tickMs);
+    await clock.advance(5 * TETHER.tickIntervalMs);
     expect(workloads.of('activity')).toHaveLength(2);
     await connected();
     expect(await workloads.next('activity')).toEqual({ id: 'W1', at: clock.now() });
@@ -337,7 +341,7 @@ describe('tethers', () => {
     const { tether_id: id, local_port: port } = await ref.ask('create', input);
     await ref.ask('activate', { id });
     const held: Socket[] = [];
-    for (let index = 0; index < TETHER.held; index += 1) {
+    for (let index = 0; index < TETHER.maxPending; index += 1) {
       const { socket } = client(port, 'x');
       held.push(socket);
       await new Promise((resolve) => socket.once('connect', resolve));

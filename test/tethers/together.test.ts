@@ -2,17 +2,17 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { CLUSTERS } from '../../src/actors/cloud/clusters.ts';
-import { WORKLOADS } from '../../src/actors/cloud/workloads.ts';
-import { tether } from '../../src/actors/tethers/tether.ts';
-import { tethers } from '../../src/actors/tethers/tethers.ts';
-import { openCluster } from '../../src/adapters/kube/kube.ts';
+import { clustersActor } from '../../src/actors/cloud/clusters.ts';
+import { workloadsActor } from '../../src/actors/cloud/workloads.ts';
+import { tetherActor } from '../../src/actors/tethers/tether.ts';
+import { tethersActor } from '../../src/actors/tethers/tethers.ts';
+import { openKubeCluster } from '../../src/adapters/kube/kube.ts';
 import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
-import { openPeers } from '../../src/adapters/process/peer.ts';
+import { openLoopbackPeers } from '../../src/adapters/process/peer.ts';
 import { embeddedCloudStore } from '../../src/adapters/storage/cloudstore.ts';
-import { type Vault, vault } from '../../src/adapters/storage/seal.ts';
+import { createVault, type Vault } from '../../src/adapters/storage/seal.ts';
 import { openStore } from '../../src/adapters/storage/store.ts';
-import { CLOUD_VIEWS, CloudViews } from '../../src/front/views_cloud.ts';
+import { CloudViews, cloudViewsActor } from '../../src/front/views_cloud.ts';
 import type { ClustersProtocol, WorkloadsProtocol } from '../../src/protocol/cloud.ts';
 import type { TethersProtocol, ThreadsProtocol } from '../../src/protocol/tethers.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
@@ -36,7 +36,7 @@ async function cloud(folder: string, key: Vault, ports: readonly [number, number
   const here = world({ clock: realTime });
   const store = openStore(join(folder, 'store.mdb'));
   const cloudStore = embeddedCloudStore(store);
-  const peers = await openPeers();
+  const peers = await openLoopbackPeers();
   let stopped: Promise<void> | null = null;
   const stop = (): Promise<void> => {
     stopped ??= here.node.stop().then(async () => {
@@ -47,18 +47,18 @@ async function cloud(folder: string, key: Vault, ports: readonly [number, number
   };
   afterThisTest(stop);
   const views = new CloudViews();
-  await here.start('cloudviews', CLOUD_VIEWS, views);
-  const workloads = await here.start('workloads', WORKLOADS, {
+  await here.start('cloudviews', cloudViewsActor, views);
+  const workloads = await here.start('workloads', workloadsActor, {
     store: cloudStore,
     vault: key,
-    open: (access) => openCluster(access, RULE),
+    open: (access) => openKubeCluster(access, RULE),
     podAccess: null,
-    self: null,
+    ownPod: null,
   });
   await here.stand<ThreadsProtocol>('threads');
-  here.node.family('tether:', tether, () => ({ rule: RULE, peers, room: { held: 0 } }));
-  const tethersRef = await here.start('tethers', tethers, { store: cloudStore, ports });
-  const clusters = await here.start('clusters', CLUSTERS, {
+  here.node.family('tether:', tetherActor, () => ({ rule: RULE, peers, pendingInThread: { count: 0 } }));
+  const tethersRef = await here.start('tethers', tethersActor, { store: cloudStore, ports });
+  const clusters = await here.start('clusters', clustersActor, {
     store: cloudStore,
     vault: key,
     parse: async (text) => parseKubeconfig(text, Date.now()),
@@ -103,7 +103,7 @@ describeReal('tethers and the cloud', () => {
   it('wake a workload that sleeps, and note that it is used', async () => {
     await box.create('Deployment', server('one', 1));
     await podsOf(box, 'one').ready(1);
-    const here = await cloud(tempDir(), vault(randomBytes(32)), ownPorts(10));
+    const here = await cloud(tempDir(), createVault(randomBytes(32)), ownPorts(10));
     const { id, port } = await tethered(here, 'one');
     const workload = await here.workload('one');
     expect(workload.last_activity_at).toBeNull();
@@ -122,7 +122,7 @@ describeReal('tethers and the cloud', () => {
   it('lose their connections when it is put to sleep, and wake it with the next', async () => {
     await box.create('Deployment', server('two', 1));
     await podsOf(box, 'two').ready(1);
-    const here = await cloud(tempDir(), vault(randomBytes(32)), ownPorts(10));
+    const here = await cloud(tempDir(), createVault(randomBytes(32)), ownPorts(10));
     const { port } = await tethered(here, 'two');
     const open = client(port, 'stay\n');
     const before = await open.until((text) => text.endsWith('\n'));
@@ -137,7 +137,7 @@ describeReal('tethers and the cloud', () => {
     await box.create('Deployment', server('three', 1));
     await podsOf(box, 'three').ready(1);
     const folder = tempDir();
-    const key = vault(randomBytes(32));
+    const key = createVault(randomBytes(32));
     const ports = ownPorts(10);
     const before = await cloud(folder, key, ports);
     const { id, port } = await tethered(before, 'three');
@@ -150,7 +150,7 @@ describeReal('tethers and the cloud', () => {
   }, 60_000);
 
   it('go with their cluster', async () => {
-    const here = await cloud(tempDir(), vault(randomBytes(32)), ownPorts(10));
+    const here = await cloud(tempDir(), createVault(randomBytes(32)), ownPorts(10));
     const { id, port, cluster } = await tethered(here, 'three');
     const open = client(port, 'stay\n');
     await open.until((text) => text.endsWith('\n'));

@@ -120,7 +120,7 @@ describe('the way to a pod', () => {
     const { asked, served } = await server(answers);
     await served();
     delete answers.spdy;
-    vi.advanceTimersByTime(TETHER.wayAgainMs - 1);
+    vi.advanceTimersByTime(TETHER.transportRetryMs - 1);
     await served();
     expect(asked).toEqual(['spdy', 'tunnel', 'websocket', 'websocket']);
     vi.advanceTimersByTime(2);

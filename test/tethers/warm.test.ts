@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { afterEach, expect, it } from 'vitest';
-import { WarmDoor } from '../../src/adapters/portforward/warm.ts';
+import { SpareConnection } from '../../src/adapters/portforward/warm.ts';
 import { eventually } from '../eventually.ts';
 
 const ends: (() => void)[] = [];
@@ -20,7 +20,7 @@ async function field() {
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   let dials = 0;
-  const warm = new WarmDoor({
+  const warm = new SpareConnection({
     host: '',
     prefix: '',
     headers: () => ({}),

@@ -3,12 +3,12 @@
 import { createHash } from 'node:crypto';
 import { connect, createServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import type { Door } from '../../src/adapters/dial.ts';
-import { PodLines } from '../../src/adapters/portforward/pool.ts';
-import { upgradeToTunnel } from '../../src/adapters/portforward/tunnel.ts';
-import type { Upgrade } from '../../src/adapters/portforward/upgrade.ts';
-import type { Setback, Stream, StreamEvents } from '../../src/adapters/portforward/way.ts';
-import { ForwardCluster, UPGRADES } from '../../src/adapters/portforward/ways.ts';
+import type { ClusterDialer } from '../../src/adapters/dial.ts';
+import { PodConnections } from '../../src/adapters/portforward/pool.ts';
+import { dialSpdyTunnel } from '../../src/adapters/portforward/tunnel.ts';
+import type { SpdyDialer } from '../../src/adapters/portforward/upgrade.ts';
+import type { ForwardError, ForwardStream, ForwardStreamEvents } from '../../src/adapters/portforward/way.ts';
+import { ForwardCluster, SPDY_DIALERS } from '../../src/adapters/portforward/ways.ts';
 import { afterThisTest } from '../kit.ts';
 
 /** The ids of the first stream of a line. */
@@ -76,7 +76,7 @@ export interface Far {
 export async function farEnd(
   serve: (far: Far, index: number) => void,
   head: (webSocketKey: string | undefined, protocol: string | undefined) => string | null = upgradeTo,
-): Promise<Door> {
+): Promise<ClusterDialer> {
   const sockets = new Set<Socket>();
   let index = 0;
   const server = createServer((socket) => {
@@ -148,15 +148,15 @@ export function upgradeTo(webSocketKey: string | undefined, protocol: string | u
 }
 
 /** What is tried: all ways, which is SPDY where it works, or only some. */
-const WAYS: Record<'spdy' | 'tunnel' | 'websocket', readonly Upgrade[]> = {
-  spdy: UPGRADES,
-  tunnel: [upgradeToTunnel],
+const WAYS: Record<'spdy' | 'tunnel' | 'websocket', readonly SpdyDialer[]> = {
+  spdy: SPDY_DIALERS,
+  tunnel: [dialSpdyTunnel],
   websocket: [],
 };
 
-export const linesTo = (door: Door, way: keyof typeof WAYS): PodLines => {
+export const linesTo = (door: ClusterDialer, way: keyof typeof WAYS): PodConnections => {
   const cluster = new ForwardCluster(door, WAYS[way]);
-  const lines = new PodLines(cluster, { namespace: 'n', name: 'p' });
+  const lines = new PodConnections(cluster, { namespace: 'n', name: 'p' });
   afterThisTest(() => {
     lines.close();
     cluster.close();
@@ -164,36 +164,36 @@ export const linesTo = (door: Door, way: keyof typeof WAYS): PodLines => {
   return lines;
 };
 
-export interface Heard extends Stream {
+export interface Heard extends ForwardStream {
   text(): string;
   opened: Promise<void>;
   /** `ended`, or what went wrong. */
-  over: Promise<'ended' | Setback>;
+  over: Promise<'ended' | ForwardError>;
   drained(): number;
 }
 
 /** Opens a stream and keeps what it tells. */
-export function open(lines: PodLines, port = 80): Heard {
+export function open(lines: PodConnections, port = 80): Heard {
   let text = '';
   let drains = 0;
   let opened = (): void => undefined;
-  let over = (_: 'ended' | Setback): void => undefined;
+  let over = (_: 'ended' | ForwardError): void => undefined;
   const isOpened = new Promise<void>((resolve) => {
     opened = resolve;
   });
-  const isOver = new Promise<'ended' | Setback>((resolve) => {
+  const isOver = new Promise<'ended' | ForwardError>((resolve) => {
     over = resolve;
   });
-  const events: StreamEvents = {
-    opened,
-    data: (bytes) => {
+  const events: ForwardStreamEvents = {
+    onOpened: opened,
+    onData: (bytes) => {
       text += bytes.toString('latin1');
     },
-    drained: () => {
+    onDrained: () => {
       drains += 1;
     },
-    ended: () => over('ended'),
-    failed: over,
+    onEnded: () => over('ended'),
+    onFailed: over,
   };
   const stream = lines.open(port, events);
   return {
@@ -201,7 +201,7 @@ export function open(lines: PodLines, port = 80): Heard {
     end: () => stream.end(),
     pause: () => stream.pause(),
     resume: () => stream.resume(),
-    leave: () => stream.leave(),
+    destroy: () => stream.destroy(),
     text: () => text,
     opened: isOpened,
     over: isOver,

@@ -1,6 +1,6 @@
 // A thread's file is found from the source and from every place of the build that may ask.
 import { expect, it } from 'vitest';
-import { dashboardFolder, entry } from '../../src/entry.ts';
+import { dashboardUrl, entryUrl } from '../../src/entry.ts';
 
 it.each([
   ['file:///app/src/threads.ts', 'file:///app/workers/cloud.ts'],
@@ -9,12 +9,12 @@ it.each([
   ['file:///srv/workers/berth/daemon.cjs', 'file:///srv/workers/berth/workers/cloud.cjs'],
   ['file:///srv/a%20b/dist/daemon.cjs', 'file:///srv/a%20b/dist/workers/cloud.cjs'],
 ])('from %s', (here, found) => {
-  expect(entry('cloud', here).href).toBe(found);
+  expect(entryUrl('cloud', here).href).toBe(found);
 });
 
 it.each([
   ['file:///app/src/entry.ts', 'file:///app/dist/dashboard/'],
   ['file:///app/dist/daemon.cjs', 'file:///app/dist/dashboard/'],
 ])('the page, from %s', (here, found) => {
-  expect(dashboardFolder(here).href).toBe(found);
+  expect(dashboardUrl(here).href).toBe(found);
 });

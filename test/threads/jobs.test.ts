@@ -1,6 +1,6 @@
 // The pool, with real threads.
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createJobs, type JobOptions } from '../../src/jobs.ts';
+import { createJobPool, type JobPoolOptions } from '../../src/jobs.ts';
 import { afterThisTest } from '../kit.ts';
 import { codeOf } from '../runtime/probe.ts';
 import { compile } from './compile.ts';
@@ -11,8 +11,8 @@ beforeAll(async () => {
 });
 afterAll(() => compiled.remove());
 
-function open(options: JobOptions = {}, entry = 'job_worker.ts') {
-  const jobs = createJobs({ file: compiled.url(entry), ...options });
+function open(options: JobPoolOptions = {}, entry = 'job_worker.ts') {
+  const jobs = createJobPool({ file: compiled.url(entry), ...options });
   afterThisTest(() => jobs.close());
   return { jobs, run: (upload: string) => jobs.run('parseKubeconfig', { upload, now: 7 }) };
 }

@@ -2,11 +2,11 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { mayAsk, placement } from '../../src/protocol/address.ts';
-import { realClock } from '../../src/runtime/clock.ts';
+import { createNodeLookup, mayAsk } from '../../src/protocol/address.ts';
+import { systemClock } from '../../src/runtime/clock.ts';
 import { deferred } from '../../src/runtime/deferred.ts';
 import { createNode } from '../../src/runtime/node.ts';
-import { createThreads, type ThreadOptions } from '../../src/threads.ts';
+import { createThreadSupervisor, type ThreadSupervisorOptions } from '../../src/threads.ts';
 import { afterThisTest, tempDir } from '../kit.ts';
 import { codeOf } from '../runtime/probe.ts';
 import { compile } from './compile.ts';
@@ -20,13 +20,13 @@ afterAll(() => compiled.remove());
 
 const sizes = { services: 2, tethers: 1 };
 
-function open(options: Partial<ThreadOptions> = {}) {
+function open(options: Partial<ThreadSupervisorOptions> = {}) {
   const folder = tempDir();
   const data: Data = { log: join(folder, 'log'), broken: join(folder, 'broken') };
-  const place = placement(options.sizes ?? sizes);
-  const node = createNode({ name: 'front', clock: realClock, place, mayAsk });
+  const place = createNodeLookup(options.sizes ?? sizes);
+  const node = createNode({ name: 'front', clock: systemClock, nodeOf: place, mayAsk });
   const deaths: { name: string; error: unknown; ended: boolean }[] = [];
-  const threads = createThreads({
+  const threads = createThreadSupervisor({
     node,
     sizes,
     data,
@@ -75,7 +75,7 @@ it('asks cross threads: from the front, between threads of a kind and between ki
 it('starts one thread of a kind for who lives on it, and the others when they are needed', async () => {
   const two = { services: 1, tethers: 2 };
   const { node, threads, log } = open({ sizes: two });
-  const there = placement(two);
+  const there = createNodeLookup(two);
   const addresses = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `tether:${name}`);
   const [first, second] = ['tethers-0', 'tethers-1'].map((name) =>
     addresses.find((address) => there(address) === name),
@@ -103,7 +103,7 @@ it('starts one thread of a kind for who lives on it, and the others when they ar
 
 it('takes in no letter of a thread before the front hears, and loses none', async () => {
   const heard = deferred<void>();
-  const { threads, registry } = open({ heard: heard.promise });
+  const { threads, registry } = open({ receiveAfter: heard.promise });
   await threads.ensure('services');
   const told = vi.fn();
   const answer = registry.ask('where', null).finally(told);
@@ -125,7 +125,7 @@ it('a thread that dies: asks in flight settle `gone`, everywhere; it comes back 
   });
   const before = await registry.ask('where', null);
   const away = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `service:${name}`);
-  const there = placement(sizes);
+  const there = createNodeLookup(sizes);
   const other = away.find((address) => there(address) === 'services-1');
   if (!other) throw new Error('no service on the second thread');
   const hanging = codeOf(registry.ask('hang', null));

@@ -14,8 +14,8 @@ type Fits<R, A> = [keyof R, keyof A] extends [keyof A, keyof R] ? (R extends A ?
 export const FIT: [
   Fits<records.Service, Answer<'Service'>>,
   Fits<records.ServiceDetail, Answer<'ServiceDetail'>>,
-  Fits<records.StartAnswer, Answer<'Started'>>,
-  Fits<records.StopAnswer, Answer<'Stopped'>>,
+  Fits<records.StartResult, Answer<'Started'>>,
+  Fits<records.StopResult, Answer<'Stopped'>>,
   Fits<records.Removed, Answer<'Removed'>>,
   Fits<records.Explanation, Answer<'Explanation'>>,
   Fits<records.Logs, Answer<'Logs'>>,
@@ -32,7 +32,7 @@ export const FIT: [
   Fits<records.ClusterDetail, CloudAnswer<'ClusterDetail'>>,
   Fits<records.Workload, CloudAnswer<'WorkloadList'>[number]>,
   Fits<records.Tether, CloudAnswer<'TetherList'>[number]>,
-  Fits<records.AutoSleep, CloudAnswer<'AutoSleep'>>,
+  Fits<records.AutoSleepSettings, CloudAnswer<'AutoSleep'>>,
 ] = [
   true,
   true,

@@ -44,7 +44,7 @@ export const wrongMessage = actor<Shop, null>('shop', () => ({
 
 export const wrongLater = actor<Shop, null>('shop', (context) => ({
   // @ts-expect-error the promise must give the reply
-  order: () => context.later(Promise.resolve('one')),
+  order: () => context.replyLater(Promise.resolve('one')),
   cancel: () => null,
 }));
 
@@ -55,7 +55,7 @@ export const fine = actor<Shop, { first: number }>('shop', (context: Context, { 
     order: async ({ item }) => (item === 'tea' ? other.ask('order', { item, count: first }) : { id: first }),
     cancel: async ({ id }) => {
       await other.ask('cancel', { id });
-      return context.later(other.ask('cancel', { id }));
+      return context.replyLater(other.ask('cancel', { id }));
     },
   };
 });

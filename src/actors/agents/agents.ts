@@ -14,7 +14,7 @@ import { AGENTS_GROUP, hostLabel } from '../../protocol/names.ts';
 import type { RegistryProtocol } from '../../protocol/registry.ts';
 import type { ServiceInput, ServiceProtocol, ServiceSpec } from '../../protocol/service.ts';
 import { actor, type Context, isFailure } from '../../runtime/actor.ts';
-import { Turns } from '../turns.ts';
+import { KeyedMutex } from '../turns.ts';
 import { AGENT_KINDS } from './types.ts';
 
 export interface AgentsConfig {
@@ -23,20 +23,20 @@ export interface AgentsConfig {
   store: Pick<Store, 'table'>;
 }
 
-type Launch = Pick<ServiceSpec, 'cmd' | 'ready' | 'stopSignal'>;
-type Env = readonly (readonly [key: string, value: string])[];
+type LaunchSpec = Pick<ServiceSpec, 'cmd' | 'ready' | 'stopSignal'>;
+type EnvRows = readonly (readonly [key: string, value: string])[];
 
-const DEADLINE = { deadlineMs: SERVICE.askMs };
+const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 
 /** What is run: the command that is given, or that of the type. */
-function launchOf(input: SpinupInput, env: Env, cwd: string): Launch {
+function launchSpecOf(input: SpinupInput, env: EnvRows, cwd: string): LaunchSpec {
   const { name, cmd, agentType, ready } = input;
   if (cmd !== null) return { cmd, ready, stopSignal: 'SIGTERM' };
   if (agentType === null) throw fail('invalid_spec', 'cmd must be given when agent_type is not');
   const kind = AGENT_KINDS[agentType];
   const values = new Map(env);
-  if (kind.needs !== null && !values.get(kind.needs)) {
-    const path = `env.${kind.needs}`;
+  if (kind.requiredVariable !== null && !values.get(kind.requiredVariable)) {
+    const path = `env.${kind.requiredVariable}`;
     const message = `${path} must be given for agent_type ${agentType}`;
     throw fail('invalid_spec', message, { details: [{ path, message }] });
   }
@@ -47,14 +47,14 @@ function launchOf(input: SpinupInput, env: Env, cwd: string): Launch {
     });
   }
   // The registry, which finds the port, puts it in.
-  const url = kind.ready === null ? null : `http://127.0.0.1:$PORT${kind.ready}`;
+  const url = kind.readyPath === null ? null : `http://127.0.0.1:$PORT${kind.readyPath}`;
   return { cmd: kind.cmd, ready: ready ?? url, stopSignal: kind.stopSignal };
 }
 
 class Agents {
   private readonly context: Context;
   private readonly config: AgentsConfig;
-  private readonly turns = new Turns();
+  private readonly mutex = new KeyedMutex();
 
   constructor(context: Context, config: AgentsConfig) {
     this.context = context;
@@ -62,9 +62,9 @@ class Agents {
   }
 
   spinup(input: SpinupInput): Promise<{ name: string; port: number; pid: number }> {
-    return this.turns.take(input.name, async () => {
+    return this.mutex.runExclusive(input.name, async () => {
       const { name } = input;
-      const registered = await this.inputOf(input);
+      const registered = await this.serviceInputOf(input);
       const { stored, created } = await this.registry().ask('register', { input: registered });
       try {
         const service = this.context.ref<ServiceProtocol>(`service:${name}`);
@@ -72,52 +72,52 @@ class Agents {
         if (pid === null) throw fail('start_failed', `${name} cannot be started: it has no process`);
         return { name, port: stored.spec.port, pid };
       } catch (error) {
-        if (created) await this.forget(name);
+        if (created) await this.undoRegistration(name);
         throw error;
       }
     });
   }
 
   remove(name: string): Promise<{ name: string; port: number }> {
-    return this.turns.take(name, async () => {
+    return this.mutex.runExclusive(name, async () => {
       const removal = { name, agent: true, graceMs: null };
       const { port } = await this.registry().ask('remove', removal, DEADLINE);
       return { name, port };
     });
   }
 
-  private async inputOf(input: SpinupInput): Promise<ServiceInput> {
+  private async serviceInputOf(input: SpinupInput): Promise<ServiceInput> {
     const { name, agentType, env, cols, rows } = input;
     const before = this.config.store.table('services').get(name)?.spec;
     if (before && !before.agent) throw fail('name_in_use', `${name} is a service already`);
-    if (before) await this.refuseAlive(name);
+    if (before) await this.refuseIfRunning(name);
     const cwd = input.cwd ?? homedir();
     return {
       name,
       port: input.port ?? 0,
-      ...launchOf(input, env ?? before?.env ?? [], cwd),
+      ...launchSpecOf(input, env ?? before?.env ?? [], cwd),
       cwd,
       group: AGENTS_GROUP,
       env,
       dependsOn: [],
       restart: 'no',
       autostart: false,
-      stopGrace: SERVICE.stopGraceMs,
-      startTimeout: SERVICE.startTimeoutMs,
+      stopGrace: SERVICE.defaultStopGraceMs,
+      startTimeout: SERVICE.defaultStartTimeoutMs,
       labels: [],
       agent: { agentType, hostname: `${hostLabel(name)}.${this.config.domain}`, cols, rows },
     };
   }
 
-  private async refuseAlive(name: string): Promise<void> {
+  private async refuseIfRunning(name: string): Promise<void> {
     const { run } = await this.context.ref<HostProtocol>('host').ask('runOf', { service: name });
-    if (!run || run.end) return;
+    if (!run || run.recordEnd) return;
     if (run.stopping) throw fail('daemon_busy', `${name} is being stopped`);
     throw fail('already_running', `${name} is running already`);
   }
 
   /** Of a spinup that failed nothing is left behind; what failed is more worth telling than that this did too. */
-  private async forget(name: string): Promise<void> {
+  private async undoRegistration(name: string): Promise<void> {
     try {
       await this.registry().ask('remove', { name, agent: true, graceMs: 0 }, DEADLINE);
     } catch (error) {
@@ -131,10 +131,10 @@ class Agents {
 }
 
 /** Spins agents up and removes them: docs/reference.md "Spinup", "Removal of an agent". */
-export const agents = actor<AgentsProtocol, AgentsConfig>('agents', (context, config) => {
+export const agentsActor = actor<AgentsProtocol, AgentsConfig>('agents', (context, config) => {
   const all = new Agents(context, config);
   return {
-    spinup: ({ input }) => context.later(all.spinup(input)),
-    remove: ({ name }) => context.later(all.remove(name)),
+    spinup: ({ input }) => context.replyLater(all.spinup(input)),
+    remove: ({ name }) => context.replyLater(all.remove(name)),
   };
 });

@@ -1,52 +1,52 @@
 // State: who has registered which port. Rebuilt from: the store; a lease whose registration never came is forgotten.
 import { openListenerTable } from '../../adapters/process/listener_table.ts';
-import type { Listener } from '../../adapters/process/listeners.ts';
+import type { ListeningSocket } from '../../adapters/process/listeners.ts';
 import type { Store } from '../../adapters/storage/store.ts';
 import { SERVICE } from '../../limits.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { HostProtocol } from '../../protocol/host.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import { actor } from '../../runtime/actor.ts';
-import { holderOn, type Mark } from './port_holder.ts';
+import { portHolderOf, type ServiceMark } from './port_holder.ts';
 
 export interface PortsConfig {
   store: Pick<Store, 'table'>;
 }
 
 /** Which owner has which port; several may have the same one, in the order in which they came. */
-class Claims {
-  private readonly owners = new Map<number, Set<string>>();
-  private readonly ports = new Map<string, number>();
+class PortClaims {
+  private readonly namesByPort = new Map<number, Set<string>>();
+  private readonly portByName = new Map<string, number>();
 
-  set(owner: string, port: number): void {
-    if (this.ports.get(owner) === port) return;
-    this.drop(owner);
-    this.ports.set(owner, port);
-    this.owners.set(port, (this.owners.get(port) ?? new Set()).add(owner));
+  claim(name: string, port: number): void {
+    if (this.portByName.get(name) === port) return;
+    this.release(name);
+    this.portByName.set(name, port);
+    this.namesByPort.set(port, (this.namesByPort.get(port) ?? new Set()).add(name));
   }
 
-  drop(owner: string): void {
-    const port = this.ports.get(owner);
+  release(name: string): void {
+    const port = this.portByName.get(name);
     if (port === undefined) return;
-    this.ports.delete(owner);
-    const others = this.owners.get(port);
-    others?.delete(owner);
-    if (others?.size === 0) this.owners.delete(port);
+    this.portByName.delete(name);
+    const others = this.namesByPort.get(port);
+    others?.delete(name);
+    if (others?.size === 0) this.namesByPort.delete(port);
   }
 
-  has(owner: string): boolean {
-    return this.ports.has(owner);
+  has(name: string): boolean {
+    return this.portByName.has(name);
   }
 
   /** Who has `port` besides `owner`. */
-  others(owner: string, port: number): string[] {
-    return [...(this.owners.get(port) ?? [])].filter((name) => name !== owner);
+  others(except: string, port: number): string[] {
+    return [...(this.namesByPort.get(port) ?? [])].filter((name) => name !== except);
   }
 }
 
 /** The listening sockets, read at most once per turn: a hundred services that start at once ask for the same table. */
-function oncePerTurn(read: () => Listener[]): () => Listener[] {
-  let table: Listener[] | undefined;
+function oncePerTurn(read: () => ListeningSocket[]): () => ListeningSocket[] {
+  let table: ListeningSocket[] | undefined;
   return () => {
     if (!table) {
       table = read();
@@ -59,27 +59,29 @@ function oncePerTurn(read: () => Listener[]): () => Listener[] {
 }
 
 /** Who claims which port, and who listens on it. */
-export const ports = actor<PortsProtocol, PortsConfig>('ports', (context, { store }) => {
-  const claims = new Claims();
-  for (const [name, { spec }] of store.table('services').all()) claims.set(name, spec.port);
+export const portsActor = actor<PortsProtocol, PortsConfig>('ports', (context, { store }) => {
+  const claims = new PortClaims();
+  for (const [name, { spec }] of store.table('services').all()) claims.claim(name, spec.port);
   const listening = openListenerTable();
   context.scope.defer(listening.close);
   const table = oncePerTurn(listening.rows);
 
   /** Another daemon may have a service of the same name: what is ours is the last run that has ended, and the one the host has. */
-  const isOurs = async ({ service, run }: Mark): Promise<boolean> => {
-    if (!claims.has(service)) return false;
-    if (store.table('ends').get(service)?.run === run) return true;
-    const asked = context.ref<HostProtocol>('host').ask('runOf', { service }, { deadlineMs: SERVICE.lookMs });
+  const isOurs = async ({ name, run }: ServiceMark): Promise<boolean> => {
+    if (!claims.has(name)) return false;
+    if (store.table('ends').get(name)?.run === run) return true;
+    const asked = context
+      .ref<HostProtocol>('host')
+      .ask('runOf', { service: name }, { deadlineMs: SERVICE.hostRetryMs });
     // Where the host does not say so at once the pid is told, which is as true.
     return (await asked.catch(() => null))?.run?.run === run;
   };
 
   const holder = async (port: number): Promise<{ pid: number | null; holder: string } | null> => {
-    const found = holderOn(port, table());
+    const found = portHolderOf(port, table());
     if (!found) return null;
-    const { pid, holder: shown, mark } = found;
-    return { pid, holder: mark && (await isOurs(mark)) ? mark.service : shown };
+    const { pid, label, mark } = found;
+    return { pid, holder: mark && (await isOurs(mark)) ? mark.name : label };
   };
 
   /** Why `owner` cannot have `port`. */
@@ -108,21 +110,21 @@ export const ports = actor<PortsProtocol, PortsConfig>('ports', (context, { stor
 
   return {
     claim({ owner, port }) {
-      claims.set(owner, port);
+      claims.claim(owner, port);
       return { others: claims.others(owner, port) };
     },
     release({ owner }) {
-      claims.drop(owner);
+      claims.release(owner);
       return null;
     },
     lease({ owner, from, to, keep }) {
       const port = firstFree(owner, from, to, keep);
-      if (port === undefined) return context.later(refuse(owner, from, to));
-      claims.set(owner, port);
+      if (port === undefined) return context.replyLater(refuse(owner, from, to));
+      claims.claim(owner, port);
       return { port };
     },
     listener({ port }) {
-      return context.later(holder(port).then((listener) => ({ listener })));
+      return context.replyLater(holder(port).then((listener) => ({ listener })));
     },
   };
 });

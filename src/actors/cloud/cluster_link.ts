@@ -1,38 +1,43 @@
 // One cluster as it is followed: a listing when it is asked for, then a watch of each kind that goes on for ever.
 
-import { follow } from '../../adapters/kube/follow.ts';
-import { explain } from '../../adapters/kube/http.ts';
+import { listAndWatch } from '../../adapters/kube/follow.ts';
+import { kubeFailure } from '../../adapters/kube/http.ts';
 import type { KubeCluster } from '../../adapters/kube/kube.ts';
-import { workloadsOf } from '../../adapters/kube/kube.ts';
+import { workloadsResource } from '../../adapters/kube/kube.ts';
 import {
   type ClusterFacts,
-  type SeenWorkload,
+  type ObservedWorkload,
   WORKLOAD_KINDS,
   type WorkloadKind,
 } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';
 
 /** Who keeps the rows of the clusters. */
-export interface LinkOwner {
+export interface ClusterInformerOwner {
   readonly clock: Clock;
   /** Everything there is of these kinds, from a listing begun at `startedAt` (monotonic milliseconds). */
-  listed(clusterId: string, kinds: readonly WorkloadKind[], rows: SeenWorkload[], startedAt: number): void;
-  changed(clusterId: string, row: SeenWorkload, gone: boolean): void;
-  looked(clusterId: string, facts: ClusterFacts): void;
+  onListing(
+    clusterId: string,
+    kinds: readonly WorkloadKind[],
+    rows: ObservedWorkload[],
+    startedAt: number,
+  ): void;
+  onWatchEvent(clusterId: string, row: ObservedWorkload, gone: boolean): void;
+  onFacts(clusterId: string, facts: ClusterFacts): void;
   /** What a follower has thrown: a defect. */
-  crashed(error: unknown): void;
+  onDefect(error: unknown): void;
 }
 
-export class ClusterLink {
+export class ClusterInformer {
   readonly id: string;
   readonly cluster: KubeCluster;
-  private readonly owner: LinkOwner;
-  private following = new AbortController();
+  private readonly owner: ClusterInformerOwner;
+  private watching = new AbortController();
   private syncing: Promise<number> | null = null;
   private reachable: boolean | null = null;
   private isClosed = false;
 
-  constructor(id: string, cluster: KubeCluster, owner: LinkOwner) {
+  constructor(id: string, cluster: KubeCluster, owner: ClusterInformerOwner) {
     this.id = id;
     this.cluster = cluster;
     this.owner = owner;
@@ -47,45 +52,45 @@ export class ClusterLink {
   }
 
   /** Follows it, with a listing first. */
-  begin(): void {
-    this.follow(() => null);
+  start(): void {
+    this.watch(() => null);
   }
 
   /** Whether a call has reached the cluster; told to the owner when it changes. */
-  health(error: unknown): void {
-    const reachable = error === null || explain(error).code !== 'cluster_unreachable';
+  reportHealth(error: unknown): void {
+    const reachable = error === null || kubeFailure(error).code !== 'cluster_unreachable';
     if (reachable === this.reachable || this.isClosed) return;
     this.reachable = reachable;
-    this.owner.looked(this.id, { reachable });
+    this.owner.onFacts(this.id, { reachable });
   }
 
   async close(): Promise<void> {
     this.isClosed = true;
-    this.following.abort();
+    this.watching.abort();
     await this.cluster.close();
   }
 
   private async syncNow(): Promise<number> {
     const startedAt = this.owner.clock.monotonic();
     // What the account may do explains a listing that is denied, and never fails one.
-    const facts = this.facts();
+    const facts = this.readFacts();
     const listings = await Promise.all(
-      WORKLOAD_KINDS.map((kind) => this.cluster.list(workloadsOf(kind))),
+      WORKLOAD_KINDS.map((kind) => this.cluster.list(workloadsResource(kind))),
     ).catch(async (error: unknown) => {
-      this.health(error);
-      this.tell({ reachable: this.reachable, ...(await facts) });
-      throw explain(error);
+      this.reportHealth(error);
+      this.reportFacts({ reachable: this.reachable, ...(await facts) });
+      throw kubeFailure(error);
     });
     const rows = listings.flatMap((listing) => listing.rows);
     if (this.isClosed) return rows.length;
     this.reachable = true;
-    this.owner.listed(this.id, WORKLOAD_KINDS, rows, startedAt);
-    this.follow((kind) => listings[WORKLOAD_KINDS.indexOf(kind)]?.version ?? null);
-    this.tell({ reachable: true, lastSyncAt: this.owner.clock.now(), ...(await facts) });
+    this.owner.onListing(this.id, WORKLOAD_KINDS, rows, startedAt);
+    this.watch((kind) => listings[WORKLOAD_KINDS.indexOf(kind)]?.version ?? null);
+    this.reportFacts({ reachable: true, lastSyncAt: this.owner.clock.now(), ...(await facts) });
     return rows.length;
   }
 
-  private async facts(): Promise<Pick<ClusterFacts, 'version' | 'capabilities'>> {
+  private async readFacts(): Promise<Pick<ClusterFacts, 'version' | 'capabilities'>> {
     const [version, capabilities] = await Promise.allSettled([
       this.cluster.version(),
       this.cluster.capabilities(),
@@ -96,24 +101,25 @@ export class ClusterLink {
     };
   }
 
-  private tell(facts: ClusterFacts): void {
-    if (!this.isClosed) this.owner.looked(this.id, facts);
+  private reportFacts(facts: ClusterFacts): void {
+    if (!this.isClosed) this.owner.onFacts(this.id, facts);
   }
 
-  private follow(from: (kind: WorkloadKind) => string | null): void {
-    this.following.abort();
-    this.following = new AbortController();
-    const { signal } = this.following;
+  private watch(from: (kind: WorkloadKind) => string | null): void {
+    this.watching.abort();
+    this.watching = new AbortController();
+    const { signal } = this.watching;
     const owner = this.owner;
     for (const kind of WORKLOAD_KINDS) {
       const follower = {
-        listed: (rows: SeenWorkload[], startedAt: number) => owner.listed(this.id, [kind], rows, startedAt),
-        changed: (row: SeenWorkload, gone: boolean) => owner.changed(this.id, row, gone),
-        health: (error: unknown) => this.health(error),
+        onListed: (rows: ObservedWorkload[], startedAt: number) =>
+          owner.onListing(this.id, [kind], rows, startedAt),
+        onChanged: (row: ObservedWorkload, gone: boolean) => owner.onWatchEvent(this.id, row, gone),
+        onHealth: (error: unknown) => this.reportHealth(error),
       };
       const { clock } = owner;
-      follow(this.cluster, workloadsOf(kind), from(kind), follower, signal, { clock }).catch(
-        (error: unknown) => owner.crashed(error),
+      listAndWatch(this.cluster, workloadsResource(kind), from(kind), follower, signal, { clock }).catch(
+        (error: unknown) => owner.onDefect(error),
       );
     }
   }

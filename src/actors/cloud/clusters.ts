@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import { type AddressRule, addressCheck } from '../../adapters/addresses.ts';
 import type { CloudStore } from '../../adapters/storage/cloudstore.ts';
 import type { Vault } from '../../adapters/storage/seal.ts';
-import { hostOf } from '../../adapters/url_host.ts';
+import { unbracketedHost } from '../../adapters/url_host.ts';
 import { CLOUD } from '../../limits.ts';
 import type {
   CloudViewsProtocol,
@@ -17,7 +17,7 @@ import type {
 import { fail } from '../../protocol/errors.ts';
 import type { TethersProtocol } from '../../protocol/tethers.ts';
 import { newUlid } from '../../protocol/ulid.ts';
-import { actor, type Context, type Handlers, type Message, type Ref } from '../../runtime/actor.ts';
+import { actor, type Context, type Handlers, type MessageOf, type Ref } from '../../runtime/actor.ts';
 import { clusterView } from './cluster_json.ts';
 
 export interface ClustersConfig {
@@ -32,7 +32,7 @@ export interface ClustersConfig {
   inPod: boolean;
 }
 
-type Removed = { removed: true; id: string };
+type RemovedCluster = { removed: true; id: string };
 
 class Clusters {
   private readonly context: Context;
@@ -40,10 +40,10 @@ class Clusters {
   private readonly rows: Map<string, StoredCluster>;
   private readonly reachable = new Map<string, boolean>();
   /** Names whose registration is under way. */
-  private readonly coming = new Set<string>();
-  private readonly leaving = new Map<string, Promise<Removed>>();
+  private readonly registering = new Set<string>();
+  private readonly removing = new Map<string, Promise<RemovedCluster>>();
   /** Settles when what was last looked at is on disk. */
-  private saved: Promise<void> = Promise.resolve();
+  private factsSaved: Promise<void> = Promise.resolve();
   private readonly views: Ref<CloudViewsProtocol>;
   private readonly workloads: Ref<WorkloadsProtocol>;
 
@@ -58,8 +58,8 @@ class Clusters {
 
   async register(input: ClusterInput): Promise<{ id: string; name: string }> {
     const { name } = input;
-    this.refuseTaken(input);
-    this.coming.add(name);
+    this.refuseDuplicate(input);
+    this.registering.add(name);
     try {
       const access = await this.access(input);
       const now = this.context.clock.now();
@@ -75,24 +75,24 @@ class Clusters {
         capabilities: null,
         access: access && this.config.vault.seal(id, Buffer.from(JSON.stringify(access))),
       };
-      if (!(await this.config.store.addCluster(row))) throw taken(input);
+      if (!(await this.config.store.addCluster(row))) throw clusterNameInUse(input);
       this.rows.set(id, row);
-      this.show(row);
+      this.publish(row);
       return { id, name };
     } finally {
-      this.coming.delete(name);
+      this.registering.delete(name);
     }
   }
 
   /** Whoever asks while it is being removed gets the same answer. */
-  remove(id: string): Promise<Removed> {
-    const removal = this.leaving.get(id) ?? this.removal(id).finally(() => this.leaving.delete(id));
-    this.leaving.set(id, removal);
+  remove(id: string): Promise<RemovedCluster> {
+    const removal = this.removing.get(id) ?? this.removal(id).finally(() => this.removing.delete(id));
+    this.removing.set(id, removal);
     return removal;
   }
 
-  private async removal(id: string): Promise<Removed> {
-    this.known(id);
+  private async removal(id: string): Promise<RemovedCluster> {
+    this.get(id);
     try {
       // First of all, so that nobody makes a tether to a workload of it any more.
       await this.workloads.ask('detach', { clusterId: id });
@@ -105,41 +105,41 @@ class Clusters {
     }
     this.rows.delete(id);
     this.reachable.delete(id);
-    this.views.tell('clusterGone', { id });
+    this.views.tell('clusterRemoved', { id });
     return { removed: true, id };
   }
 
   async sync(id: string): Promise<{ synced: number }> {
-    this.known(id);
-    const answer = await this.workloads.ask('sync', { clusterId: id }, { deadlineMs: CLOUD.syncMs });
+    this.get(id);
+    const answer = await this.workloads.ask('sync', { clusterId: id }, { deadlineMs: CLOUD.syncTimeoutMs });
     // What the sync has told before it answered.
-    await this.saved;
+    await this.factsSaved;
     return answer;
   }
 
-  looked(facts: Message<ClustersProtocol, 'looked'>): null {
+  updateFacts(facts: MessageOf<ClustersProtocol, 'updateFacts'>): null {
     const row = this.rows.get(facts.id);
     if (!row) return null;
     if (facts.reachable !== null) this.reachable.set(row.id, facts.reachable);
     const { version = row.version, capabilities = row.capabilities, lastSyncAt = row.lastSyncAt } = facts;
     const next: StoredCluster = { ...row, version, capabilities, lastSyncAt };
     this.rows.set(row.id, next);
-    this.show(next);
+    this.publish(next);
     // All of it is found out again at the next sync: a full disk loses nothing else.
-    this.saved = this.config.store.saveCluster(next).catch(() => undefined);
+    this.factsSaved = this.config.store.saveCluster(next).catch(() => undefined);
     return null;
   }
 
-  private known(id: string): StoredCluster {
+  private get(id: string): StoredCluster {
     const row = this.rows.get(id);
     if (!row) throw fail('unknown_cluster', `there is no cluster ${id}`);
     return row;
   }
 
-  private refuseTaken(input: ClusterInput): void {
+  private refuseDuplicate(input: ClusterInput): void {
     const rows = [...this.rows.values()];
     const isTaken = rows.some((row) => row.name === input.name || (row.inCluster && input.inCluster));
-    if (isTaken || this.coming.has(input.name)) throw taken(input);
+    if (isTaken || this.registering.has(input.name)) throw clusterNameInUse(input);
   }
 
   /** How the cluster is reached; null: as the pod's own. */
@@ -153,7 +153,7 @@ class Clusters {
     }
     if (kubeconfig === null) throw invalid('kubeconfig', 'is required unless in_cluster is true');
     const access = await this.config.parse(kubeconfig);
-    const host = hostOf(new URL(access.server));
+    const host = unbracketedHost(new URL(access.server));
     // A name is checked when it is dialled; an address can be refused at once.
     const reason = isIP(host) === 0 ? null : addressCheck(this.config.rule)(host);
     if (reason !== null) throw invalid('kubeconfig', `its server ${host} ${reason}`);
@@ -164,7 +164,7 @@ class Clusters {
     return clusterView(row, this.reachable.get(row.id) ?? null);
   }
 
-  private show(row: StoredCluster): void {
+  private publish(row: StoredCluster): void {
     this.views.tell('clusters', { rows: [this.view(row)], all: false });
   }
 }
@@ -172,7 +172,7 @@ class Clusters {
 const invalid = (path: string, message: string) =>
   fail('invalid_spec', `${path} ${message}`, { details: [{ path, message: `${path} ${message}` }] });
 
-const taken = ({ name, inCluster }: ClusterInput) =>
+const clusterNameInUse = ({ name, inCluster }: ClusterInput) =>
   fail(
     'name_in_use',
     `there is a cluster with the name ${name} already${inCluster ? ', or the own one of this pod' : ''}`,
@@ -181,13 +181,13 @@ const taken = ({ name, inCluster }: ClusterInput) =>
 async function init(context: Context, config: ClustersConfig): Promise<Handlers<ClustersProtocol>> {
   const clusters = new Clusters(context, config, await config.store.clusters());
   return {
-    register: ({ input }) => context.later(clusters.register(input)),
-    remove: ({ id }) => context.later(clusters.remove(id)),
-    sync: ({ id }) => context.later(clusters.sync(id)),
-    settled: () => null,
-    looked: (facts) => clusters.looked(facts),
+    register: ({ input }) => context.replyLater(clusters.register(input)),
+    remove: ({ id }) => context.replyLater(clusters.remove(id)),
+    sync: ({ id }) => context.replyLater(clusters.sync(id)),
+    viewsReady: () => null,
+    updateFacts: (facts) => clusters.updateFacts(facts),
   };
 }
 
 /** At `clusters`: see ClustersProtocol. */
-export const CLUSTERS = actor<ClustersProtocol, ClustersConfig>('clusters', init);
+export const clustersActor = actor<ClustersProtocol, ClustersConfig>('clusters', init);

@@ -2,41 +2,45 @@
 // the receipt of a sleep is part of the same patch: whenever this stops halfway, the cluster holds either the count itself
 // or the receipt with it. So nothing has to be remembered, and every step may be done again.
 
-import { explain, KubeError } from '../../adapters/kube/http.ts';
-import type { Fresh, KubeCluster, Target } from '../../adapters/kube/kube.ts';
-import { RECEIPT } from '../../adapters/kube/rows.ts';
+import { KubeError, kubeFailure } from '../../adapters/kube/http.ts';
+import type { CurrentWorkload, KubeCluster, WorkloadReference } from '../../adapters/kube/kube.ts';
+import { RECEIPT_ANNOTATION } from '../../adapters/kube/rows.ts';
 import { CLOUD } from '../../limits.ts';
-import type { Receipt, SeenWorkload, SleepCause } from '../../protocol/cloud.ts';
+import type { ObservedWorkload, SleepCause, SleepReceipt } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import { isFailure } from '../../runtime/actor.ts';
 
 /** The pod this program runs in, where it does. */
-export interface Self {
+export interface DaemonPod {
   namespace: string;
   name: string;
 }
 
 /** Whether `pod` has the name of a pod of `target`: `<deployment>-<hash>-<suffix>` or `<statefulset>-<ordinal>`. */
-export function isOwn({ kind, namespace, name }: Target, pod: Self | null): boolean {
+export function isPodOf({ kind, namespace, name }: WorkloadReference, pod: DaemonPod | null): boolean {
   if (pod?.namespace !== namespace || !pod.name.startsWith(`${name}-`)) return false;
   const rest = pod.name.slice(name.length + 1);
   return kind === 'StatefulSet' ? /^\d+$/.test(rest) : /^[a-z0-9]{1,10}-[a-z0-9]{5}$/.test(rest);
 }
 
 /** Why it must not be scaled to 0; null: it may. docs/reference.md "Sleep". */
-export function refusal(target: Target, fresh: Fresh, self: Self | null): string | null {
+export function sleepRefusal(
+  target: WorkloadReference,
+  fresh: CurrentWorkload,
+  ownPod: DaemonPod | null,
+): string | null {
   if (target.namespace === 'kube-system') return 'it is in kube-system, which the cluster itself needs';
-  if (isOwn(target, self)) return 'it is what Berth itself runs in';
+  if (isPodOf(target, ownPod)) return 'it is what Berth itself runs in';
   if (fresh.losesVolumes)
     return 'scaling it to 0 would delete its volumes (persistentVolumeClaimRetentionPolicy.whenScaled is Delete)';
   return null;
 }
 
-const showTarget = ({ kind, namespace, name }: Target): string => `${kind} ${namespace}/${name}`;
+const targetName = ({ kind, namespace, name }: WorkloadReference): string => `${kind} ${namespace}/${name}`;
 
-async function readFresh(cluster: KubeCluster, target: Target): Promise<Fresh> {
-  const fresh = await cluster.read(target);
-  if (!fresh) throw fail('unknown_workload', `${showTarget(target)} is no longer in the cluster`);
+async function readFresh(cluster: KubeCluster, target: WorkloadReference): Promise<CurrentWorkload> {
+  const fresh = await cluster.getWorkload(target);
+  if (!fresh) throw fail('unknown_workload', `${targetName(target)} is no longer in the cluster`);
   return fresh;
 }
 
@@ -45,7 +49,7 @@ const isConflict = (error: unknown): boolean =>
   error instanceof KubeError && [404, 409, 422].includes(error.status.status);
 
 /** Whether the change may have been made although no good answer came. */
-const isUnknown = (error: unknown): boolean =>
+const isUnknownOutcome = (error: unknown): boolean =>
   error instanceof KubeError
     ? error.status.status >= 500
     : isFailure(error) && error.code === 'cluster_unreachable';
@@ -57,7 +61,7 @@ const isMissingRight = (error: unknown): boolean =>
 const NEEDS_PATCH =
   'Give the account the right to patch the workload itself. A right on its scale is not enough: the count to wake with is written on the workload in the same step.';
 
-interface Patch {
+interface WorkloadPatch {
   metadata: { annotations: Record<string, string | null> };
   spec: { replicas: number };
 }
@@ -66,50 +70,58 @@ interface Patch {
  * Reads the object, asks `step` what to do, and patches, until `step` is content: after a conflict or an answer that was
  * lost it is read again. `step` gives a patch, or null when the object is as it should be.
  */
-async function settle(
+async function retryOnConflict(
   cluster: KubeCluster,
-  target: Target,
-  step: (fresh: Fresh) => Patch | null,
-): Promise<SeenWorkload> {
+  target: WorkloadReference,
+  decide: (fresh: CurrentWorkload) => WorkloadPatch | null,
+): Promise<ObservedWorkload> {
   let failure: unknown;
-  for (let round = 0; round <= CLOUD.conflicts; round += 1) {
+  for (let round = 0; round <= CLOUD.maxConflictRetries; round += 1) {
     const fresh = await readFresh(cluster, target);
-    const patch = step(fresh);
+    const patch = decide(fresh);
     if (patch === null) return fresh.seen;
     const { uid, version } = fresh.seen;
     try {
       const metadata = { uid, resourceVersion: version, ...patch.metadata };
-      return await cluster.patch(target, { ...patch, metadata });
+      return await cluster.patchWorkload(target, { ...patch, metadata });
     } catch (error) {
       failure = error;
-      if (isMissingRight(error)) throw fail('cluster_denied', explain(error).message, { hint: NEEDS_PATCH });
-      if (!isConflict(error) && !isUnknown(error)) throw error;
+      if (isMissingRight(error))
+        throw fail('cluster_denied', kubeFailure(error).message, { hint: NEEDS_PATCH });
+      if (!isConflict(error) && !isUnknownOutcome(error)) throw error;
     }
   }
   throw failure;
 }
 
-export interface SleepOrder {
+export interface SleepRequest {
   by: SleepCause;
   /** Epoch milliseconds. */
   at: number;
-  self: Self | null;
+  ownPod: DaemonPod | null;
   /** False: it is left awake after all, as it was just read (somebody has just connected, or it was made anew). */
-  mayStill: (seen: SeenWorkload) => boolean;
+  isStillWanted: (seen: ObservedWorkload) => boolean;
 }
 
 /**
  * Scales to 0 and leaves the receipt. One that has 0 replicas already is left as it is. Gives it as it is afterwards. Fails
  * sleep_refused or unknown_workload, or with an error of the cluster.
  */
-export function putToSleep(cluster: KubeCluster, target: Target, order: SleepOrder): Promise<SeenWorkload> {
-  return settle(cluster, target, (fresh) => {
+export function putToSleep(
+  cluster: KubeCluster,
+  target: WorkloadReference,
+  request: SleepRequest,
+): Promise<ObservedWorkload> {
+  return retryOnConflict(cluster, target, (fresh) => {
     const { replicas } = fresh.seen;
-    if (replicas === 0 || !order.mayStill(fresh.seen)) return null;
-    const reason = refusal(target, fresh, order.self);
-    if (reason !== null) throw fail('sleep_refused', `${showTarget(target)} is not put to sleep: ${reason}`);
-    const receipt: Receipt = { replicas, at: order.at, by: order.by };
-    return { metadata: { annotations: { [RECEIPT]: JSON.stringify(receipt) } }, spec: { replicas: 0 } };
+    if (replicas === 0 || !request.isStillWanted(fresh.seen)) return null;
+    const reason = sleepRefusal(target, fresh, request.ownPod);
+    if (reason !== null) throw fail('sleep_refused', `${targetName(target)} is not put to sleep: ${reason}`);
+    const receipt: SleepReceipt = { replicas, at: request.at, by: request.by };
+    return {
+      metadata: { annotations: { [RECEIPT_ANNOTATION]: JSON.stringify(receipt) } },
+      spec: { replicas: 0 },
+    };
   });
 }
 
@@ -117,10 +129,14 @@ export function putToSleep(cluster: KubeCluster, target: Target, order: SleepOrd
  * Gives it the count of its receipt, else `desired`, else 1, and takes the receipt away; one that has replicas is left as it
  * is: waking never scales down. Gives it as it is afterwards. Fails unknown_workload, or with an error of the cluster.
  */
-export function wakeUp(cluster: KubeCluster, target: Target, desired: number | null): Promise<SeenWorkload> {
-  return settle(cluster, target, ({ seen }) => {
+export function wakeUp(
+  cluster: KubeCluster,
+  target: WorkloadReference,
+  desired: number | null,
+): Promise<ObservedWorkload> {
+  return retryOnConflict(cluster, target, ({ seen }) => {
     if (seen.replicas > 0) return null;
     const replicas = seen.receipt?.replicas ?? desired ?? 1;
-    return { metadata: { annotations: { [RECEIPT]: null } }, spec: { replicas } };
+    return { metadata: { annotations: { [RECEIPT_ANNOTATION]: null } }, spec: { replicas } };
   });
 }

@@ -1,39 +1,43 @@
 // State: none but a sweep under way. Rebuilt from: nothing.
 import { CLOUD } from '../../limits.ts';
 import type { SweeperProtocol, WorkloadsProtocol } from '../../protocol/cloud.ts';
-import { actor, type Context, type Handlers, isFailure, type Reply } from '../../runtime/actor.ts';
+import { actor, type Context, type Handlers, isFailure, type ReplyOf } from '../../runtime/actor.ts';
 
 export interface SweeperConfig {
   /** The setting `cloud.sweep_interval_ms`. */
   intervalMs: number;
 }
 
-type Swept = Reply<SweeperProtocol, 'sweep'>;
+type SweepReport = ReplyOf<SweeperProtocol, 'sweep'>;
 
 class Sweeper {
   private readonly context: Context;
-  private sweeping: Promise<Swept> | null = null;
+  private sweeping: Promise<SweepReport> | null = null;
 
   constructor(context: Context) {
     this.context = context;
   }
 
   /** Two at a time are one. */
-  sweep(): Promise<Swept> {
+  sweep(): Promise<SweepReport> {
     this.sweeping ??= this.sweepNow().finally(() => {
       this.sweeping = null;
     });
     return this.sweeping;
   }
 
-  private async sweepNow(): Promise<Swept> {
+  private async sweepNow(): Promise<SweepReport> {
     const workloads = this.context.ref<WorkloadsProtocol>('workloads');
     const { ids } = await workloads.ask('idle', {});
-    const swept: Swept = { slept: [], left: [] };
+    const swept: SweepReport = { slept: [], left: [] };
     const next = async (): Promise<void> => {
       for (let id = ids.shift(); id !== undefined; id = ids.shift()) {
         try {
-          const { slept } = await workloads.ask('sleep', { id, by: 'idle' }, { deadlineMs: CLOUD.changeMs });
+          const { slept } = await workloads.ask(
+            'sleep',
+            { id, by: 'idle' },
+            { deadlineMs: CLOUD.scaleTimeoutMs },
+          );
           if (slept) swept.slept.push(id);
         } catch (error) {
           if (!isFailure(error)) throw error;
@@ -41,7 +45,7 @@ class Sweeper {
         }
       }
     };
-    await Promise.all(Array.from({ length: CLOUD.sweepAtOnce }, next));
+    await Promise.all(Array.from({ length: CLOUD.maxConcurrentSleeps }, next));
     return swept;
   }
 }
@@ -54,10 +58,10 @@ function init(context: Context, { intervalMs }: SweeperConfig): Handlers<Sweeper
       if (!isFailure(error)) throw error;
     }),
   );
-  return { sweep: () => context.later(sweeper.sweep()) };
+  return { sweep: () => context.replyLater(sweeper.sweep()) };
 }
 
 /**
  * At `sweeper`: puts idle workloads to sleep, every 10 minutes by default: docs/reference.md "Auto-sleep".
  */
-export const SWEEPER = actor<SweeperProtocol, SweeperConfig>('sweeper', init);
+export const sweeperActor = actor<SweeperProtocol, SweeperConfig>('sweeper', init);

@@ -1,10 +1,10 @@
 // Waiting for a pod of a workload to be Ready, and why none is.
 import type { KubeCluster } from '../../adapters/kube/kube.ts';
-import { podsOf } from '../../adapters/kube/pods.ts';
-import type { SeenWorkload } from '../../protocol/cloud.ts';
+import { podsResource } from '../../adapters/kube/pods.ts';
+import type { ObservedWorkload } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';
 
-export class Readiness {
+export class ReadinessWaiters {
   private readonly clock: Clock;
   private readonly waiting = new Map<string, Set<(isReady: boolean) => void>>();
 
@@ -12,7 +12,7 @@ export class Readiness {
     this.clock = clock;
   }
 
-  /** Resolves with what `settle` says of `id`, false after `ms`. */
+  /** Resolves with what `resolve` is given of `id`, false after `ms`. */
   wait(id: string, ms: number): Promise<boolean> {
     return new Promise((resolve) => {
       const list = this.waiting.get(id) ?? new Set();
@@ -29,15 +29,15 @@ export class Readiness {
   }
 
   /** A pod of `id` is Ready; false: there is nothing to wait for any more. */
-  settle(id: string, isReady: boolean): void {
+  resolve(id: string, isReady: boolean): void {
     for (const settle of [...(this.waiting.get(id) ?? [])]) settle(isReady);
   }
 }
 
 /** What the pods of a workload wait for, as one line for people; '' when nothing is known against them. */
-export async function podTroubles(cluster: KubeCluster, seen: SeenWorkload): Promise<string> {
+export async function podTroubles(cluster: KubeCluster, seen: ObservedWorkload): Promise<string> {
   if (seen.selector === '') return '';
-  const { rows } = await cluster.list(podsOf(seen));
+  const { rows } = await cluster.list(podsResource(seen));
   const troubles = rows.flatMap(({ isOwn, trouble }) => (isOwn && trouble !== null ? [trouble] : []));
   return troubles.slice(0, 3).join('; ');
 }

@@ -1,10 +1,10 @@
 // Workloads as records: what a look at the cluster makes of one, when it is idle, and how it is shown. Pure.
-import { MANAGER } from '../../adapters/kube/rows.ts';
+import { FIELD_MANAGER } from '../../adapters/kube/rows.ts';
 import { CLOUD } from '../../limits.ts';
 import type {
-  AutoSleep,
-  Receipt,
-  SeenWorkload,
+  AutoSleepSettings,
+  ObservedWorkload,
+  SleepReceipt,
   StoredWorkload,
   WorkloadState,
   WorkloadView,
@@ -18,13 +18,13 @@ import { derivedUlid } from '../../protocol/ulid.ts';
  */
 export const workloadId = (
   clusterId: string,
-  seen: Pick<SeenWorkload, 'kind' | 'namespace' | 'name'>,
+  seen: Pick<ObservedWorkload, 'kind' | 'namespace' | 'name'>,
 ): string => derivedUlid(clusterId, [seen.kind, seen.namespace, seen.name]);
 
 /** Whether a pod of it is Ready, as its controller says of this version of its spec. */
-export const isReady = (seen: SeenWorkload): boolean => seen.ready > 0 && seen.observed;
+export const isReady = (seen: ObservedWorkload): boolean => seen.ready > 0 && seen.observed;
 
-function stateOf(before: WorkloadState | null, seen: SeenWorkload): WorkloadState {
+function stateOf(before: WorkloadState | null, seen: ObservedWorkload): WorkloadState {
   if (seen.replicas === 0) return seen.pods > 0 ? 'sleeping' : 'asleep';
   return isReady(seen) || before === null || before === 'awake' ? 'awake' : 'waking';
 }
@@ -32,19 +32,19 @@ function stateOf(before: WorkloadState | null, seen: SeenWorkload): WorkloadStat
 const plural = (count: number): string => (count === 1 ? '1 replica' : `${count} replicas`);
 
 /** Who gave replicas to a workload that Berth had put to sleep, as far as the object tells. */
-function undoneText(seen: SeenWorkload): string {
+function undoneText(seen: ObservedWorkload): string {
   // It was not Berth, which takes the receipt away: older API servers do not note what was written through `scale`.
-  const who = seen.scaledBy === MANAGER ? null : seen.scaledBy;
+  const who = seen.scaledBy === FIELD_MANAGER ? null : seen.scaledBy;
   const keeper = seen.keeper ? ` (${seen.keeper} keeps it as its source says)` : '';
   return `the sleep was undone by ${who ?? 'something else'}${keeper}, which set ${plural(seen.replicas)}`;
 }
 
 /** The receipt of the sleep that it sleeps, or that was just undone. */
-const receiptOf = ({ seen, isReceiptSpent }: StoredWorkload): Receipt | null =>
+const currentReceiptOf = ({ seen, isReceiptSpent }: StoredWorkload): SleepReceipt | null =>
   isReceiptSpent ? null : seen.receipt;
 
 /** Who undoes a sleep leaves its receipt: one that was there while it was awake tells nothing of what comes after. */
-const isSpent = (before: StoredWorkload, { receipt }: SeenWorkload): boolean =>
+const isSpent = (before: StoredWorkload, { receipt }: ObservedWorkload): boolean =>
   receipt !== null &&
   receipt.at === before.seen.receipt?.at &&
   (before.seen.replicas > 0 || before.isReceiptSpent === true);
@@ -54,26 +54,26 @@ const isWoken = (before: StoredWorkload, after: StoredWorkload): boolean =>
 
 /** Whether something else has given it replicas while it slept: a wake of ours takes the receipt away. */
 export const isUndone = (before: StoredWorkload, after: StoredWorkload): boolean =>
-  isWoken(before, after) && receiptOf(after) !== null;
+  isWoken(before, after) && currentReceiptOf(after) !== null;
 
 /**
  * Whether that tells of something that keeps it awake, such as an autoscaler or the tool that deploys it: those come at
  * once. Who scales it up later wants to use it, and who undoes a sleep by request has nothing against auto-sleep.
  */
-const isKeptAwake = (receipt: Receipt | null, now: number): boolean =>
-  receipt?.by === 'idle' && now - receipt.at <= CLOUD.undone.soonMs;
+const isKeptAwake = (receipt: SleepReceipt | null, now: number): boolean =>
+  receipt?.by === 'idle' && now - receipt.at <= CLOUD.undone.withinMs;
 
-const ASLEEP = { request: 'put to sleep by request', idle: 'put to sleep by auto-sleep' } as const;
+const SLEEP_REASONS = { request: 'put to sleep by request', idle: 'put to sleep by auto-sleep' } as const;
 
-function reasonOf(before: StoredWorkload, after: StoredWorkload): string | null {
-  const receipt = receiptOf(after);
-  if (after.seen.replicas === 0) return receipt ? ASLEEP[receipt.by] : 'scaled to 0 outside of Berth';
+function sleepReasonOf(before: StoredWorkload, after: StoredWorkload): string | null {
+  const receipt = currentReceiptOf(after);
+  if (after.seen.replicas === 0) return receipt ? SLEEP_REASONS[receipt.by] : 'scaled to 0 outside of Berth';
   if (isUndone(before, after)) return undoneText(after.seen);
   // Why a sleep failed or was undone stays to be read until something happens again.
   return before.seen.replicas > 0 ? before.sleepReason : null;
 }
 
-function firstSeen(clusterId: string, seen: SeenWorkload, now: number): StoredWorkload {
+function newWorkload(clusterId: string, seen: ObservedWorkload, now: number): StoredWorkload {
   return {
     id: workloadId(clusterId, seen),
     clusterId,
@@ -82,7 +82,7 @@ function firstSeen(clusterId: string, seen: SeenWorkload, now: number): StoredWo
     sleepReason: null,
     desiredReplicas: null,
     autoSleep: false,
-    idleMinutes: CLOUD.idleMinutes.fallback,
+    idleMinutes: CLOUD.idleMinutes.default,
     autoSleepSince: null,
     lastActivityAt: null,
     lastByteAt: null,
@@ -100,10 +100,10 @@ function firstSeen(clusterId: string, seen: SeenWorkload, now: number): StoredWo
 export function observe(
   before: StoredWorkload | undefined,
   clusterId: string,
-  seen: SeenWorkload,
+  seen: ObservedWorkload,
   now: number,
 ): StoredWorkload {
-  const first = firstSeen(clusterId, seen, now);
+  const first = newWorkload(clusterId, seen, now);
   const isSame = before && !before.gone && before.seen.uid === seen.uid;
   const base: StoredWorkload = isSame
     ? before
@@ -116,12 +116,12 @@ export function observe(
         }
       : first;
   const after = { ...base, seen, isReceiptSpent: isSpent(base, seen) };
-  const receipt = receiptOf(after);
+  const receipt = currentReceiptOf(after);
   const isNowAwake = isWoken(base, after);
   return {
     ...after,
     state: stateOf(isSame ? before.state : null, seen),
-    sleepReason: reasonOf(base, after),
+    sleepReason: sleepReasonOf(base, after),
     desiredReplicas: seen.replicas === 0 && receipt ? receipt.replicas : base.desiredReplicas,
     awakeSince: isNowAwake ? now : base.awakeSince,
     undone: isNowAwake ? (isKeptAwake(receipt, now) ? base.undone + 1 : 0) : base.undone,
@@ -129,8 +129,8 @@ export function observe(
 }
 
 /** The record of one that is no longer in the cluster; null: nothing of it is worth keeping. */
-export const gone = (row: StoredWorkload): StoredWorkload | null =>
-  row.autoSleep || row.idleMinutes !== CLOUD.idleMinutes.fallback ? { ...row, gone: true } : null;
+export const tombstoneOf = (row: StoredWorkload): StoredWorkload | null =>
+  row.autoSleep || row.idleMinutes !== CLOUD.idleMinutes.default ? { ...row, gone: true } : null;
 
 /** The record with other settings; idleness is counted from when auto-sleep was switched on. */
 export function withAutoSleep(
@@ -151,7 +151,7 @@ export function withAutoSleep(
   };
 }
 
-export const autoSleepOf = (row: StoredWorkload): AutoSleep => ({
+export const autoSleepOf = (row: StoredWorkload): AutoSleepSettings => ({
   auto_sleep_enabled: row.autoSleep,
   idle_timeout_minutes: row.idleMinutes,
 });
@@ -161,7 +161,7 @@ export const autoSleepOf = (row: StoredWorkload): AutoSleep => ({
  * whole timeout, and it has been awake and auto-sleep on for that long. One that something keeps awake is left alone.
  */
 export function isIdle(row: StoredWorkload, now: number): boolean {
-  if (!row.autoSleep || row.gone || row.seen.replicas === 0 || row.undone >= CLOUD.undone.most) return false;
+  if (!row.autoSleep || row.gone || row.seen.replicas === 0 || row.undone >= CLOUD.undone.max) return false;
   const { awakeSince, autoSleepSince, lastActivityAt, lastByteAt } = row;
   const last = Math.max(awakeSince, autoSleepSince ?? 0, lastActivityAt ?? 0, lastByteAt ?? 0);
   return now - last >= row.idleMinutes * 60_000;
@@ -171,7 +171,7 @@ export function isIdle(row: StoredWorkload, now: number): boolean {
  * A workload as JSON: the fields of the base API in its order, then the additions.
  * docs/reference.md "Workloads".
  */
-export function viewOf(row: StoredWorkload): WorkloadView {
+export function workloadView(row: StoredWorkload): WorkloadView {
   const { kind, namespace, name, replicas, ready } = row.seen;
   const json = JSON.stringify({
     id: row.id,

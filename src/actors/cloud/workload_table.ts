@@ -1,56 +1,56 @@
 // The rows of all workloads: in memory, in the store, and as the front's views show them.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { isOlder } from '../../adapters/kube/rows.ts';
+import { isOlderVersion } from '../../adapters/kube/rows.ts';
 import type { CloudStore } from '../../adapters/storage/cloudstore.ts';
 import { CLOUD } from '../../limits.ts';
-import type { SeenWorkload, StoredWorkload, WorkloadKind, WorkloadView } from '../../protocol/cloud.ts';
+import type { ObservedWorkload, StoredWorkload, WorkloadKind, WorkloadView } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';
-import { gone, observe, viewOf, workloadId } from './workload_rows.ts';
+import { observe, tombstoneOf, workloadId, workloadView } from './workload_rows.ts';
 
 /** The front's copies. */
-export interface Shown {
+export interface WorkloadPublisher {
   workloads(rows: WorkloadView[]): void;
-  workloadsGone(ids: string[]): void;
+  workloadsRemoved(ids: string[]): void;
   /** Whatever is shown besides these is forgotten. */
-  workloadsKept(ids: string[]): void;
+  workloadsRetained(ids: string[]): void;
 }
 
 /** Told of every row after a look or a change; undefined: there was none, or there is none any more. */
-export type OnChange = (
+export type OnWorkloadChange = (
   id: string,
   before: StoredWorkload | undefined,
   after: StoredWorkload | undefined,
 ) => void;
 
-interface Entry {
+interface WorkloadEntry {
   row: StoredWorkload;
   /** As last shown; null: not shown. */
-  json: string | null;
+  publishedJson: string | null;
   /** When the cluster was last looked at for it (monotonic milliseconds). */
-  seenAt: number;
+  observedAt: number;
 }
 
-const sizeKey = (clusterId: string, { kind }: SeenWorkload): string => `${clusterId}/${kind}`;
+const countKey = (clusterId: string, { kind }: ObservedWorkload): string => `${clusterId}/${kind}`;
 
 export class WorkloadTable {
   private readonly store: CloudStore;
-  private readonly shown: Shown;
+  private readonly publisher: WorkloadPublisher;
   private readonly clock: Clock;
-  private readonly onChange: OnChange;
-  private readonly entries = new Map<string, Entry>();
+  private readonly onChange: OnWorkloadChange;
+  private readonly entries = new Map<string, WorkloadEntry>();
   /** How many there are of each kind in each cluster. */
-  private readonly sizes = new Map<string, number>();
+  private readonly counts = new Map<string, number>();
   /** What is to be written: ids with a row are saved, others removed. */
   private readonly unsaved = new Set<string>();
-  private readonly unshown = new Set<string>();
+  private readonly unpublished = new Set<string>();
   private saving: Promise<void> | null = null;
-  private showing: Promise<void> | null = null;
-  private cancelLazy: (() => void) | null = null;
+  private publishing: Promise<void> | null = null;
+  private cancelDelayedSave: (() => void) | null = null;
 
-  constructor(store: CloudStore, shown: Shown, clock: Clock, onChange: OnChange) {
+  constructor(store: CloudStore, publisher: WorkloadPublisher, clock: Clock, onChange: OnWorkloadChange) {
     this.store = store;
-    this.shown = shown;
+    this.publisher = publisher;
     this.clock = clock;
     this.onChange = onChange;
   }
@@ -59,10 +59,10 @@ export class WorkloadTable {
   async load(): Promise<number> {
     for (const row of await this.store.workloads()) {
       this.add(row);
-      this.unshown.add(row.id);
+      this.unpublished.add(row.id);
     }
-    await this.show();
-    this.shown.workloadsKept(this.ids());
+    await this.publish();
+    this.publisher.workloadsRetained(this.ids());
     return this.entries.size;
   }
 
@@ -83,32 +83,38 @@ export class WorkloadTable {
   }
 
   /** Takes a look at one workload, unless it is older than what is known or a new one beyond CLOUD.rows. */
-  see(clusterId: string, seen: SeenWorkload): void {
+  observe(clusterId: string, seen: ObservedWorkload): void {
     const entry = this.entries.get(workloadId(clusterId, seen));
-    if (!entry && (this.sizes.get(sizeKey(clusterId, seen)) ?? 0) >= CLOUD.rows) return;
+    if (!entry && (this.counts.get(countKey(clusterId, seen)) ?? 0) >= CLOUD.maxWorkloadsPerKind) return;
     const known = entry?.row.seen;
-    if (known && !entry.row.gone && known.uid === seen.uid && isOlder(seen.version, known.version)) return;
+    if (known && !entry.row.gone && known.uid === seen.uid && isOlderVersion(seen.version, known.version))
+      return;
     this.put(observe(entry?.row, clusterId, seen, this.clock.now()));
   }
 
   /** Takes a whole listing: what it does not have is gone, unless it was seen after the listing had begun. */
-  replace(clusterId: string, kinds: readonly WorkloadKind[], rows: SeenWorkload[], startedAt: number): void {
+  replace(
+    clusterId: string,
+    kinds: readonly WorkloadKind[],
+    rows: ObservedWorkload[],
+    startedAt: number,
+  ): void {
     const listed = new Set<string>();
     for (const seen of rows) {
       const id = workloadId(clusterId, seen);
       listed.add(id);
       // A server restored from a backup has older versions: what was seen before the listing does not hold it up.
-      if ((this.entries.get(id)?.seenAt ?? startedAt) > startedAt) this.see(clusterId, seen);
+      if ((this.entries.get(id)?.observedAt ?? startedAt) > startedAt) this.observe(clusterId, seen);
       else this.put(observe(this.entries.get(id)?.row, clusterId, seen, this.clock.now()));
     }
-    for (const { row, seenAt } of [...this.entries.values()]) {
+    for (const { row, observedAt } of [...this.entries.values()]) {
       const isOfThese = row.clusterId === clusterId && kinds.includes(row.seen.kind);
-      if (isOfThese && !row.gone && !listed.has(row.id) && seenAt <= startedAt) this.remove(row);
+      if (isOfThese && !row.gone && !listed.has(row.id) && observedAt <= startedAt) this.remove(row);
     }
   }
 
   /** It was deleted in the cluster, as a watch says. */
-  lose(clusterId: string, seen: SeenWorkload): void {
+  markDeleted(clusterId: string, seen: ObservedWorkload): void {
     const row = this.get(workloadId(clusterId, seen));
     if (row && row.seen.uid === seen.uid) this.remove(row);
   }
@@ -120,11 +126,11 @@ export class WorkloadTable {
   }
 
   /** Forgets a cluster's rows here and in the store; the views are told of the cluster itself. */
-  drop(clusterId: string): void {
+  forgetCluster(clusterId: string): void {
     for (const { row } of [...this.entries.values()]) {
       if (row.clusterId !== clusterId) continue;
       this.delete(row);
-      this.unshown.delete(row.id);
+      this.unpublished.delete(row.id);
       this.unsaved.add(row.id);
       this.onChange(row.id, row, undefined);
     }
@@ -133,13 +139,13 @@ export class WorkloadTable {
 
   /** Resolves when every change so far is on disk and shown. Fails storage_full. */
   async settled(): Promise<void> {
-    await Promise.all([this.save(), this.show()]);
+    await Promise.all([this.save(), this.publish()]);
   }
 
   private put(row: StoredWorkload): void {
     this.write(row);
     const entry = this.entries.get(row.id);
-    if (entry) entry.seenAt = this.clock.monotonic();
+    if (entry) entry.observedAt = this.clock.monotonic();
   }
 
   private write(row: StoredWorkload, lazily = false): void {
@@ -147,38 +153,39 @@ export class WorkloadTable {
     const before = entry?.row;
     if (entry) entry.row = row;
     else this.add(row);
-    this.touch(row.id, lazily);
+    this.markDirty(row.id, lazily);
     this.onChange(row.id, before?.gone ? undefined : before, row);
   }
 
   private remove(row: StoredWorkload): void {
-    const kept = gone(row);
-    if (kept) this.entries.set(row.id, { row: kept, json: null, seenAt: this.clock.monotonic() });
+    const kept = tombstoneOf(row);
+    if (kept)
+      this.entries.set(row.id, { row: kept, publishedJson: null, observedAt: this.clock.monotonic() });
     else this.delete(row);
-    this.touch(row.id);
+    this.markDirty(row.id);
     this.onChange(row.id, row, undefined);
   }
 
   private add(row: StoredWorkload): void {
-    this.entries.set(row.id, { row, json: null, seenAt: Number.NEGATIVE_INFINITY });
-    this.resize(row, 1);
+    this.entries.set(row.id, { row, publishedJson: null, observedAt: Number.NEGATIVE_INFINITY });
+    this.addToCount(row, 1);
   }
 
   private delete(row: StoredWorkload): void {
     this.entries.delete(row.id);
-    this.resize(row, -1);
+    this.addToCount(row, -1);
   }
 
-  private resize({ clusterId, seen }: StoredWorkload, by: number): void {
-    const key = sizeKey(clusterId, seen);
-    this.sizes.set(key, (this.sizes.get(key) ?? 0) + by);
+  private addToCount({ clusterId, seen }: StoredWorkload, by: number): void {
+    const key = countKey(clusterId, seen);
+    this.counts.set(key, (this.counts.get(key) ?? 0) + by);
   }
 
-  private touch(id: string, lazily = false): void {
+  private markDirty(id: string, lazily = false): void {
     this.unsaved.add(id);
-    this.unshown.add(id);
-    void this.show();
-    if (lazily) this.cancelLazy ??= this.clock.after(CLOUD.activityMs, () => this.saveSoon());
+    this.unpublished.add(id);
+    void this.publish();
+    if (lazily) this.cancelDelayedSave ??= this.clock.after(CLOUD.activityFlushMs, () => this.saveSoon());
     else this.saveSoon();
   }
 
@@ -188,8 +195,8 @@ export class WorkloadTable {
   }
 
   private save(): Promise<void> {
-    this.cancelLazy?.();
-    this.cancelLazy = null;
+    this.cancelDelayedSave?.();
+    this.cancelDelayedSave = null;
     this.saving ??= this.saveAll();
     return this.saving;
   }
@@ -217,36 +224,36 @@ export class WorkloadTable {
     }
   }
 
-  private show(): Promise<void> {
-    this.showing ??= this.showAll();
-    return this.showing;
+  private publish(): Promise<void> {
+    this.publishing ??= this.publishAll();
+    return this.publishing;
   }
 
   /** Few rows at a time with a turn between: the front has other things to do. */
-  private async showAll(): Promise<void> {
+  private async publishAll(): Promise<void> {
     await null;
-    while (this.unshown.size > 0) {
-      const ids = [...this.unshown].slice(0, CLOUD.rowsPerTell);
-      for (const id of ids) this.unshown.delete(id);
-      this.tell(ids);
-      if (this.unshown.size > 0) await nextTurn();
+    while (this.unpublished.size > 0) {
+      const ids = [...this.unpublished].slice(0, CLOUD.rowsPerTell);
+      for (const id of ids) this.unpublished.delete(id);
+      this.publishSome(ids);
+      if (this.unpublished.size > 0) await nextTurn();
     }
-    this.showing = null;
+    this.publishing = null;
   }
 
-  private tell(ids: readonly string[]): void {
+  private publishSome(ids: readonly string[]): void {
     const rows: WorkloadView[] = [];
     const goneIds: string[] = [];
     for (const id of ids) {
       const entry = this.entries.get(id);
       if (!entry || entry.row.gone) goneIds.push(id);
       else {
-        const view = viewOf(entry.row);
-        if (view.json !== entry.json) rows.push(view);
-        entry.json = view.json;
+        const view = workloadView(entry.row);
+        if (view.json !== entry.publishedJson) rows.push(view);
+        entry.publishedJson = view.json;
       }
     }
-    if (rows.length > 0) this.shown.workloads(rows);
-    if (goneIds.length > 0) this.shown.workloadsGone(goneIds);
+    if (rows.length > 0) this.publisher.workloads(rows);
+    if (goneIds.length > 0) this.publisher.workloadsRemoved(goneIds);
   }
 }

@@ -1,18 +1,18 @@
 // State: the kept events, the last id given, what this turn has appended. Rebuilt from: the journal and its mark in the store.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { Journal, type Lines } from '../../adapters/storage/journal.ts';
-import type { Table } from '../../adapters/storage/store.ts';
+import { EventJournal, type JournalLines } from '../../adapters/storage/journal.ts';
+import type { StoreTable } from '../../adapters/storage/store.ts';
 import { EVENTS } from '../../limits.ts';
-import type { EventMark, EventRecord, EventsProtocol, NewEvent } from '../../protocol/events.ts';
+import type { EventCheckpoint, EventRecord, EventsProtocol, NewEvent } from '../../protocol/events.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
 import { actor, isFailure } from '../../runtime/actor.ts';
-import { eventOf, lineOf } from './lines.ts';
+import { formatJournalLine, parseJournalLine } from './lines.ts';
 import { EventRing, isStatistics } from './ring.ts';
 
 export interface EventsConfig {
   /** The folder of the journal. */
   folder: string;
-  marks: Table<EventMark>;
+  marks: StoreTable<EventCheckpoint>;
   /** Which boot of the machine this is; '' where that is not known: then every end but a clean one counts as a crash. */
   boot: string;
   /** Takes a line for the daemon's log. */
@@ -21,25 +21,30 @@ export interface EventsConfig {
   subscribed: boolean;
 }
 
-const MARK = 'events';
+const CHECKPOINT_KEY = 'events';
 /** So long a mark that could not be stored is not tried again. */
-const RETRY_MS = 10_000;
+const CHECKPOINT_RETRY_MS = 10_000;
 
 /**
  * What earlier lives left. The journal alone is trusted while the machine is up, because what was written is in the page
  * cache even after kill -9. After another boot, with a line that was never written, or without its files, events may
  * be missing: ids go on above every one that may have been given, and replays from before them count as incomplete.
  */
-function restore(journal: Journal, mark: EventMark | undefined, boot: string) {
-  const { life, statistics } = journal.newest();
-  const found = [...life, ...statistics].map(eventOf);
+function restoreEvents(journal: EventJournal, mark: EventCheckpoint | undefined, boot: string) {
+  const { lifecycle, statistics } = journal.newest();
+  const found = [...lifecycle, ...statistics].map(parseJournalLine);
   const events = found.filter((event) => event !== undefined).sort((a, b) => a.id - b.id);
   const known = events.at(-1)?.id ?? 0;
   const trusted = mark?.boot === boot && boot !== '' && known > 0;
   const completeFrom = mark?.completeFrom ?? 1;
-  const lastId = Math.max(known, completeFrom - 1, journal.unwritten, mark && !trusted ? mark.ahead : 0);
+  const lastId = Math.max(
+    known,
+    completeFrom - 1,
+    journal.newestUnwrittenId,
+    mark && !trusted ? mark.ahead : 0,
+  );
   const lost = lastId > known || events.length < found.length;
-  const ring = new EventRing(EVENTS.kept, lost ? lastId + 1 : completeFrom);
+  const ring = new EventRing(EVENTS.retained, lost ? lastId + 1 : completeFrom);
   for (const event of events) ring.push(event);
   // A mark from before a loss does not say what is missing now: it has to be stored anew.
   return { ring, lastId, mark: lost ? undefined : mark };
@@ -50,9 +55,9 @@ export const eventsActor = actor<EventsProtocol, EventsConfig>(
   'events',
   (context, config) => {
     const { marks, boot } = config;
-    const journal = new Journal(config.folder, EVENTS.kept, config.report);
+    const journal = new EventJournal(config.folder, EVENTS.retained, config.report);
     const views = context.ref<ViewsProtocol>('views');
-    const restored = restore(journal, marks.get(MARK), boot);
+    const restored = restoreEvents(journal, marks.get(CHECKPOINT_KEY), boot);
     const { ring } = restored;
     let { lastId, mark } = restored;
     let pending: EventRecord[] = [];
@@ -63,7 +68,7 @@ export const eventsActor = actor<EventsProtocol, EventsConfig>(
 
     const store = async (ahead: number): Promise<void> => {
       const next = { ahead, boot, completeFrom: ring.completeFrom };
-      await marks.put(MARK, next);
+      await marks.put(CHECKPOINT_KEY, next);
       mark = next;
     };
 
@@ -72,10 +77,10 @@ export const eventsActor = actor<EventsProtocol, EventsConfig>(
     /** Moves the mark on. On a full disk the ids go on without it. */
     const reserve = (): Promise<void> => {
       if (context.clock.monotonic() < retryAt) return Promise.resolve();
-      reserving ??= store(lastId + EVENTS.idsAhead)
+      reserving ??= store(lastId + EVENTS.reservedIds)
         .catch((error: unknown) => {
           if (!isFailure(error)) throw error;
-          retryAt = context.clock.monotonic() + RETRY_MS;
+          retryAt = context.clock.monotonic() + CHECKPOINT_RETRY_MS;
         })
         .finally(() => {
           reserving = undefined;
@@ -86,9 +91,9 @@ export const eventsActor = actor<EventsProtocol, EventsConfig>(
     const write = (): void => {
       const events = pending;
       pending = [];
-      const lines: Lines = { life: [], statistics: [] };
+      const lines: JournalLines = { lifecycle: [], statistics: [] };
       for (const event of events) {
-        (isStatistics(event) ? lines.statistics : lines.life).push(lineOf(event));
+        (isStatistics(event) ? lines.statistics : lines.lifecycle).push(formatJournalLine(event));
         ring.push(event);
       }
       journal.write(lines, lastId);
@@ -103,7 +108,7 @@ export const eventsActor = actor<EventsProtocol, EventsConfig>(
       if (context.scope.signal.aborted) return;
       written = undefined;
       if (pending.length > 0) write();
-      if (!isAhead(lastId + EVENTS.idsAhead / 2)) reserve().catch((error) => context.crash(error));
+      if (!isAhead(lastId + EVENTS.reservedIds / 2)) reserve().catch((error) => context.crash(error));
     };
 
     const take = ({ type, name, run, data, once }: NewEvent, at: number): void => {
@@ -114,7 +119,7 @@ export const eventsActor = actor<EventsProtocol, EventsConfig>(
 
     context.scope.defer(async () => {
       await reserving;
-      if (journal.write({ life: [], statistics: [] }, lastId)) {
+      if (journal.write({ lifecycle: [], statistics: [] }, lastId)) {
         // With everything on disk the next life needs no gap, whatever happens to the machine.
         journal.sync();
         await store(lastId).catch(() => {});
@@ -128,7 +133,7 @@ export const eventsActor = actor<EventsProtocol, EventsConfig>(
         for (const event of events) take(event, at);
         const answer = { lastId };
         written ??= turn();
-        return context.later(written.then(() => answer));
+        return context.replyLater(written.then(() => answer));
       },
       history({ types, names, since, limit }) {
         const fits = (event: EventRecord): boolean =>

@@ -4,10 +4,10 @@ import { EVENT_TYPES, type EventRecord, type EventType } from '../../protocol/ev
 const TAB = '\t';
 
 /** With its newline. Put together by hand: JSON.stringify of the whole would escape `data` a second time. */
-export const lineOf = ({ id, at, type, name, run, data }: EventRecord): string =>
+export const formatJournalLine = ({ id, at, type, name, run, data }: EventRecord): string =>
   `${id}\t${at}\t${type}\t${name}\t${run ?? ''}\t${data}\n`;
 
-const isType = (text: string): text is EventType => (EVENT_TYPES as readonly string[]).includes(text);
+const isEventType = (text: string): text is EventType => (EVENT_TYPES as readonly string[]).includes(text);
 
 const isJsonObject = (text: string): boolean => {
   try {
@@ -18,9 +18,10 @@ const isJsonObject = (text: string): boolean => {
 };
 
 /** The event of a line without its newline; undefined when a crash of the machine has left something else there. */
-export function eventOf(line: string): EventRecord | undefined {
+export function parseJournalLine(line: string): EventRecord | undefined {
   const [id = '', at = '', type = '', name = '', run = '', ...rest] = line.split(TAB);
   const data = rest.join(TAB);
-  if (!/^[1-9]\d*$/.test(id) || !/^\d+$/.test(at) || !isType(type) || !isJsonObject(data)) return undefined;
+  if (!/^[1-9]\d*$/.test(id) || !/^\d+$/.test(at) || !isEventType(type) || !isJsonObject(data))
+    return undefined;
   return { id: Number(id), at: Number(at), type, name, run: run || null, data };
 }

@@ -5,7 +5,7 @@ import type { EventRecord } from '../../protocol/events.ts';
 export const isStatistics = (event: { type: string }): boolean => event.type === 'service.stats';
 
 /** The newest `size` items, oldest first. */
-class Newest {
+class RingBuffer {
   private readonly items: EventRecord[] = [];
   private readonly size: number;
   /** Where the oldest one is, once it is full. */
@@ -37,16 +37,16 @@ const keyOf = (run: string, type: string): string => `${run} ${type}`;
 
 export class EventRing {
   private readonly size: number;
-  private readonly life: Newest;
-  private readonly statistics: Newest;
+  private readonly life: RingBuffer;
+  private readonly statistics: RingBuffer;
   private readonly keys = new Set<string>();
   private complete: number;
 
   /** `size` of each kind; nothing but statistics is missing from the id `completeFrom` on. */
   constructor(size: number, completeFrom: number) {
     this.size = size;
-    this.life = new Newest(size);
-    this.statistics = new Newest(size);
+    this.life = new RingBuffer(size);
+    this.statistics = new RingBuffer(size);
     this.complete = completeFrom;
   }
 

@@ -1,23 +1,23 @@
 // How a service goes on from what the process host has of it: after a start of the daemon, and when the host
 // was away: docs/reference.md "Death of the daemon", "Death of the process host".
-import type { RunRow } from '../../protocol/host.ts';
+import type { LedgerRun } from '../../protocol/host.ts';
 import type { ServiceEffects } from './effects.ts';
-import { type Finding, judge } from './ledger.ts';
-import type { Lifecycle } from './lifecycle.ts';
-import { delayMs } from './restart.ts';
+import { compareWithLedger, type LedgerFinding } from './ledger.ts';
+import type { ServiceLifecycle } from './lifecycle.ts';
+import { backoffDelayMs } from './restart.ts';
 import type { LiveRun } from './run.ts';
-import type { Late } from './state.ts';
+import type { ReadyTimeout } from './state.ts';
 
 /** `row` is what the host has; `now` and `bootedAt` are epoch milliseconds. */
-export function takeUp(
-  life: Lifecycle,
+export function reconcile(
+  life: ServiceLifecycle,
   effects: ServiceEffects,
-  row: RunRow | null,
+  row: LedgerRun | null,
   now: number,
   bootedAt: number,
 ): void {
   const { state, end } = life;
-  const finding = judge(row, state, end);
+  const finding = compareWithLedger(row, state, end);
   const late = state.phase === 'lost' && state.was?.phase === 'stopping' ? state.was.late : null;
   switch (finding.is) {
     case 'same':
@@ -47,26 +47,26 @@ export function takeUp(
 }
 
 function live(
-  life: Lifecycle,
-  { is, run }: Extract<Finding, { is: 'checking' | 'running' | 'stopping' }>,
+  life: ServiceLifecycle,
+  { is, run }: Extract<LedgerFinding, { is: 'checking' | 'running' | 'stopping' }>,
   now: number,
-  late: Late | null,
+  late: ReadyTimeout | null,
 ): void {
-  const { deadline } = run.memo;
+  const { deadline } = run.metadata;
   if (is === 'running') life.running(run, false);
   else if (is === 'stopping') life.halt(run, null, late);
   else life.check(run, deadline === null ? null : Math.max(0, deadline - now));
 }
 
 /** Of a run of another daemon's the memo says how often it was restarted; that is also the most that were in a row. */
-function count(life: Lifecycle, run: LiveRun): void {
+function count(life: ServiceLifecycle, run: LiveRun): void {
   if (life.state.phase !== 'lost' || life.state.was) return;
-  life.restarts = run.memo.restarts;
-  life.attempt = run.memo.restarts;
+  life.restarts = run.metadata.restarts;
+  life.attempt = run.metadata.restarts;
 }
 
 /** There is no process. A restart that an earlier daemon owed is made, unless the machine was booted since. */
-function rest(life: Lifecycle, now: number, bootedAt: number): void {
+function rest(life: ServiceLifecycle, now: number, bootedAt: number): void {
   const { end, state, stored } = life;
   if (state.phase !== 'lost') return;
   if (!end?.restart || end.at < bootedAt || !stored || stored.spec.restart === 'no') {
@@ -74,5 +74,5 @@ function rest(life: Lifecycle, now: number, bootedAt: number): void {
     return;
   }
   const { attempt, at } = end.restart;
-  life.wait({ attempt, delayMs: delayMs(attempt), nextAt: Math.max(now, at) }, null);
+  life.wait({ attempt, delayMs: backoffDelayMs(attempt), nextAt: Math.max(now, at) }, null);
 }

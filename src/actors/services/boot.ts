@@ -1,20 +1,20 @@
 // What the registry has the services do when the daemon begins: take over what runs, then start what is to run.
 import { SERVICE } from '../../limits.ts';
-import type { HostProtocol, RunRow } from '../../protocol/host.ts';
+import type { HostProtocol, LedgerRun } from '../../protocol/host.ts';
 import type { LastEnd, ServiceProtocol, ServiceState, StoredService } from '../../protocol/service.ts';
 import { type Context, isFailure, type Ref } from '../../runtime/actor.ts';
 
-import { Order } from './order.ts';
-import { viewOf } from './state.ts';
+import { DependencyOrder } from './order.ts';
+import { serviceStateOf } from './state.ts';
 
 /** Services that take over their runs at once. */
-const ADOPTING = 32;
+const CONCURRENT_ADOPTIONS = 32;
 
-const serviceOf = (context: Context, name: string): Ref<ServiceProtocol> =>
+const serviceRef = (context: Context, name: string): Ref<ServiceProtocol> =>
   context.ref<ServiceProtocol>(`service:${name}`);
 
 /** Whether it succeeded. One service's failure, which its own events tell, must not keep the daemon down. */
-export async function tolerant(work: Promise<unknown>): Promise<boolean> {
+export async function tolerateFailure(work: Promise<unknown>): Promise<boolean> {
   try {
     await work;
     return true;
@@ -25,7 +25,7 @@ export async function tolerant(work: Promise<unknown>): Promise<boolean> {
 }
 
 /** null when the host does not answer: each service asks it again for itself. */
-export async function runsOf(host: Ref<HostProtocol>): Promise<RunRow[] | null> {
+export async function hostRuns(host: Ref<HostProtocol>): Promise<LedgerRun[] | null> {
   try {
     return (await host.ask('runs', {})).runs;
   } catch (error) {
@@ -35,15 +35,17 @@ export async function runsOf(host: Ref<HostProtocol>): Promise<RunRow[] | null> 
 }
 
 /** What is to be shown of the services that have no process and are owed none: their actors begin when they are asked. */
-export function restingStates(
+export function idleStates(
   names: Iterable<string>,
   ends: ReadonlyMap<string, LastEnd>,
-  runs: readonly RunRow[],
+  runs: readonly LedgerRun[],
 ): ServiceState[] {
   const withRun = new Set(runs.map(({ service }) => service));
   return [...names].flatMap((name) => {
     const end = ends.get(name) ?? null;
-    return withRun.has(name) || end?.restart ? [] : viewOf(name, { phase: 'idle', trouble: null }, end, 0);
+    return withRun.has(name) || end?.restart
+      ? []
+      : serviceStateOf(name, { phase: 'idle', trouble: null }, end, 0);
   });
 }
 
@@ -51,9 +53,9 @@ export function restingStates(
 export async function adoptAll(context: Context, names: readonly string[]): Promise<void> {
   const waiting = names.values();
   const next = async (): Promise<void> => {
-    for (const name of waiting) await tolerant(serviceOf(context, name).ask('adopt', {}));
+    for (const name of waiting) await tolerateFailure(serviceRef(context, name).ask('adopt', {}));
   };
-  await Promise.all(Array.from({ length: ADOPTING }, next));
+  await Promise.all(Array.from({ length: CONCURRENT_ADOPTIONS }, next));
 }
 
 /** In dependsOn order. What depends on a service that did not start is not started; everything else is. */
@@ -63,12 +65,12 @@ export async function autostartAll(
   isClosed: () => boolean,
 ): Promise<void> {
   const specs = [...services.values()].map(({ spec }) => spec);
-  const order = new Order(specs.filter((spec) => spec.autostart));
+  const order = new DependencyOrder(specs.filter((spec) => spec.autostart));
   const visit = async (name: string): Promise<void> => {
     if (isClosed()) return;
     const message = { timeoutMs: null, wait: true, join: true };
-    const start = serviceOf(context, name).ask('start', message, { deadlineMs: SERVICE.askMs });
-    if (await tolerant(start)) await Promise.all(order.done(name).map(visit));
+    const start = serviceRef(context, name).ask('start', message, { deadlineMs: SERVICE.askDeadlineMs });
+    if (await tolerateFailure(start)) await Promise.all(order.complete(name).map(visit));
   };
-  await Promise.all(order.free().map(visit));
+  await Promise.all(order.takeReady().map(visit));
 }

@@ -1,13 +1,13 @@
 // How busy runs were between two passes over the process table. Knows no actor.
-import type { Measured, ProcessUsage } from '../../adapters/process/usage.ts';
+import type { ProcessUsage, ProcessUsageSample } from '../../adapters/process/usage.ts';
 
 /** What a pass must know of the one before it. */
-export interface Pass {
+export interface CpuSample {
   nowTicks: number;
   processes: ReadonlyMap<number, ProcessUsage>;
 }
 
-export const passOf = ({ nowTicks, runs }: Measured): Pass => ({
+export const cpuSampleOf = ({ nowTicks, runs }: ProcessUsageSample): CpuSample => ({
   nowTicks,
   processes: new Map([...runs.values()].flatMap((rows) => rows.map((row) => [row.pid, row]))),
 });
@@ -17,7 +17,7 @@ export const passOf = ({ nowTicks, runs }: Measured): Pass => ({
  * is not known and not counted; one that began since counts from its beginning; one that is older and was not seen
  * before counts from now on. Never negative: a pid that another process has is another process.
  */
-export function coresOf(rows: readonly ProcessUsage[], nowTicks: number, before: Pass): number {
+export function coresOf(rows: readonly ProcessUsage[], nowTicks: number, before: CpuSample): number {
   let used = 0;
   let oldest = nowTicks;
   for (const { pid, startTicks, cpuTicks } of rows) {

@@ -3,12 +3,12 @@ import type { Store } from '../../adapters/storage/store.ts';
 import { SERVICE } from '../../limits.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
-import type { HostProtocol, RunRow, SpawnReply, StopReport } from '../../protocol/host.ts';
+import type { HostProtocol, LedgerRun, SpawnReply, StopReport } from '../../protocol/host.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { LastEnd, ServiceSpec, ServiceState, StoredService } from '../../protocol/service.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
-import type { Context, Message, Ref, Reply } from '../../runtime/actor.ts';
+import type { Context, MessageOf, Ref, ReplyOf } from '../../runtime/actor.ts';
 import { childEnvironment } from './environment.ts';
 import * as events from './events.ts';
 import type { LiveRun, Run } from './run.ts';
@@ -22,10 +22,13 @@ export interface ServiceEffectsConfig {
 }
 
 /** Ends the whole tree of a run, which may have ended itself; resolves at the latest 2 s after the kill. */
-export const stopTree = (host: Ref<HostProtocol>, stop: Message<HostProtocol, 'stop'>): Promise<StopReport> =>
-  host.ask('stop', stop, { deadlineMs: stop.graceMs + SERVICE.afterKillMs + SERVICE.stopSpareMs });
+export const stopProcessTree = (
+  host: Ref<HostProtocol>,
+  stop: MessageOf<HostProtocol, 'stop'>,
+): Promise<StopReport> =>
+  host.ask('stop', stop, { deadlineMs: stop.graceMs + SERVICE.killTimeoutMs + SERVICE.hostStopMarginMs });
 
-const NOTHING: Reply<HostProtocol, 'dropped'> = { rows: [] };
+const NO_DROPPED_ROWS: ReplyOf<HostProtocol, 'dropped'> = { rows: [] };
 
 /** Everything that one service does beyond its own state: letters and rows of the store. Its actor (service.ts) owns it. */
 export class ServiceEffects {
@@ -37,7 +40,7 @@ export class ServiceEffects {
   private readonly stats: Ref<StatsProtocol>;
   private readonly views: Ref<ViewsProtocol>;
   /** What the views were told last. */
-  private told = '';
+  private lastPublished = '';
 
   constructor(context: Context, config: ServiceEffectsConfig, name: string) {
     this.name = name;
@@ -58,28 +61,30 @@ export class ServiceEffects {
   }
 
   /** Resolves when it is on disk. */
-  async keep(end: LastEnd): Promise<void> {
+  async saveEnd(end: LastEnd): Promise<void> {
     await this.config.store.table('ends').put(this.name, end);
   }
 
-  async append(event: NewEvent): Promise<void> {
+  async appendEvent(event: NewEvent): Promise<void> {
     await this.events.ask('append', { events: [event] });
   }
 
   /** One after the other: an end that is in the store says that its event is in the journal. May be repeated. */
-  async record(end: LastEnd): Promise<void> {
-    await this.append(events.ended(this.name, end));
-    await this.keep(end);
+  async recordEnd(end: LastEnd): Promise<void> {
+    await this.appendEvent(events.endedEvent(this.name, end));
+    await this.saveEnd(end);
   }
 
   /** How much of its output a full disk did not take; 0 where the host does not say so at once. */
-  async lostBytes(): Promise<number> {
-    const { rows } = await this.host.ask('dropped', {}, { deadlineMs: SERVICE.lookMs }).catch(() => NOTHING);
+  async droppedBytes(): Promise<number> {
+    const { rows } = await this.host
+      .ask('dropped', {}, { deadlineMs: SERVICE.hostRetryMs })
+      .catch(() => NO_DROPPED_ROWS);
     return rows.find(({ service }) => service === this.name)?.bytes ?? 0;
   }
 
   /** Who listens on `port`, as the port.conflict event says it. */
-  async holder(port: number): Promise<string | null> {
+  async portHolder(port: number): Promise<string | null> {
     const { listener } = await this.ports.ask('listener', { port });
     return listener?.holder ?? null;
   }
@@ -90,10 +95,10 @@ export class ServiceEffects {
    */
   async spawn(run: Run, spec: ServiceSpec, last: LastEnd | null): Promise<SpawnReply> {
     const { name } = this;
-    if (last && !last.whole) await this.endTree(last.run, spec.port, spec.stopSignal, spec.stopGrace);
-    const holder = await this.holder(spec.port);
+    if (last && !last.whole) await this.stopRun(last.run, spec.port, spec.stopSignal, spec.stopGrace);
+    const holder = await this.portHolder(spec.port);
     if (holder !== null) {
-      await this.append(events.conflict(name, run, holder));
+      await this.appendEvent(events.portConflictEvent(name, run, holder));
       throw fail('port_in_use', `${name} cannot be started: its port ${spec.port} is held by ${holder}`);
     }
     return this.host.ask('spawn', {
@@ -105,24 +110,28 @@ export class ServiceEffects {
       port: spec.port,
       umask: this.config.umask,
       pty: spec.agent && { cols: spec.agent.cols, rows: spec.agent.rows },
-      memo: run.memo,
+      memo: run.metadata,
     });
   }
 
   /** As `stopTree`. */
-  endTree(run: string, port: number, signal: string, graceMs: number): Promise<StopReport> {
-    return stopTree(this.host, { service: this.name, run, signal, graceMs, port });
+  stopRun(run: string, port: number, signal: string, graceMs: number): Promise<StopReport> {
+    return stopProcessTree(this.host, { service: this.name, run, signal, graceMs, port });
   }
 
-  async runOf(): Promise<RunRow | null> {
-    const { run } = await this.host.ask('runOf', { service: this.name }, { deadlineMs: SERVICE.runOfMs });
+  async runOf(): Promise<LedgerRun | null> {
+    const { run } = await this.host.ask(
+      'runOf',
+      { service: this.name },
+      { deadlineMs: SERVICE.hostAskTimeoutMs },
+    );
     return run;
   }
 
   /** Journals that the run is ready, and tells a later daemon by the host's ledger. */
   async announce(run: LiveRun): Promise<void> {
-    await this.append(events.started(this.name, run));
-    this.host.tell('note', { service: this.name, run: run.id, memo: { ...run.memo, passed: true } });
+    await this.appendEvent(events.startedEvent(this.name, run));
+    this.host.tell('note', { service: this.name, run: run.id, memo: { ...run.metadata, passed: true } });
   }
 
   /** The end of the run is on disk: the host may drop it. */
@@ -139,10 +148,10 @@ export class ServiceEffects {
     this.stats.tell('forget', { name: this.name, run: run.id });
   }
 
-  show(row: ServiceState): void {
+  publish(row: ServiceState): void {
     const text = JSON.stringify(row);
-    if (text === this.told) return;
-    this.told = text;
+    if (text === this.lastPublished) return;
+    this.lastPublished = text;
     this.views.tell('states', { rows: [row] });
   }
 
@@ -156,7 +165,7 @@ export class ServiceEffects {
   }
 
   /** Input to the terminal of a run. */
-  write(run: string, data: Uint8Array): void {
+  writeInput(run: string, data: Uint8Array): void {
     this.host.tell('write', { service: this.name, run, data });
   }
 
@@ -167,6 +176,6 @@ export class ServiceEffects {
   /** Deletes the logs; the views forget it as well. */
   async forget(): Promise<void> {
     await this.host.ask('forget', { service: this.name });
-    this.told = '';
+    this.lastPublished = '';
   }
 }

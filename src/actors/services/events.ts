@@ -4,21 +4,21 @@ import type { LastEnd } from '../../protocol/service.ts';
 import type { LiveRun, Run } from './run.ts';
 
 /** One event per run and type, however often it is appended. */
-function event(type: NewEvent['type'], name: string, run: string, fields: object): NewEvent {
+function runEvent(type: NewEvent['type'], name: string, run: string, fields: object): NewEvent {
   return { type, name, run, data: JSON.stringify(fields), once: true };
 }
 
-export function started(name: string, run: LiveRun): NewEvent {
-  const url = `http://localhost:${run.memo.port}`;
-  return event('service.started', name, run.id, { name, pid: run.pid, url });
+export function startedEvent(name: string, run: LiveRun): NewEvent {
+  const url = `http://localhost:${run.metadata.port}`;
+  return runEvent('service.started', name, run.id, { name, pid: run.pid, url });
 }
 
-export function ended(name: string, end: LastEnd): NewEvent {
+export function endedEvent(name: string, end: LastEnd): NewEvent {
   const { run, exitCode, signal } = end;
-  if (end.status === 'crashed') return event('service.crashed', name, run, { name, exitCode, signal });
-  return event('service.stopped', name, run, { name, exitCode, ...(exitCode === null && { signal }) });
+  if (end.status === 'crashed') return runEvent('service.crashed', name, run, { name, exitCode, signal });
+  return runEvent('service.stopped', name, run, { name, exitCode, ...(exitCode === null && { signal }) });
 }
 
-export function conflict(name: string, run: Run, holder: string): NewEvent {
-  return event('port.conflict', name, run.id, { port: run.memo.port, claimedBy: name, holder });
+export function portConflictEvent(name: string, run: Run, holder: string): NewEvent {
+  return runEvent('port.conflict', name, run.id, { port: run.metadata.port, claimedBy: name, holder });
 }

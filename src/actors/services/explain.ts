@@ -1,55 +1,55 @@
 // Why a service is as it is, in plain English: for `explain`, and the same facts in the hints of failed
 // starts, docs/reference.md "Explain". Pure: from facts to text.
-import { portOf } from '../../adapters/ready.ts';
+import { urlPort } from '../../adapters/ready.ts';
 import { SERVICE } from '../../limits.ts';
 import { type ErrorCode, fail } from '../../protocol/errors.ts';
-import type { Explanation, LastEnd, ServiceSpec, Status } from '../../protocol/service.ts';
+import type { LastEnd, ServiceExplanation, ServiceSpec, ServiceStatus } from '../../protocol/service.ts';
 import type { Failure } from '../../runtime/actor.ts';
 import type { LastCheck } from './ready_check.ts';
 import type { LiveRun } from './run.ts';
-import type { Ended, State } from './state.ts';
+import type { EndedState, LifecycleState } from './state.ts';
 
 /** All that an explanation is made from. */
-export interface Facts {
+export interface ExplanationFacts {
   spec: ServiceSpec;
-  status: Status;
-  state: State;
+  status: ServiceStatus;
+  state: LifecycleState;
   end: LastEnd | null;
   /** Who listens on the port of the service now. */
-  holder: string | null;
+  portHolder: string | null;
   lastLines: string[];
   /** Bytes of its output that a full disk did not take, since the process host began. */
-  lostBytes: number;
+  droppedBytes: number;
   /** Epoch milliseconds. */
   now: number;
 }
 
-type End = Pick<LastEnd, 'exitCode' | 'signal' | 'exitUnknown'>;
+type EndSummary = Pick<LastEnd, 'exitCode' | 'signal' | 'exitUnknown'>;
 
 /** What shells mean by some exit codes. */
-const MEANINGS = new Map([
+const SHELL_EXIT_MEANINGS = new Map([
   [126, 'the command was found but cannot be executed'],
   [127, 'the shell did not find the command'],
 ]);
 
 /** `340 ms`, `3.4 s` or `2 min 5 s`. */
-export function duration(ms: number): string {
+export function humanDuration(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
   return `${Math.floor(ms / 60_000)} min ${Math.floor((ms % 60_000) / 1_000)} s`;
 }
 
-const sentences = (...parts: (string | null | false)[]): string => parts.filter(Boolean).join(' ');
+const joinSentences = (...parts: (string | null | false)[]): string => parts.filter(Boolean).join(' ');
 
 /** `ended with exit code 3`, `was ended by SIGKILL`, or that nobody knows. */
-function howItEnded({ exitCode, signal, exitUnknown }: End): string {
+function describeEnd({ exitCode, signal, exitUnknown }: EndSummary): string {
   if (signal !== null) return `was ended by ${signal}`;
   if (exitCode === null) return exitUnknown ? 'ended while nothing watched it' : 'ended with the machine';
-  const meaning = MEANINGS.get(exitCode);
+  const meaning = SHELL_EXIT_MEANINGS.get(exitCode);
   return `ended with exit code ${exitCode}${meaning ? ` (${meaning})` : ''}`;
 }
 
-function aboutEnd(end: End): string | null {
+function aboutEnd(end: EndSummary): string | null {
   if (end.signal === 'SIGKILL')
     return 'If nobody killed it, the system was short of memory: its log says more.';
   return null;
@@ -58,18 +58,18 @@ function aboutEnd(end: End): string | null {
 function aboutCheck(check: LastCheck | null, now: number): string | null {
   if (!check) return null;
   const result = check.error ?? 'passed';
-  return `The last check of ${check.url}, ${duration(now - check.at)} ago: ${result}.`;
+  return `The last check of ${check.url}, ${humanDuration(now - check.at)} ago: ${result}.`;
 }
 
 /** What the listener on the port has to do with a check that does not pass. */
 function aboutPort(ready: string | null, port: number, holder: string | null): string | null {
-  const asked = ready ? portOf(new URL(ready)) : port;
+  const asked = ready ? urlPort(new URL(ready)) : port;
   if (asked !== port) return `The ready URL asks port ${asked}, while the service was given port ${port}.`;
   if (holder === null) return `Nothing listens on port ${port}: does the program take its port from $PORT?`;
   return `On port ${port} listens ${holder}.`;
 }
 
-function aboutLoss(bytes: number): string | null {
+function aboutDroppedOutput(bytes: number): string | null {
   if (bytes === 0) return null;
   return `Of its output ${bytes.toLocaleString('en')} bytes are lost: the disk was full.`;
 }
@@ -77,31 +77,31 @@ function aboutLoss(bytes: number): string | null {
 const logText = (lines: string[]): string =>
   lines.length > 0 ? `Its last lines:\n${lines.join('\n')}` : 'Its log is empty.';
 
-function awaited(ready: string | null): string {
-  if (ready === null) return `its process to be up for ${SERVICE.upMs} ms`;
+function awaitedCheck(ready: string | null): string {
+  if (ready === null) return `its process to be up for ${SERVICE.minUptimeMs} ms`;
   return ready.startsWith('tcp:')
     ? `a connection to ${ready} to be taken`
     : `a 2xx or 3xx answer from ${ready}`;
 }
 
-interface Words {
+interface ExplanationText {
   reason: string;
   waitingFor?: string;
   next: string;
 }
 
-function whenIdle({ spec, end, holder, state }: Facts): Words {
+function whenIdle({ spec, end, portHolder, state }: ExplanationFacts): ExplanationText {
   const trouble = state.phase === 'idle' ? state.trouble : null;
-  const past = end ? `Its last process ${howItEnded(end)}.` : 'It has not been started yet.';
+  const past = end ? `Its last process ${describeEnd(end)}.` : 'It has not been started yet.';
   const reason = trouble ? `The last start made no process: ${trouble}.` : past;
-  if (holder !== null)
+  if (portHolder !== null)
     return {
-      reason: sentences(reason, `Port ${spec.port} is held by ${holder}.`),
+      reason: joinSentences(reason, `Port ${spec.port} is held by ${portHolder}.`),
       next: 'Stop what holds the port or register another port; a start is refused until then.',
     };
   const crashed = end?.status === 'crashed' && trouble === null;
   return {
-    reason: sentences(
+    reason: joinSentences(
       reason,
       crashed && aboutEnd(end),
       crashed && spec.restart === 'no' && 'Its restart policy is "no".',
@@ -110,24 +110,28 @@ function whenIdle({ spec, end, holder, state }: Facts): Words {
   };
 }
 
-function whenChecking(run: LiveRun, check: LastCheck | null, { holder, now }: Facts): Words {
-  const { ready, port, deadline } = run.memo;
+function whenChecking(
+  run: LiveRun,
+  check: LastCheck | null,
+  { portHolder, now }: ExplanationFacts,
+): ExplanationText {
+  const { ready, port, deadline } = run.metadata;
   const left = deadline === null ? null : deadline - now;
   return {
-    reason: sentences(
-      `Its process ${run.pid} has been up for ${duration(now - run.startedAt)} and has not passed its ready-check yet.`,
+    reason: joinSentences(
+      `Its process ${run.pid} has been up for ${humanDuration(now - run.startedAt)} and has not passed its ready-check yet.`,
       aboutCheck(check, now),
-      ready !== null && aboutPort(ready, port, holder),
+      ready !== null && aboutPort(ready, port, portHolder),
     ),
-    waitingFor: awaited(ready),
+    waitingFor: awaitedCheck(ready),
     next:
       left === null
         ? 'It has no deadline: it is asked again until it answers or ends.'
-        : `It is stopped in ${duration(left)} if the check has not passed by then.`,
+        : `It is stopped in ${humanDuration(left)} if the check has not passed by then.`,
   };
 }
 
-function words(facts: Facts): Words {
+function explanationText(facts: ExplanationFacts): ExplanationText {
   const { state, spec, end, now } = facts;
   switch (state.phase) {
     case 'lost':
@@ -140,12 +144,12 @@ function words(facts: Facts): Words {
       return whenIdle(facts);
     case 'waiting':
       return {
-        reason: sentences(
+        reason: joinSentences(
           state.trouble ? `The last restart made no process: ${state.trouble}.` : null,
-          !state.trouble && end ? `Its last process ${howItEnded(end)}.` : null,
+          !state.trouble && end ? `Its last process ${describeEnd(end)}.` : null,
           `Its restart policy is "${spec.restart}".`,
         ),
-        waitingFor: `restart number ${state.backoff.attempt} in a row, in ${duration(state.backoff.nextAt - now)}`,
+        waitingFor: `restart number ${state.backoff.attempt} in a row, in ${humanDuration(state.backoff.nextAt - now)}`,
         next: 'It is started again then; a start begins at once, a stop cancels it.',
       };
     case 'launching':
@@ -158,7 +162,7 @@ function words(facts: Facts): Words {
       return whenChecking(state.run, state.check.last(), facts);
     case 'running':
       return {
-        reason: `Its process ${state.run.pid} has been up for ${duration(now - state.run.startedAt)}.`,
+        reason: `Its process ${state.run.pid} has been up for ${humanDuration(now - state.run.startedAt)}.`,
         next:
           spec.restart === 'no' ? 'If it ends it stays down.' : `Its restart policy is "${spec.restart}".`,
       };
@@ -168,30 +172,30 @@ function words(facts: Facts): Words {
           ? 'Its ready-check did not pass in time, so it is being stopped.'
           : 'It was asked to stop.',
         waitingFor: 'all processes of its tree to end and its port to be free',
-        next: `What is left ${duration(state.graceMs)} after the stop began is killed.`,
+        next: `What is left ${humanDuration(state.graceMs)} after the stop began is killed.`,
       };
     case 'ended':
       return {
-        reason: `Its process ${howItEnded(state.end)}.`,
+        reason: `Its process ${describeEnd(state.end)}.`,
         waitingFor: 'the end to be written to disk',
         next: state.backoff
-          ? `It is started again in ${duration(state.backoff.nextAt - now)}.`
+          ? `It is started again in ${humanDuration(state.backoff.nextAt - now)}.`
           : 'It stays down.',
       };
   }
 }
 
 /** The answer of GET /v1/services/{name}/explain. */
-export function explain(facts: Facts): Explanation {
+export function explainService(facts: ExplanationFacts): ServiceExplanation {
   const { state, end } = facts;
-  const { reason, waitingFor, next } = words(facts);
+  const { reason, waitingFor, next } = explanationText(facts);
   const late = state.phase === 'stopping' ? state.late : null;
   return {
     status: facts.status,
-    reason: sentences(reason, aboutLoss(facts.lostBytes)),
+    reason: joinSentences(reason, aboutDroppedOutput(facts.droppedBytes)),
     waitingFor: waitingFor ?? null,
     lastCheck: state.phase === 'checking' ? state.check.last() : (late?.check ?? null),
-    portHolder: facts.holder,
+    portHolder: facts.portHolder,
     backoff: state.phase === 'waiting' || state.phase === 'ended' ? state.backoff : null,
     exit: end && { exitCode: end.exitCode, signal: end.signal, at: end.at },
     lastLines: facts.lastLines,
@@ -202,19 +206,20 @@ export function explain(facts: Facts): Explanation {
 /** What the start of a run that ended before it was ready is answered. */
 export async function startFailure(
   name: string,
-  { run, end, how, backoff }: Ended,
+  { run, end, how, backoff }: EndedState,
   lastLines: string[],
   now: number,
 ): Promise<Failure> {
-  const again = backoff && `It is started again in ${duration(backoff.nextAt - now)} by its restart policy.`;
+  const again =
+    backoff && `It is started again in ${humanDuration(backoff.nextAt - now)} by its restart policy.`;
   const say = (code: ErrorCode, message: string, ...facts: (string | null)[]): Failure =>
-    fail(code, message, { hint: sentences(...facts) });
+    fail(code, message, { hint: joinSentences(...facts) });
   if (how.late)
     return say(
       'ready_timeout',
       `${name} was not ready within ${run.timeoutMs ?? 0} ms and has been stopped`,
       aboutCheck(how.late.check, now),
-      aboutPort(run.memo.ready, run.memo.port, await how.late.holder),
+      aboutPort(run.metadata.ready, run.metadata.port, await how.late.holder),
       again,
       logText(lastLines),
     );
@@ -226,7 +231,7 @@ export async function startFailure(
     );
   return say(
     'start_failed',
-    `${name} ${howItEnded(end)} before it was ready`,
+    `${name} ${describeEnd(end)} before it was ready`,
     aboutEnd(end),
     again,
     logText(lastLines),

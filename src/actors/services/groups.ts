@@ -4,45 +4,52 @@ import { SERVICE } from '../../limits.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { GroupsProtocol } from '../../protocol/groups.ts';
 import type { RegistryProtocol } from '../../protocol/registry.ts';
-import type { ServiceProtocol, StartAnswer, StopAnswer } from '../../protocol/service.ts';
-import { actor, type Context, Failure, type Handlers, isFailure, type Message } from '../../runtime/actor.ts';
-import { within } from '../../runtime/deferred.ts';
-import { type Member, Order, walk } from './order.ts';
+import type { ServiceProtocol, StartResult, StopResult } from '../../protocol/service.ts';
+import {
+  actor,
+  type Context,
+  Failure,
+  type Handlers,
+  isFailure,
+  type MessageOf,
+} from '../../runtime/actor.ts';
+import { withTimeout } from '../../runtime/deferred.ts';
+import { DependencyOrder, type Member, walkInOrder } from './order.ts';
 
-const DEADLINE = { deadlineMs: SERVICE.askMs };
+const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 
 class Groups {
   private readonly context: Context;
   private readonly busy = new Set<string>();
-  private closing = false;
+  private isClosing = false;
   private shuttingDown: Promise<{ stopped: number }> | undefined;
 
   constructor(context: Context) {
     this.context = context;
   }
 
-  start({ name, timeoutMs }: Message<GroupsProtocol, 'start'>): Promise<{ services: StartAnswer[] }> {
-    return this.alone(name, async (members) => {
-      const answers = new Map<string, StartAnswer>();
+  start({ name, timeoutMs }: MessageOf<GroupsProtocol, 'start'>): Promise<{ services: StartResult[] }> {
+    return this.withGroup(name, async (members) => {
+      const answers = new Map<string, StartResult>();
       const startOne = async (member: string): Promise<void> => {
         const message = { timeoutMs, wait: true, join: true };
         answers.set(member, await this.service(member).ask('start', message, DEADLINE));
       };
-      await walk(new Order(members), named(startOne), () => this.closing);
-      if (this.closing) throw shuttingDown();
-      return { services: inOrder(members, answers) };
+      await walkInOrder(new DependencyOrder(members), namingMember(startOne), () => this.isClosing);
+      if (this.isClosing) throw shuttingDownFailure();
+      return { services: answersInOrder(members, answers) };
     });
   }
 
-  stop({ name, graceMs }: Message<GroupsProtocol, 'stop'>): ReturnType<Groups['stopMembers']> {
-    return this.alone(name, (members) => this.stopMembers(members, graceMs));
+  stop({ name, graceMs }: MessageOf<GroupsProtocol, 'stop'>): ReturnType<Groups['stopMembers']> {
+    return this.withGroup(name, (members) => this.stopMembers(members, graceMs));
   }
 
   private async stopMembers(
     members: Member[],
     graceMs: number | null,
-  ): Promise<{ services: Pick<StopAnswer, 'name' | 'status' | 'exitCode'>[] }> {
-    const answers = new Map<string, Pick<StopAnswer, 'name' | 'status' | 'exitCode'>>();
+  ): Promise<{ services: Pick<StopResult, 'name' | 'status' | 'exitCode'>[] }> {
+    const answers = new Map<string, Pick<StopResult, 'name' | 'status' | 'exitCode'>>();
     const stopOne = async (member: string): Promise<void> => {
       try {
         const { name, status, exitCode } = await this.service(member).ask('stop', { graceMs }, DEADLINE);
@@ -52,12 +59,12 @@ class Groups {
         if (!isFailure(error) || error.code !== 'unknown_service') throw error;
       }
     };
-    await walk(new Order(members, true), named(stopOne));
-    return { services: inOrder(members, answers) };
+    await walkInOrder(new DependencyOrder(members, true), namingMember(stopOne));
+    return { services: answersInOrder(members, answers) };
   }
 
   shutdown(): Promise<{ stopped: number }> {
-    this.closing = true;
+    this.isClosing = true;
     this.shuttingDown ??= this.stopAll();
     return this.shuttingDown;
   }
@@ -65,7 +72,7 @@ class Groups {
   /** Never waits longer than its limits: the host finishes a stop without a daemon. */
   private async stopAll(): Promise<{ stopped: number }> {
     const { members } = await this.registry().ask('members', { group: null });
-    const order = new Order(members, true);
+    const order = new DependencyOrder(members, true);
     let stopped = 0;
     const stopOne = async (member: string): Promise<void> => {
       try {
@@ -76,16 +83,20 @@ class Groups {
         if (!isFailure(error)) throw error;
       }
     };
-    const ordered = walk(order, stopOne);
-    await within(SERVICE.shutdown.orderedMs, ordered, this.context.clock);
-    const others = order.rest().map(stopOne);
-    await within(SERVICE.shutdown.restMs, Promise.all([ordered, ...others]), this.context.clock);
+    const ordered = walkInOrder(order, stopOne);
+    await withTimeout(SERVICE.shutdown.orderedStopMs, ordered, this.context.clock);
+    const others = order.takeRemaining().map(stopOne);
+    await withTimeout(
+      SERVICE.shutdown.remainingStopMs,
+      Promise.all([ordered, ...others]),
+      this.context.clock,
+    );
     return { stopped };
   }
 
   /** Runs `call` with the members of group `name`, and no other call on it meanwhile. */
-  private async alone<R>(name: string, call: (members: Member[]) => Promise<R>): Promise<R> {
-    if (this.closing) throw shuttingDown();
+  private async withGroup<R>(name: string, call: (members: Member[]) => Promise<R>): Promise<R> {
+    if (this.isClosing) throw shuttingDownFailure();
     if (this.busy.has(name)) throw fail('daemon_busy', `group ${name} is being started or stopped already`);
     this.busy.add(name);
     try {
@@ -106,14 +117,14 @@ class Groups {
   }
 }
 
-const shuttingDown = (): Failure => fail('daemon_busy', 'the daemon is shutting down');
+const shuttingDownFailure = (): Failure => fail('daemon_busy', 'the daemon is shutting down');
 
-function inOrder<A>(members: Member[], answers: ReadonlyMap<string, A>): A[] {
+function answersInOrder<A>(members: Member[], answers: ReadonlyMap<string, A>): A[] {
   return members.flatMap(({ name }) => answers.get(name) ?? []);
 }
 
 /** The same, with the member named in the message of what it throws. */
-function named(act: (name: string) => Promise<void>): (name: string) => Promise<void> {
+function namingMember(act: (name: string) => Promise<void>): (name: string) => Promise<void> {
   return async (name) => {
     try {
       await act(name);
@@ -127,10 +138,10 @@ function named(act: (name: string) => Promise<void>): (name: string) => Promise<
 function init(context: Context): Handlers<GroupsProtocol> {
   const groups = new Groups(context);
   return {
-    start: (message) => context.later(groups.start(message)),
-    stop: (message) => context.later(groups.stop(message)),
-    shutdown: () => context.later(groups.shutdown()),
+    start: (message) => context.replyLater(groups.start(message)),
+    stop: (message) => context.replyLater(groups.stop(message)),
+    shutdown: () => context.replyLater(groups.shutdown()),
   };
 }
 
-export const groups = actor<GroupsProtocol, null>('groups', init);
+export const groupsActor = actor<GroupsProtocol, null>('groups', init);

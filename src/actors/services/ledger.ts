@@ -1,11 +1,11 @@
 // What a row of the process host's ledger means for a service that knows less, or something else. Pure.
-import type { RunRow } from '../../protocol/host.ts';
+import type { LedgerRun } from '../../protocol/host.ts';
 import type { LastEnd, RunEnd } from '../../protocol/service.ts';
-import { type LiveRun, ledgerRun } from './run.ts';
-import { liveRun, type State } from './state.ts';
+import { type LiveRun, runFromLedger } from './run.ts';
+import { type LifecycleState, liveRun } from './state.ts';
 
 /** What the comparison comes to. */
-export type Finding =
+export type LedgerFinding =
   /** No process, and nothing that is not known. */
   | { is: 'nothing' }
   /** What is known, and it lives. */
@@ -18,15 +18,19 @@ export type Finding =
   | { is: 'checking' | 'running' | 'stopping'; run: LiveRun };
 
 /** Compares what the host has (`row`; null: nothing) with what the service takes itself to be and its last known end. */
-export function judge(row: RunRow | null, state: State, end: LastEnd | null): Finding {
+export function compareWithLedger(
+  row: LedgerRun | null,
+  state: LifecycleState,
+  end: LastEnd | null,
+): LedgerFinding {
   const known = liveRun(state);
   const was = state.phase === 'lost' ? state.was : state;
   const stopped = was?.phase === 'stopping';
   if (!row) return known ? { is: 'vanished', run: known, stopped } : { is: 'nothing' };
-  const run = known?.id === row.run ? known : ledgerRun(row);
-  if (row.end) {
+  const run = known?.id === row.run ? known : runFromLedger(row);
+  if (row.recordEnd) {
     if (row.run === end?.run) return { is: 'recorded', run: row.run };
-    return { is: 'ended', run, end: row.end, stopped: stopped || row.stopping };
+    return { is: 'ended', run, end: row.recordEnd, stopped: stopped || row.stopping };
   }
   if (run === known && state.phase !== 'lost') return { is: 'same', passed: row.memo.passed };
   // The host finishes a stop by itself; one that it forgot with its own end is asked for again.

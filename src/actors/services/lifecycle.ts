@@ -5,19 +5,27 @@
 // event in the journal, then the end in the store; only then the host may drop the run from its ledger and whoever waits is
 // answered. A daemon that was killed in between does it again: both may be done twice.
 import type { Probe } from '../../adapters/ready.ts';
-import { READY, SERVICE } from '../../limits.ts';
+import { READY_CHECK, SERVICE } from '../../limits.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { RunRow, SpawnReply } from '../../protocol/host.ts';
-import type { LastEnd, RunEnd, ServiceState, StopAnswer, StoredService } from '../../protocol/service.ts';
+import type { LedgerRun, SpawnReply } from '../../protocol/host.ts';
+import type { LastEnd, RunEnd, ServiceState, StopResult, StoredService } from '../../protocol/service.ts';
 import { type Context, type Failure, isFailure } from '../../runtime/actor.ts';
 import { type Deferred, deferred } from '../../runtime/deferred.ts';
-import { takeUp } from './adopt.ts';
+import { reconcile } from './adopt.ts';
 import type { ServiceEffects } from './effects.ts';
 import { startFailure } from './explain.ts';
-import { watchReady } from './ready_check.ts';
-import { type Backoff, judgeEnd, nextRestart } from './restart.ts';
-import { type LiveRun, measured, plannedRun, type Run } from './run.ts';
-import { type Ended, type HowEnded, type Late, leave, type State, TABLE, viewOf } from './state.ts';
+import { startReadyCheck } from './ready_check.ts';
+import { type Backoff, classifyEnd, nextRestart } from './restart.ts';
+import { type LiveRun, plannedRun, type Run, withMeasuredMemory } from './run.ts';
+import {
+  disposeState,
+  type EndContext,
+  type EndedState,
+  type LifecycleState,
+  type ReadyTimeout,
+  serviceStateOf,
+  TRANSITIONS,
+} from './state.ts';
 
 /** Refusals of a spawn that leave open what the host has: nobody answered, or it has a process not known here. */
 const DOUBT: readonly string[] = ['overloaded', 'deadline', 'crashed', 'gone', 'already_running'];
@@ -32,20 +40,20 @@ export interface LifecycleOptions {
   /** The last lines that a run has printed. */
   lastLines: (run: string) => Promise<string[]>;
   /** Told once of each end. */
-  ended: (run: LiveRun, end: LastEnd) => void;
+  onEnded: (run: LiveRun, end: LastEnd) => void;
 }
 
-type Outcome = Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause' | 'at'>;
-type Lost = Extract<State, { phase: 'lost' }>;
+type EndOutcome = Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause' | 'at'>;
+type Lost = Extract<LifecycleState, { phase: 'lost' }>;
 
 const nothing = (): void => {};
-export const UNASKED: HowEnded = { stopped: false, late: null, stop: null };
+export const UNASKED: EndContext = { stopped: false, late: null, stop: null };
 
 /** In which phase one service is, and what takes it to the next. Its actor (service.ts) owns it. */
-export class Lifecycle {
+export class ServiceLifecycle {
   stored: StoredService | null;
   end: LastEnd | null;
-  state: State = { phase: 'lost', was: null, cancel: nothing };
+  state: LifecycleState = { phase: 'lost', was: null, cancel: nothing };
   /** Restarts by policy since a client started it; `attempt` counts those in a row that did not stay up. */
   restarts = 0;
   attempt = 0;
@@ -57,13 +65,13 @@ export class Lifecycle {
     this.end = options.effects.lastEnd();
     // What is still under way finds another state and does nothing more.
     options.context.scope.defer(() => {
-      leave(this.state);
+      disposeState(this.state);
       this.state = { phase: 'lost', was: null, cancel: nothing };
     });
   }
 
   view(): ServiceState {
-    return viewOf(this.options.name, this.state, this.end, this.restarts);
+    return serviceStateOf(this.options.name, this.state, this.end, this.restarts);
   }
 
   busy(): Failure {
@@ -95,10 +103,10 @@ export class Lifecycle {
     // The end may have arrived before the answer of the spawn was read.
     if (state.phase === 'launching' && state.early) this.finish(live, state.early, UNASKED);
     else this.check(live, run.timeoutMs);
-    run.there.resolve({ name: this.options.name, status: 'starting', pid: live.pid });
+    run.spawned.resolve({ name: this.options.name, status: 'starting', pid: live.pid });
   }
 
-  private unspawned(state: Extract<State, { phase: 'launching' }>, error: unknown): void {
+  private unspawned(state: Extract<LifecycleState, { phase: 'launching' }>, error: unknown): void {
     if (!isFailure(error)) throw error;
     if (DOUBT.includes(error.code)) this.sever(state);
     else this.refused(state.run, error);
@@ -110,19 +118,19 @@ export class Lifecycle {
     const backoff = nextRestart(policy, { failed: true, upMs: 0, attempt: this.attempt }, now);
     if (backoff) this.wait(backoff, error.message);
     else this.become({ phase: 'idle', trouble: error.message });
-    run.there.reject(error);
+    run.spawned.reject(error);
     run.ready.reject(error);
   }
 
   check(run: LiveRun, timeoutMs: number | null): void {
     const { context, effects, probe } = this.options;
-    const { port, ready: url } = run.memo;
-    const slowestMs = run.pty ? READY.agentSlowestMs : READY.slowestMs;
+    const { port, ready: url } = run.metadata;
+    const slowestMs = run.pty ? READY_CHECK.agentMaxIntervalMs : READY_CHECK.maxIntervalMs;
     const plan = { url, upMs: context.clock.now() - run.startedAt, timeoutMs, slowestMs };
-    const check = watchReady(context.clock, probe, plan, (passed) => {
+    const check = startReadyCheck(context.clock, probe, plan, (passed) => {
       if (passed) this.running(run, true);
       // Who listens is looked at before the stop changes it; without an answer the hint says less.
-      else this.halt(run, null, { check: check.last(), holder: effects.holder(port).catch(() => null) });
+      else this.halt(run, null, { check: check.last(), holder: effects.portHolder(port).catch(() => null) });
     });
     this.become({ phase: 'checking', run, check });
     effects.track(run, false);
@@ -130,7 +138,7 @@ export class Lifecycle {
 
   /** `news`: it has just become ready. */
   running(run: LiveRun, news: boolean): void {
-    this.become({ phase: 'running', run: measured(run) });
+    this.become({ phase: 'running', run: withMeasuredMemory(run) });
     this.options.effects.track(run, true);
     if (news) this.announce(run);
   }
@@ -150,17 +158,17 @@ export class Lifecycle {
   }
 
   /** Has the host end the process tree. `graceMs` null: the service's own grace period. */
-  halt(run: LiveRun, graceMs: number | null, late: Late | null): Deferred<StopAnswer> {
+  halt(run: LiveRun, graceMs: number | null, late: ReadyTimeout | null): Deferred<StopResult> {
     const { context, name, effects } = this.options;
-    const { stopSignal = 'SIGTERM', stopGrace = SERVICE.stopGraceMs } = this.stored?.spec ?? {};
-    const stop = deferred<StopAnswer>();
+    const { stopSignal = 'SIGTERM', stopGrace = SERVICE.defaultStopGraceMs } = this.stored?.spec ?? {};
+    const stop = deferred<StopResult>();
     const state = { phase: 'stopping', run, graceMs: graceMs ?? stopGrace, late, stop } as const;
     this.become(state);
     this.inBackground(
-      effects.endTree(run.id, run.memo.port, stopSignal, state.graceMs).then(
+      effects.stopRun(run.id, run.metadata.port, stopSignal, state.graceMs).then(
         ({ exitUnknown, ...report }) => {
           if (this.state !== state) return;
-          const answer: StopAnswer = { name, status: 'stopped', ...report };
+          const answer: StopResult = { name, status: 'stopped', ...report };
           const outcome = { ...report, exitUnknown, cause: 'exit', at: context.clock.now() } as const;
           this.finish(run, outcome, { stopped: true, late, stop: { asked: stop, answer } });
         },
@@ -174,41 +182,41 @@ export class Lifecycle {
   }
 
   /** The process is gone: this is written down, and then what follows from it. */
-  finish(run: LiveRun, outcome: Outcome, how: HowEnded): void {
+  finish(run: LiveRun, outcome: EndOutcome, how: EndContext): void {
     const { stopped } = how;
     const late = how.late !== null;
-    const { end, backoff } = judgeEnd(
-      { run, attempt: this.attempt, outcome, stopped, late },
+    const { end, backoff } = classifyEnd(
+      { run, attempt: this.attempt, outcome, stopped, timedOut: late },
       this.stored?.spec.restart ?? 'no',
       this.options.context.clock.now(),
     );
     this.end = end;
-    const state: Ended = { phase: 'ended', run, end, how, backoff, recording: null, cancel: nothing };
+    const state: EndedState = { phase: 'ended', run, end, how, backoff, recording: null, cancel: nothing };
     this.become(state);
-    this.options.ended(run, end);
+    this.options.onEnded(run, end);
     this.recordSoon(state);
   }
 
   /** Resolves when the end at hand is on disk; with the answer of the stop that made it, if one did. */
-  async record(state: Ended): Promise<StopAnswer | null> {
+  async record(state: EndedState): Promise<StopResult | null> {
     state.recording ??= this.write(state);
     await state.recording;
     return state.how.stop?.answer ?? null;
   }
 
-  private recordSoon(state: Ended): void {
+  private recordSoon(state: EndedState): void {
     // A Failure is told to whoever waits, and the next attempt has its timer.
     this.inBackground(this.record(state).catch((error) => (isFailure(error) ? null : Promise.reject(error))));
   }
 
-  private async write(state: Ended): Promise<void> {
+  private async write(state: EndedState): Promise<void> {
     const { run, end, how, backoff } = state;
     const { context, lastLines, name, effects } = this.options;
     try {
-      await effects.record(end);
+      await effects.recordEnd(end);
     } catch (error) {
       state.recording = null;
-      state.cancel = context.clock.after(SERVICE.recordMs, () => this.recordSoon(state));
+      state.cancel = context.clock.after(SERVICE.endRecordRetryMs, () => this.recordSoon(state));
       run.ready.reject(error);
       how.stop?.asked.reject(error);
       throw error;
@@ -246,17 +254,17 @@ export class Lifecycle {
   /** Resolves when `end` is on disk. */
   async keep(end: LastEnd): Promise<void> {
     this.end = end;
-    this.show();
-    await this.options.effects.keep(end);
+    this.publish();
+    await this.options.effects.saveEnd(end);
   }
 
   /** The host is gone in the middle of something: whoever waits is told, and it is asked again until it answers. */
-  private sever(was: Extract<State, { phase: 'launching' | 'stopping' }>): void {
+  private sever(was: Extract<LifecycleState, { phase: 'launching' | 'stopping' }>): void {
     const state: Lost = { phase: 'lost', was, cancel: nothing };
     this.become(state);
     this.lookLater(state);
     const busy = this.busy();
-    const waiting = [was.run.there, was.run.ready, ...(was.phase === 'stopping' ? [was.stop] : [])];
+    const waiting = [was.run.spawned, was.run.ready, ...(was.phase === 'stopping' ? [was.stop] : [])];
     for (const answer of waiting) answer.reject(busy);
   }
 
@@ -264,8 +272,8 @@ export class Lifecycle {
   async look(): Promise<void> {
     const asked = this.state;
     const { bootedAt, context, effects } = this.options;
-    if (TABLE[asked.phase].adopt === 'skip') return;
-    let row: RunRow | null;
+    if (TRANSITIONS[asked.phase].adopt === 'skip') return;
+    let row: LedgerRun | null;
     try {
       row = await effects.runOf();
     } catch (error) {
@@ -273,25 +281,27 @@ export class Lifecycle {
       if (this.state === asked && asked.phase === 'lost') this.lookLater(asked);
       return;
     }
-    if (this.state === asked) takeUp(this, effects, row, context.clock.now(), bootedAt);
+    if (this.state === asked) reconcile(this, effects, row, context.clock.now(), bootedAt);
   }
 
   private lookLater(state: Lost): void {
     state.cancel();
-    state.cancel = this.options.context.clock.after(SERVICE.lookMs, () => this.inBackground(this.look()));
+    state.cancel = this.options.context.clock.after(SERVICE.hostRetryMs, () =>
+      this.inBackground(this.look()),
+    );
   }
 
-  become(next: State): void {
-    if (!TABLE[this.state.phase].next.includes(next.phase))
+  become(next: LifecycleState): void {
+    if (!TRANSITIONS[this.state.phase].next.includes(next.phase))
       throw new TypeError(`${this.options.name} cannot go from ${this.state.phase} to ${next.phase}`);
-    leave(this.state);
+    disposeState(this.state);
     this.state = next;
-    this.show();
+    this.publish();
   }
 
   /** Tells the views, unless there is no such service. */
-  show(): void {
-    if (this.stored) this.options.effects.show(this.view());
+  publish(): void {
+    if (this.stored) this.options.effects.publish(this.view());
   }
 
   inBackground(work: Promise<unknown>): void {

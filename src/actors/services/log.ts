@@ -1,25 +1,25 @@
 // The log of one service: read from its files, followed through the host.
-import { inTurns, type Showing, textOf } from '../../adapters/logs/linecut.ts';
-import { jsonOf } from '../../adapters/logs/linejson.ts';
-import { logEnd, readLog, readParts, readTail, type Tail } from '../../adapters/logs/read.ts';
+import { type LineFormat, lineText, mapInBatches } from '../../adapters/logs/linecut.ts';
+import { linesToJson } from '../../adapters/logs/linejson.ts';
+import { type LogTail, logEndOffset, readLog, readLogParts, readLogTail } from '../../adapters/logs/read.ts';
 import { LOGS, SERVICE } from '../../limits.ts';
-import type { LogParts, LogsQuery } from '../../protocol/service.ts';
+import type { LogSlice, LogsQuery } from '../../protocol/service.ts';
 import { localTime } from '../../protocol/time.ts';
-import { Turns } from '../turns.ts';
+import { KeyedMutex } from '../turns.ts';
 import type { ServiceEffects } from './effects.ts';
 
-export interface Span {
+export interface LogChunk {
   start: number;
   end: number;
   bytes: Uint8Array;
 }
 
 /** Long tails are shown one after the other, over all services of a thread: each may hold hundreds of megabytes meanwhile. */
-const longOnes = new Turns();
-const isLong = ({ lines }: Tail): boolean =>
+const longTailMutex = new KeyedMutex();
+const isLong = ({ lines }: LogTail): boolean =>
   lines.reduce((bytes, { from, to }) => bytes + to - from, 0) > LOGS.longTailBytes;
 
-const AS_READ: Showing = { raw: false, stamp: null };
+const READABLE: LineFormat = { raw: false, stamp: null };
 
 export class ServiceLog {
   private readonly folder: string;
@@ -32,40 +32,40 @@ export class ServiceLog {
   }
 
   async tail({ lines, stream, raw, timestamps }: LogsQuery): Promise<Uint8Array> {
-    const showing: Showing = { raw, stamp: timestamps ? localTime : null };
-    const read = () => readTail(this.folder, { lines, stream, run: null });
+    const showing: LineFormat = { raw, stamp: timestamps ? localTime : null };
+    const read = () => readLogTail(this.folder, { lines, stream, run: null });
     const tail = read();
     // Read again when it is its turn: nothing of it is kept until then.
     return isLong(tail)
-      ? longOnes.take('', () => jsonOf(read().lines, showing))
-      : jsonOf(tail.lines, showing);
+      ? longTailMutex.runExclusive('', () => linesToJson(read().lines, showing))
+      : linesToJson(tail.lines, showing);
   }
 
   /** The logical offset at which the last `lines` begin. */
   tailStart({ lines, stream }: Pick<LogsQuery, 'lines' | 'stream'>): number {
     if (lines === 0) return this.end();
-    const tail = readTail(this.folder, { lines, stream, run: null });
+    const tail = readLogTail(this.folder, { lines, stream, run: null });
     return tail.lines[0]?.offset ?? tail.end;
   }
 
   /** What `run` has printed from `offset` on. */
-  read(offset: number, limit: number, run: string): Span {
+  read(offset: number, limit: number, run: string): LogChunk {
     return readLog(this.folder, offset, limit, run);
   }
 
-  parts(offset: number, limit: number, query: Pick<LogsQuery, 'stream' | 'timestamps'>): LogParts {
-    return readParts(this.folder, offset, limit, query);
+  parts(offset: number, limit: number, query: Pick<LogsQuery, 'stream' | 'timestamps'>): LogSlice {
+    return readLogParts(this.folder, offset, limit, query);
   }
 
   /** The logical offset of its end. */
   end(): number {
-    return logEnd(this.folder);
+    return logEndOffset(this.folder);
   }
 
   /** What `run` has printed last, as a person would read it. */
   async lastLines(run: string): Promise<string[]> {
-    const { lines } = readTail(this.folder, { stream: null, run, lines: SERVICE.hintLines });
-    const texts = await inTurns(lines, (some) => some.map((line) => textOf(line, AS_READ)));
+    const { lines } = readLogTail(this.folder, { stream: null, run, lines: SERVICE.hintLines });
+    const texts = await mapInBatches(lines, (some) => some.map((line) => lineText(line, READABLE)));
     return texts.flat();
   }
 
@@ -82,7 +82,7 @@ export class ServiceLog {
   }
 
   /** A host that was away does not know who follows. */
-  followAgain(): void {
+  resumeFollow(): void {
     if (this.followers > 0) this.effects.follow(true);
   }
 }

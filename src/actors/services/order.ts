@@ -10,47 +10,47 @@ export interface Member {
  * Members in dependsOn order, or with `reverse` in the exact reverse. Only dependences within the members count; of a
  * cycle, which no registration lets in, nothing is ever free, and `rest` has it.
  */
-export class Order {
+export class DependencyOrder {
   /** Who may go when this one is done. */
-  private readonly after = new Map<string, string[]>();
+  private readonly dependents = new Map<string, string[]>();
   /** How many each one still waits for. */
-  private readonly waits = new Map<string, number>();
+  private readonly pendingCounts = new Map<string, number>();
 
   constructor(members: readonly Member[], reverse = false) {
-    for (const { name } of members) this.waits.set(name, 0);
+    for (const { name } of members) this.pendingCounts.set(name, 0);
     for (const { name, dependsOn } of members) {
       for (const other of new Set(dependsOn)) {
-        if (other === name || !this.waits.has(other)) continue;
+        if (other === name || !this.pendingCounts.has(other)) continue;
         const [first, second] = reverse ? [name, other] : [other, name];
-        const next = this.after.get(first);
+        const next = this.dependents.get(first);
         if (next) next.push(second);
-        else this.after.set(first, [second]);
-        this.waits.set(second, (this.waits.get(second) ?? 0) + 1);
+        else this.dependents.set(first, [second]);
+        this.pendingCounts.set(second, (this.pendingCounts.get(second) ?? 0) + 1);
       }
     }
   }
 
   /** Those that wait for nobody. Each name is given once, by `free` or by `done`. */
-  free(): string[] {
-    const names = [...this.waits].filter(([, count]) => count === 0).map(([name]) => name);
-    for (const name of names) this.waits.delete(name);
+  takeReady(): string[] {
+    const names = [...this.pendingCounts].filter(([, count]) => count === 0).map(([name]) => name);
+    for (const name of names) this.pendingCounts.delete(name);
     return names;
   }
 
   /** `name` is done: those that waited for it last of all. */
-  done(name: string): string[] {
-    return (this.after.get(name) ?? []).filter((next) => {
-      const count = this.waits.get(next);
+  complete(name: string): string[] {
+    return (this.dependents.get(name) ?? []).filter((next) => {
+      const count = this.pendingCounts.get(next);
       if (count === undefined) return false;
-      this.waits.set(next, count - 1);
-      return count === 1 && this.waits.delete(next);
+      this.pendingCounts.set(next, count - 1);
+      return count === 1 && this.pendingCounts.delete(next);
     });
   }
 
   /** All that have not been given yet, and from now on never are. */
-  rest(): string[] {
-    const names = [...this.waits.keys()];
-    this.waits.clear();
+  takeRemaining(): string[] {
+    const names = [...this.pendingCounts.keys()];
+    this.pendingCounts.clear();
     return names;
   }
 }
@@ -59,23 +59,23 @@ export class Order {
  * Runs `act` on every member as soon as those before it are done. After a failure nothing new begins; what is under way
  * is awaited, and then the first error is thrown. `halted` can end it in the same way without an error.
  */
-export async function walk(
-  order: Order,
+export async function walkInOrder(
+  order: DependencyOrder,
   act: (name: string) => Promise<void>,
-  halted: () => boolean = () => false,
+  isHalted: () => boolean = () => false,
 ): Promise<void> {
   const errors: unknown[] = [];
   const visit = async (name: string): Promise<void> => {
-    if (errors.length > 0 || halted()) return;
+    if (errors.length > 0 || isHalted()) return;
     try {
       await act(name);
     } catch (error) {
       errors.push(error);
       return;
     }
-    await Promise.all(order.done(name).map(visit));
+    await Promise.all(order.complete(name).map(visit));
   };
-  await Promise.all(order.free().map(visit));
-  if (errors.length === 0) await Promise.all(order.rest().map(visit));
+  await Promise.all(order.takeReady().map(visit));
+  if (errors.length === 0) await Promise.all(order.takeRemaining().map(visit));
   if (errors.length > 0) throw errors[0];
 }

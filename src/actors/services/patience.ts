@@ -1,14 +1,14 @@
 // How long whoever asks for a start waits for it.
 import { fail } from '../../protocol/errors.ts';
-import type { ServiceProtocol, ServiceSpec, StartAnswer } from '../../protocol/service.ts';
-import type { Clock, Message } from '../../runtime/actor.ts';
-import { within } from '../../runtime/deferred.ts';
+import type { ServiceProtocol, ServiceSpec, StartResult } from '../../protocol/service.ts';
+import type { Clock, MessageOf } from '../../runtime/actor.ts';
+import { withTimeout } from '../../runtime/deferred.ts';
 import type { Run } from './run.ts';
 
 /** How long the ready-check may take, in milliseconds. An agent that nobody waits for may take as long as it likes: null. */
-export function patience(
+export function startDeadline(
   spec: ServiceSpec,
-  { timeoutMs, wait }: Message<ServiceProtocol, 'start'>,
+  { timeoutMs, wait }: MessageOf<ServiceProtocol, 'start'>,
 ): number | null {
   return spec.agent && !wait ? null : (timeoutMs ?? spec.startTimeout);
 }
@@ -17,13 +17,13 @@ export function patience(
  * Waits for a start that somebody else has asked for, no longer than `ms`: then it fails ready_timeout. Whatever comes of it,
  * that start goes on.
  */
-export async function sharedStart(
+export async function awaitSharedStart(
   clock: Clock,
   name: string,
   { ready }: Run,
   ms: number,
-): Promise<StartAnswer> {
-  const answer = await within(ms, ready.promise, clock);
+): Promise<StartResult> {
+  const answer = await withTimeout(ms, ready.promise, clock);
   if (answer) return answer;
   throw fail('ready_timeout', `${name} is still starting after ${ms} ms; its start goes on`);
 }

@@ -1,11 +1,11 @@
 // The ready-check of one starting service, docs/reference.md "Ready-check": when it probes, when it gives up,
 // and what the last probe found. The probes themselves are an adapter's.
 import type { Probe } from '../../adapters/ready.ts';
-import { READY, SERVICE } from '../../limits.ts';
-import type { Explanation } from '../../protocol/service.ts';
+import { READY_CHECK, SERVICE } from '../../limits.ts';
+import type { ServiceExplanation } from '../../protocol/service.ts';
 import type { Clock } from '../../runtime/actor.ts';
 
-export type LastCheck = NonNullable<Explanation['lastCheck']>;
+export type LastCheck = NonNullable<ServiceExplanation['lastCheck']>;
 
 export interface ReadyCheck {
   /** What the last probe found; null before the first one has ended, and where there is nothing to probe. */
@@ -26,20 +26,22 @@ export interface ReadyPlan {
 }
 
 /** Milliseconds from one probe to the next, after `waitedMs` of waiting. */
-export function pauseMs(waitedMs: number, slowestMs: number): number {
-  return waitedMs < READY.fastForMs ? READY.fastMs : Math.min(slowestMs, waitedMs * READY.share);
+export function probePauseMs(waitedMs: number, slowestMs: number): number {
+  return waitedMs < READY_CHECK.fastPhaseMs
+    ? READY_CHECK.fastIntervalMs
+    : Math.min(slowestMs, waitedMs * READY_CHECK.elapsedFraction);
 }
 
 /** Watches until the check passes or its time is over; `told` hears once which of the two. */
-export function watchReady(
+export function startReadyCheck(
   clock: Clock,
   probe: Probe,
   plan: ReadyPlan,
-  told: (passed: boolean) => void,
+  onResult: (passed: boolean) => void,
 ): ReadyCheck {
   const { url, timeoutMs, slowestMs } = plan;
   if (url === null) {
-    const stop = clock.after(Math.max(0, SERVICE.upMs - plan.upMs), () => told(true));
+    const stop = clock.after(Math.max(0, SERVICE.minUptimeMs - plan.upMs), () => onResult(true));
     return { last: () => null, stop };
   }
   const began = clock.monotonic();
@@ -54,15 +56,15 @@ export function watchReady(
   const finish = (passed: boolean): void => {
     if (over) return;
     stop();
-    told(passed);
+    onResult(passed);
   };
   const step = (): void => {
     const from = clock.monotonic();
-    cancelStep = probe(url, READY.probeMs, ({ status, error }) => {
+    cancelStep = probe(url, READY_CHECK.probeTimeoutMs, ({ status, error }) => {
       last = { url, at: clock.now(), status, error };
       if (error === null || timeoutMs === 0) return finish(error === null);
       const now = clock.monotonic();
-      cancelStep = clock.after(Math.max(0, from + pauseMs(now - began, slowestMs) - now), step);
+      cancelStep = clock.after(Math.max(0, from + probePauseMs(now - began, slowestMs) - now), step);
     });
   };
   const late = (): void => {

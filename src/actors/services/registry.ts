@@ -12,26 +12,26 @@ import type { HostProtocol } from '../../protocol/host.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { RegistryProtocol } from '../../protocol/registry.ts';
 import type { ServiceInput, ServiceProtocol, StoredService } from '../../protocol/service.ts';
-import type { Everything, ViewsProtocol } from '../../protocol/views.ts';
-import { actor, type Context, type Handlers, type Message, type Ref } from '../../runtime/actor.ts';
-import { Turns } from '../turns.ts';
-import { adoptAll, autostartAll, restingStates, runsOf, tolerant } from './boot.ts';
-import { cycleOf, nextRecord, specRow } from './spec.ts';
-import { endStrays } from './strays.ts';
+import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
+import { actor, type Context, type Handlers, type MessageOf, type Ref } from '../../runtime/actor.ts';
+import { KeyedMutex } from '../turns.ts';
+import { adoptAll, autostartAll, hostRuns, idleStates, tolerateFailure } from './boot.ts';
+import { dependencyCycle, nextRecord, specRow } from './spec.ts';
+import { stopOrphanedRuns } from './strays.ts';
 
-type Range = readonly [from: number, to: number];
+type LeaseRange = readonly [from: number, to: number];
 
 export interface RegistryConfig {
   store: Pick<Store, 'table'>;
   /** Where `port: 0` takes one from, for a plain service and for an agent. */
-  ports: { service: Range; agent: Range };
+  ports: { service: LeaseRange; agent: LeaseRange };
 }
 
 /** The key of `specHash` in the store. */
 const HASH_KEY = 'specHash';
-const DEADLINE = { deadlineMs: SERVICE.askMs };
+const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 
-const event = (type: NewEvent['type'], name: string, fields: object): NewEvent => ({
+const registryEvent = (type: NewEvent['type'], name: string, fields: object): NewEvent => ({
   type,
   name,
   run: null,
@@ -41,21 +41,21 @@ const event = (type: NewEvent['type'], name: string, fields: object): NewEvent =
 class Registry {
   private readonly context: Context;
   private readonly config: RegistryConfig;
-  private readonly key: Uint8Array;
+  private readonly hashKey: Uint8Array;
   private readonly services: Map<string, StoredService>;
   /** What is being registered, by name. */
-  private readonly coming = new Map<string, ServiceInput>();
-  private readonly leaving = new Set<string>();
-  private readonly turns = new Turns();
-  private closed = false;
+  private readonly registering = new Map<string, ServiceInput>();
+  private readonly removing = new Set<string>();
+  private readonly mutex = new KeyedMutex();
+  private isClosed = false;
   private readonly ports: Ref<PortsProtocol>;
   private readonly events: Ref<EventsProtocol>;
   private readonly views: Ref<ViewsProtocol>;
 
-  constructor(context: Context, config: RegistryConfig, key: Uint8Array) {
+  constructor(context: Context, config: RegistryConfig, hashKey: Uint8Array) {
     this.context = context;
     this.config = config;
-    this.key = key;
+    this.hashKey = hashKey;
     this.services = new Map(config.store.table('services').all());
     this.ports = context.ref('ports');
     this.events = context.ref('events');
@@ -65,51 +65,51 @@ class Registry {
   async boot({
     autostart,
     nothingRuns = false,
-  }: Message<RegistryProtocol, 'boot'>): Promise<{ services: number }> {
+  }: MessageOf<RegistryProtocol, 'boot'>): Promise<{ services: number }> {
     const host = this.context.ref<HostProtocol>('host');
-    const runs = nothingRuns ? [] : await runsOf(host);
+    const runs = nothingRuns ? [] : await hostRuns(host);
     // Nobody waits for the end of what no longer exists.
     const lost = runs?.filter(({ service }) => !this.services.has(service)) ?? [];
-    this.inBackground(endStrays(host, lost));
+    this.inBackground(stopOrphanedRuns(host, lost));
     // Only before the first services begin is it known of those without a run that they have nothing to take up.
     const ends = new Map(this.config.store.table('ends').all());
-    const resting = autostart && runs ? restingStates(this.services.keys(), ends, runs) : [];
-    const specs = [...this.services.values()].map((stored) => specRow(stored, this.key));
-    this.views.tell('everything', { text: JSON.stringify({ specs, states: resting } satisfies Everything) });
+    const resting = autostart && runs ? idleStates(this.services.keys(), ends, runs) : [];
+    const specs = [...this.services.values()].map((stored) => specRow(stored, this.hashKey));
+    this.views.tell('snapshot', { text: JSON.stringify({ specs, states: resting } satisfies ViewSnapshot) });
     const rest = new Set(resting.map(({ name }) => name));
     const others = [...this.services.keys()].filter((name) => !rest.has(name));
     await adoptAll(this.context, others);
-    if (autostart) this.inBackground(autostartAll(this.context, this.services, () => this.closed));
+    if (autostart) this.inBackground(autostartAll(this.context, this.services, () => this.isClosed));
     return { services: specs.length };
   }
 
-  register({ input }: Message<RegistryProtocol, 'register'>): Promise<{
+  register({ input }: MessageOf<RegistryProtocol, 'register'>): Promise<{
     stored: StoredService;
     created: boolean;
   }> {
     this.refuseChange(input.name);
-    return this.turns.take(input.name, async () => {
+    return this.mutex.runExclusive(input.name, async () => {
       this.checkKind(input);
       this.checkHostname(input);
       this.checkCycle(input);
-      this.coming.set(input.name, input);
+      this.registering.set(input.name, input);
       try {
         return await this.registerNow(input);
       } finally {
-        this.coming.delete(input.name);
+        this.registering.delete(input.name);
       }
     });
   }
 
-  remove({ name, agent, graceMs }: Message<RegistryProtocol, 'remove'>): Promise<{ port: number }> {
+  remove({ name, agent, graceMs }: MessageOf<RegistryProtocol, 'remove'>): Promise<{ port: number }> {
     this.refuseChange(name);
-    this.leaving.add(name);
-    return this.turns
-      .take(name, () => this.removeNow(name, agent, graceMs))
-      .finally(() => this.leaving.delete(name));
+    this.removing.add(name);
+    return this.mutex
+      .runExclusive(name, () => this.removeNow(name, agent, graceMs))
+      .finally(() => this.removing.delete(name));
   }
 
-  members({ group }: Message<RegistryProtocol, 'members'>): {
+  members({ group }: MessageOf<RegistryProtocol, 'members'>): {
     members: { name: string; dependsOn: string[] }[];
   } {
     const members = [...this.services.values()]
@@ -119,7 +119,7 @@ class Registry {
   }
 
   close(): null {
-    this.closed = true;
+    this.isClosed = true;
     return null;
   }
 
@@ -127,22 +127,23 @@ class Registry {
     const { name } = input;
     const before = this.services.get(name);
     const leased = await this.lease(input, before);
-    const stored = nextRecord(input, leased ?? input.port, before, this.key);
+    const stored = nextRecord(input, leased ?? input.port, before, this.hashKey);
     try {
       if (stored !== before) await this.config.store.table('services').put(name, stored);
     } catch (error) {
-      if (leased !== null) await this.unlease(name, before);
+      if (leased !== null) await this.undoLease(name, before);
       throw error;
     }
     this.services.set(name, stored);
     const { port, group } = stored.spec;
     const isClaim = port !== before?.spec.port;
     const { others } = isClaim ? await this.ports.ask('claim', { owner: name, port }) : { others: [] };
-    if (stored !== before) this.views.tell('specs', { rows: [specRow(stored, this.key)] });
+    if (stored !== before) this.views.tell('specs', { rows: [specRow(stored, this.hashKey)] });
     this.service(name).tell('changed', { stored });
-    const events = [event('service.registered', name, { name, port, group })];
+    const events = [registryEvent('service.registered', name, { name, port, group })];
     const [holder] = others;
-    if (holder !== undefined) events.push(event('port.conflict', name, { port, claimedBy: name, holder }));
+    if (holder !== undefined)
+      events.push(registryEvent('port.conflict', name, { port, claimedBy: name, holder }));
     await this.events.ask('append', { events });
     return { stored, created: !before };
   }
@@ -162,7 +163,7 @@ class Registry {
     return lease.port;
   }
 
-  private async unlease(owner: string, before: StoredService | undefined): Promise<void> {
+  private async undoLease(owner: string, before: StoredService | undefined): Promise<void> {
     if (before) await this.ports.ask('claim', { owner, port: before.spec.port });
     else await this.ports.ask('release', { owner });
   }
@@ -180,13 +181,13 @@ class Registry {
     this.services.delete(name);
     await this.ports.ask('release', { owner: name });
     this.views.tell('removed', { name });
-    await this.events.ask('append', { events: [event('service.removed', name, { name })] });
+    await this.events.ask('append', { events: [registryEvent('service.removed', name, { name })] });
     return { port: stored.spec.port };
   }
 
   private refuseChange(name: string): void {
-    if (this.closed) throw fail('daemon_busy', 'the daemon is shutting down');
-    if (this.leaving.has(name)) throw fail('daemon_busy', `${name} is being removed`);
+    if (this.isClosed) throw fail('daemon_busy', 'the daemon is shutting down');
+    if (this.removing.has(name)) throw fail('daemon_busy', `${name} is being removed`);
   }
 
   private checkKind({ name, agent }: ServiceInput): void {
@@ -198,16 +199,16 @@ class Registry {
   private checkHostname({ name, agent }: ServiceInput): void {
     if (!agent) return;
     const stored = [...this.services.values()].map(({ spec }) => spec);
-    for (const other of [...stored, ...this.coming.values()]) {
+    for (const other of [...stored, ...this.registering.values()]) {
       if (other.name !== name && other.agent?.hostname === agent.hostname)
         throw fail('name_in_use', `${agent.hostname} is the host name of the agent ${other.name}`);
     }
   }
 
   private checkCycle({ name, dependsOn }: ServiceInput): void {
-    const found = cycleOf(name, dependsOn, (other) => [
+    const found = dependencyCycle(name, dependsOn, (other) => [
       ...(this.services.get(other)?.spec.dependsOn ?? []),
-      ...(this.coming.get(other)?.dependsOn ?? []),
+      ...(this.registering.get(other)?.dependsOn ?? []),
     ]);
     if (!found) return;
     const message = `dependsOn has a cycle: ${found.join(' -> ')}`;
@@ -215,7 +216,7 @@ class Registry {
   }
 
   private inBackground(work: Promise<unknown>): void {
-    tolerant(work).catch((error: unknown) => this.context.crash(error));
+    tolerateFailure(work).catch((error: unknown) => this.context.crash(error));
   }
 
   private service(name: string): Ref<ServiceProtocol> {
@@ -229,15 +230,15 @@ async function init(context: Context, config: RegistryConfig): Promise<Handlers<
   if (!keys.get(HASH_KEY)) await keys.put(HASH_KEY, key);
   const registry = new Registry(context, config, key);
   return {
-    boot: (message) => context.later(registry.boot(message)),
-    register: (message) => context.later(registry.register(message)),
-    remove: (message) => context.later(registry.remove(message)),
+    boot: (message) => context.replyLater(registry.boot(message)),
+    register: (message) => context.replyLater(registry.register(message)),
+    remove: (message) => context.replyLater(registry.remove(message)),
     members: (message) => registry.members(message),
     close: () => registry.close(),
   };
 }
 
 /** Owns which services exist: docs/reference.md "Registration". */
-export const registry = actor<RegistryProtocol, RegistryConfig>('registry', init, {
-  mailbox: THREADS.mailbox,
+export const registryActor = actor<RegistryProtocol, RegistryConfig>('registry', init, {
+  mailbox: THREADS.mailboxCapacity,
 });

@@ -11,9 +11,9 @@ export interface Backoff {
 }
 
 /** 100 ms before the first restart, twice as long before each further one, at most 30 s. */
-export function delayMs(attempt: number): number {
-  const { firstMs, maxMs } = SERVICE.restart;
-  return Math.min(maxMs, firstMs * 2 ** (attempt - 1));
+export function backoffDelayMs(attempt: number): number {
+  const { initialDelayMs, maxDelayMs } = SERVICE.restart;
+  return Math.min(maxDelayMs, initialDelayMs * 2 ** (attempt - 1));
 }
 
 /**
@@ -27,11 +27,11 @@ export function nextRestart(
 ): Backoff | null {
   if (policy === 'no' || (policy === 'on-failure' && !run.failed)) return null;
   const attempt = run.upMs >= SERVICE.restart.resetAfterMs ? 1 : run.attempt + 1;
-  const delay = delayMs(attempt);
+  const delay = backoffDelayMs(attempt);
   return { attempt, delayMs: delay, nextAt: now + delay };
 }
 
-export interface Ending {
+export interface EndedRun {
   run: { id: string; startedAt: number; byPolicy: boolean };
   /** Of that run. */
   attempt: number;
@@ -39,20 +39,20 @@ export interface Ending {
   /** Somebody asked for it. */
   stopped: boolean;
   /** It was stopped because it was not ready in time. */
-  late: boolean;
+  timedOut: boolean;
 }
 
 /** How an end is kept, and the restart that follows it. */
-export function judgeEnd(
-  { run, attempt, outcome, stopped, late }: Ending,
+export function classifyEnd(
+  { run, attempt, outcome, stopped, timedOut }: EndedRun,
   policy: RestartPolicy,
   now: number,
 ): { end: LastEnd; backoff: Backoff | null } {
   const { exitCode, signal, exitUnknown, cause, at } = outcome;
   const calm = stopped || cause === 'reboot' || exitCode === 0;
   // A client is told that its start timed out; a restart that did is a failure like any other.
-  const mayFollow = cause === 'exit' && (!stopped || (late && run.byPolicy));
-  const ran = { failed: late || !calm, upMs: at - run.startedAt, attempt };
+  const mayFollow = cause === 'exit' && (!stopped || (timedOut && run.byPolicy));
+  const ran = { failed: timedOut || !calm, upMs: at - run.startedAt, attempt };
   const backoff = mayFollow ? nextRestart(policy, ran, now) : null;
   const end: LastEnd = {
     run: run.id,

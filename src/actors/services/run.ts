@@ -1,23 +1,23 @@
 // One run of a service from its start to its end.
 import { processRow } from '../../adapters/process/proctable.ts';
 import { MIB } from '../../limits.ts';
-import type { RunMemo, RunRow, SpawnReply } from '../../protocol/host.ts';
-import { newRun } from '../../protocol/names.ts';
-import type { StartAnswer, StoredService } from '../../protocol/service.ts';
+import type { LedgerRun, RunMetadata, SpawnReply } from '../../protocol/host.ts';
+import { newRunId } from '../../protocol/names.ts';
+import type { StartResult, StoredService } from '../../protocol/service.ts';
 import { type Deferred, deferred } from '../../runtime/deferred.ts';
 
 export interface Run {
   id: string;
-  memo: RunMemo;
+  metadata: RunMetadata;
   pty: boolean;
   /** Started by the restart policy and not by a client. */
   byPolicy: boolean;
   /** null: it may take as long as it likes to become ready. */
   timeoutMs: number | null;
   /** Settles when there is a process, or will be none. */
-  there: Deferred<StartAnswer>;
+  spawned: Deferred<StartResult>;
   /** Settles when it is ready, or never will be. */
-  ready: Deferred<StartAnswer>;
+  ready: Deferred<StartResult>;
 }
 
 export type LiveRun = Run & SpawnReply;
@@ -35,26 +35,37 @@ export function plannedRun(
   const { agent, port, ready } = spec;
   const deadline = timeoutMs === null ? null : now + timeoutMs;
   return {
-    id: newRun(now),
-    memo: { revision, port, ready, passed: false, deadline, restarts },
+    id: newRunId(now),
+    metadata: { revision, port, ready, passed: false, deadline, restarts },
     pty: agent !== null,
     byPolicy,
     timeoutMs,
-    there: deferred(),
+    spawned: deferred(),
     ready: deferred(),
   };
 }
 
 /** A run of the host's ledger, made by another daemon or in another life of the actor. */
-export function ledgerRun({ run, memo, pty, pid, startTicks, startedAt }: RunRow): LiveRun {
+export function runFromLedger({ run, memo, pty, pid, startTicks, startedAt }: LedgerRun): LiveRun {
   const timeoutMs = memo.deadline === null ? null : Math.max(0, memo.deadline - startedAt);
   const byPolicy = memo.restarts > 0;
-  const settle = { there: deferred<StartAnswer>(), ready: deferred<StartAnswer>() };
-  return { id: run, memo, pty, byPolicy, timeoutMs, ...settle, pid, startTicks, startedAt, rssMB: 0 };
+  const pending = { spawned: deferred<StartResult>(), ready: deferred<StartResult>() };
+  return {
+    id: run,
+    metadata: memo,
+    pty,
+    byPolicy,
+    timeoutMs,
+    ...pending,
+    pid,
+    startTicks,
+    startedAt,
+    rssMB: 0,
+  };
 }
 
 /** With the memory that its first process has now: at the spawn that was only a shell's. */
-export function measured(run: LiveRun): LiveRun {
+export function withMeasuredMemory(run: LiveRun): LiveRun {
   const row = processRow(run.pid);
   return row?.startTicks === run.startTicks ? { ...run, rssMB: Math.ceil(row.rssBytes / MIB) } : run;
 }

@@ -7,25 +7,25 @@ import type { Probe } from '../../adapters/ready.ts';
 import { SERVICE } from '../../limits.ts';
 import { fail } from '../../protocol/errors.ts';
 import type {
-  Explanation,
   LastEnd,
   RunEnd,
+  ServiceExplanation,
   ServiceProtocol,
-  StartAnswer,
-  StopAnswer,
+  StartResult,
+  StopResult,
   StoredService,
 } from '../../protocol/service.ts';
 import type { TerminalProtocol } from '../../protocol/terminal.ts';
-import { actor, type Context, type Handlers, type Message } from '../../runtime/actor.ts';
+import { actor, type Context, type Handlers, type MessageOf } from '../../runtime/actor.ts';
 import { acceptEnd } from './accept_end.ts';
 import { ServiceEffects, type ServiceEffectsConfig } from './effects.ts';
-import { explain } from './explain.ts';
-import { Lifecycle, UNASKED } from './lifecycle.ts';
+import { explainService } from './explain.ts';
+import { ServiceLifecycle, UNASKED } from './lifecycle.ts';
 import { ServiceLog } from './log.ts';
-import { patience, sharedStart } from './patience.ts';
+import { awaitSharedStart, startDeadline } from './patience.ts';
 import type { LiveRun } from './run.ts';
-import { liveRun, liveRunOf, runOf, stopOf, TABLE } from './state.ts';
-import { ServiceTerminal, USUAL_SIZE } from './terminal.ts';
+import { liveRun, liveRunOf, runOf, stopOf, TRANSITIONS } from './state.ts';
+import { AgentTerminal, DEFAULT_TERMINAL_SIZE } from './terminal.ts';
 
 /** The same for all services of a thread. */
 export interface ServiceConfig extends ServiceEffectsConfig {
@@ -41,19 +41,19 @@ export const SERVICE_PREFIX = 'service:';
 
 const nothing = (): void => {};
 
-class Service {
+class SupervisedService {
   private readonly context: Context;
   private readonly name: string;
   private readonly effects: ServiceEffects;
-  private readonly life: Lifecycle;
+  private readonly life: ServiceLifecycle;
   readonly log: ServiceLog;
-  readonly terminal: ServiceTerminal;
+  readonly terminal: AgentTerminal;
   /** Why no start is accepted any more. */
-  private closing: string | null = null;
+  private closingReason: string | null = null;
   /** The restart that is stopping what runs. */
-  private restarting: Promise<StartAnswer> | null = null;
+  private restarting: Promise<StartResult> | null = null;
   /** Cancels the end of the actor of a service that is not there. */
-  private staying: () => void = nothing;
+  private cancelEnd: () => void = nothing;
 
   constructor(context: Context, config: ServiceConfig) {
     const { bootedAt, logs, probe } = config;
@@ -61,37 +61,37 @@ class Service {
     this.name = context.address.slice(SERVICE_PREFIX.length);
     this.effects = new ServiceEffects(context, config, this.name);
     this.log = new ServiceLog(join(logs, this.name), this.effects);
-    this.terminal = new ServiceTerminal(context, this.log, this.effects);
+    this.terminal = new AgentTerminal(context, this.log, this.effects);
     const lastLines = (run: string): Promise<string[]> => this.log.lastLines(run);
     const ended = (run: LiveRun, { exitCode, signal }: LastEnd): void => {
       this.effects.untrack(run);
-      this.terminal.end(run.id, { exitCode, signal });
+      this.terminal.onRunEnded(run.id, { exitCode, signal });
     };
-    this.life = new Lifecycle({
+    this.life = new ServiceLifecycle({
       context,
       name: this.name,
       effects: this.effects,
       probe,
       bootedAt,
       lastLines,
-      ended,
+      onEnded: ended,
     });
   }
 
-  start(message: Message<ServiceProtocol, 'start'>): Promise<StartAnswer> {
+  start(message: MessageOf<ServiceProtocol, 'start'>): Promise<StartResult> {
     const { life, name } = this;
     const { state } = life;
     const stored = this.stored();
-    if (this.closing) throw fail('daemon_busy', `${name} cannot be started: ${this.closing}`);
-    switch (TABLE[state.phase][message.join ? 'join' : 'start']) {
+    if (this.closingReason) throw fail('daemon_busy', `${name} cannot be started: ${this.closingReason}`);
+    switch (TRANSITIONS[state.phase][message.join ? 'join' : 'start']) {
       case 'launch': {
         life.restarts = 0;
         life.attempt = 0;
-        const run = life.launch(stored, patience(stored.spec, message), false);
-        return message.wait ? run.ready.promise : run.there.promise;
+        const run = life.launch(stored, startDeadline(stored.spec, message), false);
+        return message.wait ? run.ready.promise : run.spawned.promise;
       }
       case 'share':
-        return sharedStart(
+        return awaitSharedStart(
           this.context.clock,
           name,
           runOf(state),
@@ -106,22 +106,22 @@ class Service {
       case 'cancel':
         return life.cancelRestart().then(() => this.start(message));
       case 'after':
-        return this.over().then(() => this.start(message));
+        return this.waitUntilSettled().then(() => this.start(message));
     }
   }
 
   /** `graceMs` null: the service's own. Ends a process and any restart. */
-  stop(graceMs: number | null): Promise<StopAnswer> {
+  stop(graceMs: number | null): Promise<StopResult> {
     const { life } = this;
     const { state } = life;
-    switch (TABLE[state.phase].stop) {
+    switch (TRANSITIONS[state.phase].stop) {
       case 'none':
         return acceptEnd(life, this.effects, this.name, graceMs);
       case 'cancel':
         return life.cancelRestart().then(() => this.stop(graceMs));
       case 'after':
         // Whoever comes while the end of a stop is written down gets the answer of that stop.
-        return this.over().then((answer) => answer ?? this.stop(graceMs));
+        return this.waitUntilSettled().then((answer) => answer ?? this.stop(graceMs));
       case 'halt':
         return life.halt(liveRunOf(state), graceMs, null).promise;
       case 'share':
@@ -132,15 +132,15 @@ class Service {
   }
 
   /** As `stop`; a service that is no longer registered has nothing to stop. */
-  stopKnown({ graceMs, last = false }: Message<ServiceProtocol, 'stop'>): Promise<StopAnswer> {
+  stopRegistered({ graceMs, last = false }: MessageOf<ServiceProtocol, 'stop'>): Promise<StopResult> {
     this.stored();
-    if (last) this.closing = 'the daemon is shutting down';
+    if (last) this.closingReason = 'the daemon is shutting down';
     this.restarting = null;
     return this.stop(graceMs);
   }
 
   /** Another one joins it as long as it stops what runs; a stop that comes meanwhile has the last word. */
-  restart({ timeoutMs, graceMs }: Message<ServiceProtocol, 'restart'>): Promise<StartAnswer> {
+  restart({ timeoutMs, graceMs }: MessageOf<ServiceProtocol, 'restart'>): Promise<StartResult> {
     this.stored();
     if (this.restarting) return this.restarting;
     const stopping = (async () => this.stop(graceMs))();
@@ -159,39 +159,39 @@ class Service {
 
   async retire(graceMs: number | null): Promise<null> {
     const { life } = this;
-    const before = this.closing;
-    this.closing = 'it is being removed';
+    const before = this.closingReason;
+    this.closingReason = 'it is being removed';
     this.restarting = null;
     try {
       await this.stop(graceMs);
       await this.effects.forget();
     } catch (error) {
-      this.closing = before;
+      this.closingReason = before;
       throw error;
     }
     // Its record is still in the store: whoever asks before that is gone must not find another actor that read it.
     life.stored = null;
     life.end = null;
     life.restarts = 0;
-    this.closing = null;
-    this.leave();
+    this.closingReason = null;
+    this.endSoon();
     return null;
   }
 
   /** There is no such service: the actor ends soon, unless it is registered. */
-  private leave(): void {
-    this.staying();
-    this.staying = this.context.clock.after(SERVICE.retiredMs, () => this.context.end());
+  private endSoon(): void {
+    this.cancelEnd();
+    this.cancelEnd = this.context.clock.after(SERVICE.removedLingerMs, () => this.context.end());
   }
 
   async changed(stored: StoredService): Promise<null> {
     const { life } = this;
-    this.staying();
+    this.cancelEnd();
     life.stored = stored;
-    life.show();
-    const action = TABLE[life.state.phase].changed;
+    life.publish();
+    const action = TRANSITIONS[life.state.phase].changed;
     if (action === 'after') {
-      await this.over();
+      await this.waitUntilSettled();
       return this.changed(stored);
     }
     if (action === 'cancel') await life.cancelRestart();
@@ -201,7 +201,7 @@ class Service {
   exited(end: RunEnd): null {
     const { life, effects } = this;
     const { state } = life;
-    const action = TABLE[state.phase].exited;
+    const action = TRANSITIONS[state.phase].exited;
     if (end.run === life.end?.run && state.phase !== 'ended') effects.acknowledge(end.run);
     else if (action === 'look') life.inBackground(life.look());
     else if (action === 'skip' || runOf(state).id !== end.run) return null;
@@ -213,15 +213,15 @@ class Service {
   /** Goes on from what the host has. */
   async adopt(): Promise<null> {
     const { life } = this;
-    this.log.followAgain();
+    this.log.resumeFollow();
     await life.look();
-    if (life.state.phase === 'ended') await this.over().catch(nothing); // it is tried again until it succeeds
-    if (!life.stored && life.state.phase === 'idle') this.leave();
+    if (life.state.phase === 'ended') await this.waitUntilSettled().catch(nothing); // it is tried again until it succeeds
+    if (!life.stored && life.state.phase === 'idle') this.endSoon();
     return null;
   }
 
   /** The log of a service that is there. */
-  knownLog(): ServiceLog {
+  registeredLog(): ServiceLog {
     this.stored();
     return this.log;
   }
@@ -229,20 +229,29 @@ class Service {
   attach(viewer: string): null {
     const run = liveRun(this.life.state);
     if (!run?.pty) throw fail('not_running', `${this.name} has no terminal: it does not run`);
-    this.terminal.attach(viewer, run.id, this.life.stored?.spec.agent ?? USUAL_SIZE);
+    this.terminal.attach(viewer, run.id, this.life.stored?.spec.agent ?? DEFAULT_TERMINAL_SIZE);
     return null;
   }
 
-  async explain(): Promise<Explanation> {
+  async explain(): Promise<ServiceExplanation> {
     const { spec } = this.stored();
     const { life } = this;
-    const holder = await this.effects.holder(liveRun(life.state)?.memo.port ?? spec.port);
+    const holder = await this.effects.portHolder(liveRun(life.state)?.metadata.port ?? spec.port);
     const { end, state } = life;
     const run = 'run' in state ? state.run.id : (end?.run ?? null);
     const { status } = life.view();
     const lastLines = run === null ? [] : await this.log.lastLines(run);
-    const lostBytes = state.phase === 'lost' ? 0 : await this.effects.lostBytes();
-    return explain({ spec, status, state, end, holder, lastLines, lostBytes, now: this.context.clock.now() });
+    const lostBytes = state.phase === 'lost' ? 0 : await this.effects.droppedBytes();
+    return explainService({
+      spec,
+      status,
+      state,
+      end,
+      portHolder: holder,
+      lastLines,
+      droppedBytes: lostBytes,
+      now: this.context.clock.now(),
+    });
   }
 
   private stored(): StoredService {
@@ -252,38 +261,38 @@ class Service {
   }
 
   /** Resolves when what keeps the service from being asked again is over; with the answer of a stop that just ended. */
-  private async over(): Promise<StopAnswer | null> {
+  private async waitUntilSettled(): Promise<StopResult | null> {
     const { life } = this;
     const { state } = life;
     if (state.phase === 'ended') return life.record(state);
-    if (state.phase === 'launching') await state.run.there.promise.catch(nothing);
+    if (state.phase === 'launching') await state.run.spawned.promise.catch(nothing);
     return null;
   }
 }
 
-type Letters = ServiceProtocol & TerminalProtocol;
+type ServiceMessages = ServiceProtocol & TerminalProtocol;
 
-async function init(context: Context, config: ServiceConfig): Promise<Handlers<Letters>> {
-  const service = new Service(context, config);
+async function init(context: Context, config: ServiceConfig): Promise<Handlers<ServiceMessages>> {
+  const service = new SupervisedService(context, config);
   const { log, terminal } = service;
   // Before any letter is handled; a letter `adopt` looks once more.
   await service.adopt();
   return {
-    adopt: () => context.later(service.adopt()),
-    changed: ({ stored }) => context.later(service.changed(stored)),
-    start: (message) => context.later(service.start(message)),
-    stop: (message) => context.later(service.stopKnown(message)),
-    restart: (message) => context.later(service.restart(message)),
-    retire: ({ graceMs }) => context.later(service.retire(graceMs)),
-    logs: (query) => context.later(service.knownLog().tail(query)),
-    tailStart: (query) => service.knownLog().tailStart(query),
-    read: ({ offset, limit, ...query }) => service.knownLog().parts(offset, limit, query),
-    explain: () => context.later(service.explain()),
+    adopt: () => context.replyLater(service.adopt()),
+    changed: ({ stored }) => context.replyLater(service.changed(stored)),
+    start: (message) => context.replyLater(service.start(message)),
+    stop: (message) => context.replyLater(service.stopRegistered(message)),
+    restart: (message) => context.replyLater(service.restart(message)),
+    retire: ({ graceMs }) => context.replyLater(service.retire(graceMs)),
+    logs: (query) => context.replyLater(service.registeredLog().tail(query)),
+    tailStart: (query) => service.registeredLog().tailStart(query),
+    read: ({ offset, limit, ...query }) => service.registeredLog().parts(offset, limit, query),
+    explain: () => context.replyLater(service.explain()),
     follow: ({ on }) => log.follow(on),
     exited: (end) => service.exited(end),
     grew: ({ end }) => {
       log.grew(end);
-      return terminal.grew();
+      return terminal.onLogGrowth();
     },
     attach: ({ viewer }) => service.attach(viewer),
     detach: ({ viewer }) => terminal.detach(viewer),
@@ -294,4 +303,4 @@ async function init(context: Context, config: ServiceConfig): Promise<Handlers<L
 }
 
 /** One service. Its name is what follows `service:` in its address. */
-export const service = actor<Letters, ServiceConfig>('service', init, { drainMs: 1_000 });
+export const serviceActor = actor<ServiceMessages, ServiceConfig>('service', init, { drainMs: 1_000 });

@@ -7,15 +7,15 @@ import type { SpecRow } from '../../protocol/views.ts';
  * The shortest cycle that `name` would close by depending on `dependsOn`, from `name` to `name`; undefined when there
  * is none. `of` gives what another service depends on; it may name services that do not exist.
  */
-export function cycleOf(
+export function dependencyCycle(
   name: string,
   dependsOn: readonly string[],
-  of: (name: string) => readonly string[],
+  dependenciesOf: (name: string) => readonly string[],
 ): string[] | undefined {
   const reachedFrom = new Map<string, string>();
   const reached = [name];
   for (const at of reached) {
-    for (const next of at === name ? dependsOn : of(at)) {
+    for (const next of at === name ? dependsOn : dependenciesOf(at)) {
       if (next === name) return [...pathTo(at, reachedFrom), name];
       if (reachedFrom.has(next)) continue;
       reachedFrom.set(next, at);
@@ -43,13 +43,13 @@ export function nextRecord(
 ): StoredService {
   const ready = input.agent && input.ready ? input.ready.replaceAll('$PORT', String(port)) : input.ready;
   const spec = { ...input, port, ready, env: input.env ?? before?.spec.env ?? [] };
-  const text = canonical(spec);
-  if (before && text === canonical(before.spec)) return before;
-  return { spec, revision: (before?.revision ?? 0) + 1, hash: hashOf(text, key) };
+  const text = canonicalSpec(spec);
+  if (before && text === canonicalSpec(before.spec)) return before;
+  return { spec, revision: (before?.revision ?? 0) + 1, hash: specHashOf(text, key) };
 }
 
 /** A text that is the same for two specs exactly when they mean the same: the order of env means nothing. */
-export function canonical(spec: ServiceSpec): string {
+export function canonicalSpec(spec: ServiceSpec): string {
   const { agent } = spec;
   return JSON.stringify([
     spec.name,
@@ -70,12 +70,12 @@ export function canonical(spec: ServiceSpec): string {
   ]);
 }
 
-const hashOf = (text: string, key: Uint8Array): string =>
+const specHashOf = (text: string, key: Uint8Array): string =>
   createHmac('sha256', key).update(text).digest('hex');
 
 /** What clients may see of a record: no values of env, but the hash over all of it. */
 export function specRow({ spec, revision, hash }: StoredService, key: Uint8Array): SpecRow {
   const { env, ...rest } = spec;
-  const specHash = hash ?? hashOf(canonical(spec), key);
+  const specHash = hash ?? specHashOf(canonicalSpec(spec), key);
   return { ...rest, revision, envKeys: env.map(([name]) => name), specHash };
 }

@@ -1,7 +1,7 @@
 // The life of a service as data: in which phase it is, what each phase answers to each event, and from which phase to
 // which it may go: docs/reference.md "Status and transitions". Pure: the actor looks up here and does the
 // effects.
-import type { LastEnd, RunEnd, ServiceState, Status, StopAnswer } from '../../protocol/service.ts';
+import type { LastEnd, RunEnd, ServiceState, ServiceStatus, StopResult } from '../../protocol/service.ts';
 import type { Deferred } from '../../runtime/deferred.ts';
 import type { LastCheck, ReadyCheck } from './ready_check.ts';
 import type { Backoff } from './restart.ts';
@@ -18,9 +18,9 @@ import type { LiveRun, Run } from './run.ts';
  * - `stopping`: the host ends the process tree.
  * - `ended`: no process; its end is being written down.
  */
-export type Phase = State['phase'];
+export type LifecyclePhase = LifecycleState['phase'];
 
-interface Row {
+interface PhaseRow {
   /** A client's start. `cancel`: no restart any more, then again. `after`: again when what is under way is over. */
   start: 'launch' | 'refuse' | 'busy' | 'cancel' | 'after';
   /** A group's start of a member: what runs is left alone, a start under way is joined. */
@@ -33,13 +33,13 @@ interface Row {
   /** Look what the host has: at boot, and when the host is back. `skip`: the answer under way will say it. */
   adopt: 'look' | 'skip';
   /** Phases that may follow. */
-  next: readonly Phase[];
+  next: readonly LifecyclePhase[];
 }
 
 /** Where a look at the host's ledger can lead. */
-const FOUND = ['checking', 'running', 'stopping', 'ended'] as const;
+const RECONCILED_PHASES = ['checking', 'running', 'stopping', 'ended'] as const;
 
-export const TABLE: Readonly<Record<Phase, Row>> = {
+export const TRANSITIONS: Readonly<Record<LifecyclePhase, PhaseRow>> = {
   lost: {
     start: 'busy',
     join: 'busy',
@@ -47,7 +47,7 @@ export const TABLE: Readonly<Record<Phase, Row>> = {
     changed: 'keep',
     exited: 'look',
     adopt: 'look',
-    next: ['idle', 'waiting', ...FOUND],
+    next: ['idle', 'waiting', ...RECONCILED_PHASES],
   },
   idle: {
     start: 'launch',
@@ -56,7 +56,7 @@ export const TABLE: Readonly<Record<Phase, Row>> = {
     changed: 'keep',
     exited: 'look',
     adopt: 'look',
-    next: ['launching', ...FOUND],
+    next: ['launching', ...RECONCILED_PHASES],
   },
   waiting: {
     start: 'cancel',
@@ -65,7 +65,7 @@ export const TABLE: Readonly<Record<Phase, Row>> = {
     changed: 'cancel',
     exited: 'look',
     adopt: 'look',
-    next: ['idle', 'launching', ...FOUND],
+    next: ['idle', 'launching', ...RECONCILED_PHASES],
   },
   launching: {
     start: 'refuse',
@@ -115,28 +115,34 @@ export const TABLE: Readonly<Record<Phase, Row>> = {
 };
 
 /** What was known when the ready-check ran out of time. */
-export interface Late {
+export interface ReadyTimeout {
   check: LastCheck | null;
   /** Who listened on the port then. */
   holder: Promise<string | null>;
 }
 
-export type State =
-  | { phase: 'lost'; was: State | null; cancel: () => void }
+export type LifecycleState =
+  | { phase: 'lost'; was: LifecycleState | null; cancel: () => void }
   /** `trouble`: why the last start made no process. */
   | { phase: 'idle'; trouble: string | null }
   | { phase: 'waiting'; backoff: Backoff; trouble: string | null; cancel: () => void }
   | { phase: 'launching'; run: Run; early: RunEnd | null }
   | { phase: 'checking'; run: LiveRun; check: ReadyCheck }
   | { phase: 'running'; run: LiveRun }
-  | { phase: 'stopping'; run: LiveRun; graceMs: number; late: Late | null; stop: Deferred<StopAnswer> }
-  | Ended;
+  | {
+      phase: 'stopping';
+      run: LiveRun;
+      graceMs: number;
+      late: ReadyTimeout | null;
+      stop: Deferred<StopResult>;
+    }
+  | EndedState;
 
-export interface Ended {
+export interface EndedState {
   phase: 'ended';
   run: LiveRun;
   end: LastEnd;
-  how: HowEnded;
+  how: EndContext;
   backoff: Backoff | null;
   /** The attempt under way to write the end down; null between two attempts. */
   recording: Promise<void> | null;
@@ -144,16 +150,16 @@ export interface Ended {
 }
 
 /** What came before an end. */
-export interface HowEnded {
+export interface EndContext {
   /** Somebody asked for it. */
   stopped: boolean;
-  late: Late | null;
+  late: ReadyTimeout | null;
   /** The stop that waits to be answered; null where nobody waits. */
-  stop: { asked: Deferred<StopAnswer>; answer: StopAnswer } | null;
+  stop: { asked: Deferred<StopResult>; answer: StopResult } | null;
 }
 
 /** The run of a state that has a process. */
-export function liveRun(state: State): LiveRun | null {
+export function liveRun(state: LifecycleState): LiveRun | null {
   if (state.phase === 'lost') return state.was && liveRun(state.was);
   return state.phase === 'checking' || state.phase === 'running' || state.phase === 'stopping'
     ? state.run
@@ -161,32 +167,32 @@ export function liveRun(state: State): LiveRun | null {
 }
 
 /** The run of a phase that has one; where the table leads here without it, that is a defect. */
-export function runOf(state: State): Run {
+export function runOf(state: LifecycleState): Run {
   if ('run' in state) return state.run;
   throw new TypeError(`${state.phase} has no run`);
 }
 
-export function liveRunOf(state: State): LiveRun {
+export function liveRunOf(state: LifecycleState): LiveRun {
   const run = liveRun(state);
   if (run) return run;
   throw new TypeError(`${state.phase} has no process`);
 }
 
-export function stopOf(state: State): Deferred<StopAnswer> {
+export function stopOf(state: LifecycleState): Deferred<StopResult> {
   if (state.phase === 'stopping') return state.stop;
   throw new TypeError(`${state.phase} has no stop`);
 }
 
 /** The timers and checks of a phase end with it. */
-export function leave(state: State): void {
+export function disposeState(state: LifecycleState): void {
   if (state.phase === 'checking') state.check.stop();
   else if ('cancel' in state) state.cancel();
 }
 
-function statusOf(state: State, end: LastEnd | null): Status {
+function statusOfState(state: LifecycleState, end: LastEnd | null): ServiceStatus {
   switch (state.phase) {
     case 'lost':
-      return state.was ? statusOf(state.was, end) : (end?.status ?? 'stopped');
+      return state.was ? statusOfState(state.was, end) : (end?.status ?? 'stopped');
     case 'launching':
     case 'checking':
       return 'starting';
@@ -199,18 +205,23 @@ function statusOf(state: State, end: LastEnd | null): Status {
 }
 
 /** What the views are told. */
-export function viewOf(name: string, state: State, end: LastEnd | null, restarts: number): ServiceState {
+export function serviceStateOf(
+  name: string,
+  state: LifecycleState,
+  end: LastEnd | null,
+  restarts: number,
+): ServiceState {
   const run = liveRun(state);
   return {
     name,
-    status: statusOf(state, end),
+    status: statusOfState(state, end),
     restarts,
     process: run && {
       run: run.id,
       pid: run.pid,
       startedAt: run.startedAt,
-      port: run.memo.port,
-      revision: run.memo.revision,
+      port: run.metadata.port,
+      revision: run.metadata.revision,
       rssMB: run.rssMB,
     },
     end,

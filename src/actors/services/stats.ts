@@ -1,15 +1,15 @@
 // State: the last pass over the process table. Rebuilt from: nothing, the next pass counts from its own moment. What is
 // tracked stands in the configuration: services tell it once, and it outlives a crash.
 import { TICKS_PER_SECOND } from '../../adapters/process/proctable.ts';
-import type { Usage } from '../../adapters/process/usage.ts';
+import type { MeasureUsage } from '../../adapters/process/usage.ts';
 import { EVENTS, MIB } from '../../limits.ts';
 import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
 import type { StatsProtocol, StatsRow } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
 import { actor } from '../../runtime/actor.ts';
-import { coresOf, type Pass, passOf } from './cpu_share.ts';
+import { type CpuSample, coresOf, cpuSampleOf } from './cpu_share.ts';
 
-export interface Tracked {
+export interface TrackedRun {
   name: string;
   run: string;
   pid: number;
@@ -21,16 +21,16 @@ export interface Tracked {
 }
 
 export interface StatsConfig {
-  usage: Usage;
+  usage: MeasureUsage;
   /** By run; empty at the start of the thread. */
-  tracked: Map<string, Tracked>;
+  tracked: Map<string, TrackedRun>;
 }
 
-const INTERVAL_TICKS = (EVENTS.statsMs / 1_000) * TICKS_PER_SECOND;
+const INTERVAL_TICKS = (EVENTS.statsIntervalMs / 1_000) * TICKS_PER_SECOND;
 /** Digits of `cpu` after the point. */
-const DIGITS = 3;
+const CPU_DIGITS = 3;
 
-const eventOf = ({ name, run, cpu, rssMB }: StatsRow): NewEvent => ({
+const statsEvent = ({ name, run, cpu, rssMB }: StatsRow): NewEvent => ({
   type: 'service.stats',
   name,
   run,
@@ -41,10 +41,10 @@ const eventOf = ({ name, run, cpu, rssMB }: StatsRow): NewEvent => ({
  * Measures every process tree in one pass every 2 seconds, while there is one:
  * docs/reference.md "Statistics".
  */
-export const stats = actor<StatsProtocol, StatsConfig>('stats', (context, { usage, tracked }) => {
+export const statsActor = actor<StatsProtocol, StatsConfig>('stats', (context, { usage, tracked }) => {
   const events = context.ref<EventsProtocol>('events');
   const views = context.ref<ViewsProtocol>('views');
-  let before: Pass | undefined;
+  let before: CpuSample | undefined;
   let measuring = false;
   let stop: (() => void) | undefined;
 
@@ -58,13 +58,13 @@ export const stats = actor<StatsProtocol, StatsConfig>('stats', (context, { usag
       const one = tracked.get(run);
       // Forgotten while it was measured.
       if (!one) continue;
-      const cpu = Number(coresOf(processes, nowTicks, since).toFixed(DIGITS));
+      const cpu = Number(coresOf(processes, nowTicks, since).toFixed(CPU_DIGITS));
       const bytes = processes.reduce((sum, { rssBytes }) => sum + rssBytes, 0);
       const row = { name: one.name, run, cpu, rssMB: Math.ceil(bytes / MIB) };
       rows.push(row);
-      if (one.running) due.push(eventOf(row));
+      if (one.running) due.push(statsEvent(row));
     }
-    before = passOf(pass);
+    before = cpuSampleOf(pass);
     if (rows.length > 0) views.tell('stats', { rows });
     if (due.length > 0) events.tell('append', { events: due });
   };
@@ -79,7 +79,7 @@ export const stats = actor<StatsProtocol, StatsConfig>('stats', (context, { usag
 
   /** A timer runs exactly while something is tracked. */
   const keepTime = (): void => {
-    if (tracked.size > 0) stop ??= context.clock.every(EVENTS.statsMs, pass);
+    if (tracked.size > 0) stop ??= context.clock.every(EVENTS.statsIntervalMs, pass);
     else if (stop) {
       stop();
       stop = undefined;

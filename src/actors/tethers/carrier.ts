@@ -1,40 +1,40 @@
 // The connections of one open tether: each is given to a Ready pod chosen then, and held while there is none.
 import type { Socket } from 'node:net';
 import type { AddressRule } from '../../adapters/addresses.ts';
-import type { Setback } from '../../adapters/portforward/way.ts';
-import type { Peers } from '../../adapters/process/peer.ts';
+import type { ForwardError } from '../../adapters/portforward/way.ts';
+import type { LoopbackPeers } from '../../adapters/process/peer.ts';
 import { TETHER } from '../../limits.ts';
 import type { WorkloadsProtocol } from '../../protocol/cloud.ts';
-import type { StoredTether, TetherNumbers, TethersProtocol } from '../../protocol/tethers.ts';
+import type { StoredTether, TetherStats, TethersProtocol } from '../../protocol/tethers.ts';
 import type { Clock, Context, Ref } from '../../runtime/actor.ts';
-import { Hold } from './hold.ts';
-import { TetherLines } from './lines.ts';
+import { PendingConnections } from './hold.ts';
+import { TetherConnections } from './lines.ts';
 import { TetherPods } from './pods.ts';
 import { Session, type SessionOwner } from './session.ts';
 
 /** What the tethers of a thread share. */
 export interface TetherConfig {
   rule: AddressRule;
-  peers: Peers;
+  peers: LoopbackPeers;
   /** Connections that wait for a pod, of all of them. */
-  room: { held: number };
+  pendingInThread: { count: number };
 }
 
 /** What carries the connections of one tether as long as its listener is open; its actor (tether.ts) owns it. */
-export class Carrier implements SessionOwner {
-  readonly peers: Peers;
+export class TetherForwarder implements SessionOwner {
+  readonly peers: LoopbackPeers;
   private readonly clock: Clock;
-  private readonly defect: (error: unknown) => void;
+  private readonly onDefect: (error: unknown) => void;
   private readonly tether: StoredTether;
   private readonly workloads: Ref<WorkloadsProtocol>;
   private readonly tethers: Ref<TethersProtocol>;
   private readonly pods: TetherPods;
-  private readonly lines: TetherLines;
-  private readonly hold: Hold;
+  private readonly connections: TetherConnections;
+  private readonly pending: PendingConnections;
   private readonly sessions = new Set<Session>();
   private readonly timers = new Set<() => void>();
-  private readonly numbers: TetherNumbers;
-  private isTold = true;
+  private readonly stats: TetherStats;
+  private areStatsReported = true;
   private lastByteAt = 0;
   /** Of which last byte it was told last, and when in monotonic milliseconds. */
   private traffic = { lastByteAt: 0, toldAt: Number.NEGATIVE_INFINITY };
@@ -45,31 +45,31 @@ export class Carrier implements SessionOwner {
   constructor(
     context: Context,
     tether: StoredTether,
-    numbers: TetherNumbers,
-    { rule, peers, room }: TetherConfig,
+    numbers: TetherStats,
+    { rule, peers, pendingInThread }: TetherConfig,
   ) {
     const { clock } = context;
     this.peers = peers;
     this.clock = clock;
     this.tether = tether;
-    this.numbers = { ...numbers, connections: 0 };
+    this.stats = { ...numbers, connections: 0 };
     this.workloads = context.ref<WorkloadsProtocol>('workloads');
     this.tethers = context.ref<TethersProtocol>('tethers');
-    this.defect = (error) => context.crash(error);
-    this.pods = new TetherPods(clock, rule, () => this.podsChanged(), this.defect);
-    this.lines = new TetherLines(tether.containerPort, () => this.now());
+    this.onDefect = (error) => context.crash(error);
+    this.pods = new TetherPods(clock, rule, () => this.onPodsChange(), this.onDefect);
+    this.connections = new TetherConnections(tether.containerPort, () => this.now());
     const { workloadId, wake } = tether;
-    this.hold = new Hold({
+    this.pending = new PendingConnections({
       clock,
       workloads: this.workloads,
       workloadId,
       wake,
       pods: this.pods,
-      room,
-      defect: this.defect,
+      pendingInThread,
+      onDefect: this.onDefect,
     });
     this.idleSince = this.now();
-    this.timers.add(clock.every(TETHER.tickMs, () => this.tick()));
+    this.timers.add(clock.every(TETHER.tickIntervalMs, () => this.tick()));
   }
 
   now(): number {
@@ -77,56 +77,56 @@ export class Carrier implements SessionOwner {
   }
 
   /** Its numbers are told as if they had changed. */
-  tellAgain(): void {
-    this.isTold = false;
+  reportAgain(): void {
+    this.areStatsReported = false;
   }
 
   accept(socket: Socket): void {
-    if (this.sessions.size >= TETHER.connections) {
+    if (this.sessions.size >= TETHER.maxConnections) {
       socket.on('error', () => undefined).resetAndDestroy();
-      this.note(`${TETHER.connections} connections are open: no more are taken`);
+      this.recordError(`${TETHER.maxConnections} connections are open: no more are taken`);
       return;
     }
     const session = new Session(socket, this);
     this.sessions.add(session);
-    this.isTold = false;
+    this.areStatsReported = false;
     this.activity.at = this.clock.now();
     this.activity.isTold = false;
     // At once, so that who is about to put the workload to sleep knows. Not each time: sleep counts in minutes, and whoever is
     // woken by a letter takes the processor from the connection that is being opened.
-    if (this.now() - this.activity.toldAt >= TETHER.tickMs) this.tellActivity();
-    this.place(session);
+    if (this.now() - this.activity.toldAt >= TETHER.tickIntervalMs) this.reportActivity();
+    this.assign(session);
   }
 
-  moved(fromClient: number, toClient: number): void {
-    this.numbers.bytesIn += fromClient;
-    this.numbers.bytesOut += toClient;
-    this.isTold = false;
+  onBytes(fromClient: number, toClient: number): void {
+    this.stats.bytesIn += fromClient;
+    this.stats.bytesOut += toClient;
+    this.areStatsReported = false;
     this.lastByteAt = this.clock.now();
   }
 
-  failed(session: Session, setback: Setback): void {
-    this.lines.leave(session, true);
-    if (setback.code === 'absent') this.pods.doubt(session.pod);
+  onForwardFailed(session: Session, setback: ForwardError): void {
+    this.connections.release(session, true);
+    if (setback.code === 'absent') this.pods.reportAbsent(session.podUid);
     const tried = this.now() - (session.failingSince ?? this.now());
-    if (tried >= (setback.code === 'refused' ? TETHER.refusedMs : TETHER.retryMs)) {
+    if (tried >= (setback.code === 'refused' ? TETHER.refusedRetryWindowMs : TETHER.retryWindowMs)) {
       session.reset(setback.text);
       return;
     }
-    const { firstMs, maxMs } = TETHER.retry;
-    const cancel = this.clock.after(Math.min(firstMs + tried, maxMs), () => {
+    const { initialDelayMs, maxDelayMs } = TETHER.retry;
+    const cancel = this.clock.after(Math.min(initialDelayMs + tried, maxDelayMs), () => {
       this.timers.delete(cancel);
-      this.place(session);
+      this.assign(session);
     });
     this.timers.add(cancel);
   }
 
-  over(session: Session, reason: string | null): void {
-    this.hold.remove(session);
-    this.lines.leave(session, false);
+  onClosed(session: Session, reason: string | null): void {
+    this.pending.remove(session);
+    this.connections.release(session, false);
     this.sessions.delete(session);
-    if (reason !== null) this.note(reason);
-    this.isTold = false;
+    if (reason !== null) this.recordError(reason);
+    this.areStatsReported = false;
     if (this.sessions.size === 0) this.idleSince = this.now();
   }
 
@@ -134,57 +134,57 @@ export class Carrier implements SessionOwner {
   close(): void {
     for (const cancel of this.timers) cancel();
     for (const session of [...this.sessions]) session.reset(null);
-    this.lines.close();
+    this.connections.close();
     this.pods.stop();
-    this.tellNumbers();
-    this.tellActivity();
-    this.tellTraffic();
+    this.reportStats();
+    this.reportActivity();
+    this.reportTraffic();
   }
 
-  private place(session: Session): void {
-    if (!session.isHeld) return;
-    const { door, ready } = this.pods;
-    if (door && this.lines.carry(session, ready, door)) {
-      this.hold.remove(session);
+  private assign(session: Session): void {
+    if (!session.isPending) return;
+    const { dialer, ready } = this.pods;
+    if (dialer && this.connections.assign(session, ready, dialer)) {
+      this.pending.remove(session);
       return;
     }
     // The pod that it waits for now has done it no wrong yet.
     session.failingSince = null;
-    this.hold.add(session);
+    this.pending.add(session);
   }
 
-  private podsChanged(): void {
-    this.lines.keep((uid) => this.pods.has(uid));
-    for (const session of [...this.hold.sessions]) this.place(session);
-    this.hold.review();
+  private onPodsChange(): void {
+    this.connections.retainReady((uid) => this.pods.isReady(uid));
+    for (const session of [...this.pending.sessions]) this.assign(session);
+    this.pending.review();
   }
 
   private tick(): void {
     const now = this.now();
     for (const session of [...this.sessions]) session.tick(now);
-    this.hold.review();
-    this.tellNumbers();
-    this.tellActivity();
-    this.tellTraffic();
-    const isIdle = this.sessions.size === 0 && now - this.idleSince >= TETHER.lastIdleMs;
-    if (!isIdle || !this.pods.door) return;
-    this.lines.close();
+    this.pending.review();
+    this.reportStats();
+    this.reportActivity();
+    this.reportTraffic();
+    const isIdle = this.sessions.size === 0 && now - this.idleSince >= TETHER.lastConnectionIdleMs;
+    if (!isIdle || !this.pods.dialer) return;
+    this.connections.close();
     this.pods.stop();
   }
 
-  private note(reason: string): void {
-    this.numbers.lastError = reason;
-    this.isTold = false;
+  private recordError(reason: string): void {
+    this.stats.lastError = reason;
+    this.areStatsReported = false;
   }
 
-  private tellNumbers(): void {
-    if (this.isTold) return;
-    this.isTold = true;
-    this.numbers.connections = this.sessions.size;
-    this.tethers.tell('numbers', { id: this.tether.id, numbers: this.numbers });
+  private reportStats(): void {
+    if (this.areStatsReported) return;
+    this.areStatsReported = true;
+    this.stats.connections = this.sessions.size;
+    this.tethers.tell('stats', { id: this.tether.id, numbers: this.stats });
   }
 
-  private tellActivity(): void {
+  private reportActivity(): void {
     const { activity } = this;
     if (activity.isTold) return;
     activity.isTold = true;
@@ -193,10 +193,10 @@ export class Carrier implements SessionOwner {
   }
 
   /** When bytes have moved since it was last told: now and then while connections are open, at once when the last has closed. */
-  private tellTraffic(): void {
+  private reportTraffic(): void {
     const { lastByteAt, traffic } = this;
     const now = this.now();
-    const isDue = this.sessions.size === 0 || now - traffic.toldAt >= TETHER.trafficMs;
+    const isDue = this.sessions.size === 0 || now - traffic.toldAt >= TETHER.trafficReportIntervalMs;
     if (lastByteAt === traffic.lastByteAt || !isDue) return;
     this.traffic = { lastByteAt, toldAt: now };
     this.workloads.tell('traffic', { id: this.tether.workloadId, lastByteAt });

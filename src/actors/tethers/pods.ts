@@ -1,12 +1,12 @@
 // The pods that a tether may carry to, followed while somebody uses it.
 import type { AddressRule } from '../../adapters/addresses.ts';
-import { type Door, doorOf } from '../../adapters/dial.ts';
-import { follow } from '../../adapters/kube/follow.ts';
-import { explain, kubeHttp } from '../../adapters/kube/http.ts';
-import { type KubeCluster, kubeCluster } from '../../adapters/kube/kube.ts';
-import { type PodOwner, type PodRow, podsOf, troubleOf } from '../../adapters/kube/pods.ts';
+import { type ClusterDialer, createClusterDialer } from '../../adapters/dial.ts';
+import { listAndWatch } from '../../adapters/kube/follow.ts';
+import { createKubeHttp, kubeFailure } from '../../adapters/kube/http.ts';
+import { createKubeCluster, type KubeCluster } from '../../adapters/kube/kube.ts';
+import { type PodRow, podsResource, podsTrouble, type SelectedWorkload } from '../../adapters/kube/pods.ts';
 import { TETHER } from '../../limits.ts';
-import type { Route } from '../../protocol/cloud.ts';
+import type { ForwardTarget } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';
 
 /** Why connections should not be held any longer, and how long it must have been so. */
@@ -16,13 +16,13 @@ export interface Trouble {
   graceMs: number;
 }
 
-interface Following {
-  door: Door;
+interface PodWatch {
+  dialer: ClusterDialer;
   cluster: KubeCluster;
-  workload: PodOwner;
-  stop: AbortController;
+  workload: SelectedWorkload;
+  abort: AbortController;
   /** Monotonic milliseconds. */
-  begunAt: number;
+  startedAt: number;
   /** Its last attempt has failed: the next one may be half a minute away. */
   isFailing: boolean;
   isListed: boolean;
@@ -32,22 +32,22 @@ interface Following {
 export class TetherPods {
   private readonly clock: Clock;
   private readonly rule: AddressRule;
-  private readonly changed: () => void;
-  private readonly defect: (error: unknown) => void;
+  private readonly onChange: () => void;
+  private readonly onDefect: (error: unknown) => void;
   private readonly rows = new Map<string, PodRow>();
-  private following: Following | null = null;
+  private watch: PodWatch | null = null;
   private lastTrouble: Trouble | null = null;
 
-  constructor(clock: Clock, rule: AddressRule, changed: () => void, defect: (error: unknown) => void) {
+  constructor(clock: Clock, rule: AddressRule, onChange: () => void, onDefect: (error: unknown) => void) {
     this.clock = clock;
     this.rule = rule;
-    this.changed = changed;
-    this.defect = defect;
+    this.onChange = onChange;
+    this.onDefect = onDefect;
   }
 
   /** The way into the cluster; null while nothing is followed. */
-  get door(): Door | null {
-    return this.following?.door ?? null;
+  get dialer(): ClusterDialer | null {
+    return this.watch?.dialer ?? null;
   }
 
   get ready(): PodRow[] {
@@ -56,11 +56,11 @@ export class TetherPods {
 
   /** The cluster has said that no pod is there but those that end. */
   get isEmpty(): boolean {
-    const isKnown = this.following?.isListed === true && !this.following.isFailing;
+    const isKnown = this.watch?.isListed === true && !this.watch.isFailing;
     return isKnown && [...this.rows.values()].every(({ isEnding }) => isEnding);
   }
 
-  has(uid: string): boolean {
+  isReady(uid: string): boolean {
     return this.rows.get(uid)?.isReady === true;
   }
 
@@ -72,93 +72,95 @@ export class TetherPods {
    * Follows the pods of the route's workload; harmless when they are followed. One made anew may select others. Somebody
    * needs them now: if the last attempt has failed the next one is due.
    */
-  start({ access, workload }: Route): void {
-    if (this.following?.workload.selector === workload.selector) {
-      if (this.following.isFailing) this.anew();
+  start({ access, workload }: ForwardTarget): void {
+    if (this.watch?.workload.selector === workload.selector) {
+      if (this.watch.isFailing) this.relist();
       return;
     }
     this.stop();
-    this.follow(doorOf(access, this.rule), workload);
+    this.startWatch(createClusterDialer(access, this.rule), workload);
   }
 
   /**
    * A pod that is listed here is not there: the watch may have died unnoticed. Lists anew over new connections; what is
    * known is kept until then.
    */
-  doubt(uid: string): void {
-    if (this.has(uid)) this.anew();
+  reportAbsent(uid: string): void {
+    if (this.isReady(uid)) this.relist();
   }
 
   stop(): void {
-    const following = this.following;
-    this.following = null;
+    const following = this.watch;
+    this.watch = null;
     this.rows.clear();
     this.lastTrouble = null;
-    if (following) this.leave(following);
+    if (following) this.closeWatch(following);
   }
 
-  private anew(): void {
-    const following = this.following;
-    if (!following || this.clock.monotonic() - following.begunAt < TETHER.doubtMs) return;
-    this.leave(following);
+  private relist(): void {
+    const following = this.watch;
+    if (!following || this.clock.monotonic() - following.startedAt < TETHER.minRelistIntervalMs) return;
+    this.closeWatch(following);
     // What was denied may be allowed by now; who waits for a cluster that does not answer has waited since.
     if (this.lastTrouble?.graceMs === 0) this.lastTrouble = null;
-    this.follow(following.door, following.workload);
+    this.startWatch(following.dialer, following.workload);
   }
 
-  private follow(door: Door, workload: PodOwner): void {
-    const cluster = kubeCluster(kubeHttp(door));
-    const stop = new AbortController();
-    const following = {
-      door,
+  private startWatch(dialer: ClusterDialer, workload: SelectedWorkload): void {
+    const cluster = createKubeCluster(createKubeHttp(dialer));
+    const abort = new AbortController();
+    const podWatch = {
+      dialer,
       cluster,
       workload,
-      stop,
-      begunAt: this.clock.monotonic(),
+      abort,
+      startedAt: this.clock.monotonic(),
       isFailing: false,
       isListed: false,
     };
-    this.following = following;
+    this.watch = podWatch;
     const follower = {
-      listed: (rows: PodRow[]) => {
-        following.isListed = true;
+      onListed: (rows: PodRow[]) => {
+        podWatch.isListed = true;
         this.rows.clear();
         for (const row of rows) if (row.isOwn) this.rows.set(row.uid, row);
         this.update();
       },
-      changed: (row: PodRow, gone: boolean) => {
+      onChanged: (row: PodRow, gone: boolean) => {
         // One that was the workload's may have been let go by it.
         if (gone || !row.isOwn) this.rows.delete(row.uid);
         else this.rows.set(row.uid, row);
         this.update();
       },
-      health: (error: unknown) => {
-        following.isFailing = error !== null;
-        this.health(error);
+      onHealth: (error: unknown) => {
+        podWatch.isFailing = error !== null;
+        this.reportHealth(error);
       },
     };
-    follow(cluster, podsOf(workload), null, follower, stop.signal, { clock: this.clock }).catch(this.defect);
+    listAndWatch(cluster, podsResource(workload), null, follower, abort.signal, { clock: this.clock }).catch(
+      this.onDefect,
+    );
   }
 
-  private leave({ stop, cluster }: Following): void {
-    stop.abort();
-    cluster.close().catch(this.defect);
+  private closeWatch({ abort, cluster }: PodWatch): void {
+    abort.abort();
+    cluster.close().catch(this.onDefect);
   }
 
   private update(): void {
-    const trouble = troubleOf(this.rows.values());
+    const trouble = podsTrouble(this.rows.values());
     // Nobody is let go early for what may pass, but then it is why.
-    this.setTrouble(trouble && { ...trouble, graceMs: trouble.mayPass ? TETHER.holdMs : 0 });
+    this.setTrouble(trouble && { ...trouble, graceMs: trouble.mayPass ? TETHER.podWaitTimeoutMs : 0 });
   }
 
   /** The cluster has stopped answering, or answers again. Pods that are known are tried all the same. */
-  private health(error: unknown): void {
+  private reportHealth(error: unknown): void {
     if (error === null) {
       this.update();
       return;
     }
-    const { code, message } = explain(error);
-    this.setTrouble({ reason: message, graceMs: code === 'cluster_denied' ? 0 : TETHER.retryMs });
+    const { code, message } = kubeFailure(error);
+    this.setTrouble({ reason: message, graceMs: code === 'cluster_denied' ? 0 : TETHER.retryWindowMs });
   }
 
   private setTrouble(trouble: { reason: string; graceMs: number } | null): void {
@@ -167,6 +169,6 @@ export class TetherPods {
         ? this.lastTrouble.since
         : this.clock.monotonic();
     this.lastTrouble = trouble && { reason: trouble.reason, graceMs: trouble.graceMs, since };
-    this.changed();
+    this.onChange();
   }
 }

@@ -8,8 +8,8 @@ import { fail } from '../../protocol/errors.ts';
 import type {
   StoredTether,
   TetherInput,
-  TetherNumbers,
   TetherProtocol,
+  TetherStats,
   TethersProtocol,
   TetherView,
   ThreadsProtocol,
@@ -23,19 +23,19 @@ export interface TethersConfig {
   ports: readonly [from: number, to: number];
 }
 
-interface Tether {
+interface TetherEntry {
   stored: StoredTether;
-  numbers: TetherNumbers;
+  stats: TetherStats;
   /** It listens. A tether that is to be active and does not yet, or not any more, is shown as idle. */
   isOpen: boolean;
 }
 
-const addressOf = (id: string): string => `tether:${id}`;
+const tetherAddress = (id: string): string => `tether:${id}`;
 
-const UNUSED: TetherNumbers = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
+const ZERO_STATS: TetherStats = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
 
 /** The record as clients see it: docs/reference.md "Tethers". */
-function viewOf({ stored, numbers, isOpen }: Tether): TetherView {
+function tetherView({ stored, stats, isOpen }: TetherEntry): TetherView {
   const json = JSON.stringify({
     tether_id: stored.id,
     workload_id: stored.workloadId,
@@ -43,10 +43,10 @@ function viewOf({ stored, numbers, isOpen }: Tether): TetherView {
     label: stored.label,
     local_port: stored.localPort,
     state: isOpen ? 'active' : 'idle',
-    connections: numbers.connections,
-    bytes_in: numbers.bytesIn,
-    bytes_out: numbers.bytesOut,
-    last_error: numbers.lastError,
+    connections: stats.connections,
+    bytes_in: stats.bytesIn,
+    bytes_out: stats.bytesOut,
+    last_error: stats.lastError,
   });
   return { id: stored.id, json };
 }
@@ -57,11 +57,11 @@ async function isFree(port: number): Promise<boolean> {
   return listener !== null;
 }
 
-class Registry {
+class TetherRecords {
   private readonly context: Context;
   private readonly store: CloudStore;
   private readonly ports: readonly number[];
-  private readonly tethers = new Map<string, Tether>();
+  private readonly tethers = new Map<string, TetherEntry>();
   private readonly watched = new Set<string>();
 
   constructor(context: Context, { store, ports: [from, to] }: TethersConfig) {
@@ -72,51 +72,53 @@ class Registry {
 
   async load(): Promise<void> {
     for (const stored of await this.store.tethers()) {
-      this.tethers.set(stored.id, { stored, numbers: UNUSED, isOpen: false });
+      this.tethers.set(stored.id, { stored, stats: ZERO_STATS, isOpen: false });
     }
   }
 
-  get all(): Tether[] {
+  get all(): TetherEntry[] {
     return [...this.tethers.values()];
   }
 
-  find(id: string): Tether | undefined {
+  find(id: string): TetherEntry | undefined {
     return this.tethers.get(id);
   }
 
-  get(id: string): Tether {
+  get(id: string): TetherEntry {
     const tether = this.tethers.get(id);
     if (!tether) throw fail('unknown_tether', `There is no tether ${id}.`);
     return tether;
   }
 
   /** Tells the views. */
-  show(tethers: readonly Tether[], all = false): void {
-    this.context.ref<CloudViewsProtocol>('cloudviews').tell('tethers', { rows: tethers.map(viewOf), all });
+  publish(tethers: readonly TetherEntry[], all = false): void {
+    this.context
+      .ref<CloudViewsProtocol>('cloudviews')
+      .tell('tethers', { rows: tethers.map(tetherView), all });
   }
 
-  async create({ workloadId, containerPort, label, wake }: TetherInput): Promise<Tether> {
+  async create({ workloadId, containerPort, label, wake }: TetherInput): Promise<TetherEntry> {
     const { clusterId } = await this.context
       .ref<WorkloadsProtocol>('workloads')
-      .ask('route', { id: workloadId });
+      .ask('forwardTarget', { id: workloadId });
     const id = newUlid(this.context.clock.now());
     const localPort = await this.freePort();
     const stored = { id, clusterId, workloadId, containerPort, label, wake, localPort, active: false };
     await this.store.saveTether(stored);
-    const tether: Tether = { stored, numbers: UNUSED, isOpen: false };
+    const tether: TetherEntry = { stored, stats: ZERO_STATS, isOpen: false };
     this.tethers.set(id, tether);
-    this.show([tether]);
+    this.publish([tether]);
     return tether;
   }
 
   /** Has it listen, on the port it has if that is free. Resolves with the port when that is on disk. */
-  async open(tether: Tether): Promise<number> {
-    const { stored, numbers } = tether;
+  async open(tether: TetherEntry): Promise<number> {
+    const { stored, stats } = tether;
     const own = stored.localPort === null ? [] : [stored.localPort];
-    const ports = [...own, ...this.unreserved()];
-    const address = addressOf(stored.id);
+    const ports = [...own, ...this.unreservedPorts()];
+    const address = tetherAddress(stored.id);
     await this.context.ref<ThreadsProtocol>('threads').ask('ensure', { address });
-    const { port } = await this.ref(stored.id).ask('open', { tether: stored, ports, numbers });
+    const { port } = await this.ref(stored.id).ask('open', { tether: stored, ports, numbers: stats });
     this.watch(stored.id);
     try {
       await this.save(tether, { active: true, localPort: port }, true);
@@ -128,7 +130,7 @@ class Registry {
     return port;
   }
 
-  async close(tether: Tether, forget: boolean): Promise<void> {
+  async close(tether: TetherEntry, forget: boolean): Promise<void> {
     const { stored } = tether;
     // On disk first: a daemon that ends here does not open it again.
     await this.save(tether, { active: false, localPort: null }, false);
@@ -141,69 +143,71 @@ class Registry {
     }
   }
 
-  async remove(tether: Tether): Promise<void> {
+  async remove(tether: TetherEntry): Promise<void> {
     const { id } = tether.stored;
     await this.close(tether, true);
     await this.store.removeTether(id);
     this.tethers.delete(id);
-    this.context.ref<CloudViewsProtocol>('cloudviews').tell('tethersGone', { ids: [id] });
+    this.context.ref<CloudViewsProtocol>('cloudviews').tell('tethersRemoved', { ids: [id] });
   }
 
   /** Opens it again if it is to be open; as often as it takes. */
-  async reopen(tether: Tether): Promise<void> {
+  async openIfActive(tether: TetherEntry): Promise<void> {
     const { id, active } = tether.stored;
     if (!active) return;
     try {
       await this.open(tether);
     } catch (error) {
       if (!isFailure(error)) throw error;
-      this.note(tether, { ...tether.numbers, lastError: error.message });
-      this.again(id);
+      this.updateStats(tether, { ...tether.stats, lastError: error.message });
+      this.reopenLater(id);
     }
   }
 
   /** A workload that is gone is said at once, not only when somebody connects. */
-  async check(tether: Tether): Promise<void> {
+  async noteIfWorkloadGone(tether: TetherEntry): Promise<void> {
     try {
-      await this.context.ref<WorkloadsProtocol>('workloads').ask('route', { id: tether.stored.workloadId });
+      await this.context
+        .ref<WorkloadsProtocol>('workloads')
+        .ask('forwardTarget', { id: tether.stored.workloadId });
     } catch (error) {
       if (!isFailure(error)) throw error;
       if (error.code === 'unknown_workload')
-        this.note(tether, { ...tether.numbers, lastError: error.message });
+        this.updateStats(tether, { ...tether.stats, lastError: error.message });
     }
   }
 
-  note(tether: Tether, numbers: TetherNumbers): void {
-    tether.numbers = numbers;
-    this.show([tether]);
+  updateStats(tether: TetherEntry, numbers: TetherStats): void {
+    tether.stats = numbers;
+    this.publish([tether]);
   }
 
   private ref(id: string) {
-    return this.context.ref<TetherProtocol>(addressOf(id));
+    return this.context.ref<TetherProtocol>(tetherAddress(id));
   }
 
   /** When the tether's actor or thread has ended, it is opened again. */
   private watch(id: string): void {
     if (this.watched.has(id)) return;
     this.watched.add(id);
-    this.context.watch(addressOf(id), () => {
+    this.context.watch(tetherAddress(id), () => {
       this.watched.delete(id);
       const tether = this.find(id);
       if (!tether) return;
       tether.isOpen = false;
-      this.note(tether, { ...tether.numbers, connections: 0 });
-      this.again(id);
+      this.updateStats(tether, { ...tether.stats, connections: 0 });
+      this.reopenLater(id);
     });
   }
 
-  private again(id: string): void {
-    this.context.clock.after(TETHER.reopenMs, () => {
-      this.context.ref<TethersProtocol>(this.context.address).tell('begun', { id });
+  private reopenLater(id: string): void {
+    this.context.clock.after(TETHER.reopenDelayMs, () => {
+      this.context.ref<TethersProtocol>(this.context.address).tell('listenerMissing', { id });
     });
   }
 
   private async save(
-    tether: Tether,
+    tether: TetherEntry,
     change: Pick<StoredTether, 'active' | 'localPort'>,
     isOpen: boolean,
   ): Promise<void> {
@@ -213,16 +217,16 @@ class Registry {
       tether.stored = { ...stored, ...change };
     }
     tether.isOpen = isOpen;
-    this.show([tether]);
+    this.publish([tether]);
   }
 
-  private unreserved(): number[] {
+  private unreservedPorts(): number[] {
     const reserved = new Set(this.all.map(({ stored }) => stored.localPort));
     return this.ports.filter((port) => !reserved.has(port));
   }
 
   private async freePort(): Promise<number> {
-    for (const port of this.unreserved()) if (await isFree(port)) return port;
+    for (const port of this.unreservedPorts()) if (await isFree(port)) return port;
     throw fail('port_in_use', 'Every port of cloud.tether_ports is taken.', {
       hint: 'Deactivate or delete a tether, or widen cloud.tether_ports.',
     });
@@ -230,13 +234,13 @@ class Registry {
 }
 
 /** `tethers`: docs/reference.md "Tethers". */
-export const tethers = actor<TethersProtocol, TethersConfig>('tethers', async (context, config) => {
-  const registry = new Registry(context, config);
+export const tethersActor = actor<TethersProtocol, TethersConfig>('tethers', async (context, config) => {
+  const registry = new TetherRecords(context, config);
   await registry.load();
   return {
     async boot() {
-      registry.show(registry.all, true);
-      for (const tether of registry.all) await registry.reopen(tether);
+      registry.publish(registry.all, true);
+      for (const tether of registry.all) await registry.openIfActive(tether);
       return { tethers: registry.all.length };
     },
     async create(input) {
@@ -246,7 +250,7 @@ export const tethers = actor<TethersProtocol, TethersConfig>('tethers', async (c
     async activate({ id }) {
       const tether = registry.get(id);
       const local_port = await registry.open(tether);
-      await registry.check(tether);
+      await registry.noteIfWorkloadGone(tether);
       return { tether_id: id, local_port, state: 'active' };
     },
     async deactivate({ id }) {
@@ -262,14 +266,14 @@ export const tethers = actor<TethersProtocol, TethersConfig>('tethers', async (c
       for (const tether of own) await registry.remove(tether);
       return { closed: own.length };
     },
-    async begun({ id }) {
+    async listenerMissing({ id }) {
       const tether = registry.find(id);
-      if (tether) await registry.reopen(tether);
+      if (tether) await registry.openIfActive(tether);
       return null;
     },
-    numbers({ id, numbers }) {
+    stats({ id, numbers }) {
       const tether = registry.find(id);
-      if (tether) registry.note(tether, numbers);
+      if (tether) registry.updateStats(tether, numbers);
       return null;
     },
   };

@@ -2,11 +2,11 @@
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { HELLO_BYTES, HELLO_MS } from '../../protocol/hello.ts';
+import { HELLO_TIMEOUT_MS, MAX_HELLO_BYTES } from '../../protocol/hello.ts';
 
-const SOCKET = 'host.sock';
+const SOCKET_NAME = 'host.sock';
 /** `sun_path` with its final zero; a longer path is cut without a word. */
-const PATH_BYTES = 107;
+const MAX_PATH_BYTES = 107;
 const NEWLINE = 0x0a;
 
 /**
@@ -14,17 +14,17 @@ const NEWLINE = 0x0a;
  * path that is too long goes through a descriptor of the folder. Throws when the folder is not there.
  */
 export function socketPath(folder: string): { path: string; release: () => void } {
-  const path = join(folder, SOCKET);
-  if (Buffer.byteLength(path) <= PATH_BYTES) return { path, release: () => {} };
+  const path = join(folder, SOCKET_NAME);
+  if (Buffer.byteLength(path) <= MAX_PATH_BYTES) return { path, release: () => {} };
   const fd = openSync(folder, 'r');
-  return { path: `/proc/self/fd/${fd}/${SOCKET}`, release: () => closeSync(fd) };
+  return { path: `/proc/self/fd/${fd}/${SOCKET_NAME}`, release: () => closeSync(fd) };
 }
 
 /** Whether there is a socket in `folder`; a killed host leaves its own behind. */
-export const hasSocket = (folder: string): boolean => existsSync(join(folder, SOCKET));
+export const socketExists = (folder: string): boolean => existsSync(join(folder, SOCKET_NAME));
 
 /** Whether somebody answers on the socket in `folder`. */
-export function isServed(folder: string): Promise<boolean> {
+export function isListening(folder: string): Promise<boolean> {
   const { path, release } = socketPath(folder);
   return new Promise<boolean>((resolve) => {
     const socket = connect(path, () => {
@@ -39,7 +39,7 @@ export function isServed(folder: string): Promise<boolean> {
  * The first line of a connected socket. The socket is paused then; what came after the line is still to be read. Rejects when
  * none comes in 5 s or 4 KiB, or the socket ends first.
  */
-export function firstLine(socket: Socket): Promise<string> {
+export function readFirstLine(socket: Socket): Promise<string> {
   return new Promise((resolve, reject) => {
     let read = Buffer.alloc(0);
     const settle = (settled: () => void) => {
@@ -56,9 +56,9 @@ export function firstLine(socket: Socket): Promise<string> {
           if (end + 1 < read.length) socket.unshift(read.subarray(end + 1));
           resolve(read.toString('utf8', 0, end));
         });
-      } else if (read.length > HELLO_BYTES) settle(() => reject(new Error('no line but more')));
+      } else if (read.length > MAX_HELLO_BYTES) settle(() => reject(new Error('no line but more')));
     };
-    const timer = setTimeout(() => settle(() => reject(new Error('no line in time'))), HELLO_MS);
+    const timer = setTimeout(() => settle(() => reject(new Error('no line in time'))), HELLO_TIMEOUT_MS);
     socket.on('data', onData).on('close', onClose);
   });
 }

@@ -1,12 +1,12 @@
 // What the account of a cluster may do, as the cluster itself answers.
-import type { Capabilities } from '../../protocol/cloud.ts';
+import type { ClusterCapabilities } from '../../protocol/cloud.ts';
 import type { KubeHttp } from './http.ts';
 import { parseJson } from './rows.ts';
 import { type V1SelfSubjectAccessReview, wire } from './types.ts';
 
 /** What each ability needs, in all namespaces. WebSocket forwards are a GET, and since 1.35 also a create. */
-const RIGHTS: readonly [
-  ability: Exclude<keyof Capabilities, 'denied'>,
+const REQUIRED_RIGHTS: readonly [
+  ability: Exclude<keyof ClusterCapabilities, 'denied'>,
   verbs: string[],
   resources: string[],
 ][] = [
@@ -28,14 +28,14 @@ function reviewOf(verb: string, resource: string): object {
 }
 
 /** Asks right by right. Fails as `KubeHttp.call`. */
-export async function capabilitiesOf(http: KubeHttp): Promise<Capabilities> {
-  const asked = RIGHTS.flatMap(([ability, verbs, resources]) =>
+export async function reviewCapabilities(http: KubeHttp): Promise<ClusterCapabilities> {
+  const asked = REQUIRED_RIGHTS.flatMap(([ability, verbs, resources]) =>
     verbs.flatMap((verb) => resources.map((resource) => ({ ability, verb, resource }))),
   );
   const rows = await Promise.all(
     asked.map(async ({ ability, verb, resource }) => {
       const body = await http.call({
-        what: 'review its own rights',
+        action: 'review its own rights',
         method: 'POST',
         path: '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
         body: reviewOf(verb, resource),

@@ -2,26 +2,26 @@
 import { CLOUD } from '../../limits.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { KubeError } from './http.ts';
-import type { KubeCluster, Listing, Resource } from './kube.ts';
-import { isOlder } from './rows.ts';
+import type { KubeCluster, KubeListing, Resource } from './kube.ts';
+import { isOlderVersion } from './rows.ts';
 
-export interface Follower<Row> {
+export interface ListWatchHandler<Row> {
   /** All there are, from a listing that was begun at `startedAt` (monotonic milliseconds). */
-  listed(rows: Row[], startedAt: number): void;
+  onListed(rows: Row[], startedAt: number): void;
   /** In the order of the cluster; `gone`: the row was deleted. */
-  changed(row: Row, gone: boolean): void;
+  onChanged(row: Row, gone: boolean): void;
   /** The server answers again, or an attempt has failed and the next one follows. */
-  health(error: unknown): void;
+  onHealth(error: unknown): void;
 }
 
-export interface FollowOptions {
+export interface ListWatchOptions {
   clock: Clock;
   /** From 0 to below 1; spreads the attempts of many. */
   random?: () => number;
 }
 
 /** The version is too old for the server (410), or from a future it does not know. */
-function isUnusable(error: unknown): boolean {
+function isVersionUnusable(error: unknown): boolean {
   if (!(error instanceof KubeError)) return false;
   const { status, reason, message } = error.status;
   return (
@@ -30,7 +30,7 @@ function isUnusable(error: unknown): boolean {
 }
 
 /** Waits, or until `signal` aborts. */
-function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+function pauseOrAbort(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       cancel();
@@ -44,20 +44,20 @@ function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
 }
 
 /** A watch that has lasted so long was worth beginning: the next one follows soon. */
-const LASTING_MS = 10_000;
+const LASTING_WATCH_MS = 10_000;
 
-class Following<Row> {
+class Reflector<Row> {
   private readonly cluster: KubeCluster;
   private readonly resource: Resource<Row>;
-  private readonly follower: Follower<Row>;
+  private readonly handler: ListWatchHandler<Row>;
   private readonly clock: Clock;
   private readonly random: () => number;
   private readonly signal: AbortSignal;
   private version: string | null;
   /** Attempts in a row that brought nothing. */
-  private fruitless = 0;
+  private fruitlessAttempts = 0;
   /** The last watch ended with an error: the server may be another one now, or one restored from a backup. */
-  private isBroken = false;
+  private mustCheckVersion = false;
   /** What the follower itself has thrown: not an error of the cluster. */
   private defect: { error: unknown } | undefined;
 
@@ -65,14 +65,14 @@ class Following<Row> {
     cluster: KubeCluster,
     resource: Resource<Row>,
     from: string | null,
-    follower: Follower<Row>,
+    follower: ListWatchHandler<Row>,
     signal: AbortSignal,
-    { clock, random = Math.random }: FollowOptions,
+    { clock, random = Math.random }: ListWatchOptions,
   ) {
     this.cluster = cluster;
     this.resource = resource;
     this.version = from;
-    this.follower = follower;
+    this.handler = follower;
     this.clock = clock;
     this.random = random;
     this.signal = signal;
@@ -82,48 +82,49 @@ class Following<Row> {
     while (!this.signal.aborted) {
       let error: unknown = null;
       try {
-        if (this.isBroken && this.version !== null) await this.checkVersion(this.version);
+        if (this.mustCheckVersion && this.version !== null) await this.checkVersion(this.version);
         this.version ??= await this.list();
-        this.isBroken = false;
+        this.mustCheckVersion = false;
         await this.watch(this.version);
       } catch (caught) {
         error = caught;
       }
       if (this.defect) throw this.defect.error;
       if (this.signal.aborted) return;
-      const isFirst = this.fruitless === 0;
-      this.fruitless += 1;
-      this.isBroken ||= error !== null;
-      if (isUnusable(error)) {
+      const isFirst = this.fruitlessAttempts === 0;
+      this.fruitlessAttempts += 1;
+      this.mustCheckVersion ||= error !== null;
+      if (isVersionUnusable(error)) {
         this.version = null;
         // Listed anew at once, but not in a circle with a server that calls every version too old.
         if (isFirst) continue;
-      } else if (error !== null) this.tell(() => this.follower.health(error));
-      await pause(this.clock, this.delay(error), this.signal);
+      } else if (error !== null) this.notify(() => this.handler.onHealth(error));
+      await pauseOrAbort(this.clock, this.delay(error), this.signal);
     }
   }
 
   private delay(error: unknown): number {
-    const { firstMs, maxMs } = CLOUD.watch.retry;
+    const { initialDelayMs, maxDelayMs } = CLOUD.watch.retry;
     const asked = error instanceof KubeError ? (error.status.retryAfterMs ?? 0) : 0;
-    return asked + this.random() * Math.min(firstMs * 2 ** (this.fruitless - 1), maxMs);
+    return asked + this.random() * Math.min(initialDelayMs * 2 ** (this.fruitlessAttempts - 1), maxDelayMs);
   }
 
   private async list(): Promise<string> {
     const startedAt = this.clock.monotonic();
-    const listing: Listing<Row> = await this.cluster.list(this.resource, this.signal);
-    this.tell(() => {
-      this.follower.health(null);
-      this.follower.listed(listing.rows, startedAt);
+    const listing: KubeListing<Row> = await this.cluster.list(this.resource, this.signal);
+    this.notify(() => {
+      this.handler.onHealth(null);
+      this.handler.onListed(listing.rows, startedAt);
     });
     return listing.version;
   }
 
   /** A server restored from a backup keeps a watch from its future open and says nothing: then a listing must come first. */
   private async checkVersion(version: string): Promise<void> {
-    if (isOlder(await this.cluster.position(this.resource, this.signal), version)) this.version = null;
+    if (isOlderVersion(await this.cluster.currentVersion(this.resource, this.signal), version))
+      this.version = null;
     // The watch that follows may have nothing to say for a minute.
-    else this.tell(() => this.follower.health(null));
+    else this.notify(() => this.handler.onHealth(null));
   }
 
   /** One watch, until it ends or nothing has come for so long that it must be dead. */
@@ -132,7 +133,7 @@ class Following<Row> {
     const stop = (): void => abort.abort();
     this.signal.addEventListener('abort', stop);
     const begun = this.clock.monotonic();
-    let cancelSilence = this.clock.after(CLOUD.watch.silentMs, stop);
+    let cancelSilence = this.clock.after(CLOUD.watch.silenceTimeoutMs, stop);
     try {
       await this.cluster.watch(
         this.resource,
@@ -140,12 +141,13 @@ class Following<Row> {
         (event) => {
           if (abort.signal.aborted) return;
           cancelSilence();
-          cancelSilence = this.clock.after(CLOUD.watch.silentMs, stop);
-          if (this.fruitless > 0) this.tell(() => this.follower.health(null));
-          this.fruitless = 0;
+          cancelSilence = this.clock.after(CLOUD.watch.silenceTimeoutMs, stop);
+          if (this.fruitlessAttempts > 0) this.notify(() => this.handler.onHealth(null));
+          this.fruitlessAttempts = 0;
           if (event === null) return;
           this.version = event.version;
-          if (event.type !== 'mark') this.tell(() => this.follower.changed(event.row, event.type === 'gone'));
+          if (event.type !== 'bookmark')
+            this.notify(() => this.handler.onChanged(event.row, event.type === 'deleted'));
         },
         abort.signal,
       );
@@ -155,11 +157,11 @@ class Following<Row> {
       cancelSilence();
       this.signal.removeEventListener('abort', stop);
       // It was a good one, if perhaps a quiet one.
-      if (this.clock.monotonic() - begun >= LASTING_MS) this.fruitless = 0;
+      if (this.clock.monotonic() - begun >= LASTING_WATCH_MS) this.fruitlessAttempts = 0;
     }
   }
 
-  private tell(call: () => void): void {
+  private notify(call: () => void): void {
     if (this.signal.aborted) return;
     try {
       call();
@@ -175,13 +177,13 @@ class Following<Row> {
  * an error it tries again with full jitter, up to 30 s apart, for ever; the server's Retry-After is added. It never
  * rejects but for what the follower itself throws.
  */
-export function follow<Row>(
+export function listAndWatch<Row>(
   cluster: KubeCluster,
   resource: Resource<Row>,
-  from: string | null,
-  follower: Follower<Row>,
+  fromVersion: string | null,
+  handler: ListWatchHandler<Row>,
   signal: AbortSignal,
-  options: FollowOptions,
+  options: ListWatchOptions,
 ): Promise<void> {
-  return new Following(cluster, resource, from, follower, signal, options).run();
+  return new Reflector(cluster, resource, fromVersion, handler, signal, options).run();
 }

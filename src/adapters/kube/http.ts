@@ -8,19 +8,19 @@ import Pool from 'undici/lib/dispatcher/pool.js';
 import { CLOUD } from '../../limits.ts';
 import { fail } from '../../protocol/errors.ts';
 import { type Failure, isFailure } from '../../runtime/actor.ts';
-import type { Door } from '../dial.ts';
+import type { ClusterDialer } from '../dial.ts';
 import { LineTooLong, lineSplitter } from './newline.ts';
-import { type KubeStatus, parseJson, statusOf, WireError } from './rows.ts';
+import { type KubeStatus, kubeStatusOf, parseJson, WireError } from './rows.ts';
 
 export interface KubeRequest {
   /** For people, as in `patch deployments.apps in namespace web`. */
-  what: string;
+  action: string;
   method?: 'GET' | 'POST' | 'PATCH';
   /** Below the server's prefix, names in it checked. */
   path: string;
   query?: Record<string, string>;
   body?: object;
-  mostBytes?: number;
+  maxBytes?: number;
   deadlineMs?: number;
   /** Gives the call up. */
   signal?: AbortSignal;
@@ -29,11 +29,11 @@ export interface KubeRequest {
 /** An answer of the API that is no success, to a request for `what`. */
 export class KubeError extends Error {
   override readonly name = 'KubeError';
-  readonly what: string;
+  readonly action: string;
   readonly status: KubeStatus;
   constructor(what: string, status: KubeStatus) {
     super(status.message || status.reason || `status ${status.status}`);
-    this.what = what;
+    this.action = what;
     this.status = status;
   }
 }
@@ -53,57 +53,58 @@ export interface KubeHttp {
 
 const CONTENT_TYPES = { GET: '', POST: 'application/json', PATCH: 'application/merge-patch+json' } as const;
 /** An error's body is a Status: small. */
-const STATUS_BYTES = 256 * 1024;
+const MAX_STATUS_BYTES = 256 * 1024;
 
 /** Counts calls without any answer; open, it refuses at once until the pause is over, then lets one try. */
-class Breaker {
+class CircuitBreaker {
   private failures = 0;
-  private until = 0;
+  private openUntil = 0;
   private reason = '';
 
   check(): void {
-    if (performance.now() >= this.until) return;
+    if (performance.now() >= this.openUntil) return;
     throw fail('cluster_unreachable', `${this.reason} (it is tried again shortly)`);
   }
-  answered(): void {
+  onAnswer(): void {
     this.failures = 0;
-    this.until = 0;
+    this.openUntil = 0;
   }
-  silent(reason: string): void {
-    const { after, firstMs, maxMs } = CLOUD.breaker;
+  onNoAnswer(reason: string): void {
+    const { failureThreshold, initialOpenMs, maxOpenMs } = CLOUD.circuitBreaker;
     // Calls that were under way when it opened tell nothing new.
-    if (performance.now() < this.until) return;
+    if (performance.now() < this.openUntil) return;
     this.failures += 1;
-    if (this.failures < after) return;
+    if (this.failures < failureThreshold) return;
     this.reason = reason;
-    this.until = performance.now() + Math.min(firstMs * 2 ** (this.failures - after), maxMs);
+    this.openUntil =
+      performance.now() + Math.min(initialOpenMs * 2 ** (this.failures - failureThreshold), maxOpenMs);
   }
 }
 
-async function pour(
+async function readChunks(
   body: AsyncIterable<Uint8Array>,
-  mostBytes: number,
+  maxBytes: number,
   onChunk: (chunk: Uint8Array) => void,
 ): Promise<void> {
   let size = 0;
   for await (const chunk of body) {
     size += chunk.length;
     // Leaving the loop destroys the body and with it the connection.
-    if (size > mostBytes) throw new WireError(`the answer has more than ${mostBytes} bytes`);
+    if (size > maxBytes) throw new WireError(`the answer has more than ${maxBytes} bytes`);
     onChunk(chunk);
   }
 }
 
-async function bodyOf(body: AsyncIterable<Uint8Array>, mostBytes: number): Promise<Buffer> {
+async function readBody(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
-  await pour(body, mostBytes, (chunk) => chunks.push(chunk));
+  await readChunks(body, maxBytes, (chunk) => chunks.push(chunk));
   return Buffer.concat(chunks);
 }
 
-function errorOf(what: string, statusCode: number, retryAfter: unknown, body: Buffer): KubeError {
+function kubeErrorOf(action: string, statusCode: number, retryAfter: unknown, body: Buffer): KubeError {
   if (statusCode < 400) {
     const message = 'a redirect, which is not followed';
-    return new KubeError(what, { status: statusCode, reason: '', message, retryAfterMs: null });
+    return new KubeError(action, { status: statusCode, reason: '', message, retryAfterMs: null });
   }
   let status: unknown;
   try {
@@ -111,7 +112,7 @@ function errorOf(what: string, statusCode: number, retryAfter: unknown, body: Bu
   } catch {
     // A proxy's page: the number alone has to do.
   }
-  return new KubeError(what, statusOf(status, statusCode, retryAfter));
+  return new KubeError(action, kubeStatusOf(status, statusCode, retryAfter));
 }
 
 /** The cluster has answered, if not as hoped. */
@@ -121,7 +122,7 @@ const isAnswer = (error: unknown): boolean =>
 const TIMED_OUT = new Error('no answer in time');
 
 /** Says for people what went wrong without an answer. */
-function silence(host: string, error: unknown): Failure {
+function noAnswerFailure(host: string, error: unknown): Failure {
   if (isFailure(error)) return error;
   return fail(
     'cluster_unreachable',
@@ -130,7 +131,7 @@ function silence(host: string, error: unknown): Failure {
 }
 
 /** What a client is told of an error of `KubeHttp`: cluster_denied, cluster_unreachable, or the Failure it is. */
-export function explain(error: unknown): Failure {
+export function kubeFailure(error: unknown): Failure {
   if (isFailure(error)) return error;
   if (!(error instanceof KubeError)) {
     const reason = error instanceof Error ? error.message : String(error);
@@ -141,48 +142,55 @@ export function explain(error: unknown): Failure {
   if (status === 401)
     return fail(
       'cluster_denied',
-      `The cluster does not know the account (401) that wants to ${error.what}${said}`,
+      `The cluster does not know the account (401) that wants to ${error.action}${said}`,
     );
-  if (status === 403) return fail('cluster_denied', `The account may not ${error.what}${said}`);
-  return fail('cluster_unreachable', `The cluster answered ${status} to the request to ${error.what}${said}`);
+  if (status === 403) return fail('cluster_denied', `The account may not ${error.action}${said}`);
+  return fail(
+    'cluster_unreachable',
+    `The cluster answered ${status} to the request to ${error.action}${said}`,
+  );
 }
 
-type Take<T> = (body: AsyncIterable<Uint8Array>, mostBytes: number) => Promise<T>;
+type BodyReader<T> = (body: AsyncIterable<Uint8Array>, mostBytes: number) => Promise<T>;
 
 /** Opens nothing before the first call. */
-export function kubeHttp(door: Door): KubeHttp {
-  const origin = `https://${door.host}`;
+export function createKubeHttp(dialer: ClusterDialer): KubeHttp {
+  const origin = `https://${dialer.host}`;
   const connect: NonNullable<Pool.Options['connect']> = (_, callback) => {
-    door.connect().then(
+    dialer.connect().then(
       (socket) => callback(null, socket),
       (error: Error) => callback(error, null),
     );
   };
-  const shared = { connect, keepAliveTimeout: 30_000, pipelining: 1, headersTimeout: CLOUD.headersMs };
-  const calls = new Pool(origin, { ...shared, connections: CLOUD.calls, bodyTimeout: CLOUD.headersMs });
+  const shared = { connect, keepAliveTimeout: 30_000, pipelining: 1, headersTimeout: CLOUD.headersTimeoutMs };
+  const calls = new Pool(origin, {
+    ...shared,
+    connections: CLOUD.maxConcurrentCalls,
+    bodyTimeout: CLOUD.headersTimeoutMs,
+  });
   // Watches stay open: they must not take the places of calls. Whoever watches knows when silence is too long.
   const streams = new Pool(origin, { ...shared, bodyTimeout: 0 });
-  const breaker = new Breaker();
+  const breaker = new CircuitBreaker();
   let underWay = 0;
 
   async function send(pool: Pool, request: KubeRequest, signal: AbortSignal) {
     const method = request.method ?? 'GET';
     const answer = await ask.call(pool, {
       method,
-      path: `${door.prefix}${request.path}?${new URLSearchParams(request.query)}`,
+      path: `${dialer.prefix}${request.path}?${new URLSearchParams(request.query)}`,
       headers: {
         accept: 'application/json',
         'user-agent': 'berth',
         ...(request.body ? { 'content-type': CONTENT_TYPES[method] } : {}),
-        ...door.headers(),
+        ...dialer.headers(),
       },
       body: request.body ? JSON.stringify(request.body) : null,
       signal,
     });
-    breaker.answered();
+    breaker.onAnswer();
     if (answer.statusCode >= 200 && answer.statusCode < 300) return answer.body;
-    const body = await bodyOf(answer.body, STATUS_BYTES);
-    throw errorOf(request.what, answer.statusCode, answer.headers['retry-after'], body);
+    const body = await readBody(answer.body, MAX_STATUS_BYTES);
+    throw kubeErrorOf(request.action, answer.statusCode, answer.headers['retry-after'], body);
   }
 
   /** Runs `work` with the breaker around it: what is no answer at all becomes cluster_unreachable. */
@@ -193,21 +201,21 @@ export function kubeHttp(door: Door): KubeHttp {
     } catch (error) {
       // A caller who has left says nothing about the cluster.
       if (isAnswer(error) || (signal.aborted && signal.reason !== TIMED_OUT)) throw error;
-      const failure = silence(door.host, error);
-      breaker.silent(failure.message);
+      const failure = noAnswerFailure(dialer.host, error);
+      breaker.onNoAnswer(failure.message);
       throw failure;
     }
   }
 
   /** Sends it, again after each 429 while there is time, and gives the body to `take`. */
-  async function attempt<T>(request: KubeRequest, take: Take<T>, signal: AbortSignal): Promise<T> {
+  async function attempt<T>(request: KubeRequest, take: BodyReader<T>, signal: AbortSignal): Promise<T> {
     for (;;) {
       try {
         const body = await send(calls, request, signal);
-        return await take(body, request.mostBytes ?? CLOUD.objectBytes);
+        return await take(body, request.maxBytes ?? CLOUD.maxObjectBytes);
       } catch (error) {
         if (!(error instanceof KubeError) || error.status.status !== 429) throw error;
-        const pauseMs = Math.max(error.status.retryAfterMs ?? 1_000, CLOUD.againMs);
+        const pauseMs = Math.max(error.status.retryAfterMs ?? 1_000, CLOUD.minRetryAfterMs);
         await sleep(pauseMs, undefined, { signal }).catch(() => {
           throw error;
         });
@@ -215,13 +223,13 @@ export function kubeHttp(door: Door): KubeHttp {
     }
   }
 
-  async function call<T>(request: KubeRequest, take: Take<T>): Promise<T> {
-    if (underWay >= CLOUD.calls + CLOUD.waiting)
-      throw fail('daemon_busy', `${door.host}: too many calls are waiting for it`);
+  async function call<T>(request: KubeRequest, take: BodyReader<T>): Promise<T> {
+    if (underWay >= CLOUD.maxConcurrentCalls + CLOUD.maxQueuedCalls)
+      throw fail('daemon_busy', `${dialer.host}: too many calls are waiting for it`);
     underWay += 1;
     // Not AbortSignal.any: a signal that lives as long as its actor would remember every call.
     const abort = new AbortController();
-    const timer = setTimeout(() => abort.abort(TIMED_OUT), request.deadlineMs ?? CLOUD.callMs);
+    const timer = setTimeout(() => abort.abort(TIMED_OUT), request.deadlineMs ?? CLOUD.callTimeoutMs);
     const leave = (): void => abort.abort(request.signal?.reason);
     request.signal?.addEventListener('abort', leave);
     try {
@@ -234,10 +242,10 @@ export function kubeHttp(door: Door): KubeHttp {
   }
 
   return {
-    call: (request) => call(request, bodyOf),
-    read: (request, onChunk) => call(request, (body, mostBytes) => pour(body, mostBytes, onChunk)),
+    call: (request) => call(request, readBody),
+    read: (request, onChunk) => call(request, (body, mostBytes) => readChunks(body, mostBytes, onChunk)),
     async stream(request, onLine, signal) {
-      const split = lineSplitter(CLOUD.watchLineBytes);
+      const split = lineSplitter(CLOUD.maxWatchLineBytes);
       await guarded(signal, async () => {
         for await (const chunk of await send(streams, request, signal))
           for (const line of split(chunk)) onLine(line);

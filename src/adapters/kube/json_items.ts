@@ -11,23 +11,23 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
 /** What stands before the array of the items, at the end of what was read so far. */
-const ITEMS = /(?:^|[^\\])"items"\s*:\s*$/;
+const ITEMS_KEY = /(?:^|[^\\])"items"\s*:\s*$/;
 
 /** Pieces of bytes that belong together, up to a limit. */
-class Pieces {
+class BoundedBytes {
   private parts: Uint8Array[] = [];
   private size = 0;
-  private readonly most: number;
+  private readonly maxBytes: number;
   private readonly what: string;
 
   constructor(most: number, what: string) {
-    this.most = most;
+    this.maxBytes = most;
     this.what = what;
   }
 
   add(bytes: Uint8Array): void {
     this.size += bytes.length;
-    if (this.size > this.most) throw new WireError(`${this.what} has more than ${this.most} bytes`);
+    if (this.size > this.maxBytes) throw new WireError(`${this.what} has more than ${this.maxBytes} bytes`);
     this.parts.push(bytes);
   }
 
@@ -52,42 +52,42 @@ class Pieces {
  * soon as it is whole. Only brackets and strings are looked at here; JSON.parse judges the rest. Methods throw a WireError
  * for what is no such text, and what `onItem` throws.
  */
-export class JsonItems {
+export class JsonItemStream {
   private readonly onItem: (item: unknown) => void;
-  private readonly rest = new Pieces(MIB, 'the frame of a listing');
-  private readonly item = new Pieces(CLOUD.objectBytes, 'an object');
+  private readonly frame = new BoundedBytes(MIB, 'the frame of a listing');
+  private readonly item = new BoundedBytes(CLOUD.maxObjectBytes, 'an object');
   /** Where the next byte belongs: to the frame, to an item, or between items, where commas belong to nothing. */
   private place: 'frame' | 'between' | 'item' = 'frame';
   private depth = 0;
-  private isString = false;
+  private isInString = false;
   private isEscaped = false;
 
   constructor(onItem: (item: unknown) => void) {
     this.onItem = onItem;
   }
 
-  feed(chunk: Uint8Array): void {
+  push(chunk: Uint8Array): void {
     // Up to here everything has been put where it belongs.
     let from = 0;
     for (let at = 0; at < chunk.length; at += 1) {
       const byte = chunk[at];
-      if (this.isString) {
+      if (this.isInString) {
         if (this.isEscaped) this.isEscaped = false;
         else if (byte === BACKSLASH) this.isEscaped = true;
-        else if (byte === QUOTE) this.isString = false;
-      } else if (byte === QUOTE) this.isString = true;
-      else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) from = this.opened(chunk, from, at);
-      else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) from = this.closed(chunk, from, at);
+        else if (byte === QUOTE) this.isInString = false;
+      } else if (byte === QUOTE) this.isInString = true;
+      else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) from = this.onOpen(chunk, from, at);
+      else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) from = this.onClose(chunk, from, at);
     }
     this.put(chunk.subarray(from));
   }
 
   /** Everything but the items, parsed; in place of them there is an empty array. */
   end(): unknown {
-    return parseJson(this.rest.take());
+    return parseJson(this.frame.take());
   }
 
-  private opened(chunk: Uint8Array, from: number, at: number): number {
+  private onOpen(chunk: Uint8Array, from: number, at: number): number {
     this.depth += 1;
     if (this.place === 'between') {
       this.place = 'item';
@@ -95,13 +95,13 @@ export class JsonItems {
     }
     if (this.place === 'item' || this.depth !== 2 || chunk[at] !== OPEN_ARRAY) return from;
     this.put(chunk.subarray(from, at));
-    const isItems = this.rest.endsWith(ITEMS);
+    const isItems = this.frame.endsWith(ITEMS_KEY);
     this.put(chunk.subarray(at, at + 1));
     if (isItems) this.place = 'between';
     return at + 1;
   }
 
-  private closed(chunk: Uint8Array, from: number, at: number): number {
+  private onClose(chunk: Uint8Array, from: number, at: number): number {
     this.depth -= 1;
     if (this.place === 'item' && this.depth === 2) {
       this.put(chunk.subarray(from, at + 1));
@@ -117,6 +117,6 @@ export class JsonItems {
   private put(bytes: Uint8Array): void {
     if (bytes.length === 0 || this.place === 'between') return;
     if (this.place === 'item') this.item.add(bytes);
-    else this.rest.add(bytes);
+    else this.frame.add(bytes);
   }
 }

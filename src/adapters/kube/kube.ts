@@ -1,30 +1,35 @@
 // The Kubernetes API as far as it is used here: listings and watches of slim rows, one read and one patch, and what the
 // account may do.
 import { CLOUD } from '../../limits.ts';
-import type { Capabilities, ClusterAccess, SeenWorkload, WorkloadKind } from '../../protocol/cloud.ts';
+import type {
+  ClusterAccess,
+  ClusterCapabilities,
+  ObservedWorkload,
+  WorkloadKind,
+} from '../../protocol/cloud.ts';
 import type { AddressRule } from '../addresses.ts';
-import { type DoorOptions, doorOf } from '../dial.ts';
-import { capabilitiesOf } from './capabilities.ts';
-import { KubeError, type KubeHttp, type KubeRequest, kubeHttp } from './http.ts';
-import { JsonItems } from './json_items.ts';
+import { type ClusterDialerOptions, createClusterDialer } from '../dial.ts';
+import { reviewCapabilities } from './capabilities.ts';
+import { createKubeHttp, KubeError, type KubeHttp, type KubeRequest } from './http.ts';
+import { JsonItemStream } from './json_items.ts';
 import {
-  eventOf,
-  items,
+  arrayOrEmpty,
+  boundedText,
+  FIELD_MANAGER,
+  type ListPage,
+  listPageOf,
   losesVolumes,
-  MANAGER,
   oneLine,
-  type Page,
-  pageOf,
   parseJson,
-  text,
+  seenWorkloadOf,
   type WatchEvent,
   WireError,
-  workloadOf,
+  watchEventOf,
 } from './rows.ts';
 import { type V1HorizontalPodAutoscaler, type VersionInfo, wire } from './types.ts';
 
 /** Which workload of the cluster. */
-export interface Target {
+export interface WorkloadReference {
   kind: WorkloadKind;
   namespace: string;
   name: string;
@@ -33,7 +38,7 @@ export interface Target {
 /** A collection of objects and how they are reduced to rows. */
 export interface Resource<Row> {
   /** As in `deployments.apps in all namespaces`. */
-  what: string;
+  description: string;
   path: string;
   query: Record<string, string>;
   /** undefined: it is no proper object, and left out. */
@@ -41,12 +46,12 @@ export interface Resource<Row> {
 }
 
 /** A workload as it is at this moment, as the base of a change. */
-export interface Fresh {
-  seen: SeenWorkload;
+export interface CurrentWorkload {
+  seen: ObservedWorkload;
   losesVolumes: boolean;
 }
 
-export interface Listing<Row> {
+export interface KubeListing<Row> {
   rows: Row[];
   version: string;
 }
@@ -54,11 +59,11 @@ export interface Listing<Row> {
 /** Calls fail with a KubeError, a WireError or a Failure (cluster_unreachable, daemon_busy); `explain` makes a Failure of any. */
 export interface KubeCluster {
   version(): Promise<string>;
-  capabilities(): Promise<Capabilities>;
+  capabilities(): Promise<ClusterCapabilities>;
   /** Every page. */
-  list<Row>(resource: Resource<Row>, signal?: AbortSignal): Promise<Listing<Row>>;
+  list<Row>(resource: Resource<Row>, signal?: AbortSignal): Promise<KubeListing<Row>>;
   /** The version of the cluster now, as a listing of one object gives it. */
-  position<Row>(resource: Resource<Row>, signal?: AbortSignal): Promise<string>;
+  currentVersion<Row>(resource: Resource<Row>, signal?: AbortSignal): Promise<string>;
   /** Ends when the server ends it, rejects when `signal` aborts; an error event of the watch is thrown as a KubeError. */
   watch<Row>(
     resource: Resource<Row>,
@@ -67,11 +72,11 @@ export interface KubeCluster {
     signal: AbortSignal,
   ): Promise<void>;
   /** null: it is not there. */
-  read(target: Target): Promise<Fresh | null>;
+  getWorkload(workload: WorkloadReference): Promise<CurrentWorkload | null>;
   /** A merge patch; a uid or resourceVersion in it is a precondition (409). Returns what it is afterwards. */
-  patch(target: Target, body: object): Promise<SeenWorkload>;
+  patchWorkload(workload: WorkloadReference, body: object): Promise<ObservedWorkload>;
   /** The names of the HorizontalPodAutoscalers that scale it. */
-  autoscalers(target: Target): Promise<string[]>;
+  autoscalers(workload: WorkloadReference): Promise<string[]>;
   close(): Promise<void>;
 }
 
@@ -81,24 +86,24 @@ const PLURALS: Readonly<Record<WorkloadKind, string>> = {
 };
 
 /** All workloads of one kind in all namespaces. */
-export const workloadsOf = (kind: WorkloadKind): Resource<SeenWorkload> => ({
-  what: `${PLURALS[kind]}.apps in all namespaces`,
+export const workloadsResource = (kind: WorkloadKind): Resource<ObservedWorkload> => ({
+  description: `${PLURALS[kind]}.apps in all namespaces`,
   path: `/apis/apps/v1/${PLURALS[kind]}`,
   query: {},
-  rowOf: (object) => workloadOf(kind, object),
+  rowOf: (object) => seenWorkloadOf(kind, object),
 });
 
-const pathOf = ({ kind, namespace, name }: Target): string =>
+const workloadPath = ({ kind, namespace, name }: WorkloadReference): string =>
   `/apis/apps/v1/namespaces/${encodeURIComponent(namespace)}/${PLURALS[kind]}/${encodeURIComponent(name)}`;
 
-const nameOf = (verb: string, { kind, namespace, name }: Target): string =>
+const actionOn = (verb: string, { kind, namespace, name }: WorkloadReference): string =>
   `${verb} ${PLURALS[kind]}.apps ${name} in namespace ${namespace}`;
 
 /** How often a listing whose pages have expired meanwhile begins anew. */
-const LISTINGS = 3;
+const LIST_ATTEMPTS = 3;
 /** A server may give pages that are not full, even empty ones: so many times the pages that full ones would be. */
-const SPARSE = 4;
-const isExpired = (error: unknown): boolean => error instanceof KubeError && error.status.status === 410;
+const MAX_PAGES_FACTOR = 4;
+const isListExpired = (error: unknown): boolean => error instanceof KubeError && error.status.status === 410;
 
 /** One page, its rows given to `onRow` as they come. */
 async function readPage<Row>(
@@ -107,21 +112,21 @@ async function readPage<Row>(
   query: { limit: string; continue?: string },
   onRow: (row: Row) => void,
   signal?: AbortSignal,
-): Promise<Page> {
-  const items = new JsonItems((item) => {
+): Promise<ListPage> {
+  const items = new JsonItemStream((item) => {
     const row = resource.rowOf(item);
     if (row !== undefined) onRow(row);
   });
   const request: KubeRequest = {
-    what: `list ${resource.what}`,
+    action: `list ${resource.description}`,
     path: resource.path,
     query: { ...resource.query, ...query },
-    mostBytes: CLOUD.listBytes,
-    deadlineMs: CLOUD.listMs,
+    maxBytes: CLOUD.maxListBytes,
+    deadlineMs: CLOUD.listTimeoutMs,
     ...(signal ? { signal } : {}),
   };
-  await http.read(request, (chunk) => items.feed(chunk));
-  return pageOf(items.end());
+  await http.read(request, (chunk) => items.push(chunk));
+  return listPageOf(items.end());
 }
 
 async function listAll<Row>(
@@ -129,17 +134,18 @@ async function listAll<Row>(
   resource: Resource<Row>,
   limit: number,
   signal?: AbortSignal,
-): Promise<Listing<Row>> {
+): Promise<KubeListing<Row>> {
   const rows: Row[] = [];
   let next: string | null = '';
   let version = '';
-  const most = SPARSE * Math.ceil(CLOUD.rows / limit);
+  const most = MAX_PAGES_FACTOR * Math.ceil(CLOUD.maxWorkloadsPerKind / limit);
   for (let pages = 1; next !== null; pages += 1) {
     // Empty pages with ever new tokens would be read for ever.
     if (pages > most) throw new WireError(`a listing has more than ${most} pages`);
     const query = { limit: String(limit), ...(next === '' ? {} : { continue: next }) };
-    const page: Page = await readPage(http, resource, query, (row) => rows.push(row), signal);
-    if (rows.length > CLOUD.rows) throw new WireError(`a listing has more than ${CLOUD.rows} objects`);
+    const page: ListPage = await readPage(http, resource, query, (row) => rows.push(row), signal);
+    if (rows.length > CLOUD.maxWorkloadsPerKind)
+      throw new WireError(`a listing has more than ${CLOUD.maxWorkloadsPerKind} objects`);
     version = page.version;
     // A server that gives the same token again would be read for ever.
     next = page.next === next ? null : page.next;
@@ -147,17 +153,17 @@ async function listAll<Row>(
   return { rows, version };
 }
 
-async function list<Row>(
+async function listWithRetry<Row>(
   http: KubeHttp,
   resource: Resource<Row>,
   limit: number,
   signal?: AbortSignal,
-): Promise<Listing<Row>> {
+): Promise<KubeListing<Row>> {
   for (let round = 1; ; round += 1) {
     try {
       return await listAll(http, resource, limit, signal);
     } catch (error) {
-      if (round === LISTINGS || !isExpired(error)) throw error;
+      if (round === LIST_ATTEMPTS || !isListExpired(error)) throw error;
     }
   }
 }
@@ -165,7 +171,7 @@ async function list<Row>(
 function watchRequest<Row>(resource: Resource<Row>, from: string): KubeRequest {
   const { timeoutS } = CLOUD.watch;
   return {
-    what: `watch ${resource.what}`,
+    action: `watch ${resource.description}`,
     path: resource.path,
     query: {
       ...resource.query,
@@ -179,13 +185,16 @@ function watchRequest<Row>(resource: Resource<Row>, from: string): KubeRequest {
 }
 
 /** The HorizontalPodAutoscalers of the namespace whose target it is. */
-async function autoscalersOf(http: KubeHttp, { kind, namespace, name }: Target): Promise<string[]> {
+async function autoscalersOf(
+  http: KubeHttp,
+  { kind, namespace, name }: WorkloadReference,
+): Promise<string[]> {
   const body = await http.call({
-    what: `list horizontalpodautoscalers.autoscaling in namespace ${namespace}`,
+    action: `list horizontalpodautoscalers.autoscaling in namespace ${namespace}`,
     path: `/apis/autoscaling/v1/namespaces/${encodeURIComponent(namespace)}/horizontalpodautoscalers`,
-    query: { limit: String(CLOUD.page) },
+    query: { limit: String(CLOUD.pageSize) },
   });
-  return items(wire<{ items: unknown[] }>(parseJson(body))?.items).flatMap((item) => {
+  return arrayOrEmpty(wire<{ items: unknown[] }>(parseJson(body))?.items).flatMap((item) => {
     const { metadata, spec } = wire<V1HorizontalPodAutoscaler>(item) ?? {};
     const target = spec?.scaleTargetRef;
     return target?.kind === kind && target.name === name ? [oneLine(metadata?.name, 253)] : [];
@@ -193,46 +202,48 @@ async function autoscalersOf(http: KubeHttp, { kind, namespace, name }: Target):
 }
 
 /** The client of one cluster over `http`; listings have `page` objects in a page. */
-export function kubeCluster(http: KubeHttp, page: number = CLOUD.page): KubeCluster {
+export function createKubeCluster(http: KubeHttp, page: number = CLOUD.pageSize): KubeCluster {
   return {
     async version() {
-      const body = await http.call({ what: 'read its version', path: '/version' });
+      const body = await http.call({ action: 'read its version', path: '/version' });
       const version = wire<VersionInfo>(parseJson(body))?.gitVersion;
-      if (text(version, 64) === '') throw new WireError('the answer is no version');
+      if (boundedText(version, 64) === '') throw new WireError('the answer is no version');
       return oneLine(version, 64);
     },
-    capabilities: () => capabilitiesOf(http),
-    list: (resource, signal) => list(http, resource, page, signal),
-    async position(resource, signal) {
+    capabilities: () => reviewCapabilities(http),
+    list: (resource, signal) => listWithRetry(http, resource, page, signal),
+    async currentVersion(resource, signal) {
       const { version } = await readPage(http, resource, { limit: '1' }, () => undefined, signal);
       return version;
     },
     async watch(resource, from, onEvent, signal) {
       const request = watchRequest(resource, from);
       const onLine = (line: Uint8Array): void => {
-        const event = eventOf(line, resource.rowOf);
-        if (event?.type === 'error') throw new KubeError(request.what, event.status);
+        const event = watchEventOf(line, resource.rowOf);
+        if (event?.type === 'error') throw new KubeError(request.action, event.status);
         onEvent(event ?? null);
       };
       await http.stream(request, onLine, signal);
     },
-    async read(target) {
+    async getWorkload(target) {
       let body: Buffer;
       try {
-        body = await http.call({ what: nameOf('get', target), path: pathOf(target) });
+        body = await http.call({ action: actionOn('get', target), path: workloadPath(target) });
       } catch (error) {
         if (error instanceof KubeError && error.status.status === 404) return null;
         throw error;
       }
       const object = parseJson(body);
-      return { seen: seenOf(target, object), losesVolumes: losesVolumes(object) };
+      return { seen: requireSeen(target, object), losesVolumes: losesVolumes(object) };
     },
-    async patch(target, body) {
-      const what = nameOf('patch', target);
-      const query = { fieldManager: MANAGER };
-      return seenOf(
+    async patchWorkload(target, body) {
+      const what = actionOn('patch', target);
+      const query = { fieldManager: FIELD_MANAGER };
+      return requireSeen(
         target,
-        parseJson(await http.call({ what, method: 'PATCH', path: pathOf(target), query, body })),
+        parseJson(
+          await http.call({ action: what, method: 'PATCH', path: workloadPath(target), query, body }),
+        ),
       );
     },
     autoscalers: (target) => autoscalersOf(http, target),
@@ -240,12 +251,15 @@ export function kubeCluster(http: KubeHttp, page: number = CLOUD.page): KubeClus
   };
 }
 
-function seenOf(target: Target, object: unknown): SeenWorkload {
-  const seen = workloadOf(target.kind, object);
+function requireSeen(target: WorkloadReference, object: unknown): ObservedWorkload {
+  const seen = seenWorkloadOf(target.kind, object);
   if (seen?.namespace === target.namespace && seen.name === target.name) return seen;
   throw new WireError(`the answer is not the ${target.kind} that was asked for`);
 }
 
 /** Opens the client of a cluster; no connection is made before the first call. */
-export const openCluster = (access: ClusterAccess, rule: AddressRule, options?: DoorOptions): KubeCluster =>
-  kubeCluster(kubeHttp(doorOf(access, rule, options)));
+export const openKubeCluster = (
+  access: ClusterAccess,
+  rule: AddressRule,
+  options?: ClusterDialerOptions,
+): KubeCluster => createKubeCluster(createKubeHttp(createClusterDialer(access, rule, options)));

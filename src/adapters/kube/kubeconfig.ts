@@ -6,14 +6,14 @@ import { CLOUD, HTTP } from '../../limits.ts';
 import type { ClusterAccess } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { Failure } from '../../runtime/actor.ts';
-import { readYaml, YamlError, type YamlMap, type YamlValue } from '../yaml.ts';
-import { certificates, isExpired, isStrong, privateKey } from './pem.ts';
+import { parseStrictYaml, YamlError, type YamlMap, type YamlValue } from '../yaml.ts';
+import { isCertificateExpired, isStrongKey, parseCertificates, parsePrivateKey } from './pem.ts';
 
-type Problem = { path: string; message: string };
+type FieldProblem = { path: string; message: string };
 
 /** Collects every wrong field, so that one answer names them all. */
-class Problems {
-  private readonly rows: Problem[] = [];
+class FieldProblems {
+  private readonly rows: FieldProblem[] = [];
   add(path: string, message: string): void {
     this.rows.push({ path: path === '' ? 'kubeconfig' : `kubeconfig.${path}`, message });
   }
@@ -21,7 +21,7 @@ class Problems {
     if (this.rows.length > 0) throw this.failure();
   }
   /** Reports this problem with all before it: what follows could not be read. */
-  stop(path: string, message: string): never {
+  throwWith(path: string, message: string): never {
     this.add(path, message);
     throw this.failure();
   }
@@ -31,18 +31,18 @@ class Problems {
   }
 }
 
-const DATA = 'is not accepted: put the content itself in the field';
+const USE_DATA_FIELD = 'is not accepted: put the content itself in the field';
 const OTHER_LOGIN = 'is not accepted: use a token, or client-certificate-data with client-key-data';
 
 /** Fields that do more than say where and who, and why each is refused. */
-const REFUSED: ReadonlyMap<string, string> = new Map([
+const REFUSED_FIELDS: ReadonlyMap<string, string> = new Map([
   ['exec', 'is not accepted: it would run a command'],
   ['auth-provider', 'is not accepted: it would run a command or call another host'],
-  ['certificate-authority', `${DATA} certificate-authority-data`],
-  ['client-certificate', `${DATA} client-certificate-data`],
-  ['client-key', `${DATA} client-key-data`],
-  ['tokenFile', `${DATA} token`],
-  ['token-file', `${DATA} token`],
+  ['certificate-authority', `${USE_DATA_FIELD} certificate-authority-data`],
+  ['client-certificate', `${USE_DATA_FIELD} client-certificate-data`],
+  ['client-key', `${USE_DATA_FIELD} client-key-data`],
+  ['tokenFile', `${USE_DATA_FIELD} token`],
+  ['token-file', `${USE_DATA_FIELD} token`],
   ['proxy-url', 'is not accepted: it would send everything through another host'],
   ['insecure-skip-tls-verify', 'must be false or absent: the server must be verified'],
   ['username', OTHER_LOGIN],
@@ -53,14 +53,14 @@ const REFUSED: ReadonlyMap<string, string> = new Map([
   ['as-user-extra', 'is not accepted: impersonation'],
 ]);
 /** Fields that say nothing we need: dropped. */
-const DROPPED = new Set(['extensions', 'disable-compression', 'namespace']);
+const IGNORED_FIELDS = new Set(['extensions', 'disable-compression', 'namespace']);
 
 const CLUSTER_FIELDS = new Set(['server', 'certificate-authority-data', 'tls-server-name']);
 const USER_FIELDS = new Set(['token', 'client-certificate-data', 'client-key-data']);
 const CONTEXT_FIELDS = new Set(['cluster', 'user']);
 
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
-const HOST =
+const HOST_NAME =
   /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/i;
 
 /** The bytes of strict base64, or undefined: decoding and encoding again must give the same text. */
@@ -78,51 +78,62 @@ function utf8(bytes: Uint8Array): string | undefined {
 }
 
 /** The YAML text of an upload: as it is, or out of one layer of strict base64. */
-function plainText(upload: string, problems: Problems): string {
-  if (Buffer.byteLength(upload) > HTTP.kubeconfigBytes)
-    throw fail('payload_too_large', `kubeconfig: must be at most ${HTTP.kubeconfigBytes} bytes`);
+function decodeUpload(upload: string, problems: FieldProblems): string {
+  if (Buffer.byteLength(upload) > HTTP.maxKubeconfigBytes)
+    throw fail('payload_too_large', `kubeconfig: must be at most ${HTTP.maxKubeconfigBytes} bytes`);
   // No YAML mapping is without a colon, and base64 has none.
   const text = upload.includes(':') ? upload : utf8(fromBase64(upload.trim()) ?? new Uint8Array([0xff]));
   if (text === undefined)
-    return problems.stop('', 'must be a YAML document, or one in base64 (without line breaks: base64 -w0)');
-  if (text.includes('\0')) return problems.stop('', 'must not contain NUL');
+    return problems.throwWith(
+      '',
+      'must be a YAML document, or one in base64 (without line breaks: base64 -w0)',
+    );
+  if (text.includes('\0')) return problems.throwWith('', 'must not contain NUL');
   return text;
 }
 
 const isMap = (value: YamlValue | undefined): value is YamlMap => value instanceof Map;
 
 /** The entry called `name` of a list of `{name, <key>: {...}}`, with its path. */
-function entry(
+function namedEntry(
   root: YamlMap,
   list: string,
   key: string,
   name: string,
-  problems: Problems,
+  problems: FieldProblems,
 ): [YamlMap, string] {
   const items = root.get(list);
-  if (!Array.isArray(items)) return problems.stop(list, 'must be a list');
+  if (!Array.isArray(items)) return problems.throwWith(list, 'must be a list');
   const found = items.flatMap((item, index) =>
     isMap(item) && item.get('name') === name ? [{ item, index }] : [],
   );
   const [first] = found;
-  if (!first) return problems.stop(list, `has no entry with the name ${JSON.stringify(name)}`);
+  if (!first) return problems.throwWith(list, `has no entry with the name ${JSON.stringify(name)}`);
   if (found.length > 1)
-    return problems.stop(list, `has ${found.length} entries with the name ${JSON.stringify(name)}`);
+    return problems.throwWith(list, `has ${found.length} entries with the name ${JSON.stringify(name)}`);
   const path = `${list}[${first.index}].${key}`;
   const value = first.item.get(key);
-  return isMap(value) ? [value, path] : problems.stop(path, 'must be an object');
+  return isMap(value) ? [value, path] : problems.throwWith(path, 'must be an object');
 }
 
-function checkFields(map: YamlMap, path: string, allowed: ReadonlySet<string>, problems: Problems): void {
+function checkFields(
+  map: YamlMap,
+  path: string,
+  allowed: ReadonlySet<string>,
+  problems: FieldProblems,
+): void {
   for (const [key, value] of map) {
-    if (allowed.has(key) || DROPPED.has(key)) continue;
+    if (allowed.has(key) || IGNORED_FIELDS.has(key)) continue;
     if (key === 'insecure-skip-tls-verify' && value === false) continue;
-    problems.add(`${path}.${key}`, REFUSED.get(key) ?? 'is not accepted: this field is not known here');
+    problems.add(
+      `${path}.${key}`,
+      REFUSED_FIELDS.get(key) ?? 'is not accepted: this field is not known here',
+    );
   }
 }
 
 /** A string field; undefined when it is absent or wrong (then reported). */
-function textField(map: YamlMap, path: string, key: string, problems: Problems): string | undefined {
+function textField(map: YamlMap, path: string, key: string, problems: FieldProblems): string | undefined {
   const value = map.get(key);
   if (value === undefined || value === null) return undefined;
   if (typeof value === 'string' && value !== '') return value;
@@ -130,7 +141,7 @@ function textField(map: YamlMap, path: string, key: string, problems: Problems):
   return undefined;
 }
 
-function pemField(map: YamlMap, path: string, key: string, problems: Problems): string | undefined {
+function pemField(map: YamlMap, path: string, key: string, problems: FieldProblems): string | undefined {
   const value = textField(map, path, key, problems);
   const bytes = value === undefined ? undefined : fromBase64(value);
   const text = bytes && utf8(bytes);
@@ -140,7 +151,7 @@ function pemField(map: YamlMap, path: string, key: string, problems: Problems): 
 }
 
 /** The server's address without a slash at the end. What hosts it may be at is decided at every dial (addresses.ts). */
-function serverOf(text: string | undefined, path: string, problems: Problems): string {
+function serverOf(text: string | undefined, path: string, problems: FieldProblems): string {
   const at = `${path}.server`;
   if (text === undefined) {
     problems.add(at, 'is required');
@@ -156,14 +167,15 @@ function serverOf(text: string | undefined, path: string, problems: Problems): s
 }
 
 /** The CA certificates alone: whatever else the PEM text holds is dropped. */
-function caOf(pem: string | undefined, path: string, now: number, problems: Problems): string | null {
+function parseCa(pem: string | undefined, path: string, now: number, problems: FieldProblems): string | null {
   if (pem === undefined) return null;
-  const found = certificates(pem);
+  const found = parseCertificates(pem);
   const at = `${path}.certificate-authority-data`;
   if (!found) problems.add(at, 'must contain PEM certificates');
-  else if (found.length > CLOUD.caCertificates)
-    problems.add(at, `must contain at most ${CLOUD.caCertificates} certificates`);
-  else if (found.every((certificate) => isExpired(certificate, now))) problems.add(at, 'has expired');
+  else if (found.length > CLOUD.maxCaCertificates)
+    problems.add(at, `must contain at most ${CLOUD.maxCaCertificates} certificates`);
+  else if (found.every((certificate) => isCertificateExpired(certificate, now)))
+    problems.add(at, 'has expired');
   else return found.map(String).join('');
   return null;
 }
@@ -174,19 +186,19 @@ function certificateOf(
   keyPem: string,
   path: string,
   now: number,
-  problems: Problems,
+  problems: FieldProblems,
 ): ClusterAccess['credential'] {
-  const found = certificates(chain) ?? [];
-  const key = privateKey(keyPem);
+  const found = parseCertificates(chain) ?? [];
+  const key = parsePrivateKey(keyPem);
   const [own] = found;
   if (!own) problems.add(`${path}.client-certificate-data`, 'must contain PEM certificates');
-  else if (isExpired(own, now))
+  else if (isCertificateExpired(own, now))
     problems.add(`${path}.client-certificate-data`, `has expired on ${own.validTo}`);
   if (!key) problems.add(`${path}.client-key-data`, 'must be a PEM private key without a passphrase');
-  else if (!isStrong(key))
+  else if (!isStrongKey(key))
     problems.add(
       `${path}.client-key-data`,
-      `must be an EC, Ed25519 or RSA key of at least ${CLOUD.rsaBits} bits`,
+      `must be an EC, Ed25519 or RSA key of at least ${CLOUD.minRsaBits} bits`,
     );
   else if (own && !own.checkPrivateKey(key))
     problems.add(`${path}.client-key-data`, 'does not belong to the client certificate');
@@ -198,16 +210,16 @@ function credentialOf(
   user: YamlMap,
   path: string,
   now: number,
-  problems: Problems,
+  problems: FieldProblems,
 ): ClusterAccess['credential'] {
   const token = textField(user, path, 'token', problems);
   const certificate = pemField(user, path, 'client-certificate-data', problems);
   const key = pemField(user, path, 'client-key-data', problems);
   if (token !== undefined) {
-    if (!/^[!-~]+$/.test(token) || token.length > CLOUD.tokenBytes)
+    if (!/^[!-~]+$/.test(token) || token.length > CLOUD.maxTokenBytes)
       problems.add(
         `${path}.token`,
-        `must be at most ${CLOUD.tokenBytes} printable ASCII characters without spaces`,
+        `must be at most ${CLOUD.maxTokenBytes} printable ASCII characters without spaces`,
       );
     if (certificate !== undefined || key !== undefined)
       problems.add(path, 'must have either a token or a client certificate, not both');
@@ -220,22 +232,22 @@ function credentialOf(
   return { kind: 'token', token: '' };
 }
 
-function serverNameOf(cluster: YamlMap, path: string, problems: Problems): string | null {
+function serverNameOf(cluster: YamlMap, path: string, problems: FieldProblems): string | null {
   const name = textField(cluster, path, 'tls-server-name', problems) ?? null;
-  if (name !== null && !HOST.test(name) && isIP(name) === 0)
+  if (name !== null && !HOST_NAME.test(name) && isIP(name) === 0)
     problems.add(`${path}.tls-server-name`, 'must be a host name');
   return name;
 }
 
-function rootOf(text: string, problems: Problems): YamlMap {
+function rootOf(text: string, problems: FieldProblems): YamlMap {
   let root: YamlValue;
   try {
-    root = readYaml(text, CLOUD.yamlDepth);
+    root = parseStrictYaml(text, CLOUD.maxYamlDepth);
   } catch (error) {
-    if (error instanceof YamlError) return problems.stop('', error.message);
+    if (error instanceof YamlError) return problems.throwWith('', error.message);
     throw error;
   }
-  if (!isMap(root)) return problems.stop('', 'must be a YAML mapping');
+  if (!isMap(root)) return problems.throwWith('', 'must be a YAML mapping');
   if (root.get('apiVersion') !== 'v1') problems.add('apiVersion', 'must be v1');
   if (root.get('kind') !== 'Config') problems.add('kind', 'must be Config');
   return root;
@@ -248,23 +260,24 @@ function rootOf(text: string, problems: Problems): YamlMap {
  * `payload_too_large`: docs/reference.md "Kubeconfig".
  */
 export function parseKubeconfig(upload: string, now: number): ClusterAccess {
-  const problems = new Problems();
-  const root = rootOf(plainText(upload, problems), problems);
+  const problems = new FieldProblems();
+  const root = rootOf(decodeUpload(upload, problems), problems);
   const current = root.get('current-context');
-  if (typeof current !== 'string' || current === '') return problems.stop('current-context', 'is required');
-  const [context, contextPath] = entry(root, 'contexts', 'context', current, problems);
+  if (typeof current !== 'string' || current === '')
+    return problems.throwWith('current-context', 'is required');
+  const [context, contextPath] = namedEntry(root, 'contexts', 'context', current, problems);
   checkFields(context, contextPath, CONTEXT_FIELDS, problems);
   const names = ['cluster', 'user'].map((key) => {
     const name = context.get(key);
-    return typeof name === 'string' ? name : problems.stop(`${contextPath}.${key}`, 'must be a string');
+    return typeof name === 'string' ? name : problems.throwWith(`${contextPath}.${key}`, 'must be a string');
   });
-  const [cluster, clusterPath] = entry(root, 'clusters', 'cluster', names[0] ?? '', problems);
-  const [user, userPath] = entry(root, 'users', 'user', names[1] ?? '', problems);
+  const [cluster, clusterPath] = namedEntry(root, 'clusters', 'cluster', names[0] ?? '', problems);
+  const [user, userPath] = namedEntry(root, 'users', 'user', names[1] ?? '', problems);
   checkFields(cluster, clusterPath, CLUSTER_FIELDS, problems);
   checkFields(user, userPath, USER_FIELDS, problems);
   const access: ClusterAccess = {
     server: serverOf(textField(cluster, clusterPath, 'server', problems), clusterPath, problems),
-    ca: caOf(
+    ca: parseCa(
       pemField(cluster, clusterPath, 'certificate-authority-data', problems),
       clusterPath,
       now,

@@ -11,12 +11,12 @@ export class LineTooLong extends Error {
  * Makes a function that takes chunks and gives the lines they complete, without their newline; empty lines are left out.
  * Throws LineTooLong as soon as a line has more than `mostBytes`.
  */
-export function lineSplitter(mostBytes: number): (chunk: Uint8Array) => Uint8Array[] {
+export function lineSplitter(maxBytes: number): (chunk: Uint8Array) => Uint8Array[] {
   let parts: Uint8Array[] = [];
   let size = 0;
   const add = (part: Uint8Array): void => {
     size += part.length;
-    if (size > mostBytes) throw new LineTooLong(`a line has more than ${mostBytes} bytes`);
+    if (size > maxBytes) throw new LineTooLong(`a line has more than ${maxBytes} bytes`);
     if (part.length > 0) parts.push(part);
   };
   const take = (): Uint8Array => {

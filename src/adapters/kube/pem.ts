@@ -5,7 +5,7 @@ import { CLOUD } from '../../limits.ts';
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
 /** Every certificate in `pem`; undefined when there is none or one cannot be read. */
-export function certificates(pem: string): X509Certificate[] | undefined {
+export function parseCertificates(pem: string): X509Certificate[] | undefined {
   const blocks = pem.match(CERTIFICATE) ?? [];
   try {
     return blocks.length === 0 ? undefined : blocks.map((block) => new X509Certificate(block));
@@ -15,11 +15,11 @@ export function certificates(pem: string): X509Certificate[] | undefined {
 }
 
 /** Whether it has expired at `now` (epoch milliseconds). */
-export const isExpired = (certificate: X509Certificate, now: number): boolean =>
+export const isCertificateExpired = (certificate: X509Certificate, now: number): boolean =>
   Date.parse(certificate.validTo) < now;
 
 /** The private key in `pem`; undefined when there is none or it needs a passphrase. */
-export function privateKey(pem: string): KeyObject | undefined {
+export function parsePrivateKey(pem: string): KeyObject | undefined {
   try {
     return createPrivateKey(pem);
   } catch {
@@ -28,7 +28,8 @@ export function privateKey(pem: string): KeyObject | undefined {
 }
 
 /** EC and Ed25519 keys are; an RSA key must be long enough. */
-export function isStrong(key: KeyObject): boolean {
-  if (key.asymmetricKeyType === 'rsa') return (key.asymmetricKeyDetails?.modulusLength ?? 0) >= CLOUD.rsaBits;
+export function isStrongKey(key: KeyObject): boolean {
+  if (key.asymmetricKeyType === 'rsa')
+    return (key.asymmetricKeyDetails?.modulusLength ?? 0) >= CLOUD.minRsaBits;
   return key.asymmetricKeyType === 'ec' || key.asymmetricKeyType === 'ed25519';
 }

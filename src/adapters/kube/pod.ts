@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import type { ClusterAccess } from '../../protocol/cloud.ts';
 import { hostInUrl } from '../url_host.ts';
 
-const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
+const SERVICE_ACCOUNT_FOLDER = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-export interface Pod {
+export interface OwnPod {
   namespace: string;
   name: string;
   /** With the service account, whose token is read from its file at each use. */
@@ -14,7 +14,10 @@ export interface Pod {
 }
 
 /** undefined: not in a pod, or one without a service account. */
-export function ownPod(env: Readonly<Record<string, string | undefined>>, folder = ACCOUNT): Pod | undefined {
+export function readOwnPod(
+  env: Readonly<Record<string, string | undefined>>,
+  folder = SERVICE_ACCOUNT_FOLDER,
+): OwnPod | undefined {
   const host = env['KUBERNETES_SERVICE_HOST'];
   const port = env['KUBERNETES_SERVICE_PORT'] ?? '443';
   if (!host) return undefined;

@@ -1,6 +1,6 @@
 // The pods of a workload, as far as a connection needs them: which are ready, and why the others are not.
-import type { Resource, Target } from './kube.ts';
-import { items, NAME, oneLine, text, UID } from './rows.ts';
+import type { Resource, WorkloadReference } from './kube.ts';
+import { arrayOrEmpty, boundedText, DNS_SUBDOMAIN, KUBE_UID, oneLine } from './rows.ts';
 import {
   type V1ContainerStatus,
   type V1OwnerReference,
@@ -11,7 +11,7 @@ import {
 } from './types.ts';
 
 /** A workload, and the label selector by which it finds its pods. */
-export interface PodOwner extends Target {
+export interface SelectedWorkload extends WorkloadReference {
   selector: string;
 }
 
@@ -32,7 +32,7 @@ export interface PodRow {
 }
 
 /** What a container waits for when it will not run without help. */
-const HOPELESS = new Set([
+const STUCK_REASONS = new Set([
   'ImagePullBackOff',
   'ErrImagePull',
   'ErrImageNeverPull',
@@ -44,14 +44,14 @@ const HOPELESS = new Set([
   'CreateContainerError',
   'RunContainerError',
 ]);
-const ENDED = new Set<unknown>(['Succeeded', 'Failed']);
+const ENDED_PHASES = new Set<unknown>(['Succeeded', 'Failed']);
 
 function containerTrouble(statuses: unknown): string | null {
-  for (const item of items(statuses)) {
+  for (const item of arrayOrEmpty(statuses)) {
     const status = wire<V1ContainerStatus>(item);
     const waiting = status?.state?.waiting;
-    const reason = text(waiting?.reason, 64);
-    if (!HOPELESS.has(reason)) continue;
+    const reason = boundedText(waiting?.reason, 64);
+    if (!STUCK_REASONS.has(reason)) continue;
     const message = oneLine(waiting?.message);
     return `container ${oneLine(status?.name, 63)}: ${reason}${message === '' ? '' : `: ${message}`}`;
   }
@@ -62,25 +62,25 @@ function containerTrouble(statuses: unknown): string | null {
  * Whether its controller is the workload. Of a Deployment that is a ReplicaSet of its own, told by the name it is given: to
  * read it would take one more right.
  */
-function isOwned(metadata: Wire<NonNullable<V1Pod['metadata']>>, { kind, name }: Target): boolean {
-  const controller = items(metadata?.ownerReferences)
+function isOwned(metadata: Wire<NonNullable<V1Pod['metadata']>>, { kind, name }: WorkloadReference): boolean {
+  const controller = arrayOrEmpty(metadata?.ownerReferences)
     .map((item) => wire<V1OwnerReference>(item))
     .find((reference) => reference?.controller === true);
   if (kind === 'StatefulSet') return controller?.kind === kind && controller.name === name;
-  const hash = text(metadata?.labels?.['pod-template-hash'], 63);
+  const hash = boundedText(metadata?.labels?.['pod-template-hash'], 63);
   return controller?.kind === 'ReplicaSet' && controller.name === `${name}-${hash}`;
 }
 
 /** The row of a pod, seen from `workload`; undefined when it is no proper one. */
-export function podOf(object: unknown, workload: Target): PodRow | undefined {
+export function podRowOf(object: unknown, workload: WorkloadReference): PodRow | undefined {
   const { metadata, status } = wire<V1Pod>(object) ?? {};
-  const namespace = text(metadata?.namespace, 63);
-  const name = text(metadata?.name, 253);
-  const uid = text(metadata?.uid, 128);
-  if (!NAME.test(namespace) || !NAME.test(name) || !UID.test(uid)) return undefined;
-  const conditions = items(status?.conditions).map((item) => wire<V1PodCondition>(item));
+  const namespace = boundedText(metadata?.namespace, 63);
+  const name = boundedText(metadata?.name, 253);
+  const uid = boundedText(metadata?.uid, 128);
+  if (!DNS_SUBDOMAIN.test(namespace) || !DNS_SUBDOMAIN.test(name) || !KUBE_UID.test(uid)) return undefined;
+  const conditions = arrayOrEmpty(status?.conditions).map((item) => wire<V1PodCondition>(item));
   const condition = (type: string) => conditions.find((one) => one?.type === type);
-  const isEnding = metadata?.deletionTimestamp !== undefined || ENDED.has(status?.phase);
+  const isEnding = metadata?.deletionTimestamp !== undefined || ENDED_PHASES.has(status?.phase);
   const scheduled = condition('PodScheduled');
   const isUnschedulable = scheduled?.status === 'False' && scheduled.reason === 'Unschedulable';
   const trouble = isUnschedulable
@@ -99,15 +99,15 @@ export function podOf(object: unknown, workload: Target): PodRow | undefined {
 }
 
 /** The pods that the selector of a workload takes: its own, and perhaps others. */
-export const podsOf = (workload: PodOwner): Resource<PodRow> => ({
-  what: `pods in namespace ${workload.namespace}`,
+export const podsResource = (workload: SelectedWorkload): Resource<PodRow> => ({
+  description: `pods in namespace ${workload.namespace}`,
   path: `/api/v1/namespaces/${encodeURIComponent(workload.namespace)}/pods`,
   query: { labelSelector: workload.selector },
-  rowOf: (object) => podOf(object, workload),
+  rowOf: (object) => podRowOf(object, workload),
 });
 
 /** Why no pod is to be expected, when all that are there have trouble; null while there is hope. */
-export function troubleOf(pods: Iterable<PodRow>): { reason: string; mayPass: boolean } | null {
+export function podsTrouble(pods: Iterable<PodRow>): { reason: string; mayPass: boolean } | null {
   const expected = [...pods].filter((pod) => !pod.isEnding);
   const [first] = expected;
   if (!first || expected.some((pod) => pod.trouble === null)) return null;

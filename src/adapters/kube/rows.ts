@@ -1,22 +1,22 @@
 // What is kept of the objects of a cluster: slim rows, read field by field. Nothing of a stranger's cluster gets further
 // unchecked; an object that is no proper one is left out. Pure.
-import type { Receipt, SeenWorkload, WorkloadKind } from '../../protocol/cloud.ts';
+import type { ObservedWorkload, SleepReceipt, WorkloadKind } from '../../protocol/cloud.ts';
 import {
+  type KubeWorkload,
   type V1LabelSelectorRequirement,
   type V1ManagedFieldsEntry,
   type V1Status,
   type Wire,
-  type Workload,
   wire,
 } from './types.ts';
 
 /** The annotation with the receipt of a sleep. */
-export const RECEIPT = 'berth/sleep';
+export const RECEIPT_ANNOTATION = 'berth/sleep';
 /** The name under which the API server notes what Berth has written. */
-export const MANAGER = 'berth';
+export const FIELD_MANAGER = 'berth';
 
 /** One page of a listing, without its items. */
-export interface Page {
+export interface ListPage {
   /** Where a watch goes on from. */
   version: string;
   /** The token of the next page; null: this was the last. */
@@ -32,8 +32,8 @@ export interface KubeStatus {
 }
 
 export type WatchEvent<Row> =
-  | { type: 'row' | 'gone'; row: Row; version: string }
-  | { type: 'mark'; version: string }
+  | { type: 'changed' | 'deleted'; row: Row; version: string }
+  | { type: 'bookmark'; version: string }
   | { type: 'error'; status: KubeStatus };
 
 /** A body that is not what the API promises. */
@@ -42,28 +42,28 @@ export class WireError extends Error {
 }
 
 /** The elements of what should be an array; none when it is not. */
-export const items = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+export const arrayOrEmpty = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 /** A text of at most `most` UTF-16 units; empty for anything else. */
-export const text = (value: unknown, most: number): string =>
-  typeof value === 'string' && value.length <= most ? value : '';
+export const boundedText = (value: unknown, maxLength: number): string =>
+  typeof value === 'string' && value.length <= maxLength ? value : '';
 /** A number of things, as Kubernetes counts (int32); `otherwise` for anything else. */
-export const count = (value: unknown, otherwise: number): number =>
+export const boundedCount = (value: unknown, fallback: number): number =>
   typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 0x7fffffff
     ? value
-    : otherwise;
+    : fallback;
 
 /** A text of a stranger as one line of printable characters. */
-export function oneLine(value: unknown, most = 300): string {
+export function oneLine(value: unknown, maxLength = 300): string {
   if (typeof value !== 'string') return '';
   const line = value.replace(/[\s\0-\x1f\x7f-\x9f\u2028\u2029]+/g, ' ').trim();
   // A slice alone would keep all of the long text in memory for as long as it is kept itself.
-  return line.length > most ? Buffer.from(line.slice(0, most)).toString() : line;
+  return line.length > maxLength ? Buffer.from(line.slice(0, maxLength)).toString() : line;
 }
 
 /** Names go into paths: what is no DNS subdomain is no name. */
-export const NAME = /^(?=.{1,253}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/;
-export const UID = /^[A-Za-z0-9-]{1,128}$/;
-const VERSION = /^[!-~]{1,128}$/;
+export const DNS_SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/;
+export const KUBE_UID = /^[A-Za-z0-9-]{1,128}$/;
+const RESOURCE_VERSION = /^[!-~]{1,128}$/;
 const LABEL_KEY = /^([a-z0-9A-Z.-]{1,253}\/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
 const LABEL_VALUE = /^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$/;
 
@@ -73,7 +73,7 @@ const SELECTOR_LENGTH = 4_096;
 const NUMBER = /^[0-9]{1,20}$/;
 
 /** Whether the resourceVersion `one` is certainly from before `other`. They are numbers wherever Kubernetes is the server. */
-export const isOlder = (one: string, other: string): boolean =>
+export const isOlderVersion = (one: string, other: string): boolean =>
   NUMBER.test(one) && NUMBER.test(other) && BigInt(one) < BigInt(other);
 
 const isLabel = (value: unknown): value is string => typeof value === 'string' && LABEL_VALUE.test(value);
@@ -91,24 +91,26 @@ function selectorOf(matchLabels: object, matchExpressions: unknown): string {
   const labels = Object.entries(matchLabels).map(([key, value]) =>
     isKey(key) && isLabel(value) ? `${key}=${value}` : '',
   );
-  const expressions = items(matchExpressions).map((item) => {
+  const expressions = arrayOrEmpty(matchExpressions).map((item) => {
     const { key, operator, values } = wire<V1LabelSelectorRequirement>(item) ?? {};
     const write = OPERATORS.get(operator);
-    return write && isKey(key) && items(values).every(isLabel) ? write(key, items(values).join(',')) : '';
+    return write && isKey(key) && arrayOrEmpty(values).every(isLabel)
+      ? write(key, arrayOrEmpty(values).join(','))
+      : '';
   });
   const parts = [...labels, ...expressions];
-  return parts.includes('') ? '' : text(parts.join(','), SELECTOR_LENGTH);
+  return parts.includes('') ? '' : boundedText(parts.join(','), SELECTOR_LENGTH);
 }
 
-function receiptOf(annotation: unknown): Receipt | null {
+function parseReceipt(annotation: unknown): SleepReceipt | null {
   if (typeof annotation !== 'string' || annotation.length > 1_000) return null;
-  let row: Wire<Receipt>;
+  let row: Wire<SleepReceipt>;
   try {
-    row = wire<Receipt>(JSON.parse(annotation));
+    row = wire<SleepReceipt>(JSON.parse(annotation));
   } catch {
     return null;
   }
-  const replicas = count(row?.replicas, 0);
+  const replicas = boundedCount(row?.replicas, 0);
   if (replicas === 0 || !Number.isSafeInteger(row?.at)) return null;
   return { replicas, at: Number(row?.at), by: row?.by === 'idle' ? 'idle' : 'request' };
 }
@@ -116,18 +118,18 @@ function receiptOf(annotation: unknown): Receipt | null {
 /** The manager that wrote spec.replicas last, as far as the server has noted it. */
 function scaledBy(managedFields: unknown): string | null {
   let latest = { manager: '', time: '' };
-  for (const item of items(managedFields)) {
+  for (const item of arrayOrEmpty(managedFields)) {
     const entry = wire<V1ManagedFieldsEntry>(item);
     const fields = wire<{ 'f:spec': { 'f:replicas': object } }>(entry?.fieldsV1);
     if (fields?.['f:spec']?.['f:replicas'] === undefined) continue;
-    const row = { manager: oneLine(entry?.manager, 128), time: text(entry?.time, 40) };
+    const row = { manager: oneLine(entry?.manager, 128), time: boundedText(entry?.time, 40) };
     if (row.time >= latest.time) latest = row;
   }
   return latest.manager === '' ? null : latest.manager;
 }
 
 /** Labels and annotations by which tools mark what they keep as it stands in their own source. */
-const KEEPERS: readonly [mark: string, keeper: string][] = [
+const KEEPER_MARKS: readonly [mark: string, keeper: string][] = [
   ['argocd.argoproj.io/tracking-id', 'Argo CD'],
   ['argocd.argoproj.io/instance', 'Argo CD'],
   ['kustomize.toolkit.fluxcd.io/name', 'Flux'],
@@ -139,36 +141,43 @@ const has = (map: unknown, key: string): boolean =>
   typeof map === 'object' && map !== null && Object.hasOwn(map, key);
 
 /** The row of a Deployment or StatefulSet; undefined when it is no proper one. */
-export function workloadOf(kind: WorkloadKind, object: unknown): SeenWorkload | undefined {
-  const { metadata, spec, status } = wire<Workload>(object) ?? {};
-  const namespace = text(metadata?.namespace, 63);
-  const name = text(metadata?.name, 253);
-  const uid = text(metadata?.uid, 128);
-  const version = text(metadata?.resourceVersion, 128);
-  if (!NAME.test(namespace) || !NAME.test(name) || !UID.test(uid) || !VERSION.test(version)) return undefined;
+export function seenWorkloadOf(kind: WorkloadKind, object: unknown): ObservedWorkload | undefined {
+  const { metadata, spec, status } = wire<KubeWorkload>(object) ?? {};
+  const namespace = boundedText(metadata?.namespace, 63);
+  const name = boundedText(metadata?.name, 253);
+  const uid = boundedText(metadata?.uid, 128);
+  const version = boundedText(metadata?.resourceVersion, 128);
+  if (
+    !DNS_SUBDOMAIN.test(namespace) ||
+    !DNS_SUBDOMAIN.test(name) ||
+    !KUBE_UID.test(uid) ||
+    !RESOURCE_VERSION.test(version)
+  )
+    return undefined;
   return {
     kind,
     namespace,
     name,
     uid,
     version,
-    replicas: count(spec?.replicas, 1),
-    pods: count(status?.replicas, 0),
-    ready: count(status?.readyReplicas, 0),
-    observed: count(status?.observedGeneration, 0) >= count(metadata?.generation, 0),
+    replicas: boundedCount(spec?.replicas, 1),
+    pods: boundedCount(status?.replicas, 0),
+    ready: boundedCount(status?.readyReplicas, 0),
+    observed: boundedCount(status?.observedGeneration, 0) >= boundedCount(metadata?.generation, 0),
     selector: selectorOf({ ...spec?.selector?.matchLabels }, spec?.selector?.matchExpressions),
-    receipt: receiptOf(metadata?.annotations?.[RECEIPT]),
+    receipt: parseReceipt(metadata?.annotations?.[RECEIPT_ANNOTATION]),
     scaledBy: scaledBy(metadata?.managedFields),
     keeper:
-      KEEPERS.find(([mark]) => has(metadata?.labels, mark) || has(metadata?.annotations, mark))?.[1] ?? null,
+      KEEPER_MARKS.find(([mark]) => has(metadata?.labels, mark) || has(metadata?.annotations, mark))?.[1] ??
+      null,
   };
 }
 
 /** Whether scaling it down would delete volumes with what is in them. */
 export function losesVolumes(object: unknown): boolean {
-  const { spec } = wire<Workload>(object) ?? {};
+  const { spec } = wire<KubeWorkload>(object) ?? {};
   const { whenScaled } = spec?.persistentVolumeClaimRetentionPolicy ?? {};
-  return whenScaled === 'Delete' && items(spec?.volumeClaimTemplates).length > 0;
+  return whenScaled === 'Delete' && arrayOrEmpty(spec?.volumeClaimTemplates).length > 0;
 }
 
 /** What `bytes` (UTF-8) say. Throws a WireError when they are no JSON. */
@@ -183,14 +192,15 @@ export function parseJson(bytes: Uint8Array): unknown {
 type ListMeta = { resourceVersion: string; continue: string };
 
 /** What the frame of one page of a listing says. Throws a WireError when it is none. */
-export function pageOf(frame: unknown): Page {
+export function listPageOf(frame: unknown): ListPage {
   const list = wire<{ metadata: ListMeta; items: unknown[] }>(frame);
-  const version = text(list?.metadata?.resourceVersion, 128);
-  if (!Array.isArray(list?.items) || !VERSION.test(version)) throw new WireError('the answer is no list');
-  return { version, next: text(list.metadata?.continue, 16_384) || null };
+  const version = boundedText(list?.metadata?.resourceVersion, 128);
+  if (!Array.isArray(list?.items) || !RESOURCE_VERSION.test(version))
+    throw new WireError('the answer is no list');
+  return { version, next: boundedText(list.metadata?.continue, 16_384) || null };
 }
 
-const REASONS: ReadonlyMap<number, string> = new Map([
+const STATUS_REASONS: ReadonlyMap<number, string> = new Map([
   [401, 'Unauthorized'],
   [403, 'Forbidden'],
   [404, 'NotFound'],
@@ -200,31 +210,33 @@ const REASONS: ReadonlyMap<number, string> = new Map([
 ]);
 
 /** The Status object of an error; whatever is no Status gives the plain HTTP status. In a watch there is no `httpStatus`. */
-export function statusOf(object: unknown, httpStatus: number | null, retryAfter?: unknown): KubeStatus {
+export function kubeStatusOf(object: unknown, httpStatus: number | null, retryAfter?: unknown): KubeStatus {
   const row = wire<V1Status>(object);
   const seconds = Number(retryAfter ?? row?.details?.retryAfterSeconds);
-  const status = httpStatus ?? count(row?.code, 500);
+  const status = httpStatus ?? boundedCount(row?.code, 500);
   return {
     status,
-    reason: text(row?.reason, 64) || (REASONS.get(status) ?? ''),
+    reason: boundedText(row?.reason, 64) || (STATUS_REASONS.get(status) ?? ''),
     message: oneLine(row?.message),
     retryAfterMs: Number.isFinite(seconds) && seconds >= 0 ? Math.min(seconds, 3_600) * 1_000 : null,
   };
 }
 
 /** One line of a watch. Undefined for what is to be passed over: a kind of event or an object that is not known. */
-export function eventOf<Row>(
+export function watchEventOf<Row>(
   line: Uint8Array,
   rowOf: (object: unknown) => Row | undefined,
 ): WatchEvent<Row> | undefined {
   const event = wire<{ type: string; object: object }>(parseJson(line));
   const object: unknown = event?.object;
-  if (event?.type === 'ERROR') return { type: 'error', status: statusOf(object, null) };
-  const version = text(wire<{ metadata: ListMeta }>(object)?.metadata?.resourceVersion, 128);
-  if (!VERSION.test(version)) return undefined;
-  if (event?.type === 'BOOKMARK') return { type: 'mark', version };
+  if (event?.type === 'ERROR') return { type: 'error', status: kubeStatusOf(object, null) };
+  const version = boundedText(wire<{ metadata: ListMeta }>(object)?.metadata?.resourceVersion, 128);
+  if (!RESOURCE_VERSION.test(version)) return undefined;
+  if (event?.type === 'BOOKMARK') return { type: 'bookmark', version };
   const row = rowOf(object);
-  if (!row) return { type: 'mark', version };
-  if (event?.type === 'DELETED') return { type: 'gone', row, version };
-  return event?.type === 'ADDED' || event?.type === 'MODIFIED' ? { type: 'row', row, version } : undefined;
+  if (!row) return { type: 'bookmark', version };
+  if (event?.type === 'DELETED') return { type: 'deleted', row, version };
+  return event?.type === 'ADDED' || event?.type === 'MODIFIED'
+    ? { type: 'changed', row, version }
+    : undefined;
 }

@@ -17,7 +17,7 @@ export type {
 } from '@kubernetes/client-node';
 
 /** What is read of either kind has the same names. */
-export type Workload = V1Deployment & V1StatefulSet;
+export type KubeWorkload = V1Deployment & V1StatefulSet;
 
 /**
  * What a field holds is unknown until it has been looked at: the server may be anybody's. Only the names are certain, so

@@ -4,7 +4,7 @@ import { KIB, LOGS } from '../../limits.ts';
 import { readableLine } from './readable.ts';
 
 /** What was printed in one go. */
-export interface Piece {
+export interface LogPiece {
   run: string;
   /** Epoch milliseconds. */
   time: number;
@@ -13,7 +13,7 @@ export interface Piece {
   bytes: Buffer;
 }
 
-export interface Line {
+export interface LogLine {
   /** When its first byte came. */
   time: number;
   /** Where in the log that byte lies: logical. */
@@ -28,24 +28,24 @@ export interface Line {
 }
 
 /** Neighbouring pieces of one run: a line may go over their bounds, never over those of a span. */
-interface Span {
+interface RunSpan {
   run: string;
   bytes: Buffer;
   /** From which byte on which time holds, and where in the log that byte lies. */
-  marks: Mark[];
+  marks: TimeMark[];
 }
 
-interface Mark {
+interface TimeMark {
   at: number;
   time: number;
   offset: number;
 }
 
 const NEWLINE = 0x0a;
-const NOWHERE: Mark = { at: 0, time: 0, offset: 0 };
+const NO_MARK: TimeMark = { at: 0, time: 0, offset: 0 };
 
 /** The bytes behind each other, not copied where they lie so already: most often they have been read in one go. */
-export function joined(parts: readonly Buffer[]): Buffer {
+export function concatAdjacent(parts: readonly Buffer[]): Buffer {
   const [first] = parts;
   if (!first) return Buffer.alloc(0);
   let end = first.byteOffset;
@@ -57,8 +57,8 @@ export function joined(parts: readonly Buffer[]): Buffer {
   return isWhole ? Buffer.from(first.buffer, first.byteOffset, end - first.byteOffset) : Buffer.concat(parts);
 }
 
-function spansOf(pieces: readonly Piece[]): Span[] {
-  const groups: Piece[][] = [];
+function spansOf(pieces: readonly LogPiece[]): RunSpan[] {
+  const groups: LogPiece[][] = [];
   for (const piece of pieces) {
     const group = groups.at(-1);
     if (group?.[0]?.run === piece.run) group.push(piece);
@@ -70,38 +70,38 @@ function spansOf(pieces: readonly Piece[]): Span[] {
       at += bytes.length;
       return { at: at - bytes.length, time, offset };
     });
-    return { run: group[0]?.run ?? '', bytes: joined(group.map(({ bytes }) => bytes)), marks };
+    return { run: group[0]?.run ?? '', bytes: concatAdjacent(group.map(({ bytes }) => bytes)), marks };
   });
 }
 
 /** Where a line that begins at `from` and is too long is cut: after 64 KiB at most, never within a character. */
-export function cutAt(bytes: Uint8Array, from: number): number {
-  const most = from + LOGS.lineBytes;
+export function splitOffset(bytes: Uint8Array, from: number): number {
+  const most = from + LOGS.maxLineBytes;
   let end = most;
   while (end > most - 3 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
   return end;
 }
 
 /** Where the last part of the line `[from, to)` begins when it is cut into parts. */
-function lastPart(bytes: Buffer, from: number, to: number): number {
+function lastPartStart(bytes: Buffer, from: number, to: number): number {
   let start = from;
-  while (to - start > LOGS.lineBytes) start = cutAt(bytes, start);
+  while (to - start > LOGS.maxLineBytes) start = splitOffset(bytes, start);
   return start;
 }
 
 /** The last lines of `pieces`, at most `most`, oldest first. The very first may lack its beginning. */
-export function lastLines(pieces: readonly Piece[], most: number): Line[] {
-  const lines: Line[] = [];
+export function lastLines(pieces: readonly LogPiece[], max: number): LogLine[] {
+  const lines: LogLine[] = [];
   for (const { bytes, marks } of spansOf(pieces).reverse()) {
     let mark = marks.length - 1;
     let to = bytes.at(-1) === NEWLINE ? bytes.length - 1 : bytes.length;
     // A span of one newline is one empty line; an empty span is none.
     let more = bytes.length > 0;
-    while (more && lines.length < most) {
+    while (more && lines.length < max) {
       const newline = to > 0 ? bytes.lastIndexOf(NEWLINE, to - 1) : -1;
-      const from = lastPart(bytes, newline + 1, to);
+      const from = lastPartStart(bytes, newline + 1, to);
       while (mark > 0 && (marks[mark]?.at ?? 0) > from) mark -= 1;
-      const { at, time, offset } = marks[mark] ?? NOWHERE;
+      const { at, time, offset } = marks[mark] ?? NO_MARK;
       lines.push({ time, offset: offset + from - at, bytes, from, to });
       // Before a part comes the part before it, before a whole line the newline of another.
       to = from > newline + 1 ? from : newline;
@@ -112,7 +112,7 @@ export function lastLines(pieces: readonly Piece[], most: number): Line[] {
 }
 
 /** How lines are shown. */
-export interface Showing {
+export interface LineFormat {
   /** As they came and not as a person would read them. */
   raw: boolean;
   /** What stands before each of them. */
@@ -120,32 +120,35 @@ export interface Showing {
 }
 
 /** A line as a text. */
-export function textOf({ time, bytes, from, to }: Line, { raw, stamp }: Showing): string {
+export function lineText({ time, bytes, from, to }: LogLine, { raw, stamp }: LineFormat): string {
   const printed = bytes.toString('utf8', from, to);
   const text = raw ? printed : readableLine(printed);
   return stamp ? `${stamp(time)} ${text}` : text;
 }
 
 /** More than the newest 1,000 lines usually are: a turn in between costs those who ask for them a third of their time. */
-const PART_BYTES = 256 * KIB;
+const BATCH_BYTES = 256 * KIB;
 
 /**
  * What `make` makes of all lines, some at a time. Everybody else has a turn after each part: to read what a program has drawn
  * takes up to 100 ns per byte.
  */
-export async function inTurns<T>(lines: readonly Line[], make: (some: readonly Line[]) => T): Promise<T[]> {
+export async function mapInBatches<T>(
+  lines: readonly LogLine[],
+  map: (some: readonly LogLine[]) => T,
+): Promise<T[]> {
   const made: T[] = [];
-  let some: Line[] = [];
+  let some: LogLine[] = [];
   let bytes = 0;
   for (const line of lines) {
     some.push(line);
     bytes += line.to - line.from;
-    if (bytes < PART_BYTES) continue;
-    made.push(make(some));
+    if (bytes < BATCH_BYTES) continue;
+    made.push(map(some));
     some = [];
     bytes = 0;
     await nextTurn();
   }
-  if (some.length > 0) made.push(make(some));
+  if (some.length > 0) made.push(map(some));
   return made;
 }

@@ -4,19 +4,19 @@ import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 
 import { join } from 'node:path';
 import { LOGS } from '../../limits.ts';
 import {
-  decodeRecord,
+  decodeIndexRecord,
   INDEX_FILE,
   LOG_FILE,
-  type LogRecord,
+  type LogIndexRecord,
   RECORD_BYTES,
-  rotatedName,
+  rotatedFileName,
   rotatedStart,
 } from '../../protocol/log.ts';
-import type { LogParts, LogsQuery } from '../../protocol/service.ts';
-import { joined, type Line, lastLines, type Piece } from './linecut.ts';
+import type { LogSlice, LogsQuery } from '../../protocol/service.ts';
+import { concatAdjacent, type LogLine, type LogPiece, lastLines } from './linecut.ts';
 
 /** A pair of files, open. */
-interface Pair {
+interface LogFilePair {
   start: number;
   size: number;
   log: number;
@@ -24,7 +24,7 @@ interface Pair {
   records: number;
 }
 
-interface Filter {
+interface LogFilter {
   stream: LogsQuery['stream'];
   run: string | null;
 }
@@ -32,10 +32,10 @@ interface Filter {
 /** Records are read this many at a time, backwards, until one begins early enough. */
 const RECORDS_AT_ONCE = 512;
 /** A reader looks again when a rotation came between; many in a row do not happen. */
-const ATTEMPTS = 20;
-const STREAMS = { stdout: 1, stderr: 2 } as const;
+const OPEN_ATTEMPTS = 20;
+const STREAM_NUMBERS = { stdout: 1, stderr: 2 } as const;
 
-function openPair(logPath: string, indexPath: string): Pair | undefined {
+function openPair(logPath: string, indexPath: string): LogFilePair | undefined {
   const opened: number[] = [];
   try {
     for (const path of [indexPath, logPath]) opened.push(openSync(path, 'r'));
@@ -47,24 +47,24 @@ function openPair(logPath: string, indexPath: string): Pair | undefined {
     const head = Buffer.alloc(RECORD_BYTES);
     readSync(index, head, 0, RECORD_BYTES, 0);
     // The size of the log comes after the count of records: every record then begins within it.
-    return { start: decodeRecord(head, 0).offset, size: fstatSync(log).size, log, index, records };
+    return { start: decodeIndexRecord(head, 0).offset, size: fstatSync(log).size, log, index, records };
   } catch {
     for (const fd of opened) closeSync(fd);
     return undefined;
   }
 }
 
-function closePair(pair: Pair): void {
+function closePair(pair: LogFilePair): void {
   closeSync(pair.log);
   closeSync(pair.index);
 }
 
-function openCurrent(folder: string): Pair | undefined {
-  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+function openCurrent(folder: string): LogFilePair | undefined {
+  for (let attempt = 0; attempt < OPEN_ATTEMPTS; attempt += 1) {
     const pair = openPair(join(folder, LOG_FILE), join(folder, INDEX_FILE));
     if (pair) return pair;
     if (!statSync(folder, { throwIfNoEntry: false })) return undefined;
-    const moved = openMoved(folder);
+    const moved = openLatestRotated(folder);
     if (moved) return moved;
   }
   return undefined;
@@ -74,11 +74,11 @@ function openCurrent(folder: string): Pair | undefined {
  * The newest pair that was moved aside, whole or only its log so far: a rotation is under way or was cut short, or the disk has
  * no room for the pair after it.
  */
-function openMoved(folder: string): Pair | undefined {
-  const start = startsOf(folder).at(-1);
+function openLatestRotated(folder: string): LogFilePair | undefined {
+  const start = rotatedStartsOrNone(folder).at(-1);
   if (start === undefined) return undefined;
-  for (const index of [rotatedName(start, 'idx'), INDEX_FILE]) {
-    const pair = openPair(join(folder, rotatedName(start, 'log')), join(folder, index));
+  for (const index of [rotatedFileName(start, 'idx'), INDEX_FILE]) {
+    const pair = openPair(join(folder, rotatedFileName(start, 'log')), join(folder, index));
     if (pair?.start === start) return pair;
     if (pair) closePair(pair);
   }
@@ -93,7 +93,7 @@ export function rotatedStarts(folder: string): number[] {
 }
 
 /** The same for readers: none where the folder has gone. */
-function startsOf(folder: string): number[] {
+function rotatedStartsOrNone(folder: string): number[] {
   try {
     return rotatedStarts(folder);
   } catch {
@@ -102,25 +102,29 @@ function startsOf(folder: string): number[] {
 }
 
 /** The rotated pairs that hold bytes at or after `from` and before `to`, oldest first. One that is just deleted is left out. */
-function openRotated(folder: string, from: number, to: number): Pair[] {
-  const starts = startsOf(folder).filter((start) => start < to);
+function openRotated(folder: string, from: number, to: number): LogFilePair[] {
+  const starts = rotatedStartsOrNone(folder).filter((start) => start < to);
   return starts
     .filter((_, index) => (starts[index + 1] ?? to) > from)
     .flatMap((start) => {
-      const pair = openPair(join(folder, rotatedName(start, 'log')), join(folder, rotatedName(start, 'idx')));
+      const pair = openPair(
+        join(folder, rotatedFileName(start, 'log')),
+        join(folder, rotatedFileName(start, 'idx')),
+      );
       return pair ? [pair] : [];
     });
 }
 
 /** The records of a pair whose bytes reach past `from`, oldest first. */
-function recordsFrom(pair: Pair, from: number): LogRecord[] {
-  const blocks: LogRecord[][] = [];
+function recordsFrom(pair: LogFilePair, from: number): LogIndexRecord[] {
+  const blocks: LogIndexRecord[][] = [];
   for (let upTo = pair.records; upTo > 0; ) {
     const first = Math.max(0, upTo - RECORDS_AT_ONCE);
     const buffer = Buffer.allocUnsafe((upTo - first) * RECORD_BYTES);
     const length = readSync(pair.index, buffer, 0, buffer.length, first * RECORD_BYTES);
-    const block: LogRecord[] = [];
-    for (let at = 0; at + RECORD_BYTES <= length; at += RECORD_BYTES) block.push(decodeRecord(buffer, at));
+    const block: LogIndexRecord[] = [];
+    for (let at = 0; at + RECORD_BYTES <= length; at += RECORD_BYTES)
+      block.push(decodeIndexRecord(buffer, at));
     blocks.unshift(block);
     if ((block[0]?.offset ?? 0) <= from) break;
     upTo = first;
@@ -130,16 +134,16 @@ function recordsFrom(pair: Pair, from: number): LogRecord[] {
 }
 
 /** The bytes of a pair from `from` up to `to` that pass the filter. Neighbours are read in one go. */
-function piecesOf(pair: Pair, from: number, to: number, filter: Filter): Piece[] {
+function piecesOf(pair: LogFilePair, from: number, to: number, filter: LogFilter): LogPiece[] {
   const end = Math.min(to, pair.start + pair.size);
-  const stream = filter.stream && STREAMS[filter.stream];
+  const stream = filter.stream && STREAM_NUMBERS[filter.stream];
   const wanted = recordsFrom(pair, from).flatMap((record, index, all) => {
     const start = Math.max(from, record.offset);
     const stop = Math.min(end, all[index + 1]?.offset ?? end);
     const fits = (!stream || record.stream === stream) && (!filter.run || record.run === filter.run);
     return fits && stop > start ? [{ ...record, start, stop }] : [];
   });
-  const pieces: Piece[] = [];
+  const pieces: LogPiece[] = [];
   for (let first = 0; first < wanted.length; ) {
     let last = first;
     while (wanted[last + 1] && wanted[last + 1]?.start === wanted[last]?.stop) last += 1;
@@ -159,15 +163,15 @@ function piecesOf(pair: Pair, from: number, to: number, filter: Filter): Piece[]
   return pieces;
 }
 
-interface Span {
+interface LogSpan {
   /** Where it really begins: rotation may have taken what was before. */
   start: number;
   end: number;
-  pieces: Piece[];
+  pieces: LogPiece[];
 }
 
 /** Reads from `from` (negative: that many bytes before the end) over at most `limit` bytes of the log. */
-function readSpan(folder: string, from: number, limit: number, filter: Filter): Span {
+function readSpan(folder: string, from: number, limit: number, filter: LogFilter): LogSpan {
   const current = openCurrent(folder);
   if (!current) return { start: 0, end: 0, pieces: [] };
   const pairs = [current];
@@ -194,12 +198,12 @@ export function readLog(
   run: string | null = null,
 ): { start: number; end: number; bytes: Uint8Array } {
   const { start, end, pieces } = readSpan(folder, offset, limit, { stream: null, run });
-  return { start, end, bytes: joined(pieces.map((piece) => piece.bytes)) };
+  return { start, end, bytes: concatAdjacent(pieces.map((piece) => piece.bytes)) };
 }
 
 /** Pieces that lie next to each other in the log as one. */
-function partsOf(pieces: readonly Piece[]): LogParts['parts'] {
-  const groups: Piece[][] = [];
+function mergeAdjacent(pieces: readonly LogPiece[]): LogSlice['parts'] {
+  const groups: LogPiece[][] = [];
   let next = -1;
   for (const piece of pieces) {
     if (piece.offset === next) groups.at(-1)?.push(piece);
@@ -208,7 +212,7 @@ function partsOf(pieces: readonly Piece[]): LogParts['parts'] {
   }
   return groups.map((group) => ({
     offset: group[0]?.offset ?? 0,
-    bytes: joined(group.map(({ bytes }) => bytes)),
+    bytes: concatAdjacent(group.map(({ bytes }) => bytes)),
   }));
 }
 
@@ -217,12 +221,12 @@ function partsOf(pieces: readonly Piece[]): LogParts['parts'] {
  * bytes of it and never of more than one run; with `timestamps` also when. `start` is later than `offset` when rotation has taken what was there; go on at
  * `end`.
  */
-export function readParts(
+export function readLogParts(
   folder: string,
   offset: number,
   limit: number,
   { stream, timestamps }: Pick<LogsQuery, 'stream' | 'timestamps'>,
-): LogParts {
+): LogSlice {
   const { start, end, pieces } = readSpan(folder, offset, limit, { stream, run: null });
   const run = pieces[0]?.run ?? null;
   const others = pieces.findIndex((piece) => piece.run !== run);
@@ -231,46 +235,46 @@ export function readParts(
     start,
     end: pieces[others]?.offset ?? end,
     run,
-    parts: partsOf(taken),
+    parts: mergeAdjacent(taken),
     times: timestamps ? taken.map(({ offset: at, time }) => ({ offset: at, time })) : [],
   };
 }
 
 /** The logical offset of the end of the log in `folder`; 0 while there is none. */
-export function logEnd(folder: string): number {
+export function logEndOffset(folder: string): number {
   const current = openCurrent(folder);
   if (!current) return 0;
   closePair(current);
   return current.start + current.size;
 }
 
-export interface TailQuery extends Pick<LogsQuery, 'lines' | 'stream'> {
+export interface LogTailQuery extends Pick<LogsQuery, 'lines' | 'stream'> {
   /** Only what this run printed; null: all runs. */
   run: string | null;
 }
 
-export interface Tail {
+export interface LogTail {
   /** Oldest first. */
-  lines: Line[];
+  lines: LogLine[];
   /** The logical offset after them. */
   end: number;
 }
 
 /** A first guess at the bytes of a line; a window that is too small is followed by one four times as large. */
-const LINE_GUESS = 256;
-const SMALLEST_WINDOW = 64 * 1024;
+const ESTIMATED_LINE_BYTES = 256;
+const MIN_WINDOW_BYTES = 64 * 1024;
 
 /**
  * The last lines of the log in `folder`. A line ends at a newline or where a run ends; one over 64 KiB is split; the last one
  * counts without its newline.
  */
-export function readTail(folder: string, query: TailQuery): Tail {
-  for (let window = Math.max(SMALLEST_WINDOW, query.lines * LINE_GUESS); ; window *= 4) {
+export function readLogTail(folder: string, query: LogTailQuery): LogTail {
+  for (let window = Math.max(MIN_WINDOW_BYTES, query.lines * ESTIMATED_LINE_BYTES); ; window *= 4) {
     const { start, end, pieces } = readSpan(folder, -window, window, query);
     const lines = lastLines(pieces, query.lines + 1);
     const bytes = pieces.reduce((sum, piece) => sum + piece.bytes.length, 0);
     // Enough: more lines than asked for (the first may be half of one), nothing before, or as much as the longest lines take.
-    if (lines.length > query.lines || end - start < window || bytes >= query.lines * LOGS.lineBytes)
+    if (lines.length > query.lines || end - start < window || bytes >= query.lines * LOGS.maxLineBytes)
       return { lines: lines.slice(-query.lines), end };
   }
 }

@@ -5,15 +5,15 @@
 /** Whether a text needs any of this: without a control character but tab it reads as it is. */
 const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/;
 /** What is followed; if a line has none of these, removing the rest is all there is to do. */
-const MOVES = /[\r\b]|(?:\x1b\[|\x9b)[\d;]*[CDGK]/;
+const CURSOR_MOVES = /[\r\b]|(?:\x1b\[|\x9b)[\d;]*[CDGK]/;
 /** Escape sequences that leave no mark: CSI; OSC, DCS, SOS, PM and APC with their text; two characters; charsets. */
 const SEQUENCE =
   /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\x18\x1a]*(?:\x07|\x1b\\|\x9c|[\x18\x1a])?|\x1b[ -/]*[0-~]?/g;
-const MUTE = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
+const CONTROL_CHARACTERS = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
 /** A sequence that is followed, where a line continues with one. */
-const MOVE = /(?:\x1b\[|\x9b)(\d*)[\d;]*([CDGK])/y;
+const CURSOR_MOVE = /(?:\x1b\[|\x9b)(\d*)[\d;]*([CDGK])/y;
 /** A character with all that is drawn over it. */
-const CLUSTER = /[\s\S](?:[\p{M}\p{Cf}\p{EMod}]|(?<=\u200d)[\s\S])*/uy;
+const GRAPHEME = /[\s\S](?:[\p{M}\p{Cf}\p{EMod}]|(?<=\u200d)[\s\S])*/uy;
 /** Below this every character takes one column. */
 const FIRST_COMBINING = 0x300;
 /** Two columns: East Asian wide and full-width characters, and pictures. */
@@ -21,16 +21,16 @@ const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
 
 /** No terminal is wider: a movement beyond it ends here. */
-const COLUMNS = 1_024;
+const MAX_COLUMNS = 1_024;
 const BACKSPACE = 0x08;
-const RETURN = 0x0d;
+const CARRIAGE_RETURN = 0x0d;
 const ESCAPE = 0x1b;
 const CSI = 0x9b;
 /** In the column after a wide character. */
 const SECOND_HALF = '';
 
 /** The columns of a line. Each remembers when it was written, so that erasing is a note and not a loop. */
-class Row {
+class ColumnBuffer {
   private readonly text: string[] = [];
   private readonly written: number[] = [];
   /** When everything from this column on, and up to it, was erased. */
@@ -48,13 +48,13 @@ class Row {
     this.column += 1;
   }
 
-  move(to: number): void {
+  moveTo(to: number): void {
     // A line that was printed past the widest terminal may be moved about in, not lengthened further.
-    this.column = Math.max(0, Math.min(to, Math.max(COLUMNS - 1, this.column)));
+    this.column = Math.max(0, Math.min(to, Math.max(MAX_COLUMNS - 1, this.column)));
   }
 
-  by(columns: number): void {
-    this.move(this.column + columns);
+  moveBy(columns: number): void {
+    this.moveTo(this.column + columns);
   }
 
   erase(mode: number): void {
@@ -73,7 +73,7 @@ class Row {
     this.written[column] = this.time;
   }
 
-  read(): string {
+  render(): string {
     const { text, written } = this;
     const shown = new Uint8Array(text.length);
     let erased = 0;
@@ -104,27 +104,27 @@ class Row {
 }
 
 /** Follows the sequence at `at` of `line`; returns where it ends. */
-function follow(line: string, at: number, row: Row): number {
-  MOVE.lastIndex = at;
-  const [sequence = ' ', count = '', final] = MOVE.exec(line) ?? [];
-  const number = Math.min(Number(count), COLUMNS);
-  if (final === 'C') row.by(number || 1);
-  else if (final === 'D') row.by(-(number || 1));
-  else if (final === 'G') row.move((number || 1) - 1);
+function applySequence(line: string, at: number, row: ColumnBuffer): number {
+  CURSOR_MOVE.lastIndex = at;
+  const [sequence = ' ', count = '', final] = CURSOR_MOVE.exec(line) ?? [];
+  const number = Math.min(Number(count), MAX_COLUMNS);
+  if (final === 'C') row.moveBy(number || 1);
+  else if (final === 'D') row.moveBy(-(number || 1));
+  else if (final === 'G') row.moveTo((number || 1) - 1);
   else if (final === 'K') row.erase(number);
   return at + sequence.length;
 }
 
 /** What neither escapes nor combines nor takes two columns is written over what is there, several times as fast. */
-const NEEDS_ROW = /[^\0-\x1a\x1c-\x9a\x9c-\u02ff]/;
+const NEEDS_COLUMN_BUFFER = /[^\0-\x1a\x1c-\x9a\x9c-\u02ff]/;
 
-function overwrite(line: string): string {
+function emulateNarrow(line: string): string {
   const row = new Uint16Array(line.length);
   let column = 0;
   let end = 0;
   for (let at = 0; at < line.length; at += 1) {
     const code = line.charCodeAt(at);
-    if (code === RETURN) column = 0;
+    if (code === CARRIAGE_RETURN) column = 0;
     else if (code === BACKSPACE) column = Math.max(0, column - 1);
     else {
       row[column] = code;
@@ -136,30 +136,30 @@ function overwrite(line: string): string {
 }
 
 function emulate(line: string): string {
-  const row = new Row();
+  const row = new ColumnBuffer();
   for (let at = 0; at < line.length; ) {
     const code = line.charCodeAt(at);
     if (code === ESCAPE || code === CSI) {
-      at = follow(line, at, row);
-    } else if (code === RETURN || code === BACKSPACE) {
-      if (code === RETURN) row.move(0);
-      else row.by(-1);
+      at = applySequence(line, at, row);
+    } else if (code === CARRIAGE_RETURN || code === BACKSPACE) {
+      if (code === CARRIAGE_RETURN) row.moveTo(0);
+      else row.moveBy(-1);
       at += 1;
     } else if (code < FIRST_COMBINING) {
       row.put(line.charAt(at));
       at += 1;
     } else {
-      CLUSTER.lastIndex = at;
-      const cluster = CLUSTER.exec(line)?.[0] ?? '';
+      GRAPHEME.lastIndex = at;
+      const cluster = GRAPHEME.exec(line)?.[0] ?? '';
       row.put(cluster);
       at += cluster.length;
     }
   }
-  return row.read();
+  return row.render();
 }
 
-const FOLLOWED = /^(?:\x1b\[|\x9b)[\d;]*[CDGK]$/;
-const keepFollowed = (sequence: string): string => (FOLLOWED.test(sequence) ? sequence : '');
+const APPLIED_SEQUENCE = /^(?:\x1b\[|\x9b)[\d;]*[CDGK]$/;
+const keepApplied = (sequence: string): string => (APPLIED_SEQUENCE.test(sequence) ? sequence : '');
 
 /**
  * The readable text of one line, given without its newline. A carriage return at its end belongs to the newline. Blanks at
@@ -168,12 +168,12 @@ const keepFollowed = (sequence: string): string => (FOLLOWED.test(sequence) ? se
 export function readableLine(printed: string): string {
   // Not by /\r+$/, which begins anew at each of many returns.
   let end = printed.length;
-  while (end > 0 && printed.charCodeAt(end - 1) === RETURN) end -= 1;
+  while (end > 0 && printed.charCodeAt(end - 1) === CARRIAGE_RETURN) end -= 1;
   const line = printed.slice(0, end);
   if (!CONTROL.test(line)) return line;
-  if (!MOVES.test(line)) return line.replace(SEQUENCE, '').replace(MUTE, '');
+  if (!CURSOR_MOVES.test(line)) return line.replace(SEQUENCE, '').replace(CONTROL_CHARACTERS, '');
   const followed = line
-    .replace(SEQUENCE, keepFollowed)
+    .replace(SEQUENCE, keepApplied)
     .replace(/[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9a\x9c-\x9f]/g, '');
-  return NEEDS_ROW.test(followed) ? emulate(followed) : overwrite(followed);
+  return NEEDS_COLUMN_BUFFER.test(followed) ? emulate(followed) : emulateNarrow(followed);
 }

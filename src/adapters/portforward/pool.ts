@@ -2,19 +2,19 @@
 // no way to make one, every stream gets a WebSocket of its own.
 import { Duplex } from 'node:stream';
 import { TETHER } from '../../limits.ts';
-import { SpdyLine } from './spdy.ts';
-import type { PodName, Setback, Stream, StreamEvents } from './way.ts';
-import type { ForwardCluster, Way } from './ways.ts';
-import { openOverWebSocket } from './websocket.ts';
+import { SpdyConnection } from './spdy.ts';
+import type { ForwardError, ForwardStream, ForwardStreamEvents, PodName } from './way.ts';
+import type { ForwardCluster, ForwardTransport } from './ways.ts';
+import { openWebSocketStream } from './websocket.ts';
 
 /** A stream that has been asked for; it goes to the first line that is free. */
-class Request implements Stream {
+class PendingStream implements ForwardStream {
   readonly port: number;
-  readonly events: StreamEvents;
-  stream: Stream | null = null;
-  isGone = false;
+  readonly events: ForwardStreamEvents;
+  stream: ForwardStream | null = null;
+  isDestroyed = false;
 
-  constructor(port: number, events: StreamEvents) {
+  constructor(port: number, events: ForwardStreamEvents) {
     this.port = port;
     this.events = events;
   }
@@ -35,125 +35,132 @@ class Request implements Stream {
     this.stream?.resume();
   }
 
-  leave(): void {
-    this.isGone = true;
-    this.stream?.leave();
+  destroy(): void {
+    this.isDestroyed = true;
+    this.stream?.destroy();
   }
 }
 
 /** The lines to one pod, for as long as a tether uses it: a stream gets a line that is free, or a new one is dialled. */
-export class PodLines {
+export class PodConnections {
   private readonly cluster: ForwardCluster;
   private readonly pod: PodName;
-  private readonly lines = new Set<SpdyLine>();
-  private waiting: Request[] = [];
-  private dials = 0;
-  private retired = false;
-  private readonly stop = new AbortController();
+  private readonly connections = new Set<SpdyConnection>();
+  private waiting: PendingStream[] = [];
+  private dialCount = 0;
+  private isRetired = false;
+  private readonly abort = new AbortController();
   private readonly timer: NodeJS.Timeout;
 
   constructor(cluster: ForwardCluster, pod: PodName) {
     this.cluster = cluster;
     this.pod = pod;
-    this.timer = setInterval(() => this.tidy(), TETHER.pingMs);
+    this.timer = setInterval(() => this.closeIdle(), TETHER.pingIntervalMs);
   }
 
   /** Whether a stream could be opened without a dial. */
-  get isWarm(): boolean {
-    return this.free() !== undefined;
+  get hasFreeConnection(): boolean {
+    return this.freeConnection() !== undefined;
   }
 
   /** Whether no line is left and none is being dialled. */
   get isEmpty(): boolean {
-    return this.lines.size === 0 && this.dials === 0;
+    return this.connections.size === 0 && this.dialCount === 0;
   }
 
   /** Opens a stream to `port`. Nothing is told before this has returned. */
-  open(port: number, events: StreamEvents): Stream {
-    const wanted = new Request(port, events);
+  open(port: number, events: ForwardStreamEvents): ForwardStream {
+    const wanted = new PendingStream(port, events);
     this.waiting.push(wanted);
     queueMicrotask(() => {
-      this.serve();
+      this.assignStreams();
       // One more than is needed now: the next connection finds it open.
-      const { way } = this.cluster;
-      if (way && this.dials === 0 && !this.free()) void this.dial(way);
+      const { transport } = this.cluster;
+      if (transport && this.dialCount === 0 && !this.freeConnection()) void this.dial(transport);
     });
     return wanted;
   }
 
   /** Takes no more streams; those that are open go on. */
   retire(): void {
-    this.retired = true;
+    this.isRetired = true;
     clearInterval(this.timer);
-    for (const line of this.lines) line.retire(CLOSED);
-    this.refuse({ code: 'absent', text: 'the pod is gone' });
+    for (const line of this.connections) line.retire(FORWARD_CLOSED);
+    this.failWaiting({ code: 'absent', text: 'the pod is gone' });
   }
 
   /** Ends everything. */
   close(): void {
     this.retire();
-    this.stop.abort();
-    for (const line of this.lines) line.close(CLOSED);
+    this.abort.abort();
+    for (const line of this.connections) line.close(FORWARD_CLOSED);
   }
 
-  private free(): SpdyLine | undefined {
-    for (const line of this.lines) if (line.isFree) return line;
+  private freeConnection(): SpdyConnection | undefined {
+    for (const line of this.connections) if (line.isFree) return line;
     return undefined;
   }
 
-  private serve(): void {
-    this.waiting = this.waiting.filter(({ isGone }) => !isGone);
-    const { way } = this.cluster;
-    if (!way) {
+  private assignStreams(): void {
+    this.waiting = this.waiting.filter(({ isDestroyed }) => !isDestroyed);
+    const { transport } = this.cluster;
+    if (!transport) {
       for (const wanted of this.waiting.splice(0)) {
-        wanted.stream = openOverWebSocket(this.cluster.warm, this.pod, wanted.port, wanted.events);
+        wanted.stream = openWebSocketStream(
+          this.cluster.spareConnection,
+          this.pod,
+          wanted.port,
+          wanted.events,
+        );
       }
       return;
     }
-    for (const line of this.lines) {
+    for (const line of this.connections) {
       const wanted = line.isFree ? this.waiting.shift() : undefined;
       if (wanted) wanted.stream = line.open(wanted.port, wanted.events);
     }
-    while (this.dials < Math.min(this.waiting.length, TETHER.dials)) void this.dial(way);
+    while (this.dialCount < Math.min(this.waiting.length, TETHER.maxConcurrentDials))
+      void this.dial(transport);
   }
 
-  private async dial(way: Way): Promise<void> {
+  private async dial(transport: ForwardTransport): Promise<void> {
     const begunAt = performance.now();
-    this.dials += 1;
-    const answer = await way.upgrade(this.cluster.door, this.pod, this.stop.signal);
-    this.dials -= 1;
-    if (!this.stop.signal.aborted) way.learn(answer, begunAt);
+    this.dialCount += 1;
+    const answer = await transport.dial(this.cluster.dialer, this.pod, this.abort.signal);
+    this.dialCount -= 1;
+    if (!this.abort.signal.aborted) transport.recordResult(answer, begunAt);
     if (answer instanceof Duplex) this.add(answer);
     // Else those who wait are served in the next best way.
-    else if (way.isOffered) this.refuse(answer);
-    this.serve();
+    else if (transport.isOffered) this.failWaiting(answer);
+    this.assignStreams();
   }
 
   private add(socket: Duplex): void {
-    const line = new SpdyLine(socket, {
-      freed: () => {
-        if (this.retired) line.retire(CLOSED);
-        else this.serve();
+    const line = new SpdyConnection(socket, {
+      onFree: () => {
+        if (this.isRetired) line.retire(FORWARD_CLOSED);
+        else this.assignStreams();
       },
-      mayLinger: () => [...this.lines].filter(({ isLingering }) => isLingering).length < TETHER.stuckLines,
-      closed: () => this.lines.delete(line),
+      mayLinger: () =>
+        [...this.connections].filter(({ isLingering }) => isLingering).length < TETHER.maxStuckConnections,
+      onClosed: () => this.connections.delete(line),
     });
-    this.lines.add(line);
-    if (this.retired) line.close(CLOSED);
+    this.connections.add(line);
+    if (this.isRetired) line.close(FORWARD_CLOSED);
   }
 
-  private refuse(setback: Setback): void {
-    for (const wanted of this.waiting.splice(0)) if (!wanted.isGone) wanted.events.failed(setback);
+  private failWaiting(error: ForwardError): void {
+    for (const wanted of this.waiting.splice(0)) if (!wanted.isDestroyed) wanted.events.onFailed(error);
   }
 
-  private tidy(): void {
+  private closeIdle(): void {
     const now = performance.now();
-    for (const line of this.lines) {
-      const idleMs = this.lines.size === 1 ? TETHER.lastIdleMs : TETHER.idleMs;
-      if (!line.isBusy && (line.isSpent || now - line.idleSince > idleMs)) line.retire(CLOSED);
+    for (const line of this.connections) {
+      const idleMs = this.connections.size === 1 ? TETHER.lastConnectionIdleMs : TETHER.connectionIdleMs;
+      if (!line.isBusy && (line.isSpent || now - line.idleSince > idleMs)) line.retire(FORWARD_CLOSED);
       else line.probe();
     }
   }
 }
 
-const CLOSED: Setback = { code: 'lost', text: 'the forward was closed' };
+const FORWARD_CLOSED: ForwardError = { code: 'lost', text: 'the forward was closed' };

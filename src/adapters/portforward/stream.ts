@@ -1,158 +1,158 @@
 // One stream of a SPDY line: a SPDY stream for data and one on which the node says what went wrong.
 import { TETHER } from '../../limits.ts';
-import { podSetback, type Setback, type Stream, type StreamEvents } from './way.ts';
+import { type ForwardError, type ForwardStream, type ForwardStreamEvents, podError } from './way.ts';
 
-const ERROR_BYTES = 4 * 1024;
+const MAX_ERROR_BYTES = 4 * 1024;
 
 /** What a stream asks of its line. */
-export interface StreamLine {
+export interface StreamConnection {
   /** False: enough for now. */
   write(stream: SpdyStream, bytes: Buffer): boolean;
   /** Says that nothing more is written on the stream. */
-  finish(stream: SpdyStream): void;
+  sendFin(stream: SpdyStream): void;
   pause(stream: SpdyStream): void;
   resume(stream: SpdyStream): void;
   /** The user has gone; the node may still be closing the stream. */
-  left(stream: SpdyStream): void;
+  onStreamDestroyed(stream: SpdyStream): void;
   /** The node is through with the stream; `failed` with an error, so that the line is not to be used again. */
-  done(stream: SpdyStream, failed: boolean): void;
+  onStreamClosed(stream: SpdyStream, failed: boolean): void;
   /** The node has not closed the stream in time; whether it gets as much time again. */
-  waits(stream: SpdyStream): boolean;
+  mayLinger(stream: SpdyStream): boolean;
   /** The line takes no more streams, and is closed unless another one of them goes on. */
-  giveUp(stream: SpdyStream, setback: Setback): void;
+  abandon(stream: SpdyStream, error: ForwardError): void;
 }
 
-export class SpdyStream implements Stream {
+export class SpdyStream implements ForwardStream {
   readonly dataId: number;
   readonly errorId: number;
-  private readonly line: StreamLine;
+  private readonly connection: StreamConnection;
   /** null: nobody listens any more. */
-  private events: StreamEvents | null;
+  private events: ForwardStreamEvents | null;
   /** The node knows of it. */
-  private isKnown = false;
+  private isReplied = false;
   /** Its user has been told that it may write. */
-  private opened = false;
+  private isOpened = false;
   /** The pod has sent something. */
-  private seen = false;
-  private endedHere = false;
-  private endedThere = false;
-  private errorEnded = false;
-  private error = '';
+  private hasReceivedData = false;
+  private isLocalFinSent = false;
+  private isRemoteFinReceived = false;
+  private isErrorStreamEnded = false;
+  private errorText = '';
   private timer: NodeJS.Timeout;
 
-  constructor(line: StreamLine, errorId: number, dataId: number, events: StreamEvents) {
-    this.line = line;
+  constructor(line: StreamConnection, errorId: number, dataId: number, events: ForwardStreamEvents) {
+    this.connection = line;
     this.errorId = errorId;
     this.dataId = dataId;
     this.events = events;
     this.timer = setTimeout(
-      () => line.giveUp(this, { code: 'lost', text: 'the node does not answer' }),
-      TETHER.openMs,
+      () => line.abandon(this, { code: 'lost', text: 'the node does not answer' }),
+      TETHER.streamOpenTimeoutMs,
     );
   }
 
   write(bytes: Buffer): boolean {
-    return this.endedHere || this.line.write(this, bytes);
+    return this.isLocalFinSent || this.connection.write(this, bytes);
   }
 
   end(): void {
-    if (this.endedHere) return;
-    this.endedHere = true;
-    this.line.finish(this);
+    if (this.isLocalFinSent) return;
+    this.isLocalFinSent = true;
+    this.connection.sendFin(this);
   }
 
   pause(): void {
-    this.line.pause(this);
+    this.connection.pause(this);
   }
 
   resume(): void {
-    this.line.resume(this);
+    this.connection.resume(this);
   }
 
-  leave(): void {
+  destroy(): void {
     if (!this.events) return;
     this.events = null;
     this.end();
     // Until the node has answered for the stream the line is not clear; it is given up if no answer comes.
-    if (this.isKnown) this.left();
+    if (this.isReplied) this.lingerAfterDestroy();
   }
 
-  private left(): void {
-    this.await();
-    this.line.left(this);
+  private lingerAfterDestroy(): void {
+    this.awaitClose();
+    this.connection.onStreamDestroyed(this);
   }
 
-  private await(): void {
-    this.after(TETHER.endingMs, () => {
-      if (this.line.waits(this)) this.await();
-      else this.line.giveUp(this, { code: 'lost', text: 'a stream was not closed' });
+  private awaitClose(): void {
+    this.restartTimer(TETHER.streamCloseTimeoutMs, () => {
+      if (this.connection.mayLinger(this)) this.awaitClose();
+      else this.connection.abandon(this, { code: 'lost', text: 'a stream was not closed' });
     });
   }
 
   /** The line takes bytes again. */
-  drained(): void {
-    if (this.opened) this.events?.drained();
+  onDrained(): void {
+    if (this.isOpened) this.events?.onDrained();
   }
 
   /** Lets the user write. */
-  open(): void {
-    if (this.opened) return;
-    this.opened = true;
-    this.events?.opened();
+  markOpened(): void {
+    if (this.isOpened) return;
+    this.isOpened = true;
+    this.events?.onOpened();
   }
 
-  replied(id: number): void {
-    if (id !== this.dataId || this.isKnown) return;
-    this.isKnown = true;
+  onReply(id: number): void {
+    if (id !== this.dataId || this.isReplied) return;
+    this.isReplied = true;
     clearTimeout(this.timer);
-    if (this.events) this.open();
-    else this.left();
+    if (this.events) this.markOpened();
+    else this.lingerAfterDestroy();
   }
 
   /** False: nobody takes them. */
-  data(id: number, bytes: Buffer): boolean {
+  onData(id: number, bytes: Buffer): boolean {
     if (id === this.errorId) {
-      if (this.error.length < ERROR_BYTES) this.error += bytes.toString();
+      if (this.errorText.length < MAX_ERROR_BYTES) this.errorText += bytes.toString();
       return true;
     }
     if (!this.events) return false;
-    this.open();
-    this.seen = true;
-    this.events.data(bytes);
+    this.markOpened();
+    this.hasReceivedData = true;
+    this.events.onData(bytes);
     return true;
   }
 
   /** A FIN or a reset. The text on the error stream may follow that of the data stream, so both ends are awaited. */
-  ended(id: number): void {
-    if (id === this.errorId) this.errorEnded = true;
-    else this.endedThere = true;
-    if (this.errorEnded && (this.endedThere || this.error !== '')) this.done();
-    else if (this.endedThere) this.after(TETHER.errorMs, () => this.done());
+  onFin(id: number): void {
+    if (id === this.errorId) this.isErrorStreamEnded = true;
+    else this.isRemoteFinReceived = true;
+    if (this.isErrorStreamEnded && (this.isRemoteFinReceived || this.errorText !== '')) this.close();
+    else if (this.isRemoteFinReceived) this.restartTimer(TETHER.errorStreamTimeoutMs, () => this.close());
   }
 
   /** The line has ended. */
-  lost(setback: Setback): void {
+  onConnectionLost(error: ForwardError): void {
     clearTimeout(this.timer);
     const events = this.events;
     this.events = null;
-    if (this.endedThere) events?.ended();
-    else events?.failed(setback);
+    if (this.isRemoteFinReceived) events?.onEnded();
+    else events?.onFailed(error);
   }
 
-  private done(): void {
+  private close(): void {
     clearTimeout(this.timer);
     this.end();
     const events = this.events;
     this.events = null;
-    const said = this.error === '' ? null : podSetback(this.error, this.seen);
-    const refused: Setback = { code: 'broken', text: 'the node refused the stream' };
-    const setback = said ?? (this.isKnown ? null : refused);
-    this.line.done(this, setback !== null);
-    if (setback) events?.failed(setback);
-    else events?.ended();
+    const said = this.errorText === '' ? null : podError(this.errorText, this.hasReceivedData);
+    const refused: ForwardError = { code: 'broken', text: 'the node refused the stream' };
+    const setback = said ?? (this.isReplied ? null : refused);
+    this.connection.onStreamClosed(this, setback !== null);
+    if (setback) events?.onFailed(setback);
+    else events?.onEnded();
   }
 
-  private after(ms: number, then: () => void): void {
+  private restartTimer(ms: number, then: () => void): void {
     clearTimeout(this.timer);
     this.timer = setTimeout(then, ms);
   }

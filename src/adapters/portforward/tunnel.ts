@@ -4,17 +4,17 @@
 import { Duplex } from 'node:stream';
 import { TETHER } from '../../limits.ts';
 import { type WebSocket, webSocketOver } from '../websocket.ts';
-import { refusal, upgradeWith } from './upgrade.ts';
-import { type Setback, said } from './way.ts';
+import { spdyDialerWith, upgradeError } from './upgrade.ts';
+import { errorLine, type ForwardError } from './way.ts';
 
 /** Not by the book, which allows no slash: ws would not ask for it, nor take it for an answer. */
-const PROTOCOL = 'SPDY/3.1+portforward.k8s.io';
-const HEADER = 'sec-websocket-protocol';
+const TUNNEL_PROTOCOL = 'SPDY/3.1+portforward.k8s.io';
+const PROTOCOL_HEADER = 'sec-websocket-protocol';
 /** Servers send 32 KiB at most. */
-const MESSAGE_BYTES = 1024 * 1024;
+const MAX_MESSAGE_BYTES = 1024 * 1024;
 
 /** The bytes in the messages of an open WebSocket. */
-class Tunnel extends Duplex {
+class SpdyTunnel extends Duplex {
   private readonly socket: WebSocket;
 
   constructor(socket: WebSocket) {
@@ -27,7 +27,7 @@ class Tunnel extends Duplex {
       else if (!this.push(message)) socket.pause();
     });
     // Not into the buffer of a connection that takes nothing.
-    socket.on('ping', (payload) => socket.bufferedAmount < TETHER.bufferBytes && socket.pong(payload));
+    socket.on('ping', (payload) => socket.bufferedAmount < TETHER.maxBufferedBytes && socket.pong(payload));
     socket.on('error', (error) => this.destroy(error));
     socket.on('close', () => this.push(null));
   }
@@ -51,17 +51,17 @@ class Tunnel extends Duplex {
 }
 
 /** SPDY in a WebSocket. Servers that know no such thing refuse it, or agree to something else: that is `unsupported`. */
-export const upgradeToTunnel = upgradeWith(
+export const dialSpdyTunnel = spdyDialerWith(
   ({ connection, path, headers, signal }) =>
     new Promise((resolve) => {
       const socket = webSocketOver({
         connection,
         path,
-        headers: { ...headers, [HEADER]: PROTOCOL },
+        headers: { ...headers, [PROTOCOL_HEADER]: TUNNEL_PROTOCOL },
         protocol: null,
-        messageBytes: MESSAGE_BYTES,
+        maxMessageBytes: MAX_MESSAGE_BYTES,
       });
-      const settle = (answer: Duplex | Setback): void => {
+      const settle = (answer: Duplex | ForwardError): void => {
         signal.removeEventListener('abort', stop);
         resolve(answer);
       };
@@ -71,16 +71,16 @@ export const upgradeToTunnel = upgradeWith(
       signal.addEventListener('abort', stop);
       let agreed: string | null = null;
       socket.on('upgrade', ({ headers: answer }) => {
-        agreed = answer[HEADER] ?? 'nothing';
-        delete answer[HEADER];
+        agreed = answer[PROTOCOL_HEADER] ?? 'nothing';
+        delete answer[PROTOCOL_HEADER];
       });
       socket.on('open', () => {
-        if (agreed === PROTOCOL) settle(new Tunnel(socket));
-        else settle({ code: 'unsupported', text: said(`the API server agreed to ${agreed}`) });
+        if (agreed === TUNNEL_PROTOCOL) settle(new SpdyTunnel(socket));
+        else settle({ code: 'unsupported', text: errorLine(`the API server agreed to ${agreed}`) });
       });
-      socket.on('unexpected-response', (_, response) => void refusal(response).then(settle));
+      socket.on('unexpected-response', (_, response) => void upgradeError(response).then(settle));
       socket.on('error', (error) =>
-        settle({ code: agreed === null ? 'lost' : 'unsupported', text: said(error.message) }),
+        settle({ code: agreed === null ? 'lost' : 'unsupported', text: errorLine(error.message) }),
       );
     }),
 );

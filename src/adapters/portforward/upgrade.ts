@@ -3,19 +3,23 @@ import { type IncomingMessage, request } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { TETHER } from '../../limits.ts';
-import type { Door } from '../dial.ts';
-import { answerSetback, errorSetback, forwardPath, type PodName, type Setback, said } from './way.ts';
+import type { ClusterDialer } from '../dial.ts';
+import { dialError, errorLine, type ForwardError, forwardPath, type PodName, responseError } from './way.ts';
 
-const ANSWER_BYTES = 16 * 1024;
+const MAX_ERROR_BODY_BYTES = 16 * 1024;
 
 /**
  * Connects and upgrades. Resolves with what carries SPDY, or with why there is nothing: `lost` when the server takes the
  * connection and the request stays without an answer. It rejects never.
  */
-export type Upgrade = (door: Door, pod: PodName, stop: AbortSignal) => Promise<Duplex | Setback>;
+export type SpdyDialer = (
+  door: ClusterDialer,
+  pod: PodName,
+  stop: AbortSignal,
+) => Promise<Duplex | ForwardError>;
 
 /** What is asked of a connection that has just been made. */
-export interface Asked {
+export interface UpgradeRequest {
   connection: Socket;
   path: string;
   headers: Record<string, string>;
@@ -24,37 +28,37 @@ export interface Asked {
 }
 
 /** The upgrade that makes a connection and asks it with `ask`. */
-export const upgradeWith =
-  (ask: (asked: Asked) => Promise<Duplex | Setback>): Upgrade =>
+export const spdyDialerWith =
+  (sendUpgrade: (asked: UpgradeRequest) => Promise<Duplex | ForwardError>): SpdyDialer =>
   async (door, pod, stop) => {
-    const signal = AbortSignal.any([stop, AbortSignal.timeout(TETHER.dialMs)]);
+    const signal = AbortSignal.any([stop, AbortSignal.timeout(TETHER.dialTimeoutMs)]);
     try {
       const headers = { ...door.headers(), host: door.host };
       const connection = await door.connect(signal);
-      const answer = await ask({ connection, path: forwardPath(door, pod), headers, signal });
+      const answer = await sendUpgrade({ connection, path: forwardPath(door, pod), headers, signal });
       if (!(answer instanceof Duplex)) connection.destroy();
       return answer;
     } catch (error) {
-      return errorSetback(error);
+      return dialError(error);
     }
   };
 
 /** Why the server has not upgraded, whatever its status is. Who asked ends the connection. */
-export function refusal(response: IncomingMessage): Promise<Setback> {
+export function upgradeError(response: IncomingMessage): Promise<ForwardError> {
   return new Promise((resolve) => {
     let body = '';
     response.setEncoding('utf8');
-    const done = (): void => resolve(answerSetback(response.statusCode ?? 0, body));
+    const done = (): void => resolve(responseError(response.statusCode ?? 0, body));
     response.on('data', (part: string) => {
       body += part;
-      if (body.length > ANSWER_BYTES) done();
+      if (body.length > MAX_ERROR_BODY_BYTES) done();
     });
     response.on('close', done);
   });
 }
 
 /** SPDY on the connection itself, as the API server has always had it. */
-export const upgradeToSpdy = upgradeWith(
+export const dialSpdy = spdyDialerWith(
   ({ connection, path, headers, signal }) =>
     new Promise((resolve) => {
       const asked = request({
@@ -79,10 +83,10 @@ export const upgradeToSpdy = upgradeWith(
         // What came behind the upgrade is read first, by whoever listens next.
         if (head.length > 0) upgraded.unshift(head);
         if (response.headers.upgrade?.toLowerCase() === 'spdy/3.1') resolve(connection);
-        else resolve({ code: 'unsupported', text: said(`upgraded to ${response.headers.upgrade}`) });
+        else resolve({ code: 'unsupported', text: errorLine(`upgraded to ${response.headers.upgrade}`) });
       });
-      asked.on('response', (response) => void refusal(response).then(resolve));
-      asked.on('error', (error) => resolve({ code: 'lost', text: said(error.message) }));
+      asked.on('response', (response) => void upgradeError(response).then(resolve));
+      asked.on('error', (error) => resolve({ code: 'lost', text: errorLine(error.message) }));
       asked.end();
     }),
 );

@@ -3,63 +3,64 @@
 // the first connection finds out.
 import { Duplex } from 'node:stream';
 import { TETHER } from '../../limits.ts';
-import type { Door } from '../dial.ts';
-import { upgradeToTunnel } from './tunnel.ts';
-import { type Upgrade, upgradeToSpdy } from './upgrade.ts';
-import { WarmDoor } from './warm.ts';
-import type { Setback } from './way.ts';
+import type { ClusterDialer } from '../dial.ts';
+import { dialSpdyTunnel } from './tunnel.ts';
+import { dialSpdy, type SpdyDialer } from './upgrade.ts';
+import { SpareConnection } from './warm.ts';
+import type { ForwardError } from './way.ts';
 
 /** What lines are made with, the best first. Beyond the last one every stream gets a WebSocket of its own. */
-export const UPGRADES: readonly Upgrade[] = [upgradeToSpdy, upgradeToTunnel];
+export const SPDY_DIALERS: readonly SpdyDialer[] = [dialSpdy, dialSpdyTunnel];
 
 /** One way to make lines, as far as one cluster is known. */
-export class Way {
-  readonly upgrade: Upgrade;
+export class ForwardTransport {
+  readonly dial: SpdyDialer;
   /** Monotonic milliseconds until which it is not tried. */
-  private notUntil = 0;
+  private skipUntil = 0;
   /** When the last upgrade was cut off without an answer; null when the server has been heard of, or was away, since. */
-  private cutAt: number | null = null;
+  private droppedAt: number | null = null;
 
-  constructor(upgrade: Upgrade) {
-    this.upgrade = upgrade;
+  constructor(upgrade: SpdyDialer) {
+    this.dial = upgrade;
   }
 
   get isOffered(): boolean {
-    return performance.now() >= this.notUntil;
+    return performance.now() >= this.skipUntil;
   }
 
   /** Learns from what became of an upgrade that was begun at `begunAt`. */
-  learn(answer: Duplex | Setback, begunAt: number): void {
+  recordResult(answer: Duplex | ForwardError, startedAt: number): void {
     const now = performance.now();
     const code = answer instanceof Duplex ? null : answer.code;
     const isCut = code === 'lost';
     // A server that goes away cuts off those under way. When the next one ends so, too, something in between bars the way.
-    const isBarred = isCut && this.cutAt !== null && begunAt >= this.cutAt;
+    const isBarred = isCut && this.droppedAt !== null && startedAt >= this.droppedAt;
     // The rights differ: SPDY takes that to create forwards, a WebSocket that to get them.
-    if (isBarred || code === 'unsupported' || code === 'denied') this.notUntil = now + TETHER.wayAgainMs;
-    this.cutAt = isCut ? (this.cutAt ?? now) : null;
+    if (isBarred || code === 'unsupported' || code === 'denied')
+      this.skipUntil = now + TETHER.transportRetryMs;
+    this.droppedAt = isCut ? (this.droppedAt ?? now) : null;
   }
 }
 
 /** A cluster as the lines to its pods share it. */
 export class ForwardCluster {
-  readonly door: Door;
+  readonly dialer: ClusterDialer;
   /** For a WebSocket per stream. */
-  readonly warm: WarmDoor;
-  private readonly ways: readonly Way[];
+  readonly spareConnection: SpareConnection;
+  private readonly transports: readonly ForwardTransport[];
 
-  constructor(door: Door, upgrades = UPGRADES) {
-    this.door = door;
-    this.warm = new WarmDoor(door);
-    this.ways = upgrades.map((upgrade) => new Way(upgrade));
+  constructor(door: ClusterDialer, upgrades = SPDY_DIALERS) {
+    this.dialer = door;
+    this.spareConnection = new SpareConnection(door);
+    this.transports = upgrades.map((upgrade) => new ForwardTransport(upgrade));
   }
 
   /** How the next line is made; undefined where there are none to be had. */
-  get way(): Way | undefined {
-    return this.ways.find(({ isOffered }) => isOffered);
+  get transport(): ForwardTransport | undefined {
+    return this.transports.find(({ isOffered }) => isOffered);
   }
 
   close(): void {
-    this.warm.close();
+    this.spareConnection.close();
   }
 }

@@ -3,122 +3,130 @@
 // half-close.
 import { TETHER } from '../../limits.ts';
 import { type WebSocket, webSocketOver } from '../websocket.ts';
-import { refusal } from './upgrade.ts';
-import type { WarmDoor } from './warm.ts';
+import { upgradeError } from './upgrade.ts';
+import type { SpareConnection } from './warm.ts';
 import {
-  errorSetback,
+  dialError,
+  errorLine,
+  type ForwardError,
+  type ForwardStream,
+  type ForwardStreamEvents,
   forwardPath,
   type PodName,
-  podSetback,
-  type Setback,
-  type Stream,
-  type StreamEvents,
-  said,
+  podError,
 } from './way.ts';
 
 /** WebSocket.OPEN. */
 const OPEN = 1;
-const DATA = 0;
-const ERRORS = 1;
-const ERROR_BYTES = 4 * 1024;
+const DATA_CHANNEL = 0;
+const ERROR_CHANNEL = 1;
+const MAX_ERROR_BYTES = 4 * 1024;
 /** Servers send 32 KiB at most. */
-const MESSAGE_BYTES = 1024 * 1024;
+const MAX_MESSAGE_BYTES = 1024 * 1024;
 
 /** Opens a stream to `port` of the pod on a WebSocket of its own. Nothing is told before this has returned. */
-export function openOverWebSocket(door: WarmDoor, pod: PodName, port: number, events: StreamEvents): Stream {
-  const forward = new WebSocketForward(port, events);
-  void forward.dial(door, pod);
+export function openWebSocketStream(
+  spareConnection: SpareConnection,
+  pod: PodName,
+  port: number,
+  events: ForwardStreamEvents,
+): ForwardStream {
+  const forward = new WebSocketStream(port, events);
+  void forward.dial(spareConnection, pod);
   return forward;
 }
 
-class WebSocketForward implements Stream {
+class WebSocketStream implements ForwardStream {
   private readonly port: number;
-  private events: StreamEvents | null;
+  private events: ForwardStreamEvents | null;
   private socket: WebSocket | null = null;
-  private readonly stop = new AbortController();
+  private readonly abort = new AbortController();
   /** Bytes of the port still to come, per channel. */
-  private readonly portBytes = [2, 2];
-  private seen = false;
+  private readonly missingPortBytes = [2, 2];
+  private hasReceivedData = false;
   private isFull = false;
-  private error = '';
+  private errorText = '';
   private timer: NodeJS.Timeout | null = null;
-  private alive: NodeJS.Timeout | undefined;
+  private keepAliveTimer: NodeJS.Timeout | undefined;
 
-  constructor(port: number, events: StreamEvents) {
+  constructor(port: number, events: ForwardStreamEvents) {
     this.port = port;
     this.events = events;
   }
 
-  async dial(warm: WarmDoor, pod: PodName): Promise<void> {
-    const signal = AbortSignal.any([this.stop.signal, AbortSignal.timeout(TETHER.dialMs)]);
+  async dial(spareConnection: SpareConnection, pod: PodName): Promise<void> {
+    const signal = AbortSignal.any([this.abort.signal, AbortSignal.timeout(TETHER.dialTimeoutMs)]);
     try {
-      const { door } = warm;
-      const headers = { ...door.headers(), host: door.host };
-      const connection = await warm.connect(signal);
+      const { dialer } = spareConnection;
+      const headers = { ...dialer.headers(), host: dialer.host };
+      const connection = await spareConnection.connect(signal);
       if (!this.events) {
         connection.destroy();
         return;
       }
-      const path = `${forwardPath(door, pod)}?ports=${this.port}`;
+      const path = `${forwardPath(dialer, pod)}?ports=${this.port}`;
       const protocol = 'v4.channel.k8s.io';
-      this.listen(webSocketOver({ connection, path, headers, protocol, messageBytes: MESSAGE_BYTES }));
+      this.listen(webSocketOver({ connection, path, headers, protocol, maxMessageBytes: MAX_MESSAGE_BYTES }));
     } catch (error) {
-      this.fail(errorSetback(error));
+      this.fail(dialError(error));
     }
   }
 
   private listen(socket: WebSocket): void {
     this.socket = socket;
-    const lost: Setback = { code: 'lost', text: 'the API server closed the connection' };
+    const lost: ForwardError = { code: 'lost', text: 'the API server closed the connection' };
     this.timer = setTimeout(
       () => this.fail({ code: 'unreachable', text: 'the API server does not answer' }),
-      TETHER.dialMs,
+      TETHER.dialTimeoutMs,
     );
     socket.on('open', () => {
       this.stopTimer();
       // Nodes close what is idle for hours and proxies much sooner; an empty message counts for both and means nothing.
-      this.alive = setInterval(
+      this.keepAliveTimer = setInterval(
         () => socket.bufferedAmount === 0 && socket.send(Buffer.alloc(0)),
-        TETHER.pingMs,
+        TETHER.pingIntervalMs,
       );
-      this.events?.opened();
+      this.events?.onOpened();
     });
     socket.on('message', (message: Buffer, isBinary) => {
-      const wrong = isBinary ? this.message(message) : 'a text message';
+      const wrong = isBinary ? this.onMessage(message) : 'a text message';
       if (wrong) this.fail({ code: 'hostile', text: `the server broke the protocol: ${wrong}` });
     });
     socket.on(
       'unexpected-response',
-      (_, response) => void refusal(response).then((setback) => this.fail(setback)),
+      (_, response) => void upgradeError(response).then((setback) => this.fail(setback)),
     );
-    socket.on('error', (error) => this.fail({ ...lost, text: said(error.message) }));
+    socket.on('error', (error) => this.fail({ ...lost, text: errorLine(error.message) }));
     socket.on('close', (code) => {
-      if (this.error !== '') this.fail(podSetback(this.error, this.seen));
+      if (this.errorText !== '') this.fail(podError(this.errorText, this.hasReceivedData));
       else if (code === 1006) this.fail(lost);
-      else this.finish()?.ended();
+      else this.release()?.onEnded();
     });
   }
 
   /** The answer names what no server may send. */
-  private message(message: Buffer): string | null {
+  private onMessage(message: Buffer): string | null {
     const channel = message[0];
     if (channel === undefined) return 'an empty message';
-    if (channel !== DATA && channel !== ERRORS) return `channel ${channel}`;
+    if (channel !== DATA_CHANNEL && channel !== ERROR_CHANNEL) return `channel ${channel}`;
     let at = 1;
-    for (; at < message.length && (this.portBytes[channel] ?? 0) > 0; at += 1) {
-      const shift = (2 - (this.portBytes[channel] ?? 0)) * 8;
+    for (; at < message.length && (this.missingPortBytes[channel] ?? 0) > 0; at += 1) {
+      const shift = (2 - (this.missingPortBytes[channel] ?? 0)) * 8;
       if (message[at] !== ((this.port >> shift) & 0xff)) return 'another port than the one asked for';
-      this.portBytes[channel] = (this.portBytes[channel] ?? 0) - 1;
+      this.missingPortBytes[channel] = (this.missingPortBytes[channel] ?? 0) - 1;
     }
     if (at === message.length) return null;
-    if (channel === DATA) {
-      this.seen = true;
-      this.events?.data(message.subarray(at));
+    if (channel === DATA_CHANNEL) {
+      this.hasReceivedData = true;
+      this.events?.onData(message.subarray(at));
       return null;
     }
-    if (this.error.length < ERROR_BYTES) this.error += message.toString('utf8', at);
+    if (this.errorText.length < MAX_ERROR_BYTES) this.errorText += message.toString('utf8', at);
     // The end follows the text; should it not, the text is enough.
-    this.timer ??= setTimeout(() => this.fail(podSetback(this.error, this.seen)), TETHER.errorMs);
+    this.timer ??= setTimeout(
+      () => this.fail(podError(this.errorText, this.hasReceivedData)),
+      TETHER.errorStreamTimeoutMs,
+    );
     return null;
   }
 
@@ -126,20 +134,20 @@ class WebSocketForward implements Stream {
     const socket = this.socket;
     if (!socket) return true;
     const message = Buffer.allocUnsafe(bytes.length + 1);
-    message[0] = DATA;
+    message[0] = DATA_CHANNEL;
     bytes.copy(message, 1);
     socket.send(message, () => {
-      if (!this.isFull || socket.bufferedAmount > TETHER.bufferBytes / 2) return;
+      if (!this.isFull || socket.bufferedAmount > TETHER.maxBufferedBytes / 2) return;
       this.isFull = false;
-      this.events?.drained();
+      this.events?.onDrained();
     });
-    this.isFull ||= socket.bufferedAmount > TETHER.bufferBytes;
+    this.isFull ||= socket.bufferedAmount > TETHER.maxBufferedBytes;
     return !this.isFull;
   }
 
   end(): void {
     this.socket?.close(1000);
-    this.timer ??= setTimeout(() => this.finish()?.ended(), TETHER.errorMs);
+    this.timer ??= setTimeout(() => this.release()?.onEnded(), TETHER.errorStreamTimeoutMs);
   }
 
   pause(): void {
@@ -150,31 +158,31 @@ class WebSocketForward implements Stream {
     this.socket?.resume();
   }
 
-  leave(): void {
+  destroy(): void {
     const socket = this.socket;
     this.events = null;
     if (socket?.readyState !== OPEN) {
-      this.finish();
+      this.release();
       return;
     }
     // In order behind what is still to be sent; what comes meanwhile is dropped.
     socket.resume();
     socket.close(1000);
     this.stopTimer();
-    this.timer = setTimeout(() => this.finish(), TETHER.errorMs);
+    this.timer = setTimeout(() => this.release(), TETHER.errorStreamTimeoutMs);
   }
 
-  private fail(setback: Setback): void {
-    this.finish()?.failed(setback);
+  private fail(error: ForwardError): void {
+    this.release()?.onFailed(error);
   }
 
   /** Lets go of everything; whoever gets the listener tells it the end. */
-  private finish(): StreamEvents | null {
+  private release(): ForwardStreamEvents | null {
     const events = this.events;
     this.events = null;
     this.stopTimer();
-    clearInterval(this.alive);
-    this.stop.abort();
+    clearInterval(this.keepAliveTimer);
+    this.abort.abort();
     this.socket?.terminate();
     return events;
   }

@@ -2,7 +2,7 @@
 // without it: where it does not load, `loadLibc` says why and the caller keeps what works without.
 import { constants } from 'node:os';
 import { getSystemErrorName } from 'node:util';
-import { posixSpawn, type Spawn } from './posixspawn.ts';
+import { loadPosixSpawn, type PosixSpawn } from './posixspawn.ts';
 
 /** Numbers of <fcntl.h>, <sys/file.h>, <sys/wait.h> and <sys/prctl.h>. */
 const F_SETFD = 2;
@@ -18,21 +18,21 @@ const NETLINK_TYPE = 0o2 | 0o2000000 | 0o4000;
 const LOWEST_DUPLICATE = 3;
 
 /** How a child has ended; `exitCode` is null when a signal ended it, both are when somebody else has taken its zombie. */
-export interface Exit {
+export interface ExitStatus {
   exitCode: number | null;
   signal: string | null;
 }
 
 /** The name of a signal; null: there is none of this number. */
-export const signalName = (number: number): string | null =>
+export const signalNameOf = (number: number): string | null =>
   Object.entries(constants.signals).find(([, value]) => value === number)?.[0] ?? null;
 
 /** What a status of waitpid means. */
-function exitOf(status: number): Exit {
+function exitStatusOf(status: number): ExitStatus {
   const signal = status & 0x7f;
   return signal === 0
     ? { exitCode: (status >> 8) & 0xff, signal: null }
-    : { exitCode: null, signal: signalName(signal) ?? `signal ${signal}` };
+    : { exitCode: null, signal: signalNameOf(signal) ?? `signal ${signal}` };
 }
 
 export interface Libc {
@@ -43,9 +43,9 @@ export interface Libc {
   /** From now on orphans among the descendants become children of this process. False where the system cannot. */
   becomeSubreaper(): boolean;
   /** Takes the zombie of `pid`, a child that nobody else waits for; null while it lives. */
-  reap(pid: number): Exit | null;
+  reap(pid: number): ExitStatus | null;
   /** What starts children without Node, which knows nothing of them. Throws where libc lacks a call for it. */
-  spawner(): Spawn;
+  posixSpawn(): PosixSpawn;
   /** Makes a FIFO that only this user can open. */
   makeFifo(path: string): void;
   /** Locks the open file for this process; false when another process has it locked. Freed by the end of the process. */
@@ -104,9 +104,9 @@ export async function loadLibc(): Promise<Libc> {
     reap: (pid) => {
       const taken = waitpid(pid, status, WNOHANG);
       if (taken === 0) return null;
-      return taken < 0 ? { exitCode: null, signal: null } : exitOf(status[0] as number);
+      return taken < 0 ? { exitCode: null, signal: null } : exitStatusOf(status[0] as number);
     },
-    spawner: () => posixSpawn(library),
+    posixSpawn: () => loadPosixSpawn(library),
     makeFifo: (path) => {
       if (mkfifo(path, 0o600) < 0) throw failed(`mkfifo ${path}`);
     },

@@ -2,7 +2,7 @@
 import { closeSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
 import { type ProcessRow, processRow } from './proctable.ts';
 
-export interface Listener {
+export interface ListeningSocket {
   port: number;
   /** As text, IPv6 without brackets, such as `127.0.0.1`, `::` or `::ffff:7f00:1`. */
   address: string;
@@ -12,15 +12,15 @@ export interface Listener {
 }
 
 /** Columns of a row of /proc/net/tcp, split at spaces. */
-const LOCAL = 1;
+const LOCAL_ADDRESS = 1;
 const STATE = 3;
 const UID = 7;
 const INODE = 9;
 const LISTEN = '0A';
-const BLOCK = 64 * 1024;
+const BLOCK_BYTES = 64 * 1024;
 
 /** An address of 4 or 16 bytes, as they are on the wire, as text. */
-export function addressOf(bytes: Buffer): string {
+export function addressFromBytes(bytes: Buffer): string {
   if (bytes.length === 4) return bytes.join('.');
   const groups = Array.from({ length: 8 }, (_, index) => bytes.readUInt16BE(index * 2).toString(16));
   // A URL writes each address in one way only.
@@ -28,11 +28,11 @@ export function addressOf(bytes: Buffer): string {
 }
 
 /** The kernel prints an address as hexadecimal words in the machine's order. */
-const addressText = (hex: string): string => addressOf(Buffer.from(hex, 'hex').swap32());
+const addressText = (hex: string): string => addressFromBytes(Buffer.from(hex, 'hex').swap32());
 
-function parse(row: string): Listener | undefined {
+function parseRow(row: string): ListeningSocket | undefined {
   const columns = row.trim().split(/ +/);
-  const [address = '', port = ''] = (columns[LOCAL] ?? '').split(':');
+  const [address = '', port = ''] = (columns[LOCAL_ADDRESS] ?? '').split(':');
   if (columns[STATE] !== LISTEN) return undefined;
   return {
     port: Number.parseInt(port, 16),
@@ -43,7 +43,7 @@ function parse(row: string): Listener | undefined {
 }
 
 /** Adds the listeners of one file. They come first in it: what follows (thousands of connections) is not read. */
-function collect(path: string, into: Listener[]): void {
+function readTable(path: string, into: ListeningSocket[]): void {
   let fd: number;
   try {
     fd = openSync(path, 'r');
@@ -51,16 +51,16 @@ function collect(path: string, into: Listener[]): void {
     return;
   }
   try {
-    const block = Buffer.allocUnsafe(BLOCK);
+    const block = Buffer.allocUnsafe(BLOCK_BYTES);
     let rest = '';
     let heading = true;
     for (;;) {
-      const length = readSync(fd, block, 0, BLOCK, null);
+      const length = readSync(fd, block, 0, BLOCK_BYTES, null);
       if (length === 0) return;
       const lines = (rest + block.toString('latin1', 0, length)).split('\n');
       rest = lines.pop() ?? '';
       for (const line of lines) {
-        const row = heading ? undefined : parse(line);
+        const row = heading ? undefined : parseRow(line);
         if (row) into.push(row);
         else if (!heading) return;
         heading = false;
@@ -72,15 +72,15 @@ function collect(path: string, into: Listener[]): void {
 }
 
 /** Every listening TCP socket of the system, IPv4 first. */
-export function listeners(): Listener[] {
-  const rows: Listener[] = [];
-  collect('/proc/net/tcp', rows);
-  collect('/proc/net/tcp6', rows);
+export function listeningSockets(): ListeningSocket[] {
+  const rows: ListeningSocket[] = [];
+  readTable('/proc/net/tcp', rows);
+  readTable('/proc/net/tcp6', rows);
   return rows;
 }
 
 /** Whether a connection to localhost would reach it: a loopback or wildcard address of either family. */
-export function isLocal(address: string): boolean {
+export function isLocalAddress(address: string): boolean {
   return /^(?:127\.|0\.0\.0\.0$|::$|::1$|::ffff:(?:7f|0:0$))/.test(address);
 }
 
@@ -88,16 +88,16 @@ export function isLocal(address: string): boolean {
  * The process that holds the socket `inode`, looked for in every process we may look into (some 20 ms for 300): undefined
  * when it is another user's or has gone.
  */
-export function holderOf(inode: number): ProcessRow | undefined {
+export function socketHolder(inode: number): ProcessRow | undefined {
   const target = `socket:[${inode}]`;
   for (const name of readdirSync('/proc')) {
     const pid = Number(name);
-    if (Number.isInteger(pid) && holds(pid, target)) return processRow(pid);
+    if (Number.isInteger(pid) && hasOpen(pid, target)) return processRow(pid);
   }
   return undefined;
 }
 
-function holds(pid: number, target: string): boolean {
+function hasOpen(pid: number, target: string): boolean {
   let fds: string[];
   try {
     fds = readdirSync(`/proc/${pid}/fd`);

@@ -18,18 +18,18 @@ import {
 
 const NLM_F_REQUEST = 1;
 const ENOENT = 2;
-const ANY = 0xffffffff;
+const ANY_VALUE = 0xffffffff;
 
-export interface Peers {
+export interface LoopbackPeers {
   /** Whether nobody holds the other end of `socket` any more; null where that cannot be told. */
-  isGone(socket: Socket): boolean | null;
+  isPeerGone(socket: Socket): boolean | null;
   close(): void;
 }
 
 /** Where netlink or koffi is not to be had: everything is possible. */
-const UNKNOWN: Peers = { isGone: () => null, close: () => undefined };
+const UNKNOWN_PEERS: LoopbackPeers = { isPeerGone: () => null, close: () => undefined };
 
-function bytesOf(address: string): Buffer {
+function loopbackBytes(address: string): Buffer {
   const bytes = Buffer.alloc(16);
   // The listeners are bound to 127.0.0.1 and ::1 alone: there are no other addresses.
   if (isIPv4(address)) for (const [index, part] of address.split('.').entries()) bytes[index] = Number(part);
@@ -38,20 +38,20 @@ function bytesOf(address: string): Buffer {
 }
 
 /** A request for the one socket whose own end is what is remote to `socket`. */
-function requestFor(socket: Socket): Buffer {
+function peerRequest(socket: Socket): Buffer {
   const { localAddress = '', localPort = 0, remoteAddress = '', remotePort = 0 } = socket;
-  const request = tcpRequest(isIPv4(remoteAddress) ? AF_INET : AF_INET6, NLM_F_REQUEST, ANY);
+  const request = tcpRequest(isIPv4(remoteAddress) ? AF_INET : AF_INET6, NLM_F_REQUEST, ANY_VALUE);
   request.writeUInt16BE(remotePort, 24);
   request.writeUInt16BE(localPort, 26);
-  bytesOf(remoteAddress).copy(request, 28);
-  bytesOf(localAddress).copy(request, 44);
-  request.writeUInt32LE(ANY, 64);
-  request.writeUInt32LE(ANY, 68);
+  loopbackBytes(remoteAddress).copy(request, 28);
+  loopbackBytes(localAddress).copy(request, 44);
+  request.writeUInt32LE(ANY_VALUE, 64);
+  request.writeUInt32LE(ANY_VALUE, 68);
   return request;
 }
 
 /** What the kernel's answer says of the socket that was asked for; null: nothing. */
-export function isGoneIn(answer: Buffer): boolean | null {
+export function isPeerGoneIn(answer: Buffer): boolean | null {
   if (answer.length < ERRNO_AT + 4) return null;
   if (answer.readUInt16LE(TYPE_AT) === NLMSG_ERROR)
     return answer.readInt32LE(ERRNO_AT) === -ENOENT ? true : null;
@@ -60,20 +60,20 @@ export function isGoneIn(answer: Buffer): boolean | null {
 }
 
 /** Never rejects. */
-export async function openPeers(): Promise<Peers> {
+export async function openLoopbackPeers(): Promise<LoopbackPeers> {
   try {
     const libc = await loadLibc();
     const fd = libc.netlink(NETLINK_SOCK_DIAG);
     const answer = Buffer.alloc(512);
     return {
-      isGone: (socket) => {
+      isPeerGone: (socket) => {
         // The kernel answers while it takes the request: there is nothing to wait for.
-        if (libc.write(fd, requestFor(socket)) !== REQUEST_BYTES) return null;
-        return isGoneIn(answer.subarray(0, Math.max(0, libc.read(fd, answer))));
+        if (libc.write(fd, peerRequest(socket)) !== REQUEST_BYTES) return null;
+        return isPeerGoneIn(answer.subarray(0, Math.max(0, libc.read(fd, answer))));
       },
       close: () => libc.close(fd),
     };
   } catch {
-    return UNKNOWN;
+    return UNKNOWN_PEERS;
   }
 }

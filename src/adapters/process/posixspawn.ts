@@ -13,7 +13,7 @@ const POSIX_SPAWN_SETSID = 0x80;
 /** posix_spawnattr_t takes 336 bytes, posix_spawn_file_actions_t 80, sigset_t 128. */
 const STRUCT_BYTES = 512;
 
-export interface Program {
+export interface ProgramSpec {
   file: string;
   /** Without the name of the program. */
   args: readonly string[];
@@ -27,12 +27,12 @@ export interface Program {
  * Starts a program in a session of its own that ignores and blocks no signal, and gives its pid. Throws with a `code` when it
  * cannot run; its `cwd` and `file` should be looked at before, for a message that says which.
  */
-export type Spawn = (program: Program) => number;
+export type PosixSpawn = (program: ProgramSpec) => number;
 
-type Call<A extends unknown[]> = (...args: A) => number;
+type NativeCall<A extends unknown[]> = (...args: A) => number;
 
 /** A new session; every signal as it is by default, also the two that glibc keeps for itself and else has ignored; none blocked. */
-function newAttributes(call: <A extends unknown[]>(prototype: string) => Call<A>): Buffer {
+function spawnAttributes(call: <A extends unknown[]>(prototype: string) => NativeCall<A>): Buffer {
   const attributes = Buffer.alloc(STRUCT_BYTES);
   call<[Buffer]>('int posix_spawnattr_init(void *)')(attributes);
   const all = Buffer.alloc(STRUCT_BYTES, 0xff);
@@ -45,8 +45,8 @@ function newAttributes(call: <A extends unknown[]>(prototype: string) => Call<A>
 }
 
 /** Looks the calls up in libc. Throws where one is missing. */
-export function posixSpawn(library: LibraryHandle): Spawn {
-  const call = <A extends unknown[]>(prototype: string): Call<A> => library.func(prototype);
+export function loadPosixSpawn(library: LibraryHandle): PosixSpawn {
+  const call = <A extends unknown[]>(prototype: string): NativeCall<A> => library.func(prototype);
   const spawn = call<[Int32Array, string, Buffer, Buffer, (string | null)[], (string | null)[]]>(
     'int posix_spawn(void *, const char *, void *, void *, const char **, const char **)',
   );
@@ -58,7 +58,7 @@ export function posixSpawn(library: LibraryHandle): Spawn {
     `int ${actions}addopen(void *, int, const char *, int, unsigned int)`,
   );
   const addDup = call<[Buffer, number, number]>(`int ${actions}adddup2(void *, int, int)`);
-  const attributes = newAttributes(call);
+  const attributes = spawnAttributes(call);
   const steps = Buffer.alloc(STRUCT_BYTES);
   const pid = new Int32Array(1);
   return ({ file, args, cwd, env, output: [out, err] }) => {

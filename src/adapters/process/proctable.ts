@@ -1,7 +1,7 @@
 // The process table of the system, read from /proc. Where there is none (macOS) the table is empty: whoever uses it must
 // still have what it started itself.
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
-import { isOutOfFiles } from './descriptors.ts';
+import { isOutOfDescriptors } from './descriptors.ts';
 
 export interface ProcessRow {
   pid: number;
@@ -40,7 +40,7 @@ const ZERO = 0x30;
 const CLOSE = 0x29;
 
 /** A stat line is some 300 bytes, and never longer than this. */
-const line = Buffer.allocUnsafe(1024);
+const procBuffer = Buffer.allocUnsafe(1024);
 const fields = new Float64Array(RSS + 1);
 
 /** arm64 kernels are built with pages of 4, 16 or 64 KiB: the auxiliary vector of this process tells which. */
@@ -58,27 +58,27 @@ function pageSize(): number {
 }
 
 /** Reads one small file of /proc into `line`; -1 when the process has gone. Throws when no file can be opened. */
-function readLine(path: string): number {
+function readProcFile(path: string): number {
   try {
     const fd = openSync(path, 'r');
     try {
-      return readSync(fd, line, 0, line.length, null);
+      return readSync(fd, procBuffer, 0, procBuffer.length, null);
     } finally {
       closeSync(fd);
     }
   } catch (error) {
-    if (isOutOfFiles(error)) throw error;
+    if (isOutOfDescriptors(error)) throw error;
     return -1;
   }
 }
 
-function parse(pid: number, length: number): ProcessRow {
+function parseStat(pid: number, length: number): ProcessRow {
   // The name may hold anything, also parentheses and spaces: it ends at the last one.
-  const nameEnd = line.lastIndexOf(CLOSE, length - 1);
+  const nameEnd = procBuffer.lastIndexOf(CLOSE, length - 1);
   let at = nameEnd + 4;
   for (let field = PPID; field <= RSS; field += 1) {
     let value = 0;
-    for (let byte = line[at] ?? SPACE; at < length && byte !== SPACE; byte = line[at] ?? SPACE) {
+    for (let byte = procBuffer[at] ?? SPACE; at < length && byte !== SPACE; byte = procBuffer[at] ?? SPACE) {
       // A minus sign (tty, priority) spoils the number: those fields are not used.
       value = value * 10 + (byte - ZERO);
       at += 1;
@@ -93,16 +93,16 @@ function parse(pid: number, length: number): ProcessRow {
     pgid: of(PGID),
     session: of(SESSION),
     startTicks: of(START),
-    state: String.fromCharCode(line[nameEnd + STATE - 1] ?? SPACE),
+    state: String.fromCharCode(procBuffer[nameEnd + STATE - 1] ?? SPACE),
     cpuTicks: of(USER_TICKS) + of(SYSTEM_TICKS),
     rssBytes: of(RSS) * PAGE_BYTES,
-    comm: line.toString('utf8', line.indexOf('(') + 1, nameEnd),
+    comm: procBuffer.toString('utf8', procBuffer.indexOf('(') + 1, nameEnd),
   };
 }
 
 function readRow(pid: number): ProcessRow | undefined {
-  const length = readLine(`/proc/${pid}/stat`);
-  return length > 0 ? parse(pid, length) : undefined;
+  const length = readProcFile(`/proc/${pid}/stat`);
+  return length > 0 ? parseStat(pid, length) : undefined;
 }
 
 /** The row of one process, also of a zombie; undefined when there is no such process, or no descriptor to look by. */
@@ -115,7 +115,7 @@ export function processRow(pid: number): ProcessRow | undefined {
 }
 
 /** Who appears while the table is read is looked for so often. */
-const LISTINGS = 4;
+const MAX_PASSES = 4;
 
 /**
  * Every process of the system: 5 to 12 ms for 300. Not a snapshot, each row is of its own moment; but who was born of one
@@ -124,7 +124,7 @@ const LISTINGS = 4;
 export function processTable(): Map<number, ProcessRow> {
   const table = new Map<number, ProcessRow>();
   const tried = new Set<number>();
-  for (let listing = 0; listing < LISTINGS; listing += 1) {
+  for (let listing = 0; listing < MAX_PASSES; listing += 1) {
     const before = tried.size;
     // The newest first: they are the ones that may be gone in a moment.
     for (const pid of pids().reverse()) {
@@ -139,10 +139,12 @@ export function processTable(): Map<number, ProcessRow> {
 }
 
 /** The same in one go, for who looks again and again and need not see who comes and goes meanwhile: `known` rows are not read. */
-export function glance(known: (pid: number) => ProcessRow | undefined): Map<number, ProcessRow> {
+export function refreshProcessTable(
+  knownRow: (pid: number) => ProcessRow | undefined,
+): Map<number, ProcessRow> {
   const table = new Map<number, ProcessRow>();
   for (const pid of pids()) {
-    const row = known(pid) ?? readRow(pid);
+    const row = knownRow(pid) ?? readRow(pid);
     if (row) table.set(pid, row);
   }
   return table;
@@ -152,7 +154,7 @@ function pids(): number[] {
   try {
     return readdirSync('/proc').map(Number).filter(Number.isInteger);
   } catch (error) {
-    if (isOutOfFiles(error)) throw error;
+    if (isOutOfDescriptors(error)) throw error;
     return [];
   }
 }
@@ -165,15 +167,15 @@ export const isRunning = (row: ProcessRow | undefined): row is ProcessRow =>
 export function isAlive(pid: number, startTicks: number): boolean {
   const row = processRow(pid);
   // No row may also mean that we have no descriptor to read it by.
-  return row ? isRunning(row) && row.startTicks === startTicks : isTaken(pid);
+  return row ? isRunning(row) && row.startTicks === startTicks : pidExists(pid);
 }
 
 /** As `isAlive`, of what a process has said of itself: where the system tells no starts it says 0, and the pid has to do. */
 export const mayBeAlive = (pid: number, startTicks: number): boolean =>
-  startTicks > 0 ? isAlive(pid, startTicks) : isTaken(pid);
+  startTicks > 0 ? isAlive(pid, startTicks) : pidExists(pid);
 
 /** Whether some process has this pid. */
-function isTaken(pid: number): boolean {
+function pidExists(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
@@ -184,8 +186,8 @@ function isTaken(pid: number): boolean {
 /** Resident memory of a process, exactly; 0 when it has gone, or when there is no descriptor to look by. */
 export function residentBytes(pid: number): number {
   try {
-    const length = readLine(`/proc/${pid}/statm`);
-    const pages = length > 0 ? line.toString('latin1', 0, length).split(' ')[1] : undefined;
+    const length = readProcFile(`/proc/${pid}/statm`);
+    const pages = length > 0 ? procBuffer.toString('latin1', 0, length).split(' ')[1] : undefined;
     return Number(pages ?? 0) * PAGE_BYTES;
   } catch {
     return 0;
@@ -193,7 +195,7 @@ export function residentBytes(pid: number): number {
 }
 
 /** Whether a process lets `signal` (a number) end it, catches it or ignores it; null when it has gone. */
-export function dispositionOf(pid: number, signal: number): 'default' | 'caught' | 'ignored' | null {
+export function signalDisposition(pid: number, signal: number): 'default' | 'caught' | 'ignored' | null {
   let status: string;
   try {
     status = readFileSync(`/proc/${pid}/status`, 'latin1');
@@ -217,7 +219,7 @@ export function environOf(pid: number): Buffer | undefined {
   try {
     return readFileSync(`/proc/${pid}/environ`);
   } catch (error) {
-    if (isOutOfFiles(error)) throw error;
+    if (isOutOfDescriptors(error)) throw error;
     return undefined;
   }
 }

@@ -6,7 +6,7 @@
 //   4. a parent that belongs to it.
 import { environOf, isRunning, type ProcessRow, processTable } from './proctable.ts';
 
-export interface Root {
+export interface RunRoot {
   run: string;
   pid: number;
   startTicks: number;
@@ -17,47 +17,50 @@ export interface Root {
   grouped: boolean;
 }
 
-export interface Scan {
+export interface TreeScan {
   /** What runs and belongs to each of the roots; the first process first, if it runs. */
   members: ReadonlyMap<string, ProcessRow[]>;
   table: ReadonlyMap<number, ProcessRow>;
 }
 
-export interface Tree {
+export interface ProcessTree {
   /** One pass over the process table for all `roots`. `spared` are never members, and nothing is through them. */
-  scan(roots: readonly Root[], spared: ReadonlySet<number>): Scan;
+  scan(roots: readonly RunRoot[], protectedPids: ReadonlySet<number>): TreeScan;
 }
 
 /** The parent of kernel threads, which have no group and no environment and are nobody's. In a container it is anybody. */
-const KERNEL = 2;
-const MARK = 'BERTH_RUN=';
+const KTHREADD_PID = 2;
+const RUN_MARK = 'BERTH_RUN=';
 
 /** The run an environment is marked with. */
-export function markOf(environ: Buffer): string | null {
-  let at = environ.indexOf(MARK);
-  while (at > 0 && environ[at - 1] !== 0) at = environ.indexOf(MARK, at + 1);
+export function runMarkInEnviron(environ: Buffer): string | null {
+  let at = environ.indexOf(RUN_MARK);
+  while (at > 0 && environ[at - 1] !== 0) at = environ.indexOf(RUN_MARK, at + 1);
   if (at < 0) return null;
   const end = environ.indexOf(0, at);
-  return environ.toString('latin1', at + MARK.length, end < 0 ? environ.length : end);
+  return environ.toString('latin1', at + RUN_MARK.length, end < 0 ? environ.length : end);
 }
 
-interface Known {
+interface KnownProcess {
   startTicks: number;
   run: string | null;
 }
 
 /** Fits when it is the same process. */
-const knownOf = (map: ReadonlyMap<number, Known>, row: ProcessRow): Known | undefined => {
+const knownProcessOf = (
+  map: ReadonlyMap<number, KnownProcess>,
+  row: ProcessRow,
+): KnownProcess | undefined => {
   const known = map.get(row.pid);
   return known?.startTicks === row.startTicks ? known : undefined;
 };
 
-function forgetGone(map: Map<number, Known>, table: ReadonlyMap<number, ProcessRow>): void {
+function dropGone(map: Map<number, KnownProcess>, table: ReadonlyMap<number, ProcessRow>): void {
   for (const [pid, { startTicks }] of map) if (table.get(pid)?.startTicks !== startTicks) map.delete(pid);
 }
 
 /** Whether the group of a root may still be trusted, after what `table` shows. */
-function isGrouped(root: Root, table: ReadonlyMap<number, ProcessRow>): boolean {
+function stillOwnsGroup(root: RunRoot, table: ReadonlyMap<number, ProcessRow>): boolean {
   const first = table.get(root.pid);
   if (first) return first.startTicks === root.startTicks;
   if (!root.grouped) return false;
@@ -75,7 +78,7 @@ function exists(pid: number): boolean {
 }
 
 /** Without a process table (macOS) a run is its first process, as far as the system says that it is there. */
-function withoutTable(roots: readonly Root[]): Scan {
+function scanWithoutTable(roots: readonly RunRoot[]): TreeScan {
   const members = new Map<string, ProcessRow[]>();
   for (const { run, pid, startTicks } of roots) {
     const row = {
@@ -98,31 +101,31 @@ function withoutTable(roots: readonly Root[]): Scan {
  * A tree that remembers between scans what it has seen; `read` and `environ` are where it looks. A scan throws when no file
  * can be opened.
  */
-export function createTree(
-  read: typeof processTable = processTable,
-  environ: typeof environOf = environOf,
-): Tree {
+export function createProcessTree(
+  readTable: typeof processTable = processTable,
+  readEnviron: typeof environOf = environOf,
+): ProcessTree {
   /** An environment does not change its mark: it is read once per process. */
-  const marks = new Map<number, Known>();
-  const seen = new Map<number, Known>();
+  const marks = new Map<number, KnownProcess>();
+  const seen = new Map<number, KnownProcess>();
 
   const mark = (row: ProcessRow): string | null => {
-    if (row.pgid === 0 && (row.pid === KERNEL || row.ppid === KERNEL)) return null;
-    const known = knownOf(marks, row);
+    if (row.pgid === 0 && (row.pid === KTHREADD_PID || row.ppid === KTHREADD_PID)) return null;
+    const known = knownProcessOf(marks, row);
     if (known) return known.run;
-    const bytes = environ(row.pid);
-    const run = bytes ? markOf(bytes) : null;
+    const bytes = readEnviron(row.pid);
+    const run = bytes ? runMarkInEnviron(bytes) : null;
     marks.set(row.pid, { startTicks: row.startTicks, run });
     return run;
   };
 
   return {
     scan(roots, spared) {
-      const table = read();
-      if (table.size === 0) return withoutTable(roots);
-      forgetGone(marks, table);
-      forgetGone(seen, table);
-      for (const root of roots) root.grouped = isGrouped(root, table);
+      const table = readTable();
+      if (table.size === 0) return scanWithoutTable(roots);
+      dropGone(marks, table);
+      dropGone(seen, table);
+      for (const root of roots) root.grouped = stillOwnsGroup(root, table);
       const byRun = new Map(roots.map((root) => [root.run, root]));
       const byGroup = new Map(roots.filter((root) => root.grouped).map((root) => [root.pid, root.run]));
 
@@ -133,7 +136,7 @@ export function createTree(
         // Before its parent is asked: a table read while processes come and go may hold a cycle.
         owners.set(row.pid, null);
         if (spared.has(row.pid)) return null;
-        const before = knownOf(seen, row)?.run;
+        const before = knownProcessOf(seen, row)?.run;
         const marked = mark(row);
         const parent = table.get(row.ppid);
         const owner =

@@ -2,9 +2,9 @@
 // first processes alone, by pidusage. The only file that imports pidusage.
 import { readFileSync } from 'node:fs';
 import type pidusage from 'pidusage';
-import { isOutOfFiles } from './descriptors.ts';
-import { glance, type ProcessRow, TICKS_PER_SECOND } from './proctable.ts';
-import { createTree, type Root, type Scan } from './tree.ts';
+import { isOutOfDescriptors } from './descriptors.ts';
+import { type ProcessRow, refreshProcessTable, TICKS_PER_SECOND } from './proctable.ts';
+import { createProcessTree, type RunRoot, type TreeScan } from './tree.ts';
 
 export interface ProcessUsage {
   pid: number;
@@ -14,16 +14,16 @@ export interface ProcessUsage {
   rssBytes: number;
 }
 
-export interface Measured {
+export interface ProcessUsageSample {
   /** The time of this pass in the ticks that `startTicks` counts. */
   nowTicks: number;
   /** The processes of each run that has any. */
   runs: ReadonlyMap<string, readonly ProcessUsage[]>;
 }
 
-export type Usage = (roots: readonly Root[]) => Promise<Measured>;
+export type MeasureUsage = (roots: readonly RunRoot[]) => Promise<ProcessUsageSample>;
 
-const NOBODY: ReadonlySet<number> = new Set();
+const NO_PIDS: ReadonlySet<number> = new Set();
 
 /** Seconds since the boot, the time in which the machine slept included, as in the start time of a process. */
 function uptimeTicks(): number | undefined {
@@ -35,36 +35,36 @@ function uptimeTicks(): number | undefined {
 }
 
 /** Measures with what this system has. */
-export function systemUsage(): Usage {
+export function systemUsage(): MeasureUsage {
   return uptimeTicks() === undefined ? firstProcessUsage : treeUsage();
 }
 
 /** A process of no run is read anew in one of so many passes, since its number may be another's by then. */
-const STRANGER_PASSES = 8;
+const UNRELATED_REREAD_PASSES = 8;
 
 /** Without a descriptor nothing is known of anybody, which is not the same as that nobody is busy. */
-function scanOrNot(scan: () => Scan): Scan | undefined {
+function tryScan(scan: () => TreeScan): TreeScan | undefined {
   try {
     return scan();
   } catch (error) {
-    if (isOutOfFiles(error)) return undefined;
+    if (isOutOfDescriptors(error)) return undefined;
     throw error;
   }
 }
 
 /** Whole trees, from /proc. */
-export function treeUsage(look: typeof glance = glance): Usage {
+export function treeUsage(readTable: typeof refreshProcessTable = refreshProcessTable): MeasureUsage {
   /** Most processes of a machine are of no run, and nothing of theirs but who they are matters. */
   let strangers = new Map<number, ProcessRow>();
   let pass = 0;
-  const known = (pid: number) => (pid % STRANGER_PASSES === pass ? undefined : strangers.get(pid));
-  const tree = createTree(() => look(known));
+  const known = (pid: number) => (pid % UNRELATED_REREAD_PASSES === pass ? undefined : strangers.get(pid));
+  const tree = createProcessTree(() => readTable(known));
   return async (roots) => {
     const nowTicks = uptimeTicks() ?? 0;
-    pass = (pass + 1) % STRANGER_PASSES;
+    pass = (pass + 1) % UNRELATED_REREAD_PASSES;
     // The first process of a run may have been seen before it was one: in another group, still without its program.
     for (const { pid } of roots) strangers.delete(pid);
-    const scan = scanOrNot(() => tree.scan(roots, NOBODY));
+    const scan = tryScan(() => tree.scan(roots, NO_PIDS));
     if (!scan) return { nowTicks, runs: new Map() };
     const { members, table } = scan;
     strangers = new Map(table);
@@ -74,9 +74,9 @@ export function treeUsage(look: typeof glance = glance): Usage {
 }
 
 /** First processes alone, whatever the system has for it. */
-export const firstProcessUsage: Usage = async (roots) => {
+export const firstProcessUsage: MeasureUsage = async (roots) => {
   const nowTicks = Math.round((performance.now() / 1_000) * TICKS_PER_SECOND);
-  const found = roots.length > 0 ? await look(roots.map(({ pid }) => pid)) : {};
+  const found = roots.length > 0 ? await measurePids(roots.map(({ pid }) => pid)) : {};
   const runs = new Map<string, ProcessUsage[]>();
   for (const { run, pid, startTicks } of roots) {
     const row = found[pid];
@@ -88,7 +88,7 @@ export const firstProcessUsage: Usage = async (roots) => {
 };
 
 /** Those that have gone are left out. */
-async function look(pids: number[]): Promise<Record<string, pidusage.Status | undefined>> {
+async function measurePids(pids: number[]): Promise<Record<string, pidusage.Status | undefined>> {
   const { default: usage } = await import('pidusage');
   try {
     return await usage(pids);

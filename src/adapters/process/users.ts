@@ -1,9 +1,9 @@
 // The users of this machine, as its list of them has it. macOS keeps no such list: nobody seems to be there.
 import { readFileSync } from 'node:fs';
 
-const LIST = '/etc/passwd';
+const PASSWD_FILE = '/etc/passwd';
 /** From the first number that is given to people to the last: below and above are those of the system. */
-const PEOPLE = { from: 1_000, to: 59_999 } as const;
+const LOGIN_UIDS = { from: 1_000, to: 59_999 } as const;
 
 interface User {
   name: string;
@@ -25,14 +25,16 @@ function usersIn(path: string): User[] {
 }
 
 /** The names of the other people who can log in. */
-export function otherUsers(path: string = LIST): string[] {
+export function otherUsers(path: string = PASSWD_FILE): string[] {
   return usersIn(path)
-    .filter(({ uid, shell }) => uid >= PEOPLE.from && uid <= PEOPLE.to && !/(nologin|false)$/.test(shell))
+    .filter(
+      ({ uid, shell }) => uid >= LOGIN_UIDS.from && uid <= LOGIN_UIDS.to && !/(nologin|false)$/.test(shell),
+    )
     .filter(({ uid }) => uid !== process.getuid?.())
     .map(({ name }) => name);
 }
 
 /** The name of a user, else the number. */
 export function userName(uid: number): string {
-  return usersIn(LIST).find((user) => user.uid === uid)?.name ?? String(uid);
+  return usersIn(PASSWD_FILE).find((user) => user.uid === uid)?.name ?? String(uid);
 }

@@ -2,12 +2,12 @@
 // can do, so that Postgres can stand behind it when several processes share the work.
 import type { StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
 import type { StoredTether } from '../../protocol/tethers.ts';
-import type { Canary } from './seal.ts';
+import type { VaultCanary } from './seal.ts';
 import type { Store } from './store.ts';
 
 /** Every change is on disk when its promise resolves, whole or not at all; it fails storage_full. */
 export interface CloudStore {
-  readonly canary: Canary;
+  readonly canary: VaultCanary;
   clusters(): Promise<StoredCluster[]>;
   /** False, and nothing is written: another cluster has the name, or is the pod's own as well. */
   addCluster(row: StoredCluster): Promise<boolean>;

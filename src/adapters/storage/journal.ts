@@ -9,48 +9,48 @@ import { join } from 'node:path';
 import { Segments } from './segments.ts';
 
 /** Lines of each series, each with its newline. */
-export interface Lines {
-  life: string[];
+export interface JournalLines {
+  lifecycle: string[];
   statistics: string[];
 }
 
 /** A file takes so many times the lines that must be kept before the next one begins. */
-const FILE_SHARE = 4;
+const LINES_PER_FILE_FACTOR = 4;
 
-export class Journal {
-  private readonly life: Series;
-  private readonly statistics: Series;
-  private readonly note: Note;
-  private readonly kept: number;
+export class EventJournal {
+  private readonly lifecycle: LineSeries;
+  private readonly statistics: LineSeries;
+  private readonly unwrittenId: NumberFile;
+  private readonly keepLines: number;
   private readonly report: (text: string) => void;
 
   /** `kept`: the newest lines of each series that are never lost. `report` is told when writing fails and works again. */
   constructor(folder: string, kept: number, report: (text: string) => void) {
-    this.life = new Series(folder, 'life', kept);
-    this.statistics = new Series(folder, 'statistics', kept);
-    this.note = new Note(join(folder, 'unwritten'));
-    this.kept = kept;
+    this.lifecycle = new LineSeries(folder, 'life', kept);
+    this.statistics = new LineSeries(folder, 'statistics', kept);
+    this.unwrittenId = new NumberFile(join(folder, 'unwritten'));
+    this.keepLines = kept;
     this.report = report;
   }
 
   /** The newest lines of both series without their newlines, oldest first: one more than is kept where there are more. */
-  newest(): Lines {
+  newest(): JournalLines {
     return {
-      life: this.life.segments.newest(this.kept + 1),
-      statistics: this.statistics.segments.newest(this.kept + 1),
+      lifecycle: this.lifecycle.segments.newest(this.keepLines + 1),
+      statistics: this.statistics.segments.newest(this.keepLines + 1),
     };
   }
 
   /** The newest id whose line was waiting for room when the last life ended; 0: none was. */
-  get unwritten(): number {
-    return this.note.value;
+  get newestUnwrittenId(): number {
+    return this.unwrittenId.value;
   }
 
   /** Appends; `newest` is the id of the last of all these lines. False when lines wait for room. */
-  write(lines: Lines, newest: number): boolean {
-    const error = this.life.write(lines.life) ?? this.statistics.write(lines.statistics);
-    const waited = this.note.value !== 0;
-    this.note.set(error ? newest : 0);
+  write(lines: JournalLines, newestId: number): boolean {
+    const error = this.lifecycle.write(lines.lifecycle) ?? this.statistics.write(lines.statistics);
+    const waited = this.unwrittenId.value !== 0;
+    this.unwrittenId.set(error ? newestId : 0);
     if (error && !waited) this.report(`events: the journal cannot be written, they wait in memory: ${error}`);
     if (!error && waited) this.report('events: the journal is written again');
     return error === undefined;
@@ -58,25 +58,25 @@ export class Journal {
 
   /** Waits until everything written is on disk. */
   sync(): void {
-    this.life.segments.sync();
+    this.lifecycle.segments.sync();
     this.statistics.segments.sync();
   }
 
   close(): void {
-    this.life.segments.close();
+    this.lifecycle.segments.close();
     this.statistics.segments.close();
-    this.note.close();
+    this.unwrittenId.close();
   }
 }
 
-class Series {
+class LineSeries {
   readonly segments: Segments;
-  private readonly kept: number;
+  private readonly keepLines: number;
   private waiting: string[] = [];
 
   constructor(folder: string, name: string, kept: number) {
-    this.segments = new Segments(folder, name, kept * FILE_SHARE);
-    this.kept = kept;
+    this.segments = new Segments(folder, name, kept * LINES_PER_FILE_FACTOR);
+    this.keepLines = kept;
   }
 
   /** What the system said when it could not be written. */
@@ -89,7 +89,7 @@ class Series {
       return undefined;
     } catch (error) {
       if (!(error instanceof Error && 'syscall' in error)) throw error;
-      this.waiting = all.slice(-this.kept);
+      this.waiting = all.slice(-this.keepLines);
       return error.message;
     }
   }
@@ -98,7 +98,7 @@ class Series {
 const DIGITS = 16;
 
 /** A number in a file, overwritten in place: that needs no room. */
-class Note {
+class NumberFile {
   private readonly fd: number;
   private current: number;
 

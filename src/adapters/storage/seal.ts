@@ -1,7 +1,7 @@
 // Secrets at rest: AES-256-GCM with a data key of its own for each, wrapped by the key of the key file. It protects copies
 // of the store alone: who has both the store and the key file has the secrets. docs/reference.md "Clusters".
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
-import type { Sealed } from '../../protocol/cloud.ts';
+import type { SealedSecret } from '../../protocol/cloud.ts';
 import { ensureSecret, readSecret } from '../../statedir.ts';
 
 const KEY_BYTES = 32;
@@ -12,9 +12,9 @@ export interface Vault {
   /** Names the key without telling it. */
   readonly kek: string;
   /** Seals `plain` for `owner`: opened for another owner it fails. Every call takes a new data key. */
-  seal(owner: string, plain: Uint8Array): Sealed;
+  seal(owner: string, plaintext: Uint8Array): SealedSecret;
   /** Throws a VaultError when it was sealed with another key, for another owner, or was changed. */
-  open(owner: string, sealed: Sealed): Buffer;
+  open(owner: string, sealed: SealedSecret): Buffer;
 }
 
 /** Why the cloud part cannot be used: the key file and the store do not belong together, or it cannot be read. */
@@ -22,10 +22,10 @@ export class VaultError extends Error {
   override readonly name = 'VaultError';
 }
 
-function encrypt(key: Uint8Array, context: string, plain: Uint8Array): Buffer {
+function encrypt(key: Uint8Array, context: string, plaintext: Uint8Array): Buffer {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(context));
-  return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+  return Buffer.concat([nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
 }
 
 function decrypt(key: Uint8Array, context: string, sealed: Uint8Array): Buffer {
@@ -43,7 +43,7 @@ function decrypt(key: Uint8Array, context: string, sealed: Uint8Array): Buffer {
 }
 
 /** The vault of one key of 32 bytes. */
-export function vault(key: Uint8Array): Vault {
+export function createVault(key: Uint8Array): Vault {
   if (key.length !== KEY_BYTES)
     throw new VaultError(`the key must have ${KEY_BYTES} bytes, not ${key.length}`);
   const kek = createHash('sha256').update('berth key\0').update(key).digest('hex').slice(0, 16);
@@ -72,9 +72,9 @@ const CANARY_OWNER = 'canary';
 const CANARY = 'berth canary';
 
 /** Where the proof is kept that a key belongs to a store. */
-export interface Canary {
-  read(): Promise<Sealed | null>;
-  write(sealed: Sealed): Promise<void>;
+export interface VaultCanary {
+  read(): Promise<SealedSecret | null>;
+  write(sealed: SealedSecret): Promise<void>;
 }
 
 /**
@@ -82,14 +82,14 @@ export interface Canary {
  * a VaultError, and writes nothing, when the key is missing or is not the one the store was sealed with; a
  * SettingsError when others can read the file.
  */
-export async function openVault(keyFile: string, canary: Canary): Promise<Vault> {
+export async function openVault(keyFile: string, canary: VaultCanary): Promise<Vault> {
   const proof = await canary.read();
   const key = proof ? readSecret(keyFile) : ensureSecret(keyFile, () => randomBytes(KEY_BYTES));
   if (!key)
     throw new VaultError(
       `the key file ${keyFile} is missing: the store is sealed with the key ${proof?.kek}`,
     );
-  const opened = vault(key);
+  const opened = createVault(key);
   if (!proof) await canary.write(opened.seal(CANARY_OWNER, Buffer.from(CANARY)));
   else if (opened.open(CANARY_OWNER, proof).toString() !== CANARY)
     throw new VaultError('the canary is not ours');
