@@ -9,7 +9,7 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 30_000,
     teardownTimeout: 10_000,
-    // In CI a test that fails is tried once more, and named by test/flaky.ts if it passes then: it is broken, not what was submitted.
+    // In CI a test that fails is tried once more, and named by test/kit/flaky_reporter.ts if it passes then: it is broken, not what was submitted.
     retry: process.env['CI'] ? 1 : 0,
   },
 });

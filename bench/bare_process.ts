@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import net from 'node:net';
 import { spawn as spawnPty } from 'node-pty';
-import type { BareTasks } from './bare.ts';
+import type { BareTasks } from './bare_client.ts';
 
 const POLL_MS = 2_000;
 /** uWebSockets.js gives up on an answer with which nothing has happened for 10 s. */

@@ -7,13 +7,13 @@ import http from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createClusterDialer } from '../src/adapters/dial.ts';
-import { createKubeHttp } from '../src/adapters/kube/http.ts';
+import { createClusterDialer } from '../src/adapters/cluster_dialer.ts';
+import { createKubeHttp } from '../src/adapters/kube/kube_http.ts';
 import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
-import { type Json, kubeDouble, workload } from '../test/cloud/double.ts';
+import { type Json, kubeDouble, workload } from '../test/kit/kube_double.ts';
 import { type Daemon, PLAIN_ENVIRONMENT, startDaemon, withFolder } from './daemon.ts';
 import { type Benchmark, costs } from './harness.ts';
-import { memoryOf, threadMs } from './processes_of.ts';
+import { memoryOf, threadMs } from './process_stats.ts';
 
 const WORKLOADS = 10_000;
 const PAGE = 500;

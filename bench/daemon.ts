@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { commandLine, listPids } from './processes_of.ts';
+import { commandLine, listPids } from './process_stats.ts';
 
 /** What is built lies beside or above the file that this is bundled into. */
 export const builtFile = (name: string): string =>

@@ -5,7 +5,7 @@ import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventsActor } from '../src/actors/events/events.ts';
-import { formatJournalLine } from '../src/actors/events/lines.ts';
+import { formatJournalLine } from '../src/actors/events/journal_lines.ts';
 import { openStore } from '../src/adapters/storage/store.ts';
 import type { EventsProtocol, NewEvent } from '../src/protocol/events.ts';
 import type { ViewsProtocol } from '../src/protocol/views.ts';

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { PLAIN_ENVIRONMENT } from './daemon.ts';
 import { EVENTS, type Order, type Role, serve } from './front_servers.ts';
 import { type Benchmark, compare, type Row } from './harness.ts';
-import { runHttpLoad } from './load.ts';
+import { runHttpLoad } from './http_load.ts';
 
 const SUBSCRIBERS = 1_000;
 const CONNECTIONS = 64;

@@ -1,7 +1,7 @@
 // Berth in the comparison with other supervisors.
 import { type Daemon, IDLE, registerMany, startDaemon } from './daemon.ts';
-import { type Install, SERVICES, TALK, TALKERS } from './peer.ts';
-import { subscribe } from './subscribers.ts';
+import { subscribe } from './event_subscribers.ts';
+import { type Install, SERVICES, TALK, TALKERS } from './peer_interface.ts';
 
 interface Shown {
   name: string;

@@ -3,11 +3,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { withFolder } from './daemon.ts';
 import { type Benchmark, median, type Row, throughput } from './harness.ts';
-import { type Install, SERVICES, type Supervisor } from './peer.ts';
 import { berth } from './peer_berth.ts';
+import { type Install, SERVICES, type Supervisor } from './peer_interface.ts';
 import { pm2 } from './peer_pm2.ts';
-import { supervisor } from './peer_supervisor.ts';
-import { cpuMs, isAlive, memoryOf } from './processes_of.ts';
+import { supervisor } from './peer_supervisord.ts';
+import { cpuMs, isAlive, memoryOf } from './process_stats.ts';
 
 const TIMES = 9;
 const SETTLE_MS = 2_000;

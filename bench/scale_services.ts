@@ -2,8 +2,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { IDLE, registerMany, withDaemon } from './daemon.ts';
 import { growth, type Row } from './harness.ts';
-import { runHttpLoad } from './load.ts';
-import { cpuMs, memoryOf } from './processes_of.ts';
+import { runHttpLoad } from './http_load.ts';
+import { cpuMs, memoryOf } from './process_stats.ts';
 
 const REGISTERED = [10, 100, 1_000];
 const RUNNING = [10, 100, 300];

@@ -2,7 +2,7 @@
 import { type Ask, withCloud, withDouble } from './cloud.ts';
 import type { Daemon } from './daemon.ts';
 import { growth, type Row } from './harness.ts';
-import { memoryOf } from './processes_of.ts';
+import { memoryOf } from './process_stats.ts';
 import { microseconds, reads } from './scale_services.ts';
 
 const WORKLOADS = [100, 1_000, 10_000];

@@ -2,10 +2,10 @@
 // and logs are read, streams stay open and come anew. What counts is whether memory grows: the last minute next to the second.
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Daemon, withDaemon } from './daemon.ts';
+import { countFrames } from './event_subscribers.ts';
 import { type Benchmark, median, type Row } from './harness.ts';
-import { runHttpLoad } from './load.ts';
-import { memoryOf } from './processes_of.ts';
-import { countFrames } from './subscribers.ts';
+import { runHttpLoad } from './http_load.ts';
+import { memoryOf } from './process_stats.ts';
 
 const MINUTES = 10;
 const MINUTE_MS = 60_000;

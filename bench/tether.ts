@@ -4,9 +4,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { createClusterDialer } from '../src/adapters/dial.ts';
-import { createKubeHttp } from '../src/adapters/kube/http.ts';
-import { createKubeCluster, type KubeCluster } from '../src/adapters/kube/kube.ts';
+import { createClusterDialer } from '../src/adapters/cluster_dialer.ts';
+import { createKubeCluster, type KubeCluster } from '../src/adapters/kube/kube_cluster.ts';
+import { createKubeHttp } from '../src/adapters/kube/kube_http.ts';
 import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
 import { podsResource } from '../src/adapters/kube/pods.ts';
 import { startDaemon, withFolder } from './daemon.ts';
@@ -19,7 +19,7 @@ import {
   portForward,
   scaler,
   workload,
-} from './tether_field.ts';
+} from './tether_cluster.ts';
 
 const MIB = 1024 * 1024;
 const BULK_MIB = 128;

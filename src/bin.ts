@@ -5,9 +5,9 @@ import { join } from 'node:path';
 const [first, second = '--'] = process.argv.slice(2);
 const isDaemon = first === 'daemon' && second.startsWith('-') && second !== '--help' && second !== '-h';
 if (isDaemon) {
-  import('./worker.ts').then(async ({ startWorker }) => {
+  import('./daemon/worker_thread.ts').then(async ({ startWorker }) => {
     const services = startWorker(join(import.meta.dirname, 'workers/services.cjs'), 'services-0');
-    const { runDaemon } = await import('./main.ts');
+    const { runDaemon } = await import('./daemon/main.ts');
     await runDaemon(process.argv.slice(3), services);
   });
 } else import('./cli/main.ts').then(({ main }) => main(process.argv.slice(2)));

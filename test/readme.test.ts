@@ -4,12 +4,12 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'smol-toml';
 import { expect, it } from 'vitest';
-import { loadSettings } from '../src/config.ts';
-import { ROUTES } from '../src/front/routes.ts';
-import { cloudRoutes } from '../src/front/routes_cloud.ts';
-import { CloudViews } from '../src/front/views_cloud.ts';
-import { INVARIANTS } from '../src/limits.ts';
+import { ROUTES } from '../src/front/api/routes.ts';
+import { cloudRoutes } from '../src/front/api/routes_cloud.ts';
+import { CloudViews } from '../src/front/views/cloud_views.ts';
 import { ERRORS } from '../src/protocol/errors.ts';
+import { loadSettings } from '../src/settings/config.ts';
+import { INVARIANTS } from '../src/settings/limits.ts';
 
 const readme = readFileSync(
   join(resolve(dirname(fileURLToPath(import.meta.url)), '..'), 'README.md'),

@@ -1,11 +1,11 @@
 // docs/reference.md "Endpoints": the base API and its additions against the rows that are really served, both
 // ways.
 import { describe, expect, it } from 'vitest';
-import { isCloudPath } from '../src/front/guard.ts';
-import { isPublicPath } from '../src/front/open_paths.ts';
-import { ROUTES } from '../src/front/routes.ts';
-import { cloudRoutes } from '../src/front/routes_cloud.ts';
-import { CloudViews } from '../src/front/views_cloud.ts';
+import { isCloudPath } from '../src/front/api/guard.ts';
+import { isPublicPath } from '../src/front/api/public_paths.ts';
+import { ROUTES } from '../src/front/api/routes.ts';
+import { cloudRoutes } from '../src/front/api/routes_cloud.ts';
+import { CloudViews } from '../src/front/views/cloud_views.ts';
 import { ERRORS } from '../src/protocol/errors.ts';
 
 const ROWS = [...ROUTES, ...cloudRoutes({ views: new CloudViews(), ensure: async () => {} })];

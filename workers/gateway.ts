@@ -1,6 +1,6 @@
-import { gatewayActor } from '../src/gateway/actor.ts';
-import { reportCrash } from '../src/log.ts';
-import { runThread } from '../src/threads.ts';
+import { reportCrash } from '../src/daemon/daemon_log.ts';
+import { runThread } from '../src/daemon/thread_supervisor.ts';
+import { gatewayActor } from '../src/gateway/gateway_actor.ts';
 
 void runThread(async (node) => {
   await node.start('gateway', gatewayActor, null);

@@ -1,6 +1,6 @@
 // The process host's entry: `node host.cjs <state directory> [<pid of the daemon it is for> <its start>]`.
 import { startHost } from '../src/host/main.ts';
-import { VERSION } from '../src/version.ts';
+import { VERSION } from '../src/settings/version.ts';
 
 const [, , stateDir, pid, start] = process.argv;
 if (stateDir === undefined) throw new Error('usage: host <state directory> [<daemon> <its start>]');

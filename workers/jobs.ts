@@ -1,6 +1,6 @@
 // The pool's functions, one row each.
 import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
-import { serveJobs } from '../src/jobs.ts';
+import { serveJobs } from '../src/daemon/job_pool.ts';
 
 export default serveJobs({
   parseKubeconfig: ({ upload, now }) => parseKubeconfig(upload, now),

@@ -1,16 +1,17 @@
 // Every command: its name, one line about it, and where it is. In the build each of the three parts is one file: many small files
 // take longer to load, and so does what is not needed.
-import type { Command } from './command.ts';
-import { completeCommand } from './complete.ts';
-import { logsCommand } from './logs.ts';
-import { psCommand } from './ps.ts';
-import { restartCommand } from './restart.ts';
-import { rmCommand } from './rm.ts';
-import { startCommand } from './start.ts';
-import { statusCommand } from './status.ts';
-import { stopCommand } from './stop.ts';
-import { urlCommand } from './url.ts';
-import { waitCommand } from './wait.ts';
+
+import { completeCommand } from './commands/complete.ts';
+import { logsCommand } from './commands/logs.ts';
+import { psCommand } from './commands/ps.ts';
+import { restartCommand } from './commands/restart.ts';
+import { rmCommand } from './commands/rm.ts';
+import { startCommand } from './commands/start.ts';
+import { statusCommand } from './commands/status.ts';
+import { stopCommand } from './commands/stop.ts';
+import { urlCommand } from './commands/url.ts';
+import { waitCommand } from './commands/wait.ts';
+import type { Command } from './kit/command.ts';
 
 export interface CommandRow {
   /** One word, or two for a command of a family. */
@@ -34,7 +35,7 @@ const DAEMON_AND_MACHINE = 'The daemon and this machine';
 /** A command that is loaded with this table. */
 const loaded = (command: Command) => async (): Promise<Command> => command;
 /** Those that nobody waits for a hundred times a day. */
-const lazyCommands = () => import('./more_commands.ts');
+const lazyCommands = () => import('./lazy_commands.ts');
 /** Those that read project files, with what that takes: zod and yaml. */
 const projectCommands = () => import('./project_commands.ts');
 

@@ -1,14 +1,14 @@
 // The command line: finds the command, loads it, has parsed what was given, runs it, and turns what went wrong into a message
 // and an exit code.
 import { isBerthError } from '../client/errors.ts';
-import { type CommandContext, createCommandContext, type GlobalOptions } from './cli.ts';
-import type { Command } from './command.ts';
+import { printVersion } from './commands/version.ts';
 import { COMMANDS, FAMILIES, findCommand } from './commands.ts';
-import { EXIT_CODE, exitCodeOf } from './exit.ts';
-import { commandWords } from './globals.ts';
-import { sanitize } from './plain.ts';
-import { stderr, stdout } from './streams.ts';
-import { printVersion } from './version.ts';
+import type { Command } from './kit/command.ts';
+import { type CommandContext, createCommandContext, type GlobalOptions } from './kit/context.ts';
+import { EXIT_CODE, exitCodeOf } from './kit/exit_codes.ts';
+import { commandWords } from './kit/global_options.ts';
+import { sanitize } from './kit/sanitize.ts';
+import { stderr, stdout } from './kit/standard_streams.ts';
 
 /** What an error is to a user: one message, what to do, and with --json the daemon's error body. */
 function toErrorBody(error: unknown): { code: string; message: string; hint: string } {
@@ -94,7 +94,7 @@ async function runCommandLine(argv: readonly string[]): Promise<number> {
       command.run(cli, alone, Object.fromEntries(options)),
     );
   }
-  const { parseCommandLine } = await import('./parser.ts');
+  const { parseCommandLine } = await import('./kit/parser.ts');
   const called = row && command ? { row, command } : undefined;
   const outcome = parseCommandLine(argv, { commands: COMMANDS, families: FAMILIES, called });
   if ('help' in outcome) {

@@ -1,8 +1,8 @@
 // The page at `/`: the services as they are now, the log of one of them and the last events. What comes from outside is only ever shown as text.
 import { type Client, connect, isBerthError } from '../client/browser.ts';
-import { createEventRow, type LifecycleEvent } from './events.ts';
-import { LogPanel } from './log.ts';
-import { type Action, ServiceTable } from './table.ts';
+import { createEventRow, type LifecycleEvent } from './event_row.ts';
+import { LogPanel } from './log_panel.ts';
+import { type Action, ServiceTable } from './service_table.ts';
 
 const TOKEN_KEY = 'berth.token';
 const EVENTS_SHOWN = 30;

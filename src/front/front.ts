@@ -1,24 +1,24 @@
 // The HTTP front of the daemon, as the main thread puts it together: `createFront`, then `listen`, then `setReady(true)`.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { EVENTS, KIB } from '../limits.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
 import type { TerminalViewersProtocol } from '../protocol/terminal.ts';
 import { actor, type Node } from '../runtime/actor.ts';
 import { withTimeout } from '../runtime/deferred.ts';
-import { EventFeed } from './event_feed.ts';
-import { gatewayRoutesPublisher } from './gateway_routes.ts';
-import { Guard } from './guard.ts';
-import { RequestHandler } from './handle.ts';
-import { LogStreams } from './log_streams.ts';
-import { chooseServer, listenOnAll, type ServerKind } from './open.ts';
-import type { PageLookup } from './pages.ts';
-import type { ApiRoute, AppContext, DaemonInfo } from './route.ts';
-import { Router } from './router.ts';
-import { ROUTES } from './routes.ts';
-import { type CreateServer, type HttpServer, ResponseHeaders } from './server.ts';
-import { TerminalSockets } from './terminals.ts';
-import { ServiceViews } from './views.ts';
-import { serviceViewsActor } from './views_actor.ts';
+import { EVENTS, KIB } from '../settings/limits.ts';
+import { Guard } from './api/guard.ts';
+import { RequestHandler } from './api/request_handler.ts';
+import type { ApiRoute, AppContext, DaemonInfo } from './api/route.ts';
+import { Router } from './api/router.ts';
+import { ROUTES } from './api/routes.ts';
+import type { PageLookup } from './api/static_pages.ts';
+import { type CreateServer, type HttpServer, ResponseHeaders } from './server/http_server.ts';
+import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
+import { EventFeed } from './streams/event_feed.ts';
+import { LogStreams } from './streams/log_streams.ts';
+import { TerminalSockets } from './streams/terminal_sockets.ts';
+import { gatewayRoutesPublisher } from './views/gateway_routes.ts';
+import { ServiceViews } from './views/service_views.ts';
+import { serviceViewsActor } from './views/service_views_actor.ts';
 
 /** The cloud's part of the front. */
 export interface CloudFront {

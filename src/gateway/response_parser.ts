@@ -1,6 +1,6 @@
 // Reads one HTTP/1.1 response after the other from the bytes of a connection. Strict where framing is at stake: what could be
 // read in two ways ends the connection.
-import { HOP_BY_HOP, namesExtraHeaders, withoutConnectionHeaders } from './rules.ts';
+import { HOP_BY_HOP, namesExtraHeaders, withoutConnectionHeaders } from './request_headers.ts';
 
 const HEAD_BYTES = 64 * 1024;
 const SWITCHING_PROTOCOLS = 101;

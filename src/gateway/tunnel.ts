@@ -1,7 +1,7 @@
 // An upgraded connection: after a 101 bytes go both ways; any other answer is passed on once and the connection ends.
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { dialAgent } from './upstream.ts';
+import { dialAgent } from './upstream_pool.ts';
 
 const HEAD_BYTES = 64 * 1024;
 /** How long the body of a refused upgrade may pause. */

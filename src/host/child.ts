@@ -1,8 +1,8 @@
 // What the two ways to start a process have in common: with FIFOs (spawn.ts) and in a terminal (pty.ts).
 import { accessSync, constants, statSync } from 'node:fs';
+import type { LogStream } from '../logs/format.ts';
 import { fail } from '../protocol/errors.ts';
 import type { SpawnRequest } from '../protocol/host.ts';
-import type { LogStream } from '../protocol/log.ts';
 import { type Failure, isFailure } from '../runtime/actor.ts';
 
 export const SHELL = '/bin/sh';

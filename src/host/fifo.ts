@@ -8,7 +8,7 @@ import { closeSync, constants, openSync, readSync, renameSync, rmSync } from 'no
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Libc } from '../adapters/process/libc.ts';
-import { KIB, MIB } from '../limits.ts';
+import { KIB, MIB } from '../settings/limits.ts';
 
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
 export const FIFO_KINDS = ['out', 'err'] as const;

@@ -7,8 +7,8 @@ import { closeSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Pty } from 'node-pty';
 import { type Libc, signalNameOf } from '../adapters/process/libc.ts';
-import { KIB, MIB } from '../limits.ts';
 import type { SpawnRequest } from '../protocol/host.ts';
+import { KIB, MIB } from '../settings/limits.ts';
 import { type ChildEvents, environmentOf, SHELL, spawnFailure, withUmask } from './child.ts';
 
 export interface HostTerminal {

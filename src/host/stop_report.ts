@@ -1,6 +1,6 @@
 // What a stop says once it is over: docs/reference.md "Proof of a stop".
 import { type ListeningSocket, socketHolder } from '../adapters/process/listeners.ts';
-import { commandOf, type ProcessRow } from '../adapters/process/proctable.ts';
+import { commandOf, type ProcessRow } from '../adapters/process/process_table.ts';
 import type { StopReport } from '../protocol/host.ts';
 import type { RunEnd } from '../protocol/service.ts';
 

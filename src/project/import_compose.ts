@@ -1,7 +1,7 @@
 // A compose file: its containers go on being run by `docker compose`, in the foreground, so that berth starts, watches and stops them.
 import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
-import { listItems, listOrKeys, mapEntries, nodeAt, scalarText } from './foreign.ts';
-import { type ImportedProject, toServiceName } from './imported.ts';
+import { type ImportedProject, toServiceName } from './imported_project.ts';
+import { listItems, listOrKeys, mapEntries, nodeAt, scalarText } from './lenient_yaml.ts';
 
 const MAX_DEPTH = 32;
 /** docker gives a container 10 s before it kills it. */

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
-import { type ImportedProject, type ImportedService, toServiceName } from './imported.ts';
+import { type ImportedProject, type ImportedService, toServiceName } from './imported_project.ts';
 
 interface Manifest {
   name?: unknown;

@@ -1,8 +1,8 @@
 // A process-compose file.
 import { constants } from 'node:os';
 import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
-import { envEntries, mapEntries, nodeAt, scalarText } from './foreign.ts';
-import { type ImportedProject, type ImportedService, toServiceName } from './imported.ts';
+import { type ImportedProject, type ImportedService, toServiceName } from './imported_project.ts';
+import { envEntries, mapEntries, nodeAt, scalarText } from './lenient_yaml.ts';
 
 const MAX_DEPTH = 32;
 

@@ -6,7 +6,7 @@ import {
   type ImportedProject,
   type ImportedService,
   toServiceName,
-} from './imported.ts';
+} from './imported_project.ts';
 
 /** The services of a Procfile in `folder`; a `.env` beside it is given to all of them, as foreman does. */
 export function importProcfile(text: string, folder: string): ImportedProject {

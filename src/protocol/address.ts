@@ -34,7 +34,7 @@ const ACTOR_PLACEMENTS: readonly ActorPlacement[] = [
 ];
 
 /** The row of `address`: its own, or that of its family. */
-export function placementOf(address: string): ActorPlacement | undefined {
+function placementOf(address: string): ActorPlacement | undefined {
   const colon = address.indexOf(':');
   const key = colon < 0 ? address : address.slice(0, colon + 1);
   return ACTOR_PLACEMENTS.find((place) => place.address === key);

@@ -1,7 +1,7 @@
 // One incarnation of an actor: from an `init` to the crash or the end after it, with everything it opened.
 import { type Clock, type Context, type DeferredReply, isFailure, type Protocol, type Ref } from './actor.ts';
 import { deferred, withTimeout } from './deferred.ts';
-import type { Envelope } from './link.ts';
+import type { Envelope } from './peer_link.ts';
 import { openScope } from './scope.ts';
 
 /** Whoever holds a ref. Once it is no longer live its asks are refused with `gone` and its tells dropped. */

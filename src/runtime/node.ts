@@ -12,9 +12,9 @@ import type {
   Ref,
   ReplyOf,
 } from './actor.ts';
-import { type ActorCell, type CellNode, type ConfiguredActor, startCell } from './cell.ts';
+import { type ActorCell, type CellNode, type ConfiguredActor, startCell } from './actor_cell.ts';
 import type { Sender } from './incarnation.ts';
-import { type Envelope, goneFailure, type LinkListener, PeerLink } from './link.ts';
+import { type Envelope, goneFailure, type LinkListener, PeerLink } from './peer_link.ts';
 
 const DEFAULT_DEADLINE_MS = 30_000;
 

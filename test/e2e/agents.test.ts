@@ -6,11 +6,11 @@ import http from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { openTerminalScreen } from '../../src/adapters/screen.ts';
-import { type Answer, send } from '../http.ts';
-import { freePort, ownPorts } from '../ports.ts';
+import { openTerminalScreen } from '../../src/adapters/terminal_screen.ts';
+import { type Daemon, eventually, isAlive, newFolder, startDaemon } from '../kit/daemon.ts';
+import { freePort, ownPorts } from '../kit/free_ports.ts';
+import { type Answer, send } from '../kit/http_request.ts';
 import { hasChromium, openPage } from './browser.ts';
-import { type Daemon, eventually, isAlive, newFolder, startDaemon } from './daemon.ts';
 
 /** Ranges of their own, so that test files at the same time do not take each other's ports. */
 const [first] = ownPorts(110);

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { afterEach } from 'vitest';
 import { WebSocket } from 'ws';
-import { eventually, newFolder } from './daemon.ts';
+import { eventually, newFolder } from '../kit/daemon.ts';
 
 export const hasChromium = spawnSync('chromium', ['--version']).error === undefined;
 

@@ -1,4 +1,4 @@
-// The compiled code that the build lays beside the bundles of the daemon (src/bytecode.mjs).
+// The compiled code that the build lays beside the bundles of the daemon (src/build/bytecode.mjs).
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Script } from 'node:vm';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { newFolder } from './daemon.ts';
+import { newFolder } from '../kit/daemon.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const DIST = join(ROOT, 'dist');
@@ -41,7 +41,7 @@ describe('the compiled code of the build', () => {
     const build = join(ROOT, `dist.${process.pid}`);
     onTestFinished(() => rmSync(build, { recursive: true, force: true }));
     const [code] = await once(
-      spawn(process.execPath, ['src/build.mjs', '--out', build], { cwd: ROOT, stdio: 'inherit' }),
+      spawn(process.execPath, ['src/build/build.mjs', '--out', build], { cwd: ROOT, stdio: 'inherit' }),
       'exit',
     );
     expect(code).toBe(0);

@@ -4,9 +4,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { must } from '../must.ts';
-import { freePort } from '../ports.ts';
-import { type Daemon, eventually, hostPid, startDaemon } from './daemon.ts';
+import { type Daemon, eventually, hostPid, startDaemon } from '../kit/daemon.ts';
+import { freePort } from '../kit/free_ports.ts';
+import { must } from '../kit/must.ts';
 
 const SERVICES = Array.from({ length: 16 }, (_, index) => ({
   name: `s${index}`,

@@ -7,9 +7,9 @@ import http from 'node:http';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Answer } from '../http.ts';
-import { freePort, ownPorts } from '../ports.ts';
-import { type Daemon, eventually, newFolder, startDaemon, stopDaemon } from './daemon.ts';
+import { type Daemon, eventually, newFolder, startDaemon, stopDaemon } from '../kit/daemon.ts';
+import { freePort, ownPorts } from '../kit/free_ports.ts';
+import type { Answer } from '../kit/http_request.ts';
 import { endThread, INSPECTABLE } from './inspector.ts';
 
 const kubeconfig =

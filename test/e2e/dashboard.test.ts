@@ -1,9 +1,9 @@
 // The page at `/` in a real browser, on the real daemon.
 import { writeFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
-import { freePort } from '../ports.ts';
+import { type Daemon, startDaemon } from '../kit/daemon.ts';
+import { freePort } from '../kit/free_ports.ts';
 import { type BrowserPage, hasChromium, openPage } from './browser.ts';
-import { type Daemon, startDaemon } from './daemon.ts';
 
 const name = (what: string): string => (hasChromium ? what : `${what} (skipped: chromium is not installed)`);
 

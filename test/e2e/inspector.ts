@@ -1,6 +1,6 @@
 // Ends one thread of a real daemon as a crash does: by Node's inspector, which the daemon opens on SIGUSR1.
 import { WebSocket } from 'ws';
-import { type Daemon, eventually } from './daemon.ts';
+import { type Daemon, eventually } from '../kit/daemon.ts';
 
 /** What a daemon's environment needs so that its inspector takes a port of its own. */
 export const INSPECTABLE = { NODE_OPTIONS: '--inspect-port=127.0.0.1:0' };

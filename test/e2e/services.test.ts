@@ -4,8 +4,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { freePort, ownPorts } from '../ports.ts';
-import { type Daemon, eventually, isAlive, newFolder, startDaemon } from './daemon.ts';
+import { type Daemon, eventually, isAlive, newFolder, startDaemon } from '../kit/daemon.ts';
+import { freePort, ownPorts } from '../kit/free_ports.ts';
 
 const node = JSON.stringify(process.execPath);
 

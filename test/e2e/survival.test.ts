@@ -16,8 +16,6 @@ import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { otherUsers } from '../../src/adapters/process/users.ts';
-import { must } from '../must.ts';
-import { freePort } from '../ports.ts';
 import {
   BIN,
   type Daemon,
@@ -27,7 +25,9 @@ import {
   newFolder,
   startDaemon,
   stopDaemon,
-} from './daemon.ts';
+} from '../kit/daemon.ts';
+import { freePort } from '../kit/free_ports.ts';
+import { must } from '../kit/must.ts';
 import { endThread, INSPECTABLE } from './inspector.ts';
 
 async function kill9(daemon: Daemon): Promise<void> {

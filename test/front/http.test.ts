@@ -3,9 +3,8 @@ import net from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { type ApiRoute, callRoute, readRoute } from '../../src/front/route.ts';
-import { ROUTES } from '../../src/front/routes.ts';
-import { AGENT, MIB } from '../../src/limits.ts';
+import { type ApiRoute, callRoute, readRoute } from '../../src/front/api/route.ts';
+import { ROUTES } from '../../src/front/api/routes.ts';
 import type { AgentsProtocol } from '../../src/protocol/agents.ts';
 import { ERRORS, fail } from '../../src/protocol/errors.ts';
 import type { GroupsProtocol } from '../../src/protocol/groups.ts';
@@ -13,8 +12,9 @@ import type { RegistryProtocol } from '../../src/protocol/registry.ts';
 import type { ServiceExplanation, ServiceProtocol, StopResult } from '../../src/protocol/service.ts';
 import type { TerminalProtocol, TerminalViewersProtocol } from '../../src/protocol/terminal.ts';
 import { Failure } from '../../src/runtime/actor.ts';
-import type { Answer } from '../http.ts';
-import { afterThisTest, settle, virtualClock } from '../kit.ts';
+import { AGENT, MIB } from '../../src/settings/limits.ts';
+import { afterThisTest, settle, virtualClock } from '../kit/actors.ts';
+import type { Answer } from '../kit/http_request.ts';
 import {
   eventRecord,
   type FrontSetup,

@@ -3,14 +3,14 @@ import http from 'node:http';
 import { createRequire } from 'node:module';
 import net from 'node:net';
 import { createFront, type Front, type FrontOptions } from '../../src/front/front.ts';
-import type { ServerKind } from '../../src/front/open.ts';
+import type { ServerKind } from '../../src/front/server/listen.ts';
 import type { EventRecord, EventsProtocol } from '../../src/protocol/events.ts';
 import type { GatewayRoute } from '../../src/protocol/gateway.ts';
 import type { ServiceState } from '../../src/protocol/service.ts';
 import type { SpecRow, ViewsProtocol } from '../../src/protocol/views.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
-import { type Answer, send } from '../http.ts';
-import { afterThisTest, realTime, type Stand, type TestClock, type World, world } from '../kit.ts';
+import { afterThisTest, realTime, type Stand, type TestClock, type World, world } from '../kit/actors.ts';
+import { type Answer, send } from '../kit/http_request.ts';
 
 /** Those that load here: the binary of the first does not for every Node and libc. */
 export const SERVERS: readonly ServerKind[] = loads('uWebSockets.js')

@@ -10,7 +10,7 @@ import {
   isRunning,
   newState,
   useHost,
-} from './kit.ts';
+} from '../kit/process_host.ts';
 
 useHost();
 

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { connectDaemon, descriptorsOf, eventually, newState, useHost } from './kit.ts';
+import { connectDaemon, descriptorsOf, eventually, newState, useHost } from '../kit/process_host.ts';
 
 useHost();
 

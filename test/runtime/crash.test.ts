@@ -3,8 +3,8 @@
 import { expect, it } from 'vitest';
 import { actor } from '../../src/runtime/actor.ts';
 import { createNode } from '../../src/runtime/node.ts';
-import { afterThisTest, settle, stopInTime, twoWorlds, virtualClock, world } from '../kit.ts';
-import { codeOf, type Probe, probe } from './probe.ts';
+import { afterThisTest, settle, stopInTime, twoWorlds, virtualClock, world } from '../kit/actors.ts';
+import { codeOf, type Probe, probe } from '../kit/probe_actor.ts';
 
 it('a Failure is a reply and the incarnation lives on', async () => {
   const { start } = world();

@@ -3,9 +3,9 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { actor, type Pipe } from '../../src/runtime/actor.ts';
-import { decodeAllMsgpack, encodeMsgpack } from '../../src/runtime/wire.ts';
-import { pipePair, settle, world } from '../kit.ts';
-import { codeOf, type Probe, probe } from './probe.ts';
+import { decodeAllMsgpack, encodeMsgpack } from '../../src/runtime/msgpack.ts';
+import { pipePair, settle, world } from '../kit/actors.ts';
+import { codeOf, type Probe, probe } from '../kit/probe_actor.ts';
 
 interface Keeper {
   keep(message: { list: number[] }): { list: number[] };

@@ -1,8 +1,8 @@
 // Families: their actors start at the first letter, and after an `end` of their own at the next one.
 import { expect, it } from 'vitest';
 import { actor } from '../../src/runtime/actor.ts';
-import { settle, world } from '../kit.ts';
-import { codeOf, type Probe, probe } from './probe.ts';
+import { settle, world } from '../kit/actors.ts';
+import { codeOf, type Probe, probe } from '../kit/probe_actor.ts';
 
 interface Named {
   name(message: null): { name: string };

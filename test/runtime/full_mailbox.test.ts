@@ -1,7 +1,7 @@
 // Guarantee 4: a full mailbox refuses at once.
 import { expect, it } from 'vitest';
-import { settle, world } from '../kit.ts';
-import { codeOf, probe } from './probe.ts';
+import { settle, world } from '../kit/actors.ts';
+import { codeOf, probe } from '../kit/probe_actor.ts';
 
 it('refuses an ask with `overloaded` and takes letters again when there is room', async () => {
   const { start } = world();

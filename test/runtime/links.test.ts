@@ -1,9 +1,9 @@
 // Connections between nodes: what is told when one is lost or replaced, and who hears of it.
 import { expect, it } from 'vitest';
 import { actor } from '../../src/runtime/actor.ts';
-import { decodeAllMsgpack, encodeMsgpack } from '../../src/runtime/wire.ts';
-import { pipePair, settle, twoWorlds, world } from '../kit.ts';
-import { codeOf, type Probe, probe } from './probe.ts';
+import { decodeAllMsgpack, encodeMsgpack } from '../../src/runtime/msgpack.ts';
+import { pipePair, settle, twoWorlds, world } from '../kit/actors.ts';
+import { codeOf, type Probe, probe } from '../kit/probe_actor.ts';
 
 it('a second pipe to the same peer replaces the first, whose open asks settle `gone`', async () => {
   const { near, far } = twoWorlds();

@@ -1,7 +1,7 @@
 // Guarantee 1: one message at a time per actor, awaits included; `later` is the one way to have two requests open.
 import { expect, it } from 'vitest';
-import { settle, world } from '../kit.ts';
-import { codeOf, probe } from './probe.ts';
+import { settle, world } from '../kit/actors.ts';
+import { codeOf, probe } from '../kit/probe_actor.ts';
 
 it('a handler that waits keeps the next message out until it is done', async () => {
   const { start } = world();
@@ -54,7 +54,7 @@ it('no message is handled before `init` is done', async () => {
   node.family('f:', steps.type, () => null);
   const first = ref('f:x');
   const asked = codeOf(
-    (first as ReturnType<typeof ref<import('./probe.ts').Probe>>).ask('echo', { value: 1 }),
+    (first as ReturnType<typeof ref<import('../kit/probe_actor.ts').Probe>>).ask('echo', { value: 1 }),
   );
   open('unused');
   expect(await asked).toBe('none');

@@ -1,7 +1,7 @@
 // Guarantee 2: messages of one sender to one receiver arrive in order, tells and asks together, near and far.
 import { expect, it } from 'vitest';
-import { twoWorlds, world } from '../kit.ts';
-import { type Probe, probe } from './probe.ts';
+import { twoWorlds, world } from '../kit/actors.ts';
+import { type Probe, probe } from '../kit/probe_actor.ts';
 
 const expected = (count: number) => Array.from({ length: count }, (_, index) => `echo ${index}`);
 

@@ -1,7 +1,7 @@
 // Guarantee 7: asks go down, tells go up, so that two actors never wait for each other.
 import { expect, it } from 'vitest';
-import { settle, world } from '../kit.ts';
-import { codeOf, type Probe, probe } from './probe.ts';
+import { settle, world } from '../kit/actors.ts';
+import { codeOf, type Probe, probe } from '../kit/probe_actor.ts';
 
 const RANKS = new Map([
   ['upper', 1],

@@ -1,8 +1,8 @@
 // Guarantee 6: more than `max` crashes within `withinMs`: it ends, its queue is answered, watchers are told once.
 import { expect, it, vi } from 'vitest';
 import { actor } from '../../src/runtime/actor.ts';
-import { settle, world } from '../kit.ts';
-import { codeOf, type Probe, probe } from './probe.ts';
+import { settle, world } from '../kit/actors.ts';
+import { codeOf, type Probe, probe } from '../kit/probe_actor.ts';
 
 const limits = { restarts: { max: 2, withinMs: 1000 } };
 

@@ -1,8 +1,8 @@
 // Guarantee 3: an ask settles exactly once: reply, failure, overloaded, deadline, crashed or gone. An expired letter is
 // not run.
 import { expect, it, vi } from 'vitest';
-import { settle, twoWorlds, world } from '../kit.ts';
-import { codeOf, type Probe, probe } from './probe.ts';
+import { settle, twoWorlds, world } from '../kit/actors.ts';
+import { codeOf, type Probe, probe } from '../kit/probe_actor.ts';
 
 it('with the reply or the failure of the handler, its code and detail included', async () => {
   const { near, far } = twoWorlds();

@@ -1,8 +1,8 @@
 // Guarantee 8: stopping refuses new letters, answers the queued ones, closes scopes, and reports what was late.
 import { expect, it } from 'vitest';
 import type { ActorType } from '../../src/runtime/actor.ts';
-import { settle, world } from '../kit.ts';
-import { codeOf, type Probe, probe } from './probe.ts';
+import { settle, world } from '../kit/actors.ts';
+import { codeOf, type Probe, probe } from '../kit/probe_actor.ts';
 
 it('answers what is queued and open, refuses what is new, and closes', async () => {
   const { node, start } = world();

@@ -2,7 +2,7 @@
 // ask each other, connections that delay their frames and are cut. What must always hold is checked at every step.
 // A failure names its seed; BERTH_SIM_SEED=<seed> runs that one alone.
 import { expect, it } from 'vitest';
-import { type Outcomes, simulate } from './run.ts';
+import { type Outcomes, simulate } from './simulation.ts';
 
 const given = process.env['BERTH_SIM_SEED'];
 const SEEDS = given === undefined ? Array.from({ length: 60 }, (_, index) => index + 1) : [Number(given)];

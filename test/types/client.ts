@@ -1,10 +1,10 @@
 // The client's records are what the API's document says, field by field, and misuse does not compile. `tsc` checks this file; it
 // is never run.
 import type { z } from '../../src/adapters/zod.ts';
-import type { Client } from '../../src/client/connect.ts';
+import type { Client } from '../../src/client/create_client.ts';
 import type * as records from '../../src/client/records.ts';
-import type { ANSWERS } from '../../src/front/answers.ts';
-import type { CLOUD_SHAPES } from '../../src/front/shapes_cloud.ts';
+import type { ANSWERS } from '../../src/front/api/answers.ts';
+import type { CLOUD_SHAPES } from '../../src/front/api/shapes_cloud.ts';
 
 type CloudAnswer<K extends keyof typeof CLOUD_SHAPES.answers> = z.infer<(typeof CLOUD_SHAPES.answers)[K]>;
 type Answer<K extends keyof typeof ANSWERS> = z.infer<(typeof ANSWERS)[K]>;

@@ -4,9 +4,8 @@
 // registry, under the same turn in which its name and host name are checked, so that two spinups never get in
 // each other's way.
 import { homedir } from 'node:os';
-import { isOnPath } from '../../adapters/process/program.ts';
+import { isOnPath } from '../../adapters/process/path_lookup.ts';
 import type { Store } from '../../adapters/storage/store.ts';
-import { SERVICE } from '../../limits.ts';
 import type { AgentsProtocol, SpinupInput } from '../../protocol/agents.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { HostProtocol } from '../../protocol/host.ts';
@@ -14,8 +13,9 @@ import { AGENTS_GROUP, hostLabel } from '../../protocol/names.ts';
 import type { RegistryProtocol } from '../../protocol/registry.ts';
 import type { ServiceInput, ServiceProtocol, ServiceSpec } from '../../protocol/service.ts';
 import { actor, type Context, isFailure } from '../../runtime/actor.ts';
-import { KeyedMutex } from '../turns.ts';
-import { AGENT_KINDS } from './types.ts';
+import { SERVICE } from '../../settings/limits.ts';
+import { KeyedMutex } from '../keyed_mutex.ts';
+import { AGENT_KINDS } from './agent_kinds.ts';
 
 export interface AgentsConfig {
   /** What agents' host names end in. */

@@ -1,6 +1,6 @@
 // Clusters as JSON: docs/reference.md "Clusters".
 import type { ClusterView, StoredCluster } from '../../protocol/cloud.ts';
-import { utcTime } from '../../protocol/time.ts';
+import { utcTime } from '../../protocol/timestamps.ts';
 
 /** `reachable`: whether the last call has reached it; null: none was made since the start. */
 export function clusterView(row: StoredCluster, reachable: boolean | null): ClusterView {

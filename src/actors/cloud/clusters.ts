@@ -1,11 +1,10 @@
 // State: the registered clusters and whether each answers. Rebuilt from: the store; whether they answer, when they are next
 // called.
 import { isIP } from 'node:net';
-import { type AddressRule, addressCheck } from '../../adapters/addresses.ts';
-import type { CloudStore } from '../../adapters/storage/cloudstore.ts';
-import type { Vault } from '../../adapters/storage/seal.ts';
+import { type AddressRule, addressCheck } from '../../adapters/address_rule.ts';
+import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
+import type { Vault } from '../../adapters/storage/vault.ts';
 import { unbracketedHost } from '../../adapters/url_host.ts';
-import { CLOUD } from '../../limits.ts';
 import type {
   CloudViewsProtocol,
   ClusterAccess,
@@ -18,6 +17,7 @@ import { fail } from '../../protocol/errors.ts';
 import type { TethersProtocol } from '../../protocol/tethers.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import { actor, type Context, type Handlers, type MessageOf, type Ref } from '../../runtime/actor.ts';
+import { CLOUD } from '../../settings/limits.ts';
 import { clusterView } from './cluster_json.ts';
 
 export interface ClustersConfig {

@@ -2,13 +2,13 @@
 // the receipt of a sleep is part of the same patch: whenever this stops halfway, the cluster holds either the count itself
 // or the receipt with it. So nothing has to be remembered, and every step may be done again.
 
-import { KubeError, kubeFailure } from '../../adapters/kube/http.ts';
-import type { CurrentWorkload, KubeCluster, WorkloadReference } from '../../adapters/kube/kube.ts';
-import { RECEIPT_ANNOTATION } from '../../adapters/kube/rows.ts';
-import { CLOUD } from '../../limits.ts';
+import type { CurrentWorkload, KubeCluster, WorkloadReference } from '../../adapters/kube/kube_cluster.ts';
+import { KubeError, kubeFailure } from '../../adapters/kube/kube_http.ts';
+import { RECEIPT_ANNOTATION } from '../../adapters/kube/parse_objects.ts';
 import type { ObservedWorkload, SleepCause, SleepReceipt } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import { isFailure } from '../../runtime/actor.ts';
+import { CLOUD } from '../../settings/limits.ts';
 
 /** The pod this program runs in, where it does. */
 export interface DaemonPod {
@@ -17,14 +17,14 @@ export interface DaemonPod {
 }
 
 /** Whether `pod` has the name of a pod of `target`: `<deployment>-<hash>-<suffix>` or `<statefulset>-<ordinal>`. */
-export function isPodOf({ kind, namespace, name }: WorkloadReference, pod: DaemonPod | null): boolean {
+function isPodOf({ kind, namespace, name }: WorkloadReference, pod: DaemonPod | null): boolean {
   if (pod?.namespace !== namespace || !pod.name.startsWith(`${name}-`)) return false;
   const rest = pod.name.slice(name.length + 1);
   return kind === 'StatefulSet' ? /^\d+$/.test(rest) : /^[a-z0-9]{1,10}-[a-z0-9]{5}$/.test(rest);
 }
 
 /** Why it must not be scaled to 0; null: it may. docs/reference.md "Sleep". */
-export function sleepRefusal(
+function sleepRefusal(
   target: WorkloadReference,
   fresh: CurrentWorkload,
   ownPod: DaemonPod | null,

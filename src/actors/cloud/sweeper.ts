@@ -1,7 +1,8 @@
 // State: none but a sweep under way. Rebuilt from: nothing.
-import { CLOUD } from '../../limits.ts';
+
 import type { SweeperProtocol, WorkloadsProtocol } from '../../protocol/cloud.ts';
 import { actor, type Context, type Handlers, isFailure, type ReplyOf } from '../../runtime/actor.ts';
+import { CLOUD } from '../../settings/limits.ts';
 
 export interface SweeperConfig {
   /** The setting `cloud.sweep_interval_ms`. */

@@ -1,5 +1,5 @@
 // Waiting for a pod of a workload to be Ready, and why none is.
-import type { KubeCluster } from '../../adapters/kube/kube.ts';
+import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import { podsResource } from '../../adapters/kube/pods.ts';
 import type { ObservedWorkload } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';

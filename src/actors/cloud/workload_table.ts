@@ -1,12 +1,12 @@
 // The rows of all workloads: in memory, in the store, and as the front's views show them.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { isOlderVersion } from '../../adapters/kube/rows.ts';
-import type { CloudStore } from '../../adapters/storage/cloudstore.ts';
-import { CLOUD } from '../../limits.ts';
+import { isOlderVersion } from '../../adapters/kube/parse_objects.ts';
+import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import type { ObservedWorkload, StoredWorkload, WorkloadKind, WorkloadView } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';
-import { observe, tombstoneOf, workloadId, workloadView } from './workload_rows.ts';
+import { CLOUD } from '../../settings/limits.ts';
+import { observe, tombstoneOf, workloadId, workloadView } from './workload_record.ts';
 
 /** The front's copies. */
 export interface WorkloadPublisher {

@@ -1,7 +1,6 @@
 // State: the rows of all workloads, a link to each cluster that is followed, sleeps and wakes under way. Rebuilt from: the
 // store, then the clusters themselves.
-import { kubeFailure } from '../../adapters/kube/http.ts';
-import { CLOUD, THREADS } from '../../limits.ts';
+import { kubeFailure } from '../../adapters/kube/kube_http.ts';
 import type {
   AutoSleepSettings,
   CloudViewsProtocol,
@@ -24,9 +23,10 @@ import {
   type MessageOf,
   type Ref,
 } from '../../runtime/actor.ts';
-import { KeyedMutex } from '../turns.ts';
-import type { ClusterInformerOwner } from './cluster_link.ts';
-import { ClusterConnections, type ClusterConnectionsConfig } from './cluster_links.ts';
+import { CLOUD, THREADS } from '../../settings/limits.ts';
+import { KeyedMutex } from '../keyed_mutex.ts';
+import { ClusterConnections, type ClusterConnectionsConfig } from './cluster_connections.ts';
+import type { ClusterInformerOwner } from './cluster_informer.ts';
 import { type DaemonPod, putToSleep, wakeUp } from './sleep.ts';
 import { podTroubles, ReadinessWaiters } from './workload_readiness.ts';
 import {
@@ -37,7 +37,7 @@ import {
   observe,
   withAutoSleep,
   workloadId,
-} from './workload_rows.ts';
+} from './workload_record.ts';
 import { WorkloadTable } from './workload_table.ts';
 
 export interface WorkloadsConfig extends ClusterConnectionsConfig {

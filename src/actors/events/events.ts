@@ -1,12 +1,12 @@
 // State: the kept events, the last id given, what this turn has appended. Rebuilt from: the journal and its mark in the store.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { EventJournal, type JournalLines } from '../../adapters/storage/journal.ts';
+import { EventJournal, type JournalLines } from '../../adapters/storage/event_journal.ts';
 import type { StoreTable } from '../../adapters/storage/store.ts';
-import { EVENTS } from '../../limits.ts';
 import type { EventCheckpoint, EventRecord, EventsProtocol, NewEvent } from '../../protocol/events.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
 import { actor, isFailure } from '../../runtime/actor.ts';
-import { formatJournalLine, parseJournalLine } from './lines.ts';
+import { EVENTS } from '../../settings/limits.ts';
+import { formatJournalLine, parseJournalLine } from './journal_lines.ts';
 import { EventRing, isStatistics } from './ring.ts';
 
 export interface EventsConfig {

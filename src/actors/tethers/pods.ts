@@ -1,13 +1,13 @@
 // The pods that a tether may carry to, followed while somebody uses it.
-import type { AddressRule } from '../../adapters/addresses.ts';
-import { type ClusterDialer, createClusterDialer } from '../../adapters/dial.ts';
-import { listAndWatch } from '../../adapters/kube/follow.ts';
-import { createKubeHttp, kubeFailure } from '../../adapters/kube/http.ts';
-import { createKubeCluster, type KubeCluster } from '../../adapters/kube/kube.ts';
+import type { AddressRule } from '../../adapters/address_rule.ts';
+import { type ClusterDialer, createClusterDialer } from '../../adapters/cluster_dialer.ts';
+import { createKubeCluster, type KubeCluster } from '../../adapters/kube/kube_cluster.ts';
+import { createKubeHttp, kubeFailure } from '../../adapters/kube/kube_http.ts';
+import { listAndWatch } from '../../adapters/kube/list_watch.ts';
 import { type PodRow, podsResource, podsTrouble, type SelectedWorkload } from '../../adapters/kube/pods.ts';
-import { TETHER } from '../../limits.ts';
 import type { ForwardTarget } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';
+import { TETHER } from '../../settings/limits.ts';
 
 /** Why connections should not be held any longer, and how long it must have been so. */
 export interface Trouble {

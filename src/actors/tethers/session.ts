@@ -6,9 +6,9 @@ import type {
   ForwardErrorCode,
   ForwardStream,
   ForwardStreamEvents,
-} from '../../adapters/portforward/way.ts';
-import type { LoopbackPeers } from '../../adapters/process/peer.ts';
-import { TETHER } from '../../limits.ts';
+} from '../../adapters/portforward/transport.ts';
+import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
+import { TETHER } from '../../settings/limits.ts';
 
 /** Who has the sessions of one tether. */
 export interface SessionOwner {

@@ -1,10 +1,10 @@
 // State: one listener on loopback and the connections through it. Rebuilt from: nothing; when it begins anew it says so to
 // `tethers`, which has it opened again. The data plane: bytes go through here and through no other actor.
-import { type LoopbackListener, listenOnLoopback } from '../../adapters/tcp.ts';
+import { type LoopbackListener, listenOnLoopback } from '../../adapters/loopback_listener.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { TetherProtocol, TethersProtocol } from '../../protocol/tethers.ts';
 import { actor, type Context } from '../../runtime/actor.ts';
-import { type TetherConfig, TetherForwarder } from './carrier.ts';
+import { type TetherConfig, TetherForwarder } from './forwarder.ts';
 
 interface OpenTether {
   port: number;

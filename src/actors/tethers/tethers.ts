@@ -1,8 +1,8 @@
 // State: the records of all tethers and which ports of the pool they have. Rebuilt from: the store; what connections have
 // come to since the daemon began is told by each `tether:<id>`.
-import type { CloudStore } from '../../adapters/storage/cloudstore.ts';
-import { listenOnLoopback } from '../../adapters/tcp.ts';
-import { TETHER } from '../../limits.ts';
+
+import { listenOnLoopback } from '../../adapters/loopback_listener.ts';
+import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import type { CloudViewsProtocol, WorkloadsProtocol } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import type {
@@ -16,6 +16,7 @@ import type {
 } from '../../protocol/tethers.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import { actor, type Context, isFailure } from '../../runtime/actor.ts';
+import { TETHER } from '../../settings/limits.ts';
 
 export interface TethersConfig {
   store: CloudStore;

@@ -1,8 +1,8 @@
 // What the account of a cluster may do, as the cluster itself answers.
 import type { ClusterCapabilities } from '../../protocol/cloud.ts';
-import type { KubeHttp } from './http.ts';
-import { parseJson } from './rows.ts';
-import { type V1SelfSubjectAccessReview, wire } from './types.ts';
+import type { KubeHttp } from './kube_http.ts';
+import { parseJson } from './parse_objects.ts';
+import { type V1SelfSubjectAccessReview, wire } from './wire_types.ts';
 
 /** What each ability needs, in all namespaces. WebSocket forwards are a GET, and since 1.35 also a create. */
 const REQUIRED_RIGHTS: readonly [

@@ -2,10 +2,10 @@
 // ever parsed into a closed record; what the record has no place for is refused by name:
 // docs/reference.md "Kubeconfig".
 import { isIP } from 'node:net';
-import { CLOUD, HTTP } from '../../limits.ts';
 import type { ClusterAccess } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { Failure } from '../../runtime/actor.ts';
+import { CLOUD, HTTP } from '../../settings/limits.ts';
 import { parseStrictYaml, YamlError, type YamlMap, type YamlValue } from '../yaml.ts';
 import { isCertificateExpired, isStrongKey, parseCertificates, parsePrivateKey } from './pem.ts';
 

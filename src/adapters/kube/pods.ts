@@ -1,6 +1,6 @@
 // The pods of a workload, as far as a connection needs them: which are ready, and why the others are not.
-import type { Resource, WorkloadReference } from './kube.ts';
-import { arrayOrEmpty, boundedText, DNS_SUBDOMAIN, KUBE_UID, oneLine } from './rows.ts';
+import type { Resource, WorkloadReference } from './kube_cluster.ts';
+import { arrayOrEmpty, boundedText, DNS_SUBDOMAIN, KUBE_UID, oneLine } from './parse_objects.ts';
 import {
   type V1ContainerStatus,
   type V1OwnerReference,
@@ -8,7 +8,7 @@ import {
   type V1PodCondition,
   type Wire,
   wire,
-} from './types.ts';
+} from './wire_types.ts';
 
 /** A workload, and the label selector by which it finds its pods. */
 export interface SelectedWorkload extends WorkloadReference {

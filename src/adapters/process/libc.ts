@@ -2,7 +2,7 @@
 // without it: where it does not load, `loadLibc` says why and the caller keeps what works without.
 import { constants } from 'node:os';
 import { getSystemErrorName } from 'node:util';
-import { loadPosixSpawn, type PosixSpawn } from './posixspawn.ts';
+import { loadPosixSpawn, type PosixSpawn } from './posix_spawn.ts';
 
 /** Numbers of <fcntl.h>, <sys/file.h>, <sys/wait.h> and <sys/prctl.h>. */
 const F_SETFD = 2;

@@ -1,6 +1,6 @@
 // Who listens on which TCP port, from /proc. Where there is none (macOS) nobody seems to.
 import { closeSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
-import { type ProcessRow, processRow } from './proctable.ts';
+import { type ProcessRow, processRow } from './process_table.ts';
 
 export interface ListeningSocket {
   port: number;

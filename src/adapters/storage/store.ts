@@ -16,7 +16,7 @@ import { fail } from '../../protocol/errors.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
 import type { LastEnd, StoredService } from '../../protocol/service.ts';
 import type { StoredTether } from '../../protocol/tethers.ts';
-import { decodeMsgpack, encodeMsgpack } from '../../runtime/wire.ts';
+import { decodeMsgpack, encodeMsgpack } from '../../runtime/msgpack.ts';
 
 /** Every table and what its rows hold; the keys are names and ids. */
 export interface StoreTables {

@@ -1,0 +1,136 @@
+// The cluster that the benchmark of tethers runs on: its workloads, an account that gets WebSockets only, kubectl.
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { KubeCluster } from '../src/adapters/kube/kube_cluster.ts';
+import { podsResource } from '../src/adapters/kube/pods.ts';
+
+const FOLDER = process.env['K8S_DIR'] ?? '/tmp/berth-kubernetes';
+export const KUBECONFIG = process.env['BERTH_TEST_KUBECONFIG'] ?? join(FOLDER, 'admin.kubeconfig');
+const KUBECTL = existsSync(join(FOLDER, 'bin/kubectl')) ? join(FOLDER, 'bin/kubectl') : 'kubectl';
+
+const SERVE = `#!/bin/sh
+read -r what a
+case "$what" in
+  down) i=0; while [ $i -lt $a ]; do cat /tmp/block; i=$((i+1)); done ;;
+  up) head -c $a > /dev/null; echo done ;;
+esac
+`;
+
+/** A page on 8080, as in the cluster's sample, and on 7000 as much as is asked for in either direction. */
+export const workload = (name: string): object => ({
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name },
+  spec: {
+    replicas: 1,
+    selector: { matchLabels: { app: name } },
+    template: {
+      metadata: { labels: { app: name } },
+      spec: {
+        terminationGracePeriodSeconds: 0,
+        containers: [
+          {
+            name: 'main',
+            image: 'busybox:1.35',
+            imagePullPolicy: 'IfNotPresent',
+            env: [{ name: 'SERVE', value: SERVE }],
+            command: [
+              'sh',
+              '-c',
+              'mkdir /tmp/www && echo "hello from $(hostname)" > /tmp/www/index.html && printf "%s" "$SERVE" > /tmp/serve && chmod +x /tmp/serve && head -c 1048576 /dev/urandom > /tmp/block && (nc -ll -p 7000 -e /tmp/serve &) && exec httpd -f -p 8080 -h /tmp/www',
+            ],
+          },
+        ],
+      },
+    },
+  },
+});
+
+/** The account that may get forwards and not create them: WebSockets are a get, SPDY is a create. */
+const getter = (namespace: string): object => ({
+  apiVersion: 'v1',
+  kind: 'List',
+  items: [
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'getter' } },
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRoleBinding',
+      metadata: { name: `${namespace}-view` },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'view' },
+      subjects: [{ kind: 'ServiceAccount', name: 'getter', namespace }],
+    },
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'Role',
+      metadata: { name: 'getter' },
+      rules: [{ apiGroups: [''], resources: ['pods/portforward'], verbs: ['get'] }],
+    },
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'RoleBinding',
+      metadata: { name: 'getter' },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'getter' },
+      subjects: [{ kind: 'ServiceAccount', name: 'getter', namespace }],
+    },
+  ],
+});
+
+export const kubectl = (args: string[], input = ''): string =>
+  execFileSync(KUBECTL, ['--kubeconfig', KUBECONFIG, ...args], { input, encoding: 'utf8' });
+
+/** The kubeconfig of the account `getter`, on the same cluster. */
+export function getterKubeconfig(namespace: string): string {
+  kubectl(['-n', namespace, 'apply', '-f', '-'], JSON.stringify(getter(namespace)));
+  const path = `/api/v1/namespaces/${namespace}/serviceaccounts/getter/token`;
+  const asked = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} };
+  const answer = JSON.parse(kubectl(['create', '--raw', path, '-f', '-'], JSON.stringify(asked)));
+  const view = JSON.parse(kubectl(['config', 'view', '--raw', '--minify', '-o', 'json']));
+  view.users[0].user = { token: answer.status.token };
+  return JSON.stringify(view);
+}
+
+export const adminKubeconfig = (): string => readFileSync(KUBECONFIG, 'utf8');
+
+/** The ports of the machine that `kubectl port-forward` gives to 7000 and 8080 of the pod. */
+export async function portForward(
+  namespace: string,
+  pod: string,
+): Promise<{ child: ChildProcess; ports: number[] }> {
+  const args = ['--kubeconfig', KUBECONFIG, '-n', namespace, 'port-forward', `pod/${pod}`, ':7000', ':8080'];
+  const child = spawn(KUBECTL, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ports = await new Promise<number[]>((resolve, reject) => {
+    let said = '';
+    child.stdout.on('data', (text) => {
+      said += text;
+      const found = ['7000', '8080'].map((port) =>
+        Number(new RegExp(`127\\.0\\.0\\.1:(\\d+) -> ${port}`).exec(said)?.[1]),
+      );
+      if (found.every(Number.isInteger)) resolve(found);
+    });
+    child.on('exit', () => reject(new Error('kubectl port-forward ended')));
+  });
+  return { child, ports };
+}
+
+/** What scales the workload, and says when its pods are as wanted. */
+export function scaler(cluster: KubeCluster, namespace: string, name: string) {
+  const target = { kind: 'Deployment' as const, namespace, name };
+  const until = async (fits: (ready: number, all: number) => boolean): Promise<void> => {
+    for (;;) {
+      const { rows } = await cluster.list(podsResource({ ...target, selector: `app=${name}` }));
+      if (fits(rows.filter(({ isReady }) => isReady).length, rows.length)) return;
+    }
+  };
+  const to = (replicas: number) => cluster.patchWorkload(target, { spec: { replicas } });
+  return {
+    async down(): Promise<void> {
+      await to(0);
+      await until((_, all) => all === 0);
+    },
+    async up(): Promise<void> {
+      await to(1);
+      await until((ready) => ready === 1);
+    },
+  };
+}

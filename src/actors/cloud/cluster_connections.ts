@@ -1,0 +1,125 @@
+// The links to all clusters that are in use: opened when first needed, with what the vault has sealed.
+
+import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
+import { kubeFailure } from '../../adapters/kube/kube_http.ts';
+import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
+import { type Vault, VaultError } from '../../adapters/storage/vault.ts';
+import type { ClusterAccess, SealedSecret, StoredCluster } from '../../protocol/cloud.ts';
+import { fail } from '../../protocol/errors.ts';
+import { isFailure } from '../../runtime/actor.ts';
+import { ClusterInformer, type ClusterInformerOwner } from './cluster_informer.ts';
+
+export interface ClusterConnectionsConfig {
+  store: CloudStore;
+  vault: Vault;
+  /** Makes the client of a cluster; it connects when it is first used. */
+  open: (access: ClusterAccess) => KubeCluster;
+  /** How the pod's own cluster is reached; null: not in a pod. */
+  podAccess: ClusterAccess | null;
+}
+
+export class ClusterConnections {
+  private readonly config: ClusterConnectionsConfig;
+  private readonly owner: ClusterInformerOwner;
+  private readonly entries = new Map<string, { informer: ClusterInformer; access: ClusterAccess }>();
+  /** Being removed, or removed: whoever still asks for one opens it no more, whatever the store has read before. */
+  private readonly removed = new Set<string>();
+
+  constructor(config: ClusterConnectionsConfig, owner: ClusterInformerOwner) {
+    this.config = config;
+    this.owner = owner;
+  }
+
+  /** Follows every cluster that was synced before; one whose access does not open keeps no other from it. */
+  async start(): Promise<void> {
+    for (const record of await this.config.store.clusters()) {
+      if (record.lastSyncAt === null) continue;
+      try {
+        this.connect(record).informer.start();
+      } catch (error) {
+        if (!isFailure(error)) throw error;
+        this.owner.onFacts(record.id, { reachable: false });
+      }
+    }
+  }
+
+  async link(clusterId: string): Promise<ClusterInformer> {
+    return (await this.entry(clusterId)).informer;
+  }
+
+  /** A secret: for who dials the cluster itself. */
+  async access(clusterId: string): Promise<ClusterAccess> {
+    return (await this.entry(clusterId)).access;
+  }
+
+  /** Calls a cluster; what goes wrong is a Failure for the client, and the cluster's health is noted. */
+  async call<R>(clusterId: string, call: (cluster: KubeCluster) => Promise<R>): Promise<R> {
+    const { informer } = await this.entry(clusterId);
+    try {
+      const result = await call(informer.cluster);
+      informer.reportHealth(null);
+      return result;
+    } catch (error) {
+      informer.reportHealth(error);
+      throw kubeFailure(error);
+    }
+  }
+
+  has(clusterId: string): boolean {
+    return this.entries.has(clusterId);
+  }
+
+  async remove(clusterId: string): Promise<void> {
+    this.removed.add(clusterId);
+    const entry = this.entries.get(clusterId);
+    this.entries.delete(clusterId);
+    await entry?.informer.close();
+  }
+
+  /** One that was dropped may be opened again. */
+  restore(clusterId: string): void {
+    this.removed.delete(clusterId);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.entries.values()].map(({ informer }) => informer.close()));
+  }
+
+  private async entry(clusterId: string): Promise<{ informer: ClusterInformer; access: ClusterAccess }> {
+    const entry = this.entries.get(clusterId);
+    if (entry) return entry;
+    const record = (await this.config.store.clusters()).find((row) => row.id === clusterId);
+    if (!record || this.removed.has(clusterId))
+      throw fail('unknown_cluster', `there is no cluster ${clusterId}`);
+    return this.entries.get(clusterId) ?? this.connect(record);
+  }
+
+  private connect(record: StoredCluster): { informer: ClusterInformer; access: ClusterAccess } {
+    const access = this.accessOf(record);
+    const informer = new ClusterInformer(record.id, this.config.open(access), this.owner);
+    const entry = { informer, access };
+    this.entries.set(record.id, entry);
+    return entry;
+  }
+
+  private accessOf({ id, access, inCluster }: StoredCluster): ClusterAccess {
+    if (access) return this.unseal(id, access);
+    if (inCluster && this.config.podAccess) return this.config.podAccess;
+    throw fail(
+      'cluster_unreachable',
+      'it is the cluster of a pod, and this is no pod with a service account',
+    );
+  }
+
+  private unseal(id: string, access: SealedSecret): ClusterAccess {
+    try {
+      // What comes out of the vault is what was sealed.
+      return JSON.parse(this.config.vault.open(id, access).toString()) as ClusterAccess;
+    } catch (error) {
+      if (!(error instanceof VaultError)) throw error;
+      throw fail('internal', `the access to the cluster cannot be opened: ${error.message}`, {
+        hint: 'Delete the cluster and register it again.',
+      });
+    }
+  }
+}

@@ -1,0 +1,191 @@
+// Workloads as records: what a look at the cluster makes of one, when it is idle, and how it is shown. Pure.
+import { FIELD_MANAGER } from '../../adapters/kube/parse_objects.ts';
+import type {
+  AutoSleepSettings,
+  ObservedWorkload,
+  SleepReceipt,
+  StoredWorkload,
+  WorkloadState,
+  WorkloadView,
+} from '../../protocol/cloud.ts';
+import { utcTime } from '../../protocol/timestamps.ts';
+import { derivedUlid } from '../../protocol/ulid.ts';
+import { CLOUD } from '../../settings/limits.ts';
+
+/**
+ * The id of a workload: always the same for (cluster, kind, namespace, name), also when it is made again.
+ * docs/reference.md "Workloads".
+ */
+export const workloadId = (
+  clusterId: string,
+  seen: Pick<ObservedWorkload, 'kind' | 'namespace' | 'name'>,
+): string => derivedUlid(clusterId, [seen.kind, seen.namespace, seen.name]);
+
+/** Whether a pod of it is Ready, as its controller says of this version of its spec. */
+export const isReady = (seen: ObservedWorkload): boolean => seen.ready > 0 && seen.observed;
+
+function stateOf(before: WorkloadState | null, seen: ObservedWorkload): WorkloadState {
+  if (seen.replicas === 0) return seen.pods > 0 ? 'sleeping' : 'asleep';
+  return isReady(seen) || before === null || before === 'awake' ? 'awake' : 'waking';
+}
+
+const plural = (count: number): string => (count === 1 ? '1 replica' : `${count} replicas`);
+
+/** Who gave replicas to a workload that Berth had put to sleep, as far as the object tells. */
+function undoneText(seen: ObservedWorkload): string {
+  // It was not Berth, which takes the receipt away: older API servers do not note what was written through `scale`.
+  const who = seen.scaledBy === FIELD_MANAGER ? null : seen.scaledBy;
+  const keeper = seen.keeper ? ` (${seen.keeper} keeps it as its source says)` : '';
+  return `the sleep was undone by ${who ?? 'something else'}${keeper}, which set ${plural(seen.replicas)}`;
+}
+
+/** The receipt of the sleep that it sleeps, or that was just undone. */
+const currentReceiptOf = ({ seen, isReceiptSpent }: StoredWorkload): SleepReceipt | null =>
+  isReceiptSpent ? null : seen.receipt;
+
+/** Who undoes a sleep leaves its receipt: one that was there while it was awake tells nothing of what comes after. */
+const isSpent = (before: StoredWorkload, { receipt }: ObservedWorkload): boolean =>
+  receipt !== null &&
+  receipt.at === before.seen.receipt?.at &&
+  (before.seen.replicas > 0 || before.isReceiptSpent === true);
+
+const isWoken = (before: StoredWorkload, after: StoredWorkload): boolean =>
+  before.seen.uid === after.seen.uid && before.seen.replicas === 0 && after.seen.replicas > 0;
+
+/** Whether something else has given it replicas while it slept: a wake of ours takes the receipt away. */
+export const isUndone = (before: StoredWorkload, after: StoredWorkload): boolean =>
+  isWoken(before, after) && currentReceiptOf(after) !== null;
+
+/**
+ * Whether that tells of something that keeps it awake, such as an autoscaler or the tool that deploys it: those come at
+ * once. Who scales it up later wants to use it, and who undoes a sleep by request has nothing against auto-sleep.
+ */
+const isKeptAwake = (receipt: SleepReceipt | null, now: number): boolean =>
+  receipt?.by === 'idle' && now - receipt.at <= CLOUD.undone.withinMs;
+
+const SLEEP_REASONS = { request: 'put to sleep by request', idle: 'put to sleep by auto-sleep' } as const;
+
+function sleepReasonOf(before: StoredWorkload, after: StoredWorkload): string | null {
+  const receipt = currentReceiptOf(after);
+  if (after.seen.replicas === 0) return receipt ? SLEEP_REASONS[receipt.by] : 'scaled to 0 outside of Berth';
+  if (isUndone(before, after)) return undoneText(after.seen);
+  // Why a sleep failed or was undone stays to be read until something happens again.
+  return before.seen.replicas > 0 ? before.sleepReason : null;
+}
+
+function newWorkload(clusterId: string, seen: ObservedWorkload, now: number): StoredWorkload {
+  return {
+    id: workloadId(clusterId, seen),
+    clusterId,
+    seen,
+    state: stateOf(null, seen),
+    sleepReason: null,
+    desiredReplicas: null,
+    autoSleep: false,
+    idleMinutes: CLOUD.idleMinutes.default,
+    autoSleepSince: null,
+    lastActivityAt: null,
+    lastByteAt: null,
+    awakeSince: now,
+    undone: 0,
+    gone: false,
+  };
+}
+
+/**
+ * The record of a workload after a look at it at `now`; `before`: the record so far. The settings stay whatever happens;
+ * another uid resets desired_replicas and activity. The count that a receipt holds becomes desired_replicas, so that it
+ * survives the loss of the store.
+ */
+export function observe(
+  before: StoredWorkload | undefined,
+  clusterId: string,
+  seen: ObservedWorkload,
+  now: number,
+): StoredWorkload {
+  const first = newWorkload(clusterId, seen, now);
+  const isSame = before && !before.gone && before.seen.uid === seen.uid;
+  const base: StoredWorkload = isSame
+    ? before
+    : before
+      ? {
+          ...first,
+          autoSleep: before.autoSleep,
+          idleMinutes: before.idleMinutes,
+          autoSleepSince: before.autoSleepSince,
+        }
+      : first;
+  const after = { ...base, seen, isReceiptSpent: isSpent(base, seen) };
+  const receipt = currentReceiptOf(after);
+  const isNowAwake = isWoken(base, after);
+  return {
+    ...after,
+    state: stateOf(isSame ? before.state : null, seen),
+    sleepReason: sleepReasonOf(base, after),
+    desiredReplicas: seen.replicas === 0 && receipt ? receipt.replicas : base.desiredReplicas,
+    awakeSince: isNowAwake ? now : base.awakeSince,
+    undone: isNowAwake ? (isKeptAwake(receipt, now) ? base.undone + 1 : 0) : base.undone,
+  };
+}
+
+/** The record of one that is no longer in the cluster; null: nothing of it is worth keeping. */
+export const tombstoneOf = (row: StoredWorkload): StoredWorkload | null =>
+  row.autoSleep || row.idleMinutes !== CLOUD.idleMinutes.default ? { ...row, gone: true } : null;
+
+/** The record with other settings; idleness is counted from when auto-sleep was switched on. */
+export function withAutoSleep(
+  row: StoredWorkload,
+  enabled: boolean | null,
+  minutes: number | null,
+  now: number,
+): StoredWorkload {
+  const autoSleep = enabled ?? row.autoSleep;
+  const isSwitchedOn = autoSleep && !row.autoSleep;
+  return {
+    ...row,
+    autoSleep,
+    idleMinutes: minutes ?? row.idleMinutes,
+    autoSleepSince: isSwitchedOn ? now : row.autoSleepSince,
+    // Whoever sets it anew wants it tried anew.
+    undone: 0,
+  };
+}
+
+export const autoSleepOf = (row: StoredWorkload): AutoSleepSettings => ({
+  auto_sleep_enabled: row.autoSleep,
+  idle_timeout_minutes: row.idleMinutes,
+});
+
+/**
+ * Whether auto-sleep should put it to sleep at `now`: nobody has connected, and no connection has moved a byte, for the
+ * whole timeout, and it has been awake and auto-sleep on for that long. One that something keeps awake is left alone.
+ */
+export function isIdle(row: StoredWorkload, now: number): boolean {
+  if (!row.autoSleep || row.gone || row.seen.replicas === 0 || row.undone >= CLOUD.undone.max) return false;
+  const { awakeSince, autoSleepSince, lastActivityAt, lastByteAt } = row;
+  const last = Math.max(awakeSince, autoSleepSince ?? 0, lastActivityAt ?? 0, lastByteAt ?? 0);
+  return now - last >= row.idleMinutes * 60_000;
+}
+
+/**
+ * A workload as JSON: the fields of the base API in its order, then the additions.
+ * docs/reference.md "Workloads".
+ */
+export function workloadView(row: StoredWorkload): WorkloadView {
+  const { kind, namespace, name, replicas, ready } = row.seen;
+  const json = JSON.stringify({
+    id: row.id,
+    name,
+    namespace,
+    kind,
+    replicas,
+    desired_replicas: row.desiredReplicas,
+    ...autoSleepOf(row),
+    last_activity_at: utcTime(row.lastActivityAt),
+    cluster_id: row.clusterId,
+    ready_replicas: ready,
+    state: row.state,
+    sleep_reason: row.sleepReason,
+  });
+  return { id: row.id, clusterId: row.clusterId, key: `${namespace}/${name}/${kind}`, json };
+}

@@ -1,0 +1,148 @@
+// State: the groups that a call is under way on, and whether the daemon is shutting down. Rebuilt from: nothing, a call
+// ends with the incarnation that took it.
+
+import { fail } from '../../protocol/errors.ts';
+import type { GroupsProtocol } from '../../protocol/groups.ts';
+import type { RegistryProtocol } from '../../protocol/registry.ts';
+import type { ServiceProtocol, StartResult, StopResult } from '../../protocol/service.ts';
+import {
+  actor,
+  type Context,
+  Failure,
+  type Handlers,
+  isFailure,
+  type MessageOf,
+} from '../../runtime/actor.ts';
+import { withTimeout } from '../../runtime/deferred.ts';
+import { SERVICE } from '../../settings/limits.ts';
+import { DependencyOrder, type Member, walkInOrder } from '../dependency_order.ts';
+
+const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
+
+class Groups {
+  private readonly context: Context;
+  private readonly busy = new Set<string>();
+  private isClosing = false;
+  private shuttingDown: Promise<{ stopped: number }> | undefined;
+
+  constructor(context: Context) {
+    this.context = context;
+  }
+
+  start({ name, timeoutMs }: MessageOf<GroupsProtocol, 'start'>): Promise<{ services: StartResult[] }> {
+    return this.withGroup(name, async (members) => {
+      const answers = new Map<string, StartResult>();
+      const startOne = async (member: string): Promise<void> => {
+        const message = { timeoutMs, wait: true, join: true };
+        answers.set(member, await this.service(member).ask('start', message, DEADLINE));
+      };
+      await walkInOrder(new DependencyOrder(members), namingMember(startOne), () => this.isClosing);
+      if (this.isClosing) throw shuttingDownFailure();
+      return { services: answersInOrder(members, answers) };
+    });
+  }
+
+  stop({ name, graceMs }: MessageOf<GroupsProtocol, 'stop'>): ReturnType<Groups['stopMembers']> {
+    return this.withGroup(name, (members) => this.stopMembers(members, graceMs));
+  }
+
+  private async stopMembers(
+    members: Member[],
+    graceMs: number | null,
+  ): Promise<{ services: Pick<StopResult, 'name' | 'status' | 'exitCode'>[] }> {
+    const answers = new Map<string, Pick<StopResult, 'name' | 'status' | 'exitCode'>>();
+    const stopOne = async (member: string): Promise<void> => {
+      try {
+        const { name, status, exitCode } = await this.service(member).ask('stop', { graceMs }, DEADLINE);
+        answers.set(member, { name, status, exitCode });
+      } catch (error) {
+        // One that was removed meanwhile runs no more.
+        if (!isFailure(error) || error.code !== 'unknown_service') throw error;
+      }
+    };
+    await walkInOrder(new DependencyOrder(members, true), namingMember(stopOne));
+    return { services: answersInOrder(members, answers) };
+  }
+
+  shutdown(): Promise<{ stopped: number }> {
+    this.isClosing = true;
+    this.shuttingDown ??= this.stopAll();
+    return this.shuttingDown;
+  }
+
+  /** Never waits longer than its limits: the host finishes a stop without a daemon. */
+  private async stopAll(): Promise<{ stopped: number }> {
+    const { members } = await this.registry().ask('members', { group: null });
+    const order = new DependencyOrder(members, true);
+    let stopped = 0;
+    const stopOne = async (member: string): Promise<void> => {
+      try {
+        const { reaped } = await this.service(member).ask('stop', { graceMs: null, last: true }, DEADLINE);
+        if (reaped > 0) stopped += 1;
+      } catch (error) {
+        // One that cannot be stopped must not keep the others up.
+        if (!isFailure(error)) throw error;
+      }
+    };
+    const ordered = walkInOrder(order, stopOne);
+    await withTimeout(SERVICE.shutdown.orderedStopMs, ordered, this.context.clock);
+    const others = order.takeRemaining().map(stopOne);
+    await withTimeout(
+      SERVICE.shutdown.remainingStopMs,
+      Promise.all([ordered, ...others]),
+      this.context.clock,
+    );
+    return { stopped };
+  }
+
+  /** Runs `call` with the members of group `name`, and no other call on it meanwhile. */
+  private async withGroup<R>(name: string, call: (members: Member[]) => Promise<R>): Promise<R> {
+    if (this.isClosing) throw shuttingDownFailure();
+    if (this.busy.has(name)) throw fail('daemon_busy', `group ${name} is being started or stopped already`);
+    this.busy.add(name);
+    try {
+      const { members } = await this.registry().ask('members', { group: name });
+      if (members.length === 0) throw fail('unknown_group', `there is no group ${name}`);
+      return await call(members);
+    } finally {
+      this.busy.delete(name);
+    }
+  }
+
+  private registry() {
+    return this.context.ref<RegistryProtocol>('registry');
+  }
+
+  private service(name: string) {
+    return this.context.ref<ServiceProtocol>(`service:${name}`);
+  }
+}
+
+const shuttingDownFailure = (): Failure => fail('daemon_busy', 'the daemon is shutting down');
+
+function answersInOrder<A>(members: Member[], answers: ReadonlyMap<string, A>): A[] {
+  return members.flatMap(({ name }) => answers.get(name) ?? []);
+}
+
+/** The same, with the member named in the message of what it throws. */
+function namingMember(act: (name: string) => Promise<void>): (name: string) => Promise<void> {
+  return async (name) => {
+    try {
+      await act(name);
+    } catch (error) {
+      if (!isFailure(error) || error.message.startsWith(`${name} `)) throw error;
+      throw new Failure(error.code, `${name}: ${error.message}`, error.detail);
+    }
+  };
+}
+
+function init(context: Context): Handlers<GroupsProtocol> {
+  const groups = new Groups(context);
+  return {
+    start: (message) => context.replyLater(groups.start(message)),
+    stop: (message) => context.replyLater(groups.stop(message)),
+    shutdown: () => context.replyLater(groups.shutdown()),
+  };
+}
+
+export const groupsActor = actor<GroupsProtocol, null>('groups', init);

@@ -1,0 +1,244 @@
+// State: every record as it is on disk, what is being registered and removed, whether the daemon shuts down. Rebuilt from:
+// the store; what was under way ends with its incarnation.
+//
+// A registration waits for the registrations of its own name and for nothing else. Its record counts when it is on disk:
+// until then the rules that need the whole set look at what was there before and at what may come.
+import { randomBytes } from 'node:crypto';
+import type { Store } from '../../adapters/storage/store.ts';
+import { fail } from '../../protocol/errors.ts';
+import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
+import type { HostProtocol } from '../../protocol/host.ts';
+import type { PortsProtocol } from '../../protocol/ports.ts';
+import type { RegistryProtocol } from '../../protocol/registry.ts';
+import type { ServiceInput, ServiceProtocol, StoredService } from '../../protocol/service.ts';
+import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
+import { actor, type Context, type Handlers, type MessageOf, type Ref } from '../../runtime/actor.ts';
+import { SERVICE, THREADS } from '../../settings/limits.ts';
+import { KeyedMutex } from '../keyed_mutex.ts';
+import { stopOrphanedRuns } from './orphaned_runs.ts';
+import { dependencyCycle, nextRecord, specRow } from './registration_rules.ts';
+import { adoptAll, autostartAll, hostRuns, idleStates, tolerateFailure } from './startup.ts';
+
+type LeaseRange = readonly [from: number, to: number];
+
+export interface RegistryConfig {
+  store: Pick<Store, 'table'>;
+  /** Where `port: 0` takes one from, for a plain service and for an agent. */
+  ports: { service: LeaseRange; agent: LeaseRange };
+}
+
+/** The key of `specHash` in the store. */
+const HASH_KEY = 'specHash';
+const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
+
+const registryEvent = (type: NewEvent['type'], name: string, fields: object): NewEvent => ({
+  type,
+  name,
+  run: null,
+  data: JSON.stringify(fields),
+});
+
+class Registry {
+  private readonly context: Context;
+  private readonly config: RegistryConfig;
+  private readonly hashKey: Uint8Array;
+  private readonly services: Map<string, StoredService>;
+  /** What is being registered, by name. */
+  private readonly registering = new Map<string, ServiceInput>();
+  private readonly removing = new Set<string>();
+  private readonly mutex = new KeyedMutex();
+  private isClosed = false;
+  private readonly ports: Ref<PortsProtocol>;
+  private readonly events: Ref<EventsProtocol>;
+  private readonly views: Ref<ViewsProtocol>;
+
+  constructor(context: Context, config: RegistryConfig, hashKey: Uint8Array) {
+    this.context = context;
+    this.config = config;
+    this.hashKey = hashKey;
+    this.services = new Map(config.store.table('services').all());
+    this.ports = context.ref('ports');
+    this.events = context.ref('events');
+    this.views = context.ref('views');
+  }
+
+  async boot({
+    autostart,
+    nothingRuns = false,
+  }: MessageOf<RegistryProtocol, 'boot'>): Promise<{ services: number }> {
+    const host = this.context.ref<HostProtocol>('host');
+    const runs = nothingRuns ? [] : await hostRuns(host);
+    // Nobody waits for the end of what no longer exists.
+    const lost = runs?.filter(({ service }) => !this.services.has(service)) ?? [];
+    this.inBackground(stopOrphanedRuns(host, lost));
+    // Only before the first services begin is it known of those without a run that they have nothing to take up.
+    const ends = new Map(this.config.store.table('ends').all());
+    const resting = autostart && runs ? idleStates(this.services.keys(), ends, runs) : [];
+    const specs = [...this.services.values()].map((stored) => specRow(stored, this.hashKey));
+    this.views.tell('snapshot', { text: JSON.stringify({ specs, states: resting } satisfies ViewSnapshot) });
+    const rest = new Set(resting.map(({ name }) => name));
+    const others = [...this.services.keys()].filter((name) => !rest.has(name));
+    await adoptAll(this.context, others);
+    if (autostart) this.inBackground(autostartAll(this.context, this.services, () => this.isClosed));
+    return { services: specs.length };
+  }
+
+  register({ input }: MessageOf<RegistryProtocol, 'register'>): Promise<{
+    stored: StoredService;
+    created: boolean;
+  }> {
+    this.refuseChange(input.name);
+    return this.mutex.runExclusive(input.name, async () => {
+      this.checkKind(input);
+      this.checkHostname(input);
+      this.checkCycle(input);
+      this.registering.set(input.name, input);
+      try {
+        return await this.registerNow(input);
+      } finally {
+        this.registering.delete(input.name);
+      }
+    });
+  }
+
+  remove({ name, agent, graceMs }: MessageOf<RegistryProtocol, 'remove'>): Promise<{ port: number }> {
+    this.refuseChange(name);
+    this.removing.add(name);
+    return this.mutex
+      .runExclusive(name, () => this.removeNow(name, agent, graceMs))
+      .finally(() => this.removing.delete(name));
+  }
+
+  members({ group }: MessageOf<RegistryProtocol, 'members'>): {
+    members: { name: string; dependsOn: string[] }[];
+  } {
+    const members = [...this.services.values()]
+      .filter(({ spec }) => group === null || spec.group === group)
+      .map(({ spec }) => ({ name: spec.name, dependsOn: spec.dependsOn }));
+    return { members };
+  }
+
+  close(): null {
+    this.isClosed = true;
+    return null;
+  }
+
+  private async registerNow(input: ServiceInput): Promise<{ stored: StoredService; created: boolean }> {
+    const { name } = input;
+    const before = this.services.get(name);
+    const leased = await this.lease(input, before);
+    const stored = nextRecord(input, leased ?? input.port, before, this.hashKey);
+    try {
+      if (stored !== before) await this.config.store.table('services').put(name, stored);
+    } catch (error) {
+      if (leased !== null) await this.undoLease(name, before);
+      throw error;
+    }
+    this.services.set(name, stored);
+    const { port, group } = stored.spec;
+    const isClaim = port !== before?.spec.port;
+    const { others } = isClaim ? await this.ports.ask('claim', { owner: name, port }) : { others: [] };
+    if (stored !== before) this.views.tell('specs', { rows: [specRow(stored, this.hashKey)] });
+    this.service(name).tell('changed', { stored });
+    const events = [registryEvent('service.registered', name, { name, port, group })];
+    const [holder] = others;
+    if (holder !== undefined)
+      events.push(registryEvent('port.conflict', name, { port, claimedBy: name, holder }));
+    await this.events.ask('append', { events });
+    return { stored, created: !before };
+  }
+
+  /**
+   * A port that is given or kept is registered whoever has it; a free one, and the port of every agent, is leased. null:
+   * none was.
+   */
+  private async lease(input: ServiceInput, before: StoredService | undefined): Promise<number | null> {
+    const { name: owner, port, agent } = input;
+    const kept = before?.spec.port ?? null;
+    if (!agent && port !== 0) return null;
+    // A plain service may be running on its port.
+    if (!agent && kept !== null) return kept;
+    const [from, to] = port !== 0 ? [port, port] : this.config.ports[agent ? 'agent' : 'service'];
+    const lease = await this.ports.ask('lease', { owner, from, to, keep: port === 0 ? kept : null });
+    return lease.port;
+  }
+
+  private async undoLease(owner: string, before: StoredService | undefined): Promise<void> {
+    if (before) await this.ports.ask('claim', { owner, port: before.spec.port });
+    else await this.ports.ask('release', { owner });
+  }
+
+  private async removeNow(name: string, agent: boolean, graceMs: number | null): Promise<{ port: number }> {
+    const stored = this.services.get(name);
+    if (!stored || (agent && stored.spec.agent === null)) {
+      throw agent
+        ? fail('unknown_agent', `there is no agent ${name}`)
+        : fail('unknown_service', `there is no service ${name}`);
+    }
+    await this.service(name).ask('retire', { graceMs }, DEADLINE);
+    const { store } = this.config;
+    await Promise.all([store.table('services').remove(name), store.table('ends').remove(name)]);
+    this.services.delete(name);
+    await this.ports.ask('release', { owner: name });
+    this.views.tell('removed', { name });
+    await this.events.ask('append', { events: [registryEvent('service.removed', name, { name })] });
+    return { port: stored.spec.port };
+  }
+
+  private refuseChange(name: string): void {
+    if (this.isClosed) throw fail('daemon_busy', 'the daemon is shutting down');
+    if (this.removing.has(name)) throw fail('daemon_busy', `${name} is being removed`);
+  }
+
+  private checkKind({ name, agent }: ServiceInput): void {
+    const before = this.services.get(name);
+    if (!before || (before.spec.agent !== null) === (agent !== null)) return;
+    throw fail('name_in_use', agent ? `${name} is a service already` : `${name} is the name of an agent`);
+  }
+
+  private checkHostname({ name, agent }: ServiceInput): void {
+    if (!agent) return;
+    const stored = [...this.services.values()].map(({ spec }) => spec);
+    for (const other of [...stored, ...this.registering.values()]) {
+      if (other.name !== name && other.agent?.hostname === agent.hostname)
+        throw fail('name_in_use', `${agent.hostname} is the host name of the agent ${other.name}`);
+    }
+  }
+
+  private checkCycle({ name, dependsOn }: ServiceInput): void {
+    const found = dependencyCycle(name, dependsOn, (other) => [
+      ...(this.services.get(other)?.spec.dependsOn ?? []),
+      ...(this.registering.get(other)?.dependsOn ?? []),
+    ]);
+    if (!found) return;
+    const message = `dependsOn has a cycle: ${found.join(' -> ')}`;
+    throw fail('invalid_spec', message, { details: [{ path: 'dependsOn', message }] });
+  }
+
+  private inBackground(work: Promise<unknown>): void {
+    tolerateFailure(work).catch((error: unknown) => this.context.crash(error));
+  }
+
+  private service(name: string): Ref<ServiceProtocol> {
+    return this.context.ref<ServiceProtocol>(`service:${name}`);
+  }
+}
+
+async function init(context: Context, config: RegistryConfig): Promise<Handlers<RegistryProtocol>> {
+  const keys = config.store.table('keys');
+  const key = keys.get(HASH_KEY) ?? randomBytes(32);
+  if (!keys.get(HASH_KEY)) await keys.put(HASH_KEY, key);
+  const registry = new Registry(context, config, key);
+  return {
+    boot: (message) => context.replyLater(registry.boot(message)),
+    register: (message) => context.replyLater(registry.register(message)),
+    remove: (message) => context.replyLater(registry.remove(message)),
+    members: (message) => registry.members(message),
+    close: () => registry.close(),
+  };
+}
+
+/** Owns which services exist: docs/reference.md "Registration". */
+export const registryActor = actor<RegistryProtocol, RegistryConfig>('registry', init, {
+  mailbox: THREADS.mailboxCapacity,
+});

@@ -1,0 +1,181 @@
+// What a service asks of others and tells them, and what it reads and writes of itself in the store.
+import type { Store } from '../../adapters/storage/store.ts';
+import { fail } from '../../protocol/errors.ts';
+import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
+import type { HostProtocol, LedgerRun, SpawnReply, StopReport } from '../../protocol/host.ts';
+import type { PortsProtocol } from '../../protocol/ports.ts';
+import type { LastEnd, ServiceSpec, ServiceState, StoredService } from '../../protocol/service.ts';
+import type { StatsProtocol } from '../../protocol/stats.ts';
+import type { ViewsProtocol } from '../../protocol/views.ts';
+import type { Context, MessageOf, Ref, ReplyOf } from '../../runtime/actor.ts';
+import { SERVICE } from '../../settings/limits.ts';
+import { childEnvironment } from './environment.ts';
+import type { LiveRun, Run } from './run.ts';
+import * as events from './run_events.ts';
+
+export interface ServiceEffectsConfig {
+  store: Pick<Store, 'table'>;
+  /** The daemon's own environment as `inherited` leaves it. */
+  environment: [key: string, value: string][];
+  /** The umask of the user, for children; the daemon's own is 077. */
+  umask: number;
+}
+
+/** Ends the whole tree of a run, which may have ended itself; resolves at the latest 2 s after the kill. */
+export const stopProcessTree = (
+  host: Ref<HostProtocol>,
+  stop: MessageOf<HostProtocol, 'stop'>,
+): Promise<StopReport> =>
+  host.ask('stop', stop, { deadlineMs: stop.graceMs + SERVICE.killTimeoutMs + SERVICE.hostStopMarginMs });
+
+const NO_DROPPED_ROWS: ReplyOf<HostProtocol, 'dropped'> = { rows: [] };
+
+/** Everything that one service does beyond its own state: letters and rows of the store. Its actor (service.ts) owns it. */
+export class ServiceEffects {
+  private readonly name: string;
+  private readonly config: ServiceEffectsConfig;
+  private readonly host: Ref<HostProtocol>;
+  private readonly ports: Ref<PortsProtocol>;
+  private readonly events: Ref<EventsProtocol>;
+  private readonly stats: Ref<StatsProtocol>;
+  private readonly views: Ref<ViewsProtocol>;
+  /** What the views were told last. */
+  private lastPublished = '';
+
+  constructor(context: Context, config: ServiceEffectsConfig, name: string) {
+    this.name = name;
+    this.config = config;
+    this.host = context.ref('host');
+    this.ports = context.ref('ports');
+    this.events = context.ref('events');
+    this.stats = context.ref('stats');
+    this.views = context.ref('views');
+  }
+
+  stored(): StoredService | null {
+    return this.config.store.table('services').get(this.name) ?? null;
+  }
+
+  lastEnd(): LastEnd | null {
+    return this.config.store.table('ends').get(this.name) ?? null;
+  }
+
+  /** Resolves when it is on disk. */
+  async saveEnd(end: LastEnd): Promise<void> {
+    await this.config.store.table('ends').put(this.name, end);
+  }
+
+  async appendEvent(event: NewEvent): Promise<void> {
+    await this.events.ask('append', { events: [event] });
+  }
+
+  /** One after the other: an end that is in the store says that its event is in the journal. May be repeated. */
+  async recordEnd(end: LastEnd): Promise<void> {
+    await this.appendEvent(events.endedEvent(this.name, end));
+    await this.saveEnd(end);
+  }
+
+  /** How much of its output a full disk did not take; 0 where the host does not say so at once. */
+  async droppedBytes(): Promise<number> {
+    const { rows } = await this.host
+      .ask('dropped', {}, { deadlineMs: SERVICE.hostRetryMs })
+      .catch(() => NO_DROPPED_ROWS);
+    return rows.find(({ service }) => service === this.name)?.bytes ?? 0;
+  }
+
+  /** Who listens on `port`, as the port.conflict event says it. */
+  async portHolder(port: number): Promise<string | null> {
+    const { listener } = await this.ports.ask('listener', { port });
+    return listener?.holder ?? null;
+  }
+
+  /**
+   * Fails port_in_use, with the event, when somebody listens on its port; start_failed with the host's reason. What the
+   * run before has left behind is ended first: nobody would ever look for it again.
+   */
+  async spawn(run: Run, spec: ServiceSpec, last: LastEnd | null): Promise<SpawnReply> {
+    const { name } = this;
+    if (last && !last.whole) await this.stopRun(last.run, spec.port, spec.stopSignal, spec.stopGrace);
+    const holder = await this.portHolder(spec.port);
+    if (holder !== null) {
+      await this.appendEvent(events.portConflictEvent(name, run, holder));
+      throw fail('port_in_use', `${name} cannot be started: its port ${spec.port} is held by ${holder}`);
+    }
+    return this.host.ask('spawn', {
+      service: name,
+      run: run.id,
+      cmd: spec.cmd,
+      cwd: spec.cwd,
+      env: childEnvironment(this.config.environment, spec, run.id),
+      port: spec.port,
+      umask: this.config.umask,
+      pty: spec.agent && { cols: spec.agent.cols, rows: spec.agent.rows },
+      memo: run.metadata,
+    });
+  }
+
+  /** As `stopTree`. */
+  stopRun(run: string, port: number, signal: string, graceMs: number): Promise<StopReport> {
+    return stopProcessTree(this.host, { service: this.name, run, signal, graceMs, port });
+  }
+
+  async runOf(): Promise<LedgerRun | null> {
+    const { run } = await this.host.ask(
+      'runOf',
+      { service: this.name },
+      { deadlineMs: SERVICE.hostAskTimeoutMs },
+    );
+    return run;
+  }
+
+  /** Journals that the run is ready, and tells a later daemon by the host's ledger. */
+  async announce(run: LiveRun): Promise<void> {
+    await this.appendEvent(events.startedEvent(this.name, run));
+    this.host.tell('note', { service: this.name, run: run.id, memo: { ...run.metadata, passed: true } });
+  }
+
+  /** The end of the run is on disk: the host may drop it. */
+  acknowledge(run: string): void {
+    this.host.tell('acknowledge', { service: this.name, run });
+  }
+
+  track(run: LiveRun, running: boolean): void {
+    const { pid, startTicks } = run;
+    this.stats.tell('track', { name: this.name, run: run.id, pid, startTicks, running });
+  }
+
+  untrack(run: LiveRun): void {
+    this.stats.tell('forget', { name: this.name, run: run.id });
+  }
+
+  publish(row: ServiceState): void {
+    const text = JSON.stringify(row);
+    if (text === this.lastPublished) return;
+    this.lastPublished = text;
+    this.views.tell('states', { rows: [row] });
+  }
+
+  /** From now on the host tells when the log grows, or no longer. */
+  follow(on: boolean): void {
+    this.host.tell('follow', { service: this.name, on });
+  }
+
+  grew(end: number): void {
+    this.views.tell('grew', { name: this.name, end });
+  }
+
+  /** Input to the terminal of a run. */
+  writeInput(run: string, data: Uint8Array): void {
+    this.host.tell('write', { service: this.name, run, data });
+  }
+
+  resize(run: string, cols: number, rows: number): void {
+    this.host.tell('resize', { service: this.name, run, cols, rows });
+  }
+
+  /** Deletes the logs; the views forget it as well. */
+  async forget(): Promise<void> {
+    await this.host.ask('forget', { service: this.name });
+    this.lastPublished = '';
+  }
+}

@@ -1,0 +1,239 @@
+// Why a service is as it is, in plain English: for `explain`, and the same facts in the hints of failed
+// starts, docs/reference.md "Explain". Pure: from facts to text.
+import { urlPort } from '../../adapters/ready_probe.ts';
+import { type ErrorCode, fail } from '../../protocol/errors.ts';
+import type { LastEnd, ServiceExplanation, ServiceSpec, ServiceStatus } from '../../protocol/service.ts';
+import type { Failure } from '../../runtime/actor.ts';
+import { SERVICE } from '../../settings/limits.ts';
+import type { LastCheck } from './ready_check.ts';
+import type { LiveRun } from './run.ts';
+import type { EndedState, LifecycleState } from './state.ts';
+
+/** All that an explanation is made from. */
+export interface ExplanationFacts {
+  spec: ServiceSpec;
+  status: ServiceStatus;
+  state: LifecycleState;
+  end: LastEnd | null;
+  /** Who listens on the port of the service now. */
+  portHolder: string | null;
+  lastLines: string[];
+  /** Bytes of its output that a full disk did not take, since the process host began. */
+  droppedBytes: number;
+  /** Epoch milliseconds. */
+  now: number;
+}
+
+type EndSummary = Pick<LastEnd, 'exitCode' | 'signal' | 'exitUnknown'>;
+
+/** What shells mean by some exit codes. */
+const SHELL_EXIT_MEANINGS = new Map([
+  [126, 'the command was found but cannot be executed'],
+  [127, 'the shell did not find the command'],
+]);
+
+/** `340 ms`, `3.4 s` or `2 min 5 s`. */
+export function humanDuration(ms: number): string {
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
+  return `${Math.floor(ms / 60_000)} min ${Math.floor((ms % 60_000) / 1_000)} s`;
+}
+
+const joinSentences = (...parts: (string | null | false)[]): string => parts.filter(Boolean).join(' ');
+
+/** `ended with exit code 3`, `was ended by SIGKILL`, or that nobody knows. */
+function describeEnd({ exitCode, signal, exitUnknown }: EndSummary): string {
+  if (signal !== null) return `was ended by ${signal}`;
+  if (exitCode === null) return exitUnknown ? 'ended while nothing watched it' : 'ended with the machine';
+  const meaning = SHELL_EXIT_MEANINGS.get(exitCode);
+  return `ended with exit code ${exitCode}${meaning ? ` (${meaning})` : ''}`;
+}
+
+function aboutEnd(end: EndSummary): string | null {
+  if (end.signal === 'SIGKILL')
+    return 'If nobody killed it, the system was short of memory: its log says more.';
+  return null;
+}
+
+function aboutCheck(check: LastCheck | null, now: number): string | null {
+  if (!check) return null;
+  const result = check.error ?? 'passed';
+  return `The last check of ${check.url}, ${humanDuration(now - check.at)} ago: ${result}.`;
+}
+
+/** What the listener on the port has to do with a check that does not pass. */
+function aboutPort(ready: string | null, port: number, holder: string | null): string | null {
+  const asked = ready ? urlPort(new URL(ready)) : port;
+  if (asked !== port) return `The ready URL asks port ${asked}, while the service was given port ${port}.`;
+  if (holder === null) return `Nothing listens on port ${port}: does the program take its port from $PORT?`;
+  return `On port ${port} listens ${holder}.`;
+}
+
+function aboutDroppedOutput(bytes: number): string | null {
+  if (bytes === 0) return null;
+  return `Of its output ${bytes.toLocaleString('en')} bytes are lost: the disk was full.`;
+}
+
+const logText = (lines: string[]): string =>
+  lines.length > 0 ? `Its last lines:\n${lines.join('\n')}` : 'Its log is empty.';
+
+function awaitedCheck(ready: string | null): string {
+  if (ready === null) return `its process to be up for ${SERVICE.minUptimeMs} ms`;
+  return ready.startsWith('tcp:')
+    ? `a connection to ${ready} to be taken`
+    : `a 2xx or 3xx answer from ${ready}`;
+}
+
+interface ExplanationText {
+  reason: string;
+  waitingFor?: string;
+  next: string;
+}
+
+function whenIdle({ spec, end, portHolder, state }: ExplanationFacts): ExplanationText {
+  const trouble = state.phase === 'idle' ? state.trouble : null;
+  const past = end ? `Its last process ${describeEnd(end)}.` : 'It has not been started yet.';
+  const reason = trouble ? `The last start made no process: ${trouble}.` : past;
+  if (portHolder !== null)
+    return {
+      reason: joinSentences(reason, `Port ${spec.port} is held by ${portHolder}.`),
+      next: 'Stop what holds the port or register another port; a start is refused until then.',
+    };
+  const crashed = end?.status === 'crashed' && trouble === null;
+  return {
+    reason: joinSentences(
+      reason,
+      crashed && aboutEnd(end),
+      crashed && spec.restart === 'no' && 'Its restart policy is "no".',
+    ),
+    next: trouble ? 'Correct that and start it again.' : 'It stays as it is until it is started.',
+  };
+}
+
+function whenChecking(
+  run: LiveRun,
+  check: LastCheck | null,
+  { portHolder, now }: ExplanationFacts,
+): ExplanationText {
+  const { ready, port, deadline } = run.metadata;
+  const left = deadline === null ? null : deadline - now;
+  return {
+    reason: joinSentences(
+      `Its process ${run.pid} has been up for ${humanDuration(now - run.startedAt)} and has not passed its ready-check yet.`,
+      aboutCheck(check, now),
+      ready !== null && aboutPort(ready, port, portHolder),
+    ),
+    waitingFor: awaitedCheck(ready),
+    next:
+      left === null
+        ? 'It has no deadline: it is asked again until it answers or ends.'
+        : `It is stopped in ${humanDuration(left)} if the check has not passed by then.`,
+  };
+}
+
+function explanationText(facts: ExplanationFacts): ExplanationText {
+  const { state, spec, end, now } = facts;
+  switch (state.phase) {
+    case 'lost':
+      return {
+        reason: 'The process host, which owns all processes, has not said yet what it has of this service.',
+        waitingFor: 'the process host',
+        next: 'It is asked again until it answers; requests are refused with daemon_busy meanwhile.',
+      };
+    case 'idle':
+      return whenIdle(facts);
+    case 'waiting':
+      return {
+        reason: joinSentences(
+          state.trouble ? `The last restart made no process: ${state.trouble}.` : null,
+          !state.trouble && end ? `Its last process ${describeEnd(end)}.` : null,
+          `Its restart policy is "${spec.restart}".`,
+        ),
+        waitingFor: `restart number ${state.backoff.attempt} in a row, in ${humanDuration(state.backoff.nextAt - now)}`,
+        next: 'It is started again then; a start begins at once, a stop cancels it.',
+      };
+    case 'launching':
+      return {
+        reason: 'Its process is being made.',
+        waitingFor: 'the process host',
+        next: 'Its ready-check follows.',
+      };
+    case 'checking':
+      return whenChecking(state.run, state.check.last(), facts);
+    case 'running':
+      return {
+        reason: `Its process ${state.run.pid} has been up for ${humanDuration(now - state.run.startedAt)}.`,
+        next:
+          spec.restart === 'no' ? 'If it ends it stays down.' : `Its restart policy is "${spec.restart}".`,
+      };
+    case 'stopping':
+      return {
+        reason: state.late
+          ? 'Its ready-check did not pass in time, so it is being stopped.'
+          : 'It was asked to stop.',
+        waitingFor: 'all processes of its tree to end and its port to be free',
+        next: `What is left ${humanDuration(state.graceMs)} after the stop began is killed.`,
+      };
+    case 'ended':
+      return {
+        reason: `Its process ${describeEnd(state.end)}.`,
+        waitingFor: 'the end to be written to disk',
+        next: state.backoff
+          ? `It is started again in ${humanDuration(state.backoff.nextAt - now)}.`
+          : 'It stays down.',
+      };
+  }
+}
+
+/** The answer of GET /v1/services/{name}/explain. */
+export function explainService(facts: ExplanationFacts): ServiceExplanation {
+  const { state, end } = facts;
+  const { reason, waitingFor, next } = explanationText(facts);
+  const late = state.phase === 'stopping' ? state.late : null;
+  return {
+    status: facts.status,
+    reason: joinSentences(reason, aboutDroppedOutput(facts.droppedBytes)),
+    waitingFor: waitingFor ?? null,
+    lastCheck: state.phase === 'checking' ? state.check.last() : (late?.check ?? null),
+    portHolder: facts.portHolder,
+    backoff: state.phase === 'waiting' || state.phase === 'ended' ? state.backoff : null,
+    exit: end && { exitCode: end.exitCode, signal: end.signal, at: end.at },
+    lastLines: facts.lastLines,
+    next,
+  };
+}
+
+/** What the start of a run that ended before it was ready is answered. */
+export async function startFailure(
+  name: string,
+  { run, end, how, backoff }: EndedState,
+  lastLines: string[],
+  now: number,
+): Promise<Failure> {
+  const again =
+    backoff && `It is started again in ${humanDuration(backoff.nextAt - now)} by its restart policy.`;
+  const say = (code: ErrorCode, message: string, ...facts: (string | null)[]): Failure =>
+    fail(code, message, { hint: joinSentences(...facts) });
+  if (how.late)
+    return say(
+      'ready_timeout',
+      `${name} was not ready within ${run.timeoutMs ?? 0} ms and has been stopped`,
+      aboutCheck(how.late.check, now),
+      aboutPort(run.metadata.ready, run.metadata.port, await how.late.holder),
+      again,
+      logText(lastLines),
+    );
+  if (how.stopped)
+    return say(
+      'start_failed',
+      `${name} was stopped before it was ready`,
+      'Somebody asked for the stop; start it again.',
+    );
+  return say(
+    'start_failed',
+    `${name} ${describeEnd(end)} before it was ready`,
+    aboutEnd(end),
+    again,
+    logText(lastLines),
+  );
+}

@@ -1,0 +1,71 @@
+// One run of a service from its start to its end.
+import { processRow } from '../../adapters/process/process_table.ts';
+import type { LedgerRun, RunMetadata, SpawnReply } from '../../protocol/host.ts';
+import { newRunId } from '../../protocol/names.ts';
+import type { StartResult, StoredService } from '../../protocol/service.ts';
+import { type Deferred, deferred } from '../../runtime/deferred.ts';
+import { MIB } from '../../settings/limits.ts';
+
+export interface Run {
+  id: string;
+  metadata: RunMetadata;
+  pty: boolean;
+  /** Started by the restart policy and not by a client. */
+  byPolicy: boolean;
+  /** null: it may take as long as it likes to become ready. */
+  timeoutMs: number | null;
+  /** Settles when there is a process, or will be none. */
+  spawned: Deferred<StartResult>;
+  /** Settles when it is ready, or never will be. */
+  ready: Deferred<StartResult>;
+}
+
+export type LiveRun = Run & SpawnReply;
+
+/** A run that is to be made from the spec as it is now. */
+export function plannedRun(
+  { spec, revision }: StoredService,
+  {
+    now,
+    timeoutMs,
+    restarts,
+    byPolicy,
+  }: Pick<Run, 'timeoutMs' | 'byPolicy'> & { now: number; restarts: number },
+): Run {
+  const { agent, port, ready } = spec;
+  const deadline = timeoutMs === null ? null : now + timeoutMs;
+  return {
+    id: newRunId(now),
+    metadata: { revision, port, ready, passed: false, deadline, restarts },
+    pty: agent !== null,
+    byPolicy,
+    timeoutMs,
+    spawned: deferred(),
+    ready: deferred(),
+  };
+}
+
+/** A run of the host's ledger, made by another daemon or in another life of the actor. */
+export function runFromLedger({ run, memo, pty, pid, startTicks, startedAt }: LedgerRun): LiveRun {
+  const timeoutMs = memo.deadline === null ? null : Math.max(0, memo.deadline - startedAt);
+  const byPolicy = memo.restarts > 0;
+  const pending = { spawned: deferred<StartResult>(), ready: deferred<StartResult>() };
+  return {
+    id: run,
+    metadata: memo,
+    pty,
+    byPolicy,
+    timeoutMs,
+    ...pending,
+    pid,
+    startTicks,
+    startedAt,
+    rssMB: 0,
+  };
+}
+
+/** With the memory that its first process has now: at the spawn that was only a shell's. */
+export function withMeasuredMemory(run: LiveRun): LiveRun {
+  const row = processRow(run.pid);
+  return row?.startTicks === run.startTicks ? { ...run, rssMB: Math.ceil(row.rssBytes / MIB) } : run;
+}

@@ -1,0 +1,89 @@
+// The log of one service: read from its files, followed through the host.
+
+import { linesToJson } from '../../logs/json_lines.ts';
+import { type LineFormat, lineText, mapInBatches } from '../../logs/lines.ts';
+import { type LogTail, logEndOffset, readLog, readLogParts, readLogTail } from '../../logs/reader.ts';
+import type { LogSlice, LogsQuery } from '../../protocol/service.ts';
+import { localTime } from '../../protocol/timestamps.ts';
+import { LOGS, SERVICE } from '../../settings/limits.ts';
+import { KeyedMutex } from '../keyed_mutex.ts';
+import type { ServiceEffects } from './effects.ts';
+
+export interface LogChunk {
+  start: number;
+  end: number;
+  bytes: Uint8Array;
+}
+
+/** Long tails are shown one after the other, over all services of a thread: each may hold hundreds of megabytes meanwhile. */
+const longTailMutex = new KeyedMutex();
+const isLong = ({ lines }: LogTail): boolean =>
+  lines.reduce((bytes, { from, to }) => bytes + to - from, 0) > LOGS.longTailBytes;
+
+const READABLE: LineFormat = { raw: false, stamp: null };
+
+export class ServiceLog {
+  private readonly folder: string;
+  private readonly effects: Pick<ServiceEffects, 'follow' | 'grew'>;
+  private followers = 0;
+
+  constructor(folder: string, effects: Pick<ServiceEffects, 'follow' | 'grew'>) {
+    this.folder = folder;
+    this.effects = effects;
+  }
+
+  async tail({ lines, stream, raw, timestamps }: LogsQuery): Promise<Uint8Array> {
+    const showing: LineFormat = { raw, stamp: timestamps ? localTime : null };
+    const read = () => readLogTail(this.folder, { lines, stream, run: null });
+    const tail = read();
+    // Read again when it is its turn: nothing of it is kept until then.
+    return isLong(tail)
+      ? longTailMutex.runExclusive('', () => linesToJson(read().lines, showing))
+      : linesToJson(tail.lines, showing);
+  }
+
+  /** The logical offset at which the last `lines` begin. */
+  tailStart({ lines, stream }: Pick<LogsQuery, 'lines' | 'stream'>): number {
+    if (lines === 0) return this.end();
+    const tail = readLogTail(this.folder, { lines, stream, run: null });
+    return tail.lines[0]?.offset ?? tail.end;
+  }
+
+  /** What `run` has printed from `offset` on. */
+  read(offset: number, limit: number, run: string): LogChunk {
+    return readLog(this.folder, offset, limit, run);
+  }
+
+  parts(offset: number, limit: number, query: Pick<LogsQuery, 'stream' | 'timestamps'>): LogSlice {
+    return readLogParts(this.folder, offset, limit, query);
+  }
+
+  /** The logical offset of its end. */
+  end(): number {
+    return logEndOffset(this.folder);
+  }
+
+  /** What `run` has printed last, as a person would read it. */
+  async lastLines(run: string): Promise<string[]> {
+    const { lines } = readLogTail(this.folder, { stream: null, run, lines: SERVICE.hintLines });
+    const texts = await mapInBatches(lines, (some) => some.map((line) => lineText(line, READABLE)));
+    return texts.flat();
+  }
+
+  /** Counted: each on needs its off. */
+  follow(on: boolean): null {
+    const before = this.followers;
+    this.followers = Math.max(0, before + (on ? 1 : -1));
+    if (before === 0 || this.followers === 0) this.effects.follow(on);
+    return null;
+  }
+
+  grew(end: number): void {
+    this.effects.grew(end);
+  }
+
+  /** A host that was away does not know who follows. */
+  resumeFollow(): void {
+    if (this.followers > 0) this.effects.follow(true);
+  }
+}

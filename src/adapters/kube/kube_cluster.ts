@@ -1,0 +1,266 @@
+// The Kubernetes API as far as it is used here: listings and watches of slim rows, one read and one patch, and what the
+// account may do.
+
+import type {
+  ClusterAccess,
+  ClusterCapabilities,
+  ObservedWorkload,
+  WorkloadKind,
+} from '../../protocol/cloud.ts';
+import { CLOUD } from '../../settings/limits.ts';
+import type { AddressRule } from '../address_rule.ts';
+import { type ClusterDialerOptions, createClusterDialer } from '../cluster_dialer.ts';
+import { reviewCapabilities } from './capabilities.ts';
+import { JsonItemStream } from './json_item_stream.ts';
+import { createKubeHttp, KubeError, type KubeHttp, type KubeRequest } from './kube_http.ts';
+import {
+  arrayOrEmpty,
+  boundedText,
+  FIELD_MANAGER,
+  type ListPage,
+  listPageOf,
+  losesVolumes,
+  oneLine,
+  parseJson,
+  seenWorkloadOf,
+  type WatchEvent,
+  WireError,
+  watchEventOf,
+} from './parse_objects.ts';
+import { type V1HorizontalPodAutoscaler, type VersionInfo, wire } from './wire_types.ts';
+
+/** Which workload of the cluster. */
+export interface WorkloadReference {
+  kind: WorkloadKind;
+  namespace: string;
+  name: string;
+}
+
+/** A collection of objects and how they are reduced to rows. */
+export interface Resource<Row> {
+  /** As in `deployments.apps in all namespaces`. */
+  description: string;
+  path: string;
+  query: Record<string, string>;
+  /** undefined: it is no proper object, and left out. */
+  rowOf(object: unknown): Row | undefined;
+}
+
+/** A workload as it is at this moment, as the base of a change. */
+export interface CurrentWorkload {
+  seen: ObservedWorkload;
+  losesVolumes: boolean;
+}
+
+export interface KubeListing<Row> {
+  rows: Row[];
+  version: string;
+}
+
+/** Calls fail with a KubeError, a WireError or a Failure (cluster_unreachable, daemon_busy); `explain` makes a Failure of any. */
+export interface KubeCluster {
+  version(): Promise<string>;
+  capabilities(): Promise<ClusterCapabilities>;
+  /** Every page. */
+  list<Row>(resource: Resource<Row>, signal?: AbortSignal): Promise<KubeListing<Row>>;
+  /** The version of the cluster now, as a listing of one object gives it. */
+  currentVersion<Row>(resource: Resource<Row>, signal?: AbortSignal): Promise<string>;
+  /** Ends when the server ends it, rejects when `signal` aborts; an error event of the watch is thrown as a KubeError. */
+  watch<Row>(
+    resource: Resource<Row>,
+    from: string,
+    onEvent: (event: Exclude<WatchEvent<Row>, { type: 'error' }> | null) => void,
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** null: it is not there. */
+  getWorkload(workload: WorkloadReference): Promise<CurrentWorkload | null>;
+  /** A merge patch; a uid or resourceVersion in it is a precondition (409). Returns what it is afterwards. */
+  patchWorkload(workload: WorkloadReference, body: object): Promise<ObservedWorkload>;
+  /** The names of the HorizontalPodAutoscalers that scale it. */
+  autoscalers(workload: WorkloadReference): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+const PLURALS: Readonly<Record<WorkloadKind, string>> = {
+  Deployment: 'deployments',
+  StatefulSet: 'statefulsets',
+};
+
+/** All workloads of one kind in all namespaces. */
+export const workloadsResource = (kind: WorkloadKind): Resource<ObservedWorkload> => ({
+  description: `${PLURALS[kind]}.apps in all namespaces`,
+  path: `/apis/apps/v1/${PLURALS[kind]}`,
+  query: {},
+  rowOf: (object) => seenWorkloadOf(kind, object),
+});
+
+const workloadPath = ({ kind, namespace, name }: WorkloadReference): string =>
+  `/apis/apps/v1/namespaces/${encodeURIComponent(namespace)}/${PLURALS[kind]}/${encodeURIComponent(name)}`;
+
+const actionOn = (verb: string, { kind, namespace, name }: WorkloadReference): string =>
+  `${verb} ${PLURALS[kind]}.apps ${name} in namespace ${namespace}`;
+
+/** How often a listing whose pages have expired meanwhile begins anew. */
+const LIST_ATTEMPTS = 3;
+/** A server may give pages that are not full, even empty ones: so many times the pages that full ones would be. */
+const MAX_PAGES_FACTOR = 4;
+const isListExpired = (error: unknown): boolean => error instanceof KubeError && error.status.status === 410;
+
+/** One page, its rows given to `onRow` as they come. */
+async function readPage<Row>(
+  http: KubeHttp,
+  resource: Resource<Row>,
+  query: { limit: string; continue?: string },
+  onRow: (row: Row) => void,
+  signal?: AbortSignal,
+): Promise<ListPage> {
+  const items = new JsonItemStream((item) => {
+    const row = resource.rowOf(item);
+    if (row !== undefined) onRow(row);
+  });
+  const request: KubeRequest = {
+    action: `list ${resource.description}`,
+    path: resource.path,
+    query: { ...resource.query, ...query },
+    maxBytes: CLOUD.maxListBytes,
+    deadlineMs: CLOUD.listTimeoutMs,
+    ...(signal ? { signal } : {}),
+  };
+  await http.read(request, (chunk) => items.push(chunk));
+  return listPageOf(items.end());
+}
+
+async function listAll<Row>(
+  http: KubeHttp,
+  resource: Resource<Row>,
+  limit: number,
+  signal?: AbortSignal,
+): Promise<KubeListing<Row>> {
+  const rows: Row[] = [];
+  let next: string | null = '';
+  let version = '';
+  const most = MAX_PAGES_FACTOR * Math.ceil(CLOUD.maxWorkloadsPerKind / limit);
+  for (let pages = 1; next !== null; pages += 1) {
+    // Empty pages with ever new tokens would be read for ever.
+    if (pages > most) throw new WireError(`a listing has more than ${most} pages`);
+    const query = { limit: String(limit), ...(next === '' ? {} : { continue: next }) };
+    const page: ListPage = await readPage(http, resource, query, (row) => rows.push(row), signal);
+    if (rows.length > CLOUD.maxWorkloadsPerKind)
+      throw new WireError(`a listing has more than ${CLOUD.maxWorkloadsPerKind} objects`);
+    version = page.version;
+    // A server that gives the same token again would be read for ever.
+    next = page.next === next ? null : page.next;
+  }
+  return { rows, version };
+}
+
+async function listWithRetry<Row>(
+  http: KubeHttp,
+  resource: Resource<Row>,
+  limit: number,
+  signal?: AbortSignal,
+): Promise<KubeListing<Row>> {
+  for (let round = 1; ; round += 1) {
+    try {
+      return await listAll(http, resource, limit, signal);
+    } catch (error) {
+      if (round === LIST_ATTEMPTS || !isListExpired(error)) throw error;
+    }
+  }
+}
+
+function watchRequest<Row>(resource: Resource<Row>, from: string): KubeRequest {
+  const { timeoutS } = CLOUD.watch;
+  return {
+    action: `watch ${resource.description}`,
+    path: resource.path,
+    query: {
+      ...resource.query,
+      watch: '1',
+      allowWatchBookmarks: 'true',
+      resourceVersion: from,
+      // Spread, so that many watches do not begin anew at the same time.
+      timeoutSeconds: String(timeoutS + Math.floor(Math.random() * timeoutS)),
+    },
+  };
+}
+
+/** The HorizontalPodAutoscalers of the namespace whose target it is. */
+async function autoscalersOf(
+  http: KubeHttp,
+  { kind, namespace, name }: WorkloadReference,
+): Promise<string[]> {
+  const body = await http.call({
+    action: `list horizontalpodautoscalers.autoscaling in namespace ${namespace}`,
+    path: `/apis/autoscaling/v1/namespaces/${encodeURIComponent(namespace)}/horizontalpodautoscalers`,
+    query: { limit: String(CLOUD.pageSize) },
+  });
+  return arrayOrEmpty(wire<{ items: unknown[] }>(parseJson(body))?.items).flatMap((item) => {
+    const { metadata, spec } = wire<V1HorizontalPodAutoscaler>(item) ?? {};
+    const target = spec?.scaleTargetRef;
+    return target?.kind === kind && target.name === name ? [oneLine(metadata?.name, 253)] : [];
+  });
+}
+
+/** The client of one cluster over `http`; listings have `page` objects in a page. */
+export function createKubeCluster(http: KubeHttp, page: number = CLOUD.pageSize): KubeCluster {
+  return {
+    async version() {
+      const body = await http.call({ action: 'read its version', path: '/version' });
+      const version = wire<VersionInfo>(parseJson(body))?.gitVersion;
+      if (boundedText(version, 64) === '') throw new WireError('the answer is no version');
+      return oneLine(version, 64);
+    },
+    capabilities: () => reviewCapabilities(http),
+    list: (resource, signal) => listWithRetry(http, resource, page, signal),
+    async currentVersion(resource, signal) {
+      const { version } = await readPage(http, resource, { limit: '1' }, () => undefined, signal);
+      return version;
+    },
+    async watch(resource, from, onEvent, signal) {
+      const request = watchRequest(resource, from);
+      const onLine = (line: Uint8Array): void => {
+        const event = watchEventOf(line, resource.rowOf);
+        if (event?.type === 'error') throw new KubeError(request.action, event.status);
+        onEvent(event ?? null);
+      };
+      await http.stream(request, onLine, signal);
+    },
+    async getWorkload(target) {
+      let body: Buffer;
+      try {
+        body = await http.call({ action: actionOn('get', target), path: workloadPath(target) });
+      } catch (error) {
+        if (error instanceof KubeError && error.status.status === 404) return null;
+        throw error;
+      }
+      const object = parseJson(body);
+      return { seen: requireSeen(target, object), losesVolumes: losesVolumes(object) };
+    },
+    async patchWorkload(target, body) {
+      const what = actionOn('patch', target);
+      const query = { fieldManager: FIELD_MANAGER };
+      return requireSeen(
+        target,
+        parseJson(
+          await http.call({ action: what, method: 'PATCH', path: workloadPath(target), query, body }),
+        ),
+      );
+    },
+    autoscalers: (target) => autoscalersOf(http, target),
+    close: () => http.close(),
+  };
+}
+
+function requireSeen(target: WorkloadReference, object: unknown): ObservedWorkload {
+  const seen = seenWorkloadOf(target.kind, object);
+  if (seen?.namespace === target.namespace && seen.name === target.name) return seen;
+  throw new WireError(`the answer is not the ${target.kind} that was asked for`);
+}
+
+/** Opens the client of a cluster; no connection is made before the first call. */
+export const openKubeCluster = (
+  access: ClusterAccess,
+  rule: AddressRule,
+  options?: ClusterDialerOptions,
+): KubeCluster => createKubeCluster(createKubeHttp(createClusterDialer(access, rule, options)));

@@ -1,0 +1,242 @@
+// What is kept of the objects of a cluster: slim rows, read field by field. Nothing of a stranger's cluster gets further
+// unchecked; an object that is no proper one is left out. Pure.
+import type { ObservedWorkload, SleepReceipt, WorkloadKind } from '../../protocol/cloud.ts';
+import {
+  type KubeWorkload,
+  type V1LabelSelectorRequirement,
+  type V1ManagedFieldsEntry,
+  type V1Status,
+  type Wire,
+  wire,
+} from './wire_types.ts';
+
+/** The annotation with the receipt of a sleep. */
+export const RECEIPT_ANNOTATION = 'berth/sleep';
+/** The name under which the API server notes what Berth has written. */
+export const FIELD_MANAGER = 'berth';
+
+/** One page of a listing, without its items. */
+export interface ListPage {
+  /** Where a watch goes on from. */
+  version: string;
+  /** The token of the next page; null: this was the last. */
+  next: string | null;
+}
+
+/** What the API says of an error, cut to what may be shown. */
+export interface KubeStatus {
+  status: number;
+  reason: string;
+  message: string;
+  retryAfterMs: number | null;
+}
+
+export type WatchEvent<Row> =
+  | { type: 'changed' | 'deleted'; row: Row; version: string }
+  | { type: 'bookmark'; version: string }
+  | { type: 'error'; status: KubeStatus };
+
+/** A body that is not what the API promises. */
+export class WireError extends Error {
+  override readonly name = 'WireError';
+}
+
+/** The elements of what should be an array; none when it is not. */
+export const arrayOrEmpty = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+/** A text of at most `most` UTF-16 units; empty for anything else. */
+export const boundedText = (value: unknown, maxLength: number): string =>
+  typeof value === 'string' && value.length <= maxLength ? value : '';
+/** A number of things, as Kubernetes counts (int32); `otherwise` for anything else. */
+const boundedCount = (value: unknown, fallback: number): number =>
+  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 0x7fffffff
+    ? value
+    : fallback;
+
+/** A text of a stranger as one line of printable characters. */
+export function oneLine(value: unknown, maxLength = 300): string {
+  if (typeof value !== 'string') return '';
+  const line = value.replace(/[\s\0-\x1f\x7f-\x9f\u2028\u2029]+/g, ' ').trim();
+  // A slice alone would keep all of the long text in memory for as long as it is kept itself.
+  return line.length > maxLength ? Buffer.from(line.slice(0, maxLength)).toString() : line;
+}
+
+/** Names go into paths: what is no DNS subdomain is no name. */
+export const DNS_SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/;
+export const KUBE_UID = /^[A-Za-z0-9-]{1,128}$/;
+const RESOURCE_VERSION = /^[!-~]{1,128}$/;
+const LABEL_KEY = /^([a-z0-9A-Z.-]{1,253}\/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
+const LABEL_VALUE = /^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$/;
+
+/** It stands in the address of a request: much more than this no server takes. */
+const SELECTOR_LENGTH = 4_096;
+
+const NUMBER = /^[0-9]{1,20}$/;
+
+/** Whether the resourceVersion `one` is certainly from before `other`. They are numbers wherever Kubernetes is the server. */
+export const isOlderVersion = (one: string, other: string): boolean =>
+  NUMBER.test(one) && NUMBER.test(other) && BigInt(one) < BigInt(other);
+
+const isLabel = (value: unknown): value is string => typeof value === 'string' && LABEL_VALUE.test(value);
+const isKey = (value: unknown): value is string => typeof value === 'string' && LABEL_KEY.test(value);
+
+const OPERATORS: ReadonlyMap<unknown, (key: string, values: string) => string> = new Map([
+  ['In', (key: string, values: string) => `${key} in (${values})`],
+  ['NotIn', (key: string, values: string) => `${key} notin (${values})`],
+  ['Exists', (key: string) => key],
+  ['DoesNotExist', (key: string) => `!${key}`],
+]);
+
+/** A label selector as the query of a listing takes it; '' when it has a part that is not understood, or is too long. */
+function selectorOf(matchLabels: object, matchExpressions: unknown): string {
+  const labels = Object.entries(matchLabels).map(([key, value]) =>
+    isKey(key) && isLabel(value) ? `${key}=${value}` : '',
+  );
+  const expressions = arrayOrEmpty(matchExpressions).map((item) => {
+    const { key, operator, values } = wire<V1LabelSelectorRequirement>(item) ?? {};
+    const write = OPERATORS.get(operator);
+    return write && isKey(key) && arrayOrEmpty(values).every(isLabel)
+      ? write(key, arrayOrEmpty(values).join(','))
+      : '';
+  });
+  const parts = [...labels, ...expressions];
+  return parts.includes('') ? '' : boundedText(parts.join(','), SELECTOR_LENGTH);
+}
+
+function parseReceipt(annotation: unknown): SleepReceipt | null {
+  if (typeof annotation !== 'string' || annotation.length > 1_000) return null;
+  let row: Wire<SleepReceipt>;
+  try {
+    row = wire<SleepReceipt>(JSON.parse(annotation));
+  } catch {
+    return null;
+  }
+  const replicas = boundedCount(row?.replicas, 0);
+  if (replicas === 0 || !Number.isSafeInteger(row?.at)) return null;
+  return { replicas, at: Number(row?.at), by: row?.by === 'idle' ? 'idle' : 'request' };
+}
+
+/** The manager that wrote spec.replicas last, as far as the server has noted it. */
+function scaledBy(managedFields: unknown): string | null {
+  let latest = { manager: '', time: '' };
+  for (const item of arrayOrEmpty(managedFields)) {
+    const entry = wire<V1ManagedFieldsEntry>(item);
+    const fields = wire<{ 'f:spec': { 'f:replicas': object } }>(entry?.fieldsV1);
+    if (fields?.['f:spec']?.['f:replicas'] === undefined) continue;
+    const row = { manager: oneLine(entry?.manager, 128), time: boundedText(entry?.time, 40) };
+    if (row.time >= latest.time) latest = row;
+  }
+  return latest.manager === '' ? null : latest.manager;
+}
+
+/** Labels and annotations by which tools mark what they keep as it stands in their own source. */
+const KEEPER_MARKS: readonly [mark: string, keeper: string][] = [
+  ['argocd.argoproj.io/tracking-id', 'Argo CD'],
+  ['argocd.argoproj.io/instance', 'Argo CD'],
+  ['kustomize.toolkit.fluxcd.io/name', 'Flux'],
+  ['helm.toolkit.fluxcd.io/name', 'Flux'],
+  ['fleet.cattle.io/bundle-id', 'Fleet'],
+];
+
+const has = (map: unknown, key: string): boolean =>
+  typeof map === 'object' && map !== null && Object.hasOwn(map, key);
+
+/** The row of a Deployment or StatefulSet; undefined when it is no proper one. */
+export function seenWorkloadOf(kind: WorkloadKind, object: unknown): ObservedWorkload | undefined {
+  const { metadata, spec, status } = wire<KubeWorkload>(object) ?? {};
+  const namespace = boundedText(metadata?.namespace, 63);
+  const name = boundedText(metadata?.name, 253);
+  const uid = boundedText(metadata?.uid, 128);
+  const version = boundedText(metadata?.resourceVersion, 128);
+  if (
+    !DNS_SUBDOMAIN.test(namespace) ||
+    !DNS_SUBDOMAIN.test(name) ||
+    !KUBE_UID.test(uid) ||
+    !RESOURCE_VERSION.test(version)
+  )
+    return undefined;
+  return {
+    kind,
+    namespace,
+    name,
+    uid,
+    version,
+    replicas: boundedCount(spec?.replicas, 1),
+    pods: boundedCount(status?.replicas, 0),
+    ready: boundedCount(status?.readyReplicas, 0),
+    observed: boundedCount(status?.observedGeneration, 0) >= boundedCount(metadata?.generation, 0),
+    selector: selectorOf({ ...spec?.selector?.matchLabels }, spec?.selector?.matchExpressions),
+    receipt: parseReceipt(metadata?.annotations?.[RECEIPT_ANNOTATION]),
+    scaledBy: scaledBy(metadata?.managedFields),
+    keeper:
+      KEEPER_MARKS.find(([mark]) => has(metadata?.labels, mark) || has(metadata?.annotations, mark))?.[1] ??
+      null,
+  };
+}
+
+/** Whether scaling it down would delete volumes with what is in them. */
+export function losesVolumes(object: unknown): boolean {
+  const { spec } = wire<KubeWorkload>(object) ?? {};
+  const { whenScaled } = spec?.persistentVolumeClaimRetentionPolicy ?? {};
+  return whenScaled === 'Delete' && arrayOrEmpty(spec?.volumeClaimTemplates).length > 0;
+}
+
+/** What `bytes` (UTF-8) say. Throws a WireError when they are no JSON. */
+export function parseJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    throw new WireError('the answer is no JSON');
+  }
+}
+
+type ListMeta = { resourceVersion: string; continue: string };
+
+/** What the frame of one page of a listing says. Throws a WireError when it is none. */
+export function listPageOf(frame: unknown): ListPage {
+  const list = wire<{ metadata: ListMeta; items: unknown[] }>(frame);
+  const version = boundedText(list?.metadata?.resourceVersion, 128);
+  if (!Array.isArray(list?.items) || !RESOURCE_VERSION.test(version))
+    throw new WireError('the answer is no list');
+  return { version, next: boundedText(list.metadata?.continue, 16_384) || null };
+}
+
+const STATUS_REASONS: ReadonlyMap<number, string> = new Map([
+  [401, 'Unauthorized'],
+  [403, 'Forbidden'],
+  [404, 'NotFound'],
+  [409, 'Conflict'],
+  [410, 'Expired'],
+  [429, 'TooManyRequests'],
+]);
+
+/** The Status object of an error; whatever is no Status gives the plain HTTP status. In a watch there is no `httpStatus`. */
+export function kubeStatusOf(object: unknown, httpStatus: number | null, retryAfter?: unknown): KubeStatus {
+  const row = wire<V1Status>(object);
+  const seconds = Number(retryAfter ?? row?.details?.retryAfterSeconds);
+  const status = httpStatus ?? boundedCount(row?.code, 500);
+  return {
+    status,
+    reason: boundedText(row?.reason, 64) || (STATUS_REASONS.get(status) ?? ''),
+    message: oneLine(row?.message),
+    retryAfterMs: Number.isFinite(seconds) && seconds >= 0 ? Math.min(seconds, 3_600) * 1_000 : null,
+  };
+}
+
+/** One line of a watch. Undefined for what is to be passed over: a kind of event or an object that is not known. */
+export function watchEventOf<Row>(
+  line: Uint8Array,
+  rowOf: (object: unknown) => Row | undefined,
+): WatchEvent<Row> | undefined {
+  const event = wire<{ type: string; object: object }>(parseJson(line));
+  const object: unknown = event?.object;
+  if (event?.type === 'ERROR') return { type: 'error', status: kubeStatusOf(object, null) };
+  const version = boundedText(wire<{ metadata: ListMeta }>(object)?.metadata?.resourceVersion, 128);
+  if (!RESOURCE_VERSION.test(version)) return undefined;
+  if (event?.type === 'BOOKMARK') return { type: 'bookmark', version };
+  const row = rowOf(object);
+  if (!row) return { type: 'bookmark', version };
+  if (event?.type === 'DELETED') return { type: 'deleted', row, version };
+  return event?.type === 'ADDED' || event?.type === 'MODIFIED'
+    ? { type: 'changed', row, version }
+    : undefined;
+}

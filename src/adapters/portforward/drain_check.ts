@@ -1,0 +1,73 @@
+// Whether anything that was written to a line may be stuck in the node. The reference implementation hands the frames of a
+// line to five workers, streams by their id and pings in turn, and a worker waits for the pod to take what it has. So a ping
+// tells of one worker, which is known, and five pings tell of all.
+//
+// One small frame needs no proof: the node reads it whatever becomes of the pod, and no pod has so little room for it.
+import { pingFrame } from './spdy_frames.ts';
+
+export const NODE_WORKERS = 5;
+/** Less than any system buffers for a connection. */
+const SOCKET_BUFFER_BYTES = 16 * 1024;
+
+export class DrainCheck {
+  private readonly send: (bytes: Buffer) => void;
+  private pingCount = 0;
+  private outstandingPings = 0;
+  /** Something has been written since the pings that are out. */
+  private hasNewWrites = false;
+  private drained = true;
+  private frameCount = 0;
+
+  constructor(send: (bytes: Buffer) => void) {
+    this.send = send;
+  }
+
+  /** The worker that gets the next ping. */
+  get nextWorker(): number {
+    return this.pingCount % NODE_WORKERS;
+  }
+
+  /** Pings are out. */
+  get isPending(): boolean {
+    return this.outstandingPings > 0;
+  }
+
+  /** The node has taken all that was written. */
+  get isDrained(): boolean {
+    return this.drained;
+  }
+
+  /** A stream has begun. */
+  onStreamOpened(): void {
+    this.frameCount = 0;
+  }
+
+  /** A frame of `bytes` has been written to the stream. */
+  onWritten(bytes: number): void {
+    this.frameCount += 1;
+    if (this.frameCount === 1 && bytes <= SOCKET_BUFFER_BYTES) return;
+    this.drained = false;
+    this.hasNewWrites = true;
+  }
+
+  /** Asks one worker, or all; not while an answer is outstanding. */
+  sendPings(workers: 1 | typeof NODE_WORKERS): void {
+    if (this.outstandingPings > 0) return;
+    this.outstandingPings = workers;
+    this.hasNewWrites = false;
+    const pings = Array.from({ length: workers }, () => {
+      this.pingCount += 1;
+      return pingFrame((this.pingCount * 2 - 1) % 0x7fffffff);
+    });
+    this.send(Buffer.concat(pings));
+  }
+
+  /** A ping has come back. True: it was the last one that was out. */
+  onPong(): boolean {
+    if (this.outstandingPings === 0) return false;
+    this.outstandingPings -= 1;
+    if (this.outstandingPings > 0) return false;
+    this.drained = !this.hasNewWrites;
+    return true;
+  }
+}

@@ -1,0 +1,99 @@
+// The request that turns a connection to the API server into one that carries SPDY to a pod.
+import { type IncomingMessage, request } from 'node:http';
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import { TETHER } from '../../settings/limits.ts';
+import type { ClusterDialer } from '../cluster_dialer.ts';
+import {
+  dialError,
+  errorLine,
+  type ForwardError,
+  forwardPath,
+  type PodName,
+  responseError,
+} from './transport.ts';
+
+const MAX_ERROR_BODY_BYTES = 16 * 1024;
+
+/**
+ * Connects and upgrades. Resolves with what carries SPDY, or with why there is nothing: `lost` when the server takes the
+ * connection and the request stays without an answer. It rejects never.
+ */
+export type SpdyDialer = (
+  door: ClusterDialer,
+  pod: PodName,
+  stop: AbortSignal,
+) => Promise<Duplex | ForwardError>;
+
+/** What is asked of a connection that has just been made. */
+export interface UpgradeRequest {
+  connection: Socket;
+  path: string;
+  headers: Record<string, string>;
+  /** Aborts when nobody waits for the answer any more. */
+  signal: AbortSignal;
+}
+
+/** The upgrade that makes a connection and asks it with `ask`. */
+export const spdyDialerWith =
+  (sendUpgrade: (asked: UpgradeRequest) => Promise<Duplex | ForwardError>): SpdyDialer =>
+  async (door, pod, stop) => {
+    const signal = AbortSignal.any([stop, AbortSignal.timeout(TETHER.dialTimeoutMs)]);
+    try {
+      const headers = { ...door.headers(), host: door.host };
+      const connection = await door.connect(signal);
+      const answer = await sendUpgrade({ connection, path: forwardPath(door, pod), headers, signal });
+      if (!(answer instanceof Duplex)) connection.destroy();
+      return answer;
+    } catch (error) {
+      return dialError(error);
+    }
+  };
+
+/** Why the server has not upgraded, whatever its status is. Who asked ends the connection. */
+export function upgradeError(response: IncomingMessage): Promise<ForwardError> {
+  return new Promise((resolve) => {
+    let body = '';
+    response.setEncoding('utf8');
+    const done = (): void => resolve(responseError(response.statusCode ?? 0, body));
+    response.on('data', (part: string) => {
+      body += part;
+      if (body.length > MAX_ERROR_BODY_BYTES) done();
+    });
+    response.on('close', done);
+  });
+}
+
+/** SPDY on the connection itself, as the API server has always had it. */
+export const dialSpdy = spdyDialerWith(
+  ({ connection, path, headers, signal }) =>
+    new Promise((resolve) => {
+      const asked = request({
+        createConnection: () => connection,
+        method: 'POST',
+        path,
+        headers: {
+          ...headers,
+          connection: 'Upgrade',
+          upgrade: 'SPDY/3.1',
+          'x-stream-protocol-version': 'portforward.k8s.io',
+          'content-length': '0',
+        },
+      });
+      // Not the request's own option: that would go on to end the connection after the upgrade.
+      const stop = (): void => {
+        asked.destroy(new Error('the API server does not answer'));
+      };
+      signal.addEventListener('abort', stop);
+      asked.on('upgrade', (response, upgraded, head) => {
+        signal.removeEventListener('abort', stop);
+        // What came behind the upgrade is read first, by whoever listens next.
+        if (head.length > 0) upgraded.unshift(head);
+        if (response.headers.upgrade?.toLowerCase() === 'spdy/3.1') resolve(connection);
+        else resolve({ code: 'unsupported', text: errorLine(`upgraded to ${response.headers.upgrade}`) });
+      });
+      asked.on('response', (response) => void upgradeError(response).then(resolve));
+      asked.on('error', (error) => resolve({ code: 'lost', text: errorLine(error.message) }));
+      asked.end();
+    }),
+);

@@ -1,0 +1,97 @@
+// Secrets at rest: AES-256-GCM with a data key of its own for each, wrapped by the key of the key file. It protects copies
+// of the store alone: who has both the store and the key file has the secrets. docs/reference.md "Clusters".
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import type { SealedSecret } from '../../protocol/cloud.ts';
+import { ensureSecret, readSecret } from '../../settings/state_dir.ts';
+
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+export interface Vault {
+  /** Names the key without telling it. */
+  readonly kek: string;
+  /** Seals `plain` for `owner`: opened for another owner it fails. Every call takes a new data key. */
+  seal(owner: string, plaintext: Uint8Array): SealedSecret;
+  /** Throws a VaultError when it was sealed with another key, for another owner, or was changed. */
+  open(owner: string, sealed: SealedSecret): Buffer;
+}
+
+/** Why the cloud part cannot be used: the key file and the store do not belong together, or it cannot be read. */
+export class VaultError extends Error {
+  override readonly name = 'VaultError';
+}
+
+function encrypt(key: Uint8Array, context: string, plaintext: Uint8Array): Buffer {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(context));
+  return Buffer.concat([nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
+}
+
+function decrypt(key: Uint8Array, context: string, sealed: Uint8Array): Buffer {
+  const tagAt = sealed.length - TAG_BYTES;
+  if (tagAt < NONCE_BYTES) throw new VaultError('a sealed record is too short');
+  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE_BYTES), {
+    authTagLength: TAG_BYTES,
+  });
+  decipher.setAAD(Buffer.from(context)).setAuthTag(sealed.subarray(tagAt));
+  try {
+    return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, tagAt)), decipher.final()]);
+  } catch {
+    throw new VaultError('a sealed record does not open: another key, another owner, or it was changed');
+  }
+}
+
+/** The vault of one key of 32 bytes. */
+export function createVault(key: Uint8Array): Vault {
+  if (key.length !== KEY_BYTES)
+    throw new VaultError(`the key must have ${KEY_BYTES} bytes, not ${key.length}`);
+  const kek = createHash('sha256').update('berth key\0').update(key).digest('hex').slice(0, 16);
+  // What a record is sealed for stands in what is authenticated, so that rows cannot be swapped.
+  const context = (owner: string, part: string): string => ['v1', owner, part, kek].join('|');
+  return {
+    kek,
+    seal(owner, plain) {
+      const dataKey = randomBytes(KEY_BYTES);
+      const wrapped = encrypt(key, context(owner, 'key'), dataKey);
+      return { kek, wrapped, data: encrypt(dataKey, context(owner, 'data'), plain) };
+    },
+    open(owner, sealed) {
+      if (sealed.kek !== kek)
+        throw new VaultError(`a record is sealed with the key ${sealed.kek}, not with ${kek}`);
+      return decrypt(
+        decrypt(key, context(owner, 'key'), sealed.wrapped),
+        context(owner, 'data'),
+        sealed.data,
+      );
+    },
+  };
+}
+
+const CANARY_OWNER = 'canary';
+const CANARY = 'berth canary';
+
+/** Where the proof is kept that a key belongs to a store. */
+export interface VaultCanary {
+  read(): Promise<SealedSecret | null>;
+  write(sealed: SealedSecret): Promise<void>;
+}
+
+/**
+ * The vault of a key file (32 raw bytes, 0600), made exclusively when neither it nor the store's canary is there. Throws
+ * a VaultError, and writes nothing, when the key is missing or is not the one the store was sealed with; a
+ * SettingsError when others can read the file.
+ */
+export async function openVault(keyFile: string, canary: VaultCanary): Promise<Vault> {
+  const proof = await canary.read();
+  const key = proof ? readSecret(keyFile) : ensureSecret(keyFile, () => randomBytes(KEY_BYTES));
+  if (!key)
+    throw new VaultError(
+      `the key file ${keyFile} is missing: the store is sealed with the key ${proof?.kek}`,
+    );
+  const opened = createVault(key);
+  if (!proof) await canary.write(opened.seal(CANARY_OWNER, Buffer.from(CANARY)));
+  else if (opened.open(CANARY_OWNER, proof).toString() !== CANARY)
+    throw new VaultError('the canary is not ours');
+  return opened;
+}

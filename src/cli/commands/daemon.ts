@@ -1,0 +1,77 @@
+// berth daemon, and its start, stop and status
+
+import { localUrl } from '../../adapters/url_host.ts';
+import { runningDaemon } from '../../client/local_daemon.ts';
+import { daemonLogPath, startBackgroundDaemon, stopBackgroundDaemon } from '../kit/background_daemon.ts';
+import { defineCommand, textOption } from '../kit/command.ts';
+import { EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
+
+/** For the help alone: `berth daemon` itself runs without any of the command line. */
+export const daemonForegroundCommand = defineCommand({
+  about:
+    'Prints one line once it serves and runs until it gets SIGTERM or SIGINT; services end with it unless shutdown.services is "keep". SIGHUP has it read its tokens and limits again.',
+  options: {
+    config: textOption(
+      '--config <file>',
+      'the configuration file; default $XDG_CONFIG_HOME/berth/config.toml',
+      'file',
+    ),
+    stateDir: textOption('--state-dir <dir>', 'the state directory; default $XDG_STATE_HOME/berth', 'file'),
+  },
+  run: async () => {
+    throw new UsageError(
+      '`berth daemon` takes only --config and --state-dir',
+      'They stand behind the word daemon.',
+    );
+  },
+});
+
+export const daemonStartCommand = defineCommand({
+  about: 'Does nothing when one runs already.',
+  run: async (cli) => {
+    const local = await cli.local();
+    const there = runningDaemon(local.stateDir);
+    const daemon = there ?? (await startBackgroundDaemon(cli, local));
+    const { pid, port } = daemon;
+    const record = {
+      pid,
+      url: localUrl(local.settings.bind, port),
+      stateDir: local.stateDir,
+      log: daemonLogPath(local.stateDir),
+    };
+    const verb = there ? 'is already running' : 'is running';
+    cli.out.record({ ...record, started: !there }, () => `the daemon ${verb} at ${record.url} (pid ${pid})`);
+    return undefined;
+  },
+});
+
+export const daemonStopCommand = defineCommand({
+  about:
+    'Services end with it, in the reverse order of their dependencies, unless shutdown.services is "keep" in the configuration. What is registered stays registered.',
+  run: async (cli) => {
+    const { stateDir } = await cli.local();
+    const daemon = await stopBackgroundDaemon(cli, stateDir);
+    const text = daemon ? `the daemon has ended (pid ${daemon.pid})` : 'no daemon was running';
+    cli.out.record({ stopped: daemon !== undefined, pid: daemon?.pid ?? null }, () => text);
+    return undefined;
+  },
+});
+
+export const daemonStatusCommand = defineCommand({
+  about: 'Exit code 0 when it serves, 5 when it does not.',
+  run: async (cli) => {
+    const { client, settings, stateDir } = await cli.local();
+    const version = await client.version();
+    const { pid, startedAt, front, gatewayPort } = version;
+    const port = runningDaemon(stateDir)?.port;
+    const lines = [
+      `the daemon is running (pid ${pid}, version ${version.version}, since ${startedAt})`,
+      ...(port === undefined ? [] : [`  address    ${localUrl(settings.bind, port)}`]),
+      `  gateway    ${gatewayPort === null ? 'off' : `port ${gatewayPort}`}`,
+      `  state      ${version.stateDir}`,
+      `  front      ${front}`,
+    ];
+    cli.out.record(version, () => lines.join('\n'));
+    return EXIT_CODE.ok;
+  },
+});

@@ -1,0 +1,152 @@
+// berth service install, uninstall, status: whether the daemon starts at login
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir, userInfo } from 'node:os';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { runningDaemon } from '../../client/local_daemon.ts';
+import { berthScript, daemonLogPath } from '../kit/background_daemon.ts';
+import { defineCommand, flagOption } from '../kit/command.ts';
+import type { CommandContext } from '../kit/context.ts';
+import { CommandError, EXIT_CODE } from '../kit/exit_codes.ts';
+import { type DaemonProgram, LAUNCHD_LABEL, launchdPlist, systemdUnit } from './service_units.ts';
+
+/** How one platform's manager is told: where its file is, and the commands. */
+interface InitSystem {
+  name: string;
+  unitFile: string;
+  unitText: (program: DaemonProgram) => string;
+  /** Whether the manager can be talked to. */
+  isAvailable: () => boolean;
+  enable: readonly string[][];
+  /** The last of enabling: also starts the daemon. */
+  start: readonly string[];
+  disable: readonly string[][];
+  isActiveCommand: readonly string[];
+}
+
+function configHome(): string {
+  const home = process.env['XDG_CONFIG_HOME'];
+  return home && isAbsolute(home) ? home : join(homedir(), '.config');
+}
+
+const succeeds = ([name = '', ...args]: readonly string[]): boolean =>
+  spawnSync(name, args, { stdio: 'ignore' }).status === 0;
+
+const SYSTEMD: InitSystem = {
+  name: 'systemd',
+  unitFile: join(configHome(), 'systemd/user/berth.service'),
+  unitText: systemdUnit,
+  isAvailable: () => succeeds(['systemctl', '--user', 'show-environment']),
+  enable: [
+    ['systemctl', '--user', 'daemon-reload'],
+    ['systemctl', '--user', 'enable', 'berth.service'],
+  ],
+  start: ['systemctl', '--user', 'start', 'berth.service'],
+  disable: [
+    ['systemctl', '--user', 'disable', '--now', 'berth.service'],
+    ['systemctl', '--user', 'daemon-reload'],
+  ],
+  isActiveCommand: ['systemctl', '--user', 'is-active', '--quiet', 'berth.service'],
+};
+
+const launchdFile = join(homedir(), 'Library/LaunchAgents', `${LAUNCHD_LABEL}.plist`);
+const launchdDomain = `gui/${userInfo().uid}`;
+const LAUNCHD: InitSystem = {
+  name: 'launchd',
+  unitFile: launchdFile,
+  unitText: launchdPlist,
+  isAvailable: () => succeeds(['launchctl', 'print', launchdDomain]),
+  enable: [],
+  start: ['launchctl', 'bootstrap', launchdDomain, launchdFile],
+  disable: [['launchctl', 'bootout', `${launchdDomain}/${LAUNCHD_LABEL}`]],
+  isActiveCommand: ['launchctl', 'print', `${launchdDomain}/${LAUNCHD_LABEL}`],
+};
+
+const initSystem = (): InitSystem => (process.platform === 'darwin' ? LAUNCHD : SYSTEMD);
+
+async function daemonProgram(cli: CommandContext): Promise<DaemonProgram> {
+  const { stateDir } = await cli.local();
+  const state = cli.globalOptions.stateDir ?? process.env['BERTH_STATE_DIR'];
+  const config = cli.globalOptions.config ?? process.env['BERTH_CONFIG'];
+  return {
+    node: process.execPath,
+    script: berthScript(),
+    args: [
+      ...(state ? ['--state-dir', resolve(state)] : []),
+      ...(config ? ['--config', resolve(config)] : []),
+    ],
+    path: process.env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
+    log: daemonLogPath(stateDir),
+  };
+}
+
+/** Runs commands of the manager; the first that fails is the error. */
+function runAll(commands: readonly (readonly string[])[]): void {
+  for (const [name = '', ...args] of commands) {
+    const { status, stderr, error } = spawnSync(name, args, { encoding: 'utf8' });
+    if (status === 0) continue;
+    throw new CommandError(`${[name, ...args].join(' ')} failed: ${(error?.message ?? stderr).trim()}`);
+  }
+}
+
+const isLingerEnabled = (): boolean => existsSync(join('/var/lib/systemd/linger', userInfo().username));
+
+export const autostartInstallCommand = defineCommand({
+  about:
+    'Writes a systemd user unit or a launchd agent and enables it. The manager ends the daemon alone, never your services behind its back, and starts it again when it fails.',
+  options: { print: flagOption('--print', 'only print the file') },
+  run: async (cli, _args, { print }) => {
+    const { name, unitFile, unitText, isAvailable, enable, start } = initSystem();
+    const content = unitText(await daemonProgram(cli));
+    if (print) {
+      cli.out.raw(content);
+      return;
+    }
+    mkdirSync(dirname(unitFile), { recursive: true });
+    writeFileSync(unitFile, content);
+    const daemon = runningDaemon((await cli.local()).stateDir);
+    const canTell = isAvailable();
+    if (canTell) runAll(daemon ? enable : [...enable, start]);
+    cli.out.record(
+      { file: unitFile, enabled: canTell, started: canTell && !daemon },
+      () => `${unitFile} is written`,
+    );
+    if (!canTell)
+      cli.out.warn(`${name} does not run for this user here: the daemon starts with it once it does`);
+    else if (daemon)
+      cli.out.note(
+        `A daemon runs already (pid ${daemon.pid}); to hand over: berth daemon stop && ${start.join(' ')}`,
+      );
+    if (name === 'systemd' && !isLingerEnabled()) {
+      cli.out.note('It ends when you log out, unless: loginctl enable-linger');
+    }
+  },
+});
+
+export const autostartUninstallCommand = defineCommand({
+  about: 'A daemon that the manager runs is ended.',
+  run: async (cli) => {
+    const { unitFile, isAvailable, disable } = initSystem();
+    const there = existsSync(unitFile);
+    if (there && isAvailable()) runAll(disable.slice(0, 1));
+    rmSync(unitFile, { force: true });
+    if (there && isAvailable()) runAll(disable.slice(1));
+    cli.out.record({ file: unitFile, removed: there }, () =>
+      there ? `${unitFile} is removed` : 'it was not installed',
+    );
+  },
+});
+
+export const autostartStatusCommand = defineCommand({
+  about: 'Exit code 0 when it is installed, 3 when it is not.',
+  run: async (cli) => {
+    const { name, unitFile, isActiveCommand } = initSystem();
+    const installed = existsSync(unitFile);
+    const active = installed && succeeds(isActiveCommand);
+    const text = installed
+      ? `${unitFile} is installed; ${name} ${active ? 'runs it now' : 'does not run it now'}`
+      : 'it is not installed; `berth service install` does that';
+    cli.out.record({ manager: name, file: unitFile, installed, active }, () => text);
+    return installed ? EXIT_CODE.ok : EXIT_CODE.notRunning;
+  },
+});

@@ -1,0 +1,20 @@
+// berth doctor
+import { defineCommand } from '../kit/command.ts';
+import { sanitize } from '../kit/sanitize.ts';
+import { DOCTOR_CHECKS, type DoctorFinding } from './doctor_checks.ts';
+
+const MARKS = { ok: ['green', '✓'], warning: ['yellow', '!'], wrong: ['red', '✗'] } as const;
+
+export const doctorCommand = defineCommand({
+  about: 'Changes nothing. Exit code 1 when something is wrong; what is only worth knowing is a warning.',
+  run: async (cli) => {
+    const findings: DoctorFinding[] = [];
+    for (const check of DOCTOR_CHECKS) findings.push(...(await check(cli)));
+    const text = findings.map(({ state, about, fix }) => {
+      const [style, mark] = MARKS[state];
+      return `${cli.out.style(style, mark)} ${sanitize(about)}${fix ? `\n    ${sanitize(fix)}` : ''}`;
+    });
+    cli.out.record(findings, () => text.join('\n'));
+    return findings.some(({ state }) => state === 'wrong') ? 1 : 0;
+  },
+});

@@ -1,0 +1,205 @@
+// What doctor looks at, one check each; none changes anything.
+import { accessSync, constants, statfsSync, statSync } from 'node:fs';
+import net from 'node:net';
+import { otherUsers } from '../../adapters/process/users.ts';
+import { dialAddress } from '../../adapters/url_host.ts';
+import { runningDaemon } from '../../client/local_daemon.ts';
+import { VERSION } from '../../settings/version.ts';
+import type { CommandContext } from '../kit/context.ts';
+
+export interface DoctorFinding {
+  state: 'ok' | 'warning' | 'wrong';
+  about: string;
+  /** What to do about it. */
+  fix?: string;
+}
+
+type DoctorCheck = (cli: CommandContext) => Promise<DoctorFinding[]>;
+
+const OLDEST_NODE = [20, 19] as const;
+const MIN_FREE_BYTES = 200 * 1024 * 1024;
+
+const ok = (about: string): DoctorFinding[] => [{ state: 'ok', about }];
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+const node: DoctorCheck = async () => {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+  const isOld = major < OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor < OLDEST_NODE[1]);
+  if (!isOld) return ok(`node ${process.version} on ${process.platform} ${process.arch}`);
+  return [
+    {
+      state: 'wrong',
+      about: `node ${process.version} is too old`,
+      fix: `berth needs ${OLDEST_NODE.join('.')} or newer`,
+    },
+  ];
+};
+
+const shell: DoctorCheck = async () => {
+  try {
+    accessSync('/bin/sh', constants.X_OK);
+    return [];
+  } catch {
+    return [{ state: 'wrong', about: '/bin/sh is missing: every service is run by it' }];
+  }
+};
+
+const settings: DoctorCheck = async (cli) => {
+  try {
+    await cli.local();
+    return ok('the configuration can be read');
+  } catch (error) {
+    return [
+      {
+        state: 'wrong',
+        about: messageOf(error),
+        fix: 'Correct the file: the daemon does not start with it.',
+      },
+    ];
+  }
+};
+
+/** Checks that need the settings say nothing without them: `settings` has said it. */
+const withLocal =
+  (
+    check: (
+      cli: CommandContext,
+      local: Awaited<ReturnType<CommandContext['local']>>,
+    ) => Promise<DoctorFinding[]>,
+  ): DoctorCheck =>
+  async (cli) => {
+    const local = await cli.local().catch(() => undefined);
+    return local ? check(cli, local) : [];
+  };
+
+const stateDir = withLocal(async (_cli, { stateDir: path }) => {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (!stat) return ok(`the state directory ${path} will be made at the first start`);
+  const mine = stat.uid === process.getuid?.();
+  if (!mine)
+    return [
+      { state: 'wrong', about: `${path} belongs to another user`, fix: 'Give another one with --state-dir.' },
+    ];
+  if (stat.mode & 0o077) {
+    const state = stat.mode & 0o022 ? 'wrong' : 'warning';
+    return [
+      {
+        state,
+        about: `others can ${state === 'wrong' ? 'write to' : 'read'} ${path}`,
+        fix: `chmod 700 ${path}`,
+      },
+    ];
+  }
+  const { bavail, bsize } = statfsSync(path);
+  if (bavail * bsize < MIN_FREE_BYTES) {
+    return [
+      {
+        state: 'warning',
+        about: `the disk of ${path} is almost full`,
+        fix: 'Output of services is dropped when it is.',
+      },
+    ];
+  }
+  return ok(`the state directory is ${path}`);
+});
+
+const isPortTaken = (host: string, port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = net.connect({ host, port });
+    socket.setTimeout(1_000, () => socket.destroy());
+    socket.on('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.on('close', () => resolve(false));
+    socket.on('error', () => resolve(false));
+  });
+
+const daemon = withLocal(async (_cli, local) => {
+  const running = runningDaemon(local.stateDir);
+  if (!running) {
+    const { bind, port } = local.settings;
+    if (port !== 0 && (await isPortTaken(dialAddress(bind), port))) {
+      return [
+        {
+          state: 'wrong',
+          about: `no daemon is running, and its port ${port} is taken by something else`,
+          fix: 'End that, or set another port in the configuration.',
+        },
+      ];
+    }
+    return [{ state: 'warning', about: 'no daemon is running', fix: '`berth daemon start` starts one.' }];
+  }
+  try {
+    const { version, pid, front } = await local.client.version();
+    const findings = ok(`the daemon runs (pid ${pid}, port ${running.port})`);
+    if (version !== VERSION) {
+      findings.push({
+        state: 'warning',
+        about: `the daemon is ${version}, this program ${VERSION}`,
+        fix: 'Restart it: berth daemon stop && berth daemon start',
+      });
+    }
+    if (front.startsWith('node')) {
+      findings.push({
+        state: 'warning',
+        about: 'the daemon serves with node:http: uWebSockets.js has no binary for this system',
+        fix: 'All works, with fewer requests per second.',
+      });
+    }
+    return findings;
+  } catch (error) {
+    return [
+      { state: 'wrong', about: `the daemon (pid ${running.pid}) does not answer: ${messageOf(error)}` },
+    ];
+  }
+});
+
+const token = withLocal(async (_cli, local) => {
+  if (local.settings.auth.token) return ok('a token is set: only who has it can use the daemon');
+  const others = otherUsers();
+  if (others.length === 0) return ok('no token is set, and nobody else can log in here');
+  const about = `no token is set: ${others.slice(0, 3).join(', ')}${others.length > 3 ? ' and others' : ''} can log in here and run commands as you`;
+  return [{ state: 'warning', about, fix: '`berth init` sets one.' }];
+});
+
+const agentHostNames = withLocal(async (_cli, { settings: { agents } }) => {
+  const host = `doctor.${agents.domain}`;
+  // Loaded here: no other command needs it.
+  const { lookup } = await import('node:dns/promises');
+  const address = await lookup(host).catch(() => undefined);
+  if (address && (address.address === '::1' || address.address.startsWith('127.')))
+    return ok(`${host} leads to this machine`);
+  const why = address ? `leads to ${address.address}` : 'is not known to this system';
+  return [
+    {
+      state: 'warning',
+      about: `${host} ${why}: programs other than browsers and curl cannot open agents by host name`,
+      fix: 'Browsers and curl know *.localhost themselves. For the others: install libnss-myhostname, or use the ports.',
+    },
+  ];
+});
+
+const libc: DoctorCheck = async () => {
+  try {
+    const { loadLibc } = await import('../../adapters/process/libc.ts');
+    await loadLibc();
+    return [];
+  } catch (error) {
+    const about = `koffi does not load, so there are no agents and orphans may be missed: ${messageOf(error)}`;
+    return [
+      { state: 'warning', about, fix: 'Install berth again on this machine, with its optional packages.' },
+    ];
+  }
+};
+
+export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
+  node,
+  shell,
+  libc,
+  settings,
+  stateDir,
+  daemon,
+  token,
+  agentHostNames,
+];

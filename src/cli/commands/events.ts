@@ -1,0 +1,91 @@
+// berth events
+import type { DaemonEvent, EventData } from '../../client/records.ts';
+import { EVENT_TYPES } from '../../protocol/events.ts';
+import { defineCommand, flagOption, integerOption, listOption } from '../kit/command.ts';
+import { type CommandContext, onStreamState } from '../kit/context.ts';
+import { UsageError } from '../kit/exit_codes.ts';
+import { describeExit, formatClockTime, formatCpu, formatMemory } from '../kit/format.ts';
+import { sanitizeLine } from '../kit/sanitize.ts';
+
+/** What each type says, after its name. */
+const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = {
+  'service.registered': ({ name, port, group }) =>
+    `${name} on port ${port}${group ? ` in group ${group}` : ''}`,
+  'service.started': ({ name, pid, url }) => `${name} is running at ${url} (pid ${pid})`,
+  'service.stopped': ({ name, ...end }) => `${name} has ended (${describeExit(end) || 'not known how'})`,
+  'service.crashed': ({ name, ...end }) => `${name} has crashed (${describeExit(end) || 'not known how'})`,
+  'service.stats': ({ name, cpu, rssMB }) => `${name} uses ${formatCpu(cpu)} CPU, ${formatMemory(rssMB)}`,
+  'service.removed': ({ name }) => `${name} is removed`,
+  'port.conflict': ({ port, claimedBy, holder }) => `${claimedBy} wants port ${port}, which ${holder} has`,
+  'stream.reset': ({ oldest }) => `events before ${oldest} are no longer kept`,
+};
+const ALERT_TYPES: ReadonlySet<string> = new Set(['service.crashed', 'port.conflict', 'stream.reset']);
+
+function eventText<T extends keyof EventData>(type: T, data: EventData[T]): string {
+  // A daemon that is newer than this program may have types of its own.
+  return Object.hasOwn(EVENT_TEXTS, type) ? EVENT_TEXTS[type](data) : JSON.stringify(data);
+}
+
+function printEvent(cli: CommandContext, event: DaemonEvent): void {
+  const { out } = cli;
+  if (out.isData) {
+    out.line(JSON.stringify(event));
+    return;
+  }
+  const { type, data } = event;
+  const padded = type.padEnd('service.registered'.length);
+  const title = ALERT_TYPES.has(type) ? out.style('red', padded) : padded;
+  out.line(
+    `${out.style('dim', formatClockTime(data.at) || '--:--:--')}  ${title}  ${sanitizeLine(eventText(type, data))}`,
+  );
+}
+
+/** The types that are meant: any part of a name will do, such as `crashed`. */
+function matchingTypes(given: readonly string[]): (keyof EventData)[] {
+  return given.flatMap((word) => {
+    const found = EVENT_TYPES.filter((type) => type === word || type.split('.').includes(word));
+    if (found.length > 0) return found;
+    throw new UsageError(`${word} is no type of event`, `There are ${EVENT_TYPES.join(', ')}.`);
+  });
+}
+
+export const eventsCommand = defineCommand({
+  about:
+    'Shows events until Ctrl-C, and goes on by itself when the daemon is restarted. Statistics, every 2 s for each running service, are left out unless they are asked for by --type.',
+  args: [{ syntax: '[names...]', about: 'only events of these services', completes: 'service' }],
+  options: {
+    type: listOption('--type <types>', 'only these types, such as crashed or service.started', EVENT_TYPES),
+    since: integerOption('--since-id <id>', 'first replay what came after this event', [
+      0,
+      Number.MAX_SAFE_INTEGER,
+    ]),
+    past: flagOption('--past', 'show what is kept of the past and end'),
+  },
+  examples: [
+    ['berth events --type crashed', 'what goes wrong from now on'],
+    ['berth events --past web', 'what happened to web'],
+  ],
+  run: async (cli, names, { type, since, past }) => {
+    const berth = await cli.client();
+    const types =
+      type.length > 0 ? matchingTypes(type) : EVENT_TYPES.filter((one) => one !== 'service.stats');
+    if (past) {
+      const rows = await berth.history({
+        types,
+        names,
+        limit: 1024,
+        since,
+      });
+      for (const event of rows) printEvent(cli, event);
+      return;
+    }
+    const stream = berth.events({
+      types,
+      names,
+      detail: true,
+      lastEventId: since,
+      onState: onStreamState(cli),
+    });
+    for await (const event of stream) printEvent(cli, event);
+  },
+});

@@ -1,0 +1,84 @@
+// berth group ls, start, stop
+import type { Group } from '../../client/records.ts';
+import { defineCommand, durationOption } from '../kit/command.ts';
+import { pluralize } from '../kit/format.ts';
+import type { Column } from '../kit/output.ts';
+import { createProgress } from '../kit/progress.ts';
+
+const COLUMNS: readonly Column<Group>[] = [
+  { title: 'NAME', cell: ({ name }) => name },
+  { title: 'SERVICES', cell: ({ services }) => services, alignRight: true },
+  {
+    title: 'RUNNING',
+    cell: ({ running }) => running,
+    alignRight: true,
+    style: ({ running, services }) => (running === services ? 'green' : 'yellow'),
+  },
+];
+
+export const groupListCommand = defineCommand({
+  run: async (cli) => {
+    cli.out.rows(
+      await (await cli.client()).groups(),
+      COLUMNS,
+      'There are no groups: a service says its own in `group`.',
+    );
+  },
+});
+
+export const groupStartCommand = defineCommand({
+  about:
+    'Each member starts as soon as those of the group that it depends on are ready; one that runs is left alone. After a failure nothing new starts, and what had started stays.',
+  args: [{ syntax: '<name>', about: 'the group', completes: 'group' }],
+  options: { timeout: durationOption('--timeout <time>', 'how long each member may take; default: its own') },
+  run: async (cli, [name = ''], { timeout }) => {
+    const berth = await cli.client();
+    const shown = createProgress(cli.out);
+    const off = cli.onInterrupt(() => {
+      shown.stop();
+      cli.out.note(`The group goes on starting without you; \`berth group stop ${name}\` ends it.`);
+    });
+    shown.begin(name, 'starting');
+    const timer = setInterval(() => {
+      const say = ({ running, services }: Group): void =>
+        shown.update(name, `${running} of ${pluralize(services, 'service')} running`);
+      berth.groups().then(
+        (all) => all.filter((group) => group.name === name).forEach(say),
+        () => {},
+      );
+    }, 500);
+    try {
+      const answer = await berth.startGroup(name, { timeout });
+      shown.stop();
+      cli.out.record(answer, () =>
+        answer.services.map((one) => `${one.name} is ${one.status} (pid ${one.pid ?? 'unknown'})`).join('\n'),
+      );
+    } finally {
+      clearInterval(timer);
+      shown.stop();
+      off();
+    }
+  },
+});
+
+export const groupStopCommand = defineCommand({
+  about: 'A member stops when those that depend on it have ended.',
+  args: [{ syntax: '<name>', about: 'the group', completes: 'group' }],
+  options: {
+    grace: durationOption('--grace <time>', 'how long each member may take to end; default: its own'),
+  },
+  run: async (cli, [name = ''], { grace }) => {
+    const berth = await cli.client();
+    const shown = createProgress(cli.out);
+    const off = cli.onInterrupt(() => shown.stop());
+    shown.begin(name, 'stopping');
+    try {
+      const answer = await berth.stopGroup(name, { grace });
+      shown.stop();
+      cli.out.record(answer, () => answer.services.map((one) => `${one.name} is ${one.status}`).join('\n'));
+    } finally {
+      shown.stop();
+      off();
+    }
+  },
+});

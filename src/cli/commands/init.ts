@@ -1,0 +1,105 @@
+// berth init
+import { randomBytes } from 'node:crypto';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { hasTerminal } from '../../adapters/process/process_table.ts';
+import { runningDaemon } from '../../client/local_daemon.ts';
+import { PROJECT_FILE_NAMES } from '../../project/find_project_file.ts';
+import { schemaLine } from '../../project/imported_project.ts';
+import { importableFiles } from '../../project/importers.ts';
+import { configFile } from '../../settings/config.ts';
+import { defineCommand, negatedFlagOption } from '../kit/command.ts';
+import type { CommandContext } from '../kit/context.ts';
+import { relativePath } from '../kit/format.ts';
+import { convertToProject, schemaServer } from './import.ts';
+
+const TEMPLATE = `# \`berth up\` brings these services up, \`berth down\` undoes that.
+services:
+  web:
+    # The shell command that runs it; it finds its port in $PORT.
+    cmd: python3 -m http.server $PORT --bind 127.0.0.1
+    # A number, or auto: a free one, which it keeps.
+    port: auto
+    # When it counts as running: a path on its port, a URL, or tcp.
+    ready: /
+    # More, if need be:
+    # cwd: web                     the folder it runs in, relative to this file
+    # env: { MODE: dev }           \${NAME:-default} is filled in from your shell and .env
+    # env_file: .env
+    # depends_on: [db]             what must be ready first
+    # group: site                  berth group start site
+    # restart: on-failure          or always
+    # stop: { signal: SIGINT, grace: 10s }
+`;
+
+interface InitResult {
+  path: string;
+  isWritten: boolean;
+  text: string;
+}
+
+async function ensureProjectFile(cli: CommandContext): Promise<InitResult> {
+  const folder = process.cwd();
+  const there = PROJECT_FILE_NAMES.map((name) => join(folder, name)).find((path) => existsSync(path));
+  if (there) return { path: there, isWritten: false, text: `${relativePath(there)} is there already` };
+  const path = join(folder, 'berth.yaml');
+  const [source] = importableFiles(folder);
+  if (source === undefined) {
+    writeFileSync(path, `${schemaLine(await schemaServer(cli))}\n${TEMPLATE}`);
+    return {
+      path,
+      isWritten: true,
+      text: `${relativePath(path)} is written, with a first service to change`,
+    };
+  }
+  const { text, notes } = await convertToProject(cli, source);
+  for (const note of notes) cli.out.warn(note);
+  writeFileSync(path, text);
+  return { path, isWritten: true, text: `${relativePath(path)} is written from ${basename(source)}` };
+}
+
+/** Adds `auth.token` to the configuration; a daemon that runs in the background reads it again. */
+async function ensureToken(cli: CommandContext): Promise<InitResult> {
+  const { settings, stateDir } = await cli.local();
+  const { path } = configFile(cli.globalOptions.config, process.env);
+  if (settings.auth.token) return { path, isWritten: false, text: 'a token is set already' };
+  const before = existsSync(path) ? readFileSync(path, 'utf8') : '';
+  if (/^\s*\[auth\]/m.test(before) || /^\s*auth\b/m.test(before)) {
+    return { path, isWritten: false, text: `${path} has an [auth] without a token: set token = "..." there` };
+  }
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const gap = before === '' || before.endsWith('\n\n') ? '' : '\n';
+  writeFileSync(path, `${before}${gap}[auth]\ntoken = "${randomBytes(24).toString('base64url')}"\n`, {
+    mode: 0o600,
+  });
+  chmodSync(path, 0o600);
+  const text = `${path} has a token now, so that no other user and no web page can use your daemon`;
+  const daemon = runningDaemon(stateDir);
+  // In a terminal SIGHUP would end it, and every service with it.
+  const mayTell = daemon !== undefined && hasTerminal(daemon.pid) === false;
+  if (mayTell) process.kill(daemon.pid, 'SIGHUP');
+  return {
+    path,
+    isWritten: true,
+    text: daemon && !mayTell ? `${text}: start that one again, it runs in a terminal` : text,
+  };
+}
+
+export const initCommand = defineCommand({
+  about:
+    'Writes berth.yaml in this folder, from a Procfile, package.json, compose or process-compose file when there is one, else with an example that runs. Sets a token in your configuration when there is none: this command line finds it there. What is there already is left as it is.',
+  options: { token: negatedFlagOption('--no-token', 'set no token') },
+  run: async (cli, _args, { token: wantsToken }) => {
+    const project = await ensureProjectFile(cli);
+    const secret = wantsToken ? await ensureToken(cli) : undefined;
+    const made = [project, ...(secret ? [secret] : [])];
+    const record = {
+      project: project.path,
+      config: secret?.path ?? null,
+      made: made.filter((one) => one.isWritten).map(({ path }) => path),
+    };
+    cli.out.record(record, () =>
+      [...made.map(({ text }) => text), '`berth up` brings the services up.'].join('\n'),
+    );
+  },
+});

@@ -1,0 +1,104 @@
+// berth k8s clusters, add, rm, sync
+import { readFileSync } from 'node:fs';
+import type { Cluster } from '../../client/records.ts';
+import { runBatch } from '../kit/batch.ts';
+import { defineCommand, flagOption, textOption } from '../kit/command.ts';
+import { UsageError } from '../kit/exit_codes.ts';
+import { pluralize } from '../kit/format.ts';
+import { findCluster } from '../kit/k8s_lookup.ts';
+import type { Column } from '../kit/output.ts';
+
+const COLUMNS: readonly Column<Cluster>[] = [
+  { title: 'NAME', cell: ({ name }) => name },
+  { title: 'PROVIDER', cell: ({ provider }) => provider },
+  { title: 'ADDED', cell: ({ created_at }) => created_at },
+  { title: 'IN CLUSTER', cell: ({ in_cluster }) => (in_cluster ? 'yes' : 'no'), wideOnly: true },
+  { title: 'ID', cell: ({ id }) => id },
+];
+
+export const clusterListCommand = defineCommand({
+  run: async (cli) => {
+    cli.out.rows(
+      await (await cli.client()).cloud.clusters(),
+      COLUMNS,
+      'There are no clusters: `berth k8s add` registers one.',
+    );
+  },
+});
+
+/** The text of a kubeconfig: a file, or stdin for `-`. */
+function kubeconfig(path: string): string {
+  try {
+    return readFileSync(path === '-' ? 0 : path, 'utf8');
+  } catch (error) {
+    throw new UsageError(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+export const clusterAddCommand = defineCommand({
+  about:
+    'The kubeconfig is checked and stored sealed. It must hold its certificates and tokens itself: what would run a program or read a file is refused. Only its current context counts.',
+  args: [{ syntax: '<name>', about: 'what to call the cluster' }],
+  options: {
+    file: textOption('--kubeconfig <file>', 'the access file, - for stdin', 'file'),
+    provider: textOption('--provider <name>', 'whose cluster it is; default other'),
+    inCluster: flagOption('--in-cluster', 'the cluster that the daemon itself is a pod of; no kubeconfig'),
+  },
+  examples: [
+    [
+      'kubectl config view --raw --minify --flatten | berth k8s add dev --kubeconfig -',
+      'the current context',
+    ],
+  ],
+  run: async (cli, [name = ''], { file, provider, inCluster }) => {
+    if ((file === undefined) === !inCluster) throw new UsageError('give either --kubeconfig or --in-cluster');
+    const berth = await cli.client();
+    const cluster = await berth.cloud.addCluster({
+      name,
+      ...(provider === undefined ? {} : { provider }),
+      ...(file === undefined ? { in_cluster: true } : { kubeconfig: kubeconfig(file) }),
+    });
+    cli.out.record(
+      cluster,
+      () => `${name} is registered; \`berth k8s sync ${name}\` looks for its workloads`,
+    );
+  },
+});
+
+export const clusterRemoveCommand = defineCommand({
+  about: 'Its tethers are closed. Workloads that sleep go on sleeping; wake them first.',
+  args: [{ syntax: '<clusters...>', about: 'the clusters, by name or id', completes: 'cluster' }],
+  run: async (cli, clusters) => {
+    const berth = await cli.client();
+    return runBatch(cli, clusters, 'removing', async (given) => {
+      const { id, name } = await findCluster(berth, given);
+      return {
+        record: { name, ...(await berth.cloud.removeCluster(id)) },
+        text: 'is removed',
+      };
+    });
+  },
+});
+
+export const clusterSyncCommand = defineCommand({
+  about: 'Finds Deployments and StatefulSets in all namespaces. From then on their changes are followed.',
+  args: [
+    { syntax: '[clusters...]', about: 'the clusters, by name or id; default: all', completes: 'cluster' },
+  ],
+  run: async (cli, given) => {
+    const berth = await cli.client();
+    const clusters = given.length > 0 ? given : (await berth.cloud.clusters()).map(({ name }) => name);
+    if (clusters.length === 0)
+      throw new UsageError('there are no clusters', '`berth k8s add` registers one.');
+    return runBatch(cli, clusters, 'syncing', async (one, { progress }) => {
+      const { id, name } = await findCluster(berth, one);
+      const { synced } = await berth.cloud.sync(id);
+      if (!cli.out.isData) {
+        const denied = (await berth.cloud.cluster(id)).capabilities?.denied ?? [];
+        if (denied.length > 0)
+          progress.print(() => cli.out.warn(`the account of ${name} may not ${denied.join(', ')}`));
+      }
+      return { record: { name, synced }, text: `has ${pluralize(synced, 'workload')}` };
+    });
+  },
+});

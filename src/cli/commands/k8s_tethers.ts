@@ -1,0 +1,98 @@
+// berth k8s tether, tethers, untether
+import type { Tether } from '../../client/records.ts';
+import { runBatch } from '../kit/batch.ts';
+import { defineCommand, negatedFlagOption, textOption } from '../kit/command.ts';
+import { UsageError } from '../kit/exit_codes.ts';
+import { findTether, findWorkload, workloadName } from '../kit/k8s_lookup.ts';
+import type { Column } from '../kit/output.ts';
+
+type TetherRow = Tether & { workload: string };
+
+const COLUMNS: readonly Column<TetherRow>[] = [
+  { title: 'ADDRESS', cell: ({ local_port }) => (local_port === null ? '' : `localhost:${local_port}`) },
+  {
+    title: 'STATE',
+    cell: ({ state }) => state,
+    style: ({ state }) => (state === 'active' ? 'green' : 'dim'),
+  },
+  { title: 'WORKLOAD', cell: ({ workload }) => workload },
+  { title: 'POD PORT', cell: ({ container_port }) => container_port, alignRight: true },
+  { title: 'LABEL', cell: ({ label }) => label },
+  { title: 'OPEN', cell: ({ connections }) => connections, alignRight: true },
+  { title: 'IN', cell: ({ bytes_in }) => bytes_in, alignRight: true, wideOnly: true },
+  { title: 'OUT', cell: ({ bytes_out }) => bytes_out, alignRight: true, wideOnly: true },
+  { title: 'ID', cell: ({ tether_id }) => tether_id, wideOnly: true },
+  { title: 'LAST ERROR', cell: ({ last_error }) => last_error },
+];
+
+export const tetherCommand = defineCommand({
+  about:
+    'Every connection to the local port is carried to a ready pod, and wakes the workload when it sleeps. The tether stays, over restarts of the daemon too, until it is closed with untether. Any program of this machine can connect to the port.',
+  args: [
+    { syntax: '<workload>', about: 'by name, namespace/name, kind/name or id', completes: 'workload' },
+    { syntax: '<port>', about: 'the port in the pod' },
+  ],
+  options: {
+    cluster: textOption('--cluster <cluster>', 'of this cluster', 'cluster'),
+    label: textOption('--label <text>', 'what to call it'),
+    wake: negatedFlagOption('--no-wake', 'a connection does not wake the workload'),
+  },
+  examples: [['curl "$(berth k8s tether shop/web 8080)/"', 'stdout is the address alone']],
+  run: async (cli, [given = '', port = ''], { cluster, label, wake }) => {
+    const number = /^\d+$/.test(port) ? Number(port) : 0;
+    if (number < 1 || number > 65535) throw new UsageError(`the port must be from 1 to 65535, not ${port}`);
+    const berth = await cli.client();
+    const workload = await findWorkload(berth, given, cluster);
+    const { tether_id } = await berth.cloud.tether(workload.id, {
+      container_port: number,
+      wake,
+      ...(label === undefined ? {} : { label }),
+    });
+    const open = await berth.cloud.activate(tether_id);
+    if (!cli.out.isData) {
+      cli.out.note(
+        `${workloadName(workload)} port ${number} is at localhost:${open.local_port}; \`berth k8s untether ${open.local_port}\` closes it`,
+      );
+    }
+    cli.out.record(
+      { ...open, workload_id: workload.id, container_port: number },
+      () => `localhost:${open.local_port}`,
+    );
+  },
+});
+
+export const tetherListCommand = defineCommand({
+  run: async (cli) => {
+    const berth = await cli.client();
+    const tethers = await berth.cloud.tethers();
+    const empty = 'There are no tethers: `berth k8s tether` opens one.';
+    if (cli.out.isData || tethers.length === 0) {
+      cli.out.rows(tethers, [], empty);
+      return;
+    }
+    const workloads = await berth.cloud.workloads();
+    const named = (id: string): string => {
+      const workload = workloads.find((one) => one.id === id);
+      return workload ? workloadName(workload) : id;
+    };
+    cli.out.rows(
+      tethers.map((one) => ({ ...one, workload: named(one.workload_id) })),
+      COLUMNS,
+      empty,
+    );
+  },
+});
+
+export const untetherCommand = defineCommand({
+  about: 'Open connections are cut and the local port is given back.',
+  args: [{ syntax: '<tethers...>', about: 'by local port, label, workload or id', completes: 'tether' }],
+  run: async (cli, tethers) => {
+    const berth = await cli.client();
+    return runBatch(cli, tethers, 'closing', async (given) => {
+      const { tether_id } = await findTether(berth, given);
+      await berth.cloud.deactivate(tether_id);
+      await berth.cloud.removeTether(tether_id);
+      return { record: { tether_id, removed: true }, text: 'is closed' };
+    });
+  },
+});

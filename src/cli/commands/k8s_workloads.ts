@@ -1,0 +1,138 @@
+// berth k8s workloads, sleep, wake, auto-sleep
+import type { Cluster, Workload } from '../../client/records.ts';
+import { runBatch } from '../kit/batch.ts';
+import { defineCommand, durationOption, negatedFlagOption, textOption } from '../kit/command.ts';
+import { UsageError } from '../kit/exit_codes.ts';
+import { formatElapsed, pluralize } from '../kit/format.ts';
+import { findCluster, findWorkload } from '../kit/k8s_lookup.ts';
+import type { Column } from '../kit/output.ts';
+
+const STATE_STYLES = { awake: 'green', sleeping: 'yellow', asleep: 'blue', waking: 'yellow' } as const;
+const MINUTE_MS = 60_000;
+const DEFAULT_WAKE_WAIT_MS = 300_000;
+
+/** Where there are several clusters each row says which is its own. */
+const columns = (clusters: readonly Cluster[], isWide: boolean): readonly Column<Workload>[] => [
+  ...(clusters.length > 1 || isWide ? [clusterColumn(clusters)] : []),
+  ...COLUMNS,
+];
+
+const clusterColumn = (clusters: readonly Cluster[]): Column<Workload> => ({
+  title: 'CLUSTER',
+  cell: ({ cluster_id }) => clusters.find(({ id }) => id === cluster_id)?.name ?? cluster_id,
+});
+
+const COLUMNS: readonly Column<Workload>[] = [
+  { title: 'NAMESPACE', cell: ({ namespace }) => namespace },
+  { title: 'NAME', cell: ({ name }) => name },
+  { title: 'KIND', cell: ({ kind }) => kind },
+  { title: 'STATE', cell: ({ state }) => state, style: ({ state }) => STATE_STYLES[state] },
+  {
+    title: 'READY',
+    cell: ({ ready_replicas, replicas }) => `${ready_replicas}/${replicas}`,
+    alignRight: true,
+  },
+  {
+    title: 'AUTO-SLEEP',
+    cell: (one) => (one.auto_sleep_enabled ? `after ${one.idle_timeout_minutes} min` : 'off'),
+  },
+  { title: 'LAST USE', cell: ({ last_activity_at }) => formatElapsed(last_activity_at), alignRight: true },
+  { title: 'WAKES TO', cell: ({ desired_replicas }) => desired_replicas, alignRight: true, wideOnly: true },
+  { title: 'REASON', cell: ({ sleep_reason }) => sleep_reason, wideOnly: true },
+  { title: 'ID', cell: ({ id }) => id, wideOnly: true },
+];
+
+const clusterOption = textOption('--cluster <cluster>', 'of this cluster', 'cluster');
+const workloadsArgument = {
+  syntax: '<workloads...>',
+  about: 'by name, namespace/name, kind/name or id',
+  completes: 'workload',
+} as const;
+
+export const workloadListCommand = defineCommand({
+  options: { cluster: clusterOption, namespace: textOption('-n, --namespace <name>', 'of this namespace') },
+  run: async (cli, _names, { cluster, namespace }) => {
+    const berth = await cli.client();
+    const clusters = await berth.cloud.clusters();
+    const only = cluster === undefined ? undefined : await findCluster(berth, cluster);
+    const all = await berth.cloud.workloads({ cluster: only?.id });
+    const shown = all.filter((workload) => namespace === undefined || workload.namespace === namespace);
+    cli.out.rows(
+      shown,
+      columns(only ? [only] : clusters, cli.out.format === 'wide'),
+      'No workload is known: `berth k8s sync` looks for them.',
+    );
+  },
+});
+
+export const sleepCommand = defineCommand({
+  about: 'The replica count is saved in the workload itself. One that sleeps already is left alone.',
+  args: [workloadsArgument],
+  options: { cluster: clusterOption },
+  run: async (cli, names, { cluster }) => {
+    const berth = await cli.client();
+    return runBatch(cli, names, 'putting to sleep', async (given) => {
+      const { id, name, replicas } = await findWorkload(berth, given, cluster);
+      const answer = await berth.cloud.sleep(id);
+      const text = `sleeps (had ${pluralize(replicas, 'replica')})`;
+      return {
+        record: { id, name, ...answer },
+        text: replicas === 0 ? 'sleeps already' : text,
+        isUnchanged: replicas === 0,
+      };
+    });
+  },
+});
+
+export const wakeCommand = defineCommand({
+  about: 'Goes back to the replicas it had, or to 1. Returns when one pod is ready.',
+  args: [workloadsArgument],
+  options: {
+    cluster: clusterOption,
+    wait: negatedFlagOption('--no-wait', 'return at once'),
+    timeout: durationOption('--timeout <time>', 'how long to wait for a ready pod; default 5m'),
+  },
+  run: async (cli, names, { cluster, wait, timeout = DEFAULT_WAKE_WAIT_MS }) => {
+    const berth = await cli.client();
+    return runBatch(cli, names, 'waking', async (given) => {
+      const { id, name } = await findWorkload(berth, given, cluster);
+      const answer = await berth.cloud.wake(id, wait ? { wait, timeout } : {});
+      return {
+        record: { id, name, ...answer },
+        text: `is ${wait ? 'awake' : 'waking'} with ${pluralize(answer.replicas, 'replica')}`,
+      };
+    });
+  },
+});
+
+export const autoSleepCommand = defineCommand({
+  about: 'A workload is put to sleep when nothing has come through its tethers for that long.',
+  args: [
+    { syntax: '<workload>', about: 'by name, namespace/name, kind/name or id', completes: 'workload' },
+    { syntax: '[switch]', about: 'on or off', completes: ['on', 'off'] },
+  ],
+  options: {
+    cluster: clusterOption,
+    after: durationOption('--after <time>', 'how long it must be idle, in whole minutes such as 30m'),
+  },
+  examples: [['berth k8s auto-sleep shop/web on --after 45m', 'asleep after 45 idle minutes']],
+  run: async (cli, [given = '', asked], { cluster, after }) => {
+    if (asked !== undefined && asked !== 'on' && asked !== 'off')
+      throw new UsageError(`say on or off, not ${asked}`);
+    if (after !== undefined && (after < MINUTE_MS || after % MINUTE_MS !== 0)) {
+      throw new UsageError('--after must be whole minutes, such as 30m');
+    }
+    const berth = await cli.client();
+    const { id, name } = await findWorkload(berth, given, cluster);
+    const settings = {
+      ...(asked === undefined ? {} : { auto_sleep_enabled: asked === 'on' }),
+      ...(after === undefined ? {} : { idle_timeout_minutes: after / MINUTE_MS }),
+    };
+    const isChange = Object.keys(settings).length > 0;
+    const now = await (isChange ? berth.cloud.setAutoSleep(id, settings) : berth.cloud.autoSleep(id));
+    const text = now.auto_sleep_enabled
+      ? `sleeps after ${now.idle_timeout_minutes} idle minutes`
+      : 'is never put to sleep by itself';
+    cli.out.record({ id, name, ...now }, () => `${name} ${text}`);
+  },
+});

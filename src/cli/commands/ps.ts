@@ -1,0 +1,62 @@
+// berth ps
+import type { Service } from '../../client/records.ts';
+import { SERVICE_STATUSES } from '../../protocol/service.ts';
+import { choiceOption, defineCommand, flagOption, textOption } from '../kit/command.ts';
+import {
+  describeExit,
+  describeStatus,
+  formatCpu,
+  formatElapsed,
+  formatMemory,
+  statusStyle,
+} from '../kit/format.ts';
+import type { Column } from '../kit/output.ts';
+
+const COLUMNS: readonly Column<Service>[] = [
+  { title: 'NAME', cell: ({ name }) => name },
+  { title: 'STATUS', cell: describeStatus, style: statusStyle },
+  { title: 'GROUP', cell: ({ group }) => group },
+  { title: 'PID', cell: ({ pid }) => pid, alignRight: true },
+  { title: 'CPU', cell: ({ cpu }) => formatCpu(cpu), alignRight: true },
+  { title: 'MEMORY', cell: ({ rssMB }) => formatMemory(rssMB), alignRight: true },
+  { title: 'UP', cell: ({ startedAt }) => formatElapsed(startedAt), alignRight: true },
+  { title: 'RESTARTS', cell: ({ restarts }) => restarts, alignRight: true, wideOnly: true },
+  { title: 'LAST END', cell: (service) => (service.pid ? '' : describeExit(service)), wideOnly: true },
+  { title: 'STARTED', cell: ({ startedAt }) => startedAt, wideOnly: true },
+  { title: 'URL', cell: ({ url }) => url },
+];
+
+export const psCommand = defineCommand({
+  about: 'Every registered service is listed, whatever its state.',
+  args: [{ syntax: '[names...]', about: 'only these', completes: 'service' }],
+  options: {
+    status: choiceOption('--status <status>', 'only those with this status', SERVICE_STATUSES),
+    group: textOption('--group <name>', 'only those of this group', 'group'),
+    quiet: flagOption('-q, --quiet', 'print the names alone'),
+  },
+  examples: [
+    ['berth ps --status crashed', 'what went wrong'],
+    ['berth ps --json | jq -r ".[].url"', 'every URL'],
+  ],
+  run: async (cli, names, { status, group, quiet }) => {
+    const all = await (await cli.client()).services();
+    const shown = all.filter(
+      (service) =>
+        (names.length === 0 || names.includes(service.name)) &&
+        (status === undefined || service.status === status) &&
+        (group === undefined || service.group === group),
+    );
+    const missing = names.filter((name) => !all.some((service) => service.name === name));
+    for (const name of missing) cli.out.warn(`there is no service ${name}`);
+    if (quiet && !cli.out.isData) {
+      for (const { name } of shown) cli.out.line(name);
+      return undefined;
+    }
+    const empty =
+      all.length === 0
+        ? 'No service is registered: `berth up` brings up those of a berth.yaml, `berth add` registers one.'
+        : 'No service is like that.';
+    cli.out.rows(shown, COLUMNS, empty);
+    return missing.length > 0 ? 1 : undefined;
+  },
+});

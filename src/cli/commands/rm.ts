@@ -1,0 +1,16 @@
+// berth rm
+
+import { runBatch } from '../kit/batch.ts';
+import { defineCommand } from '../kit/command.ts';
+
+export const rmCommand = defineCommand({
+  about: 'A service that runs is stopped first. Its name no longer resolves, and its logs are deleted.',
+  args: [{ syntax: '<names...>', about: 'the services', completes: 'service' }],
+  run: async (cli, names) => {
+    const berth = await cli.client();
+    return runBatch(cli, names, 'removing', async (name) => ({
+      record: await berth.remove(name),
+      text: 'is removed',
+    }));
+  },
+});

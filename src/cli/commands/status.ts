@@ -1,0 +1,81 @@
+// berth status, berth explain
+import type { Explanation, ServiceDetail } from '../../client/records.ts';
+import { defineCommand } from '../kit/command.ts';
+import { hasErrorCode } from '../kit/context.ts';
+import { EXIT_CODE } from '../kit/exit_codes.ts';
+import { describeStatus, formatCpu, formatElapsed, formatMemory, statusStyle } from '../kit/format.ts';
+import type { Output } from '../kit/output.ts';
+import { projectFileOf } from '../kit/project_file.ts';
+import { sanitize, sanitizeLine } from '../kit/sanitize.ts';
+
+type FactRow = [title: string, text: string];
+
+function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
+  const process = service.pid === undefined ? '' : `${service.pid}, up ${formatElapsed(service.startedAt)}`;
+  const use =
+    service.cpu === undefined ? '' : `${formatCpu(service.cpu)} CPU, ${formatMemory(service.rssMB)}`;
+  const { lastCheck, backoff } = explanation;
+  const check = lastCheck
+    ? `${lastCheck.url}, ${formatElapsed(lastCheck.at)} ago: ${lastCheck.error ?? lastCheck.status ?? 'passed'}`
+    : '';
+  const rows: FactRow[] = [
+    ['url', service.url],
+    ['process', process],
+    ['use', use],
+    ['command', service.cmd],
+    ['folder', service.cwd],
+    ['group', service.group ?? ''],
+    ['needs', service.dependsOn.join(', ')],
+    ['ready-check', service.ready ?? 'none: the process being there counts'],
+    ['last check', check],
+    [
+      'restarts',
+      service.restarts > 0 || service.restart !== 'no' ? `${service.restarts} (${service.restart})` : '',
+    ],
+    ['next try', backoff ? `number ${backoff.attempt}, at ${backoff.nextAt}` : ''],
+    ['project', projectFileOf(service.labels) ?? ''],
+  ];
+  return rows.filter(([, text]) => text !== '');
+}
+
+function statusReport(service: ServiceDetail, explanation: Explanation, out: Output): string {
+  const rows = factRows(service, explanation);
+  const width = Math.max(...rows.map(([title]) => title.length));
+  const lines = rows.map(
+    ([title, value]) => `  ${out.style('dim', title.padEnd(width))}  ${sanitizeLine(value)}`,
+  );
+  const log = explanation.lastLines.map((line) => `  ${out.style('dim', '|')} ${sanitizeLine(line)}`);
+  const stale = service.stale
+    ? [`  It runs an older registration: \`berth restart ${service.name}\` applies the new one.`]
+    : [];
+  return [
+    `${out.style('bold', service.name)} is ${out.style(statusStyle(service), describeStatus(service))}`,
+    ...lines,
+    '',
+    `  ${sanitize(explanation.reason)}`,
+    ...(explanation.waitingFor ? [`  It waits for ${sanitize(explanation.waitingFor)}.`] : []),
+    `  ${sanitize(explanation.next)}`,
+    ...stale,
+    ...(log.length > 0 ? ['', '  The last lines of its log:', ...log] : []),
+  ].join('\n');
+}
+
+export const statusCommand = defineCommand({
+  about:
+    'Says what the service is doing, what it waits for, how it ended, and shows the end of its log. Exit code 0 when it is running, 3 when it is not, 4 when there is no such service.',
+  args: [{ syntax: '<name>', about: 'the service', completes: 'service' }],
+  examples: [['berth status web -o json | jq .exit', 'how it ended']],
+  run: async (cli, [name = '']) => {
+    const berth = await cli.client();
+    try {
+      const [service, explanation] = await Promise.all([berth.service(name), berth.explain(name)]);
+      cli.out.record({ ...service, ...explanation }, () => statusReport(service, explanation, cli.out));
+      return service.status === 'running' ? EXIT_CODE.ok : EXIT_CODE.notRunning;
+    } catch (error) {
+      if (!hasErrorCode(error, 'unknown_service')) throw error;
+      if (!cli.out.isData) cli.out.note(`there is no service ${name}; \`berth ps\` lists them`);
+      else cli.out.errorLine(JSON.stringify(error));
+      return EXIT_CODE.unknown;
+    }
+  },
+});

@@ -1,0 +1,59 @@
+// berth top
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Service } from '../../client/records.ts';
+import { defineCommand, negatedFlagOption } from '../kit/command.ts';
+import { describeStatus, formatCpu, formatElapsed, formatMemory, statusStyle } from '../kit/format.ts';
+import { type Column, formatTable, type Output } from '../kit/output.ts';
+import { stdout } from '../kit/standard_streams.ts';
+
+const REFRESH_MS = 2_000;
+
+const COLUMNS: readonly Column<Service>[] = [
+  { title: 'NAME', cell: ({ name }) => name },
+  { title: 'STATUS', cell: describeStatus, style: statusStyle },
+  { title: 'CPU', cell: ({ cpu }) => formatCpu(cpu), alignRight: true },
+  { title: 'MEMORY', cell: ({ rssMB }) => formatMemory(rssMB), alignRight: true },
+  { title: 'UP', cell: ({ startedAt }) => formatElapsed(startedAt), alignRight: true },
+  { title: 'RESTARTS', cell: ({ restarts }) => restarts, alignRight: true },
+  { title: 'URL', cell: ({ url }) => url },
+];
+
+const byUsage = (a: Service, b: Service): number =>
+  (b.cpu ?? -1) - (a.cpu ?? -1) || (b.rssMB ?? 0) - (a.rssMB ?? 0) || a.name.localeCompare(b.name);
+
+function renderScreen(services: readonly Service[], out: Output, height: number): string {
+  const running = services.filter(({ pid }) => pid !== undefined);
+  const cpu = running.reduce((sum, service) => sum + (service.cpu ?? 0), 0);
+  const memory = running.reduce((sum, service) => sum + (service.rssMB ?? 0), 0);
+  const head = `${services.length} services, ${running.length} with a process, ${formatCpu(cpu)} CPU, ${formatMemory(memory)}`;
+  return `${head}\n\n${formatTable([...services].sort(byUsage).slice(0, Math.max(1, height - 4)), COLUMNS, out.style)}`;
+}
+
+export const topCommand = defineCommand({
+  about:
+    'Sorted by CPU, over the whole process tree of each; every 2 s, until Ctrl-C. Where stdout is no terminal it prints once.',
+  options: { stream: negatedFlagOption('--no-stream', 'print once and end') },
+  run: async (cli, _names, { stream }) => {
+    const berth = await cli.client();
+    const out = stdout();
+    const isLive = out.isTTY && stream && !cli.out.isData;
+    if (!isLive) {
+      cli.out.rows([...(await berth.services())].sort(byUsage), COLUMNS, 'No service is registered.');
+      return;
+    }
+    // The other screen of the terminal: what was there before comes back.
+    out.write('\x1b[?1049h\x1b[?25l');
+    const restore = (): void => void out.write('\x1b[?25h\x1b[?1049l');
+    const off = cli.onInterrupt(restore);
+    try {
+      for (;;) {
+        const text = renderScreen(await berth.services(), cli.out, out.rows);
+        out.write(`\x1b[H\x1b[2J${text}\n`);
+        await pause(REFRESH_MS);
+      }
+    } finally {
+      restore();
+      off();
+    }
+  },
+});

@@ -1,0 +1,28 @@
+// The versions in play: this program's and the daemon's, which may be older when it has not been restarted.
+
+import { isBerthError } from '../../client/errors.ts';
+import { VERSION } from '../../settings/version.ts';
+import type { CommandContext } from '../kit/context.ts';
+
+/** Prints the version, Node's, and the daemon's when one runs; warns when they differ. */
+export async function printVersion(cli: CommandContext): Promise<undefined> {
+  const daemon = await cli
+    .client()
+    .then((berth) => berth.version())
+    .catch((error: unknown) => {
+      if (isBerthError(error)) return null;
+      throw error;
+    });
+  const all = { version: VERSION, node: process.version, daemon: daemon?.version ?? null };
+  cli.out.record(all, () =>
+    [
+      `berth ${VERSION} (node ${process.version})`,
+      ...(daemon ? [`daemon ${daemon.version}, pid ${daemon.pid}`] : []),
+    ].join('\n'),
+  );
+  if (daemon && daemon.version !== VERSION) {
+    cli.out.warn(
+      `the daemon is ${daemon.version}: restart it with \`berth daemon stop\` and \`berth daemon start\``,
+    );
+  }
+}

@@ -1,0 +1,42 @@
+// berth wait
+import { setTimeout as pause } from 'node:timers/promises';
+import { formatDuration } from '../../project/duration.ts';
+import { runBatch } from '../kit/batch.ts';
+import { choiceOption, defineCommand, durationOption } from '../kit/command.ts';
+import { CommandError, EXIT_CODE } from '../kit/exit_codes.ts';
+import { withWaitReports } from '../kit/start_service.ts';
+
+const POLL_MS = 100;
+const DEFAULT_TIMEOUT_MS = 30_000;
+
+export const waitCommand = defineCommand({
+  about: 'Starts and stops nothing. Ends with exit code 7 when a service is not ready in time.',
+  args: [{ syntax: '<names...>', about: 'the services', completes: 'service' }],
+  options: {
+    goal: choiceOption('--for <state>', 'what to wait for; default ready', ['ready', 'stopped']),
+    timeout: durationOption('--timeout <time>', 'how long; default 30s'),
+  },
+  examples: [['berth start web --no-wait && berth wait web --timeout 2m', 'start now, wait later']],
+  run: async (cli, names, { goal = 'ready', timeout = DEFAULT_TIMEOUT_MS }) => {
+    const berth = await cli.client();
+    const isThere = (status: string): boolean =>
+      goal === 'ready' ? status === 'running' : status === 'stopped' || status === 'crashed';
+    return runBatch(cli, names, `waiting until it is ${goal}`, (name, { onWaiting }) => {
+      const began = performance.now();
+      const look = async () => {
+        for (;;) {
+          const { status, pid, url } = await berth.service(name);
+          if (isThere(status))
+            return { record: { name, status, pid: pid ?? null, url }, text: `is ${status}` };
+          if (performance.now() - began > timeout) {
+            const exitCode = goal === 'ready' ? EXIT_CODE.notReady : EXIT_CODE.failed;
+            const message = `is ${status}, not ${goal}, after ${formatDuration(timeout)}`;
+            throw new CommandError(message, `\`berth status ${name}\` says why.`, exitCode);
+          }
+          await pause(POLL_MS);
+        }
+      };
+      return withWaitReports(berth, name, onWaiting, look());
+    });
+  },
+});

@@ -1,0 +1,113 @@
+// The daemon in the background: started by `up` and `daemon start`, ended by `daemon stop`.
+import { spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync, realpathSync, renameSync, statSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { localUrl } from '../../adapters/url_host.ts';
+import { type LocalDaemon, runningDaemon } from '../../client/local_daemon.ts';
+import { type AddressRecord, openStateDir } from '../../settings/state_dir.ts';
+import type { CommandContext } from './context.ts';
+import { CommandError, EXIT_CODE } from './exit_codes.ts';
+import { createProgress } from './progress.ts';
+import { sanitize } from './sanitize.ts';
+
+const POLL_MS = 50;
+const START_TIMEOUT_MS = 30_000;
+/** Longer than any sensible grace period of a service. */
+const STOP_TIMEOUT_MS = 120_000;
+const ROTATE_LOG_BYTES = 1024 * 1024;
+
+export const daemonLogPath = (stateDir: string): string => join(stateDir, 'daemon.log');
+
+/** The file that runs as `berth`; it runs the daemon as well. */
+export const berthScript = (): string => realpathSync(process.argv[1] ?? '');
+
+/** The end of the daemon's log since `from`, for a daemon that did not start. */
+function logTail(path: string, from: number): string {
+  const text = readFileSync(path).subarray(from).toString();
+  return sanitize(text.trim().split('\n').slice(-5).join('\n'));
+}
+
+function openDaemonLog(path: string): { fd: number; from: number } {
+  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  if (size > ROTATE_LOG_BYTES) renameSync(path, `${path}.1`);
+  return { fd: openSync(path, 'a', 0o600), from: size > ROTATE_LOG_BYTES ? 0 : size };
+}
+
+/** Starts a daemon in the background and resolves once it serves. Throws a CommandError with what it said if it does not. */
+export async function startBackgroundDaemon(cli: CommandContext, local: LocalDaemon): Promise<AddressRecord> {
+  const { stateDir } = local;
+  openStateDir(stateDir);
+  const path = daemonLogPath(stateDir);
+  const { fd, from } = openDaemonLog(path);
+  const config = cli.globalOptions.config ?? process.env['BERTH_CONFIG'];
+  const args = ['daemon', '--state-dir', stateDir, ...(config ? ['--config', realpathSync(config)] : [])];
+  const child = spawn(process.execPath, [berthScript(), ...args], {
+    detached: true,
+    cwd: homedir(),
+    stdio: ['ignore', fd, fd],
+  });
+  closeSync(fd);
+  child.unref();
+  let ended: string | undefined;
+  child.on('exit', (code, signal) => {
+    ended = signal ?? `exit code ${code}`;
+  });
+  const shown = createProgress(cli.out);
+  shown.begin('the daemon', 'starting');
+  try {
+    for (
+      const until = performance.now() + START_TIMEOUT_MS;
+      performance.now() < until;
+      await pause(POLL_MS)
+    ) {
+      const daemon = runningDaemon(stateDir);
+      if (daemon && (await local.client.ready().catch(() => false))) return daemon;
+      if (ended !== undefined) break;
+    }
+  } finally {
+    shown.stop();
+  }
+  const why =
+    ended === undefined ? `does not serve after ${START_TIMEOUT_MS / 1000} s` : `ended with ${ended}`;
+  throw new CommandError(
+    `the daemon ${why}:\n${logTail(path, from)}`,
+    `Its log is ${path}.`,
+    EXIT_CODE.noDaemon,
+  );
+}
+
+/** The daemon that serves this state directory; one is started, and said so, when none runs. */
+export async function ensureDaemon(cli: CommandContext): Promise<void> {
+  const local = await cli.local();
+  const isElsewhere = (cli.globalOptions.url ?? process.env['BERTH_URL']) !== undefined;
+  if (isElsewhere || runningDaemon(local.stateDir)) return;
+  const { pid, port } = await startBackgroundDaemon(cli, local);
+  cli.out.note(
+    `Started the daemon in the background (pid ${pid}, ${localUrl(local.settings.bind, port)}); \`berth daemon stop\` ends it.`,
+  );
+}
+
+/** Ends the daemon of this state directory and resolves once it is gone; undefined when none runs. */
+export async function stopBackgroundDaemon(
+  cli: CommandContext,
+  stateDir: string,
+): Promise<AddressRecord | undefined> {
+  const daemon = runningDaemon(stateDir);
+  if (!daemon) return undefined;
+  process.kill(daemon.pid, 'SIGTERM');
+  const shown = createProgress(cli.out);
+  shown.begin('the daemon', 'stopping its services and itself');
+  try {
+    for (const until = performance.now() + STOP_TIMEOUT_MS; performance.now() < until; await pause(POLL_MS)) {
+      if (runningDaemon(stateDir)?.pid !== daemon.pid) return daemon;
+    }
+  } finally {
+    shown.stop();
+  }
+  throw new CommandError(
+    `the daemon (pid ${daemon.pid}) does not end`,
+    `Its log says more: ${daemonLogPath(stateDir)}. A second SIGTERM ends it at once: kill ${daemon.pid}`,
+  );
+}

@@ -1,0 +1,57 @@
+// How records look to a person: the words, the units and the colours, each in one place.
+import { isAbsolute, relative } from 'node:path';
+import type { Service, ServiceStatus } from '../../client/records.ts';
+import { formatDuration } from '../../project/duration.ts';
+import type { Output } from './output.ts';
+
+type Style = Parameters<Output['style']>[0];
+
+const STATUS_STYLES: Record<ServiceStatus, Style> = {
+  running: 'green',
+  starting: 'yellow',
+  stopping: 'yellow',
+  crashed: 'red',
+  stopped: 'dim',
+};
+
+export const statusStyle = ({ status }: { status: ServiceStatus }): Style => STATUS_STYLES[status];
+
+/** How a process ended: `exit 3`, `SIGKILL`; empty when it has not. */
+export function describeExit(end: {
+  exitCode?: number | null;
+  signal?: string | null;
+  exitUnknown?: boolean;
+}): string {
+  if (end.exitUnknown) return 'not known how';
+  if (end.signal) return end.signal;
+  return typeof end.exitCode === 'number' ? `exit ${end.exitCode}` : '';
+}
+
+/** The status with what explains it: `crashed (exit 3)`. */
+export function describeStatus(service: Service): string {
+  const end = service.status === 'crashed' ? describeExit(service) : '';
+  return end ? `${service.status} (${end})` : service.status;
+}
+
+/** How long ago an RFC 3339 time was. */
+export const formatElapsed = (time: string | null | undefined): string =>
+  time ? formatDuration(Math.max(0, Date.now() - Date.parse(time))) : '';
+
+/** The clock time of an RFC 3339 time, as it stands in it: hours, minutes, seconds. */
+export const formatClockTime = (time: string | undefined): string => time?.slice(11, 19) ?? '';
+
+export const formatCpu = (cpu: number | undefined): string =>
+  cpu === undefined ? '' : `${(cpu * 100).toFixed(1)}%`;
+
+export const formatMemory = (rssMB: number | undefined): string =>
+  rssMB === undefined ? '' : rssMB >= 10_240 ? `${(rssMB / 1024).toFixed(1)} GB` : `${rssMB} MB`;
+
+/** `1 service`, `3 services`. */
+export const pluralize = (number: number, one: string): string =>
+  `${number} ${one}${number === 1 ? '' : 's'}`;
+
+/** A path as people say it: below the folder they are in, from there. */
+export function relativePath(path: string): string {
+  const below = relative(process.cwd(), path);
+  return below === '' || below.startsWith('..') || isAbsolute(below) ? path : below;
+}

@@ -1,0 +1,74 @@
+// Clusters, workloads and tethers by what people call them; ids are for programs.
+import type { Client } from '../../client/create_client.ts';
+import type { Cluster, Tether, Workload } from '../../client/records.ts';
+import { CommandError } from './exit_codes.ts';
+
+/** What a workload is called where names must be told apart. */
+export const workloadName = ({ kind, namespace, name }: Workload): string =>
+  `${namespace}/${kind.toLowerCase()}/${name}`;
+
+/** By id or name. Throws a CommandError that names what there is. */
+export async function findCluster(berth: Client, reference: string): Promise<Cluster> {
+  const all = await berth.cloud.clusters();
+  const found = all.find(({ id, name }) => id === reference || name === reference);
+  if (found) return found;
+  const there =
+    all.length > 0
+      ? `There are ${all.map(({ name }) => name).join(', ')}.`
+      : '`berth k8s add` registers one.';
+  throw new CommandError(`there is no cluster ${reference}`, there);
+}
+
+const matchesName = (workload: Workload, given: string): boolean => {
+  const { id, name, namespace, kind } = workload;
+  const short = kind === 'Deployment' ? 'deploy' : 'sts';
+  return [
+    id,
+    name,
+    `${namespace}/${name}`,
+    `${kind.toLowerCase()}/${name}`,
+    `${short}/${name}`,
+    workloadName(workload),
+    `${namespace}/${short}/${name}`,
+  ].includes(given);
+};
+
+/** By id, name, namespace/name or kind/name. Throws a CommandError when none or several are meant. */
+export async function findWorkload(
+  berth: Client,
+  reference: string,
+  cluster: string | undefined,
+): Promise<Workload> {
+  const at = cluster === undefined ? {} : { cluster: (await findCluster(berth, cluster)).id };
+  const all = (await berth.cloud.workloads(at)).filter((workload) => matchesName(workload, reference));
+  const [first, second] = all;
+  if (first && !second) return first;
+  if (!first)
+    throw new CommandError(
+      `there is no workload ${reference}`,
+      '`berth k8s workloads` lists them; `berth k8s sync` looks for new ones.',
+    );
+  const names = all.map((workload) => `${workloadName(workload)} (${workload.id})`).join('\n');
+  throw new CommandError(
+    `${reference} may be any of these:\n${names}`,
+    'Say its namespace, its kind or its id, or give --cluster.',
+  );
+}
+
+/** By id, label, local port or workload. Throws a CommandError when none or several are meant. */
+export async function findTether(berth: Client, reference: string): Promise<Tether> {
+  const tethers = await berth.cloud.tethers();
+  let all = tethers.filter(
+    ({ tether_id, label, local_port }) =>
+      tether_id === reference || label === reference || String(local_port) === reference,
+  );
+  if (all.length === 0) {
+    const meant = (await berth.cloud.workloads()).filter((workload) => matchesName(workload, reference));
+    all = tethers.filter(({ workload_id }) => meant.some(({ id }) => id === workload_id));
+  }
+  const [first, second] = all;
+  if (first && !second) return first;
+  if (!first) throw new CommandError(`there is no tether ${reference}`, '`berth k8s tethers` lists them.');
+  const names = all.map(({ local_port, tether_id }) => local_port ?? tether_id).join(', ');
+  throw new CommandError(`${reference} may be any of ${names}`, 'Say its local port or its id.');
+}

@@ -1,0 +1,111 @@
+// What is printed and how: data on stdout in the format that was asked for, messages on stderr; colour is decided for each by itself.
+import { styleText } from 'node:util';
+import { sanitize, sanitizeLine } from './sanitize.ts';
+
+export const FORMATS = ['table', 'wide', 'json', 'jsonl'] as const;
+export type Format = (typeof FORMATS)[number];
+type TextStyle = Parameters<typeof styleText>[0];
+
+/** One column of a table over rows of `T`. */
+export interface Column<T> {
+  title: string;
+  cell: (row: T) => string | number | null | undefined;
+  style?: (row: T) => TextStyle | undefined;
+  alignRight?: boolean;
+  /** Only with `-o wide`. */
+  wideOnly?: boolean;
+}
+
+export interface Output {
+  format: Format;
+  /** json or jsonl was asked for. */
+  isData: boolean;
+  /** stderr is a terminal that can be drawn on. */
+  isInteractive(): boolean;
+  /** One line (or several) of data. */
+  line(text: string): void;
+  /** A record: as JSON, or as the text that `human` makes of it. */
+  record(value: unknown, human: () => string): void;
+  /** A list: as JSON, one object per line, or as a table; `empty` is a message for a list of nothing. */
+  rows<T>(rows: readonly T[], columns: readonly Column<T>[], empty: string): void;
+  /** A message to the user, on stderr. */
+  note(text: string): void;
+  warn(text: string): void;
+  /** A line on stderr as it is: safe already, or styled. */
+  errorLine(text: string): void;
+  /** Text for stdout (or stderr) with a style, if that stream shows any. */
+  style(style: TextStyle, text: string, stream?: 'out' | 'err'): string;
+  /** Bytes as they are. */
+  raw(bytes: string | Uint8Array): void;
+}
+
+const displayWidth = (text: string): number => [...text].length;
+
+function rowCells<T>(row: T, columns: readonly Column<T>[]): string[] {
+  return columns.map(({ cell }) => {
+    const value = cell(row);
+    return value === null || value === undefined || value === '' ? '-' : sanitizeLine(String(value));
+  });
+}
+
+/** A table: titles, then rows, columns two spaces apart. */
+export function formatTable<T>(
+  rows: readonly T[],
+  columns: readonly Column<T>[],
+  style: (style: TextStyle, text: string) => string,
+): string {
+  const grid = rows.map((row) => rowCells(row, columns));
+  const widths = columns.map(({ title }, at) =>
+    Math.max(displayWidth(title), ...grid.map((line) => displayWidth(line[at] ?? ''))),
+  );
+  const pad = (text: string, at: number): string => {
+    const space = ' '.repeat(Math.max(0, (widths[at] ?? 0) - displayWidth(text)));
+    if (columns[at]?.alignRight) return space + text;
+    return at === columns.length - 1 ? text : text + space;
+  };
+  const head = columns.map(({ title }, at) => style('dim', pad(title, at))).join('  ');
+  const body = rows.map((row, index) =>
+    columns
+      .map((column, at) => {
+        const padded = pad(grid[index]?.[at] ?? '', at);
+        const chosen = column.style?.(row);
+        return chosen ? style(chosen, padded) : padded;
+      })
+      .join('  '),
+  );
+  return [head, ...body].join('\n');
+}
+
+interface OutputStreams {
+  stdout: () => NodeJS.WriteStream;
+  stderr: () => NodeJS.WriteStream;
+}
+
+/** The output of one run of the command. */
+export function createOutput(format: Format, { stdout, stderr }: OutputStreams): Output {
+  const isData = format === 'json' || format === 'jsonl';
+  const style: Output['style'] = (chosen, text, stream = 'out') =>
+    styleText(chosen, text, { stream: stream === 'out' ? stdout() : stderr() });
+  const line = (text: string): void => void stdout().write(`${text}\n`);
+  const json = (value: unknown): void => line(JSON.stringify(value, null, format === 'json' ? 2 : 0));
+  const say = (text: string): void => void stderr().write(`${text}\n`);
+  return {
+    format,
+    isData,
+    isInteractive: () => stderr().isTTY === true && process.env['TERM'] !== 'dumb' && !process.env['CI'],
+    line,
+    style,
+    record: (value, human) => (isData ? json(value) : line(human())),
+    rows: (rows, columns, empty) => {
+      if (format === 'json') return json(rows);
+      if (format === 'jsonl') return rows.forEach(json);
+      if (rows.length === 0) return say(empty);
+      const shown = columns.filter((column) => !column.wideOnly || format === 'wide');
+      line(formatTable(rows, shown, style));
+    },
+    note: (text) => say(sanitize(text)),
+    warn: (text) => say(`${style('yellow', 'warning:', 'err')} ${sanitize(text)}`),
+    errorLine: say,
+    raw: (bytes) => void stdout().write(bytes),
+  };
+}

@@ -1,0 +1,180 @@
+// Parses a command line with commander, of which this is the only importer: options, help, suggestions. It is loaded only for
+// calls that have options or are wrong; the others have nothing to parse.
+import {
+  CommanderError,
+  InvalidArgumentError,
+  Option as Parameter,
+  Argument as Positional,
+  Command as Program,
+} from 'commander';
+import type { CommandRow } from '../commands.ts';
+import type { Command, Option } from './command.ts';
+import type { GlobalOptions } from './context.ts';
+import { exitCodesHelp, isErrorNamed, UsageError } from './exit_codes.ts';
+import { GLOBAL_OPTIONS } from './global_options.ts';
+import { FORMATS } from './output.ts';
+
+/** The commands there are, and the one that was called, if it is one. */
+export interface CommandTable {
+  commands: readonly CommandRow[];
+  families: ReadonlyMap<string, string>;
+  called: { row: CommandRow; command: Command } | undefined;
+}
+
+/** What was asked for: help, the version, or the command that was called with these. */
+export type ParsedCall =
+  | { help: string }
+  | { globals: GlobalOptions; version: true }
+  | { globals: GlobalOptions; args: string[]; options: Record<string, unknown> };
+
+/** A parser of ours as commander wants it: a wrong value is its kind of error. */
+function toArgParser(option: Option<unknown>) {
+  const { parse } = option;
+  if (!parse) return undefined;
+  return (value: string, before: unknown): unknown => {
+    try {
+      return parse(value, before ?? option.defaultValue);
+    } catch (error) {
+      throw isErrorNamed(error, 'UsageError') ? new InvalidArgumentError(`It ${error.message}.`) : error;
+    }
+  };
+}
+
+function toCommanderOption(option: Option<unknown>): Parameter {
+  const made = new Parameter(option.flags, option.about);
+  const parse = toArgParser(option);
+  if (parse) made.argParser(parse);
+  return made;
+}
+
+const EPILOGUE = `
+\`berth <command> --help\` says more about each.
+
+Exit codes:
+${exitCodesHelp()}
+`;
+
+function createProgram(write: (text: string) => void): Program {
+  const program = new Program('berth')
+    .description('A place for every process to lie: services, agents and workloads, by name.')
+    .exitOverride()
+    .configureOutput({ writeOut: write, writeErr: () => {}, outputError: () => {} })
+    .configureHelp({ showGlobalOptions: true })
+    .helpCommand(false)
+    .helpOption('-h, --help', 'print this')
+    .option('-V, --version', 'print the version, and that of the daemon')
+    .addHelpText('after', EPILOGUE);
+  for (const { flags, about } of GLOBAL_OPTIONS) program.option(flags, about);
+  return program;
+}
+
+/** The program or family that a command belongs to. */
+function parentProgram(
+  program: Program,
+  { name, heading }: CommandRow,
+  families: CommandTable['families'],
+): Program {
+  const [family, second] = name.split(' ');
+  if (second === undefined || family === undefined) return program;
+  const there = program.commands.find((one) => one.name() === family);
+  if (there) return there;
+  const about = families.get(family) ?? '';
+  return program.command(family).description(about).helpCommand(false).helpGroup(`${heading}:`);
+}
+
+/** Adds a command by its row alone: enough for a list of commands and for a suggestion. */
+function addCommandRow(program: Program, row: CommandRow, families: CommandTable['families']): Program {
+  const there = program.commands.find((one) => one.name() === row.name);
+  if (there) return there;
+  const made = parentProgram(program, row, families)
+    .command(row.name.split(' ').at(-1) ?? row.name, { hidden: row.isHidden === true })
+    .description(families.get(row.name) ?? row.summary)
+    .helpCommand(false);
+  for (const alias of row.aliases ?? []) made.alias(alias);
+  if (!row.name.includes(' ')) made.helpGroup(`${row.heading}:`);
+  return made;
+}
+
+function examplesText(command: Command): string {
+  const rows = command.examples ?? [];
+  if (rows.length === 0) return '';
+  const width = Math.max(...rows.map(([line]) => line.length));
+  return `\nExamples:\n${rows.map(([line, about]) => `  ${line.padEnd(width)}  ${about}`).join('\n')}\n`;
+}
+
+/** Adds the command that was called, with all it takes; `called` gets what was given. */
+function addCalled(
+  program: Program,
+  { commands, families }: CommandTable,
+  { row, command }: NonNullable<CommandTable['called']>,
+  called: (args: string[], options: Record<string, unknown>) => void,
+): void {
+  // `daemon` is a command and a family in one: its help lists both.
+  for (const one of commands) if (one.name.startsWith(`${row.name} `)) addCommandRow(program, one, families);
+  const made = addCommandRow(program, row, families);
+  const capital = row.summary[0]?.toUpperCase() + row.summary.slice(1);
+  made.description(`${capital}.${command.about ? `\n\n${command.about}` : ''}`);
+  for (const { syntax, about } of command.args ?? []) made.addArgument(new Positional(syntax, about));
+  const parameters = Object.entries(command.options ?? {}).map(([key, option]) => ({
+    key,
+    option,
+    made: toCommanderOption(option),
+  }));
+  for (const one of parameters) made.addOption(one.made);
+  made.addHelpText('after', examplesText(command));
+  made.action(() => {
+    const values = made.opts();
+    const given = parameters.map(({ key, option, made: one }) => [
+      key,
+      values[one.attributeName()] ?? option.defaultValue,
+    ]);
+    called(made.args, Object.fromEntries(given));
+  });
+}
+
+function globalOptionsOf(program: Program): GlobalOptions {
+  const given = program.opts();
+  const asked: string = given['output'] ?? (given['json'] ? 'json' : 'table');
+  const format = FORMATS.find((one) => one === asked);
+  if (!format) throw new UsageError(`-o must be one of ${FORMATS.join(', ')}, not ${asked}`);
+  return { format, url: given['url'], stateDir: given['stateDir'], config: given['config'] };
+}
+
+/** A mistake that commander found, in our words. */
+function toUsageError(error: CommanderError): UsageError {
+  const message = error.message.replace(/^error: /, '').replace(/\n\(/, ' (');
+  return new UsageError(message, '`berth --help` lists the commands, `berth <command> --help` its options.');
+}
+
+/** What `argv` asks for. Throws a UsageError that says what is wrong with it, with a suggestion where there is a near one. */
+export function parseCommandLine(argv: readonly string[], table: CommandTable): ParsedCall {
+  let help = '';
+  const program = createProgram((text) => {
+    help += text;
+  });
+  let outcome: ParsedCall | undefined;
+  const { commands, families, called } = table;
+  if (called) {
+    addCalled(program, table, called, (args, options) => {
+      outcome = { globals: globalOptionsOf(program), args, options };
+    });
+  } else {
+    for (const row of commands) addCommandRow(program, row, families);
+    const family = program.commands.find((one) => one.name() === argv[0] && argv.length === 1);
+    if (family || argv.length === 0) return { help: (family ?? program).helpInformation() };
+    // With an action of its own the program would not suggest the command that was meant.
+    if (argv.every((word) => word.startsWith('-'))) {
+      program.action(() => {
+        if (program.opts()['version']) outcome = { globals: globalOptionsOf(program), version: true };
+      });
+    }
+  }
+  try {
+    program.parse(argv, { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode === 0) return { help };
+    throw toUsageError(error);
+  }
+  return outcome ?? { help: program.helpInformation() };
+}

@@ -1,0 +1,97 @@
+// What is going on right now, on stderr: on a terminal a line per thing that moves, redrawn in place; elsewhere a line now and then.
+import { formatDuration } from '../../project/duration.ts';
+import type { Output } from './output.ts';
+import { sanitizeLine } from './sanitize.ts';
+import { stderr } from './standard_streams.ts';
+
+export interface Progress {
+  /** Something begins; `about` may be changed later. */
+  begin(name: string, about: string): void;
+  /** What it is waiting for now. */
+  update(name: string, about: string): void;
+  end(name: string): void;
+  /** Prints something above what moves. */
+  print(work: () => void): void;
+  /** Takes everything off the screen. */
+  stop(): void;
+}
+
+interface ProgressRow {
+  about: string;
+  /** performance.now() of the beginning, and of the last line about it where nothing can be redrawn. */
+  startedAt: number;
+  lastNoteAt: number;
+}
+
+const SPINNER_FRAMES = '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏';
+const REDRAW_MS = 100;
+/** Without a terminal: at most one line about each thing in this time. */
+const NOTE_INTERVAL_MS = 10_000;
+
+/** The progress of one command. It draws only between the first `begin` and `stop`. */
+export function createProgress(out: Output): Progress {
+  const rows = new Map<string, ProgressRow>();
+  const isLive = out.isInteractive();
+  const stream = stderr();
+  let drawn = 0;
+  let frame = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  const erase = (): void => {
+    if (drawn > 0) stream.write(`\x1b[${drawn}A\x1b[J`);
+    drawn = 0;
+  };
+  const draw = (): void => {
+    erase();
+    const now = performance.now();
+    const width = (stream.columns ?? 80) - 1;
+    // More rows than the screen is high cannot be taken off again.
+    const shown = [...rows].slice(0, Math.max(1, (stream.rows ?? 24) - 2));
+    const turning = SPINNER_FRAMES[frame % SPINNER_FRAMES.length] ?? '';
+    for (const [name, { about, startedAt }] of shown) {
+      const text = `${turning} ${name}  ${formatDuration(now - startedAt)}  ${sanitizeLine(about)}`;
+      stream.write(`${[...text].slice(0, width).join('')}\n`);
+    }
+    drawn = shown.length;
+  };
+  const say = (): void => {
+    const now = performance.now();
+    for (const [name, row] of rows) {
+      if (now - row.lastNoteAt < NOTE_INTERVAL_MS) continue;
+      row.lastNoteAt = now;
+      out.note(`${name}: ${row.about} (${formatDuration(now - row.startedAt)})`);
+    }
+  };
+  const tick = (): void => {
+    frame += 1;
+    if (isLive) draw();
+    else say();
+  };
+
+  return {
+    begin: (name, about) => {
+      const now = performance.now();
+      rows.set(name, { about, startedAt: now, lastNoteAt: now });
+      timer ??= setInterval(tick, REDRAW_MS);
+    },
+    update: (name, about) => {
+      const row = rows.get(name);
+      if (row) row.about = about;
+    },
+    end: (name) => {
+      rows.delete(name);
+      if (isLive && drawn > 0) draw();
+    },
+    print: (work) => {
+      erase();
+      work();
+      if (isLive && rows.size > 0 && timer) draw();
+    },
+    stop: () => {
+      clearInterval(timer);
+      timer = undefined;
+      rows.clear();
+      erase();
+    },
+  };
+}

@@ -1,0 +1,136 @@
+// From a service of the project file to its registration: what has to be sent, and whether a process that runs must be restarted.
+import type { Client } from '../../client/create_client.ts';
+import type { Registration, ServiceDetail } from '../../client/records.ts';
+import type { ProjectService } from '../../project/read_project.ts';
+import { readyUrl } from '../../project/ready_url.ts';
+import { SERVICE } from '../../settings/limits.ts';
+import { NO_RESTART_LABEL, projectLabel } from './project_file.ts';
+
+type RegistrationSpec = Required<Registration>;
+
+/** What a registration says, with every default: the same fields that a read gives back. */
+const COMPARED_FIELDS = [
+  'cmd',
+  'cwd',
+  'group',
+  'ready',
+  'dependsOn',
+  'restart',
+  'autostart',
+  'stopSignal',
+  'stopGrace',
+  'startTimeout',
+] as const satisfies readonly (keyof RegistrationSpec & keyof ServiceDetail)[];
+/** Of these a process is made: a change needs a new one. So does one of the port and of env. */
+const PROCESS_FIELDS: readonly string[] = ['cmd', 'cwd'];
+
+function desiredSpec(
+  file: string,
+  service: ProjectService,
+  port: number,
+  readyPort: number,
+): RegistrationSpec {
+  return {
+    name: service.name,
+    port,
+    cmd: service.cmd,
+    cwd: service.cwd,
+    group: service.group,
+    ready: readyUrl(service.ready, readyPort),
+    env: Object.fromEntries(service.env),
+    dependsOn: service.dependsOn,
+    restart: service.restart ?? 'no',
+    autostart: service.autostart,
+    stopSignal: service.stopSignal ?? 'SIGTERM',
+    stopGrace: service.stopGrace ?? SERVICE.defaultStopGraceMs,
+    startTimeout: service.startTimeout ?? SERVICE.defaultStartTimeoutMs,
+    labels: [projectLabel(file)],
+  };
+}
+
+const currentSpec = (detail: ServiceDetail): Omit<RegistrationSpec, 'env'> => ({
+  name: detail.name,
+  port: detail.port,
+  labels: detail.labels,
+  cmd: detail.cmd,
+  cwd: detail.cwd,
+  group: detail.group,
+  ready: detail.ready,
+  dependsOn: detail.dependsOn,
+  restart: detail.restart,
+  autostart: detail.autostart,
+  stopSignal: detail.stopSignal,
+  stopGrace: detail.stopGrace,
+  startTimeout: detail.startTimeout,
+});
+
+const isSameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+async function registerAndRead(berth: Client, spec: Registration): Promise<ServiceDetail> {
+  await berth.register(spec);
+  return berth.service(spec.name);
+}
+
+/** A new service. Its ready URL needs its port, which is known once it is registered when the port is `auto`. */
+async function registerNew(
+  berth: Client,
+  file: string,
+  service: ProjectService,
+): Promise<RegistrationResult> {
+  const port = service.port === 'auto' ? 0 : service.port;
+  const isLate = port === 0 && readyUrl(service.ready, 0) !== service.ready;
+  const detail = await registerAndRead(
+    berth,
+    desiredSpec(file, isLate ? { ...service, ready: null } : service, port, port),
+  );
+  const whole = isLate ? await registerAndRead(berth, desiredSpec(file, service, 0, detail.port)) : detail;
+  return { detail: whole, change: 'registered', mustRestart: false };
+}
+
+export interface RegistrationResult {
+  detail: ServiceDetail;
+  change: 'registered' | 'updated' | 'unchanged';
+  /** A process runs that was made of an older registration. */
+  mustRestart: boolean;
+}
+
+/**
+ * Registers `service` as the project `file` wants it. `before` is what is registered now. The values of `env` are never
+ * read back, so a change of them shows in the spec's hash, with everything else left as it was.
+ */
+export async function registerService(
+  berth: Client,
+  file: string,
+  service: ProjectService,
+  before: ServiceDetail | undefined,
+): Promise<RegistrationResult> {
+  if (!before) return registerNew(berth, file, service);
+  const isAuto = service.port === 'auto';
+  const readyPort = isAuto ? before.port : Number(service.port);
+  const goal = desiredSpec(file, service, isAuto ? 0 : readyPort, readyPort);
+  const alive = before.pid !== undefined;
+  // An older process with the mark of a calm change is as good as one of the newest registration.
+  const wasCalm = !before.stale || before.labels.includes(NO_RESTART_LABEL);
+
+  const changed = COMPARED_FIELDS.filter((field) => !isSameJson(goal[field], before[field]));
+  const labelsChanged = !isSameJson(
+    goal.labels,
+    before.labels.filter((label) => label !== NO_RESTART_LABEL),
+  );
+  const portChanged = !isAuto && goal.port !== before.port;
+  if (portChanged || changed.some((field) => PROCESS_FIELDS.includes(field)))
+    return { detail: await registerAndRead(berth, goal), change: 'updated', mustRestart: alive };
+
+  const withEnv = await registerAndRead(berth, {
+    ...currentSpec(before),
+    port: isAuto ? 0 : before.port,
+    env: goal.env,
+  });
+  const envChanged = withEnv.specHash !== before.specHash;
+  const isCalm = !envChanged && wasCalm;
+  const mustRestart = alive && !isCalm;
+  if (changed.length === 0 && !labelsChanged)
+    return { detail: withEnv, change: envChanged ? 'updated' : 'unchanged', mustRestart };
+  const labels = alive && isCalm ? [...goal.labels, NO_RESTART_LABEL] : goal.labels;
+  return { detail: await registerAndRead(berth, { ...goal, labels }), change: 'updated', mustRestart };
+}

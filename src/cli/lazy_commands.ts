@@ -1,0 +1,41 @@
+// The commands that are loaded together when one of them is called.
+export { addCommand } from './commands/add.ts';
+export {
+  agentListCommand,
+  agentLogsCommand,
+  agentRemoveCommand,
+  agentSpinupCommand,
+} from './commands/agent.ts';
+export { agentAttachCommand } from './commands/agent_attach.ts';
+export { cloudTokenCommand } from './commands/cloud_token.ts';
+export { completionCommand } from './commands/completion.ts';
+export {
+  daemonForegroundCommand,
+  daemonStartCommand,
+  daemonStatusCommand,
+  daemonStopCommand,
+} from './commands/daemon.ts';
+export {
+  autostartInstallCommand,
+  autostartStatusCommand,
+  autostartUninstallCommand,
+} from './commands/daemon_autostart.ts';
+export { doctorCommand } from './commands/doctor.ts';
+export { downCommand } from './commands/down.ts';
+export { eventsCommand } from './commands/events.ts';
+export { groupListCommand, groupStartCommand, groupStopCommand } from './commands/group.ts';
+export {
+  clusterAddCommand,
+  clusterListCommand,
+  clusterRemoveCommand,
+  clusterSyncCommand,
+} from './commands/k8s_clusters.ts';
+export { tetherCommand, tetherListCommand, untetherCommand } from './commands/k8s_tethers.ts';
+export {
+  autoSleepCommand,
+  sleepCommand,
+  wakeCommand,
+  workloadListCommand,
+} from './commands/k8s_workloads.ts';
+export { openCommand } from './commands/open.ts';
+export { topCommand } from './commands/top.ts';

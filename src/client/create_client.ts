@@ -1,0 +1,52 @@
+// A client is an address, a token and a transport; everything else is methods.
+import type { Endpoint } from './api_call.ts';
+import { cloudMethods } from './cloud_methods.ts';
+import { daemonMethods } from './daemon_methods.ts';
+import type { Transport } from './transport.ts';
+
+export type Client = ReturnType<typeof daemonMethods> & { cloud: ReturnType<typeof cloudMethods> };
+
+/** A value, or a function asked anew for every call. */
+type ValueOrGetter<T> = T | (() => T);
+
+export interface ClientOptions {
+  /** Where the daemon is, such as `http://127.0.0.1:11611`. */
+  url: ValueOrGetter<string>;
+  /** The daemon's `auth.token`. */
+  token?: ValueOrGetter<string | null>;
+  /** Where the cloud API is, when it has a listener of its own; default: `url`. */
+  cloudUrl?: ValueOrGetter<string>;
+  cloudToken?: ValueOrGetter<string | null>;
+  /** How long a call that does not wait for anything may take. Default 30 s. */
+  deadlineMs?: number;
+  /** How long a call is made again while the daemon says it is busy. Default 0: `daemon_busy` is an error like others. */
+  busyRetryMs?: number;
+}
+
+const DEADLINE_MS = 30_000;
+
+function toGetter<T extends string | null>(value: ValueOrGetter<T>): () => T {
+  return typeof value === 'function' ? value : () => value;
+}
+
+const withoutSlash = (url: () => string) => () => url().replace(/\/+$/, '');
+
+/** A client over `transport`; the entries of this folder fill that in. */
+export function createClient(transport: Transport, options: ClientOptions): Client {
+  const { deadlineMs = DEADLINE_MS, busyRetryMs = 0 } = options;
+  const daemon: Endpoint = {
+    transport,
+    deadlineMs,
+    busyRetryMs,
+    url: withoutSlash(toGetter(options.url)),
+    token: toGetter(options.token ?? null),
+  };
+  const cloud: Endpoint = {
+    transport,
+    deadlineMs,
+    busyRetryMs,
+    url: options.cloudUrl === undefined ? daemon.url : withoutSlash(toGetter(options.cloudUrl)),
+    token: toGetter(options.cloudToken ?? null),
+  };
+  return { ...daemonMethods(daemon), cloud: cloudMethods(cloud) };
+}

@@ -1,0 +1,91 @@
+// A stream of server-sent events that goes on after a break: it reconnects as the server asked and says what it had last.
+import { createParser } from 'eventsource-parser';
+import { delay } from './api_call.ts';
+import { BerthError, errorFromAnswer, isBerthError } from './errors.ts';
+import type { HttpAnswer } from './transport.ts';
+
+export interface SseFrame {
+  /** null when the frame has none: the last one that had stays the point to go on from. */
+  id: string | null;
+  event: string;
+  data: string;
+}
+
+export interface StreamOptions {
+  signal?: AbortSignal;
+  /** Told when the stream is open, and when it is lost and how long until the next try (milliseconds). */
+  onState?: (state: { open: true } | { open: false; error: BerthError; retryMs: number }) => void;
+  /** false: the first break ends the stream with its error. Default true. */
+  reconnect?: boolean;
+}
+
+const FIRST_RETRY_MS = 1_000;
+/** Without a word for this long the connection is taken for dead: the daemon sends a comment at least every 15 s. */
+const IDLE_TIMEOUT_MS = 45_000;
+/** A frame larger than this is not ours. */
+const MAX_FRAME_CHARS = 4 * 1024 * 1024;
+
+/** Whether trying again may help: no answer, a broken one, or a server that is shutting down. */
+const isRetryable = (error: BerthError): boolean => error.status === 0 || error.status >= 500;
+
+const toStreamError = (error: unknown): BerthError =>
+  isBerthError(error) ? error : new BerthError('closed', 'the stream was cut off', {}, { cause: error });
+
+/**
+ * The frames of one stream, over as many connections as it takes. `open` makes a connection; `lastId` is the id of the
+ * last frame seen, null at first. Ends when `options.signal` aborts; throws what trying again cannot mend: a 4xx, or no answer
+ * to the very first connection.
+ */
+export async function* sseFrames(
+  open: (lastId: string | null, signal: AbortSignal) => Promise<HttpAnswer>,
+  lastId: string | null,
+  options: StreamOptions = {},
+): AsyncGenerator<SseFrame, void, undefined> {
+  const outer = options.signal ?? new AbortController().signal;
+  let retryMs = FIRST_RETRY_MS;
+  let wasOpen = false;
+  let id = lastId;
+  while (!outer.aborted) {
+    const connection = new AbortController();
+    const end = (): void => connection.abort(outer.reason);
+    outer.addEventListener('abort', end);
+    let silence = setTimeout(end, IDLE_TIMEOUT_MS);
+    try {
+      const answer = await open(id, connection.signal);
+      if (answer.status !== 200)
+        throw errorFromAnswer(answer.status, answer.header('retry-after'), await answer.text());
+      wasOpen = true;
+      options.onState?.({ open: true });
+      const ready: SseFrame[] = [];
+      const parser = createParser({
+        maxBufferSize: MAX_FRAME_CHARS,
+        onRetry: (ms) => {
+          retryMs = ms;
+        },
+        onEvent: ({ id: of, event, data }) => ready.push({ id: of ?? null, event: event ?? 'message', data }),
+      });
+      for await (const chunk of answer.chunks()) {
+        // Not while the frames are taken: whoever takes its time is no sign of a dead connection.
+        clearTimeout(silence);
+        parser.feed(chunk);
+        for (const frame of ready.splice(0)) {
+          id = frame.id ?? id;
+          yield frame;
+        }
+        silence = setTimeout(end, IDLE_TIMEOUT_MS);
+      }
+      throw new BerthError('closed', 'the daemon ended the stream');
+    } catch (error) {
+      if (outer.aborted) return;
+      const why = toStreamError(error);
+      const isHopeless = !isRetryable(why) || (!wasOpen && why.status === 0);
+      if (options.reconnect === false || isHopeless) throw why;
+      options.onState?.({ open: false, error: why, retryMs });
+    } finally {
+      clearTimeout(silence);
+      outer.removeEventListener('abort', end);
+      connection.abort();
+    }
+    await delay(retryMs, outer);
+  }
+}

@@ -1,0 +1,87 @@
+// Finds this user's daemon and its tokens: by BERTH_URL or <state>/daemon.json, never by a guessed port.
+// docs/reference.md "State directory", "Tokens".
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { mayBeAlive } from '../adapters/process/process_table.ts';
+import { localUrl } from '../adapters/url_host.ts';
+import { loadSettings, type Settings } from '../settings/config.ts';
+import { type AddressRecord, readSecret, stateDirPath } from '../settings/state_dir.ts';
+import { type Client, createClient } from './create_client.ts';
+import { BerthError } from './errors.ts';
+import { nodeTransport } from './node_transport.ts';
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+export interface LocalOptions {
+  /** Default: `$BERTH_URL`, else the daemon that runs on the state directory. */
+  url?: string | undefined;
+  /** Default: `$BERTH_STATE_DIR`, else `$XDG_STATE_HOME/berth`. */
+  stateDir?: string | undefined;
+  /** The configuration file that holds the tokens. Default: `$BERTH_CONFIG`, else `$XDG_CONFIG_HOME/berth/config.toml`. */
+  config?: string | undefined;
+  env?: Env;
+  deadlineMs?: number;
+  busyRetryMs?: number;
+}
+
+export interface LocalDaemon {
+  client: Client;
+  settings: Settings;
+  stateDir: string;
+  /** Where the daemon is now. Throws a BerthError `unreachable` when none runs. */
+  url: () => string;
+  /** The cloud token in use; null when there is none yet. */
+  cloudToken: () => string | null;
+}
+
+const HINT = 'Start one in the background with `berth daemon start`, or here with `berth daemon`.';
+
+/** What `<state>/daemon.json` says of a daemon that lives; undefined when there is none. */
+export function runningDaemon(stateDir: string): AddressRecord | undefined {
+  try {
+    const file: AddressRecord = JSON.parse(readFileSync(join(stateDir, 'daemon.json'), 'utf8'));
+    const { pid, port, startTime } = file;
+    // Pids are given again: what counts is the process that wrote the file.
+    return Number.isInteger(pid) && Number.isInteger(port) && mayBeAlive(pid, startTime) ? file : undefined;
+  } catch {
+    // Absent, or of another make: no daemon of ours.
+    return undefined;
+  }
+}
+
+function cloudUrlOf({ cloud }: Settings, daemonUrl: () => string, env: Env): () => string {
+  const named = env['BERTH_CLOUD_URL'];
+  if (named) return () => named;
+  if (cloud.bind === '') return daemonUrl;
+  return () => localUrl(cloud.bind, cloud.port, cloud.tls_cert === '' ? 'http' : 'https');
+}
+
+/** Finds the daemon and what it takes to talk to it. Throws a SettingsError for a configuration that cannot be used. */
+export async function findLocalDaemon(options: LocalOptions = {}): Promise<LocalDaemon> {
+  const env = options.env ?? process.env;
+  const stateDir = stateDirPath(options.stateDir, env);
+  const settings = await loadSettings(options.config, env);
+  const named = options.url ?? (env['BERTH_URL'] || undefined);
+  const url = (): string => {
+    if (named !== undefined) return named;
+    const daemon = runningDaemon(stateDir);
+    if (daemon) return localUrl(settings.bind, daemon.port);
+    throw new BerthError('unreachable', 'no daemon is running', { hint: HINT });
+  };
+  const cloudToken = (): string | null =>
+    settings.cloud.token || readSecret(join(stateDir, 'cloud-token'))?.toString().trim() || null;
+  const client = createClient(nodeTransport, {
+    url,
+    token: settings.auth.token || null,
+    cloudUrl: cloudUrlOf(settings, url, env),
+    cloudToken,
+    ...(options.deadlineMs === undefined ? {} : { deadlineMs: options.deadlineMs }),
+    ...(options.busyRetryMs === undefined ? {} : { busyRetryMs: options.busyRetryMs }),
+  });
+  return { client, settings, stateDir, url, cloudToken };
+}
+
+/** A client of this user's daemon: `const berth = await connectLocal()`. */
+export async function connectLocal(options: LocalOptions = {}): Promise<Client> {
+  return (await findLocalDaemon(options)).client;
+}

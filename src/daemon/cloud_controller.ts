@@ -1,0 +1,64 @@
+// The cloud part as the main thread sees it: its threads are started when a request or a registered cluster needs them.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { cloudRoutes } from '../front/api/routes_cloud.ts';
+import type { CloudFront } from '../front/front.ts';
+import { CloudViews, cloudViewsActor } from '../front/views/cloud_views.ts';
+import type { ClustersProtocol } from '../protocol/cloud.ts';
+import type { ThreadsProtocol } from '../protocol/tethers.ts';
+import { actor, type Node } from '../runtime/actor.ts';
+import type { Settings } from '../settings/config.ts';
+import { ensureSecret } from '../settings/state_dir.ts';
+import { report } from './daemon_log.ts';
+import type { ThreadSupervisor } from './thread_supervisor.ts';
+
+/**
+ * `cloud.token`, or the one of `<state>/cloud-token`, made at the first start: docs/reference.md "Tokens".
+ */
+export const resolveCloudToken = ({ cloud }: Settings, stateDir: string): string =>
+  cloud.token || ensureSecret(join(stateDir, 'cloud-token')).toString('utf8').trim();
+
+function ownListener({ cloud }: Settings): CloudFront['ownListener'] {
+  if (cloud.bind === '') return null;
+  const { bind, port, tls_cert: cert, tls_key: key } = cloud;
+  return { bind, port, ...(cert === '' ? {} : { tls: { cert, key } }) };
+}
+
+/** At `threads`: see ThreadsProtocol. */
+const threadStarter = actor<ThreadsProtocol, ThreadSupervisor>('threads', (context, threads) => ({
+  ensure: ({ address }) => context.replyLater(threads.ensureFor(address).then(() => null)),
+}));
+
+export class CloudController {
+  private readonly node: Node;
+  private readonly threads: ThreadSupervisor;
+  private readonly views = new CloudViews();
+
+  constructor(node: Node, threads: ThreadSupervisor) {
+    this.node = node;
+    this.threads = threads;
+  }
+
+  /** The cloud's part of the front. */
+  async front(settings: Settings, token: string): Promise<CloudFront> {
+    await this.node.start('cloudviews', cloudViewsActor, this.views);
+    await this.node.start('threads', threadStarter, this.threads);
+    const rows = cloudRoutes({ views: this.views, ensure: () => this.ensure() });
+    return { token, rows, ownListener: ownListener(settings) };
+  }
+
+  /** Where a cluster may be registered already its watches, tethers and sweeper go on with the daemon. */
+  resume(keyFile: string): void {
+    if (existsSync(keyFile))
+      this.ensure().catch((error: Error) => report(`the cloud part does not start: ${error.message}`));
+  }
+
+  private async ensure(): Promise<void> {
+    await this.threads.ensure('cloud');
+    // Gone where the cloud part is closed: the views know why.
+    await this.node
+      .ref<ClustersProtocol>('clusters')
+      .ask('viewsReady', {})
+      .catch(() => undefined);
+  }
+}

@@ -1,0 +1,70 @@
+// What the cloud thread holds.
+import { join } from 'node:path';
+import { clustersActor } from '../actors/cloud/clusters.ts';
+import { sweeperActor } from '../actors/cloud/sweeper.ts';
+import { workloadsActor } from '../actors/cloud/workloads.ts';
+import { tethersActor } from '../actors/tethers/tethers.ts';
+import { openKubeCluster } from '../adapters/kube/kube_cluster.ts';
+import { readOwnPod } from '../adapters/kube/own_pod.ts';
+import { embeddedCloudStore } from '../adapters/storage/cloud_store.ts';
+import { openStore, type Store } from '../adapters/storage/store.ts';
+import { openVault, type Vault, VaultError } from '../adapters/storage/vault.ts';
+import type { CloudViewsProtocol } from '../protocol/cloud.ts';
+import { actor, type Node } from '../runtime/actor.ts';
+import { SettingsError } from '../settings/config.ts';
+import { report } from './daemon_log.ts';
+import { createJobPool, type JobPool } from './job_pool.ts';
+import type { ThreadData } from './thread_data.ts';
+
+/** Lets go of the store and the job threads when everything that was started after it has stopped. */
+const cloudResources = actor<Record<never, never>, { store: Store; jobs: JobPool }>(
+  'cloudkeeper',
+  (context, { store, jobs }) => {
+    context.scope.defer(() => store.close());
+    context.scope.defer(() => jobs.close());
+    return {};
+  },
+);
+
+/**
+ * Opens the vault and starts the cloud's actors. With a key file that does not belong to the store nothing is started and
+ * nothing overwritten: every request of the cloud API is answered with the reason.
+ */
+export async function setupCloud(node: Node, data: ThreadData): Promise<void> {
+  const embedded = openStore(join(data.stateDir, 'store.mdb'));
+  const jobs = createJobPool();
+  await node.start('cloudkeeper', cloudResources, { store: embedded, jobs });
+  const store = embeddedCloudStore(embedded);
+  const { keyFile, tetherPorts, sweepMs, allowInCluster } = data.cloud;
+  let vault: Vault;
+  try {
+    vault = await openVault(keyFile, store.canary);
+  } catch (error) {
+    if (!(error instanceof VaultError || error instanceof SettingsError)) throw error;
+    report(`the cloud part is closed: ${error.message}`);
+    const hint = 'Put the key file back that the store was sealed with, or name it in cloud.key_file.';
+    node.ref<CloudViewsProtocol>('cloudviews').tell('unavailable', { reason: error.message, hint });
+    return;
+  }
+  const rule = data.addressRule;
+  const pod = readOwnPod(process.env) ?? null;
+  await node.start('workloads', workloadsActor, {
+    store,
+    vault,
+    open: (access) => openKubeCluster(access, rule),
+    podAccess: pod?.access ?? null,
+    ownPod: pod,
+  });
+  const opener = await node.start('tethers', tethersActor, { store, ports: tetherPorts });
+  await node.start('clusters', clustersActor, {
+    store,
+    vault,
+    parse: (upload) => jobs.run('parseKubeconfig', { upload, now: Date.now() }),
+    rule,
+    allowInCluster,
+    inPod: pod !== null,
+  });
+  // What was open is open again before anything is answered; by now whoever is told how clusters do is there.
+  await opener.ask('boot', {});
+  await node.start('sweeper', sweeperActor, { intervalMs: sweepMs });
+}

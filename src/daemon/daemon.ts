@@ -1,0 +1,266 @@
+// One daemon's life: the process host, the threads and the front, put together and taken apart.
+// docs/reference.md "Shutdown".
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { portHolderOf } from '../actors/ports/port_holder.ts';
+import { connectHost, reconnectHost } from '../adapters/host/host_connection.ts';
+import type { HostStart } from '../adapters/host/host_start.ts';
+import { spawnHost } from '../adapters/host/spawn_host.ts';
+import { listeningSockets } from '../adapters/process/listeners.ts';
+import { otherUsers } from '../adapters/process/users.ts';
+import { localUrl } from '../adapters/url_host.ts';
+import { dashboardPages } from '../front/api/dashboard_pages.ts';
+import { schemaPage } from '../front/api/schema_page.ts';
+import { type CloudFront, createFront, type Front } from '../front/front.ts';
+import type { GroupsProtocol } from '../protocol/groups.ts';
+import type { HostProtocol } from '../protocol/host.ts';
+import type { RegistryProtocol } from '../protocol/registry.ts';
+import type { Node } from '../runtime/actor.ts';
+import { dashboardUrl } from '../settings/build_paths.ts';
+import { type Settings, SettingsError } from '../settings/config.ts';
+import { SERVICE, THREADS } from '../settings/limits.ts';
+import { VERSION } from '../settings/version.ts';
+import { AddressFile } from './address_file.ts';
+import { CloudController, resolveCloudToken } from './cloud_controller.ts';
+import { report, reportDefect } from './daemon_log.ts';
+import { GatewayController } from './gateway_controller.ts';
+import type { DaemonOptions, MainThread } from './main_thread.ts';
+import type { ThreadData } from './thread_data.ts';
+import type { ThreadSupervisor } from './thread_supervisor.ts';
+
+export interface Daemon {
+  url: string;
+  /** The process host is there: it may come after the rest. Rejects when there is none to be had, or another daemon's. */
+  hostJoined: Promise<void>;
+  /** Ends everything in order; what it supervises as `shutdown.services` says. */
+  stop(): Promise<void>;
+  /** Token, allowed extensions and log limits are read again: docs/reference.md "Signals". */
+  reload(): Promise<void>;
+}
+
+/** The longest that a shutdown of all services may take until it is answered: it keeps to its limits by itself. */
+const SHUTDOWN_MS =
+  SERVICE.shutdown.orderedStopMs + SERVICE.shutdown.remainingStopMs + 2 * THREADS.askDeadlineMs;
+
+async function portHolderName(port: number): Promise<string> {
+  return portHolderOf(port, listeningSockets())?.label ?? 'another program';
+}
+
+function createDaemonFront(
+  options: DaemonOptions,
+  node: Node,
+  gateway: GatewayController,
+  cloud: CloudFront,
+): Front {
+  const { settings, stateDir } = options;
+  const dashboard = dashboardPages(dashboardUrl());
+  return createFront({
+    bind: settings.bind,
+    port: settings.port,
+    token: settings.auth.token,
+    allowedExtensions: settings.allowed_extensions,
+    daemonInfo: {
+      version: VERSION,
+      pid: process.pid,
+      startedAt: Date.now(),
+      stateDir,
+      gatewayPort: settings.gateway.port > 0 ? settings.gateway.port : null,
+      agentDomain: settings.agents.domain,
+    },
+    node,
+    cloud,
+    openapi: async (rows) => (await import('../front/api/schemas.ts')).openapi(rows),
+    pageLookup: (path) => dashboard(path) ?? schemaPage(path),
+    onGatewayRoutes: (routes) => gateway.setRoutes(routes),
+    ensureGateway: () => gateway.open(),
+    log: report,
+    onDefect: reportDefect,
+    describePortHolder: portHolderName,
+  });
+}
+
+/** What a running daemon is made of. */
+interface DaemonParts {
+  node: Node;
+  front: Front;
+  threads: ThreadSupervisor;
+  gateway: GatewayController;
+  addressFile: AddressFile;
+  logLimits: CurrentLogLimits;
+  hostJoined: Promise<void>;
+  /** Of the front. */
+  port: number;
+  /** The cloud token. */
+  cloudToken: string;
+}
+
+class RunningDaemon implements Daemon {
+  readonly url: string;
+  readonly hostJoined: Promise<void>;
+  private readonly options: DaemonOptions;
+  private readonly parts: DaemonParts;
+
+  constructor(options: DaemonOptions, parts: DaemonParts) {
+    this.options = options;
+    this.parts = parts;
+    this.hostJoined = parts.hostJoined;
+    this.url = localUrl(options.settings.bind, parts.port);
+  }
+
+  async stop(): Promise<void> {
+    const { settings } = this.options;
+    const { node, front, threads, addressFile } = this.parts;
+    front.shutdown();
+    // A host that was started learns that it is not needed any more.
+    await this.hostJoined.catch(() => {});
+    const stopped =
+      settings.shutdown.services === 'stop'
+        ? node.ref<GroupsProtocol>('groups').ask('shutdown', {}, { deadlineMs: SHUTDOWN_MS })
+        : node.ref<RegistryProtocol>('registry').ask('close', {});
+    // Whatever could not be stopped is the host's: the next daemon has it.
+    await stopped.catch((error: Error) => report(`not everything was stopped: ${error.message}`));
+    await front.close();
+    const late = await threads.stop();
+    late.push(...(await node.stop()));
+    if (late.length > 0) report(`late at the end: ${late.join(', ')}`);
+    addressFile.remove();
+  }
+
+  async reload(): Promise<void> {
+    try {
+      const { auth, allowed_extensions: allowedExtensions, logs } = await this.options.reload();
+      const { front, gateway, logLimits, cloudToken } = this.parts;
+      front.reload({ token: auth.token, allowedExtensions });
+      gateway.reload(tokensOf(auth.token, cloudToken), allowedExtensions);
+      logLimits.update(logs);
+      report('token, allowed extensions and log limits were read again');
+    } catch (error) {
+      if (!(error instanceof SettingsError)) throw error;
+      report(`nothing was changed: ${error.message}`);
+    }
+  }
+}
+
+const tokensOf = (...tokens: string[]): string[] => tokens.filter((token) => token !== '');
+
+/** The limits of logs as they are now: a process host that takes the place of another is told these, not those of the start. */
+class CurrentLogLimits {
+  private readonly node: Node;
+  private logs: Settings['logs'];
+
+  constructor(node: Node, logs: Settings['logs']) {
+    this.node = node;
+    this.logs = logs;
+  }
+
+  update(logs: Settings['logs']): void {
+    this.logs = logs;
+    this.sendToHost();
+  }
+
+  sendToHost(): void {
+    const { max_bytes: maxBytes, keep } = this.logs;
+    this.node.ref<HostProtocol>('host').tell('logLimits', { maxBytes, keep });
+  }
+}
+
+/** Joins the process host, now and again when it was lost: this is also what keeps a second daemon away. */
+async function joinHost(
+  node: Node,
+  data: ThreadData,
+  logLimits: CurrentLogLimits,
+  isStarting: boolean,
+): Promise<void> {
+  const who = { version: VERSION, session: data.session, node: node.name, services: THREADS.services };
+  const { stateDir, hostEntry } = data;
+  const join = async (spawned: boolean): Promise<void> => {
+    const host = await connectHost({
+      stateDir,
+      entry: hostEntry,
+      identity: who,
+      withinMs: THREADS.hostStartTimeoutMs,
+      isSpawned: spawned,
+    });
+    node.connect('host', host.pipe);
+    logLimits.sendToHost();
+  };
+  // The services thread reports what is in the way.
+  node.onPeerLost((peer) => {
+    if (peer === 'host')
+      void reconnectHost(
+        () => join(true),
+        () => false,
+        () => undefined,
+      );
+  });
+  await join(isStarting);
+}
+
+/** Starts the host after whoever waits for the daemon has been told: it would take its processor from everything else. */
+async function startDeferredHost(
+  { stateDir, hostEntry }: ThreadData,
+  join: () => Promise<void>,
+): Promise<void> {
+  await nextTurn();
+  spawnHost(stateDir, hostEntry);
+  await join();
+}
+
+/**
+ * Warns once where other people can log in and nothing keeps them from the daemon:
+ * docs/reference.md "First limits".
+ */
+function warnOfMissingToken({ auth }: Settings): void {
+  if (auth.token === '' && otherUsers().length > 0)
+    report('no auth.token is set: others can log in here and run commands as you; `berth init` sets one');
+}
+
+/**
+ * Starts everything but the core, which is on its way, and waits for the process host unless that may come later; resolves when
+ * it serves. Rejects with a Failure that says in one line why it cannot.
+ */
+export async function bootDaemon(
+  options: DaemonOptions,
+  mainThread: MainThread,
+  hostStart: HostStart,
+): Promise<Daemon> {
+  const { settings, stateDir } = options;
+  const { node, threads, data } = mainThread;
+  const secret = resolveCloudToken(settings, stateDir);
+  const address = new AddressFile(stateDir, settings.gateway.port > 0 ? settings.gateway.port : null);
+  const onPort = (gatewayPort: number | null): void => {
+    front.setGatewayPort(gatewayPort);
+    address.update({ gatewayPort });
+  };
+  const tokens = tokensOf(settings.auth.token, secret);
+  const gateway = new GatewayController({ node, threads, settings, tokens, onPort });
+  const cloud = new CloudController(node, threads);
+  const front = createDaemonFront(options, node, gateway, await cloud.front(settings, secret));
+  await front.start();
+  mainThread.acceptMessages();
+  const isLater = hostStart === 'deferred';
+  const logLimits = new CurrentLogLimits(node, settings.logs);
+  const join = () => joinHost(node, data, logLimits, hostStart !== 'running');
+  const [{ port }] = await Promise.all([
+    front.listen(),
+    threads.ensure('services'),
+    isLater ? undefined : join(),
+  ]);
+  address.update({ port });
+  const registry = node.ref<RegistryProtocol>('registry');
+  await Promise.all([registry.ask('boot', { autostart: true, nothingRuns: isLater }), front.restoreEvents()]);
+  front.setReady(true);
+  cloud.resume(data.cloud.keyFile);
+  warnOfMissingToken(settings);
+  const joined = isLater ? startDeferredHost(data, join) : Promise.resolve();
+  return new RunningDaemon(options, {
+    node,
+    front,
+    threads,
+    gateway,
+    addressFile: address,
+    logLimits,
+    hostJoined: joined,
+    port,
+    cloudToken: secret,
+  });
+}

@@ -1,0 +1,115 @@
+// The pool of job threads: pure functions on heavy or untrusted input, never an actor. The only file that imports
+// piscina, and only at the first job.
+import { fileURLToPath } from 'node:url';
+import type { Piscina } from 'piscina';
+import type { ClusterAccess } from '../protocol/cloud.ts';
+import { Failure, isFailure } from '../runtime/actor.ts';
+import { entryUrl } from '../settings/build_paths.ts';
+import { JOBS } from '../settings/limits.ts';
+
+/** Every job: one plain object in, one plain object out. `workers/jobs.ts` holds the functions. */
+export interface JobTable {
+  parseKubeconfig(task: { upload: string; now: number }): ClusterAccess;
+}
+type JobName = keyof JobTable;
+
+/** An error loses its class and its fields between threads, so a Failure travels as data. */
+type JobOutcome = { value: unknown } | { failure: { code: string; message: string; detail: unknown } };
+
+interface JobCall {
+  name: JobName;
+  task: unknown;
+}
+
+export interface JobPool {
+  /**
+   * Fails with the Failure of the function, `overloaded` when the queue is full, `deadline` when it took too long (its thread
+   * is ended then), `crashed` for anything else, `gone` once the pool is closed.
+   */
+  run<K extends JobName>(name: K, task: Parameters<JobTable[K]>[0]): Promise<ReturnType<JobTable[K]>>;
+  /** Ends the threads; what is still running fails `crashed`. */
+  close(): Promise<void>;
+}
+
+export interface JobPoolOptions {
+  file?: URL;
+  threads?: number;
+  queue?: number;
+  deadlineMs?: number;
+}
+
+async function openPool({
+  file = entryUrl('jobs'),
+  threads = JOBS.maxThreads,
+  queue = JOBS.maxQueued,
+}: JobPoolOptions) {
+  const { FixedQueue, Piscina } = await import('piscina');
+  // Every option, because some defaults are traps: an endless queue, and workers that sleep in Atomics.wait.
+  return new Piscina<JobCall, JobOutcome>({
+    filename: fileURLToPath(file),
+    name: 'default',
+    minThreads: 0,
+    maxThreads: threads,
+    idleTimeout: JOBS.idleTimeoutMs,
+    maxQueue: queue,
+    taskQueue: new FixedQueue(),
+    concurrentTasksPerWorker: 1,
+    atomics: 'disabled',
+    resourceLimits: { maxOldGenerationSizeMb: JOBS.maxHeapMB },
+    argv: [],
+    execArgv: [],
+    env: process.env,
+    workerData: null,
+    niceIncrement: 0,
+    trackUnmanagedFds: true,
+    closeTimeout: JOBS.deadlineMs,
+    recordTiming: false,
+    stricterFIFO: false,
+    workerHistogram: false,
+  });
+}
+
+/** Costs nothing before the first job. */
+export function createJobPool(options: JobPoolOptions = {}): JobPool {
+  const { deadlineMs = JOBS.deadlineMs } = options;
+  let pool: Promise<Piscina<JobCall, JobOutcome>> | undefined;
+  let closed = false;
+  return {
+    async run<K extends JobName>(name: K, task: Parameters<JobTable[K]>[0]) {
+      if (closed) throw new Failure('gone', 'the pool is closed');
+      pool ??= openPool(options);
+      const open = await pool;
+      if (open.queueSize >= open.options.maxQueue) throw new Failure('overloaded', `${name}: too many jobs`);
+      const signal = AbortSignal.timeout(deadlineMs);
+      let outcome: JobOutcome;
+      try {
+        outcome = await open.run({ name, task }, { signal });
+      } catch (error) {
+        if (signal.aborted) throw new Failure('deadline', `${name}: not done within ${deadlineMs} ms`);
+        throw new Failure('crashed', `${name}: ${error instanceof Error ? error.message : String(error)}`);
+      }
+      if ('failure' in outcome) {
+        const { code, message, detail } = outcome.failure;
+        throw new Failure(code, message, detail);
+      }
+      // Between threads there are no types: the table says what this job gives.
+      return outcome.value as ReturnType<JobTable[K]>;
+    },
+    async close() {
+      closed = true;
+      await (await pool)?.destroy();
+    },
+  };
+}
+
+/** What the entry of a job thread exports: runs the functions of `table` by name. */
+export function serveJobs(table: JobTable): (call: JobCall) => JobOutcome {
+  return ({ name, task }) => {
+    try {
+      return { value: table[name](task as never) };
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      return { failure: { code: error.code, message: error.message, detail: error.detail } };
+    }
+  };
+}

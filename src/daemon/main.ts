@@ -1,0 +1,106 @@
+// The daemon's start: settings, then the front, the threads and the process host side by side.
+// docs/reference.md "The program".
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { decideHostStart } from '../adapters/host/host_start.ts';
+import { spawnHost } from '../adapters/host/spawn_host.ts';
+import { isFailure } from '../runtime/actor.ts';
+import { entryUrl } from '../settings/build_paths.ts';
+import { loadSettings, SettingsError } from '../settings/config.ts';
+import { THREADS } from '../settings/limits.ts';
+import { openStateDir, stateDirPath } from '../settings/state_dir.ts';
+import type { Daemon } from './daemon.ts';
+import { report } from './daemon_log.ts';
+import { onSignals } from './signals.ts';
+import type { ThreadSupervisor } from './thread_supervisor.ts';
+import type { StartedWorker } from './worker_thread.ts';
+
+const USAGE = 'usage: berth daemon [--config FILE] [--state-dir DIR]';
+const EXIT = { failed: 1, usage: 2 } as const;
+
+interface Arguments {
+  config: string | undefined;
+  stateDir: string | undefined;
+}
+
+function readArguments(argv: string[]): Arguments {
+  try {
+    const { values } = parseArgs({
+      args: argv,
+      options: { config: { type: 'string' }, 'state-dir': { type: 'string' } },
+    });
+    return { config: values.config, stateDir: values['state-dir'] };
+  } catch (error) {
+    throw new SettingsError(`${(error as Error).message.split('\n')[0]} (${USAGE})`);
+  }
+}
+
+/** A reader of stdout or stderr that has gone away never ends the daemon. To make these streams takes Node 2 ms. */
+function ignoreOutputErrors(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+}
+
+/** What has been started. */
+interface StartedParts {
+  readonly services: StartedWorker;
+  /** `services` and all others, once it has been told what it is for. */
+  threads?: ThreadSupervisor;
+}
+
+async function start(
+  argv: string[],
+  started: StartedParts,
+  onServicesLost: (error: unknown) => void,
+): Promise<Daemon> {
+  const { config, stateDir: named } = readArguments(argv);
+  const umask = process.umask(0o077);
+  const settings = await loadSettings(config, process.env);
+  const stateDir = stateDirPath(named, process.env);
+  openStateDir(stateDir);
+  const hostEntry = fileURLToPath(entryUrl('host'));
+  const reload = () => loadSettings(config, process.env);
+  const options = { settings, stateDir, hostEntry, umask, reload };
+  const turn = await decideHostStart(stateDir, THREADS.hostStartTimeoutMs);
+  if (turn === 'started') spawnHost(stateDir, hostEntry);
+  const { createMainThread } = await import('./main_thread.ts');
+  const core = createMainThread(options, turn, started.services, onServicesLost);
+  started.threads = core.threads;
+  ignoreOutputErrors();
+  // The front is ready long before either of them: it leaves them the processor.
+  if (turn === 'started') await started.services.online;
+  const { bootDaemon } = await import('./daemon.ts');
+  return bootDaemon(options, core, turn);
+}
+
+/**
+ * Runs the daemon until a signal ends it. `argv` is what follows `berth daemon`; `services` is its thread, which takes as long
+ * to come up as all the rest.
+ */
+export async function runDaemon(argv: string[], services: StartedWorker): Promise<void> {
+  const begun: StartedParts = { services };
+  const fail = async (error: unknown): Promise<never> => {
+    const isExpected = error instanceof SettingsError || isFailure(error);
+    report(
+      isExpected ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error),
+    );
+    await services.loaded;
+    // A thread that is ended in the middle of a call of lmdb takes the process with it, or keeps it for ever.
+    await begun.threads?.stop();
+    process.exit(error instanceof SettingsError ? EXIT.usage : EXIT.failed);
+  };
+  let failing: Promise<never> | undefined;
+  /** What keeps the daemon from starting is one line, and an exit code: 2 for what the user set, 1 for all else. */
+  const giveUp = (error: unknown): Promise<never> => {
+    // A failed start also fails the stop that waits for it: the first cause is the one to tell.
+    failing ??= fail(error);
+    return failing;
+  };
+  const starting = start(argv, begun, giveUp);
+  onSignals({
+    stop: () => void starting.then((daemon) => daemon.stop()).then(() => process.exit(0), giveUp),
+    reload: () => void starting.then((daemon) => daemon.reload()),
+  });
+  const daemon = await starting.catch(giveUp);
+  process.stdout.write(`berth: listening on ${daemon.url}\n`);
+  await daemon.hostJoined.catch(giveUp);
+}

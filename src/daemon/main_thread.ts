@@ -1,0 +1,112 @@
+// The main thread's node and the threads around it: made first, so that what takes longest to come up does so while the rest
+// of the daemon is still being read.
+import { uptime } from 'node:os';
+import type { HostStart } from '../adapters/host/host_start.ts';
+import { createNodeLookup, mayAsk } from '../protocol/address.ts';
+import { fail } from '../protocol/errors.ts';
+import type { RegistryProtocol } from '../protocol/registry.ts';
+import type { Failure, Node } from '../runtime/actor.ts';
+import { systemClock } from '../runtime/clock.ts';
+import { deferred } from '../runtime/deferred.ts';
+import { createNode } from '../runtime/node.ts';
+import { isLoopback, type Settings } from '../settings/config.ts';
+import { THREADS } from '../settings/limits.ts';
+import { cloudKeyPath } from '../settings/state_dir.ts';
+import { reportCrash } from './daemon_log.ts';
+import type { ThreadData } from './thread_data.ts';
+import { createThreadSupervisor, type ThreadSupervisor } from './thread_supervisor.ts';
+import type { StartedWorker } from './worker_thread.ts';
+
+export interface DaemonOptions {
+  settings: Settings;
+  stateDir: string;
+  /** The built file of the process host. */
+  hostEntry: string;
+  /** The umask of the user, for children. */
+  umask: number;
+  /** Reads the settings again; rejects with a SettingsError. */
+  reload: () => Promise<Settings>;
+}
+
+export interface MainThread {
+  node: Node;
+  threads: ThreadSupervisor;
+  data: ThreadData;
+  /** The actors of the main thread are there: letters of the threads are taken in from now on. */
+  acceptMessages: () => void;
+}
+
+const POOL_SIZES = { services: THREADS.services, tethers: THREADS.tethers };
+
+function threadData(
+  { settings, stateDir, hostEntry, umask }: DaemonOptions,
+  hostStart: HostStart,
+): ThreadData {
+  return {
+    stateDir,
+    hostEntry,
+    hostStart: hostStart,
+    session: `${process.pid}-${performance.timeOrigin}`,
+    umask,
+    bootedAt: Date.now() - uptime() * 1000,
+    servicePorts: settings.services.ports,
+    agentPorts: settings.agents.ports,
+    agentDomain: settings.agents.domain,
+    addressRule: {
+      allow: settings.cloud.allow_addresses,
+      apiOnLoopback: isLoopback(settings.cloud.bind || settings.bind),
+    },
+    cloud: {
+      keyFile: cloudKeyPath(settings.cloud.key_file, stateDir),
+      tetherPorts: settings.cloud.tether_ports,
+      sweepMs: settings.cloud.sweep_interval_ms,
+      allowInCluster: settings.cloud.allow_in_cluster,
+    },
+  };
+}
+
+/**
+ * Makes the node and the threads that every daemon has: `services`, which comes up already, learns what it is for. `startDaemon`
+ * waits for them. Without its services thread a daemon is of no use to anybody: `lost` is called when that has died too often to
+ * be started again.
+ */
+export function createMainThread(
+  options: DaemonOptions,
+  hostStart: HostStart,
+  services: StartedWorker,
+  onServicesLost: (error: Failure) => void,
+): MainThread {
+  const data = threadData(options, hostStart);
+  const node = createNode({
+    name: 'front',
+    clock: systemClock,
+    nodeOf: createNodeLookup(POOL_SIZES),
+    mayAsk,
+    onCrash: reportCrash,
+    defaultDeadlineMs: THREADS.askDeadlineMs,
+  });
+  const heard = deferred<void>();
+  const threads = createThreadSupervisor({
+    node,
+    sizes: POOL_SIZES,
+    data,
+    receiveAfter: heard.promise,
+    startedWorkers: new Map([['services-0', services]]),
+    onDeath: (name, error, ended) => {
+      reportCrash(`the thread ${name}`, error, ended);
+      if (ended && name.startsWith('services'))
+        onServicesLost(
+          fail('internal', 'the services cannot be looked after: they live on, and the next daemon has them'),
+        );
+    },
+  });
+  threads.onRestarted(async (name) => {
+    if (!name.startsWith('services')) return;
+    await node.ref<RegistryProtocol>('registry').ask('boot', { autostart: false });
+  });
+  // Who waits for it is told.
+  threads.ensure('services').catch(() => {});
+  // Of those that are started from now on.
+  data.hostStart = 'running';
+  return { node, threads, data, acceptMessages: heard.resolve };
+}

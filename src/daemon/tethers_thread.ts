@@ -1,0 +1,12 @@
+// What a tethers thread holds: its share of `tether:<id>`.
+import { tetherActor } from '../actors/tethers/tether.ts';
+import { openLoopbackPeers } from '../adapters/process/loopback_peers.ts';
+import type { Node } from '../runtime/actor.ts';
+import type { ThreadData } from './thread_data.ts';
+
+/** Tethers start when `tethers` has them opened. */
+export async function setupTethers(node: Node, { addressRule }: ThreadData): Promise<void> {
+  const peers = await openLoopbackPeers();
+  const pendingInThread = { count: 0 };
+  node.family('tether:', tetherActor, () => ({ rule: addressRule, peers, pendingInThread }));
+}

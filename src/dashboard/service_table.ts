@@ -1,0 +1,127 @@
+// The table of services: a body of rows per group. A row keeps its element while it is shown, so that the focus stays.
+import type { EventData, Service } from '../client/browser.ts';
+import { createTextElement } from './dom.ts';
+import { exitText } from './event_row.ts';
+
+export type Action = 'start' | 'stop' | 'restart';
+type RunAction = (action: Action, name: string) => Promise<void>;
+
+const COLUMNS = 6;
+
+function button(action: Action, name: string, act: RunAction): HTMLButtonElement {
+  const made = createTextElement('button', action);
+  made.type = 'button';
+  made.ariaLabel = `${action} ${name}`;
+  made.addEventListener('click', () => {
+    if (made.ariaDisabled !== 'true') void act(action, name);
+  });
+  return made;
+}
+
+class ServiceTableRow {
+  readonly element = createTextElement('tr');
+  private readonly status = createTextElement('td');
+  private readonly cpu = createTextElement('td');
+  private readonly memory = createTextElement('td');
+  private readonly link = createTextElement('a');
+  private readonly start: HTMLButtonElement;
+
+  constructor(name: string, act: RunAction) {
+    const log = createTextElement('a', name);
+    log.href = `#log=${encodeURIComponent(name)}`;
+    const title = createTextElement('th');
+    title.scope = 'row';
+    title.append(log);
+    this.start = button('start', name, act);
+    Object.assign(this.link, { target: '_blank', rel: 'noopener noreferrer' });
+    const address = createTextElement('td');
+    address.append(this.link);
+    const actions = createTextElement('td');
+    actions.append(this.start, button('stop', name, act), button('restart', name, act));
+    this.element.append(title, this.status, this.cpu, this.memory, address, actions);
+  }
+
+  show({ status, url, cpu, rssMB, exitCode, signal }: Service, gatewayUrl: string | undefined): void {
+    this.status.textContent =
+      status === 'crashed' ? `crashed (${exitText(exitCode ?? null, signal)})` : status;
+    this.status.dataset['status'] = status;
+    this.measure(cpu, rssMB);
+    this.link.href = gatewayUrl ?? url;
+    this.link.textContent = gatewayUrl ?? url;
+    // Not `disabled`, which loses the focus; and stop stays: it also cancels a restart that is waited for.
+    this.start.ariaDisabled = String(status !== 'stopped' && status !== 'crashed');
+  }
+
+  measure(cpu: number | undefined, rssMB: number | undefined): void {
+    this.cpu.textContent = cpu === undefined ? '' : cpu.toFixed(2);
+    this.memory.textContent = rssMB === undefined ? '' : rssMB.toFixed(1);
+  }
+}
+
+export class ServiceTable {
+  private readonly table: HTMLTableElement;
+  private readonly empty: HTMLElement;
+  private readonly act: RunAction;
+  private rows = new Map<string, ServiceTableRow>();
+  /** Which names stand in which group, as it is shown. */
+  private layout = '';
+  /** Lower case; what is shown has it in its name or in that of its group. */
+  private filterText = '';
+
+  constructor(table: HTMLTableElement, empty: HTMLElement, act: RunAction) {
+    this.table = table;
+    this.empty = empty;
+    this.act = act;
+  }
+
+  /** Shows these and no others; `gateways` has the address of each agent by its name. */
+  show(services: readonly Service[], gateways: ReadonlyMap<string, string>): void {
+    const rowOf = (name: string) => this.rows.get(name) ?? new ServiceTableRow(name, this.act);
+    this.rows = new Map(services.map(({ name }) => [name, rowOf(name)]));
+    for (const service of services) this.rows.get(service.name)?.show(service, gateways.get(service.name));
+    this.empty.hidden = services.length > 0;
+    const layout = JSON.stringify(services.map(({ name, group }) => [name, group]));
+    if (layout !== this.layout) this.arrange(services);
+    this.layout = layout;
+  }
+
+  /** Shows only what has `text` in its name or in that of its group. */
+  filter(text: string): void {
+    this.filterText = text.trim().toLowerCase();
+    for (const body of this.table.tBodies) {
+      const [head, ...rows] = body.rows;
+      const isWanted = (row: HTMLTableRowElement | undefined): boolean =>
+        row?.cells[0]?.textContent?.toLowerCase().includes(this.filterText) ?? false;
+      const isAll = isWanted(head);
+      for (const row of rows) row.hidden = !isAll && !isWanted(row);
+      body.hidden = rows.every((row) => row.hidden);
+    }
+  }
+
+  measure({ name, cpu, rssMB }: EventData['service.stats']): void {
+    this.rows.get(name)?.measure(cpu, rssMB);
+  }
+
+  private arrange(services: readonly Service[]): void {
+    const groups = new Map<string, Element[]>();
+    for (const { name, group } of services) {
+      const row = this.rows.get(name);
+      if (row) groups.set(group ?? '', [...(groups.get(group ?? '') ?? []), row.element]);
+    }
+    const focused = document.activeElement;
+    for (const body of [...this.table.tBodies]) body.remove();
+    for (const [group, rows] of [...groups].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const title = createTextElement('th', group === '' ? 'No group' : group);
+      title.scope = 'rowgroup';
+      title.colSpan = COLUMNS;
+      const head = createTextElement('tr');
+      head.append(title);
+      const body = createTextElement('tbody');
+      body.append(head, ...rows);
+      this.table.append(body);
+    }
+    this.filter(this.filterText);
+    // What is moved loses the focus.
+    if (focused instanceof HTMLElement && this.table.contains(focused)) focused.focus();
+  }
+}

@@ -1,0 +1,98 @@
+// Query values, strict: what is declared is checked, what is not declared is left alone.
+// docs/reference.md "Query values".
+import { fail } from '../../protocol/errors.ts';
+
+interface QueryFieldBase {
+  /** For the API's document. */
+  summary: string;
+}
+interface IntegerField extends QueryFieldBase {
+  kind: 'integer';
+  /** A value outside is an error; above `most` it counts as `most` when `clamp` is set. */
+  least: number;
+  most: number;
+  clamp?: boolean;
+}
+interface FlagField extends QueryFieldBase {
+  kind: 'flag';
+}
+interface ListField extends QueryFieldBase {
+  kind: 'list';
+  /** The words that may stand in it; absent: any. */
+  of?: readonly string[];
+}
+interface WordField extends QueryFieldBase {
+  kind: 'word';
+  of?: readonly string[];
+}
+export type QueryField = IntegerField | FlagField | ListField | WordField;
+export type QueryShape = Readonly<Record<string, QueryField>>;
+
+/** What a field's value becomes; null: not given. */
+type QueryValue<F> = F extends IntegerField
+  ? number | null
+  : F extends FlagField
+    ? boolean | null
+    : F extends ListField
+      ? string[] | null
+      : F extends { of: readonly (infer W)[] }
+        ? W | null
+        : string | null;
+export type QueryValues<S> = { readonly [K in keyof S]: QueryValue<S[K]> };
+
+const INTEGER = /^(?:0|-?[1-9][0-9]*)$/;
+
+/** The value of one field, or what it must be. */
+function readField(field: QueryField, text: string): { value: unknown } | { must: string } {
+  if (field.kind === 'integer') {
+    const { least, most, clamp } = field;
+    const value = INTEGER.test(text) ? Number(text) : Number.NaN;
+    if (value >= least && value <= most) return { value };
+    if (clamp && value > most) return { value: most };
+    return { must: clamp ? `an integer of at least ${least}` : `an integer from ${least} to ${most}` };
+  }
+  if (field.kind === 'flag')
+    return text === 'true' || text === 'false' ? { value: text === 'true' } : { must: 'true or false' };
+  if (field.kind === 'word')
+    return !field.of || field.of.includes(text) ? { value: text } : { must: `one of ${field.of.join(', ')}` };
+  const value = text.split(',').filter((word) => word !== '');
+  if (value.length === 0) return { must: 'a list of words with commas between them' };
+  return !field.of || value.every((word) => field.of?.includes(word))
+    ? { value }
+    : { must: `a list of some of ${field.of.join(', ')}` };
+}
+
+/** Undoes percent-encoding; null when it is broken. */
+export function percentDecode(text: string): string | null {
+  try {
+    return text.includes('%') ? decodeURIComponent(text) : text;
+  } catch {
+    return null;
+  }
+}
+
+/** The declared values of a query string. Throws invalid_spec that names every wrong one. */
+export function readQuery<S extends QueryShape>(raw: string, shape: S): QueryValues<S> {
+  const values = new Map<string, unknown>(Object.keys(shape).map((key) => [key, null]));
+  const details = new Map<string, string>();
+  const seen = new Set<string>();
+  for (const pair of raw === '' ? [] : raw.split('&')) {
+    const equals = pair.indexOf('=');
+    const key = percentDecode(equals < 0 ? pair : pair.slice(0, equals));
+    const text = percentDecode((equals < 0 ? '' : pair.slice(equals + 1)).replaceAll('+', ' '));
+    if (key === null || text === null) throw fail('invalid_spec', 'the query has broken percent-encoding');
+    const field = Object.hasOwn(shape, key) ? shape[key] : undefined;
+    if (!field) continue;
+    const result = readField(field, text);
+    if (seen.has(key)) details.set(key, 'may be given only once');
+    else if ('must' in result) details.set(key, `must be ${result.must}`);
+    else values.set(key, result.value);
+    seen.add(key);
+  }
+  if (details.size > 0) {
+    const list = [...details].map(([path, message]) => ({ path, message: `${path} ${message}` }));
+    throw fail('invalid_spec', list.map(({ message }) => message).join('; '), { details: list });
+  }
+  // Every key of the shape is in the map, with a value of its field's kind.
+  return Object.fromEntries(values) as QueryValues<S>;
+}

@@ -1,0 +1,110 @@
+// What answers have in common: their headers, and errors as every client meets them.
+// docs/reference.md "Answers", "Errors".
+import { ERRORS, type ErrorCode, type FailureDetail, fail } from '../../protocol/errors.ts';
+import { type Failure, isFailure } from '../../runtime/actor.ts';
+import { type HttpExchange, ResponseHeaders } from '../server/http_server.ts';
+
+const SAFE_HEADERS = [
+  ['Cache-Control', 'no-store'],
+  ['X-Content-Type-Options', 'nosniff'],
+  ['Cross-Origin-Resource-Policy', 'same-origin'],
+].flat();
+
+export const EMPTY_HEADERS = new ResponseHeaders(SAFE_HEADERS);
+export const JSON_HEADERS = new ResponseHeaders([
+  'Content-Type',
+  'application/json; charset=utf-8',
+  ...SAFE_HEADERS,
+]);
+export const EVENT_STREAM_HEADERS = new ResponseHeaders([
+  'Content-Type',
+  'text/event-stream',
+  ...SAFE_HEADERS,
+  'X-Accel-Buffering',
+  'no',
+]);
+
+/** What every answer to a page of an allowed extension carries. */
+const corsHeaders = (origin: string): string[] =>
+  [
+    ['Access-Control-Allow-Origin', origin],
+    ['Access-Control-Expose-Headers', 'Retry-After, Allow'],
+    ['Vary', 'Origin'],
+  ].flat();
+
+export const preflightHeaders = (origin: string): ResponseHeaders =>
+  EMPTY_HEADERS.with(
+    ...['Access-Control-Allow-Origin', origin, 'Vary', 'Origin'],
+    ...['Access-Control-Allow-Methods', 'GET, HEAD, POST, PATCH, DELETE, OPTIONS'],
+    ...['Access-Control-Allow-Headers', 'Authorization, Content-Type, Last-Event-ID'],
+  );
+
+/** What a runtime code means to a client. */
+const RUNTIME_CODES: ReadonlyMap<string, [code: ErrorCode, message: string]> = new Map([
+  ['overloaded', ['daemon_busy', 'the daemon has too much to do at this moment']],
+  ['deadline', ['daemon_busy', 'the daemon did not get to it in time']],
+  ['gone', ['daemon_busy', 'that part of the daemon is being started']],
+  ['crashed', ['internal', 'a part of the daemon failed and was started anew']],
+]);
+
+const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code);
+
+/** Any error as one with a code of the table. What is none of ours is told to `onDefect` and becomes `internal`. */
+function toApiFailure(error: unknown, onDefect: (error: unknown) => void): Failure {
+  if (isFailure(error)) {
+    if (isErrorCode(error.code)) return error;
+    const [code, message] = RUNTIME_CODES.get(error.code) ?? [];
+    if (code) return fail(code, message ?? '');
+  }
+  onDefect(error);
+  return fail('internal', 'something went wrong in the daemon');
+}
+
+const isDetail = (detail: unknown): detail is FailureDetail => typeof detail === 'object' && detail !== null;
+
+/** The answer to one exchange. */
+export class HttpReply {
+  readonly exchange: HttpExchange;
+  /** Of an allowed extension, else empty. */
+  readonly origin: string;
+  private readonly onDefect: (error: unknown) => void;
+
+  constructor(exchange: HttpExchange, origin: string, onDefect: (error: unknown) => void) {
+    this.exchange = exchange;
+    this.origin = origin;
+    this.onDefect = onDefect;
+  }
+
+  /** `head` with what lets the page of an extension read the answer. */
+  withCors(head: ResponseHeaders): ResponseHeaders {
+    return this.origin === '' ? head : head.with(...corsHeaders(this.origin));
+  }
+
+  empty(status: number, head: ResponseHeaders): void {
+    this.exchange.send(status, this.withCors(head), '');
+  }
+
+  /** Bytes are JSON already, anything else becomes it. */
+  json(status: number, value: unknown): void {
+    this.bytes(status, JSON_HEADERS, value instanceof Uint8Array ? value : JSON.stringify(value));
+  }
+
+  bytes(status: number, head: ResponseHeaders, body: Uint8Array | string, close = false): void {
+    const { exchange } = this;
+    const content = exchange.method === 'HEAD' ? { length: Buffer.byteLength(body) } : body;
+    exchange.send(status, this.withCors(head), content, close);
+  }
+
+  /** `pairs`: more headers. `close`: what was not read of the request may not be taken for the next one. */
+  fail(error: unknown, pairs: readonly string[] = [], close = false): void {
+    const { code, message, detail } = toApiFailure(error, this.onDefect);
+    const row = ERRORS[isErrorCode(code) ? code : 'internal'];
+    const { hint = row.hint, details } = isDetail(detail) ? detail : {};
+    const more = [...pairs];
+    if (row.status === 503) more.push('Retry-After', '1');
+    if (row.status === 401) more.push('WWW-Authenticate', 'Bearer');
+    const isCut = close || row.status === 408 || row.status === 413;
+    const body = JSON.stringify({ code, message, hint, details });
+    this.bytes(row.status, more.length > 0 ? JSON_HEADERS.with(...more) : JSON_HEADERS, body, isCut);
+  }
+}

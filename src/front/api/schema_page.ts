@@ -1,0 +1,24 @@
+// GET /schema/berth.json: the JSON Schema of the project file, for editors.
+import { createHash } from 'node:crypto';
+import type { StaticPage } from './static_pages.ts';
+
+let cachedPage: Promise<StaticPage> | undefined;
+
+async function buildSchemaPage(): Promise<StaticPage> {
+  const { projectSchema } = await import('../../project/project_shape.ts');
+  const bytes = Buffer.from(JSON.stringify(projectSchema()));
+  const hash = createHash('sha256').update(bytes).digest('base64url');
+  return {
+    type: 'application/schema+json',
+    bytes,
+    etag: `"${hash}"`,
+    headers: ['Cache-Control', 'no-cache'],
+  };
+}
+
+/** The page at `path` if it is this one, made when it is first asked for; null otherwise. */
+export function schemaPage(path: string): Promise<StaticPage> | null {
+  if (path !== '/schema/berth.json') return null;
+  cachedPage ??= buildSchemaPage();
+  return cachedPage;
+}

@@ -1,0 +1,202 @@
+// One request and what goes on after its head, on node:http.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { WebSocket } from '../../adapters/websocket.ts';
+import { fail } from '../../protocol/errors.ts';
+import { HTTP } from '../../settings/limits.ts';
+import type {
+  BodyLimits,
+  HttpExchange,
+  ResponseBody,
+  ResponseHeaders,
+  ResponseStream,
+  ServerWebSocket,
+  WebSocketHandlers,
+} from './http_server.ts';
+
+/** Completes a handshake. */
+type CompleteHandshake = (protocol: string, open: (socket: ServerWebSocket) => WebSocketHandlers) => void;
+
+class NodeStream implements ResponseStream {
+  onDrain: (() => void) | null = null;
+  onClose: (() => void) | null = null;
+  private readonly res: ServerResponse;
+  private readonly keepAliveBytes: Uint8Array;
+  private isOpen = true;
+
+  constructor(res: ServerResponse, keepAliveBytes: Uint8Array) {
+    this.res = res;
+    this.keepAliveBytes = keepAliveBytes;
+    res.on('drain', () => this.onDrain?.());
+    res.on('close', () => this.markClosed());
+  }
+
+  get bufferedBytes(): number {
+    return this.isOpen && this.res.writableNeedDrain ? this.res.writableLength : 0;
+  }
+
+  write(bytes: Uint8Array): void {
+    if (this.isOpen) this.res.write(bytes);
+  }
+
+  keepAlive(): void {
+    if (this.bufferedBytes === 0) this.write(this.keepAliveBytes);
+  }
+
+  end(): void {
+    this.res.end();
+    this.markClosed();
+  }
+
+  destroy(): void {
+    this.markClosed();
+    this.res.destroy();
+  }
+
+  markClosed(): void {
+    if (!this.isOpen) return;
+    this.isOpen = false;
+    this.onClose?.();
+  }
+}
+
+export class NodeExchange implements HttpExchange {
+  readonly method: string;
+  readonly path: string;
+  readonly isHandshake: boolean;
+  private readonly req: IncomingMessage;
+  private readonly res: ServerResponse;
+  private readonly upgrade: CompleteHandshake | null;
+  private readonly search: string;
+  private ended = false;
+
+  constructor(req: IncomingMessage, res: ServerResponse, upgrade: CompleteHandshake | null) {
+    const url = req.url ?? '/';
+    const mark = url.indexOf('?');
+    this.req = req;
+    this.res = res;
+    this.upgrade = upgrade;
+    this.method = req.method ?? 'GET';
+    this.path = mark < 0 ? url : url.slice(0, mark);
+    this.search = mark < 0 ? '' : url.slice(mark + 1);
+    this.isHandshake = upgrade !== null;
+  }
+
+  query(): string {
+    return this.search;
+  }
+
+  header(name: string): string {
+    return this.req.headersDistinct[name]?.[0] ?? '';
+  }
+
+  countHeader(name: string): number {
+    return this.req.headersDistinct[name]?.length ?? 0;
+  }
+
+  peerAddress(): string {
+    return this.req.socket.remoteAddress ?? '';
+  }
+
+  readBody({ bytes, ms }: BodyLimits): Promise<Uint8Array> {
+    return new Promise((resolve, reject) => {
+      const parts: Buffer[] = [];
+      let size = 0;
+      const late = (): void => reject(fail('request_timeout', `the body was not complete after ${ms} ms`));
+      const timer = setTimeout(late, ms);
+      const finish = (): void => {
+        clearTimeout(timer);
+        if (size <= bytes) resolve(Buffer.concat(parts));
+        else reject(fail('payload_too_large', `the body is larger than ${bytes} bytes`));
+      };
+      this.req.on('data', (chunk: Buffer) => {
+        size += chunk.length;
+        if (size <= bytes) parts.push(chunk);
+        else if (size > bytes + HTTP.maxDrainBytes) finish();
+      });
+      this.req.on('end', finish);
+      this.req.on('close', () => {
+        clearTimeout(timer);
+        // After the end it says nothing new.
+        late();
+      });
+    });
+  }
+
+  send(status: number, head: ResponseHeaders, body: ResponseBody, close = false): void {
+    if (this.ended || this.res.destroyed) return;
+    this.ended = true;
+    const pairs = [...head.pairs];
+    const isData = typeof body === 'string' || body instanceof Uint8Array;
+    const length = isData ? Buffer.byteLength(body) : body.length;
+    if (length !== null && status !== 204 && status !== 304) pairs.push('Content-Length', String(length));
+    if (close) pairs.push('Connection', 'close');
+    this.res.writeHead(status, pairs);
+    this.res.end(isData ? body : undefined);
+  }
+
+  startStream(head: ResponseHeaders, filler: Uint8Array): ResponseStream | null {
+    if (this.ended || this.res.destroyed) return null;
+    const stream = new NodeStream(this.res, filler);
+    this.res.writeHead(200, [...head.pairs]).flushHeaders();
+    this.ended = true;
+    return stream;
+  }
+
+  acceptWebSocket(protocol: string, open: (socket: ServerWebSocket) => WebSocketHandlers): void {
+    if (this.ended || this.res.destroyed) return;
+    this.ended = true;
+    this.upgrade?.(protocol, open);
+  }
+}
+
+class NodeWebSocket implements ServerWebSocket {
+  private readonly ws: WebSocket;
+
+  constructor(ws: WebSocket) {
+    this.ws = ws;
+  }
+
+  get bufferedBytes(): number {
+    return this.isOpen() ? this.ws.bufferedAmount : 0;
+  }
+
+  send(data: string | Uint8Array): void {
+    if (this.isOpen()) this.ws.send(data, { binary: typeof data !== 'string' });
+  }
+
+  close(code: number, reason = ''): void {
+    this.ws.close(code, reason);
+  }
+
+  private isOpen(): boolean {
+    return this.ws.readyState === this.ws.OPEN;
+  }
+}
+
+/** Brings the two together: what comes goes to the events of `open`. */
+export function bindWebSocket(
+  ws: WebSocket,
+  raw: Duplex,
+  open: (socket: ServerWebSocket) => WebSocketHandlers,
+  onDefect: (error: unknown) => void,
+): void {
+  const guarded = (tell: () => void): void => {
+    try {
+      tell();
+    } catch (error) {
+      onDefect(error);
+      ws.close(1011);
+    }
+  };
+  guarded(() => {
+    const events = open(new NodeWebSocket(ws));
+    ws.on('message', (data: Buffer, isBinary) =>
+      guarded(() => events.message(new Uint8Array(data), isBinary)),
+    );
+    ws.on('close', (code) => guarded(() => events.close(code)));
+    // The reason follows in `close`.
+    ws.on('error', () => {});
+    raw.on('drain', () => guarded(() => events.drain()));
+  });
+}

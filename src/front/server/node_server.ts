@@ -1,0 +1,146 @@
+// The front's HTTP server on node:http, for where the binary of uWebSockets.js does not load.
+import { readFileSync } from 'node:fs';
+import http, { type IncomingMessage, ServerResponse } from 'node:http';
+import https from 'node:https';
+import type { Duplex } from 'node:stream';
+import { WebSocketServer } from '../../adapters/websocket.ts';
+import { HTTP } from '../../settings/limits.ts';
+import {
+  type CreateServer,
+  type HttpServer,
+  type ListenRefusal,
+  ResponseHeaders,
+  type ServerOptions,
+} from './http_server.ts';
+import { bindWebSocket, NodeExchange } from './node_exchange.ts';
+
+/** The answer to a defect in the front itself, and to what the other server's parser does not take. */
+const NO_HEADERS = new ResponseHeaders([]);
+const KEEP_ALIVE_MS = 10_000;
+const CHECK_MS = 1_000;
+const KEY_LENGTH = 24;
+
+export const createNodeServer: CreateServer = (options) => new NodeServer(options);
+
+class NodeServer implements HttpServer {
+  readonly name = 'node:http';
+  private readonly options: ServerOptions;
+  private readonly servers: http.Server[] = [];
+  /** Connections that have left their server by an upgrade. */
+  private readonly upgraded = new Set<Duplex>();
+  private readonly webSocketPaths: readonly RegExp[];
+  private readonly protocols = new WeakMap<IncomingMessage, string>();
+  private readonly wss: WebSocketServer;
+
+  constructor(options: ServerOptions) {
+    this.options = options;
+    this.webSocketPaths = options.webSocketPaths.map(
+      (path) => new RegExp(`^${path.replace(/:[^/]+/g, '[^/]+')}$`),
+    );
+    this.wss = new WebSocketServer({
+      noServer: true,
+      perMessageDeflate: false,
+      maxPayload: options.maxMessageBytes,
+      handleProtocols: (_offered, request) => this.protocols.get(request) ?? false,
+    });
+  }
+
+  listen(host: string, port: number): Promise<{ port: number } | ListenRefusal> {
+    const server = this.create();
+    return new Promise((resolve) => {
+      server.on('error', (error: NodeJS.ErrnoException) => resolve({ refused: error.code ?? 'EADDRINUSE' }));
+      server.listen({ host, port, exclusive: true }, () => {
+        this.servers.push(server);
+        const address = server.address();
+        resolve({ port: typeof address === 'object' && address ? address.port : port });
+      });
+    });
+  }
+
+  stopListening(): void {
+    for (const server of this.servers) server.close();
+  }
+
+  close(): void {
+    for (const server of this.servers.splice(0)) {
+      server.close();
+      server.closeAllConnections();
+    }
+    for (const socket of this.upgraded) socket.destroy();
+  }
+
+  private create(): http.Server {
+    const { tls } = this.options;
+    const limits = {
+      headersTimeout: HTTP.headTimeoutMs,
+      // Only a backstop: a body has its own, shorter time.
+      requestTimeout: HTTP.headTimeoutMs + HTTP.bodyTimeoutMs,
+      connectionsCheckingInterval: CHECK_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+    };
+    const serve = (req: IncomingMessage, res: ServerResponse) =>
+      this.serve(req, res, new NodeExchange(req, res, null));
+    const server = tls
+      ? https.createServer({ ...limits, cert: readFileSync(tls.cert), key: readFileSync(tls.key) }, serve)
+      : http.createServer(limits, serve);
+    server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) =>
+      this.upgrade(req, socket, head),
+    );
+    return server;
+  }
+
+  private serve(req: IncomingMessage, res: ServerResponse, exchange: NodeExchange): void {
+    // The other server's parser takes neither HTTP/1.0 nor a target that is no path.
+    if (req.httpVersion !== '1.1') {
+      exchange.send(505, NO_HEADERS, '', true);
+      return;
+    }
+    if (!req.url?.startsWith('/')) {
+      exchange.send(400, NO_HEADERS, '', true);
+      return;
+    }
+    try {
+      this.options.handle(exchange);
+    } catch (error) {
+      this.options.onDefect(error);
+      exchange.send(500, NO_HEADERS, '');
+    }
+    // What nobody reads of a body is dropped, or the connection could not be used again.
+    if (req.listenerCount('data') === 0) req.resume();
+    res.on('error', () => {});
+  }
+
+  /** With any Upgrade header node:http lets go of the connection: what is no WebSocket of ours is answered on it and closed. */
+  private upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
+    this.upgraded.add(socket);
+    socket.on('close', () => this.upgraded.delete(socket));
+    socket.on('error', () => {});
+    const res = new ServerResponse(req);
+    res.shouldKeepAlive = false;
+    res.assignSocket(req.socket);
+    res.on('finish', () => req.socket.destroySoon());
+    const [path = ''] = (req.url ?? '').split('?');
+    const isOurs =
+      req.method === 'GET' &&
+      req.headers.upgrade?.toLowerCase() === 'websocket' &&
+      req.headers['sec-websocket-key']?.length === KEY_LENGTH &&
+      this.webSocketPaths.some((pattern) => pattern.test(path));
+    const exchange = new NodeExchange(
+      req,
+      res,
+      isOurs
+        ? (protocol, open) => {
+            res.detachSocket(req.socket);
+            this.protocols.set(req, protocol);
+            this.wss.handleUpgrade(req, socket, head, (ws) =>
+              bindWebSocket(ws, socket, open, this.options.onDefect),
+            );
+          }
+        : null,
+    );
+    const hasBody =
+      req.headers['content-length'] !== undefined || req.headers['transfer-encoding'] !== undefined;
+    if (hasBody) exchange.send(400, NO_HEADERS, '', true);
+    else this.serve(req, res, exchange);
+  }
+}

@@ -1,0 +1,288 @@
+// The front's HTTP server on uWebSockets.js. Its traps stand next to what avoids them.
+
+import uWS, {
+  type HttpRequest,
+  type HttpResponse,
+  type TemplatedApp,
+  type us_listen_socket,
+  type us_socket_context_t,
+} from 'uWebSockets.js';
+import net from 'node:net';
+import { fail } from '../../protocol/errors.ts';
+import { HTTP } from '../../settings/limits.ts';
+import {
+  type BodyLimits,
+  type CreateServer,
+  type HttpExchange,
+  type HttpServer,
+  type ListenRefusal,
+  type ResponseBody,
+  ResponseHeaders,
+  type ResponseStream,
+  type ServerOptions,
+  type ServerWebSocket,
+  type WebSocketHandlers,
+} from './http_server.ts';
+import { type UpgradeContext, UwsStream, webSocketBehavior } from './uws_stream.ts';
+
+declare module 'uWebSockets.js' {
+  interface TemplatedApp {
+    /** What the binary takes and its own types leave out: options for one address. */
+    listen(
+      host: string,
+      port: number,
+      options: ListenOptions,
+      listening: (socket: us_listen_socket | false) => void,
+    ): TemplatedApp;
+  }
+}
+
+/** Without it a second program could listen on the same port, and both would succeed. */
+const EXCLUSIVE = 1;
+/** The answer to a defect in the front itself. */
+const NO_HEADERS = new ResponseHeaders([]);
+
+/** What is counted for the head of an answer. */
+const HEAD_BYTES = 256;
+const nextSampleDistance = (): number => Math.random() * 2 * HTTP.readCheckBytes;
+let bytesUntilSample = nextSampleDistance();
+
+/**
+ * Whether at this answer, of so many bytes, it is looked whether its client takes what it asks for: to look at each costs a
+ * tenth of them. Nobody can foresee it, or one connection could take all the looks while another one piles up answers.
+ */
+function isSampled(bytes: number): boolean {
+  bytesUntilSample -= HEAD_BYTES + bytes;
+  if (bytesUntilSample > 0) return false;
+  bytesUntilSample = nextSampleDistance();
+  return true;
+}
+
+class UwsExchange implements HttpExchange {
+  readonly method: string;
+  readonly path: string;
+  readonly isHandshake: boolean;
+  private readonly res: HttpResponse;
+  /** null once the handler has returned: the request dies with it. */
+  private req: HttpRequest | null;
+  private readonly context: us_socket_context_t | null;
+  /** Nothing may be sent any more: it was, or the client has gone. */
+  private ended = false;
+  /** uWebSockets.js holds the response: somebody must hear when the client goes. */
+  private needsAbortHandler = true;
+  private onAborted: (() => void) | null = null;
+
+  constructor(res: HttpResponse, req: HttpRequest, context: us_socket_context_t | null) {
+    this.res = res;
+    this.req = req;
+    this.context = context;
+    this.method = req.getCaseSensitiveMethod();
+    this.path = req.getUrl();
+    this.isHandshake = context !== null;
+  }
+
+  query(): string {
+    return this.request().getQuery() ?? '';
+  }
+
+  header(name: string): string {
+    return this.request().getHeader(name);
+  }
+
+  countHeader(name: string): number {
+    let count = 0;
+    this.request().forEach((key) => {
+      if (key === name) count += 1;
+    });
+    return count;
+  }
+
+  peerAddress(): string {
+    return Buffer.from(this.res.getRemoteAddressAsText()).toString();
+  }
+
+  readBody({ bytes, ms }: BodyLimits): Promise<Uint8Array> {
+    return new Promise((resolve, reject) => {
+      const parts: Buffer[] = [];
+      let size = 0;
+      const late = (): void => reject(fail('request_timeout', `the body was not complete after ${ms} ms`));
+      const timer = setTimeout(late, ms);
+      this.onAborted = () => {
+        clearTimeout(timer);
+        late();
+      };
+      this.res.onData((chunk, isLast) => {
+        size += chunk.byteLength;
+        // The chunk is taken away when this returns, so it is copied.
+        if (size <= bytes) parts.push(Buffer.from(new Uint8Array(chunk)));
+        if (!isLast && size <= bytes + HTTP.maxDrainBytes) return;
+        clearTimeout(timer);
+        if (size <= bytes) resolve(parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts));
+        else reject(fail('payload_too_large', `the body is larger than ${bytes} bytes`));
+      });
+    });
+  }
+
+  send(status: number, head: ResponseHeaders, body: ResponseBody, close = false): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.needsAbortHandler = false;
+    // Within the handler the connection is corked already.
+    if (this.req) this.write(status, head, body, close);
+    else this.res.cork(() => this.write(status, head, body, close));
+  }
+
+  startStream(head: ResponseHeaders, filler: Uint8Array): ResponseStream | null {
+    if (this.ended) return null;
+    const stream = new UwsStream(this.res, filler, () => {
+      this.needsAbortHandler = false;
+    });
+    this.ended = true;
+    this.onAborted = () => stream.markClosed();
+    stream.start(head.block(200));
+    return stream;
+  }
+
+  acceptWebSocket(protocol: string, open: (socket: ServerWebSocket) => WebSocketHandlers): void {
+    const { req, context } = this;
+    if (this.ended || !context) return;
+    // Later it would have to be corked, and this binary takes an upgraded socket for a response when its cork ends.
+    if (!req) throw new Error('a WebSocket is accepted before its handler returns');
+    this.ended = true;
+    this.needsAbortHandler = false;
+    const holder: UpgradeContext = { open, events: null };
+    const key = this.header('sec-websocket-key');
+    this.res.upgrade({ holder }, key, protocol, this.header('sec-websocket-extensions'), context);
+  }
+
+  /** The handler has returned. What is not answered yet will be later: only now somebody listens for the client's going. */
+  onHandlerReturned(): void {
+    this.req = null;
+    if (!this.needsAbortHandler) return;
+    // Costs a quarter of all requests per second when it is set for those that were answered at once, too.
+    this.res.onAborted(() => {
+      this.ended = true;
+      this.onAborted?.();
+    });
+  }
+
+  private request(): HttpRequest {
+    if (!this.req) throw new Error('a request is read before its handler returns');
+    return this.req;
+  }
+
+  private write(status: number, head: ResponseHeaders, body: ResponseBody, close: boolean): void {
+    const { res } = this;
+    const isData = typeof body === 'string' || body instanceof Uint8Array;
+    if (isData && status !== 204 && status !== 304) {
+      res.writeStatus(head.block(status));
+      if (close || body.length === 0 || !isSampled(body.length)) res.end(body, close);
+      else this.end(body);
+      return;
+    }
+    // Told a length, `endWithoutBody` does not end the response (the process aborts at that): so it is a header of ours.
+    const length = isData ? null : body.length;
+    const full = length === null ? head : head.with('Content-Length', String(length));
+    if (isSampled(0)) this.endAndClose(full.with('Date', new Date().toUTCString()).block(status));
+    else {
+      res.writeStatus(full.block(status));
+      res.endWithoutBody();
+    }
+  }
+
+  /**
+   * Of an answer without a body nobody says whether the connection has taken it: so this one is the last on its connection,
+   * which is closed when it is sent. To uWebSockets.js it stays open, and whatever is asked behind it closes the connection, too.
+   */
+  private endAndClose(block: string): void {
+    // With the line end that it adds the head is complete.
+    this.res.writeStatus(`${block}\r\nConnection: close\r\n`);
+    this.needsAbortHandler = true;
+    let isOpen = true;
+    this.onAborted = () => {
+      isOpen = false;
+    };
+    setImmediate(() => isOpen && this.res.close());
+  }
+
+  /**
+   * Ends the answer when the connection has taken it; what waits is ours and not copied. A client that has sent its next
+   * request by then does not read what it asks for: uWebSockets.js closes the connection, instead of one more answer waiting.
+   */
+  private end(body: Uint8Array | string): void {
+    const { res } = this;
+    const [, isDone] = res.tryEnd(body, Buffer.byteLength(body));
+    if (isDone) return;
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+    res.onWritable((offset) => res.tryEnd(bytes.subarray(offset), bytes.length)[0]);
+    this.needsAbortHandler = true;
+  }
+}
+
+export const createUwsServer: CreateServer = (options) => new UwsServer(options);
+
+class UwsServer implements HttpServer {
+  readonly name = 'uWebSockets.js';
+  private readonly options: ServerOptions;
+  private readonly app: TemplatedApp;
+  private readonly listening: us_listen_socket[] = [];
+
+  constructor(options: ServerOptions) {
+    this.options = options;
+    const { tls, webSocketPaths, maxMessageBytes, onDefect } = options;
+    this.app = tls ? uWS.SSLApp({ key_file_name: tls.key, cert_file_name: tls.cert }) : uWS.App();
+    for (const path of webSocketPaths) {
+      this.app.ws(path, {
+        ...webSocketBehavior(maxMessageBytes, onDefect),
+        upgrade: (res, req, context) => this.serve(res, req, context),
+      });
+    }
+    this.app.any('/*', (res, req) => this.serve(res, req, null));
+  }
+
+  listen(host: string, port: number): Promise<{ port: number } | ListenRefusal> {
+    return new Promise((resolve) => {
+      this.app.listen(host, port, EXCLUSIVE, (socket) => {
+        if (!socket) {
+          resolve(listenRefusal(host, port));
+          return;
+        }
+        this.listening.push(socket);
+        resolve({ port: uWS.us_socket_local_port(socket) });
+      });
+    });
+  }
+
+  stopListening(): void {
+    for (const socket of this.listening.splice(0)) uWS.us_listen_socket_close(socket);
+  }
+
+  close(): void {
+    this.stopListening();
+    this.app.close();
+  }
+
+  /** A handler that throws, or returns without an answer and without a listener, would end the whole process. */
+  private serve(res: HttpResponse, req: HttpRequest, context: us_socket_context_t | null): void {
+    const exchange = new UwsExchange(res, req, context);
+    try {
+      this.options.handle(exchange);
+    } catch (error) {
+      this.options.onDefect(error);
+      exchange.send(500, NO_HEADERS, '');
+    }
+    exchange.onHandlerReturned();
+  }
+}
+
+/** uWebSockets.js says only that it could not listen; node:net says why. */
+function listenRefusal(host: string, port: number): Promise<ListenRefusal> {
+  return new Promise((resolve) => {
+    const probe = net.createServer();
+    probe.on('error', (error: NodeJS.ErrnoException) => resolve({ refused: error.code ?? 'EADDRINUSE' }));
+    // It was let go in between, or another way of listening than ours is in its way.
+    probe.listen({ host, port, exclusive: true }, () =>
+      probe.close(() => resolve({ refused: 'EADDRINUSE' })),
+    );
+  });
+}

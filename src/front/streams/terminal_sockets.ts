@@ -1,0 +1,126 @@
+// The viewers of agents' terminals: WebSockets on this side, letters to the service that owns the terminal on the other.
+
+import type { TerminalProtocol, TerminalViewersProtocol } from '../../protocol/terminal.ts';
+import type { Clock, Handlers, MessageOf, Ref } from '../../runtime/actor.ts';
+import { AGENT } from '../../settings/limits.ts';
+import type { ServerWebSocket, WebSocketHandlers } from '../server/http_server.ts';
+
+/** Close codes of RFC 6455. */
+const CLOSE_CODES = { done: 1000, badData: 1007, failed: 1011, restarted: 1012 } as const;
+
+type ViewerControl = { resize: [cols: number, rows: number] } | { ack: number };
+
+const isCount = (value: unknown, least: number, most: number): value is number =>
+  typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most;
+
+/**
+ * What a text frame of a viewer says; undefined when it is nothing it may say: docs/reference.md "Attach".
+ */
+function parseControl(text: string): ViewerControl | undefined {
+  let said: unknown;
+  try {
+    said = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (typeof said !== 'object' || said === null || Object.keys(said).length !== 1) return undefined;
+  if ('ack' in said && isCount(said.ack, 0, Number.MAX_SAFE_INTEGER)) return { ack: said.ack };
+  if (!('resize' in said) || !Array.isArray(said.resize) || said.resize.length !== 2) return undefined;
+  const [cols, rows]: unknown[] = said.resize;
+  const fits = isCount(cols, 1, AGENT.maxColsOrRows) && isCount(rows, 1, AGENT.maxColsOrRows);
+  return fits ? { resize: [cols, rows] } : undefined;
+}
+
+type TerminalSize = MessageOf<TerminalProtocol, 'resize'>;
+
+export class TerminalSockets {
+  private readonly clock: Clock;
+  private readonly sockets = new Map<string, ServerWebSocket>();
+  /** By the address of the service: terminals that were told a size just now, and the last one asked for since. */
+  private readonly recentResizes = new Map<string, { next: TerminalSize | null; cancel: () => void }>();
+  private lastViewer = 0;
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  /** Letters from the services: what their terminals show. */
+  readonly handlers: Handlers<TerminalViewersProtocol> = {
+    output: ({ viewer, bytes }) => {
+      this.send(viewer, bytes);
+      return null;
+    },
+    size: ({ viewer, cols, rows }) => {
+      this.send(viewer, JSON.stringify({ size: [cols, rows] }));
+      return null;
+    },
+    detached: ({ viewer }) => {
+      this.sockets.get(viewer)?.close(CLOSE_CODES.restarted, 'the terminal begins anew');
+      return null;
+    },
+    exit: ({ viewer, exitCode, signal }) => {
+      const socket = this.sockets.get(viewer);
+      socket?.send(JSON.stringify({ exit: { exitCode, signal } }));
+      socket?.close(CLOSE_CODES.done);
+      return null;
+    },
+  };
+
+  /** A WebSocket that has just been opened to the terminal of `service`. */
+  open(socket: ServerWebSocket, service: Ref<TerminalProtocol>): WebSocketHandlers {
+    this.lastViewer += 1;
+    const viewer = String(this.lastViewer);
+    this.sockets.set(viewer, socket);
+    service.ask('attach', { viewer }).catch(() => socket.close(CLOSE_CODES.failed, 'the terminal has gone'));
+    return {
+      message: (data, isBinary) => {
+        if (isBinary) {
+          service.tell('input', { data });
+          return;
+        }
+        const control = parseControl(Buffer.from(data.buffer, data.byteOffset, data.length).toString());
+        if (!control) socket.close(CLOSE_CODES.badData, 'neither resize nor ack');
+        else if ('ack' in control) service.tell('ack', { viewer, bytes: control.ack });
+        else this.resize(service, { cols: control.resize[0], rows: control.resize[1] });
+      },
+      // Output waits for acknowledgements, not for the socket: of a viewer that reads, what it may owe is under way.
+      drain: () => undefined,
+      close: () => {
+        this.sockets.delete(viewer);
+        service.tell('detach', { viewer });
+      },
+    };
+  }
+
+  /** The services are gone for a moment: viewers come back by themselves and get the screen anew. */
+  onServicesLost(): void {
+    for (const { cancel } of this.recentResizes.values()) cancel();
+    this.recentResizes.clear();
+    for (const socket of this.sockets.values()) socket.close(CLOSE_CODES.restarted, 'the services restart');
+  }
+
+  private send(viewer: string, data: string | Uint8Array): void {
+    const socket = this.sockets.get(viewer);
+    // It acknowledges what it has not read, so nothing else would end what waits here.
+    if (socket && socket.bufferedBytes > AGENT.maxUnsentBytes)
+      socket.close(CLOSE_CODES.failed, 'what was sent is not read');
+    else socket?.send(data);
+  }
+
+  /** The first size is told at once. Of those that follow it closely the last one wins: each redraws the whole screen. */
+  private resize(service: Ref<TerminalProtocol>, size: TerminalSize): void {
+    const { address } = service;
+    const resized = this.recentResizes.get(address);
+    if (resized) {
+      resized.next = size;
+      return;
+    }
+    service.tell('resize', size);
+    const cancel = this.clock.after(AGENT.resizeIntervalMs, () => {
+      const next = this.recentResizes.get(address)?.next;
+      this.recentResizes.delete(address);
+      if (next) this.resize(service, next);
+    });
+    this.recentResizes.set(address, { next: null, cancel });
+  }
+}

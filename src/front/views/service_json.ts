@@ -1,0 +1,82 @@
+// Services and agents as clients see them, docs/reference.md "A service in JSON", "An agent in JSON": the
+// fields of the base API in its order, then the additions.
+import { AGENTS_GROUP } from '../../protocol/names.ts';
+import type { AgentSpec, ServiceState } from '../../protocol/service.ts';
+import type { StatsRow } from '../../protocol/stats.ts';
+import { localTime } from '../../protocol/timestamps.ts';
+import type { SpecRow } from '../../protocol/views.ts';
+
+export interface ServiceParts {
+  spec: SpecRow;
+  /** null: nothing was ever reported, so it is stopped. */
+  state: ServiceState | null;
+  stats: StatsRow | null;
+}
+
+const localhostUrl = (port: number): string => `http://localhost:${port}`;
+
+/** While a process lives the port is the one it was started with. */
+const effectivePort = ({ spec, state }: ServiceParts): number => state?.process?.port ?? spec.port;
+
+const statusOf = ({ state }: ServiceParts): string => state?.status ?? 'stopped';
+
+/** A service as it is listed. */
+export function serviceItem(parts: ServiceParts): Record<string, unknown> {
+  const { spec, state, stats } = parts;
+  const port = effectivePort(parts);
+  const start = { name: spec.name, port, group: spec.group, status: statusOf(parts) };
+  const restarts = state?.restarts ?? 0;
+  const running = state?.process;
+  if (running) {
+    // Statistics of an earlier process say nothing about this one.
+    const measured = stats?.run === running.run ? stats : { cpu: 0, rssMB: running.rssMB };
+    const { cpu, rssMB } = measured;
+    const startedAt = localTime(running.startedAt);
+    return { ...start, pid: running.pid, url: localhostUrl(port), startedAt, cpu, rssMB, restarts };
+  }
+  const end = state?.end;
+  if (!end) return { ...start, url: localhostUrl(port), restarts };
+  const { exitCode, signal } = end;
+  const unknown = end.exitUnknown ? { exitUnknown: true } : {};
+  return { ...start, url: localhostUrl(port), exitCode, signal, ...unknown, restarts };
+}
+
+/** A service as it is read by itself. The values of its environment are in no row of the front. */
+export function serviceDetail(parts: ServiceParts): Record<string, unknown> {
+  const { spec, state } = parts;
+  return {
+    ...serviceItem(parts),
+    cmd: spec.cmd,
+    cwd: spec.cwd,
+    ready: spec.ready,
+    dependsOn: spec.dependsOn,
+    restart: spec.restart,
+    autostart: spec.autostart,
+    stopSignal: spec.stopSignal,
+    stopGrace: spec.stopGrace,
+    startTimeout: spec.startTimeout,
+    labels: spec.labels,
+    revision: spec.revision,
+    stale: state?.process ? state.process.revision < spec.revision : false,
+    envKeys: spec.envKeys,
+    specHash: spec.specHash,
+  };
+}
+
+export function resolutionItem(parts: ServiceParts): Record<string, unknown> {
+  const port = effectivePort(parts);
+  return { name: parts.spec.name, url: localhostUrl(port), port, status: statusOf(parts) };
+}
+
+export function agentItem(parts: ServiceParts, agent: AgentSpec): Record<string, unknown> {
+  const pid = parts.state?.process?.pid ?? null;
+  return {
+    port: effectivePort(parts),
+    name: parts.spec.name,
+    active: pid !== null,
+    pid,
+    hostname: agent.hostname,
+    agent_type: agent.agentType,
+    group: AGENTS_GROUP,
+  };
+}

@@ -1,0 +1,192 @@
+// What the front answers reads from: a row per service with the bytes of its JSON, made when first asked for and kept until
+// one of its parts changes. Nothing here waits for anybody.
+import { AGENTS_GROUP } from '../../protocol/names.ts';
+import type { AgentSpec, ServiceState } from '../../protocol/service.ts';
+import type { StatsRow } from '../../protocol/stats.ts';
+import type { SpecRow } from '../../protocol/views.ts';
+import { agentItem, resolutionItem, serviceDetail, serviceItem } from './service_json.ts';
+
+interface ServiceRow {
+  /** null: a state came before its spec, which another thread sends. */
+  spec: SpecRow | null;
+  state: ServiceState | null;
+  stats: StatsRow | null;
+  item: Buffer | null;
+  detail: Buffer | null;
+  resolution: Buffer | null;
+}
+type ServiceRowWithSpec = ServiceRow & { spec: SpecRow };
+
+const COMMA = Buffer.from(',');
+const CLOSE = Buffer.from(']}');
+
+const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
+
+/** `{"<key>":[<items>]}` */
+function jsonList(key: string, items: readonly Buffer[]): Buffer {
+  const parts: Buffer[] = [Buffer.from(`{"${key}":[`)];
+  for (const [index, item] of items.entries()) {
+    if (index > 0) parts.push(COMMA);
+    parts.push(item);
+  }
+  parts.push(CLOSE);
+  return Buffer.concat(parts);
+}
+
+/** What the services have last told of themselves, and the JSON of it; the front has one, `views` keeps it up to date. */
+export class ServiceViews {
+  private readonly rows = new Map<string, ServiceRow>();
+  /** The names of all rows, in order; null: another one has come since. */
+  private names: string[] | null = null;
+  /** Those of the agents: who asks for them alone does not look through all services. */
+  private readonly agentNames = new Set<string>();
+  private serviceList: Buffer | null = null;
+  private groupList: Buffer | null = null;
+  private agentList: Buffer | null = null;
+
+  /** Forgets every service that is not in `names`. */
+  retainOnly(names: ReadonlySet<string>): void {
+    for (const name of this.rows.keys()) if (!names.has(name)) this.remove(name);
+  }
+
+  /** Takes new or changed specs. */
+  setSpecs(specs: readonly SpecRow[]): void {
+    for (const spec of specs) {
+      this.invalidate(spec.name).spec = spec;
+      if (spec.agent) this.agentNames.add(spec.name);
+      else this.agentNames.delete(spec.name);
+    }
+    this.invalidateLists();
+  }
+
+  remove(name: string): void {
+    this.rows.delete(name);
+    this.agentNames.delete(name);
+    this.names = null;
+    this.invalidateLists();
+  }
+
+  setStates(states: readonly ServiceState[]): void {
+    for (const state of states) this.invalidate(state.name).state = state;
+    this.invalidateLists();
+  }
+
+  setStats(stats: readonly StatsRow[]): void {
+    for (const row of stats) if (this.rows.has(row.name)) this.invalidate(row.name).stats = row;
+    this.serviceList = null;
+  }
+
+  spec(name: string): SpecRow | null {
+    return this.rows.get(name)?.spec ?? null;
+  }
+
+  state(name: string): ServiceState | null {
+    return this.rows.get(name)?.state ?? null;
+  }
+
+  /** Every agent with its process, for those that must know where to reach it. */
+  agentRows(): { spec: SpecRow; agent: AgentSpec; state: ServiceState | null }[] {
+    return [...this.agentNames].sort().flatMap((name) => {
+      const { spec, state } = this.rows.get(name) ?? { spec: null, state: null };
+      return spec?.agent ? [{ spec, agent: spec.agent, state }] : [];
+    });
+  }
+
+  /** The specs of a group's members, by name. */
+  members(group: string): SpecRow[] {
+    return this.rowsWithSpec()
+      .map(({ spec }) => spec)
+      .filter((spec) => groupOf(spec) === group);
+  }
+
+  /** One service as the list shows it; null: there is none of that name. */
+  item(name: string): Buffer | null {
+    const row = this.rows.get(name);
+    return row && hasSpec(row) ? itemOf(row) : null;
+  }
+
+  /** One service as it is read by itself. */
+  detail(name: string): Buffer | null {
+    const row = this.rows.get(name);
+    if (!row || !hasSpec(row)) return null;
+    row.detail ??= json(serviceDetail(row));
+    return row.detail;
+  }
+
+  resolve(name: string): Buffer | null {
+    const row = this.rows.get(name);
+    if (!row || !hasSpec(row)) return null;
+    row.resolution ??= json(resolutionItem(row));
+    return row.resolution;
+  }
+
+  services(): Buffer {
+    this.serviceList ??= jsonList('services', this.rowsWithSpec().map(itemOf));
+    return this.serviceList;
+  }
+
+  groups(): Buffer {
+    this.groupList ??= json({ groups: groupsOf(this.rowsWithSpec()) });
+    return this.groupList;
+  }
+
+  agents(): Buffer {
+    this.agentList ??= json({
+      agents: this.rowsWithSpec().flatMap((row) => (row.spec.agent ? [agentItem(row, row.spec.agent)] : [])),
+    });
+    return this.agentList;
+  }
+
+  private rowsWithSpec(): ServiceRowWithSpec[] {
+    this.names ??= [...this.rows.keys()].sort();
+    return this.names.flatMap((name) => {
+      const row = this.rows.get(name);
+      return row && hasSpec(row) ? [row] : [];
+    });
+  }
+
+  /** The row of `name` about to change: what was made from it is dropped. */
+  private invalidate(name: string): ServiceRow {
+    let row = this.rows.get(name);
+    if (!row) {
+      row = { spec: null, state: null, stats: null, item: null, detail: null, resolution: null };
+      this.rows.set(name, row);
+      this.names = null;
+    }
+    row.item = null;
+    row.detail = null;
+    row.resolution = null;
+    return row;
+  }
+
+  private invalidateLists(): void {
+    this.serviceList = null;
+    this.groupList = null;
+    this.agentList = null;
+  }
+}
+
+const groupOf = (spec: SpecRow): string | null => (spec.agent ? AGENTS_GROUP : spec.group);
+
+const hasSpec = (row: ServiceRow): row is ServiceRowWithSpec => row.spec !== null;
+
+function itemOf(row: ServiceRowWithSpec): Buffer {
+  row.item ??= json(serviceItem(row));
+  return row.item;
+}
+
+/** Groups have no record of their own, one exists while it has members: docs/reference.md "Groups". */
+function groupsOf(
+  rows: readonly ServiceRowWithSpec[],
+): { name: string; services: number; running: number }[] {
+  const groups = new Map<string, { name: string; services: number; running: number }>();
+  for (const { spec, state } of rows) {
+    const name = groupOf(spec);
+    if (name === null) continue;
+    const group = groups.get(name) ?? { name, services: 0, running: 0 };
+    group.services += 1;
+    if (state?.status === 'running') group.running += 1;
+    groups.set(name, group);
+  }
+  return [...groups.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
+}

@@ -1,0 +1,63 @@
+// State: none of its own; it hands on what owners tell. Rebuilt from: the registry's boot and the services' reports.
+import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
+import { actor } from '../../runtime/actor.ts';
+import type { EventFeed } from '../streams/event_feed.ts';
+import type { LogStreams } from '../streams/log_streams.ts';
+import type { ServiceViews } from './service_views.ts';
+
+interface ViewTargets {
+  views: ServiceViews;
+  logs: LogStreams;
+  events: EventFeed;
+  /** Specs or states are not what they were. */
+  changed: () => void;
+}
+
+/** A letter dropped here would be a change that nobody ever sees, and handling one takes no time. */
+const LIMITS = { mailbox: 1_000_000 };
+
+export const serviceViewsActor = actor<ViewsProtocol, ViewTargets>(
+  'views',
+  (_context, { views, logs, events, changed }) => ({
+    snapshot({ text }) {
+      const { specs, states }: ViewSnapshot = JSON.parse(text);
+      views.retainOnly(new Set(specs.map(({ name }) => name)));
+      views.setSpecs(specs);
+      views.setStates(states);
+      logs.endMissing((name) => views.spec(name) !== null);
+      changed();
+      return null;
+    },
+    specs({ rows }) {
+      views.setSpecs(rows);
+      changed();
+      return null;
+    },
+    removed({ name }) {
+      views.remove(name);
+      logs.endMissing((other) => other !== name);
+      changed();
+      return null;
+    },
+    states({ rows }) {
+      views.setStates(rows);
+      // The last line of a process that has ended may have no newline.
+      for (const { name, process } of rows) if (!process) logs.wake(name);
+      changed();
+      return null;
+    },
+    stats({ rows }) {
+      views.setStats(rows);
+      return null;
+    },
+    events({ events: records }) {
+      events.receive(records);
+      return null;
+    },
+    grew({ name }) {
+      logs.wake(name);
+      return null;
+    },
+  }),
+  LIMITS,
+);

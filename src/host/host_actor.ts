@@ -1,0 +1,56 @@
+// State: what `Runs` and `Journal` hold; nothing of its own, so that a crash of a handler loses nothing.
+import type { HostProtocol } from '../protocol/host.ts';
+import { actor, type Context, type Handlers } from '../runtime/actor.ts';
+import type { HostRuns } from './host_runs.ts';
+import type { LogWriters } from './log_writers.ts';
+
+export interface HostActorConfig {
+  runs: HostRuns;
+  logWriters: LogWriters;
+}
+
+const terminalOf = (runs: HostRuns, name: string, id: string) => {
+  const run = runs.all.get(id);
+  return run?.row.service === name ? run.terminal : null;
+};
+
+/** The actor `host`: letters to the functions behind them. */
+export const hostActor = actor<HostProtocol, HostActorConfig>(
+  'host',
+  (context: Context, { runs, logWriters }): Handlers<HostProtocol> => ({
+    runs: () => context.replyLater(runs.settledRows(null).then((rows) => ({ runs: rows }))),
+    runOf: ({ service }) => context.replyLater(runs.settledRows(service).then(([run = null]) => ({ run }))),
+    spawn: (request) => context.replyLater(runs.spawn(request)),
+    stop: (request) => context.replyLater(runs.stop(request)),
+    note: ({ run, memo }) => {
+      runs.setRunMetadata(run, memo);
+      return null;
+    },
+    acknowledge: ({ run }) => {
+      runs.acknowledge(run);
+      return null;
+    },
+    forget: ({ service }) => {
+      runs.forget(service);
+      return null;
+    },
+    follow: ({ service, on }) => {
+      logWriters.follow(service, on);
+      return null;
+    },
+    write: ({ service, run, data }) => {
+      terminalOf(runs, service, run)?.write(data);
+      return null;
+    },
+    resize: ({ service, run, cols, rows }) => {
+      terminalOf(runs, service, run)?.resize(cols, rows);
+      return null;
+    },
+    logLimits: (limits) => {
+      logWriters.setLimits(limits);
+      return null;
+    },
+    dropped: () => ({ rows: logWriters.droppedBytes() }),
+  }),
+  { mailbox: 16_384 },
+);

@@ -1,0 +1,139 @@
+// Between the document with its places and plain values that can be checked: values down, problems back up.
+import type { YamlNode, YamlPosition } from '../adapters/yaml.ts';
+import { InterpolationError, interpolate } from './interpolate.ts';
+import { type ProjectProblem, suggestion } from './project_error.ts';
+import { EXTENSION_KEY, PROJECT_SERVICE_SHAPE, PROJECT_SHAPE } from './project_shape.ts';
+
+type NodePath = readonly PropertyKey[];
+
+/** `services.web.env.PORT`, as messages name a place. */
+const formatPath = (path: NodePath): string => path.map(String).join('.');
+
+const isEnvValue = (path: NodePath): boolean =>
+  path.length === 4 && path[0] === 'services' && path[2] === 'env';
+/** The maps whose keys are ours; in the others they are names of services or variables. */
+const hasSchemaKeys = (path: NodePath): boolean =>
+  path.length === 0 || path.length === 2 || path[3] === 'stop';
+
+/** What was filled into a scalar without quotes is read as YAML reads it. */
+function parseScalar(text: string): string | number | boolean {
+  if (text === 'true' || text === 'false') return text === 'true';
+  return /^(0|-?[1-9]\d*)$/.test(text) ? Number(text) : text;
+}
+
+/**
+ * The plain value of `node` with every `${...}` filled in. Values of `env` are the texts that were written. Keys of the
+ * user's own (x-...) are left out. What cannot be filled in becomes a problem.
+ */
+export function interpolateNode(
+  node: YamlNode,
+  lookup: (name: string) => string | undefined,
+  problems: ProjectProblem[],
+  path: NodePath = [],
+): unknown {
+  if (node.kind === 'list') {
+    return node.items.map((item, index) => interpolateNode(item, lookup, problems, [...path, index]));
+  }
+  if (node.kind === 'map') {
+    const rows = node.rows.filter(({ key }) => !(hasSchemaKeys(path) && EXTENSION_KEY.test(key)));
+    return Object.fromEntries(
+      rows.map(({ key, value }) => [key, interpolateNode(value, lookup, problems, [...path, key])]),
+    );
+  }
+  if (typeof node.value !== 'string') {
+    return node.value !== null && isEnvValue(path) ? node.source : node.value;
+  }
+  try {
+    const text = interpolate(node.value, lookup);
+    return node.plain && text !== node.value && !isEnvValue(path) ? parseScalar(text) : text;
+  } catch (error) {
+    if (!(error instanceof InterpolationError)) throw error;
+    problems.push({ at: node.at, message: `${formatPath(path)}: ${error.message}` });
+    return node.value;
+  }
+}
+
+/** Where the value at `path` stands, or the key of the nearest one around it. With `key` the place of the key itself. */
+export function positionOfPath(tree: YamlNode, path: NodePath, key = false): YamlPosition {
+  let node = tree;
+  let at = tree.at;
+  for (const [index, part] of path.entries()) {
+    const item = node.kind === 'list' && typeof part === 'number' ? node.items[part] : undefined;
+    const row = node.kind === 'map' ? node.rows.find((one) => one.key === part) : undefined;
+    const next = item ?? row?.value;
+    if (!next) return at;
+    node = next;
+    // A map is found by its key, and an empty value has no place of its own worth showing.
+    const isText = node.kind === 'scalar' && node.source !== '';
+    const isKeyWanted = key && index === path.length - 1;
+    at = row && (isKeyWanted || !isText) ? row.keyAt : node.at;
+  }
+  return at;
+}
+
+/** What others call our keys. */
+const KEYS_OF_OTHER_TOOLS = new Map([
+  ['command', 'cmd'],
+  ['commands', 'cmd'],
+  ['run', 'cmd'],
+  ['script', 'cmd'],
+  ['environment', 'env'],
+  ['working_dir', 'cwd'],
+  ['dir', 'cwd'],
+  ['ports', 'port'],
+  ['healthcheck', 'ready'],
+  ['readiness_probe', 'ready'],
+  ['dependsOn', 'depends_on'],
+  ['availability', 'restart'],
+  ['shutdown', 'stop'],
+  ['stop_signal', 'stop.signal'],
+  ['stop_grace_period', 'stop.grace'],
+  ['namespace', 'group'],
+  ['profiles', 'group'],
+  ['processes', 'services'],
+]);
+
+function knownKeys(path: NodePath): string[] {
+  if (path.length === 0) return Object.keys(PROJECT_SHAPE.shape);
+  if (path.length === 2) return Object.keys(PROJECT_SERVICE_SHAPE.shape);
+  return path[2] === 'stop' ? ['signal', 'grace'] : ['condition'];
+}
+
+/** An issue of the shape, as far as it is read here. */
+interface ShapeIssue {
+  code?: string;
+  path: NodePath;
+  message: string;
+  keys?: readonly string[];
+  errors?: readonly (readonly ShapeIssue[])[];
+  issues?: readonly ShapeIssue[];
+}
+
+function problemsOfIssue(tree: YamlNode, issue: ShapeIssue, base: NodePath): ProjectProblem[] {
+  const path = [...base, ...issue.path];
+  if (issue.code === 'unrecognized_keys') {
+    const known = knownKeys(path);
+    return (issue.keys ?? []).map((key) => {
+      const peer = KEYS_OF_OTHER_TOOLS.get(key);
+      const hint = peer ? `; here it is ${peer}` : suggestion(key, known);
+      return {
+        at: positionOfPath(tree, [...path, key], true),
+        message: `${formatPath([...path, key])}: unknown key${hint}`,
+      };
+    });
+  }
+  if (issue.code === 'invalid_key') {
+    const message = `${formatPath(path)}: ${issue.issues?.[0]?.message ?? issue.message}`;
+    return [{ at: positionOfPath(tree, path, true), message }];
+  }
+  // Of alternatives the one that went deepest is the one that was meant.
+  const meant = issue.errors?.find((branch) => branch.some((one) => one.path.length > 0));
+  if (meant) return meant.flatMap((one) => problemsOfIssue(tree, one, path));
+  const where = path.length > 0 ? `${formatPath(path)}: ` : '';
+  return [{ at: positionOfPath(tree, path), message: where + issue.message }];
+}
+
+/** The problems that the shape found, each with its place. */
+export function problemsOfIssues(tree: YamlNode, issues: readonly ShapeIssue[]): ProjectProblem[] {
+  return issues.flatMap((issue) => problemsOfIssue(tree, issue, []));
+}

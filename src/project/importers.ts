@@ -1,0 +1,56 @@
+// Which importer a file is for, by its name; the same table says what is looked for in a folder.
+import { existsSync, readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { importCompose } from './import_compose.ts';
+import { importPackage } from './import_package.ts';
+import { importProcessCompose } from './import_process_compose.ts';
+import { importProcfile } from './import_procfile.ts';
+import type { ImportedProject } from './imported_project.ts';
+
+interface Importer {
+  kind: string;
+  /** The usual names, the first to be looked for. */
+  files: readonly string[];
+  pattern: RegExp;
+  read: (text: string, path: string) => ImportedProject;
+}
+
+/** In the order in which a folder is searched: what was written to run this project comes first. */
+export const IMPORTERS: readonly Importer[] = [
+  {
+    kind: 'process-compose file',
+    files: ['process-compose.yaml', 'process-compose.yml'],
+    pattern: /^process-compose.*\.ya?ml$/,
+    read: (text) => importProcessCompose(text),
+  },
+  {
+    kind: 'Procfile',
+    files: ['Procfile.dev', 'Procfile'],
+    pattern: /^Procfile/,
+    read: (text, path) => importProcfile(text, dirname(path)),
+  },
+  {
+    kind: 'compose file',
+    files: ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml'],
+    pattern: /compose.*\.ya?ml$/,
+    read: (text, path) => importCompose(text, basename(path)),
+  },
+  {
+    kind: 'package.json',
+    files: ['package.json'],
+    pattern: /^package\.json$/,
+    read: (text, path) => importPackage(text, dirname(path)),
+  },
+];
+
+/** The files of `folder` that can be imported, the best first. */
+export const importableFiles = (folder: string): string[] =>
+  IMPORTERS.flatMap(({ files }) => files.map((name) => join(folder, name))).filter((path) =>
+    existsSync(path),
+  );
+
+/** Reads the file at `path` by what its name says it is; undefined when no importer is for it. Throws what reading it throws. */
+export function importProject(path: string): (ImportedProject & { kind: string }) | undefined {
+  const importer = IMPORTERS.find(({ pattern }) => pattern.test(basename(path)));
+  return importer && { kind: importer.kind, ...importer.read(readFileSync(path, 'utf8'), path) };
+}

@@ -1,0 +1,221 @@
+// Reads berth.yaml into services: every problem of the file is found before anything is done with it.
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { parseEnv } from 'node:util';
+import { parseYamlNodes, type YamlPosition, YamlPositionError } from '../adapters/yaml.ts';
+import { ENV_KEY_PATTERN } from '../protocol/names.ts';
+import type { RestartPolicy } from '../protocol/service.ts';
+import { SERVICE } from '../settings/limits.ts';
+import { findDependencyCycle } from './dependency_order.ts';
+import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
+import { ProjectError, type ProjectProblem, suggestion } from './project_error.ts';
+import { PROJECT_SHAPE, type ProjectServiceShape } from './project_shape.ts';
+
+type ShellEnvironment = Readonly<Record<string, string | undefined>>;
+
+export interface ProjectService {
+  name: string;
+  /** Where it stands in the file. */
+  at: YamlPosition;
+  cmd: string;
+  /** Absolute. */
+  cwd: string;
+  port: number | 'auto';
+  /** A URL, a path on the service's own port, or `tcp`: see ready.ts. */
+  ready: string | null;
+  env: [key: string, value: string][];
+  dependsOn: string[];
+  group: string | null;
+  restart: RestartPolicy | undefined;
+  autostart: boolean;
+  /** Milliseconds, as is stopGrace. */
+  startTimeout: number | undefined;
+  stopSignal: string | undefined;
+  stopGrace: number | undefined;
+}
+
+export interface Project {
+  /** Absolute, without links: what tells one project from another. */
+  file: string;
+  services: ProjectService[];
+}
+
+const MAX_DEPTH = 32;
+
+/** What checking one file needs to hand on: where things stand, and the problems found so far. */
+interface ProjectCheck {
+  folder: string;
+  shellEnv: ShellEnvironment;
+  positionAt: (...path: (string | number)[]) => YamlPosition;
+  problems: ProjectProblem[];
+}
+
+/** `KEY=value` or, passed on from the shell, `KEY`. */
+function parseEnvList(
+  check: ProjectCheck,
+  name: string,
+  entries: readonly string[],
+): [string, string | null][] {
+  return entries.flatMap((entry, index): [string, string | null][] => {
+    const equals = entry.indexOf('=');
+    const key = equals < 0 ? entry : entry.slice(0, equals);
+    if (ENV_KEY_PATTERN.test(key)) return [[key, equals < 0 ? null : entry.slice(equals + 1)]];
+    const message = `services.${name}.env: must be KEY=value, not ${JSON.stringify(entry)}`;
+    check.problems.push({ at: check.positionAt('services', name, 'env', index), message });
+    return [];
+  });
+}
+
+function readEnvFile(check: ProjectCheck, name: string, file: string, at: YamlPosition): [string, string][] {
+  try {
+    const text = readFileSync(resolve(check.folder, file), 'utf8');
+    return Object.entries(parseEnv(text)).filter((row): row is [string, string] => row[1] !== undefined);
+  } catch (error) {
+    const why =
+      (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'does not exist' : (error as Error).message;
+    check.problems.push({ at, message: `services.${name}.env_file: ${file} ${why}` });
+    return [];
+  }
+}
+
+function serviceEnv(check: ProjectCheck, name: string, service: ProjectServiceShape): [string, string][] {
+  const env = new Map<string, string>();
+  const files = typeof service.env_file === 'string' ? [service.env_file] : (service.env_file ?? []);
+  for (const [index, file] of files.entries()) {
+    const at = check.positionAt('services', name, 'env_file', index);
+    for (const [key, value] of readEnvFile(check, name, file, at)) env.set(key, value);
+  }
+  const own = Array.isArray(service.env)
+    ? parseEnvList(check, name, service.env)
+    : Object.entries(service.env ?? {});
+  for (const [key, value] of own) {
+    const text = value === null ? check.shellEnv[key] : String(value);
+    if (text !== undefined) env.set(key, text);
+  }
+  for (const key of env.keys()) {
+    if (!key.startsWith('BERTH_')) continue;
+    const message = `services.${name}.env: ${key}: names that begin with BERTH_ are the daemon's`;
+    check.problems.push({ at: check.positionAt('services', name, 'env', key), message });
+  }
+  if (env.size > SERVICE.maxEnvEntries) {
+    const message = `services.${name}.env: has ${env.size} variables; at most ${SERVICE.maxEnvEntries} are possible`;
+    check.problems.push({ at: check.positionAt('services', name), message });
+  }
+  return [...env];
+}
+
+function serviceCwd(check: ProjectCheck, name: string, service: ProjectServiceShape): string {
+  const cwd = resolve(check.folder, service.cwd ?? '.');
+  if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) {
+    const message = `services.${name}.cwd: there is no folder ${cwd}`;
+    check.problems.push({ at: check.positionAt('services', name, 'cwd'), message });
+  }
+  return cwd;
+}
+
+function projectServiceOf(check: ProjectCheck, name: string, service: ProjectServiceShape): ProjectService {
+  return {
+    name,
+    at: check.positionAt('services', name),
+    cmd: service.cmd,
+    cwd: serviceCwd(check, name, service),
+    port: service.port ?? 'auto',
+    ready: service.ready ?? null,
+    env: serviceEnv(check, name, service),
+    dependsOn: Array.isArray(service.depends_on) ? service.depends_on : Object.keys(service.depends_on ?? {}),
+    group: service.group ?? null,
+    restart: service.restart,
+    autostart: service.autostart ?? false,
+    startTimeout: service.start_timeout,
+    stopSignal: service.stop?.signal,
+    stopGrace: service.stop?.grace,
+  };
+}
+
+/** What services say of each other: unknown ones, cycles, one port twice. */
+function checkReferences(check: ProjectCheck, services: readonly ProjectService[]): void {
+  const names = services.map(({ name }) => name);
+  const owners = new Map<number, string>();
+  for (const { name, dependsOn, port } of services) {
+    for (const other of dependsOn.filter((dependency) => !names.includes(dependency))) {
+      const message = `services.${name}.depends_on: there is no service ${other}${suggestion(other, names)}`;
+      check.problems.push({ at: check.positionAt('services', name, 'depends_on'), message });
+    }
+    if (port === 'auto') continue;
+    const owner = owners.get(port);
+    if (owner === undefined) owners.set(port, name);
+    else {
+      const message = `services.${name}.port: ${port} is the port of ${owner} already`;
+      check.problems.push({ at: check.positionAt('services', name, 'port'), message });
+    }
+  }
+  const cycle = findDependencyCycle(services);
+  if (cycle) {
+    const message = `services.${cycle[0]}.depends_on: has a cycle: ${[...cycle, cycle[0]].join(' -> ')}`;
+    check.problems.push({ at: check.positionAt('services', cycle[0] ?? '', 'depends_on'), message });
+  }
+}
+
+/**
+ * The project that `text` means, as if it stood in `file`. `shellEnv` fills in `${NAME}`; a `.env` beside the file fills in
+ * what it lacks. Throws a ProjectError with every problem.
+ */
+export function parseProject(text: string, file: string, shellEnv: ShellEnvironment): Project {
+  const refuse = (problems: readonly ProjectProblem[]) => new ProjectError(displayName(file), text, problems);
+  const folder = dirname(file);
+  const dotenv = new Map(Object.entries(readDotenv(folder)));
+  const problems: ProjectProblem[] = [];
+  let tree: ReturnType<typeof parseYamlNodes>;
+  try {
+    tree = parseYamlNodes(text, MAX_DEPTH);
+  } catch (error) {
+    if (error instanceof YamlPositionError) throw refuse([error]);
+    throw error;
+  }
+  const value = interpolateNode(tree, (name) => shellEnv[name] ?? dotenv.get(name), problems);
+  const parsed = PROJECT_SHAPE.safeParse(value);
+  if (!parsed.success) {
+    // Where a variable is missing there is nothing to say about the shape.
+    const isNew = ({ at }: ProjectProblem) =>
+      !problems.some((one) => one.at.line === at.line && one.at.column === at.column);
+    throw refuse([...problems, ...problemsOfIssues(tree, parsed.error.issues).filter(isNew)]);
+  }
+  if (problems.length > 0) throw refuse(problems);
+  const check: ProjectCheck = {
+    folder,
+    shellEnv,
+    problems,
+    positionAt: (...path) => positionOfPath(tree, path),
+  };
+  const services = Object.entries(parsed.data.services).map(([name, one]) =>
+    projectServiceOf(check, name, one),
+  );
+  checkReferences(check, services);
+  if (problems.length > 0) throw refuse(problems);
+  return { file, services };
+}
+
+function readDotenv(folder: string): NodeJS.Dict<string> {
+  const path = join(folder, '.env');
+  return existsSync(path) ? parseEnv(readFileSync(path, 'utf8')) : {};
+}
+
+/** The file as the user would name it from where they are. */
+const displayName = (file: string): string => (file.startsWith(`${process.cwd()}/`) ? basename(file) : file);
+
+/** Reads the project file at `path`. Throws a ProjectError with every problem, also when the file cannot be read. */
+export function readProject(path: string, shellEnv: ShellEnvironment): Project {
+  const start = { line: 1, column: 1 };
+  let file: string;
+  let text: string;
+  try {
+    file = realpathSync(path);
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new ProjectError(path, '', [
+      { at: start, message: code === 'ENOENT' ? 'there is no such file' : `cannot be read: ${message}` },
+    ]);
+  }
+  return parseProject(text, file, shellEnv);
+}

@@ -1,0 +1,255 @@
+// Frames between two nodes over a pipe, all frames of one turn in one post, and the asks that are open over it.
+import { type Clock, Failure, type Pipe, type RuntimeCode } from './actor.ts';
+import { decodeAllMsgpack, encodeMsgpack } from './msgpack.ts';
+
+/** The first element of a frame; the rest is beside it. */
+const ASK = 0; // id, to, kind, message, milliseconds left
+const TELL = 1; // to, kind, message
+const REPLY = 2; // id, value
+const FAIL = 3; // id, code, message, detail
+const WATCH = 4; // address
+const ENDED = 5; // address
+
+/** A turn with more than this is posted in parts, so that no pipe has to take a frame of any size. */
+const MAX_POST_BYTES = 1024 * 1024;
+/** Overdue asks are looked for at most this often: many deadlines cost one pass, not one each. */
+const SWEEP_MS = 5;
+
+const ignore = () => {};
+
+/** A class and no literal: asks are the hot path, and one shape for all of them is worth a third of it. */
+class PendingAsk {
+  readonly promise: Promise<unknown>;
+  readonly expires: number;
+  resolve: (value: unknown) => void = ignore;
+  reject: (error: Failure) => void = ignore;
+  constructor(expires: number) {
+    this.expires = expires;
+    this.promise = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+  }
+}
+
+/** A letter on its way to an actor of this node; its answer goes back over `link`. */
+export interface Envelope {
+  readonly link: PeerLink;
+  /** 0: a tell, nobody waits for an answer. */
+  readonly id: number;
+  readonly to: string;
+  readonly kind: string;
+  readonly message: unknown;
+  /** Monotonic milliseconds of this side. */
+  readonly expires: number;
+}
+
+/** What a link does with what it does not settle itself. None of these may throw. */
+export interface LinkListener {
+  onEnvelope(envelope: Envelope): void;
+  onWatch(link: PeerLink, address: string): void;
+  onEnded(address: string): void;
+  onLost(link: PeerLink, reason: string): void;
+}
+
+export class PeerLink {
+  readonly peer: string;
+  private readonly pipe: Pipe;
+  private readonly clock: Clock;
+  private readonly listener: LinkListener;
+  private parts: Uint8Array[] = [];
+  private size = 0;
+  private readonly asks = new Map<number, PendingAsk>();
+  private lastId = 0;
+  private sweepAt = Number.POSITIVE_INFINITY;
+  private cancelSweep = ignore;
+  private open = true;
+
+  constructor(peer: string, pipe: Pipe, clock: Clock, listener: LinkListener) {
+    this.peer = peer;
+    this.pipe = pipe;
+    this.clock = clock;
+    this.listener = listener;
+    pipe.receive(
+      (bytes) => this.receive(bytes),
+      (reason) => this.close(reason),
+    );
+  }
+
+  /** Settles exactly once: with the reply, or a Failure. Throws when `message` is no plain data. */
+  ask(to: string, kind: string, message: unknown, deadlineMs: number): Promise<unknown> {
+    if (!this.open) return Promise.reject(goneFailure(to));
+    // What is no number is no time at all: nothing may wait for ever by mistake.
+    const ms = Math.max(deadlineMs || 0, 0);
+    this.lastId += 1;
+    this.send([ASK, this.lastId, to, kind, message, ms]);
+    const expires = this.clock.monotonic() + ms;
+    const ask = new PendingAsk(expires);
+    this.asks.set(this.lastId, ask);
+    if (expires < this.sweepAt) this.scheduleSweep(ms, expires);
+    return ask.promise;
+  }
+
+  /** Throws when `message` is no plain data. */
+  tell(to: string, kind: string, message: unknown): void {
+    this.send([TELL, to, kind, message]);
+  }
+
+  /** Throws when `value` is no plain data; nothing is sent then. */
+  reply(id: number, value: unknown): void {
+    if (id !== 0) this.send([REPLY, id, value]);
+  }
+
+  fail(id: number, code: string, message: string, detail?: unknown): void {
+    if (id !== 0) this.send([FAIL, id, code, message, detail ?? null]);
+  }
+
+  refuse(id: number, code: RuntimeCode, to: string): void {
+    if (id !== 0) this.send([FAIL, id, code, `${to}: ${RUNTIME_CODE_TEXT[code]}`, null]);
+  }
+
+  watch(address: string): void {
+    this.send([WATCH, address]);
+  }
+
+  ended(address: string): void {
+    this.send([ENDED, address]);
+  }
+
+  /** Posts what is still to be posted, closes the pipe and settles every open ask with `gone`. */
+  close(reason: string): void {
+    if (!this.open) return;
+    this.flush();
+    this.open = false;
+    this.cancelSweep();
+    for (const ask of this.asks.values()) rejectAsk(ask, new Failure('gone', `${this.peer}: ${reason}`));
+    this.asks.clear();
+    this.pipe.close();
+    this.listener.onLost(this, reason);
+  }
+
+  // Encoded at once: what the sender does to the object afterwards is no part of the message.
+  private send(frame: unknown[]): void {
+    if (!this.open) return;
+    const part = encodeMsgpack(frame);
+    // The end of the turn, after its promises: process.nextTick from within a promise job waits for the others.
+    if (this.size === 0) process.nextTick(() => this.flush());
+    this.parts.push(part);
+    this.size += part.length;
+    if (this.size >= MAX_POST_BYTES) this.flush();
+  }
+
+  private flush(): void {
+    if (this.size === 0 || !this.open) return;
+    // The parts are views into a pool that must not be transferred: copied to one array of exactly their size.
+    const bytes = new Uint8Array(this.size);
+    let offset = 0;
+    for (const part of this.parts) {
+      bytes.set(part, offset);
+      offset += part.length;
+    }
+    this.parts = [];
+    this.size = 0;
+    this.pipe.send(bytes);
+  }
+
+  private receive(bytes: Uint8Array): void {
+    if (!this.open) return;
+    let frames: unknown[];
+    try {
+      frames = decodeAllMsgpack(bytes);
+    } catch (error) {
+      this.close(`garbled bytes: ${error instanceof Error ? error.message : String(error)}`);
+      return;
+    }
+    const now = this.clock.monotonic();
+    for (const frame of frames) {
+      // A frame before it may have ended the link.
+      if (!this.open) return;
+      if (!(Array.isArray(frame) && this.dispatch(frame, now))) this.close('garbled bytes: not a frame');
+    }
+  }
+
+  /** False when `frame` is none. */
+  private dispatch(frame: unknown[], now: number): boolean {
+    const [type, first, second, third, fourth, fifth] = frame;
+    switch (type) {
+      case ASK:
+        if (typeof first !== 'number' || typeof fifth !== 'number') return false;
+        // No time left: its asker has been told, and nothing runs that nobody waits for.
+        return fifth <= 0 || this.deliver(first, second, third, fourth, now + fifth);
+      case TELL:
+        return this.deliver(0, first, second, third, Number.POSITIVE_INFINITY);
+      case REPLY:
+        if (typeof first !== 'number') return false;
+        this.settle(first)?.resolve(second);
+        return true;
+      case FAIL: {
+        if (typeof first !== 'number' || typeof second !== 'string' || typeof third !== 'string')
+          return false;
+        const ask = this.settle(first);
+        if (ask) rejectAsk(ask, new Failure(second, third, fourth ?? undefined));
+        return true;
+      }
+      case WATCH:
+        if (typeof first !== 'string') return false;
+        this.listener.onWatch(this, first);
+        return true;
+      case ENDED:
+        if (typeof first !== 'string') return false;
+        this.listener.onEnded(first);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  private deliver(id: number, to: unknown, kind: unknown, message: unknown, expires: number): boolean {
+    if (typeof to !== 'string' || typeof kind !== 'string') return false;
+    this.listener.onEnvelope({ link: this, id, to, kind, message, expires });
+    return true;
+  }
+
+  /** Takes an ask off the list: whoever gets it settles it, and nobody else can. */
+  private settle(id: number): PendingAsk | undefined {
+    const ask = this.asks.get(id);
+    if (ask) this.asks.delete(id);
+    return ask;
+  }
+
+  // One timer for all deadlines, set for the earliest one known when it was set: an ask costs a comparison, no timer.
+  private scheduleSweep(ms: number, at: number): void {
+    this.cancelSweep();
+    this.sweepAt = at;
+    this.cancelSweep = this.clock.after(ms, () => this.sweep());
+  }
+
+  private sweep(): void {
+    const now = this.clock.monotonic();
+    let next = Number.POSITIVE_INFINITY;
+    for (const [id, ask] of this.asks) {
+      if (ask.expires <= now) {
+        this.asks.delete(id);
+        rejectAsk(ask, new Failure('deadline', `${this.peer}: ${RUNTIME_CODE_TEXT.deadline}`));
+      } else if (ask.expires < next) next = ask.expires;
+    }
+    this.sweepAt = Number.POSITIVE_INFINITY;
+    if (next < Number.POSITIVE_INFINITY) this.scheduleSweep(Math.max(next - now, SWEEP_MS), next);
+  }
+}
+
+const RUNTIME_CODE_TEXT: Record<RuntimeCode, string> = {
+  overloaded: 'its mailbox is full',
+  deadline: 'no answer in time',
+  crashed: 'it crashed at this message',
+  gone: 'nobody is there',
+};
+
+export const goneFailure = (to: string): Failure => new Failure('gone', `${to}: ${RUNTIME_CODE_TEXT.gone}`);
+
+// A handler that fails between two asks leaves the second without anybody who waits. That must not end the process as
+// an unhandled rejection, so a rejected ask counts as handled.
+function rejectAsk(ask: PendingAsk, failure: Failure): void {
+  ask.promise.catch(ignore);
+  ask.reject(failure);
+}

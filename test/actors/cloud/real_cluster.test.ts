@@ -1,0 +1,385 @@
+// Clusters and workloads on a real Kubernetes.
+import { connect, createServer, type Socket } from 'node:net';
+import { beforeAll, expect, it } from 'vitest';
+import { createClusterDialer } from '../../../src/adapters/cluster_dialer.ts';
+import { createKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
+import { createKubeHttp } from '../../../src/adapters/kube/kube_http.ts';
+import { parseKubeconfig } from '../../../src/adapters/kube/kubeconfig.ts';
+import type { ClusterInput } from '../../../src/protocol/cloud.ts';
+import { afterThisTest, realTime } from '../../kit/actors.ts';
+import { ANY, type Cloud, cloud, eventually } from '../../kit/cloud.ts';
+import { apiServer, hasApiServer } from '../../kit/kube_api_server.ts';
+import type { Json } from '../../kit/kube_double.ts';
+import {
+  api,
+  describeReal,
+  kubeconfig,
+  localKubeconfig,
+  realKubeconfig,
+  sandbox,
+  sleeper,
+} from '../../kit/kube_real.ts';
+
+const input = (more: Partial<ClusterInput>): ClusterInput => ({
+  name: 'real',
+  provider: 'other',
+  kubeconfig: kubeconfig(),
+  inCluster: false,
+  ...more,
+});
+const monotonic = (): number => performance.now();
+
+describeReal('a real cluster', () => {
+  const mine = sandbox();
+  const named = (name: string): string => `${mine.namespace}/${name}`;
+  let here: Cloud;
+
+  async function begin(): Promise<void> {
+    here = await cloud();
+    await here.add(kubeconfig());
+  }
+  const sleep = (id: string) => here.workloads.ask('sleep', { id, by: 'request' });
+  const wake = (id: string, waitMs: number | null = null) =>
+    here.workloads.ask('wake', { id, waitMs }, { deadlineMs: 60_000 });
+
+  beforeAll(() => mine.create('Deployment', sleeper('known', 0)));
+  const logins: [string, string | null][] = [
+    ['its raw text', realKubeconfig],
+    ['base64', realKubeconfig && Buffer.from(realKubeconfig).toString('base64')],
+    ['a bearer token', localKubeconfig('token')],
+    ['a client certificate', localKubeconfig('admin')],
+  ];
+  // A cluster given by name has one login only: the others are skipped.
+  for (const [login, config] of logins)
+    it.skipIf(config === null)(`is registered with ${login}, synced and described`, async () => {
+      const one = await cloud();
+      const { id } = await one.clusters.ask('register', { input: input({ kubeconfig: config ?? '' }) });
+      expect(JSON.parse(one.views.cluster(id) ?? '')).toMatchObject({ reachable: null, last_sync_at: null });
+      const { synced } = await one.clusters.ask('sync', { id });
+      // Others may work with the cluster at the same time: ours is certainly among what was found.
+      expect(synced).toBeGreaterThanOrEqual(1);
+      expect(one.find(named('known'))).toMatchObject({ kind: 'Deployment', replicas: 0 });
+      expect(JSON.parse(one.views.cluster(id) ?? '')).toMatchObject({
+        version: expect.stringMatching(/^v1\.\d+/),
+        reachable: true,
+        capabilities: { sync: true, watch: true, sleep: true, tether: true, denied: [] },
+      });
+    });
+
+  it('is synced over many pages', async () => {
+    const names = Array.from({ length: 60 }, (_, index) => `page-${index}`);
+    await Promise.all(names.map((name) => mine.create('Deployment', sleeper(name, 0))));
+    // Real pages and tokens, only more of them.
+    here = await cloud({
+      open: (access) => createKubeCluster(createKubeHttp(createClusterDialer(access, ANY)), 7),
+    });
+    await here.add(kubeconfig());
+    const found = here.list().filter((row) => row.namespace === mine.namespace && row.name !== 'known');
+    expect(found.map((row) => row.name).sort()).toEqual([...names].sort());
+    expect(found.every((row) => row.replicas === 0 && row.state === 'asleep')).toBe(true);
+    await Promise.all(names.map((name) => mine.remove('Deployment', name)));
+    await eventually(() =>
+      here.list().every((row) => !row.name.startsWith('page-') || row.namespace !== mine.namespace),
+    );
+  });
+
+  it('shows within 2 s what was scaled elsewhere', async () => {
+    await mine.create('Deployment', sleeper('scaled', 0));
+    await begin();
+    for (const replicas of [1, 2, 0]) {
+      const before = monotonic();
+      await mine.scale('Deployment', 'scaled', replicas);
+      await here.until(named('scaled'), (row) => row.replicas === replicas);
+      expect(monotonic() - before).toBeLessThan(2_000);
+    }
+    await mine.remove('Deployment', 'scaled');
+  });
+
+  it.each(['Deployment', 'StatefulSet'])('has a %s put to sleep, twice, and woken', async (kind) => {
+    const name = `nap-${kind.toLowerCase()}`;
+    await mine.create(
+      kind,
+      sleeper(name, 2, {
+        spec: kind === 'StatefulSet' ? { serviceName: name, podManagementPolicy: 'Parallel' } : {},
+      }),
+    );
+    await begin();
+    await here.until(named(name), (row) => row.ready_replicas === 2);
+    const { id } = here.find(named(name));
+    expect(await sleep(id)).toEqual({ replicas: 0, slept: true });
+    expect(here.find(named(name))).toMatchObject({
+      kind,
+      replicas: 0,
+      desired_replicas: 2,
+      sleep_reason: 'put to sleep by request',
+    });
+    const object: Json = await mine.get(kind, name);
+    expect(object.spec.replicas).toBe(0);
+    expect(JSON.parse(object.metadata.annotations['berth/sleep'])).toMatchObject({
+      replicas: 2,
+      by: 'request',
+    });
+    expect(object.metadata.managedFields.some((row: Json) => row.manager === 'berth')).toBe(true);
+    await here.until(named(name), (row) => row.state === 'asleep' && row.ready_replicas === 0);
+    expect(await sleep(id)).toEqual({ replicas: 0, slept: true });
+    expect(here.find(named(name)).desired_replicas).toBe(2);
+    expect(await wake(id, 30_000)).toEqual({ replicas: 2 });
+    expect(here.find(named(name)).ready_replicas).toBeGreaterThanOrEqual(1);
+    expect((await mine.get(kind, name)).metadata.annotations?.['berth/sleep']).toBeUndefined();
+    expect(await wake(id)).toEqual({ replicas: 2 });
+    await here.until(named(name), (row) => row.state === 'awake' && row.ready_replicas === 2);
+    await mine.remove(kind, name);
+  });
+
+  it('has one woken that Berth never put to sleep', async () => {
+    await mine.create('Deployment', sleeper('never', 0));
+    await begin();
+    const { id } = await here.until(named('never'), () => true);
+    expect(await wake(id, 30_000)).toEqual({ replicas: 1 });
+    await mine.remove('Deployment', 'never');
+  });
+
+  it('has one deleted and made again under its name', async () => {
+    await mine.create('Deployment', sleeper('again', 1));
+    await begin();
+    const { id } = here.find(named('again'));
+    await here.workloads.ask('autoSleep', { id, enabled: true, minutes: 99 });
+    await sleep(id);
+    await mine.remove('Deployment', 'again');
+    await eventually(() => here.find(named('again')) === undefined);
+    await mine.create('Deployment', sleeper('again', 3));
+    expect(await here.until(named('again'), (row) => row.replicas === 3)).toMatchObject({
+      id,
+      desired_replicas: null,
+      last_activity_at: null,
+      auto_sleep_enabled: true,
+      idle_timeout_minutes: 99,
+    });
+    expect(await sleep(id)).toEqual({ replicas: 0, slept: true });
+    expect(here.find(named('again')).desired_replicas).toBe(3);
+    await mine.remove('Deployment', 'again');
+  });
+
+  it('is slept while somebody else scales it, and never loses the count', async () => {
+    await mine.create('Deployment', sleeper('race', 1, { container: { image: 'none:none' } }));
+    await begin();
+    const { id } = here.find(named('race'));
+    for (let round = 0; round < 5; round += 1) {
+      const replicas = 2 + (round % 3);
+      const [slept] = await Promise.all([sleep(id), mine.scale('Deployment', 'race', replicas)]);
+      expect(slept.replicas).toBe(0);
+      const { spec } = await mine.get('Deployment', 'race');
+      // Whoever came last has won; asleep it holds a count that was once asked for.
+      if (spec.replicas === 0) expect([1, 2, 3, 4]).toContain(here.find(named('race')).desired_replicas);
+      expect((await wake(id)).replicas).toBeGreaterThanOrEqual(1);
+    }
+    await mine.remove('Deployment', 'race');
+  });
+
+  it('refuses to put kube-system to sleep', async () => {
+    await begin();
+    const system = here.list().find((row) => row.namespace === 'kube-system');
+    // This cluster may have none.
+    if (system) await expect(sleep(system.id)).rejects.toMatchObject({ code: 'sleep_refused' });
+  });
+
+  it('says why a pod does not become ready', async () => {
+    await mine.create(
+      'Deployment',
+      sleeper('broken', 0, { container: { image: 'registry.invalid/none:1' } }),
+    );
+    await begin();
+    const { id } = here.find(named('broken'));
+    // It takes the node a moment to find out.
+    const failure = await eventually(async () => {
+      const error: Json = await wake(id, 200).catch((caught) => caught);
+      return /ErrImagePull|ImagePullBackOff/.test(error.message) ? error : undefined;
+    });
+    expect(failure).toMatchObject({ code: 'ready_timeout' });
+    await mine.remove('Deployment', 'broken');
+  });
+
+  const limited = localKubeconfig('limited');
+  it.skipIf(limited === null)(
+    'explains to a limited account what it may not do, and does nothing half',
+    async () => {
+      const one = await cloud();
+      const { id } = await one.clusters.ask('register', { input: input({ kubeconfig: limited ?? '' }) });
+      await expect(one.clusters.ask('sync', { id })).rejects.toMatchObject({
+        code: 'cluster_denied',
+        message: /may not list (deployments|statefulsets)\.apps in all namespaces.*forbidden/,
+      });
+      expect(one.list()).toEqual([]);
+      expect(JSON.parse(one.views.cluster(id) ?? '')).toMatchObject({
+        reachable: true,
+        last_sync_at: null,
+        capabilities: {
+          sync: false,
+          sleep: false,
+          denied: expect.arrayContaining(['patch deployments.apps']),
+        },
+      });
+    },
+  );
+
+  it('explains to an account that may only scale why that is not enough, and does nothing half', async () => {
+    const { namespace } = mine;
+    const rbac = '/apis/rbac.authorization.k8s.io/v1';
+    const subjects = [{ kind: 'ServiceAccount', name: 'scaler', namespace }];
+    const roleRef = (kind: string, name: string) => ({ apiGroup: 'rbac.authorization.k8s.io', kind, name });
+    const made = async (path: string, object: Json): Promise<void> =>
+      expect((await api('POST', path, object)).status).toBe(201);
+    const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+    await made(accounts, { metadata: { name: 'scaler' } });
+    await made(`${rbac}/namespaces/${namespace}/roles`, {
+      metadata: { name: 'scaler' },
+      rules: [{ apiGroups: ['apps'], resources: ['deployments/scale'], verbs: ['get', 'update', 'patch'] }],
+    });
+    const own = { metadata: { name: 'scaler' }, roleRef: roleRef('Role', 'scaler'), subjects };
+    await made(`${rbac}/namespaces/${namespace}/rolebindings`, own);
+    const everywhere = { metadata: { name: namespace }, roleRef: roleRef('ClusterRole', 'view'), subjects };
+    await made(`${rbac}/clusterrolebindings`, everywhere);
+    afterThisTest(async () => void (await api('DELETE', `${rbac}/clusterrolebindings/${namespace}`)));
+    const { body } = await api('POST', `${accounts}/scaler/token`, { spec: {} });
+    const { server, ca } = parseKubeconfig(kubeconfig(), Date.now());
+    const authority = ca ? { 'certificate-authority-data': Buffer.from(ca).toString('base64') } : {};
+    await mine.create('Deployment', sleeper('scaled', 2));
+    here = await cloud();
+    const id = await here.add(
+      JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'Config',
+        'current-context': 'a',
+        contexts: [{ name: 'a', context: { cluster: 'a', user: 'a' } }],
+        clusters: [{ name: 'a', cluster: { server, ...authority } }],
+        users: [{ name: 'a', user: { token: body.status.token } }],
+      }),
+    );
+    expect(JSON.parse(here.views.cluster(id) ?? '').capabilities).toMatchObject({ sync: true, sleep: false });
+    const workload = here.find(named('scaled'));
+    await expect(sleep(workload.id)).rejects.toMatchObject({
+      code: 'cluster_denied',
+      message: /may not patch deployments\.apps scaled in namespace .*cannot patch/,
+      detail: { hint: /A right on its scale is not enough/ },
+    });
+    const { metadata, spec } = await mine.get('Deployment', 'scaled');
+    expect([spec.replicas, metadata.annotations?.['berth/sleep']]).toEqual([2, undefined]);
+    expect(here.find(named('scaled'))).toMatchObject({ state: 'awake', desired_replicas: null });
+    await mine.remove('Deployment', 'scaled');
+  });
+
+  const token = localKubeconfig('token');
+  it.skipIf(token === null)('tells a stranger from an account', async () => {
+    const one = await cloud();
+    const wrong = (token ?? '').replace(/token: .*/, 'token: not-a-token');
+    const { id } = await one.clusters.ask('register', { input: input({ kubeconfig: wrong }) });
+    await expect(one.clusters.ask('sync', { id })).rejects.toMatchObject({
+      code: 'cluster_denied',
+      message: /401/,
+    });
+  });
+
+  /** Sleeps and wakes some workloads without end, until `stop`; what fails meanwhile fails as it should. */
+  function load(ids: readonly string[]): { codes: Set<string>; stop(): Promise<void> } {
+    const codes = new Set<string>();
+    let isOver = false;
+    const loops = ids.map(async (id) => {
+      while (!isOver) {
+        for (const work of [() => sleep(id), () => wake(id)])
+          await work().catch((error: Json) => codes.add(error.code));
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    });
+    return {
+      codes,
+      async stop() {
+        isOver = true;
+        await Promise.all(loops);
+      },
+    };
+  }
+
+  const counts = [1, 2, 3, 4];
+  const loaded = (count: number): string => `load-${count}`;
+  async function makeLoaded(): Promise<void> {
+    await Promise.all(
+      counts.map((count) =>
+        mine.create('Deployment', sleeper(loaded(count), count, { container: { image: 'none:none' } })),
+      ),
+    );
+  }
+  /** Everything that was put to sleep has its count, and the watch goes on. */
+  async function checkLoaded(): Promise<void> {
+    for (const count of counts) {
+      const { id } = here.find(named(loaded(count)));
+      expect((await eventually(() => wake(id).catch(() => undefined))).replicas).toBe(count);
+      expect((await mine.get('Deployment', loaded(count))).spec.replicas).toBe(count);
+      await mine.scale('Deployment', loaded(count), 0);
+      await here.until(named(loaded(count)), (row) => row.replicas === 0);
+      await mine.remove('Deployment', loaded(count));
+    }
+  }
+
+  it('may be cut off and come back while it is worked with', async () => {
+    const server = new URL(parseKubeconfig(kubeconfig(), Date.now()).server);
+    const open = new Set<Socket>();
+    const proxy = createServer((client) => {
+      const far = connect(Number(server.port || 443), server.hostname);
+      for (const socket of [client, far])
+        socket.on('error', () => undefined).on('close', () => open.delete(socket));
+      open.add(client).add(far);
+      client.pipe(far).pipe(client);
+    });
+    const listen = (port: number): Promise<void> =>
+      new Promise((resolve) => proxy.listen(port, '127.0.0.1', () => resolve()));
+    await listen(0);
+    const { port } = proxy.address() as { port: number };
+    const cut = async (): Promise<void> => {
+      const closed = new Promise((resolve) => proxy.close(resolve));
+      for (const socket of open) socket.resetAndDestroy();
+      await closed;
+    };
+    afterThisTest(cut);
+    await makeLoaded();
+    here = await cloud();
+    const through = kubeconfig().replace(
+      /server: .*/,
+      `server: https://127.0.0.1:${port}\n    tls-server-name: ${server.hostname}`,
+    );
+    await here.add(through);
+    const work = load(counts.map((count) => here.find(named(loaded(count))).id));
+    for (let round = 0; round < 3; round += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      await cut();
+      await eventually(() => work.codes.has('cluster_unreachable'));
+      await listen(port);
+    }
+    await work.stop();
+    expect([...work.codes]).toEqual(['cluster_unreachable']);
+    await checkLoaded();
+  });
+
+  it.skipIf(!hasApiServer)(
+    'may have its API server stopped and started while it is worked with',
+    async () => {
+      const server = await apiServer();
+      await makeLoaded();
+      here = await cloud();
+      const id = await here.add(server.kubeconfig);
+      const reachable = () => JSON.parse(here.views.cluster(id) ?? '').reachable;
+      const work = load(counts.map((count) => here.find(named(loaded(count))).id));
+      await realTime.advance(300);
+      await server.stop();
+      await eventually(() => reachable() === false);
+      await server.start();
+      // The watches find it by themselves.
+      await eventually(() => reachable() === true);
+      await work.stop();
+      // A server that starts may also deny what it cannot decide yet.
+      expect(['cluster_unreachable', 'cluster_denied']).toEqual(expect.arrayContaining([...work.codes]));
+      expect(work.codes).toContain('cluster_unreachable');
+      await checkLoaded();
+    },
+    120_000,
+  );
+});

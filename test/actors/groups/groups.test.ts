@@ -1,0 +1,239 @@
+// docs/reference.md "Groups": groups between a registry and services that the test scripts.
+import { describe, expect, it } from 'vitest';
+import { groupsActor } from '../../../src/actors/groups/groups.ts';
+import { fail } from '../../../src/protocol/errors.ts';
+import type { GroupsProtocol } from '../../../src/protocol/groups.ts';
+import type { RegistryProtocol } from '../../../src/protocol/registry.ts';
+import type { ServiceProtocol } from '../../../src/protocol/service.ts';
+import { actor, type Failure, type Ref } from '../../../src/runtime/actor.ts';
+import { type World, world } from '../../kit/actors.ts';
+import { advance } from '../../kit/service.ts';
+
+interface Group {
+  world: World;
+  ref: Ref<GroupsProtocol>;
+  /** What happened, such as `start db`, `ready db`, `stop db`, `ended db`. */
+  log: string[];
+  starts: unknown[];
+  stops: unknown[];
+  advance(ms: number): Promise<void>;
+}
+
+interface Script {
+  members: Record<string, string[]>;
+  /** How long a start or a stop takes; a Failure is thrown after it. */
+  ms?: Record<string, number>;
+  failures?: Record<string, Failure>;
+}
+
+async function group({ members, ms = {}, failures = {} }: Script): Promise<Group> {
+  const w = world();
+  const log: string[] = [];
+  const starts: unknown[] = [];
+  const stops: unknown[] = [];
+  const act = async (name: string, from: string, to: string): Promise<void> => {
+    log.push(`${from} ${name}`);
+    await new Promise<void>((resolve) => w.clock.after(ms[name] ?? 10, resolve));
+    const failure = failures[name];
+    if (failure) throw failure;
+    log.push(`${to} ${name}`);
+  };
+  const type = actor<Pick<ServiceProtocol, 'start' | 'stop'>, string>('service', (context, name) => ({
+    start: (message) => {
+      starts.push(message);
+      return context.replyLater(
+        act(name, 'start', 'ready').then(() => ({ name, status: 'running' as const, pid: name.length })),
+      );
+    },
+    stop: (message) => {
+      stops.push(message);
+      const answer = { name, status: 'stopped' as const, exitCode: 0, signal: null, escalated: false };
+      return context.replyLater(
+        act(name, 'stop', 'ended').then(() => ({ ...answer, reaped: 1, left: [], portFree: true, ms: 1 })),
+      );
+    },
+  }));
+  await w.stand<RegistryProtocol>('registry', {
+    members: ({ group: name }) => ({
+      members:
+        name === 'none' ? [] : Object.entries(members).map(([name, dependsOn]) => ({ name, dependsOn })),
+    }),
+  });
+  w.node.family('service:', type, (address) => address.slice('service:'.length));
+  const ref = await w.start('groups', groupsActor, null);
+  return { world: w, ref, log, starts, stops, advance: (time) => advance(w.clock, time) };
+}
+
+const outcome = (answer: Promise<unknown>): Promise<unknown> =>
+  answer.then(
+    (value) => value,
+    ({ code, message, detail }: Failure) => ({ code, message, detail }),
+  );
+
+const SITE = { web: ['api', 'outside'], api: ['db'], db: [], mail: [] };
+
+describe('the start of a group', () => {
+  it('starts each member as soon as those it depends on are ready', async () => {
+    const site = await group({ members: SITE, ms: { db: 30 } });
+    const started = site.ref.ask('start', { name: 'site', timeoutMs: 700 });
+    await site.advance(20);
+    expect(site.log).toEqual(['start db', 'start mail', 'ready mail']);
+    await site.advance(100);
+    expect(await started).toEqual({
+      services: [
+        { name: 'web', status: 'running', pid: 3 },
+        { name: 'api', status: 'running', pid: 3 },
+        { name: 'db', status: 'running', pid: 2 },
+        { name: 'mail', status: 'running', pid: 4 },
+      ],
+    });
+    expect(site.log.slice(3)).toEqual(['ready db', 'start api', 'ready api', 'start web', 'ready web']);
+    // What runs is left alone: no member is refused with already_running.
+    expect(site.starts).toEqual(Array(4).fill({ timeoutMs: 700, wait: true, join: true }));
+  });
+
+  it('starts nothing after a failure, awaits what is starting, and names the member', async () => {
+    const failures = { db: fail('ready_timeout', 'db was not ready', { hint: 'Look.' }) };
+    const site = await group({
+      members: { ...SITE, slow: [], late: ['mail'] },
+      ms: { mail: 40, slow: 60, db: 20 },
+      failures,
+    });
+    const started = outcome(site.ref.ask('start', { name: 'site', timeoutMs: null }));
+    await site.advance(100);
+    expect(await started).toEqual({
+      code: 'ready_timeout',
+      message: 'db was not ready',
+      detail: { hint: 'Look.' },
+    });
+    expect(site.log).toEqual(['start db', 'start mail', 'start slow', 'ready mail', 'ready slow']);
+    expect(site.stops).toEqual([]);
+  });
+
+  it('puts the name of the member before a message that does not begin with it', async () => {
+    const site = await group({
+      members: { db: [] },
+      failures: { db: fail('start_failed', 'no such directory') },
+    });
+    const started = outcome(site.ref.ask('start', { name: 'site', timeoutMs: null }));
+    await site.advance(20);
+    expect(await started).toMatchObject({ code: 'start_failed', message: 'db: no such directory' });
+  });
+
+  it('is refused for a group that is not there', async () => {
+    const site = await group({ members: {} });
+    expect(await outcome(site.ref.ask('start', { name: 'none', timeoutMs: null }))).toMatchObject({
+      code: 'unknown_group',
+      message: 'there is no group none',
+    });
+    expect(await outcome(site.ref.ask('stop', { name: 'none', graceMs: null }))).toMatchObject({
+      code: 'unknown_group',
+    });
+  });
+
+  it.each([
+    ['a chain', (index: number) => (index ? [`s${index - 1}`] : []), 2_000],
+    ['a fan', (index: number) => (index ? ['s0'] : []), 20],
+  ])('takes 200 members in %s', async (_, dependsOn, ms) => {
+    const names = Array.from({ length: 200 }, (_, index) => [`s${index}`, dependsOn(index)] as const);
+    const site = await group({ members: Object.fromEntries(names) });
+    const started = site.ref.ask('start', { name: 'site', timeoutMs: null });
+    await site.advance(ms + 50);
+    expect((await started).services).toHaveLength(200);
+    const stopped = site.ref.ask('stop', { name: 'site', graceMs: null });
+    await site.advance(ms + 50);
+    expect((await stopped).services).toHaveLength(200);
+    const ended = site.log.filter((entry) => entry.startsWith('ended'));
+    expect(ended.at(-1)).toBe('ended s0');
+  });
+});
+
+describe('the stop of a group', () => {
+  it('stops a member when those that depend on it have ended', async () => {
+    const site = await group({ members: SITE, ms: { web: 30 } });
+    const stopped = site.ref.ask('stop', { name: 'site', graceMs: 900 });
+    await site.advance(100);
+    expect(await stopped).toEqual({
+      services: ['web', 'api', 'db', 'mail'].map((name) => ({ name, status: 'stopped', exitCode: 0 })),
+    });
+    expect(site.log).toEqual([
+      'stop web',
+      'stop mail',
+      'ended mail',
+      'ended web',
+      'stop api',
+      'ended api',
+      'stop db',
+      'ended db',
+    ]);
+    expect(site.stops).toEqual(Array(4).fill({ graceMs: 900 }));
+  });
+
+  it('counts a member that was removed meanwhile as stopped', async () => {
+    const gone = fail('unknown_service', 'there is no service api');
+    const site = await group({ members: SITE, failures: { api: gone } });
+    const stopped = site.ref.ask('stop', { name: 'site', graceMs: null });
+    await site.advance(100);
+    const { services } = await stopped;
+    expect(services.map(({ name }) => name)).toEqual(['web', 'db', 'mail']);
+    expect(site.log).toContain('ended db');
+  });
+
+  it('is the only call on its group, and not on others', async () => {
+    const site = await group({ members: SITE });
+    const first = site.ref.ask('start', { name: 'site', timeoutMs: null });
+    const second = outcome(site.ref.ask('stop', { name: 'site', graceMs: null }));
+    const other = outcome(site.ref.ask('stop', { name: 'other', graceMs: null }));
+    await site.advance(100);
+    await first;
+    expect(await second).toMatchObject({ code: 'daemon_busy' });
+    expect(await other).toMatchObject({ services: expect.any(Array) });
+    const third = outcome(site.ref.ask('stop', { name: 'site', graceMs: null }));
+    await site.advance(100);
+    expect(await third).toMatchObject({ services: expect.any(Array) });
+  });
+});
+
+describe('the shutdown', () => {
+  it('stops all in reverse order, for the last time, whatever fails', async () => {
+    const site = await group({ members: SITE, failures: { mail: fail('daemon_busy', 'no host') } });
+    const done = site.ref.ask('shutdown', {});
+    await site.advance(100);
+    expect(await done).toEqual({ stopped: 3 });
+    expect(site.log.filter((entry) => entry !== 'stop mail')).toEqual([
+      'stop web',
+      'ended web',
+      'stop api',
+      'ended api',
+      'stop db',
+      'ended db',
+    ]);
+    expect(site.stops).toEqual(Array(4).fill({ graceMs: null, last: true }));
+    expect(await outcome(site.ref.ask('start', { name: 'site', timeoutMs: null }))).toMatchObject({
+      code: 'daemon_busy',
+    });
+  });
+
+  it('lets a start of a group begin nothing more', async () => {
+    const site = await group({ members: SITE });
+    const started = outcome(site.ref.ask('start', { name: 'site', timeoutMs: null }));
+    await site.advance(5);
+    const done = site.ref.ask('shutdown', {});
+    await site.advance(100);
+    await done;
+    expect(await started).toMatchObject({ code: 'daemon_busy' });
+    expect(site.log.filter((entry) => entry.startsWith('start'))).toEqual(['start db', 'start mail']);
+  });
+
+  it('waits 20 s for the order, then stops all others, and 3 s for them', async () => {
+    const site = await group({ members: SITE, ms: { web: 60_000, api: 30_000 } });
+    const done = outcome(site.ref.ask('shutdown', {}));
+    await site.advance(19_900);
+    expect(site.log).toEqual(['stop web', 'stop mail', 'ended mail']);
+    await site.advance(200);
+    expect(site.log.slice(3)).toEqual(['stop api', 'stop db', 'ended db']);
+    await site.advance(3_000);
+    expect(await done).toEqual({ stopped: 2 });
+    await site.advance(60_000);
+  });
+});

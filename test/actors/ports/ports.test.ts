@@ -1,0 +1,264 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { portHolderOf } from '../../../src/actors/ports/port_holder.ts';
+import { portsActor } from '../../../src/actors/ports/ports.ts';
+import { nextRecord } from '../../../src/actors/registry/registration_rules.ts';
+import { openStore } from '../../../src/adapters/storage/store.ts';
+import type { HostProtocol, LedgerRun } from '../../../src/protocol/host.ts';
+import type { PortsProtocol } from '../../../src/protocol/ports.ts';
+import { isFailure, type Ref } from '../../../src/runtime/actor.ts';
+import { afterThisTest, realTime, tempDir, type World, world } from '../../kit/actors.ts';
+import { freePort, ownPorts } from '../../kit/free_ports.ts';
+import { must } from '../../kit/must.ts';
+import { input } from '../../kit/service_inputs.ts';
+
+async function started(): Promise<{
+  ports: Ref<PortsProtocol>;
+  world: World;
+  again(): Promise<void>;
+  put(name: string, port: number): Promise<void>;
+  /** The run that the host has for a service, and the last one that has ended. */
+  live: Map<string, string>;
+  ended(name: string, run: string): Promise<void>;
+}> {
+  const store = openStore(join(tempDir(), 'store.mdb'));
+  afterThisTest(() => store.close());
+  const w = world({ clock: realTime });
+  const live = new Map<string, string>();
+  const runOf = (service: string): LedgerRun | null => {
+    const run = live.get(service);
+    return run === undefined ? null : ({ service, run } as LedgerRun);
+  };
+  await w.stand<HostProtocol>('host', { runOf: ({ service }) => ({ run: runOf(service) }) });
+  return {
+    live,
+    ended: (name, run) =>
+      store
+        .table('ends')
+        .put(name, { run, status: 'crashed', exitCode: 1, signal: null, exitUnknown: false, at: 0 }),
+    ports: await w.start('ports', portsActor, { store }),
+    world: w,
+    async again() {
+      await w.node.end('ports');
+      await w.start('ports', portsActor, { store });
+    },
+    put: (name, port) =>
+      store.table('services').put(name, nextRecord(input(name), port, undefined, Buffer.alloc(32))),
+  };
+}
+
+/** Listens in this process; gives the port. */
+async function listen(host: string, port = 0): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve, reject) => {
+    server.on('error', reject);
+    server.listen({ host, port, exclusive: true }, resolve);
+  });
+  afterThisTest(() => new Promise((resolve) => server.close(() => resolve())));
+  return (server.address() as AddressInfo).port;
+}
+
+const SERVER = `require('net').createServer().listen(0, '127.0.0.1', function () { console.log(this.address().port) })`;
+
+/** A program of its own that listens; it prints its port first. */
+async function listenApart(
+  command: string,
+  args: string[],
+  options: { env?: NodeJS.ProcessEnv; uid?: number } = {},
+): Promise<{ child: ChildProcess; port: number }> {
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'], detached: true, ...options });
+  const { stdout } = child;
+  await once(child, 'spawn');
+  afterThisTest(async () => {
+    const ended = new Promise((resolve) => child.on('close', resolve));
+    process.kill(-must(child.pid), 'SIGKILL');
+    await ended;
+  });
+  const port = await new Promise<number>((resolve, reject) => {
+    stdout?.on('data', (text) => resolve(Number(text)));
+    child.on('close', () => reject(new Error('it ended')));
+  });
+  return { child, port };
+}
+
+const commOf = (pid: number): string => readFileSync(`/proc/${pid}/comm`, 'utf8').trim();
+
+describe('claims', () => {
+  it('tell the others who have the port, in the order in which they came', async () => {
+    const { ports: ref } = await started();
+    const claim = async (owner: string, port: number) => (await ref.ask('claim', { owner, port })).others;
+    expect(await claim('web', 8000)).toEqual([]);
+    expect(await claim('api', 8000)).toEqual(['web']);
+    expect(await claim('web', 8000)).toEqual(['api']);
+    expect(await claim('db', 8000)).toEqual(['web', 'api']);
+    expect(await claim('web', 8001)).toEqual([]);
+    expect(await claim('web', 8000)).toEqual(['api', 'db']);
+    await ref.ask('release', { owner: 'api' });
+    await ref.ask('release', { owner: 'nobody' });
+    expect(await claim('new', 8000)).toEqual(['db', 'web']);
+  });
+
+  it('are those of the registered services after a restart', async () => {
+    const it = await started();
+    await it.ports.ask('lease', { owner: 'never-registered', from: 200, to: 200, keep: null });
+    await it.put('web', 201);
+    await it.again();
+    const lease = async () =>
+      (await it.ports.ask('lease', { owner: 'x', from: 200, to: 202, keep: null })).port;
+    expect(await lease()).toBe(200);
+    expect(await it.ports.ask('claim', { owner: 'new', port: 201 })).toEqual({ others: ['web'] });
+  });
+});
+
+describe('a lease', () => {
+  it('is the lowest port that nobody has registered and nothing listens on', async () => {
+    const { ports: ref } = await started();
+    const [from, to] = ownPorts(6);
+    const busy = await listen('127.0.0.1', from + 2);
+    const lease = async (owner: string, keep: number | null = null) =>
+      (await ref.ask('lease', { owner, from, to, keep })).port;
+    await ref.ask('claim', { owner: 'service', port: from });
+    expect(await lease('a')).toBe(from + 1);
+    expect(await lease('b')).toBe(busy + 1);
+    expect(await lease('b', busy + 1)).toBe(busy + 1);
+    expect(await lease('b', busy)).toBe(busy + 1);
+    expect(await lease('c', to + 1)).toBe(to + 1);
+    await ref.ask('release', { owner: 'a' });
+    expect(await lease('d')).toBe(from + 1);
+  });
+
+  it.each(['0.0.0.0', '::', '::1', '127.0.0.2'])('passes over what listens on %s', async (host) => {
+    const { ports: ref } = await started();
+    const busy = await listen(host);
+    const one = ref.ask('lease', { owner: 'a', from: busy, to: busy, keep: null });
+    await expect(one).rejects.toMatchObject({
+      code: 'port_in_use',
+      message: `port ${busy} is taken: pid ${process.pid} (${commOf(process.pid)}) listens on it`,
+    });
+    expect(
+      (await ref.ask('lease', { owner: 'a', from: busy, to: busy + 50, keep: busy })).port,
+    ).toBeGreaterThan(busy);
+  });
+
+  it('fails when none is left, saying so, and keeps what the owner had', async () => {
+    const { ports: ref } = await started();
+    const lease = (owner: string, from: number, to: number) =>
+      ref.ask('lease', { owner, from, to, keep: null });
+    await lease('a', 200, 201);
+    await lease('b', 200, 201);
+    await expect(lease('c', 200, 201)).rejects.toMatchObject({
+      code: 'port_in_use',
+      message: 'no port from 200 to 201 is free',
+    });
+    await expect(lease('b', 200, 200)).rejects.toMatchObject({
+      code: 'port_in_use',
+      message: 'port 200 is taken: a has registered it',
+    });
+    expect(await ref.ask('claim', { owner: 'x', port: 201 })).toEqual({ others: ['b'] });
+  });
+
+  it('is never given twice, whatever is asked at once', async () => {
+    const owner = fc.constantFrom(...'abcdefgh');
+    const call = fc.record({
+      owner,
+      keep: fc.option(fc.integer({ min: 200, max: 206 })),
+      release: fc.boolean(),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(call, { maxLength: 40 }), async (calls) => {
+        const { ports: ref, world: w } = await started();
+        const answers = await Promise.all(
+          calls.map(({ owner: name, keep, release }) =>
+            release
+              ? ref.ask('release', { owner: name }).then(() => ({ port: null }))
+              : ref.ask('lease', { owner: name, from: 200, to: 204, keep }).catch(isFailure),
+          ),
+        );
+        const have = new Map<string, number>();
+        for (const [index, { owner: name }] of calls.entries()) {
+          const answer = answers[index];
+          if (typeof answer !== 'object') {
+            const others = new Set([...have].filter(([other]) => other !== name).map(([, port]) => port));
+            for (let port = 200; port <= 204; port += 1) expect(others.has(port)).toBe(true);
+          } else if (answer.port === null) have.delete(name);
+          else {
+            have.set(name, answer.port);
+            expect(new Set(have.values()).size).toBe(have.size);
+          }
+        }
+        await w.node.stop();
+      }),
+      { numRuns: 30 },
+    );
+  });
+});
+
+describe('who listens', () => {
+  it('is nobody on a free port', async () => {
+    const { ports: ref } = await started();
+    expect(await ref.ask('listener', { port: freePort() })).toEqual({ listener: null });
+  });
+
+  it.each(['127.0.0.1', '0.0.0.0', '::1', '::'])('on %s is a process by number and name', async (host) => {
+    const { ports: ref } = await started();
+    const port = await listen(host);
+    const holder = `pid ${process.pid} (${commOf(process.pid)})`;
+    expect(await ref.ask('listener', { port })).toEqual({ listener: { pid: process.pid, holder } });
+  });
+
+  const outside = Object.values(networkInterfaces())
+    .flat()
+    .find((one) => one?.family === 'IPv4' && !one.internal)?.address;
+  it.runIf(outside)('is nobody when it is another address of the machine', async () => {
+    const { ports: ref } = await started();
+    const port = await listen(outside ?? '');
+    expect(await ref.ask('listener', { port })).toEqual({ listener: null });
+  });
+
+  it('is a service by its name, when the run is one of ours: another daemon may have one of that name', async () => {
+    const { ports: ref, live, ended } = await started();
+    const env = { ...process.env, BERTH_SERVICE: 'web', BERTH_RUN: 'r1' };
+    const { child, port } = await listenApart(process.execPath, ['-e', SERVER], { env });
+    const named = async () => (await ref.ask('listener', { port })).listener;
+    const stranger = { pid: child.pid, holder: `pid ${child.pid} (${commOf(must(child.pid))})` };
+    live.set('web', 'r1');
+    expect(await named()).toEqual(stranger);
+    await ref.ask('claim', { owner: 'web', port: 1 });
+    expect(await named()).toEqual({ pid: child.pid, holder: 'web' });
+    live.set('web', 'r2');
+    expect(await named()).toEqual(stranger);
+    live.clear();
+    expect(await named()).toEqual(stranger);
+    await ended('web', 'r1');
+    expect(await named()).toEqual({ pid: child.pid, holder: 'web' });
+  });
+
+  it('is a service by the mark of a parent, when the process bears none itself', async () => {
+    const { ports: ref, live } = await started();
+    await ref.ask('claim', { owner: 'web', port: 1 });
+    live.set('web', 'r1');
+    const script = `env -i ${process.execPath} -e "${SERVER}" & wait`;
+    const { port } = await listenApart('sh', ['-c', script], {
+      env: { ...process.env, BERTH_SERVICE: 'web', BERTH_RUN: 'r1' },
+    });
+    expect((await ref.ask('listener', { port })).listener?.holder).toBe('web');
+  });
+
+  it.runIf(process.getuid?.() === 0)('is another user by name', async () => {
+    const { ports: ref } = await started();
+    const uid = Number(/^nobody:[^:]*:(\d+)/m.exec(readFileSync('/etc/passwd', 'utf8'))?.[1]);
+    const { port } = await listenApart(process.execPath, ['-e', SERVER], { uid });
+    expect(await ref.ask('listener', { port })).toEqual({ listener: { pid: null, holder: 'user nobody' } });
+  });
+
+  it('is unknown when no process is found that has the socket', () => {
+    const row = { port: 8000, address: '127.0.0.1', uid: process.getuid?.() ?? 0, inode: 1 };
+    expect(portHolderOf(8000, [row])).toEqual({ pid: null, holder: 'unknown', mark: null });
+  });
+});

@@ -1,0 +1,124 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  canonicalSpec,
+  dependencyCycle,
+  nextRecord,
+  specRow,
+} from '../../../src/actors/registry/registration_rules.ts';
+import { agentInput, input } from '../../kit/service_inputs.ts';
+
+const KEY = Buffer.alloc(32, 1);
+
+describe('a cycle of dependsOn', () => {
+  const graph = (edges: Record<string, string[]>) => (name: string) => edges[name] ?? [];
+
+  it('is named from the one that closes it', () => {
+    expect(dependencyCycle('a', ['b'], graph({ b: ['a'] }))).toEqual(['a', 'b', 'a']);
+    expect(dependencyCycle('a', ['a'], graph({}))).toEqual(['a', 'a']);
+    expect(dependencyCycle('a', ['x', 'b'], graph({ b: ['c'], c: ['d', 'a'], d: ['a'] }))).toEqual([
+      'a',
+      'b',
+      'c',
+      'a',
+    ]);
+  });
+
+  it('is none where a name does not exist, or another cycle is beside it', () => {
+    expect(dependencyCycle('a', ['nobody'], graph({}))).toBeUndefined();
+    expect(dependencyCycle('a', ['b'], graph({ b: ['c'], c: ['b'] }))).toBeUndefined();
+  });
+
+  it('is found in a chain of 10,000', () => {
+    const of = (name: string) => [String(Number(name) + 1)];
+    expect(dependencyCycle('0', ['1'], (name) => (name === '9999' ? ['0'] : of(name)))).toHaveLength(10_001);
+  });
+
+  it('is found exactly when there is one', () => {
+    const names = ['a', 'b', 'c', 'd', 'e'];
+    const edges = fc.array(fc.tuple(fc.constantFrom(...names), fc.constantFrom(...names)), { maxLength: 10 });
+    fc.assert(
+      fc.property(edges, (pairs) => {
+        const of = (name: string) => pairs.filter(([from]) => from === name).map(([, to]) => to);
+        const found = dependencyCycle('a', of('a'), of);
+        // The transitive closure, by brute force.
+        let reach = new Set(of('a'));
+        for (let step = 0; step < names.length; step += 1)
+          reach = new Set([...reach, ...[...reach].flatMap(of)]);
+        expect(found !== undefined).toBe(reach.has('a'));
+        for (const [index, name] of (found ?? []).slice(1).entries()) {
+          expect(of(found?.[index] ?? '')).toContain(name);
+        }
+      }),
+    );
+  });
+});
+
+describe('a record', () => {
+  const first = nextRecord(input('web', { env: [['A', '1']] }), 8000, undefined, KEY);
+
+  it('begins at revision 1 and grows only when the effective spec changes', () => {
+    expect(first.revision).toBe(1);
+    expect(nextRecord(input('web', { env: [['A', '1']] }), 8000, first, KEY)).toBe(first);
+    expect(nextRecord(input('web'), 8000, first, KEY)).toBe(first);
+    expect(nextRecord(input('web', { env: [] }), 8000, first, KEY)).toMatchObject({
+      revision: 2,
+      spec: { env: [] },
+    });
+    expect(nextRecord(input('web'), 8001, first, KEY)).toMatchObject({ revision: 2, spec: { port: 8001 } });
+  });
+
+  it('changes with every field and with no order of env', () => {
+    const changes: Parameters<typeof input>[1][] = [
+      { cmd: 'false' },
+      { cwd: '/tmp' },
+      { group: 'g' },
+      { ready: 'http://localhost' },
+      { env: [['A', '2']] },
+      { dependsOn: ['db'] },
+      { restart: 'always' },
+      { autostart: true },
+      { stopSignal: 'SIGINT' },
+      { stopGrace: 1 },
+      { startTimeout: 1 },
+      { labels: ['x'] },
+      { agent: { agentType: null, hostname: 'web.test', cols: 80, rows: 24 } },
+    ];
+    const texts = [undefined, ...changes].map((more) =>
+      canonicalSpec(nextRecord(input('web', more), 8000, undefined, KEY).spec),
+    );
+    expect(new Set(texts).size).toBe(texts.length);
+    const env: [string, string][] = [
+      ['B', '2'],
+      ['A', '1'],
+    ];
+    const spec = { ...first.spec, env };
+    expect(canonicalSpec({ ...spec, env: env.toReversed() })).toBe(canonicalSpec(spec));
+  });
+
+  it('of an agent has its port in the ready URL', () => {
+    const ready = 'http://127.0.0.1:$PORT/ok';
+    expect(nextRecord(agentInput('a', { ready }), 8105, undefined, KEY).spec.ready).toBe(
+      'http://127.0.0.1:8105/ok',
+    );
+    expect(nextRecord(input('a', { ready }), 8105, undefined, KEY).spec.ready).toBe(ready);
+  });
+
+  it('shows no value of env, and a hash that depends on the key', () => {
+    const row = specRow(first, KEY);
+    expect(row).not.toHaveProperty('env');
+    expect(row).toMatchObject({
+      envKeys: ['A'],
+      revision: 1,
+      specHash: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
+    const elsewhere = nextRecord(input('web', { env: [['A', '1']] }), 8000, undefined, Buffer.alloc(32, 2));
+    expect({ ...elsewhere, hash: '' }).toEqual({ ...first, hash: '' });
+    expect(specRow(elsewhere, KEY).specHash).not.toBe(row.specHash);
+    // As an earlier version has written it.
+    const { hash, ...old } = first;
+    expect(specRow(old, KEY)).toEqual(row);
+    const other = nextRecord(input('web', { env: [['A', '2']] }), 8000, undefined, KEY);
+    expect(specRow(other, KEY).specHash).not.toBe(row.specHash);
+  });
+});

@@ -1,0 +1,341 @@
+// What a later daemon finds in the host's ledger, and what happens while the host is away.
+// docs/reference.md "Death of the daemon", "Death of the process host".
+import { describe, expect, it } from 'vitest';
+import type { LastEnd, RunEnd } from '../../../src/protocol/service.ts';
+import { Failure } from '../../../src/runtime/actor.ts';
+import { virtualClock } from '../../kit/actors.ts';
+import {
+  AGENT,
+  BOOTED_AT,
+  MEMO,
+  type Plan,
+  quiet,
+  running,
+  type Supervised,
+  supervise,
+} from '../../kit/service.ts';
+
+const RUN = '00000000000000aa';
+const READY = 'http://localhost:3000/';
+
+async function begun(plan: Plan): Promise<Supervised> {
+  const world = await supervise(plan);
+  await world.begin();
+  return world;
+}
+
+const code = (answer: Promise<unknown>): Promise<unknown> =>
+  answer.then(
+    (value) => value,
+    (error: unknown) => (error instanceof Failure ? error.code : error),
+  );
+const start = (world: Supervised) => world.ref.ask('start', { timeoutMs: null, wait: true });
+const stop = (world: Supervised) => world.ref.ask('stop', { graceMs: null });
+
+function ending(over: Partial<RunEnd> = {}): RunEnd {
+  const at = virtualClock().now() - 1_000;
+  return {
+    service: 'web',
+    run: RUN,
+    exitCode: 0,
+    signal: null,
+    exitUnknown: false,
+    cause: 'exit',
+    at,
+    ...over,
+  };
+}
+
+function lastEnd(over: Partial<LastEnd> = {}): LastEnd {
+  const at = virtualClock().now() - 1_000;
+  return { run: RUN, status: 'crashed', exitCode: 1, signal: null, exitUnknown: false, at, ...over };
+}
+
+describe('a later daemon', () => {
+  it('has a run that was ready as running, with the same pid and start, and without an event', async () => {
+    const world = await begun({ row: { memo: { ...MEMO, port: 3001, revision: 4, restarts: 2 } } });
+    expect(world.state()).toEqual({
+      name: 'web',
+      status: 'running',
+      restarts: 2,
+      process: {
+        run: RUN,
+        pid: 77,
+        startedAt: world.clock.now() - 60_000,
+        port: 3001,
+        revision: 4,
+        rssMB: 0,
+      },
+      end: null,
+    });
+    expect(world.stats.of('track')).toEqual([
+      { name: 'web', run: RUN, pid: 77, startTicks: 770, running: true },
+    ]);
+    await world.advance(1_000);
+    expect(world.events()).toEqual([]);
+    expect(await stop(world)).toMatchObject({ status: 'stopped', signal: 'SIGTERM' });
+    expect(world.host.stops).toMatchObject([{ run: RUN }]);
+  });
+
+  it('goes on with a ready-check until its deadline', async () => {
+    const clock = virtualClock();
+    const memo = { ...MEMO, passed: false, ready: READY, deadline: clock.now() + 500 };
+    const world = await begun({ clock, row: { memo } });
+    expect(world.state().status).toBe('starting');
+    await world.advance(495);
+    expect(world.state().status).toBe('starting');
+    await world.advance(10);
+    expect(world.state().status).toBe('stopped');
+    expect(world.events()).toEqual([['service.stopped', { name: 'web', exitCode: null, signal: 'SIGTERM' }]]);
+  });
+
+  it('makes one probe of a start whose deadline has passed', async () => {
+    const clock = virtualClock();
+    const memo = { ...MEMO, passed: false, ready: READY, deadline: clock.now() - 5_000 };
+    const world = await supervise({ clock, row: { memo } });
+    world.probe.pass();
+    await world.begin();
+    await quiet();
+    expect(world.probe.at).toHaveLength(1);
+    expect(world.state().status).toBe('running');
+    expect(world.events().map(([type]) => type)).toEqual(['service.started']);
+    expect(world.host.row?.memo).toEqual({ ...memo, passed: true });
+  });
+
+  it('lets an agent take as long as it likes', async () => {
+    const memo = { ...MEMO, passed: false, ready: READY };
+    const world = await begun({ spec: { agent: AGENT }, row: { memo, pty: true } });
+    await world.advance(3_600_000);
+    expect(world.state().status).toBe('starting');
+  });
+
+  it.each([
+    [ending({ exitCode: 3 }), 'crashed', ['service.crashed', { name: 'web', exitCode: 3, signal: null }]],
+    [ending(), 'stopped', ['service.stopped', { name: 'web', exitCode: 0 }]],
+    [
+      ending({ exitCode: null, exitUnknown: true }),
+      'crashed',
+      ['service.crashed', { name: 'web', exitCode: null, signal: null }],
+    ],
+    [
+      ending({ exitCode: null, cause: 'reboot' }),
+      'stopped',
+      ['service.stopped', { name: 'web', exitCode: null, signal: null }],
+    ],
+  ] as const)('tells an end that came meanwhile: %o', async (end, status, event) => {
+    const world = await begun({ row: { recordEnd: end } });
+    expect(world.state()).toMatchObject({
+      status,
+      process: null,
+      end: { exitCode: end.exitCode, at: end.at },
+    });
+    expect(world.events()).toEqual([event]);
+    expect(world.kept()).toMatchObject({ run: RUN, status, exitUnknown: end.exitUnknown });
+    await quiet();
+    expect(world.host.acknowledged).toEqual([RUN]);
+  });
+
+  it('tells no event twice of an end that is in the journal but not in the store', async () => {
+    const world = await supervise({ row: { recordEnd: ending({ exitCode: 3 }) } });
+    const data = JSON.stringify({ name: 'web', exitCode: 3, signal: null });
+    world.journal.push({
+      type: 'service.crashed',
+      name: 'web',
+      run: RUN,
+      data,
+      once: true,
+    });
+    await world.begin();
+    expect(world.journal).toHaveLength(1);
+    expect(world.kept()).toMatchObject({ run: RUN, exitCode: 3 });
+  });
+
+  it('only acknowledges an end that is in the store', async () => {
+    const world = await begun({ end: lastEnd({ exitCode: 3 }), row: { recordEnd: ending({ exitCode: 3 }) } });
+    await quiet();
+    expect(world.host.acknowledged).toEqual([RUN]);
+    expect(world.events()).toEqual([]);
+    expect(world.state()).toMatchObject({ status: 'crashed', end: { exitCode: 3 } });
+  });
+
+  it('counts an end as stopped that came by a stop of the daemon before', async () => {
+    const end = ending({ exitCode: 1 });
+    const world = await begun({ spec: { restart: 'always' }, row: { recordEnd: end, stopping: true } });
+    expect(world.events()).toEqual([['service.stopped', { name: 'web', exitCode: 1 }]]);
+    await world.advance(60_000);
+    expect(world.host.spawns).toEqual([]);
+  });
+
+  it('joins a stop that the host is at', async () => {
+    const world = await supervise({ row: { stopping: true } });
+    world.host.stopMs = 300;
+    await world.begin();
+    expect(world.state()).toMatchObject({ status: 'stopping', process: { pid: 77 } });
+    expect(await code(start(world))).toBe('daemon_busy');
+    const joined = stop(world);
+    await world.advance(400);
+    expect(await joined).toMatchObject({ status: 'stopped' });
+    expect(world.events().map(([type]) => type)).toEqual(['service.stopped']);
+  });
+
+  it('starts again what ended meanwhile, as its policy says', async () => {
+    const world = await begun({
+      spec: { restart: 'on-failure' },
+      row: { recordEnd: ending({ exitCode: 3 }) },
+    });
+    await world.advance(200);
+    expect(world.state()).toMatchObject({ status: 'running', restarts: 1 });
+  });
+
+  it('starts nothing by policy after a boot of the machine', async () => {
+    const end = ending({ exitCode: null, cause: 'reboot' });
+    const world = await begun({ spec: { restart: 'always' }, row: { recordEnd: end } });
+    await world.advance(60_000);
+    expect(world.host.spawns).toEqual([]);
+  });
+
+  it('makes the restart that was owed, when it is due', async () => {
+    const clock = virtualClock();
+    const end = lastEnd({ restart: { attempt: 3, at: clock.now() + 300 } });
+    const world = await begun({ clock, spec: { restart: 'always' }, end });
+    expect((await world.ref.ask('explain', {})).backoff).toMatchObject({ attempt: 3, delayMs: 400 });
+    await world.advance(290);
+    expect(world.host.spawns).toEqual([]);
+    await world.advance(15);
+    expect(world.host.spawns).toHaveLength(1);
+  });
+
+  it.each([
+    ['it is of before the boot', { restart: 'always' }, { at: BOOTED_AT - 1 }],
+    ['the policy says no more', { restart: 'no' }, {}],
+  ] as const)('makes no restart when %s', async (_, spec, over) => {
+    const end = lastEnd({ restart: { attempt: 1, at: BOOTED_AT }, ...over });
+    const world = await begun({ spec, end });
+    await world.advance(60_000);
+    expect(world.host.spawns).toEqual([]);
+    expect(world.state().status).toBe('crashed');
+  });
+
+  it('shows how the last process of the daemon before ended', async () => {
+    const world = await begun({ end: lastEnd() });
+    expect(world.state()).toMatchObject({ status: 'crashed', process: null, end: { exitCode: 1 } });
+  });
+});
+
+describe('a host that is away', () => {
+  it('when a process is made: daemon_busy; the process is found and taken over', async () => {
+    const world = await begun({ spec: { ready: READY } });
+    world.host.spawnMs = 100;
+    const started = code(start(world));
+    await world.advance(50);
+    world.cut();
+    expect(await started).toBe('daemon_busy');
+    await world.advance(100);
+    expect(await code(start(world))).toBe('daemon_busy');
+    expect(await code(stop(world))).toBe('daemon_busy');
+    world.join();
+    world.probe.pass();
+    await world.advance(1_000);
+    expect(world.state()).toMatchObject({ status: 'running', process: { pid: 101 } });
+    expect(world.host.spawns).toHaveLength(1);
+  });
+
+  it('when a process is made, which came to nothing', async () => {
+    const world = await begun({});
+    world.cut();
+    expect(await code(start(world))).toBe('daemon_busy');
+    world.join();
+    await world.advance(1_000);
+    expect(world.state().status).toBe('stopped');
+    expect(await running(world)).toBe(101);
+  });
+
+  it('when a process is stopped: daemon_busy; the stop is joined afterwards', async () => {
+    const world = await begun({});
+    await running(world);
+    world.host.stopMs = 2_000;
+    const stopped = code(stop(world));
+    await world.advance(100);
+    world.cut();
+    expect(await stopped).toBe('daemon_busy');
+    expect(world.state()).toMatchObject({ status: 'stopping', process: { pid: 101 } });
+    await world.advance(1_000);
+    world.join();
+    await world.advance(3_000);
+    expect(world.state()).toMatchObject({ status: 'stopped', process: null });
+    expect(world.journal.map(({ type }) => type)).toEqual(['service.started', 'service.stopped']);
+  });
+
+  it('forgets a stop with its own end: it is asked for again', async () => {
+    const world = await begun({});
+    await running(world);
+    world.host.stopMs = 2_000;
+    const stopped = code(stop(world));
+    await world.advance(100);
+    world.cut();
+    await stopped;
+    if (world.host.row) world.host.row.stopping = false;
+    world.join();
+    await world.advance(5_000);
+    expect(world.host.stops).toHaveLength(2);
+    expect(world.state().status).toBe('stopped');
+  });
+
+  it('does not touch what runs; its end is told when the host is back', async () => {
+    const world = await begun({});
+    await running(world);
+    world.cut();
+    await world.advance(1_000);
+    expect(world.state().status).toBe('running');
+    world.host.exit(9);
+    world.join();
+    await world.ref.ask('adopt', {});
+    await quiet();
+    expect(world.state()).toMatchObject({ status: 'crashed', end: { exitCode: 9 } });
+    expect(world.journal.map(({ type }) => type)).toEqual(['service.started', 'service.crashed']);
+  });
+
+  it('is told again what was ready before it came', async () => {
+    const world = await begun({});
+    await running(world);
+    if (world.host.row) world.host.row.memo = { ...MEMO, passed: false };
+    await world.ref.ask('adopt', {});
+    await quiet();
+    await quiet();
+    expect(world.host.row?.memo.passed).toBe(true);
+    expect(world.journal).toHaveLength(1);
+  });
+
+  it('has lost what ran: the end is not known', async () => {
+    const world = await begun({});
+    await running(world);
+    world.host.ledger.clear();
+    await world.ref.ask('adopt', {});
+    await quiet();
+    expect(world.state()).toMatchObject({ status: 'crashed', end: { exitCode: null, exitUnknown: true } });
+  });
+
+  it('is away from the start: nothing is known until it answers', async () => {
+    const world = await supervise({ row: {} });
+    world.cut();
+    await world.begin();
+    expect(await code(start(world))).toBe('daemon_busy');
+    expect((await world.ref.ask('explain', {})).waitingFor).toBe('the process host');
+    world.join();
+    await world.advance(600);
+    expect(world.state()).toMatchObject({ status: 'running', process: { pid: 77 } });
+  });
+
+  it('tells an end again until it is acknowledged', async () => {
+    const world = await begun({});
+    await running(world);
+    const { row } = world.host;
+    world.host.exit(0);
+    await quiet();
+    const { recordEnd } = row ?? {};
+    if (recordEnd) world.host.service?.tell('exited', recordEnd);
+    await quiet();
+    expect(world.host.acknowledged).toHaveLength(2);
+    expect(world.journal).toHaveLength(2);
+  });
+});

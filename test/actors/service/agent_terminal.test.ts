@@ -1,0 +1,178 @@
+// A service with a terminal and a log on disk: what viewers and readers get through its letters.
+import { mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type LogWriter, openLogWriter } from '../../../src/logs/writer.ts';
+import type { TerminalProtocol, TerminalViewersProtocol } from '../../../src/protocol/terminal.ts';
+import { Failure, type Ref } from '../../../src/runtime/actor.ts';
+import { afterThisTest, type Stand } from '../../kit/actors.ts';
+import { eventually } from '../../kit/eventually.ts';
+import { AGENT, quiet, running, type Supervised, supervise } from '../../kit/service.ts';
+
+interface Shown {
+  world: Supervised;
+  terminal: Ref<TerminalProtocol>;
+  viewers: Stand<TerminalViewersProtocol>;
+  log: LogWriter;
+  run: string;
+  print(text: string, run?: string): void;
+  /** All that viewer `one` was sent so far. */
+  output(): string;
+}
+
+async function agent(maxBytes = 1_000_000): Promise<Shown> {
+  const world = await supervise({ spec: { agent: AGENT } });
+  const viewers = await world.services.stand<TerminalViewersProtocol>('viewers');
+  await world.begin();
+  await running(world);
+  const log = openLogWriter(join(world.config.logs, 'web'), { maxBytes, keep: 2 }, Date.now);
+  afterThisTest(() => log.close());
+  const run = world.host.row?.run ?? '';
+  return {
+    world,
+    terminal: world.services.ref<TerminalProtocol>('service:web'),
+    viewers,
+    log,
+    run,
+    print: (text, of = run) => {
+      log.append(1, of, Buffer.from(text));
+      if (world.host.follows.at(-1)) world.host.service?.tell('grew', { end: log.end });
+    },
+    output: () => Buffer.concat(viewers.of('output').map(({ bytes }) => bytes)).toString(),
+  };
+}
+
+describe('the viewer of an agent', () => {
+  it('has to come again when its terminal has ended with a defect', async () => {
+    const { world, terminal, viewers, print, output } = await agent();
+    print('hello\r\n');
+    await terminal.ask('attach', { viewer: 'one' });
+    await eventually(() => output().includes('hello'));
+    // A log that can be opened and not be read.
+    const path = join(world.config.logs, 'web', 'out.log');
+    rmSync(path);
+    mkdirSync(path);
+    world.host.service?.tell('grew', { end: 4_000 });
+    await eventually(() => viewers.of('detached').length > 0);
+    expect(viewers.of('detached')).toEqual([{ viewer: 'one' }]);
+    expect(world.services.crashes.splice(0)).toMatchObject([{ address: 'service:web' }]);
+  });
+
+  it('is told the size, the screen of this run, what comes, and the end', async () => {
+    const { world, terminal, viewers, print, output } = await agent();
+    print('of the run before\r\n', '00000000000000bb');
+    print('hello\r\n');
+    await terminal.ask('attach', { viewer: 'one' });
+    await eventually(() => output().includes('hello'));
+    expect(output()).not.toContain('of the run before');
+    expect(viewers.of('size')).toEqual([{ viewer: 'one', cols: 120, rows: 32 }]);
+    expect(world.host.follows).toEqual([true]);
+    print('more\r\n');
+    await eventually(() => output().includes('more'));
+    world.host.exit(7);
+    await eventually(() => viewers.of('exit').length > 0);
+    expect(viewers.of('exit')).toEqual([{ viewer: 'one', exitCode: 7, signal: null }]);
+    await quiet();
+    expect(world.host.follows).toEqual([true, false]);
+    const late = await terminal.ask('attach', { viewer: 'two' }).catch((error: unknown) => error);
+    expect(late).toBeInstanceOf(Failure);
+    expect(late).toMatchObject({ code: 'not_running' });
+  });
+
+  it('types and resizes as long as it looks', async () => {
+    const { world, terminal, viewers } = await agent();
+    await terminal.ask('attach', { viewer: 'one' });
+    await terminal.ask('input', { data: Buffer.from('ls\r') });
+    await terminal.ask('resize', { cols: 80, rows: 24 });
+    await quiet();
+    expect(world.host.typed).toEqual(['ls\r']);
+    expect(world.host.sizes).toContainEqual([80, 24]);
+    expect(viewers.of('size').at(-1)).toEqual({ viewer: 'one', cols: 80, rows: 24 });
+    await terminal.ask('detach', { viewer: 'one' });
+    await quiet();
+    expect(world.host.follows).toEqual([true, false]);
+  });
+});
+
+describe('the log of a service', () => {
+  const query = { stream: null, timestamps: false, raw: false };
+  /** Lines of 64 KiB, four of which are a part, that take long to be read as a person would. */
+  const drawn = (count: number) => `${'x\x1b[K\x1b[1K'.repeat(8_192)}\n`.repeat(count);
+
+  it('lets others have their turns while many long lines are made readable', async () => {
+    const { world, print } = await agent(16_000_000);
+    const count = 40;
+    print(drawn(count));
+    let turns = 0;
+    let isOver = false;
+    const tick = (): void => {
+      turns += 1;
+      if (!isOver) setImmediate(tick);
+    };
+    setImmediate(tick);
+    const logs = world.ref.ask('logs', { ...query, lines: count }).then((lines) => {
+      isOver = true;
+      return lines;
+    });
+    // Another letter to the same service comes in between.
+    await world.ref.ask('read', { offset: 0, limit: 1, stream: null, timestamps: false });
+    expect(isOver).toBe(false);
+    expect(JSON.parse(Buffer.from(await logs).toString())).toEqual(Array.from({ length: count }, () => ''));
+    expect(turns).toBeGreaterThanOrEqual(count / 4);
+  });
+
+  it('holds one long tail in memory at a time, and lets short ones pass', async () => {
+    const { world, print } = await agent(16_000_000);
+    const count = 100;
+    print(drawn(count));
+    let turns = 0;
+    let waiting = 3;
+    const tick = (): void => {
+      turns += 1;
+      if (waiting > 0) setImmediate(tick);
+    };
+    setImmediate(tick);
+    const ask = async (lines: number): Promise<number> => {
+      await world.ref.ask('logs', { ...query, lines });
+      waiting -= 1;
+      return turns;
+    };
+    const [first, second, short] = await Promise.all([ask(count), ask(count), ask(1)]);
+    expect(short).toBeLessThan(count / 4);
+    expect(second - first).toBeGreaterThanOrEqual(count / 4);
+  });
+
+  it('is read by lines and by offsets, and its last lines explain', async () => {
+    const { world, print, log } = await agent();
+    print('old\n', '00000000000000bb');
+    print('one\x1b[31m red\x1b[0m\ntwo');
+    const lines = await world.ref.ask('logs', { ...query, lines: 2 });
+    expect(Buffer.from(lines).toString()).toBe('["one red","two"]');
+    const { lastLines } = await world.ref.ask('explain', {});
+    expect(lastLines).toEqual(['one red', 'two']);
+    const stamped = await world.ref.ask('logs', { ...query, lines: 1, timestamps: true });
+    expect(Buffer.from(stamped).toString()).toMatch(/^\["\d{4}-\d\d-\d\dT[\d:.]+[+-]\d\d:\d\d two"\]$/);
+    const starts = [0, 1, 2, 9].map((lines) => world.ref.ask('tailStart', { lines, stream: null }));
+    expect(await Promise.all(starts)).toEqual([log.end, log.end - 3, 4, 0]);
+    const read = async (offset: number) => {
+      const asked = { offset, limit: 4, stream: null, timestamps: false };
+      const { start, end, parts } = await world.ref.ask('read', asked);
+      return [start, end, ...parts.map((part) => [part.offset, Buffer.from(part.bytes).toString()])];
+    };
+    // Never of two runs at once.
+    expect(await read(2)).toEqual([2, 4, [2, 'd\n']]);
+    expect(await read(4)).toEqual([4, 8, [4, 'one\x1b']]);
+  });
+
+  it('stands in the hint of a start that failed', async () => {
+    const { world, print } = await agent();
+    await world.ref.ask('stop', { graceMs: 0 });
+    world.host.spawnMs = 20;
+    const started = world.ref.ask('start', { timeoutMs: null, wait: true }).catch((error: unknown) => error);
+    await world.advance(25);
+    print('cannot bind\n', world.host.row?.run);
+    world.host.exit(1);
+    const error = await started;
+    expect(error).toMatchObject({ code: 'start_failed', detail: { hint: 'Its last lines:\ncannot bind' } });
+  });
+});

@@ -1,0 +1,307 @@
+// The pure parts of the supervisor: the table, restarts, the environment, explanations.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { childEnvironment, inheritedEnvironment } from '../../../src/actors/service/environment.ts';
+import {
+  type ExplanationFacts,
+  explainService,
+  humanDuration,
+  startFailure,
+} from '../../../src/actors/service/explain.ts';
+import { backoffDelayMs, nextRestart } from '../../../src/actors/service/restart_policy.ts';
+import type { LiveRun } from '../../../src/actors/service/run.ts';
+import { type EndedState, type LifecycleState, TRANSITIONS } from '../../../src/actors/service/state.ts';
+import type { LastEnd, ServiceStatus } from '../../../src/protocol/service.ts';
+import { deferred } from '../../../src/runtime/deferred.ts';
+import { AGENT, MEMO } from '../../kit/service.ts';
+import { spec } from '../../kit/service_inputs.ts';
+
+describe('the table', () => {
+  it('leads only to phases that it has, and from each one on', () => {
+    const phases = Object.keys(TRANSITIONS);
+    for (const row of Object.values(TRANSITIONS)) {
+      expect(row.next.length).toBeGreaterThan(0);
+      for (const phase of row.next) expect(phases).toContain(phase);
+    }
+  });
+
+  it('lets a process begin only where there is none', () => {
+    const mayLaunch = Object.entries(TRANSITIONS).filter(([, { next }]) => next.includes('launching'));
+    expect(mayLaunch.map(([phase]) => phase)).toEqual(['idle', 'waiting']);
+  });
+});
+
+describe('restarts', () => {
+  it('wait 100 ms, then twice as long each time, at most 30 s', () => {
+    expect([1, 2, 3, 8, 9, 10, 50].map(backoffDelayMs)).toEqual([
+      100, 200, 400, 12_800, 25_600, 30_000, 30_000,
+    ]);
+  });
+
+  it('never wait less than before while runs do not stay up', () => {
+    const run = { failed: true, upMs: 9_999 };
+    fc.assert(
+      fc.property(fc.nat(2_000), (attempt) => {
+        const next = nextRestart('on-failure', { ...run, attempt }, 1_000);
+        expect(next).toMatchObject({ attempt: attempt + 1, nextAt: 1_000 + backoffDelayMs(attempt + 1) });
+        expect(backoffDelayMs(attempt + 2)).toBeGreaterThanOrEqual(backoffDelayMs(attempt + 1));
+        expect(backoffDelayMs(attempt + 1)).toBeLessThanOrEqual(30_000);
+      }),
+    );
+  });
+
+  it('count anew after a run that stayed up for 10 s', () => {
+    const run = { failed: true, upMs: 10_000, attempt: 9 };
+    expect(nextRestart('always', run, 0)).toEqual({ attempt: 1, delayMs: 100, nextAt: 100 });
+  });
+});
+
+describe('the environment of a child', () => {
+  it("is the daemon's without what is ours, npm's or a manager's", () => {
+    const env = {
+      PATH: '/bin',
+      BERTH_AUTH_TOKEN: 'secret',
+      npm_config_x: '1',
+      INIT_CWD: '/x',
+      NODE_CHANNEL_FD: '3',
+      NODE_CHANNEL_SERIALIZATION_MODE: 'json',
+      NOTIFY_SOCKET: '/s',
+      LISTEN_FDS: '1',
+      NODE_OPTIONS: '--x',
+      NPM_TOKEN: 'kept',
+      GONE: undefined,
+    };
+    expect(inheritedEnvironment(env)).toEqual([
+      ['PATH', '/bin'],
+      ['NODE_OPTIONS', '--x'],
+      ['NPM_TOKEN', 'kept'],
+    ]);
+  });
+
+  it('has PORT before env, and nothing overrides the mark', () => {
+    const own: [string, string][] = [
+      ['PORT', '9'],
+      ['PATH', '/own'],
+      ['BERTH_RUN', 'x'],
+    ];
+    expect(childEnvironment([['PATH', '/bin']], spec({ env: own }), 'r1')).toEqual([
+      ['PATH', '/own'],
+      ['PORT', '9'],
+      ['BERTH_RUN', 'r1'],
+      ['BERTH_SERVICE', 'web'],
+    ]);
+  });
+
+  it('lets an agent have its own TERM', () => {
+    const env: [string, string][] = [['TERM', 'dumb']];
+    const rows = new Map(childEnvironment([['TERM', 'linux']], spec({ agent: AGENT, env }), 'r1'));
+    expect([rows.get('TERM'), rows.get('HOST'), rows.get('PYTHONUNBUFFERED')]).toEqual([
+      'dumb',
+      '127.0.0.1',
+      '1',
+    ]);
+  });
+});
+
+const NOW = 1_000_000;
+const RUN: LiveRun = {
+  id: 'r1',
+  metadata: { ...MEMO, ready: 'http://localhost:3000/health', deadline: NOW + 12_300 },
+  pty: false,
+  byPolicy: false,
+  timeoutMs: 30_000,
+  spawned: deferred(),
+  ready: deferred(),
+  pid: 41,
+  startTicks: 1,
+  startedAt: NOW - 3_400,
+  rssMB: 1,
+};
+const END: LastEnd = {
+  run: 'r1',
+  status: 'crashed',
+  exitCode: 3,
+  signal: null,
+  exitUnknown: false,
+  at: NOW - 2_000,
+};
+const CHECK = {
+  url: 'http://localhost:3000/health',
+  at: NOW - 15,
+  status: 500,
+  error: 'it answered 500; 2xx or 3xx is needed',
+};
+const check = { last: () => CHECK, stop: () => {} };
+const cancel = (): void => {};
+const BACKOFF = { attempt: 4, delayMs: 800, nextAt: NOW + 640 };
+
+function about(
+  state: LifecycleState,
+  over: Partial<ExplanationFacts> & { status: ServiceStatus },
+): ReturnType<typeof explainService> {
+  const facts: ExplanationFacts = {
+    spec: spec(),
+    state,
+    end: null,
+    portHolder: null,
+    lastLines: [],
+    droppedBytes: 0,
+    now: NOW,
+    ...over,
+  };
+  return explainService(facts);
+}
+
+describe('an explanation', () => {
+  it('says how much of the output is lost', () => {
+    const lossy = about({ phase: 'idle', trouble: null }, { status: 'stopped', droppedBytes: 12_345 });
+    expect(lossy.reason).toBe(
+      'It has not been started yet. Of its output 12,345 bytes are lost: the disk was full.',
+    );
+  });
+
+  it('of what was never started', () => {
+    expect(about({ phase: 'idle', trouble: null }, { status: 'stopped' })).toEqual({
+      status: 'stopped',
+      reason: 'It has not been started yet.',
+      waitingFor: null,
+      lastCheck: null,
+      portHolder: null,
+      backoff: null,
+      exit: null,
+      lastLines: [],
+      next: 'It stays as it is until it is started.',
+    });
+  });
+
+  it('of a crash', () => {
+    const lastLines = ['Error: no database'];
+    const told = about({ phase: 'idle', trouble: null }, { status: 'crashed', end: END, lastLines });
+    expect(told).toMatchObject({
+      reason: 'Its last process ended with exit code 3. Its restart policy is "no".',
+      exit: { exitCode: 3, signal: null, at: NOW - 2_000 },
+      lastLines,
+    });
+  });
+
+  it.each([
+    [{ exitCode: 127 }, 'ended with exit code 127 (the shell did not find the command)'],
+    [
+      { exitCode: null, signal: 'SIGKILL' },
+      'was ended by SIGKILL. If nobody killed it, the system was short of memory',
+    ],
+    [{ exitCode: null, exitUnknown: true }, 'ended while nothing watched it'],
+    [{ exitCode: null }, 'ended with the machine'],
+  ])('says what an end means: %o', (over, words) => {
+    const told = about({ phase: 'idle', trouble: null }, { status: 'crashed', end: { ...END, ...over } });
+    expect(told.reason).toContain(words);
+  });
+
+  it('names who holds the port of what does not run', () => {
+    const told = about({ phase: 'idle', trouble: null }, { status: 'stopped', portHolder: 'pid 9 (node)' });
+    expect(told).toMatchObject({
+      reason: 'It has not been started yet. Port 3000 is held by pid 9 (node).',
+      portHolder: 'pid 9 (node)',
+      next: expect.stringContaining('Stop what holds the port'),
+    });
+  });
+
+  it('of a start that made no process', () => {
+    const told = about({ phase: 'idle', trouble: 'no such directory' }, { status: 'stopped' });
+    expect(told.reason).toBe('The last start made no process: no such directory.');
+  });
+
+  it('of one that waits for a restart', () => {
+    const state: LifecycleState = { phase: 'waiting', backoff: BACKOFF, trouble: null, cancel };
+    const told = about(state, { status: 'crashed', end: END, spec: spec({ restart: 'always' }) });
+    expect(told).toMatchObject({
+      reason: 'Its last process ended with exit code 3. Its restart policy is "always".',
+      waitingFor: 'restart number 4 in a row, in 640 ms',
+      backoff: BACKOFF,
+    });
+  });
+
+  it('of one that is not ready: what is asked, what it answered, what happens next', () => {
+    const told = about({ phase: 'checking', run: RUN, check }, { status: 'starting', portHolder: 'web' });
+    expect(told).toMatchObject({
+      reason:
+        'Its process 41 has been up for 3.4 s and has not passed its ready-check yet. ' +
+        'The last check of http://localhost:3000/health, 15 ms ago: it answered 500; 2xx or 3xx is needed. ' +
+        'On port 3000 listens web.',
+      waitingFor: 'a 2xx or 3xx answer from http://localhost:3000/health',
+      lastCheck: CHECK,
+      next: 'It is stopped in 12.3 s if the check has not passed by then.',
+    });
+  });
+
+  it.each([
+    ['http://localhost:9/', 'The ready URL asks port 9, while the service was given port 3000.'],
+    ['http://localhost/health', 'The ready URL asks port 80, while the service was given port 3000.'],
+    ['https://localhost/', 'The ready URL asks port 443, while the service was given port 3000.'],
+    ['tcp://localhost:3000', 'Nothing listens on port 3000: does the program take its port from $PORT?'],
+  ])('sees what is wrong with a check of %s', (ready, words) => {
+    const run = { ...RUN, memo: { ...RUN.metadata, ready, deadline: null } };
+    const told = about({ phase: 'checking', run, check }, { status: 'starting' });
+    expect(told.reason).toContain(words);
+    expect(told.next).toContain('It has no deadline');
+  });
+
+  it.each([
+    [{ phase: 'running', run: RUN }, 'running', 'Its process 41 has been up for 3.4 s.'],
+    [{ phase: 'launching', run: RUN, early: null }, 'starting', 'Its process is being made.'],
+    [
+      { phase: 'stopping', run: RUN, graceMs: 5_000, late: null, stop: deferred() },
+      'stopping',
+      'It was asked to stop.',
+    ],
+    [{ phase: 'lost', was: null, cancel }, 'stopped', 'The process host, which owns all processes'],
+  ] as [LifecycleState, ServiceStatus, string][])('of every other phase: %o', (state, status, words) => {
+    expect(about(state, { status }).reason).toContain(words);
+  });
+
+  it('writes durations as people do', () => {
+    expect([0, 340, 3_400, 59_949, 125_000].map(humanDuration)).toEqual([
+      '0 ms',
+      '340 ms',
+      '3.4 s',
+      '59.9 s',
+      '2 min 5 s',
+    ]);
+  });
+});
+
+describe('the hint of a failed start', () => {
+  const ended = (over: Partial<EndedState>): EndedState => ({
+    phase: 'ended',
+    run: RUN,
+    end: END,
+    how: { stopped: false, late: null, stop: null },
+    backoff: null,
+    recording: null,
+    cancel,
+    ...over,
+  });
+  const failure = (state: EndedState, lines: string[] = []): Promise<unknown> =>
+    startFailure('web', state, lines, NOW);
+
+  it('carries the facts of a timeout and the last lines', async () => {
+    const late = { check: CHECK, holder: Promise.resolve(null) };
+    expect(await failure(ended({ how: { stopped: true, late, stop: null } }), ['one', 'two'])).toMatchObject({
+      code: 'ready_timeout',
+      message: 'web was not ready within 30000 ms and has been stopped',
+      detail: {
+        hint:
+          'The last check of http://localhost:3000/health, 15 ms ago: it answered 500; 2xx or 3xx is needed. ' +
+          'Nothing listens on port 3000: does the program take its port from $PORT? Its last lines:\none\ntwo',
+      },
+    });
+  });
+
+  it('says that a restart follows', async () => {
+    expect(await failure(ended({ backoff: BACKOFF }))).toMatchObject({
+      code: 'start_failed',
+      message: 'web ended with exit code 3 before it was ready',
+      detail: { hint: 'It is started again in 640 ms by its restart policy. Its log is empty.' },
+    });
+  });
+});

@@ -1,0 +1,816 @@
+// docs/reference.md "Status and transitions": every cell of the table, through the real encoding and in
+// virtual time.
+import { describe, expect, it } from 'vitest';
+import { fail } from '../../../src/protocol/errors.ts';
+import type { StartResult, StopResult } from '../../../src/protocol/service.ts';
+import { Failure } from '../../../src/runtime/actor.ts';
+import { settle } from '../../kit/actors.ts';
+import { AGENT, type Plan, quiet, running, type Supervised, supervise } from '../../kit/service.ts';
+import { spec } from '../../kit/service_inputs.ts';
+
+const READY = 'http://localhost:3000/';
+const URL = 'http://localhost:3000';
+
+async function begun(plan: Plan = {}): Promise<Supervised> {
+  const world = await supervise(plan);
+  await world.begin();
+  return world;
+}
+
+const start = (world: Supervised, timeoutMs: number | null = null): Promise<StartResult> =>
+  world.ref.ask('start', { timeoutMs, wait: true });
+const stop = (world: Supervised, graceMs: number | null = null): Promise<StopResult> =>
+  world.ref.ask('stop', { graceMs });
+
+/** What an ask is refused with. */
+async function refusal(answer: Promise<unknown>): Promise<Failure> {
+  const error = await answer.then(
+    (value) => new Error(`it was answered: ${JSON.stringify(value)}`),
+    (reason: unknown) => reason,
+  );
+  if (error instanceof Failure) return error;
+  throw error;
+}
+
+const code = async (answer: Promise<unknown>): Promise<string> => (await refusal(answer)).code;
+const hint = (failure: Failure): string => (failure.detail as { hint: string }).hint;
+
+/** Which phases there are, and how a test gets a service there. */
+const phases = {
+  async idle(): Promise<Supervised> {
+    return begun();
+  },
+  async crashed(): Promise<Supervised> {
+    const world = await begun();
+    await running(world);
+    world.host.exit(3);
+    await quiet();
+    return world;
+  },
+  async waiting(): Promise<Supervised> {
+    const world = await begun({ spec: { restart: 'always' } });
+    await running(world);
+    world.host.exit(3);
+    await world.advance(50);
+    return world;
+  },
+  async launching(): Promise<Supervised> {
+    const world = await begun();
+    world.host.spawnMs = 40;
+    void start(world).catch(() => {});
+    await world.advance(10);
+    return world;
+  },
+  async checking(): Promise<Supervised> {
+    const world = await begun({ spec: { ready: READY } });
+    void start(world).catch(() => {});
+    await world.advance(100);
+    return world;
+  },
+  async running(): Promise<Supervised> {
+    const world = await begun();
+    await running(world);
+    return world;
+  },
+  async stopping(): Promise<Supervised> {
+    const world = await phases.running();
+    world.host.stopMs = 1_000;
+    void stop(world);
+    await world.advance(100);
+    return world;
+  },
+  async lost(): Promise<Supervised> {
+    const world = await phases.stopping();
+    world.cut();
+    await quiet();
+    return world;
+  },
+};
+
+const STOPPED = { name: 'web', status: 'stopped', left: [], portFree: true };
+
+describe('a service that is stopped', () => {
+  it('is told to the views as it is', async () => {
+    const world = await phases.idle();
+    expect(world.state()).toEqual({ name: 'web', status: 'stopped', restarts: 0, process: null, end: null });
+  });
+
+  it('starts: starting at once, running when the process has been up for 50 ms', async () => {
+    const world = await phases.idle();
+    const answer = start(world);
+    await world.advance(49);
+    expect(world.state()).toMatchObject({
+      status: 'starting',
+      process: { pid: 101, rssMB: 12, port: 3000, revision: 1 },
+    });
+    expect(world.events()).toEqual([]);
+    await world.advance(1);
+    expect(await answer).toEqual({ name: 'web', status: 'running', pid: 101 });
+    expect(world.state()).toMatchObject({ status: 'running', process: { pid: 101 } });
+    expect(world.events()).toEqual([['service.started', { name: 'web', pid: 101, url: URL }]]);
+    expect(Object.keys(world.events()[0]?.[1] as object)).toEqual(['name', 'pid', 'url']);
+  });
+
+  it('tells the host that it is ready only when that is in the journal', async () => {
+    const world = await phases.running();
+    expect(world.host.notes).toMatchObject([{ memo: { passed: true, port: 3000, revision: 1 } }]);
+  });
+
+  it('is measured from its process on, with statistics events from running on', async () => {
+    const world = await phases.running();
+    const { run } = world.host.spawns[0] ?? { run: '' };
+    const row = { name: 'web', run, pid: 101, startTicks: 1_010 };
+    expect(world.stats.of('track')).toEqual([
+      { ...row, running: false },
+      { ...row, running: true },
+    ]);
+    await stop(world);
+    expect(world.stats.of('forget')).toEqual([{ name: 'web', run }]);
+  });
+
+  it('answers a start that does not wait as soon as the process is there', async () => {
+    const world = await begun({ spec: { ready: READY } });
+    const answer = await world.ref.ask('start', { timeoutMs: null, wait: false });
+    expect(answer).toEqual({ name: 'web', status: 'starting', pid: 101 });
+    world.probe.pass();
+    await world.advance(20);
+    expect(world.state().status).toBe('running');
+  });
+
+  it('gives the host what the process needs', async () => {
+    const world = await begun({ spec: { ready: READY, env: [['A', 'b']], startTimeout: 700 } });
+    void start(world).catch(() => {});
+    await quiet();
+    const [request] = world.host.spawns;
+    expect(request).toMatchObject({
+      service: 'web',
+      cmd: 'serve',
+      cwd: '/',
+      port: 3000,
+      umask: 0o022,
+      pty: null,
+    });
+    expect(request?.env).toEqual([
+      ['HOME', '/home/u'],
+      ['PORT', '3000'],
+      ['A', 'b'],
+      ['BERTH_SERVICE', 'web'],
+      ['BERTH_RUN', request?.run],
+    ]);
+    expect(request?.memo).toEqual({
+      revision: 1,
+      port: 3000,
+      ready: READY,
+      passed: false,
+      deadline: world.clock.now() + 700,
+      restarts: 0,
+    });
+  });
+
+  it('is stopped with 200 and without an event', async () => {
+    const world = await phases.idle();
+    expect(await stop(world)).toEqual({
+      ...STOPPED,
+      exitCode: null,
+      signal: null,
+      escalated: false,
+      reaped: 0,
+      ms: 0,
+    });
+    expect(world.events()).toEqual([]);
+    expect(world.host.stops).toEqual([]);
+  });
+
+  it('is stopped with the proof that its port is free, or not', async () => {
+    const world = await phases.idle();
+    world.ports.holder = 'pid 9 (node)';
+    expect(await stop(world)).toMatchObject({ portFree: false });
+  });
+
+  it('counts as stopped and no longer as crashed after a stop, also for a later daemon', async () => {
+    const world = await phases.crashed();
+    expect(world.state()).toMatchObject({ status: 'crashed', end: { exitCode: 3 } });
+    expect(await stop(world)).toMatchObject({ ...STOPPED, exitCode: 3 });
+    expect(world.state()).toMatchObject({ status: 'stopped', end: { exitCode: 3 } });
+    expect(world.kept()).toMatchObject({ status: 'stopped', exitCode: 3 });
+    expect(world.journal).toHaveLength(2);
+  });
+
+  it('is stopped with what its last run has left behind', async () => {
+    const world = await phases.crashed();
+    world.host.leftBehind = 2;
+    expect(await stop(world, 7)).toEqual({
+      ...STOPPED,
+      exitCode: 3,
+      signal: null,
+      escalated: false,
+      reaped: 2,
+      ms: 3,
+    });
+    expect(world.host.stops).toEqual([{ run: world.host.spawns[0]?.run, signal: 'SIGTERM', graceMs: 7 }]);
+  });
+
+  it('starts although its last run has left something behind on its port', async () => {
+    const world = await phases.crashed();
+    world.host.leftBehind = 1;
+    expect(await running(world)).toBe(102);
+    expect(world.host.stops).toMatchObject([{ run: world.host.spawns[0]?.run }]);
+    expect(world.events().map(([type]) => type)).not.toContain('port.conflict');
+  });
+
+  it('starts again after a crash', async () => {
+    const world = await phases.crashed();
+    expect(await running(world)).toBe(102);
+    expect(world.state().status).toBe('running');
+  });
+});
+
+describe('a start that makes no process', () => {
+  it('answers port_in_use with the holder, and tells it in an event', async () => {
+    const world = await phases.idle();
+    world.ports.holder = 'pid 1234 (node)';
+    const failure = await refusal(start(world));
+    expect([failure.code, failure.message]).toEqual([
+      'port_in_use',
+      'web cannot be started: its port 3000 is held by pid 1234 (node)',
+    ]);
+    expect(world.events()).toEqual([
+      ['port.conflict', { port: 3000, claimedBy: 'web', holder: 'pid 1234 (node)' }],
+    ]);
+    expect(world.state().status).toBe('stopped');
+    expect(world.host.spawns).toEqual([]);
+  });
+
+  it('answers start_failed with the reason of the host', async () => {
+    const world = await phases.idle();
+    world.host.refusal = fail('start_failed', '/no/such: no such directory', { hint: 'Make it.' });
+    const failure = await refusal(start(world));
+    expect([failure.code, failure.message, hint(failure)]).toEqual([
+      'start_failed',
+      '/no/such: no such directory',
+      'Make it.',
+    ]);
+    expect(world.state().status).toBe('stopped');
+    expect(world.events()).toEqual([]);
+    world.host.refusal = null;
+    expect(await running(world)).toBe(101);
+  });
+});
+
+describe('a service that is starting', () => {
+  it.each(['launching', 'checking'] as const)('(%s) refuses another start', async (phase) => {
+    const world = await phases[phase]();
+    expect(await code(start(world))).toBe('already_running');
+    expect(world.state().status).toBe('starting');
+    const stopped = stop(world);
+    await world.advance(100);
+    await stopped;
+  });
+
+  it.each(['launching', 'checking'] as const)('(%s) takes a group along', async (phase) => {
+    const world = await phases[phase]();
+    const joined = world.ref.ask('start', { timeoutMs: null, wait: true, join: true });
+    world.probe.pass();
+    await world.advance(200);
+    expect(await joined).toEqual({ name: 'web', status: 'running', pid: 101 });
+    expect(world.host.spawns).toHaveLength(1);
+  });
+
+  it('lets a group wait no longer than it is told, and goes on', async () => {
+    const world = await phases.checking();
+    const joined = code(world.ref.ask('start', { timeoutMs: 70, wait: true, join: true }));
+    await world.advance(200);
+    expect(await joined).toBe('ready_timeout');
+    expect([world.state().status, world.host.stops]).toEqual(['starting', []]);
+    world.probe.pass();
+    await world.advance(200);
+    expect(world.state().status).toBe('running');
+  });
+
+  it.each([0, 40])(
+    'is stopped: the start answers start_failed, the stop 200 (spawn takes %i ms)',
+    async (ms) => {
+      const world = await begun({ spec: { ready: READY } });
+      world.host.spawnMs = ms;
+      const started = refusal(start(world));
+      await world.advance(10);
+      const stopped = stop(world);
+      await world.advance(100);
+      expect(await stopped).toMatchObject({ ...STOPPED, exitCode: null, signal: 'SIGTERM' });
+      expect(await started).toMatchObject({
+        code: 'start_failed',
+        message: 'web was stopped before it was ready',
+      });
+      expect(world.events()).toEqual([
+        ['service.stopped', { name: 'web', exitCode: null, signal: 'SIGTERM' }],
+      ]);
+      expect(world.state().status).toBe('stopped');
+      expect(world.host.alive).toBe(false);
+    },
+  );
+
+  it('is stopped before there is anything to stop', async () => {
+    const world = await phases.launching();
+    world.host.refusal = fail('start_failed', 'no shell');
+    const stopped = stop(world);
+    await world.advance(100);
+    expect(await stopped).toMatchObject(STOPPED);
+    expect(world.events()).toEqual([]);
+  });
+
+  it('answers ready_timeout when the check has not passed in time, and is stopped as by stop', async () => {
+    const world = await begun({ spec: { ready: READY, stopSignal: 'SIGINT' } });
+    world.host.stopMs = 300;
+    const started = refusal(start(world, 500));
+    await world.advance(499);
+    expect(world.state().status).toBe('starting');
+    await world.advance(1);
+    expect(world.state().status).toBe('stopping');
+    await world.advance(300);
+    const failure = await started;
+    expect([failure.code, failure.message]).toEqual([
+      'ready_timeout',
+      'web was not ready within 500 ms and has been stopped',
+    ]);
+    expect(hint(failure)).toContain('connection refused');
+    expect(hint(failure)).toContain('Nothing listens on port 3000');
+    expect(world.host.stops).toMatchObject([{ signal: 'SIGINT', graceMs: 5_000 }]);
+    expect(world.state()).toMatchObject({ status: 'stopped', process: null });
+    expect(world.events()).toEqual([['service.stopped', { name: 'web', exitCode: null, signal: 'SIGINT' }]]);
+  });
+
+  it('is not restarted after a timeout that a client was told of, whatever the policy', async () => {
+    const world = await begun({ spec: { ready: READY, restart: 'always' } });
+    const started = code(start(world, 500));
+    await world.advance(60_000);
+    expect(await started).toBe('ready_timeout');
+    expect(world.host.spawns).toHaveLength(1);
+    expect(world.state().status).toBe('stopped');
+  });
+
+  it('makes one probe with a timeout of 0', async () => {
+    const world = await begun({ spec: { ready: READY } });
+    expect(await code(start(world, 0))).toBe('ready_timeout');
+    expect(world.probe.at).toHaveLength(1);
+    world.probe.pass();
+    expect(await start(world, 0)).toMatchObject({ status: 'running' });
+  });
+
+  it('answers start_failed at once when the process ends, with the code', async () => {
+    const world = await begun({ spec: { ready: READY } });
+    const started = refusal(start(world));
+    await world.advance(100);
+    world.host.exit(3);
+    expect(await started).toMatchObject({
+      code: 'start_failed',
+      message: 'web ended with exit code 3 before it was ready',
+    });
+    expect(world.state()).toMatchObject({ status: 'crashed', end: { exitCode: 3, signal: null } });
+    expect(world.events()).toEqual([['service.crashed', { name: 'web', exitCode: 3, signal: null }]]);
+    expect(world.kept()).toMatchObject({ status: 'crashed', exitCode: 3 });
+    expect(world.probe.open).toBe(0);
+  });
+
+  it('is stopped and not crashed when it ends with 0 before it is ready', async () => {
+    const world = await begun({ spec: { ready: READY } });
+    const started = refusal(start(world));
+    await world.advance(100);
+    world.host.exit(0);
+    expect(await started).toMatchObject({ code: 'start_failed' });
+    expect(world.state()).toMatchObject({ status: 'stopped', end: { exitCode: 0 } });
+    expect(world.events()).toEqual([['service.stopped', { name: 'web', exitCode: 0 }]]);
+  });
+
+  it('learns of an end that arrives before the answer of the spawn', async () => {
+    const world = await begun();
+    world.host.stillborn = 1;
+    expect(await refusal(start(world))).toMatchObject({
+      code: 'start_failed',
+      message: 'web ended with exit code 1 before it was ready',
+    });
+    expect(world.events()).toEqual([['service.crashed', { name: 'web', exitCode: 1, signal: null }]]);
+    await quiet();
+    expect(world.host.acknowledged).toHaveLength(1);
+    expect(await world.ref.ask('start', { timeoutMs: null, wait: false })).toEqual({
+      name: 'web',
+      status: 'starting',
+      pid: 102,
+    });
+  });
+});
+
+describe('a service that is running', () => {
+  it('refuses another start and lets a group pass', async () => {
+    const world = await phases.running();
+    expect(await code(start(world))).toBe('already_running');
+    const joined = await world.ref.ask('start', { timeoutMs: null, wait: true, join: true });
+    expect(joined).toEqual({ name: 'web', status: 'running', pid: 101 });
+  });
+
+  it('is stopped with the signal and the grace of the spec, or of the request', async () => {
+    const world = await begun({ spec: { stopSignal: 'SIGINT', stopGrace: 700 } });
+    await running(world);
+    expect(await stop(world)).toEqual({
+      ...STOPPED,
+      exitCode: null,
+      signal: 'SIGINT',
+      escalated: false,
+      reaped: 1,
+      ms: 0,
+    });
+    expect(world.state()).toMatchObject({ status: 'stopped', process: null, end: { signal: 'SIGINT' } });
+    expect(world.events().at(-1)).toEqual([
+      'service.stopped',
+      { name: 'web', exitCode: null, signal: 'SIGINT' },
+    ]);
+    await running(world);
+    await stop(world, 5);
+    expect(world.host.stops).toMatchObject([
+      { signal: 'SIGINT', graceMs: 700 },
+      { signal: 'SIGINT', graceMs: 5 },
+    ]);
+  });
+
+  it('leaves no signal in the event of a stop that ended with a code', async () => {
+    const world = await phases.running();
+    world.host.onSignal = 0;
+    expect(await stop(world)).toMatchObject({ exitCode: 0, signal: null });
+    expect(world.events().at(-1)).toEqual(['service.stopped', { name: 'web', exitCode: 0 }]);
+  });
+
+  it.each([
+    [0, null, 'stopped', 'service.stopped', { name: 'web', exitCode: 0 }],
+    [3, null, 'crashed', 'service.crashed', { name: 'web', exitCode: 3, signal: null }],
+    [null, 'SIGKILL', 'crashed', 'service.crashed', { name: 'web', exitCode: null, signal: 'SIGKILL' }],
+  ] as const)('ends unasked with %s %s: %s', async (exitCode, signal, status, type, data) => {
+    const world = await phases.running();
+    world.host.exit(exitCode, signal);
+    await quiet();
+    expect(world.state()).toMatchObject({ status, process: null, end: { status, exitCode, signal } });
+    expect(world.events().at(-1)).toEqual([type, data]);
+    expect(world.kept()).toMatchObject({ status, exitCode, signal });
+    await quiet();
+    expect(world.host.acknowledged).toEqual([world.host.spawns[0]?.run]);
+    expect(world.host.row).toBeUndefined();
+  });
+
+  it('keeps its process when it is registered again', async () => {
+    const world = await phases.running();
+    await world.ref.ask('changed', {
+      stored: { spec: spec({ port: 4000, stopSignal: 'SIGUSR1' }), revision: 2 },
+    });
+    expect(world.state()).toMatchObject({ status: 'running', process: { port: 3000, revision: 1 } });
+    await stop(world);
+    expect(world.host.stops).toMatchObject([{ signal: 'SIGUSR1' }]);
+    await running(world);
+    expect(world.state()).toMatchObject({ process: { port: 4000, revision: 2 } });
+  });
+});
+
+describe('a service that is stopping', () => {
+  it('refuses a start', async () => {
+    const world = await phases.stopping();
+    expect(await code(start(world))).toBe('daemon_busy');
+    expect(await code(world.ref.ask('start', { timeoutMs: null, wait: true, join: true }))).toBe(
+      'daemon_busy',
+    );
+  });
+
+  it('joins a second stop: one stop, the same answer, one event', async () => {
+    const world = await phases.running();
+    world.host.stopMs = 1_000;
+    const answers = [stop(world), stop(world, 1)];
+    await world.advance(400);
+    answers.push(stop(world));
+    expect(world.state().status).toBe('stopping');
+    await world.advance(600);
+    const [first, ...others] = await Promise.all(answers);
+    expect(first).toMatchObject({ ...STOPPED, ms: 1_000 });
+    for (const other of others) expect(other).toEqual(first);
+    expect(world.host.stops).toHaveLength(1);
+    expect(world.journal.map(({ type }) => type)).toEqual(['service.started', 'service.stopped']);
+  });
+
+  it('gives the same answer to a stop that comes while the end is written down', async () => {
+    const world = await phases.running();
+    const first = stop(world);
+    while (world.state().status !== 'stopped') await settle();
+    const second = stop(world);
+    expect(await second).toEqual(await first);
+  });
+
+  it('is restarted once by two calls', async () => {
+    const world = await phases.running();
+    const restart = () => world.ref.ask('restart', { timeoutMs: null, graceMs: null });
+    const both = [restart(), restart()];
+    await world.advance(100);
+    expect(await Promise.all(both)).toEqual(Array(2).fill({ name: 'web', status: 'running', pid: 102 }));
+    expect(world.host.spawns).toHaveLength(2);
+  });
+
+  it('stays stopped when it was stopped while it was being restarted', async () => {
+    const world = await phases.running();
+    world.host.stopMs = 40;
+    const restarted = code(world.ref.ask('restart', { timeoutMs: null, graceMs: null }));
+    await world.advance(10);
+    const stopped = stop(world);
+    await world.advance(100);
+    expect((await stopped).status).toBe('stopped');
+    expect(await restarted).toBe('start_failed');
+    expect([world.state().status, world.host.spawns.length]).toEqual(['stopped', 1]);
+  });
+
+  it('is restarted by one call', async () => {
+    const world = await phases.running();
+    const again = world.ref.ask('restart', { timeoutMs: null, graceMs: null });
+    await world.advance(100);
+    expect(await again).toEqual({ name: 'web', status: 'running', pid: 102 });
+    expect(world.journal.map(({ type }) => type)).toEqual([
+      'service.started',
+      'service.stopped',
+      'service.started',
+    ]);
+    expect(world.state().restarts).toBe(0);
+  });
+});
+
+describe('a service that waits for a restart', () => {
+  it('is started again 100 ms after a crash, and tells the ordinary events', async () => {
+    const world = await phases.waiting();
+    expect(world.state()).toMatchObject({ status: 'crashed', restarts: 0, process: null });
+    await world.advance(49);
+    expect(world.host.spawns).toHaveLength(1);
+    await world.advance(100);
+    expect(world.state()).toMatchObject({ status: 'running', restarts: 1, process: { pid: 102 } });
+    expect(world.host.spawns[1]?.memo.restarts).toBe(1);
+    expect(world.journal.map(({ type }) => type)).toEqual([
+      'service.started',
+      'service.crashed',
+      'service.started',
+    ]);
+  });
+
+  it.each([
+    ['no', 0, 0],
+    ['no', 3, 0],
+    ['on-failure', 0, 0],
+    ['on-failure', 3, 1],
+    ['always', 0, 1],
+    ['always', 3, 1],
+  ] as const)('by the policy %s after exit code %i: %i restarts', async (restart, exitCode, restarts) => {
+    const world = await begun({ spec: { restart } });
+    await running(world);
+    world.host.exit(exitCode);
+    await world.advance(300);
+    expect(world.host.spawns).toHaveLength(1 + restarts);
+  });
+
+  it('is never started again after a stop', async () => {
+    const world = await begun({ spec: { restart: 'always' } });
+    await running(world);
+    await stop(world);
+    await world.advance(60_000);
+    expect(world.host.spawns).toHaveLength(1);
+  });
+
+  it('waits twice as long each time, at most 30 s, and counts anew after 10 s up', async () => {
+    const world = await begun({ spec: { restart: 'on-failure' } });
+    await running(world);
+    const pauses: number[] = [];
+    for (let round = 0; round < 11; round += 1) {
+      const endedAt = world.clock.now();
+      world.host.exit(1);
+      while (!world.host.alive) await world.advance(10);
+      pauses.push((world.host.row?.startedAt ?? 0) - endedAt);
+      await world.advance(60);
+    }
+    const expected = [100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000];
+    expect(pauses.map((ms, index) => Math.abs(ms - (expected[index] ?? 0)) <= 10)).toEqual(
+      expected.map(() => true),
+    );
+    expect(world.state().restarts).toBe(11);
+    await world.advance(10_000);
+    const endedAt = world.clock.now();
+    world.host.exit(1);
+    while (!world.host.alive) await world.advance(10);
+    expect((world.host.row?.startedAt ?? 0) - endedAt).toBeLessThanOrEqual(110);
+  });
+
+  it('is started at once by a start, which counts anew', async () => {
+    const world = await phases.waiting();
+    const answer = start(world);
+    await world.advance(51);
+    expect(await answer).toMatchObject({ status: 'running', pid: 102 });
+    expect(world.state().restarts).toBe(0);
+    await world.advance(1_000);
+    expect(world.host.spawns).toHaveLength(2);
+  });
+
+  it('is cancelled by a stop, also for a later daemon', async () => {
+    const world = await phases.waiting();
+    expect(world.kept()?.restart).toEqual({ attempt: 1, at: expect.any(Number) });
+    expect(await stop(world)).toMatchObject({ ...STOPPED, exitCode: 3 });
+    expect(world.kept()).toEqual({ ...world.state().end, status: 'stopped' });
+    expect(world.kept()?.restart).toBeUndefined();
+    await world.advance(60_000);
+    expect(world.host.spawns).toHaveLength(1);
+    expect(world.journal).toHaveLength(2);
+  });
+
+  it('is ended by a registration', async () => {
+    const world = await phases.waiting();
+    await world.ref.ask('changed', { stored: { spec: spec({ restart: 'always' }), revision: 2 } });
+    expect(world.kept()?.restart).toBeUndefined();
+    await world.advance(60_000);
+    expect(world.host.spawns).toHaveLength(1);
+    expect(world.state().status).toBe('crashed');
+  });
+
+  it('counts a restart that times out as a failure', async () => {
+    const world = await begun({ spec: { restart: 'on-failure', ready: READY, startTimeout: 1_000 } });
+    world.probe.pass();
+    await running(world);
+    world.probe.outcome = { status: 500, error: 'it answered 500' };
+    world.host.exit(1);
+    await world.advance(1_150);
+    expect(world.state()).toMatchObject({ status: 'stopped', restarts: 1 });
+    expect(world.events().at(-1)).toEqual([
+      'service.stopped',
+      { name: 'web', exitCode: null, signal: 'SIGTERM' },
+    ]);
+    await world.advance(200);
+    expect(world.host.spawns).toHaveLength(3);
+  });
+
+  it('tries again when a restart makes no process', async () => {
+    const world = await phases.waiting();
+    world.ports.holder = 'other';
+    await world.advance(100);
+    expect(world.events().at(-1)?.[0]).toBe('port.conflict');
+    expect(world.state().status).toBe('crashed');
+    world.ports.holder = null;
+    await world.advance(300);
+    expect(world.state()).toMatchObject({ status: 'running', restarts: 2 });
+  });
+
+  it('follows a start that ended before it was ready, and says so', async () => {
+    const world = await begun({ spec: { restart: 'on-failure', ready: READY } });
+    const started = refusal(start(world));
+    await world.advance(30);
+    world.host.exit(2);
+    expect(hint(await started)).toContain('started again in 100 ms');
+    await world.advance(150);
+    expect(world.host.spawns).toHaveLength(2);
+  });
+});
+
+describe('agents', () => {
+  it('run in a terminal with its environment, and are never killed for not being ready', async () => {
+    const world = await begun({ spec: { agent: AGENT, ready: READY, startTimeout: 100 } });
+    await world.ref.ask('start', { timeoutMs: null, wait: false });
+    expect(world.host.spawns[0]).toMatchObject({ pty: { cols: 120, rows: 32 }, memo: { deadline: null } });
+    expect(world.host.spawns[0]?.env).toEqual(
+      expect.arrayContaining([
+        ['HOST', '127.0.0.1'],
+        ['PYTHONUNBUFFERED', '1'],
+        ['TERM', 'xterm-256color'],
+      ]),
+    );
+    await world.advance(120_000);
+    expect(world.state().status).toBe('starting');
+    const { at } = world.probe;
+    expect((at.at(-1) ?? 0) - (at.at(-2) ?? 0)).toBe(1_000);
+    world.probe.pass();
+    await world.advance(1_000);
+    expect(world.state().status).toBe('running');
+    expect(world.events()).toEqual([['service.started', { name: 'web', pid: 101, url: URL }]]);
+  });
+
+  it('are killed for it when somebody waits for the start', async () => {
+    const world = await begun({ spec: { agent: AGENT, ready: READY } });
+    const started = code(start(world, 100));
+    await world.advance(200);
+    expect(await started).toBe('ready_timeout');
+  });
+});
+
+describe('a service that goes away', () => {
+  it('is stopped, its logs are forgotten, and the actor ends', async () => {
+    const world = await phases.running();
+    await world.ref.ask('retire', { graceMs: 5 });
+    expect(world.host.stops).toMatchObject([{ graceMs: 5 }]);
+    expect(world.host.forgotten).toEqual(['web']);
+    expect(world.events().at(-1)?.[0]).toBe('service.stopped');
+    // Its record is in the store until the registry has taken it out.
+    expect(await code(start(world))).toBe('unknown_service');
+    await world.store.table('services').remove('web');
+    await world.advance(2_000);
+    expect(await code(start(world))).toBe('unknown_service');
+    expect(world.views.of('states')).toHaveLength(6);
+  });
+
+  it('may come back at once', async () => {
+    const world = await phases.crashed();
+    await world.ref.ask('retire', { graceMs: null });
+    await world.ref.ask('changed', { stored: { spec: spec(), revision: 1 } });
+    await world.advance(2_000);
+    expect(await running(world)).toBe(102);
+    expect((await world.ref.ask('explain', {})).status).toBe('running');
+  });
+
+  it('accepts no start meanwhile', async () => {
+    const world = await phases.running();
+    world.host.stopMs = 100;
+    const retired = world.ref.ask('retire', { graceMs: null });
+    await world.advance(50);
+    expect(await code(start(world))).toBe('daemon_busy');
+    await world.advance(100);
+    await retired;
+  });
+
+  it('is explained with what a full disk has cost it, also when the host is late to say', async () => {
+    const world = await phases.running();
+    world.host.lostBytes = 2_000;
+    expect((await world.ref.ask('explain', {})).reason).toMatch(
+      / 2,000 bytes are lost: the disk was full\.$/,
+    );
+    world.host.lostBytes = undefined;
+    const asked = world.ref.ask('explain', {});
+    await world.advance(1_000);
+    expect((await asked).reason).not.toContain('lost');
+    await world.advance(10_000);
+  });
+
+  it('was never there', async () => {
+    const world = await begun({ unknown: true });
+    expect(await code(start(world))).toBe('unknown_service');
+    expect(await code(stop(world))).toBe('unknown_service');
+    expect(await code(world.ref.ask('explain', {}))).toBe('unknown_service');
+    const query = { lines: 1, stream: null, timestamps: false, raw: false };
+    expect(await code(world.ref.ask('logs', query))).toBe('unknown_service');
+    await world.ref.ask('changed', { stored: { spec: spec(), revision: 1 } });
+    expect(await running(world)).toBe(101);
+  });
+
+  it('starts no more once it was stopped for the last time', async () => {
+    const world = await begun({ spec: { restart: 'always' } });
+    await running(world);
+    await world.ref.ask('stop', { graceMs: null, last: true });
+    expect(await refusal(start(world))).toMatchObject({ code: 'daemon_busy' });
+    await world.advance(60_000);
+    expect(world.host.spawns).toHaveLength(1);
+  });
+});
+
+describe('a full disk', () => {
+  const full = fail('storage_full', 'no space left');
+
+  it('fails a stop, which is written down once there is room again, with one event', async () => {
+    const world = await phases.running();
+    world.store.broken = full;
+    expect(await code(stop(world))).toBe('storage_full');
+    expect(world.state()).toMatchObject({ status: 'stopped', process: null });
+    expect(world.host.acknowledged).toEqual([]);
+    expect(await code(start(world))).toBe('storage_full');
+    world.store.broken = null;
+    await world.advance(1_000);
+    expect(world.host.acknowledged).toHaveLength(1);
+    expect(world.journal.map(({ type }) => type)).toEqual(['service.started', 'service.stopped']);
+    expect(await running(world)).toBe(102);
+  });
+
+  it('does not end what has become ready, but fails its start', async () => {
+    const world = await phases.idle();
+    world.broken.events = full;
+    const started = code(start(world));
+    await world.advance(100);
+    expect(await started).toBe('storage_full');
+    expect(world.state().status).toBe('running');
+    expect(world.host.notes).toEqual([]);
+    world.broken.events = null;
+    await world.ref.ask('adopt', {});
+    await quiet();
+    await quiet();
+    expect(world.events()).toEqual([['service.started', { name: 'web', pid: 101, url: URL }]]);
+    expect(world.host.notes).toHaveLength(1);
+  });
+});
+
+describe('logs', () => {
+  it('are followed as long as somebody follows, and over a host that was away', async () => {
+    const world = await phases.idle();
+    for (const on of [true, true, false]) await world.ref.ask('follow', { on });
+    expect(world.host.follows).toEqual([true]);
+    world.host.service?.tell('grew', { end: 42 });
+    await quiet();
+    expect(world.views.of('grew')).toEqual([{ name: 'web', end: 42 }]);
+    world.cut();
+    world.join();
+    await world.ref.ask('adopt', {});
+    await quiet();
+    expect(world.host.follows).toEqual([true, true]);
+    await world.ref.ask('follow', { on: false });
+    await quiet();
+    expect(world.host.follows).toEqual([true, true, false]);
+  });
+});

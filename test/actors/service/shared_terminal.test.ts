@@ -1,0 +1,216 @@
+// The viewers of a terminal, with the real emulator; the log stands in memory.
+import { afterEach, describe, expect, it } from 'vitest';
+import type { SharedTerminalOptions } from '../../../src/actors/service/shared_terminal.ts';
+import { SharedTerminal } from '../../../src/actors/service/shared_terminal.ts';
+import type { TerminalScreen } from '../../../src/adapters/terminal_screen.ts';
+import { openTerminalScreen } from '../../../src/adapters/terminal_screen.ts';
+import { systemClock } from '../../../src/runtime/clock.ts';
+import { AGENT } from '../../../src/settings/limits.ts';
+import { eventually } from '../../kit/eventually.ts';
+
+interface Told {
+  kind: string;
+  viewer: string;
+  bytes?: Uint8Array;
+  cols?: number;
+  rows?: number;
+  exitCode?: number | null;
+}
+
+const terminals: SharedTerminal[] = [];
+afterEach(() => {
+  for (const terminal of terminals.splice(0)) terminal.close();
+});
+
+function stage(cols = 40, rows = 6, claims = 0) {
+  let log: Buffer = Buffer.alloc(0);
+  const told: Told[] = [];
+  const typed: string[] = [];
+  const sizes: [number, number][] = [];
+  const defects: unknown[] = [];
+  const io: SharedTerminalOptions = {
+    cols,
+    rows,
+    read: (offset, limit) => {
+      const bytes = log.subarray(offset, offset + limit);
+      return { start: offset, end: offset + bytes.length, bytes };
+    },
+    end: () => log.length + claims,
+    write: (data) => typed.push(Buffer.from(data).toString()),
+    resize: (width, height) => sizes.push([width, height]),
+    openScreen: openTerminalScreen,
+    viewers: {
+      address: 'viewers',
+      ask: () => Promise.reject(new Error('nobody asks viewers')),
+      tell: (kind, message) => told.push({ kind, ...(message as object) } as Told),
+    },
+    clock: systemClock,
+    onDefect: (error) => defects.push(error),
+  };
+  const terminal = new SharedTerminal(io);
+  terminals.push(terminal);
+  const print = (text: string | Buffer): Promise<void> => {
+    log = Buffer.concat([log, Buffer.from(text)]);
+    return terminal.pump();
+  };
+  const of = (viewer: string, kind: string) =>
+    told.filter((entry) => entry.viewer === viewer && entry.kind === kind);
+  const output = (viewer: string) =>
+    Buffer.concat(of(viewer, 'output').map((entry) => entry.bytes ?? Buffer.alloc(0)));
+  /** What a viewer's own terminal shows of the bytes it got. */
+  const shown = async (viewer: string, width = cols, height = rows): Promise<string> => {
+    const screen: TerminalScreen = await openTerminalScreen(width, height);
+    await screen.write(output(viewer));
+    const drawn = screen.snapshot().toString();
+    screen.close();
+    return drawn;
+  };
+  return { terminal, told, typed, sizes, defects, print, of, output, shown };
+}
+
+describe('a viewer', () => {
+  it('is told of an end that comes just as a look for more output has found none', async () => {
+    const { terminal, print, of } = stage();
+    terminal.attach('one');
+    await print('last words');
+    await eventually(() => of('one', 'output').length > 0);
+    for (let turn = 0; turn < 10; turn += 1) await terminal.pump();
+    void terminal.pump();
+    terminal.onExit({ exitCode: 7, signal: null });
+    await eventually(() => of('one', 'exit').length > 0);
+    expect(of('one', 'exit')).toMatchObject([{ exitCode: 7 }]);
+  });
+
+  it('is shown output that comes just as a look for more has found none', async () => {
+    const { terminal, print, of, output } = stage();
+    terminal.attach('one');
+    await print('first');
+    await eventually(() => of('one', 'output').length > 0);
+    void terminal.pump();
+    void print(', second');
+    await eventually(() => output('one').toString().endsWith('second'));
+  });
+
+  it('has to come again when the terminal is closed under it', async () => {
+    const { terminal, print, of } = stage();
+    terminal.attach('one');
+    await print('text');
+    await eventually(() => of('one', 'output').length > 0);
+    expect(of('one', 'gone')).toHaveLength(0);
+    terminal.close();
+    expect(of('one', 'gone')).toHaveLength(1);
+    expect(terminal.hasViewers).toBe(false);
+  });
+
+  it('that comes while the last one is being shown something sees all of it', async () => {
+    const { terminal, print, output } = stage();
+    const text = 'the prompt of the agent\r\n'.repeat(1_500);
+    void print(text);
+    terminal.attach('one');
+    // The emulator has been opened, and takes what it is given in a turn of its own.
+    for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    terminal.detach('one');
+    terminal.attach('two');
+    await eventually(() => output('two').includes('the prompt of the agent'));
+  });
+
+  it('is told the size, then the screen, then what comes', async () => {
+    const { terminal, print, of, output, shown, told } = stage();
+    await print('before\r\n');
+    terminal.attach('one');
+    await eventually(() => of('one', 'output').length > 0);
+    expect(told[0]).toEqual({ kind: 'size', viewer: 'one', cols: 40, rows: 6 });
+    expect(output('one').toString()).toContain('before');
+    await print('\x1b[31mafter\x1b[0m');
+    expect(output('one').toString()).toMatch(/before[\s\S]*\x1b\[31mafter\x1b\[0m$/);
+    expect(await shown('one')).toContain('after');
+  });
+
+  it('that comes later sees the same, full-screen programs included', async () => {
+    const { terminal, print, of, shown } = stage();
+    terminal.attach('early');
+    await eventually(() => of('early', 'size').length > 0);
+    await print('\x1b[?1049h\x1b[2J\x1b[3;5H\x1b[1;44mmenu\x1b[0m\x1b[6;1Hstatus');
+    await eventually(() => of('early', 'output').length > 0);
+    terminal.attach('late');
+    await eventually(() => of('late', 'output').length > 0);
+    expect(await shown('late')).toBe(await shown('early'));
+    expect(await shown('late')).toContain('menu');
+  });
+
+  it('that does not take its output is skipped, and shown the screen as it is once it has', async () => {
+    const { terminal, print, of, output, shown } = stage();
+    terminal.attach('slow');
+    terminal.attach('quick');
+    await print('start\r\n');
+    await eventually(() => of('quick', 'output').length > 0);
+    const line = `${'x'.repeat(38)}\r\n`;
+    let acknowledged = 0;
+    for (let round = 0; round < 40; round += 1) {
+      await print(line.repeat(2_000));
+      const came = output('quick').length;
+      terminal.acknowledge('quick', came - acknowledged);
+      acknowledged = came;
+    }
+    await print('the end');
+    expect(output('slow').length).toBeLessThanOrEqual(AGENT.maxUnacknowledgedBytes + 64 * 1024);
+    expect(output('quick').toString()).toContain('the end');
+    terminal.acknowledge('slow', output('slow').length);
+    await eventually(() => output('slow').toString().includes('the end'));
+    expect(await shown('slow')).toBe(await shown('quick'));
+  });
+
+  it('sees the latest screen when the program prints faster than anybody can draw', async () => {
+    const { terminal, print, of, output } = stage();
+    terminal.attach('one');
+    await print('start\r\n');
+    await eventually(() => of('one', 'output').length > 0);
+    await print(Buffer.alloc(8 * AGENT.replayBytes, 'y\r\n'));
+    await print('the end');
+    await eventually(() => output('one').toString().includes('the end'));
+    expect(output('one').length).toBeLessThan(4 * AGENT.replayBytes);
+  });
+
+  it('is told of the end after the last output', async () => {
+    const { terminal, print, of, told } = stage();
+    terminal.attach('one');
+    await eventually(() => of('one', 'size').length > 0);
+    const printed = print('last words');
+    terminal.onExit({ exitCode: 3, signal: null });
+    await printed;
+    await eventually(() => of('one', 'exit').length > 0);
+    expect(told.at(-1)).toEqual({ kind: 'exit', viewer: 'one', exitCode: 3, signal: null });
+    expect(of('one', 'output').length).toBeGreaterThan(0);
+    expect(terminal.hasViewers).toBe(false);
+  });
+
+  it('types, and resizes for all: the last one wins', async () => {
+    const { terminal, typed, sizes, of, defects } = stage();
+    terminal.attach('one');
+    terminal.attach('two');
+    terminal.input(Buffer.from('ls\r'));
+    expect(typed).toEqual(['ls\r']);
+    terminal.resize(100, 30);
+    expect(of('two', 'size').at(-1)).toMatchObject({ cols: 100, rows: 30 });
+    await eventually(() => sizes.length >= 5);
+    expect(sizes.at(-1)).toEqual([100, 30]);
+    expect(sizes.slice(0, 2)).toEqual([
+      [40, 5],
+      [40, 5],
+    ]);
+    terminal.detach('one');
+    expect(terminal.hasViewers).toBe(true);
+    terminal.detach('two');
+    expect(terminal.hasViewers).toBe(false);
+    expect(defects).toEqual([]);
+  });
+
+  it('is held up by no log that claims more than it gives', async () => {
+    const { terminal, print, of, typed } = stage(40, 6, 1_000);
+    terminal.attach('one');
+    await print('something');
+    await eventually(() => of('one', 'output').length > 0);
+    terminal.input(Buffer.from('x'));
+    expect(typed).toEqual(['x']);
+  });
+});

@@ -1,0 +1,340 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { coresOf, cpuSampleOf } from '../../../src/actors/stats/cpu_share.ts';
+import { statsActor, type TrackedRun } from '../../../src/actors/stats/stats.ts';
+import { type ProcessRow, processRow } from '../../../src/adapters/process/process_table.ts';
+import {
+  firstProcessUsage,
+  type MeasureUsage,
+  type ProcessUsage,
+  type ProcessUsageSample,
+  systemUsage,
+  treeUsage,
+} from '../../../src/adapters/process/process_usage.ts';
+import type { EventsProtocol } from '../../../src/protocol/events.ts';
+import type { StatsProtocol } from '../../../src/protocol/stats.ts';
+import type { ViewsProtocol } from '../../../src/protocol/views.ts';
+import type { Ref } from '../../../src/runtime/actor.ts';
+import { EVENTS, MIB } from '../../../src/settings/limits.ts';
+import {
+  afterThisTest,
+  realTime,
+  type Stand,
+  type TestClock,
+  virtualClock,
+  type World,
+  world,
+} from '../../kit/actors.ts';
+import { must } from '../../kit/must.ts';
+
+const row = (pid: number, startTicks: number, cpuTicks: number, rssBytes = MIB): ProcessUsage => ({
+  pid,
+  startTicks,
+  cpuTicks,
+  rssBytes,
+});
+const measured = (nowTicks: number, runs: Record<string, ProcessUsage[]>): ProcessUsageSample => ({
+  nowTicks,
+  runs: new Map(Object.entries(runs)),
+});
+
+describe('the share of a run', () => {
+  const before = cpuSampleOf(measured(1_000, { a: [row(1, 10, 500), row(2, 20, 80)] }));
+
+  it('is the difference of its processes over the time between', () => {
+    expect(coresOf([row(1, 10, 600), row(2, 20, 180)], 1_200, before)).toBe(1);
+  });
+
+  it('is not negative when a process has ended, nor when its pid is another process now', () => {
+    expect(coresOf([row(1, 10, 550)], 1_200, before)).toBe(0.25);
+    expect(coresOf([row(1, 10, 550), row(2, 1_100, 20)], 1_200, before)).toBe(0.35);
+    expect(coresOf([], 1_200, before)).toBe(0);
+  });
+
+  it('counts a process that began since from its beginning, and a whole run over its own time', () => {
+    expect(coresOf([row(1, 10, 500), row(3, 1_050, 40)], 1_200, before)).toBe(0.2);
+    expect(coresOf([row(3, 1_150, 50)], 1_200, before)).toBe(1);
+    expect(coresOf([row(3, 1_200, 0)], 1_200, before)).toBe(0);
+  });
+
+  it('counts an older process that was not seen before from now on', () => {
+    expect(coresOf([row(7, 30, 9_999)], 1_200, before)).toBe(0);
+  });
+
+  it('is never negative and never more than its ticks allow', () => {
+    const process = fc.tuple(fc.integer({ min: 1, max: 5 }), fc.nat(1_200), fc.nat(1_000));
+    fc.assert(
+      fc.property(fc.array(process), fc.array(process), (first, second) => {
+        const rows = (list: [number, number, number][]) =>
+          list.map(([pid, start, cpu]) => row(pid, start, cpu));
+        const earlier = cpuSampleOf(measured(1_000, { a: rows(first) }));
+        const now = rows(second);
+        const cores = coresOf(now, 1_200, earlier);
+        expect(cores).toBeGreaterThanOrEqual(0);
+        expect(cores).toBeLessThanOrEqual(now.reduce((sum, { cpuTicks }) => sum + cpuTicks, 0));
+      }),
+    );
+  });
+});
+
+interface Setting {
+  world: World;
+  stats: Ref<StatsProtocol>;
+  events: Stand<EventsProtocol>;
+  views: Stand<ViewsProtocol>;
+}
+
+async function setting(usage: MeasureUsage, clock: TestClock = virtualClock()): Promise<Setting> {
+  const w = world({ clock });
+  const events = await w.stand<EventsProtocol>('events', { append: () => ({ lastId: 1 }) });
+  const views = await w.stand<ViewsProtocol>('views');
+  const tracked = new Map<string, TrackedRun>();
+  return { world: w, stats: await w.start('stats', statsActor, { usage, tracked }), events, views };
+}
+
+const track = (run: string, running: boolean) => ({
+  name: `service-${run}`,
+  run,
+  pid: 1,
+  startTicks: 1,
+  running,
+});
+
+describe('statistics', () => {
+  it('come every 2 seconds: all rows in one letter to the views, and an event for each that is running', async () => {
+    let pass = 0;
+    const it = await setting(async (roots) => {
+      pass += 1;
+      const rows = roots.map(({ run }, n): [string, ProcessUsage[]] => [
+        run,
+        [row(n * 2 + 1, 0, pass * 100, MIB), row(n * 2 + 2, 0, pass * 10, MIB / 2)],
+      ]);
+      return { nowTicks: 1_000 + pass * 200, runs: new Map(rows) };
+    });
+    await it.stats.ask('track', track('a', true));
+    await it.stats.ask('track', track('b', false));
+    await it.world.clock.advance(EVENTS.statsIntervalMs - 1);
+    expect(it.views.of('stats')).toEqual([]);
+    await it.world.clock.advance(1);
+    await it.world.clock.advance(EVENTS.statsIntervalMs);
+    const rows = (cpu: number) => ['a', 'b'].map((run) => ({ name: `service-${run}`, run, cpu, rssMB: 2 }));
+    expect(it.views.of('stats')).toEqual([{ rows: rows(0) }, { rows: rows(0.55) }]);
+    const event = (cpu: number) => ({
+      type: 'service.stats',
+      name: 'service-a',
+      run: 'a',
+      data: `{"name":"service-a","cpu":${cpu},"rssMB":2}`,
+    });
+    expect(it.events.of('append')).toEqual([{ events: [event(0)] }, { events: [event(0.55)] }]);
+    await it.stats.ask('track', track('b', true));
+    await it.stats.ask('forget', { name: 'service-a', run: 'a' });
+    await it.world.clock.advance(EVENTS.statsIntervalMs);
+    expect(
+      it.events
+        .of('append')
+        .at(-1)
+        ?.events.map(({ run }) => run),
+    ).toEqual(['b']);
+  });
+
+  it('cost nothing while nothing is tracked', async () => {
+    let passes = 0;
+    const it = await setting(async () => {
+      passes += 1;
+      return measured(passes, {});
+    });
+    await it.world.clock.advance(3 * EVENTS.statsIntervalMs);
+    expect(passes).toBe(0);
+    await it.stats.ask('track', track('a', true));
+    await it.world.clock.advance(EVENTS.statsIntervalMs);
+    expect(passes).toBe(1);
+    await it.stats.ask('forget', { name: 'service-a', run: 'a' });
+    await it.world.clock.advance(3 * EVENTS.statsIntervalMs);
+    expect(passes).toBe(1);
+    expect(it.views.of('stats')).toEqual([]);
+  });
+
+  it('are not measured twice at once, and leave out what was forgotten meanwhile', async () => {
+    let finish = (): void => {};
+    let passes = 0;
+    const it = await setting((roots) => {
+      passes += 1;
+      const runs = new Map(roots.map(({ run }, n) => [run, [row(n, 0, 0)]]));
+      return new Promise((resolve) => {
+        finish = () => resolve({ nowTicks: 1_000, runs });
+      });
+    });
+    await it.stats.ask('track', track('a', true));
+    await it.stats.ask('track', track('b', true));
+    await it.world.clock.advance(3 * EVENTS.statsIntervalMs);
+    expect(passes).toBe(1);
+    await it.stats.ask('forget', { name: 'service-a', run: 'a' });
+    finish();
+    expect((await it.views.next('stats')).rows.map(({ run }) => run)).toEqual(['b']);
+  });
+
+  it('go on after a crash with what was tracked', async () => {
+    let broken = true;
+    const it = await setting(async (roots) => {
+      if (broken) throw new Error('no table');
+      return measured(1_000, Object.fromEntries(roots.map(({ run }) => [run, [row(1, 0, 0)]])));
+    });
+    await it.stats.ask('track', track('a', true));
+    await it.world.clock.advance(EVENTS.statsIntervalMs);
+    broken = false;
+    expect(it.world.crashes.splice(0)).toHaveLength(1);
+    await it.world.clock.advance(2 * EVENTS.statsIntervalMs);
+    expect(it.events.of('append')[0]?.events).toMatchObject([{ name: 'service-a' }]);
+  });
+});
+
+/** A program that is killed with its whole group after the test; resolves with its first line. */
+async function program(
+  command: string,
+  args: string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<{ child: ChildProcess; pid: number; line: string }> {
+  const child = spawn(command, args, {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    detached: true,
+    env: { ...process.env, ...env },
+  });
+  const pid = must(child.pid);
+  afterThisTest(async () => {
+    const ended = new Promise((resolve) => child.on('exit', resolve));
+    process.kill(-pid, 'SIGKILL');
+    await ended;
+  });
+  const line = await new Promise<string>((resolve) =>
+    child.stdout?.once('data', (text) => resolve(String(text))),
+  );
+  return { child, pid, line };
+}
+
+const root = (run: string, pid: number) => ({
+  run,
+  pid,
+  startTicks: processRow(pid)?.startTicks ?? 0,
+  grouped: true,
+});
+/** Works for 300 ms of processor time, says so, and rests. */
+const BURN = `while (process.cpuUsage().user < 300000); console.log(process.pid); setInterval(() => {}, 1e6)`;
+
+describe('whose process is of no run', () => {
+  /** A machine whose rows are `rows`; says which of them were read in each pass. */
+  const machine = (rows: Map<number, ProcessRow>) => {
+    const read: number[][] = [];
+    const usage = treeUsage((known) => {
+      const now: number[] = [];
+      const row = (pid: number) => {
+        now.push(pid);
+        return must(rows.get(pid));
+      };
+      const table = new Map([...rows.keys()].map((pid) => [pid, known(pid) ?? row(pid)]));
+      read.push(now);
+      return table;
+    });
+    return { usage, read };
+  };
+  // Beyond all that a system gives: nothing is found where their environment is looked for.
+  const [first, stranger] = [2 ** 23, 2 ** 23 + 1];
+  const process = (pid: number, more: Partial<ProcessRow> = {}): [number, ProcessRow] => [
+    pid,
+    {
+      ...{ pid, ppid: 1, pgid: pid, session: pid, startTicks: 100, state: 'S' },
+      ...{ cpuTicks: 0, rssBytes: MIB, comm: 'x', ...more },
+    },
+  ];
+  const run = { run: 'a', pid: first, startTicks: 100, grouped: true };
+
+  it('is read now and then, and that of a run each time', async () => {
+    const { usage, read } = machine(new Map([process(first), process(stranger)]));
+    for (let pass = 0; pass < 17; pass += 1) await usage([run]);
+    expect(read[0]).toEqual([first, stranger]);
+    expect(read.flat().filter((pid) => pid === first)).toHaveLength(17);
+    expect(
+      read
+        .slice(1)
+        .flat()
+        .filter((pid) => pid === stranger),
+    ).toHaveLength(2);
+  });
+
+  it('is found though its number was that of another one before', async () => {
+    const rows = new Map([process(first), process(stranger)]);
+    const { usage } = machine(rows);
+    await usage([run]);
+    rows.set(...process(stranger, { ppid: first, startTicks: 200 }));
+    let found: ProcessUsageSample = await usage([run]);
+    for (let pass = 1; pass < 8 && found.runs.get('a')?.length === 1; pass += 1) found = await usage([run]);
+    expect(found.runs.get('a')?.map(({ pid }) => pid)).toEqual([first, stranger]);
+  });
+
+  it('is measured at once when it turns out to be the first of one', async () => {
+    const rows = new Map([process(first, { pgid: 1, session: 1 })]);
+    const { usage } = machine(rows);
+    await usage([]);
+    rows.set(...process(first, { rssBytes: 2 * MIB }));
+    expect((await usage([run])).runs.get('a')).toMatchObject([{ pid: first, rssBytes: 2 * MIB }]);
+  });
+});
+
+describe.runIf(process.platform === 'linux')('on real processes', () => {
+  it('a tree is its descendants, also one in a session of its own', async () => {
+    const script = `${process.execPath} -e "${BURN}" & setsid ${process.execPath} -e "setInterval(() => {}, 1e6)" & wait`;
+    // The mark of this test alone, also when it runs twice at the same time.
+    const run = `run-${process.pid}`;
+    const { pid, line } = await program('sh', ['-c', script], { BERTH_RUN: run });
+    const usage = treeUsage();
+    const processes = async (): Promise<readonly ProcessUsage[]> =>
+      (await usage([root(run, pid)])).runs.get(run) ?? [];
+    const isOutside = (one: ProcessUsage): boolean => processRow(one.pid)?.session !== pid;
+    // It would outlive the test.
+    afterThisTest(async () => {
+      for (const one of (await processes()).filter(isOutside)) process.kill(one.pid, 'SIGKILL');
+    });
+    let found = await processes();
+    while (found.length < 3 || !found.some(isOutside)) {
+      await realTime.advance(20);
+      found = await processes();
+    }
+    expect(found.map((one) => one.pid)).toContain(pid);
+    expect(found.find((one) => one.pid === Number(line))?.cpuTicks).toBeGreaterThanOrEqual(29);
+    expect(found.filter(isOutside)).toHaveLength(1);
+    const sum = found.reduce((bytes, one) => bytes + one.rssBytes, 0);
+    expect(sum).toBeGreaterThan(2 * 20 * MIB);
+  });
+
+  it('says of a first process what pidusage says', async () => {
+    const { pid } = await program(process.execPath, ['-e', BURN]);
+    const roots = [root('a', pid)];
+    const [ours, theirs] = [await treeUsage()(roots), await firstProcessUsage(roots)];
+    const [mine] = ours.runs.get('a') ?? [];
+    const [other] = theirs.runs.get('a') ?? [];
+    expect(mine?.cpuTicks).toBeGreaterThanOrEqual(29);
+    expect(Math.abs((mine?.cpuTicks ?? 0) - (other?.cpuTicks ?? 0))).toBeLessThanOrEqual(5);
+    expect((mine?.rssBytes ?? 0) / (other?.rssBytes ?? 1)).toBeCloseTo(1, 1);
+  });
+
+  it('a run without a process has no row, and without any run nothing is asked', async () => {
+    const gone = { run: 'gone', pid: 2 ** 22 - 1, startTicks: 1, grouped: true };
+    for (const usage of [treeUsage(), firstProcessUsage]) {
+      expect((await usage([gone])).runs).toEqual(new Map());
+      expect((await usage([])).runs).toEqual(new Map());
+    }
+  });
+
+  it('works through the actor, in real time', async () => {
+    const { pid } = await program(process.execPath, ['-e', BURN]);
+    const it = await setting(systemUsage(), realTime);
+    const { startTicks } = root('a', pid);
+    await it.stats.ask('track', { name: 'web', run: 'a', pid, startTicks, running: true });
+    const { events } = await it.events.next('append');
+    const { cpu, rssMB, ...rest } = JSON.parse(events[0]?.data ?? '');
+    expect(rest).toEqual({ name: 'web' });
+    expect(cpu).toBeGreaterThanOrEqual(0);
+    expect(rssMB).toBeGreaterThan(20);
+    await it.stats.ask('forget', { name: 'web', run: 'a' });
+  });
+});

@@ -1,0 +1,162 @@
+// Tethers on the real cluster: each direction goes as fast as its reader takes it, and a slow reader holds up nobody else.
+import { beforeAll, expect, it } from 'vitest';
+import { MIB, TETHER } from '../../../src/settings/limits.ts';
+import { virtualClock } from '../../kit/actors.ts';
+import { describeReal, sandbox } from '../../kit/kube_real.ts';
+import { answer, type Client, client, field, lastError, podsOf, server } from './tether_kit.ts';
+
+/** More than all the sockets in between can hold for one connection: the clients here offer and ask for far more. */
+const HELD = 512 * MIB;
+
+/** A client that takes nothing of what it has asked for. */
+async function unread(port: number): Promise<Client> {
+  const slow = client(port);
+  slow.socket.pause();
+  slow.socket.write('down 100000\n');
+  return slow;
+}
+
+/** A client that sends more than anybody takes. */
+async function untaken(port: number): Promise<Client> {
+  const stuck = client(port, 'stuck\n');
+  await stuck.until((text) => text === 'stuck\n');
+  const block = Buffer.alloc(MIB);
+  const more = (): void => {
+    while (stuck.socket.write(block));
+  };
+  stuck.socket.on('drain', more);
+  more();
+  return stuck;
+}
+
+describeReal('a tether and slow readers', () => {
+  const box = sandbox();
+
+  beforeAll(async () => {
+    await box.create('Deployment', server('web', 1));
+    await podsOf(box, 'web').ready(1);
+  }, 60_000);
+
+  it('reads from the pod no faster than the client takes it, and then goes on', async () => {
+    const tether = await field({ sandbox: box, name: 'web' });
+    const { socket, bytes } = await unread(tether.port);
+    const held = await tether.settled('bytesOut');
+    expect(held).toBeLessThan(HELD);
+    socket.resume();
+    while (bytes() < held + 16 * MIB) await new Promise((resolve) => socket.once('data', resolve));
+  }, 60_000);
+
+  it('reads from the client no faster than the pod takes it', async () => {
+    const tether = await field({ sandbox: box, name: 'web' });
+    await untaken(tether.port);
+    expect(await tether.settled('bytesIn')).toBeLessThan(HELD);
+  }, 60_000);
+
+  it('holds up neither the connections there are nor new ones', async () => {
+    const tether = await field({ sandbox: box, name: 'web' });
+    const before = client(tether.port, 'echo\n');
+    const idle = client(tether.port, 'stay\n');
+    await idle.until((text) => text.endsWith('\n'));
+    await Promise.all([1, 2, 3].map(() => unread(tether.port)));
+    await Promise.all([1, 2, 3].map(() => untaken(tether.port)));
+    await tether.settled('bytesIn');
+    await tether.settled('bytesOut');
+    before.socket.write('still here\n');
+    expect(await before.until((text) => text.endsWith('\n'))).toBe('still here\n');
+    idle.socket.write('more\n');
+    await idle.until((text) => text.split('\n').length === 3);
+    const down = client(tether.port, 'down 8\n');
+    expect(await down.ended).toBe('end');
+    expect(down.bytes()).toBe(8 * MIB);
+    for (let round = 0; round < 5; round += 1) expect(await answer(tether.port, 'name\n')).toContain('web-');
+  }, 60_000);
+
+  it('goes on for others when clients leave in the midst of much', async () => {
+    const tether = await field({ sandbox: box, name: 'web' });
+    const idle = client(tether.port, 'stay\n');
+    await idle.until((text) => text.endsWith('\n'));
+    for (let round = 0; round < 6; round += 1) {
+      const leaver = round % 2 === 0 ? await unread(tether.port) : await untaken(tether.port);
+      leaver.socket.resetAndDestroy();
+      expect(await answer(tether.port, 'name\n')).toContain('web-');
+    }
+    idle.socket.write('more\n');
+    await idle.until((text) => text.split('\n').length === 3);
+  }, 60_000);
+
+  it('gives a client that has half-closed its whole reply, however late', async () => {
+    const { port } = await field({ sandbox: box, name: 'web' });
+    const { socket, ended, bytes } = client(port, 'late 3 4\n');
+    socket.end();
+    expect(await ended).toBe('end');
+    expect(bytes()).toBe(4 * MIB);
+  }, 60_000);
+
+  it('gives a client that has half-closed a reply with a long pause in it', async () => {
+    const clock = virtualClock();
+    const { port } = await field({ sandbox: box, name: 'web', clock });
+    const { socket, ended, text, until } = client(port, 'twice 3\n');
+    socket.end();
+    const name = await until((said) => said.endsWith('\n'));
+    await clock.advance(TETHER.halfClosedIdleMs);
+    expect(await ended).toBe('end');
+    expect(text()).toBe(name + name);
+  }, 60_000);
+
+  it('gives a client that has half-closed its whole reply, however slowly it takes it', async () => {
+    const clock = virtualClock();
+    const { port } = await field({ sandbox: box, name: 'web', clock });
+    const { socket, ended, bytes } = client(port, 'down 64\n');
+    socket.end();
+    await new Promise((resolve) => socket.once('data', resolve));
+    socket.pause();
+    // The first gives all that lies between time to fill, the second a node that was told to cut it off time to do so.
+    await answer(port, 'late 1 0\n');
+    await clock.advance(TETHER.halfClosedIdleMs + TETHER.tickIntervalMs);
+    await answer(port, 'late 2 0\n');
+    socket.resume();
+    expect(await ended).toBe('end');
+    expect(bytes()).toBe(64 * MIB);
+  }, 60_000);
+
+  it('resets a client that has half-closed when the pod has long been silent: it may have had more to say', async () => {
+    const clock = virtualClock();
+    const tether = await field({ sandbox: box, name: 'web', clock });
+    const { socket, ended, text, until } = client(tether.port, 'echo\nhello\n');
+    socket.end();
+    await until((said) => said === 'hello\n');
+    await clock.advance(TETHER.halfClosedIdleMs + TETHER.tickIntervalMs);
+    expect(await ended).toBe('ECONNRESET');
+    expect(text()).toBe('hello\n');
+    await clock.advance(TETHER.tickIntervalMs);
+    expect(await lastError(tether)).toContain('half-closed');
+  }, 60_000);
+
+  it('tells now and then when bytes have last moved, while a connection is open', async () => {
+    const clock = virtualClock();
+    const tether = await field({ sandbox: box, name: 'web', clock });
+    const { socket, until } = client(tether.port, 'stay\n');
+    await until((text) => text.endsWith('\n'));
+    await clock.advance(TETHER.tickIntervalMs);
+    const { lastByteAt } = await tether.workloads.next('traffic');
+    socket.write('more\n');
+    await until((text) => text.split('\n').length > 2);
+    await clock.advance(TETHER.trafficReportIntervalMs);
+    expect((await tether.workloads.next('traffic')).lastByteAt).toBe(lastByteAt + TETHER.tickIntervalMs);
+    await clock.advance(3 * TETHER.trafficReportIntervalMs);
+    expect(tether.workloads.of('traffic')).toHaveLength(2);
+  });
+
+  it('lets go of the pod when a client has closed, though the pod has not', async () => {
+    const tether = await field({ sandbox: box, name: 'web' });
+    const { socket, until } = client(tether.port, 'stay\n');
+    await until((text) => text.endsWith('\n'));
+    const { lastByteAt } = await tether.workloads.next('traffic');
+    socket.write('more\n');
+    await until((text) => text.split('\n').length > 2);
+    socket.destroy();
+    await tether.until(({ connections, bytesIn }) => connections === 0 && bytesIn > 0);
+    // Of its last bytes it is told when it has closed, not a report later.
+    expect((await tether.workloads.next('traffic')).lastByteAt).toBeGreaterThan(lastByteAt);
+  });
+});

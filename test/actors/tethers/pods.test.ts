@@ -1,0 +1,167 @@
+// The pods that a tether follows, on a server with faults; time is turned by hand.
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { TetherPods } from '../../../src/actors/tethers/pods.ts';
+import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
+import type { ForwardTarget } from '../../../src/protocol/cloud.ts';
+import { TETHER } from '../../../src/settings/limits.ts';
+import { afterThisTest, type TestClock, virtualClock } from '../../kit/actors.ts';
+import { eventually } from '../../kit/eventually.ts';
+import { type Double, type Fault, type Json, kubeDouble, type Seen } from '../../kit/kube_double.ts';
+import { client, field, lastError, RULE } from './tether_kit.ts';
+
+let double: Double;
+let clock: TestClock;
+let pods: TetherPods;
+let changes: number;
+let route: ForwardTarget;
+
+beforeEach(async () => {
+  // The longest pauses between attempts.
+  vi.spyOn(Math, 'random').mockReturnValue(0.999);
+  double = await kubeDouble();
+  afterThisTest(() => double.stop());
+  clock = virtualClock();
+  changes = 0;
+  pods = new TetherPods(
+    clock,
+    RULE,
+    () => {
+      changes += 1;
+    },
+    (error) => {
+      throw error;
+    },
+  );
+  afterThisTest(() => pods.stop());
+  route = {
+    clusterId: 'C1',
+    access: double.access,
+    workload: { id: 'W1', kind: 'Deployment', namespace: 'n', name: 'web', selector: 'app=web' },
+    state: 'awake',
+    replicas: 1,
+  };
+});
+afterEach(() => vi.restoreAllMocks());
+
+const pod = (name = 'web-6b-1', more: Json = {}): Json => ({
+  metadata: {
+    name,
+    namespace: 'n',
+    uid: `u-${name}`,
+    resourceVersion: '1',
+    labels: { 'pod-template-hash': '6b' },
+    ownerReferences: [{ kind: 'ReplicaSet', name: 'web-6b', controller: true }],
+  },
+  status: { conditions: [{ type: 'Ready', status: 'True' }], ...more },
+});
+const isList = ({ path, query }: Seen): boolean => path.endsWith('/pods') && !query.has('watch');
+const isWatch = ({ query }: Seen): boolean => query.has('watch');
+
+const ALWAYS = Number.POSITIVE_INFINITY;
+const answering = (body: string): Fault => ({ kind: 'raw', status: 200, headers: {}, body });
+const list = (...items: Json[]): Fault =>
+  answering(JSON.stringify({ metadata: { resourceVersion: '1' }, items }));
+
+/** The server lists these from now on, and its watches say nothing. */
+function listing(...items: Json[]): void {
+  double.fault(isList, list(...items), ALWAYS);
+  double.fault(isWatch, { kind: 'stall' }, ALWAYS);
+}
+const isForward = ({ path }: Seen): boolean => path.endsWith('/portforward');
+
+/** Lets so many attempts fail, each at once after the pause before it. */
+async function failing(attempts: number): Promise<void> {
+  for (let attempt = 0; attempt < attempts; attempt += 1) {
+    const before = changes;
+    if (attempt > 0) await clock.advance(1_000 * 2 ** attempt);
+    await eventually(() => changes > before || undefined);
+  }
+}
+
+it('are listed at once when somebody needs them, however long the pause after an outage is', async () => {
+  await double.stop();
+  pods.start(route);
+  await failing(3);
+  await double.start();
+  listing(pod());
+  await clock.advance(TETHER.minRelistIntervalMs);
+  expect(pods.ready).toEqual([]);
+  expect(pods.trouble?.reason).toContain('cannot be reached');
+  pods.start(route);
+  await eventually(() => pods.ready.length > 0 || undefined);
+  expect(pods.trouble).toBeNull();
+});
+
+it('are asked for anew no more than once a second, and never while an attempt is under way', async () => {
+  double.fault(isList, { kind: 'status', status: 403 });
+  double.fault(isList, { kind: 'stall' });
+  listing(pod());
+  const asked = (): number => double.requests.filter(isList).length;
+  pods.start(route);
+  await eventually(() => pods.trouble ?? undefined);
+  pods.start(route);
+  expect(pods.trouble).not.toBeNull();
+  await clock.advance(TETHER.minRelistIntervalMs);
+  pods.start(route);
+  // What was denied is no reason any more to let somebody go before there is an answer.
+  expect(pods.trouble).toBeNull();
+  await eventually(() => asked() === 2 || undefined);
+  await clock.advance(TETHER.minRelistIntervalMs);
+  pods.start(route);
+  await clock.advance(TETHER.minRelistIntervalMs);
+  pods.start(route);
+  // Whatever that may have sent has arrived when the answer to a later request is here.
+  const other = openKubeCluster(double.access, RULE);
+  await other.version();
+  await other.close();
+  expect(asked()).toBe(2);
+});
+
+it('are each tried anew by a client whose attempt with an earlier one has failed', async () => {
+  const [former, latter] = [pod('web-6b-1'), pod('web-6b-2')];
+  double.fault(isList, list(former));
+  double.fault(isList, list());
+  double.fault(isList, list(latter), ALWAYS);
+  double.fault(isWatch, { kind: 'stall' });
+  // Each of these ends at once, with a longer pause behind it: more than an attempt may take, less than a client waits.
+  double.fault(isWatch, answering(''), 4);
+  double.fault(isWatch, answering(`${JSON.stringify({ type: 'ADDED', object: latter })}\n`));
+  double.fault(isWatch, { kind: 'stall' }, ALWAYS);
+  double.fault(
+    isForward,
+    { kind: 'status', status: 404, reason: 'NotFound', message: 'no such pod' },
+    ALWAYS,
+  );
+  const forwards = (name: string): number =>
+    double.requests.filter((request) => isForward(request) && request.path.includes(name)).length;
+  const { port } = await field({ sandbox: { namespace: 'n' }, name: 'web', access: double.access, clock });
+  const { ended } = client(port, 'name\n');
+  await eventually(() => forwards('web-6b-1') > 0);
+  // A listing that is old enough to be doubted.
+  await clock.advance(TETHER.minRelistIntervalMs);
+  const served = eventually(async () => {
+    await clock.advance(25);
+    return forwards('web-6b-2') > 1 && 'tried again';
+  });
+  expect(await Promise.race([ended, served])).toBe('tried again');
+});
+
+it('that no node has room for are waited for to the end, and are then the reason', async () => {
+  const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'no node' };
+  listing(pod('web-6b-1', { phase: 'Pending', conditions: [condition] }));
+  const tether = await field({ sandbox: { namespace: 'n' }, name: 'web', access: double.access, clock });
+  const { ended } = client(tether.port, 'name\n');
+  await eventually(() => double.requests.some(isWatch));
+  let isOver = false;
+  void ended.then(() => {
+    isOver = true;
+  });
+  await eventually(async () => {
+    if (!isOver) await clock.advance(500);
+    return isOver;
+  });
+  expect(await ended).toBe('ECONNRESET');
+  expect(clock.monotonic()).toBeGreaterThanOrEqual(TETHER.podWaitTimeoutMs);
+  await clock.advance(TETHER.tickIntervalMs);
+  expect(await lastError(tether)).toBe('pod web-6b-1: Unschedulable: no node');
+});

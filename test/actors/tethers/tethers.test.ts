@@ -1,0 +1,352 @@
+// The records of tethers and their ports, on a real store and with real listeners. No cluster: workloads are a stand-in.
+import { createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { tetherActor } from '../../../src/actors/tethers/tether.ts';
+import { tethersActor } from '../../../src/actors/tethers/tethers.ts';
+import { openLoopbackPeers } from '../../../src/adapters/process/loopback_peers.ts';
+import { embeddedCloudStore } from '../../../src/adapters/storage/cloud_store.ts';
+import { openStore } from '../../../src/adapters/storage/store.ts';
+import type { CloudViewsProtocol, WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
+import { fail } from '../../../src/protocol/errors.ts';
+import type { TethersProtocol, ThreadsProtocol } from '../../../src/protocol/tethers.ts';
+import { Failure, type Ref } from '../../../src/runtime/actor.ts';
+import { TETHER } from '../../../src/settings/limits.ts';
+import {
+  afterThisTest,
+  realTime,
+  type Stand,
+  settle,
+  tempDir,
+  virtualClock,
+  type World,
+  world,
+} from '../../kit/actors.ts';
+import { eventually } from '../../kit/eventually.ts';
+import { ownPorts } from '../../kit/free_ports.ts';
+import { client, RULE, STORED, UNUSED } from './tether_kit.ts';
+
+interface Part {
+  world: World;
+  tethers: Ref<TethersProtocol>;
+  threads: Stand<ThreadsProtocol>;
+  workloads: Stand<WorkloadsProtocol>;
+  /** The records as the front would show them. */
+  shown(): Record<string, unknown>[];
+  stop(): Promise<void>;
+}
+
+/** The tethers of a daemon whose state is in `folder`. */
+async function part(folder: string, ports: [number, number]): Promise<Part> {
+  const space = world({ clock: realTime });
+  const store = openStore(join(folder, 'store'));
+  const peers = await openLoopbackPeers();
+  const stop = async (): Promise<void> => {
+    await space.node.stop();
+    await store.close();
+    peers.close();
+  };
+  let stopped: Promise<void> | null = null;
+  const stopOnce = (): Promise<void> => {
+    stopped ??= stop();
+    return stopped;
+  };
+  afterThisTest(stopOnce);
+  const workloads = await space.stand<WorkloadsProtocol>('workloads', {
+    forwardTarget: ({ id }) => {
+      throw fail('unknown_workload', `There is no workload ${id}.`);
+    },
+  });
+  const views = await space.stand<CloudViewsProtocol>('cloudviews');
+  const threads = await space.stand<ThreadsProtocol>('threads');
+  space.node.family('tether:', tetherActor, () => ({ rule: RULE, peers, pendingInThread: { count: 0 } }));
+  const ref = await space.start('tethers', tethersActor, { store: embeddedCloudStore(store), ports });
+  return {
+    world: space,
+    tethers: ref,
+    threads,
+    workloads,
+    stop: stopOnce,
+    shown() {
+      const rows = new Map<string, Record<string, unknown>>();
+      for (const { kind, message } of views.letters) {
+        if (kind === 'tethers') {
+          const { rows: told, all } = message as Parameters<CloudViewsProtocol['tethers']>[0];
+          if (all) rows.clear();
+          for (const { id, json } of told) rows.set(id, JSON.parse(json));
+        } else if (kind === 'tethersRemoved') {
+          for (const id of (message as { ids: string[] }).ids) rows.delete(id);
+        }
+      }
+      return [...rows.values()];
+    },
+  };
+}
+
+/** A workload of a cluster that does not answer: connections are held for a while. */
+const known = (workloads: Stand<WorkloadsProtocol>, clusterId = 'C1'): void =>
+  workloads.answer({
+    forwardTarget: () => ({
+      clusterId,
+      access: {
+        server: 'https://127.0.0.1:1',
+        ca: null,
+        tlsServerName: null,
+        credential: { kind: 'token', token: 't' },
+      },
+      workload: { id: 'W1', kind: 'Deployment', namespace: 'n', name: 'w', selector: 'app=w' },
+      state: 'awake',
+      replicas: 1,
+    }),
+  });
+
+const input = { workloadId: 'W1', containerPort: 80, label: 'web', wake: true };
+function occupy(port: number): Promise<Server> {
+  const server = createServer((socket) => socket.destroy());
+  afterThisTest(() => void server.close());
+  return new Promise((resolve) => server.listen(port, '127.0.0.1', () => resolve(server)));
+}
+
+const canConnect = async (port: number, host?: string): Promise<boolean> => {
+  const { socket } = client(port, '', host);
+  return new Promise((resolve) => {
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+  });
+};
+
+describe('tethers', () => {
+  it('take the lowest port that nobody has, and say when there is none', async () => {
+    const [from, to] = ownPorts(4);
+    const { tethers: ref, workloads, shown } = await part(tempDir(), [from, to]);
+    known(workloads);
+    await occupy(from + 1);
+    const first = await ref.ask('create', input);
+    const second = await ref.ask('create', { ...input, label: null });
+    const third = await ref.ask('create', input);
+    expect([first, second, third].map(({ local_port }) => local_port - from)).toEqual([0, 2, 3]);
+    await expect(ref.ask('create', input)).rejects.toMatchObject({ code: 'port_in_use' });
+    expect(shown()).toHaveLength(3);
+    expect(shown()[0]).toEqual({
+      tether_id: first.tether_id,
+      workload_id: 'W1',
+      container_port: 80,
+      label: 'web',
+      local_port: from,
+      state: 'idle',
+      connections: 0,
+      bytes_in: 0,
+      bytes_out: 0,
+      last_error: null,
+    });
+    expect(await canConnect(from)).toBe(false);
+  });
+
+  it('are made for workloads that there are', async () => {
+    const { tethers: ref, shown } = await part(tempDir(), ownPorts(2));
+    await expect(ref.ask('create', input)).rejects.toMatchObject({ code: 'unknown_workload' });
+    expect(shown()).toEqual([]);
+    for (const kind of ['activate', 'deactivate', 'remove'] as const)
+      await expect(ref.ask(kind, { id: 'X' })).rejects.toMatchObject({ code: 'unknown_tether' });
+  });
+
+  it('listen on both loopback addresses when active, and harmlessly when asked twice', async () => {
+    const { tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(2));
+    known(workloads);
+    const { tether_id: id, local_port: port } = await ref.ask('create', input);
+    for (let round = 0; round < 2; round += 1)
+      expect(await ref.ask('activate', { id })).toEqual({ tether_id: id, local_port: port, state: 'active' });
+    expect(await canConnect(port)).toBe(true);
+    expect(await canConnect(port, '::1')).toBe(true);
+    expect(shown()[0]).toMatchObject({ state: 'active', local_port: port });
+  });
+
+  it('have the thread of one started only when it is to listen', async () => {
+    const folder = tempDir();
+    const ports = ownPorts(4);
+    const { tethers: ref, threads, workloads, stop } = await part(folder, ports);
+    known(workloads);
+    const [used, unused] = [await ref.ask('create', input), await ref.ask('create', input)];
+    await ref.ask('deactivate', { id: unused.tether_id });
+    expect(threads.letters).toEqual([]);
+    await ref.ask('activate', { id: used.tether_id });
+    expect(threads.of('ensure')[0]).toEqual({ address: `tether:${used.tether_id}` });
+    await stop();
+    const later = await part(folder, ports);
+    known(later.workloads);
+    await later.tethers.ask('boot', {});
+    await later.tethers.ask('remove', { id: unused.tether_id });
+    const addresses = later.threads.of('ensure').map(({ address }) => address);
+    expect(new Set(addresses)).toEqual(new Set([`tether:${used.tether_id}`]));
+  });
+
+  it('stay idle, and say why, while their thread cannot be started', async () => {
+    const { tethers: ref, threads, workloads, shown } = await part(tempDir(), ownPorts(2));
+    known(workloads);
+    const { tether_id: id } = await ref.ask('create', input);
+    threads.answer({
+      ensure: () => {
+        throw new Failure('gone', 'tethers-0 died too often');
+      },
+    });
+    await expect(ref.ask('activate', { id })).rejects.toMatchObject({ code: 'gone' });
+    expect(shown()).toMatchObject([{ state: 'idle' }]);
+    threads.answer({ ensure: () => null });
+    expect(await ref.ask('activate', { id })).toMatchObject({ state: 'active' });
+  });
+
+  it('get another port when somebody has taken theirs meanwhile', async () => {
+    const { tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(3));
+    known(workloads);
+    const { tether_id: id, local_port: port } = await ref.ask('create', input);
+    await occupy(port);
+    expect(await ref.ask('activate', { id })).toMatchObject({ local_port: port + 1 });
+    expect(shown()[0]).toMatchObject({ local_port: port + 1 });
+  });
+
+  it('destroy their connections and give the port back when deactivated', async () => {
+    const { tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(1));
+    known(workloads);
+    const { tether_id: id, local_port: port } = await ref.ask('create', input);
+    await ref.ask('activate', { id });
+    const clients = [client(port, 'held'), client(port), client(port)];
+    await Promise.all(clients.map(({ socket }) => new Promise((done) => socket.once('connect', done))));
+    expect(await ref.ask('deactivate', { id })).toEqual({ ok: true });
+    for (const { ended } of clients) expect(await ended).toMatch(/^(end|ECONNRESET|close)$/);
+    expect(shown()[0]).toMatchObject({ state: 'idle', local_port: null, connections: 0 });
+    await (await occupy(port)).close();
+    expect(await ref.ask('deactivate', { id })).toEqual({ ok: true });
+    expect(await ref.ask('activate', { id })).toMatchObject({ local_port: port });
+  });
+
+  it('are active again after a restart, on the same port if it is free', async () => {
+    const folder = tempDir();
+    const ports = ownPorts(4);
+    const before = await part(folder, ports);
+    known(before.workloads);
+    const ids: string[] = [];
+    for (let index = 0; index < 3; index += 1)
+      ids.push((await before.tethers.ask('create', input)).tether_id);
+    for (const id of ids.slice(0, 2)) await before.tethers.ask('activate', { id });
+    await before.stop();
+    await occupy(ports[0]);
+    const after = await part(folder, ports);
+    known(after.workloads);
+    expect(await after.tethers.ask('boot', {})).toEqual({ tethers: 3 });
+    expect(after.shown().map(({ state, local_port }) => [state, Number(local_port) - ports[0]])).toEqual([
+      ['active', 3],
+      ['active', 1],
+      ['idle', 2],
+    ]);
+    for (const port of [3, 1]) expect(await canConnect(ports[0] + port)).toBe(true);
+  });
+
+  it('come back when their actor has ended', async () => {
+    const { world: space, tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(2));
+    known(workloads);
+    const { tether_id: id, local_port: port } = await ref.ask('create', input);
+    await ref.ask('activate', { id });
+    // It has said that it begins, and has been opened for that a second time, before this is answered.
+    await ref.ask('activate', { id });
+    await space.node.end(`tether:${id}`);
+    await eventually(() => shown()[0]?.['state'] === 'idle');
+    await eventually(() => canConnect(port));
+  });
+
+  it('stay when their workload has gone, and say so', async () => {
+    const { tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(2));
+    known(workloads);
+    const { tether_id: id, local_port: port } = await ref.ask('create', input);
+    await ref.ask('activate', { id });
+    workloads.answer({
+      forwardTarget: () => {
+        throw fail('unknown_workload', 'The workload is gone.');
+      },
+    });
+    expect(await client(port, 'x').ended).toBe('ECONNRESET');
+    await eventually(() => shown()[0]?.['last_error']);
+    expect(shown()[0]).toMatchObject({ state: 'active', last_error: 'The workload is gone.' });
+  });
+
+  it('go with their cluster, and one by one', async () => {
+    const folder = tempDir();
+    const ports = ownPorts(4);
+    const { tethers: ref, workloads, shown, stop } = await part(folder, ports);
+    known(workloads, 'C1');
+    const first = await ref.ask('create', input);
+    const second = await ref.ask('create', input);
+    await ref.ask('activate', { id: second.tether_id });
+    known(workloads, 'C2');
+    const third = await ref.ask('create', input);
+    expect(await ref.ask('remove', { id: first.tether_id })).toEqual({ removed: true, id: first.tether_id });
+    expect(await ref.ask('closeCluster', { clusterId: 'C1' })).toEqual({ closed: 1 });
+    expect(await canConnect(second.local_port)).toBe(false);
+    expect(shown().map(({ tether_id }) => tether_id)).toEqual([third.tether_id]);
+    await stop();
+    const after = await part(folder, ports);
+    expect(await after.tethers.ask('boot', {})).toEqual({ tethers: 1 });
+  });
+
+  /** A tether whose workload cannot be reached, by a clock of its own. */
+  async function quiet() {
+    const clock = virtualClock();
+    const space = world({ clock });
+    const workloads = await space.stand<WorkloadsProtocol>('workloads', {
+      forwardTarget: () => {
+        throw fail('daemon_busy', 'not now');
+      },
+    });
+    await space.stand('tethers');
+    const peers = await openLoopbackPeers();
+    afterThisTest(() => peers.close());
+    const ref = await space.start('tether:T1', tetherActor, {
+      rule: RULE,
+      peers,
+      pendingInThread: { count: 0 },
+    });
+    const { port } = await ref.ask('open', {
+      tether: STORED,
+      ports: ownPorts(1).slice(0, 1),
+      numbers: UNUSED,
+    });
+    return { clock, workloads, port };
+  }
+
+  it('tell of the first connection at once, and of others that come within a second in one letter', async () => {
+    const { clock, workloads, port } = await quiet();
+    const connected = async (): Promise<void> => {
+      const { socket } = client(port);
+      await new Promise((resolve) => socket.once('connect', resolve));
+      // The listener has its turn to take it.
+      for (let turn = 0; turn < 20; turn += 1) await settle();
+    };
+    const began = clock.now();
+    await connected();
+    expect(await workloads.next('activity')).toEqual({ id: 'W1', at: began });
+    for (let more = 0; more < 3; more += 1) {
+      await clock.advance(10);
+      await connected();
+    }
+    expect(workloads.of('activity')).toHaveLength(1);
+    await clock.advance(TETHER.tickIntervalMs);
+    expect(await workloads.next('activity')).toEqual({ id: 'W1', at: began + 30 });
+    await clock.advance(5 * TETHER.tickIntervalMs);
+    expect(workloads.of('activity')).toHaveLength(2);
+    await connected();
+    expect(await workloads.next('activity')).toEqual({ id: 'W1', at: clock.now() });
+  });
+
+  it('hold no more clients than they may, and let go of those beyond', async () => {
+    const { tethers: ref, workloads } = await part(tempDir(), ownPorts(1));
+    known(workloads);
+    const { tether_id: id, local_port: port } = await ref.ask('create', input);
+    await ref.ask('activate', { id });
+    const held: Socket[] = [];
+    for (let index = 0; index < TETHER.maxPending; index += 1) {
+      const { socket } = client(port, 'x');
+      held.push(socket);
+      await new Promise((resolve) => socket.once('connect', resolve));
+    }
+    expect(await client(port, 'x').ended).toBe('ECONNRESET');
+    expect(held.filter((socket) => socket.destroyed)).toEqual([]);
+  });
+});

@@ -1,0 +1,162 @@
+// Tethers with the cloud's own actors on the real cluster: from the registration of the cluster to the wake by a connection.
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { clustersActor } from '../../../src/actors/cloud/clusters.ts';
+import { workloadsActor } from '../../../src/actors/cloud/workloads.ts';
+import { tetherActor } from '../../../src/actors/tethers/tether.ts';
+import { tethersActor } from '../../../src/actors/tethers/tethers.ts';
+import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
+import { parseKubeconfig } from '../../../src/adapters/kube/kubeconfig.ts';
+import { openLoopbackPeers } from '../../../src/adapters/process/loopback_peers.ts';
+import { embeddedCloudStore } from '../../../src/adapters/storage/cloud_store.ts';
+import { openStore } from '../../../src/adapters/storage/store.ts';
+import { createVault, type Vault } from '../../../src/adapters/storage/vault.ts';
+import { CloudViews, cloudViewsActor } from '../../../src/front/views/cloud_views.ts';
+import type { ClustersProtocol, WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
+import type { TethersProtocol, ThreadsProtocol } from '../../../src/protocol/tethers.ts';
+import type { Ref } from '../../../src/runtime/actor.ts';
+import { afterThisTest, realTime, tempDir, world } from '../../kit/actors.ts';
+import { eventually } from '../../kit/eventually.ts';
+import { ownPorts } from '../../kit/free_ports.ts';
+import type { Json } from '../../kit/kube_double.ts';
+import { describeReal, kubeconfig, sandbox } from '../../kit/kube_real.ts';
+import { answer, client, podsOf, RULE, server } from './tether_kit.ts';
+
+interface Cloud {
+  clusters: Ref<ClustersProtocol>;
+  workloads: Ref<WorkloadsProtocol>;
+  tethers: Ref<TethersProtocol>;
+  workload(name: string): Promise<Json>;
+  tether(id: string): Json;
+  stop(): Promise<void>;
+}
+
+async function cloud(folder: string, key: Vault, ports: readonly [number, number]): Promise<Cloud> {
+  const here = world({ clock: realTime });
+  const store = openStore(join(folder, 'store.mdb'));
+  const cloudStore = embeddedCloudStore(store);
+  const peers = await openLoopbackPeers();
+  let stopped: Promise<void> | null = null;
+  const stop = (): Promise<void> => {
+    stopped ??= here.node.stop().then(async () => {
+      await store.close();
+      peers.close();
+    });
+    return stopped;
+  };
+  afterThisTest(stop);
+  const views = new CloudViews();
+  await here.start('cloudviews', cloudViewsActor, views);
+  const workloads = await here.start('workloads', workloadsActor, {
+    store: cloudStore,
+    vault: key,
+    open: (access) => openKubeCluster(access, RULE),
+    podAccess: null,
+    ownPod: null,
+  });
+  await here.stand<ThreadsProtocol>('threads');
+  here.node.family('tether:', tetherActor, () => ({ rule: RULE, peers, pendingInThread: { count: 0 } }));
+  const tethersRef = await here.start('tethers', tethersActor, { store: cloudStore, ports });
+  const clusters = await here.start('clusters', clustersActor, {
+    store: cloudStore,
+    vault: key,
+    parse: async (text) => parseKubeconfig(text, Date.now()),
+    rule: RULE,
+    allowInCluster: false,
+    inPod: false,
+  });
+  const list = (text: Uint8Array): Json[] => JSON.parse(Buffer.from(text).toString());
+  return {
+    clusters,
+    workloads,
+    tethers: tethersRef,
+    workload: (name) => eventually(() => list(views.workloads(null)).find((one) => one.name === name)),
+    tether: (id) => list(views.tethers()).find((one) => one.tether_id === id),
+    stop,
+  };
+}
+
+describeReal('tethers and the cloud', () => {
+  const box = sandbox();
+
+  async function tethered(here: Cloud, name: string): Promise<{ id: string; port: number; cluster: string }> {
+    const input = {
+      name: `c-${randomBytes(4).toString('hex')}`,
+      provider: 'other',
+      kubeconfig: kubeconfig(),
+      inCluster: false,
+    };
+    const { id: cluster } = await here.clusters.ask('register', { input });
+    await here.clusters.ask('sync', { id: cluster });
+    const { id: workloadId } = await here.workload(name);
+    const made = await here.tethers.ask('create', {
+      workloadId,
+      containerPort: 7000,
+      label: null,
+      wake: true,
+    });
+    const { local_port: port } = await here.tethers.ask('activate', { id: made.tether_id });
+    return { id: made.tether_id, port, cluster };
+  }
+
+  it('wake a workload that sleeps, and note that it is used', async () => {
+    await box.create('Deployment', server('one', 1));
+    await podsOf(box, 'one').ready(1);
+    const here = await cloud(tempDir(), createVault(randomBytes(32)), ownPorts(10));
+    const { id, port } = await tethered(here, 'one');
+    const workload = await here.workload('one');
+    expect(workload.last_activity_at).toBeNull();
+    await here.workloads.ask('sleep', { id: workload.id, by: 'request' });
+    const names = await Promise.all([1, 2, 3].map(() => answer(port, 'name\n')));
+    expect(new Set(names).size).toBe(1);
+    expect((await here.workload('one')).last_activity_at).not.toBeNull();
+    await eventually(() => here.tether(id).connections === 0);
+    expect(here.tether(id)).toMatchObject({
+      bytes_in: 15,
+      bytes_out: names.join('').length,
+      last_error: null,
+    });
+  }, 60_000);
+
+  it('lose their connections when it is put to sleep, and wake it with the next', async () => {
+    await box.create('Deployment', server('two', 1));
+    await podsOf(box, 'two').ready(1);
+    const here = await cloud(tempDir(), createVault(randomBytes(32)), ownPorts(10));
+    const { port } = await tethered(here, 'two');
+    const open = client(port, 'stay\n');
+    const before = await open.until((text) => text.endsWith('\n'));
+    await here.workloads.ask('sleep', { id: (await here.workload('two')).id, by: 'request' });
+    expect(await open.ended).toMatch(/^(end|ECONNRESET)$/);
+    const after = await answer(port, 'name\n');
+    expect(after).toContain('two-');
+    expect(after).not.toBe(before);
+  }, 60_000);
+
+  it('serve again on the same port after a restart', async () => {
+    await box.create('Deployment', server('three', 1));
+    await podsOf(box, 'three').ready(1);
+    const folder = tempDir();
+    const key = createVault(randomBytes(32));
+    const ports = ownPorts(10);
+    const before = await cloud(folder, key, ports);
+    const { id, port } = await tethered(before, 'three');
+    expect(await answer(port, 'name\n')).toContain('three-');
+    await before.stop();
+    const after = await cloud(folder, key, ports);
+    await after.tethers.ask('boot', {});
+    expect(after.tether(id)).toMatchObject({ state: 'active', local_port: port });
+    expect(await answer(port, 'name\n')).toContain('three-');
+  }, 60_000);
+
+  it('go with their cluster', async () => {
+    const here = await cloud(tempDir(), createVault(randomBytes(32)), ownPorts(10));
+    const { id, port, cluster } = await tethered(here, 'three');
+    const open = client(port, 'stay\n');
+    await open.until((text) => text.endsWith('\n'));
+    await here.clusters.ask('remove', { id: cluster });
+    expect(await open.ended).toMatch(/^(end|close|ECONNRESET)$/);
+    expect(await client(port).ended).toBe('ECONNREFUSED');
+    expect(here.tether(id)).toBeUndefined();
+  }, 60_000);
+});

@@ -1,0 +1,125 @@
+// Whether a daemon may begin before its process host is there: one daemon at a time, and only where nothing can run.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import {
+  after,
+  bundle,
+  connectDaemon,
+  eventually,
+  hostsOf,
+  isRunning,
+  newState,
+  useHost,
+} from '../../kit/process_host.ts';
+
+useHost();
+
+function newFolder(): string {
+  const stateDir = newState();
+  mkdirSync(join(stateDir, 'host'), { recursive: true });
+  return stateDir;
+}
+
+/** How long one that finds the place taken waits. */
+const PATIENCE_MS = 2_000;
+
+/** A process that asks as a daemon does, and lives on until `end`. */
+async function asks(
+  stateDir: string,
+): Promise<{ turn: string; end: (signal: NodeJS.Signals) => Promise<void> }> {
+  const script = join(stateDir, 'ask.mjs');
+  const source = await bundle('src/adapters/host/host_start.ts');
+  writeFileSync(
+    script,
+    `import { hostTurn } from ${JSON.stringify(source)};
+    console.log(await hostTurn(${JSON.stringify(stateDir)}, ${PATIENCE_MS}));
+    setInterval(() => {}, 1000);`,
+  );
+  const child = spawn(process.execPath, [script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = once(child, 'exit');
+  const end = async (signal: NodeJS.Signals) => {
+    child.kill(signal);
+    await ended;
+  };
+  after(() => end('SIGKILL'));
+  const [said] = await once(child.stdout, 'data');
+  return { turn: String(said).trim(), end };
+}
+
+const turnOf = async (stateDir: string): Promise<string> => {
+  const { turn, end } = await asks(stateDir);
+  await end('SIGKILL');
+  return turn;
+};
+
+async function killHosts(stateDir: string): Promise<void> {
+  for (const pid of hostsOf(stateDir)) {
+    process.kill(pid, 'SIGKILL');
+    await eventually(() => !isRunning(pid));
+  }
+}
+
+test('on a new state directory the host may come later, for one daemon at a time', async () => {
+  const stateDir = newFolder();
+  for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
+    const one = await asks(stateDir);
+    expect(one.turn).toBe('deferred');
+    expect(await turnOf(stateDir)).toBe('started');
+    expect(await turnOf(newFolder())).toBe('deferred');
+    // One that has to wait for it has its place when it ends.
+    const next = asks(stateDir);
+    await one.end(signal);
+    const { turn, end } = await next;
+    expect(turn).toBe('deferred');
+    await end(signal);
+  }
+});
+
+test.runIf(process.getuid?.() === 0)('another user who has the place holds nobody up', async () => {
+  const [foreign, own] = [newFolder(), newFolder()];
+  const nobody = 65_534;
+  const { dev, ino } = statSync(foreign, { bigint: true });
+  const name = `berth-${dev}-${ino}-`.padEnd(107, '-');
+  const script = `require('node:net').createServer().listen('\\0${name}', () => console.log('listening'))`;
+  const squatter = spawn(process.execPath, ['-e', script], {
+    uid: nobody,
+    gid: nobody,
+    cwd: '/',
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  after(() => void squatter.kill('SIGKILL'));
+  await once(squatter.stdout, 'data');
+  const holder = await asks(own);
+  expect(holder.turn).toBe('deferred');
+  // Who waits for a daemon of its own user is told after all others.
+  const told: string[] = [];
+  const waits = asks(own).then(({ turn }) => told.push(`own: ${turn}`));
+  await asks(foreign).then(({ turn }) => told.push(`foreign: ${turn}`));
+  await waits;
+  expect(told).toEqual(['foreign: first', 'own: first']);
+});
+
+test('a host that lives is there', async () => {
+  const stateDir = newFolder();
+  await connectDaemon(stateDir);
+  expect(await turnOf(stateDir)).toBe('running');
+});
+
+test('a host that was killed comes first while its ledger has a run, also one that has ended', async () => {
+  const stateDir = newFolder();
+  const one = await connectDaemon(stateDir);
+  const lives = await one.spawn('lives', 'exec sleep 60');
+  await killHosts(stateDir);
+  expect(await turnOf(stateDir)).toBe('started');
+  const next = await connectDaemon(stateDir);
+  await next.stop(lives);
+  await killHosts(stateDir);
+  expect(await turnOf(stateDir)).toBe('started');
+  const last = await connectDaemon(stateDir);
+  await last.host.ask('acknowledge', lives);
+  await killHosts(stateDir);
+  expect(await turnOf(stateDir)).toBe('deferred');
+});

@@ -1,0 +1,330 @@
+// The list and watch that never give up, against a server with every fault; time is turned by hand where they wait.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  type KubeCluster,
+  openKubeCluster,
+  workloadsResource,
+} from '../../../src/adapters/kube/kube_cluster.ts';
+import { kubeFailure } from '../../../src/adapters/kube/kube_http.ts';
+import { listAndWatch } from '../../../src/adapters/kube/list_watch.ts';
+import { CLOUD } from '../../../src/settings/limits.ts';
+import { type TestClock, virtualClock } from '../../kit/actors.ts';
+import { eventually } from '../../kit/eventually.ts';
+import { type Double, kubeDouble, type OpenWatch, type Seen, workload } from '../../kit/kube_double.ts';
+
+const deployments = workloadsResource('Deployment');
+
+let double: Double;
+let cluster: KubeCluster;
+let clock: TestClock;
+/** Timers that are set, with the milliseconds asked for. */
+let timers: Map<() => void, number>;
+let stop: AbortController;
+let ended: Promise<void>;
+/** What the follower was told, one line each. */
+let told: string[];
+
+beforeEach(async () => {
+  double = await kubeDouble();
+  double.put('Deployment', workload('web', 'a', 1));
+  cluster = openKubeCluster(double.access, { allow: 'any', apiOnLoopback: true });
+  timers = new Map();
+  clock = counted(virtualClock());
+  stop = new AbortController();
+  told = [];
+});
+afterEach(async () => {
+  stop.abort();
+  await ended;
+  expect(timers.size).toBe(0);
+  await cluster.close();
+  await double.stop();
+});
+
+function counted(real: TestClock): TestClock {
+  return {
+    ...real,
+    after(ms, callback) {
+      const cancel = real.after(ms, () => {
+        timers.delete(cancel);
+        callback();
+      });
+      timers.set(cancel, ms);
+      return () => {
+        timers.delete(cancel);
+        cancel();
+      };
+    },
+  };
+}
+
+function begin(from: string | null = null): void {
+  ended = listAndWatch(
+    cluster,
+    deployments,
+    from,
+    {
+      onListed: (rows) => told.push(`listed ${rows.map((row) => `${row.name}=${row.replicas}`).join(' ')}`),
+      onChanged: (row, gone) => told.push(`${gone ? 'gone' : 'changed'} ${row.name}=${row.replicas}`),
+      onHealth: (error) => told.push(error === null ? 'well' : `ill ${kubeFailure(error).message}`),
+    },
+    stop.signal,
+    { clock, random: () => 0.5 },
+  );
+}
+
+const saying = (line: string): Promise<boolean> => eventually(() => told.includes(line));
+const opened = (): Promise<OpenWatch> => eventually(() => double.watches[0]);
+const lists = (): number => double.requests.filter(isList).length;
+const isWatch = ({ query }: Seen): boolean => query.has('watch');
+const isList = (request: Seen): boolean => !isWatch(request) && request.query.get('limit') === '500';
+const scale = (replicas: number): void =>
+  double.change('Deployment', 'web', 'a', (object) => {
+    object.spec.replicas = replicas;
+  });
+/** Lets time pass in small steps until `check` holds: how much is asked for is not the matter here. */
+async function passing<T>(check: () => T | undefined | false): Promise<T> {
+  return eventually(() => {
+    const value = check();
+    if (value === undefined || value === false) void clock.advance(500);
+    return value;
+  });
+}
+
+describe('a follower', () => {
+  it('lists, then tells every change in order', async () => {
+    begin();
+    await opened();
+    scale(2);
+    double.put('Deployment', workload('web', 'b', 3));
+    double.remove('Deployment', 'web', 'b');
+    await saying('gone b=3');
+    expect(told).toEqual(['well', 'listed a=1', 'changed a=2', 'changed b=3', 'gone b=3']);
+  });
+
+  it('goes on from the version of an earlier listing', async () => {
+    const { version } = await cluster.list(deployments);
+    scale(7);
+    begin(version);
+    await saying('changed a=7');
+    expect(lists()).toBe(1);
+  });
+
+  it('asks for bookmarks and a bounded watch', async () => {
+    begin();
+    const { query } = await opened();
+    expect(query.get('allowWatchBookmarks')).toBe('true');
+    expect(Number(query.get('timeoutSeconds'))).toBeGreaterThanOrEqual(300);
+    expect(Number(query.get('timeoutSeconds'))).toBeLessThan(600);
+  });
+
+  it('reads events cut at any byte, several at once, and one of over a megabyte', async () => {
+    double.cut = 7;
+    double.put('Deployment', workload('web', 'ünïcode'.replace(/[^a-z]/g, 'x'), 1));
+    begin();
+    const watch = await opened();
+    scale(5);
+    await saying('changed a=5');
+    double.cut = null;
+    double.change('Deployment', 'web', 'a', (object) => {
+      object.metadata.annotations.big = '€'.repeat(700_000);
+      object.spec.replicas = 6;
+    });
+    await saying('changed a=6');
+    const line = JSON.stringify({
+      type: 'MODIFIED',
+      object: { ...double.get('Deployment', 'web', 'a'), kind: 'Deployment' },
+    });
+    watch.write(`${line}\n${line}\n`);
+    await eventually(() => told.filter((row) => row === 'changed a=6').length === 3);
+  });
+
+  it('goes on where it was after an end in order', async () => {
+    begin();
+    (await opened()).end();
+    await eventually(() => double.watches.length === 0);
+    scale(9);
+    await passing(() => told.includes('changed a=9'));
+    expect(lists()).toBe(1);
+  });
+
+  it('takes a bookmark as the place to go on from', async () => {
+    begin();
+    const watch = await opened();
+    double.put('StatefulSet', workload('web', 's', 1));
+    watch.bookmark();
+    watch.end();
+    await eventually(() => double.watches.length === 0);
+    const next = await passing(() => double.watches[0]);
+    expect(next.query.get('resourceVersion')).toBe('102');
+  });
+
+  it.each([
+    ['in the stream', (watch: OpenWatch) => watch.error(410, 'Expired')],
+    ['at the next watch', (watch: OpenWatch) => watch.end()],
+  ])('lists anew when its version has expired (%s)', async (_, happen) => {
+    begin();
+    const watch = await opened();
+    watch.stall();
+    scale(4);
+    double.compact();
+    if (_ === 'in the stream') {
+      // The stalled one cannot say it: a fresh one does.
+      watch.reset();
+      await passing(() => double.watches[0] !== watch && double.watches[0]);
+    } else happen(watch);
+    await passing(() => told.includes('listed a=4'));
+  });
+
+  it('lists anew at a plain 410, and not in a circle with a server that calls every version too old', async () => {
+    double.fault(isWatch, { kind: 'status', status: 410, reason: 'Expired' }, 5);
+    begin();
+    await eventually(() => lists() === 2);
+    await eventually(() => double.requests.filter(isWatch).length === 2);
+    // No time has passed: after the second one it waits, shorter than for a watch that says nothing.
+    await eventually(() => [...timers.values()].some((ms) => ms < CLOUD.watch.silenceTimeoutMs));
+    expect(lists()).toBe(2);
+    await passing(() => double.watches[0]);
+    expect(lists()).toBe(6);
+  });
+
+  it('lists anew when the server was restored from a backup', async () => {
+    begin();
+    const watch = await opened();
+    for (let replicas = 2; replicas < 8; replicas += 1) scale(replicas);
+    await saying('changed a=7');
+    double.rewind(102);
+    scale(3);
+    watch.reset();
+    await passing(() => told.includes('listed a=3'));
+    scale(4);
+    await saying('changed a=4');
+  });
+
+  it('takes a watch that says nothing for 90 s for dead', async () => {
+    begin();
+    const watch = await opened();
+    watch.stall();
+    scale(8);
+    await clock.advance(89_000);
+    expect(double.watches).toContain(watch);
+    await clock.advance(1_500);
+    await passing(() => told.includes('changed a=8'));
+    expect(lists()).toBe(1);
+  });
+
+  it.each<[string, () => void]>([
+    ['a reset', () => double.watches[0]?.reset()],
+    ['an error in the stream', () => double.watches[0]?.error(500, 'InternalError')],
+    ['garbage', () => double.watches[0]?.write('{"type":\n')],
+  ])('goes on after %s', async (_, happen) => {
+    begin();
+    await opened();
+    happen();
+    await eventually(() => told.some((line) => line.startsWith('ill')));
+    scale(6);
+    await passing(() => told.includes('changed a=6'));
+    expect(told.at(-2)).toBe('well');
+    expect(lists()).toBe(1);
+  });
+
+  it('says at once that the server answers again, though the watch has nothing to tell', async () => {
+    begin();
+    (await opened()).reset();
+    await eventually(() => told.some((line) => line.startsWith('ill')));
+    await passing(() => told.at(-1) === 'well');
+    expect(lists()).toBe(1);
+  });
+
+  it.each([401, 403, 429, 500, 503])('goes on after %i, however often', async (status) => {
+    double.fault(isWatch, { kind: 'status', status, headers: { 'retry-after': '1' } }, 6);
+    begin();
+    await passing(() => double.watches[0]);
+    scale(2);
+    await saying('changed a=2');
+    expect(told.filter((line) => line.startsWith('ill'))).toHaveLength(6);
+  });
+
+  it('waits as long as the server asks', async () => {
+    double.fault(isWatch, { kind: 'status', status: 429, headers: { 'retry-after': '60' } }, 1);
+    begin();
+    await eventually(() => told.some((line) => line.startsWith('ill')));
+    await clock.advance(59_000);
+    expect(double.watches).toHaveLength(0);
+    await clock.advance(2_000);
+    await opened();
+  });
+
+  it('waits longer each time, up to 30 s, and half of that here', async () => {
+    double.fault(any, { kind: 'status', status: 500 }, 12);
+    begin();
+    const waits: number[] = [];
+    for (let attempt = 1; attempt <= 12; attempt += 1) {
+      await eventually(() => told.length === attempt);
+      const before = clock.monotonic();
+      await eventually(() => {
+        if (double.requests.length === attempt) void clock.advance(250);
+        return double.requests.length > attempt;
+      });
+      waits.push(clock.monotonic() - before);
+    }
+    expect(waits[0]).toBeLessThanOrEqual(1_000);
+    expect(Math.max(...waits)).toBeGreaterThanOrEqual(15_000);
+    expect(Math.max(...waits)).toBeLessThanOrEqual(17_000);
+  });
+
+  it('survives a server that is away and comes back', async () => {
+    begin();
+    await opened();
+    await double.stop();
+    await eventually(() => told.some((line) => line.startsWith('ill')));
+    await passing(() => told.filter((line) => line.startsWith('ill')).length >= 4);
+    scale(3);
+    await double.start();
+    await passing(() => told.includes('changed a=3'));
+  });
+
+  it('passes over events it does not know, and rows that are none', async () => {
+    begin();
+    const watch = await opened();
+    watch.write(
+      '{"type":"SURPRISE","object":{"metadata":{"resourceVersion":"5"}}}\n{"type":"ADDED","object":7}\nnull\n7\n',
+    );
+    watch.write('{"type":"ADDED","object":{"metadata":{"resourceVersion":"300","name":"../x"}}}\n');
+    scale(2);
+    await saying('changed a=2');
+    expect(told).toEqual(['well', 'listed a=1', 'changed a=2']);
+  });
+
+  it('stops at once wherever it is', async () => {
+    begin();
+    await opened();
+    stop.abort();
+    await ended;
+    expect(told).toEqual(['well', 'listed a=1']);
+    stop = new AbortController();
+    double.fault(any, { kind: 'stall' }, 9);
+    begin();
+    stop.abort();
+  });
+
+  it('ends with what the follower itself has thrown', async () => {
+    const broken = listAndWatch(
+      cluster,
+      deployments,
+      null,
+      {
+        onListed: () => {
+          throw new TypeError('a defect');
+        },
+        onChanged: () => undefined,
+        onHealth: () => undefined,
+      },
+      stop.signal,
+      { clock },
+    );
+    await expect(broken).rejects.toThrow('a defect');
+  });
+});
+
+const any = (): boolean => true;

@@ -1,0 +1,452 @@
+// What an API server sends that no server may send ends that one connection, and the next one is carried.
+import { deflateSync } from 'node:zlib';
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
+import { FrameReader, pingFrame, synStreamFrame } from '../../../src/adapters/portforward/spdy_frames.ts';
+import type { ForwardError } from '../../../src/adapters/portforward/transport.ts';
+import { TETHER } from '../../../src/settings/limits.ts';
+import { afterThisTest } from '../../kit/actors.ts';
+import { eventually } from '../../kit/eventually.ts';
+import {
+  DATA_ID,
+  data,
+  ERROR_ID,
+  type Far,
+  farEnd,
+  frame,
+  linesTo,
+  message,
+  open,
+  reply,
+  upgradeTo,
+  word,
+} from './far_end.ts';
+
+const goodSpdy = (far: Far): void => {
+  void far
+    .until((received) => received.length > 0)
+    .then(() =>
+      far.socket.write(
+        Buffer.concat([
+          reply(ERROR_ID),
+          reply(DATA_ID),
+          data(DATA_ID, 'good', true),
+          data(ERROR_ID, '', true),
+        ]),
+      ),
+    );
+};
+const PORT_80 = [Buffer.from([0, 80, 0]), Buffer.from([1, 80, 0])].map((bytes) => message(bytes));
+const goodWebSocket = (far: Far): void => {
+  far.socket.write(Buffer.concat([...PORT_80, message('\0good'), message(Buffer.from([3, 232]), 8)]));
+};
+
+/** Of a server that answers the first connection with `bytes` and the second as it should only the second is carried. */
+async function endsAt(bytes: Buffer, way: 'spdy' | 'websocket'): Promise<void> {
+  const good = way === 'spdy' ? goodSpdy : goodWebSocket;
+  const far = await farEnd(async (end, index) => {
+    if (index !== 1) return good(end);
+    if (way === 'spdy') await end.until((received) => received.length > 0);
+    end.socket.write(bytes);
+  });
+  const lines = linesTo(far, way);
+  expect(await open(lines).over).toMatchObject({ code: expect.stringMatching(/hostile|lost/) });
+  const next = open(lines);
+  expect(await next.over).toBe('ended');
+  expect(next.text()).toBe('good');
+}
+
+describe('a line', () => {
+  const wrong: [name: string, bytes: Buffer][] = [
+    ['another version', Buffer.from([0x80, 2, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1])],
+    ['a stream of its own', synStreamFrame(2, [['a', 'b']], false, true)],
+    ['a control frame of 16 MiB', Buffer.from([0x80, 3, 0, 2, 0, 0xff, 0xff, 0xff])],
+    ['data on stream 0', data(0, 'x')],
+    ['a reset of two bytes', frame(3, Buffer.from([0, 1]))],
+    ['a ping of no bytes', frame(6, Buffer.alloc(0))],
+  ];
+  it.each(wrong)('ends at %s, and the next connection is carried', (_, bytes) =>
+    endsAt(Buffer.concat([reply(DATA_ID), bytes, Buffer.alloc(64, 0xff)]), 'spdy'),
+  );
+
+  it('looks into no header block: a bomb in one is passed over', async () => {
+    const bomb = deflateSync(Buffer.alloc(8 * 1024 * 1024)).subarray(0, 12_000);
+    const far = await farEnd((end) => {
+      void end
+        .until((received) => received.length > 0)
+        .then(() =>
+          end.socket.write(
+            Buffer.concat([
+              reply(ERROR_ID, bomb),
+              frame(8, Buffer.concat([word(DATA_ID), bomb])),
+              reply(DATA_ID, bomb),
+              data(DATA_ID, 'good', true),
+              data(ERROR_ID, '', true),
+            ]),
+          ),
+        );
+    });
+    const stream = open(linesTo(far, 'spdy'));
+    expect(await stream.over).toBe('ended');
+    expect(stream.text()).toBe('good');
+  });
+
+  it('is not impressed by floods of pings, pongs and frames of streams that are not there', async () => {
+    const flood = Buffer.concat(
+      Array.from({ length: 2_000 }, (_, index) => [
+        pingFrame(index),
+        data(99, 'x'),
+        frame(4, word(0)),
+        reply(77),
+      ]).flat(),
+    );
+    const far = await farEnd((end) => {
+      end.socket.write(flood);
+      goodSpdy(end);
+    });
+    const stream = open(linesTo(far, 'spdy'));
+    expect(await stream.over).toBe('ended');
+    expect(stream.text()).toBe('good');
+  });
+
+  it('is closed when more comes for a client that has gone than is worth reading', async () => {
+    let isClosed = (): void => undefined;
+    const closed = new Promise<void>((resolve) => {
+      isClosed = resolve;
+    });
+    const far = await farEnd((end, index) => {
+      if (index > 1) return;
+      end.socket.on('close', isClosed);
+      const start = Buffer.concat([reply(ERROR_ID), reply(DATA_ID), data(DATA_ID, 'first')]);
+      void end.until((received) => received.length > 0).then(() => end.socket.write(start));
+      const more = (): void => {
+        while (!end.socket.destroyed && end.socket.write(data(DATA_ID, Buffer.alloc(65_536))));
+      };
+      end.socket.on('drain', more);
+      void end.until((received) => received.includes(data(DATA_ID, '', true))).then(more);
+    });
+    const stream = open(linesTo(far, 'spdy'));
+    await eventually(() => stream.text() !== '');
+    stream.destroy();
+    await closed;
+  });
+
+  it('gives what the node says on the error stream, after the end of the data too', async () => {
+    const said = 'error forwarding port 80: connection reset by peer';
+    const far = await farEnd((end) => {
+      void end
+        .until((received) => received.length > 0)
+        .then(() =>
+          end.socket.write(
+            Buffer.concat([
+              reply(ERROR_ID),
+              reply(DATA_ID),
+              data(DATA_ID, 'half', true),
+              data(ERROR_ID, said),
+              data(ERROR_ID, '', true),
+            ]),
+          ),
+        );
+    });
+    const stream = open(linesTo(far, 'spdy'));
+    expect(await stream.over).toEqual({ code: 'broken', text: said });
+  });
+
+  it('is used by one stream at a time, and again only when the node has answered for what was written', async () => {
+    const ends: Far[] = [];
+    const far = await farEnd((end) => {
+      ends.push(end);
+      if (ends.length === 1) goodSpdy(end);
+    });
+    const streams = (end: Far | undefined): number =>
+      end ? end.received().toString('latin1').split('\x80\x03\x00\x01').length - 1 : 0;
+    const lines = linesTo(far, 'spdy');
+    const first = open(lines);
+    await first.opened;
+    first.write(Buffer.from('one'));
+    first.write(Buffer.from('two'));
+    expect(await first.over).toBe('ended');
+    await ends[0]?.until((received) => received.includes(pingFrame(1)));
+    const second = open(lines);
+    await second.opened;
+    await eventually(() => streams(ends[1]) > 0);
+    expect(streams(ends[0])).toBe(2);
+    ends[0]?.socket.write(pingFrame(1));
+    while (streams(ends[0]) === 2) {
+      const next = open(lines);
+      await next.opened;
+      await new Promise((resolve) => setImmediate(resolve));
+      next.destroy();
+    }
+  });
+});
+
+describe('a line whose client has gone before the pod has taken all', () => {
+  const NEAR = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] as const;
+  async function leave(count = 1) {
+    vi.useFakeTimers({ toFake: [...NEAR] });
+    afterThisTest(() => void vi.useRealTimers());
+    const ends: Far[] = [];
+    const door = await farEnd((end) => {
+      ends.push(end);
+      const replies = Buffer.concat([reply(ERROR_ID), reply(DATA_ID)]);
+      void end.until((received) => received.length > 0).then(() => end.socket.write(replies));
+    });
+    const lines = linesTo(door, 'spdy');
+    const streams = Array.from({ length: count }, () => open(lines));
+    await Promise.all(streams.map(({ opened }) => opened));
+    for (const stream of streams) {
+      stream.write(Buffer.from('one'));
+      stream.write(Buffer.from('two'));
+      stream.destroy();
+    }
+    const [end] = ends;
+    if (!end) throw new Error('no line');
+    const closed = new Promise<string>((resolve) => end.socket.on('close', () => resolve('closed')));
+    await end.until((received) => received.includes(pingFrame(1)));
+    /** Whether the line still answers a ping of the server, which has an even id. */
+    const echo = (id: number): Promise<string> => {
+      end.socket.write(pingFrame(id));
+      return Promise.race([closed, end.until((bytes) => bytes.includes(pingFrame(id))).then(() => 'open')]);
+    };
+    return { lines, ends, end, closed, echo };
+  }
+
+  it('stays for it, serves nobody else, and is closed when the node is through', async () => {
+    const { lines, ends, end, closed, echo } = await leave();
+    vi.advanceTimersByTime(TETHER.drainCheckTimeoutMs);
+    expect(await echo(2)).toBe('open');
+    // Beyond the next look after all lines, too.
+    vi.advanceTimersByTime(TETHER.streamCloseTimeoutMs - TETHER.drainCheckTimeoutMs - 1);
+    expect(await echo(4)).toBe('open');
+    end.socket.write(pingFrame(1));
+    expect(await echo(6)).toBe('open');
+    await open(lines).opened;
+    expect(ends.length).toBeGreaterThan(1);
+    expect(end.received().toString('latin1').split('\x80\x03\x00\x01')).toHaveLength(3);
+    end.socket.write(Buffer.concat([data(DATA_ID, '', true), data(ERROR_ID, '', true)]));
+    expect(await closed).toBe('closed');
+  });
+
+  it('is kept for a slow pod as long as there are signs of it, and closed after none for long', async () => {
+    const { lines, closed, echo } = await leave();
+    vi.advanceTimersByTime(TETHER.stuckTimeoutMs - 1);
+    expect(await echo(2)).toBe('open');
+    vi.advanceTimersByTime(TETHER.stuckTimeoutMs - TETHER.streamCloseTimeoutMs);
+    expect(await echo(4)).toBe('open');
+    vi.advanceTimersByTime(TETHER.stuckTimeoutMs + TETHER.streamCloseTimeoutMs);
+    expect(await closed).toBe('closed');
+    expect(lines.isEmpty).toBe(true);
+  });
+
+  it('is closed when the pod has all and the node is never through', async () => {
+    const { end, closed, echo } = await leave();
+    end.socket.write(pingFrame(1));
+    expect(await echo(2)).toBe('open');
+    vi.advanceTimersByTime(TETHER.streamCloseTimeoutMs);
+    expect(await closed).toBe('closed');
+  });
+
+  it('is not kept beside as many as there may be', async () => {
+    const count = TETHER.maxStuckConnections + 4;
+    const { ends } = await leave(count);
+    const stuck = (): Far[] => ends.filter((end) => end.received().includes('two'));
+    while (stuck().length < count) await new Promise((resolve) => setImmediate(resolve));
+    vi.advanceTimersByTime(TETHER.streamCloseTimeoutMs);
+    const isOpen = await Promise.all(
+      stuck().map(({ socket, until }) => {
+        const closed = new Promise<boolean>((resolve) => socket.on('close', () => resolve(false)));
+        socket.write(pingFrame(2));
+        return Promise.race([closed, until((bytes) => bytes.includes(pingFrame(2))).then(() => true)]);
+      }),
+    );
+    expect(isOpen.filter(Boolean)).toHaveLength(TETHER.maxStuckConnections);
+  });
+});
+
+describe('the answer to the request for a forward', () => {
+  const answers: [name: string, head: string, code: string][] = [
+    [
+      'a redirect',
+      'HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n',
+      'unsupported',
+    ],
+    ['garbage', '\0\0\0\0garbage\r\n\r\n', 'lost'],
+    ['no such pod', status(404, 'pods "p" not found'), 'absent'],
+    ['no kubelet', status(500, 'error dialing backend'), 'unreachable'],
+  ];
+  it.each(answers)('may be %s', async (_, head, code) => {
+    const far = await farEnd(
+      () => undefined,
+      () => head,
+    );
+    expect(await open(linesTo(far, 'spdy')).over).toMatchObject({ code });
+  });
+
+  it('may go on for ever', async () => {
+    const far = await farEnd(
+      (end) => {
+        const more = (): void => {
+          while (!end.socket.destroyed && end.socket.write(Buffer.alloc(65_536, 65)));
+        };
+        end.socket.on('drain', more);
+        more();
+      },
+      () => 'HTTP/1.1 200 OK\r\n\r\n',
+    );
+    expect(await open(linesTo(far, 'spdy')).over).toMatchObject({ code: 'unsupported' });
+  });
+
+  it('may be none while the server restarts, and SPDY is used again', async () => {
+    let server: 'ends' | 'gone' | 'begins' | 'serves' = 'ends';
+    const far = await farEnd(goodSpdy, (...asked) => (server === 'serves' ? upgradeTo(...asked) : null));
+    const connect = far.connect.bind(far);
+    far.connect = async (signal) => {
+      if (server === 'gone') throw new Error('connect ECONNREFUSED');
+      return connect(signal);
+    };
+    const lines = linesTo(far, 'spdy');
+    // Those that are under way at the same time are cut off by one restart.
+    const both = [open(lines), open(lines)];
+    for (const { over } of both) expect(await over).toMatchObject({ code: 'lost' });
+    server = 'gone';
+    const refusal = async () => (await open(lines).over) as ForwardError;
+    while ((await refusal()).code !== 'unreachable');
+    server = 'begins';
+    expect(await refusal()).toMatchObject({ code: 'lost' });
+    server = 'serves';
+    const next = open(lines);
+    expect(await next.over).toBe('ended');
+    expect(next.text()).toBe('good');
+  });
+});
+
+function status(code: number, text: string): string {
+  const body = JSON.stringify({ kind: 'Status', code, message: text });
+  return `HTTP/1.1 ${code} Some\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+}
+
+describe('a WebSocket', () => {
+  const wrong: [name: string, bytes: Buffer][] = [
+    ['an empty message', message('')],
+    ['channel 255', message(Buffer.from([255, 1]))],
+    ['another port', message(Buffer.from([0, 81, 0]))],
+    [
+      'another port, byte by byte',
+      Buffer.concat([message(Buffer.from([0, 80])), message(Buffer.from([0, 1]))]),
+    ],
+    ['text', message('\0\0\0', 1)],
+    ['a fragment without a beginning', message('x', 0)],
+    ['a masked frame', Buffer.from([0x82, 0x81, 1, 2, 3, 4, 5])],
+    ['reserved bits', Buffer.from([0xf2, 1, 0])],
+    ['a message of 4 GiB', Buffer.from([0x82, 127, 0, 0, 0, 1, 0, 0, 0, 0])],
+  ];
+  it.each(wrong)('ends at %s, and the next connection is carried', (_, bytes) => endsAt(bytes, 'websocket'));
+
+  it('has the connection for the next one made as soon as it is open itself', async () => {
+    const far = await farEnd(goodWebSocket);
+    let connections = 0;
+    const connect = far.connect.bind(far);
+    far.connect = (signal) => {
+      connections += 1;
+      return connect(signal);
+    };
+    const lines = linesTo(far, 'websocket');
+    for (const made of [2, 3]) {
+      const { opened, over } = open(lines);
+      await opened;
+      expect(connections).toBe(made);
+      expect(await over).toBe('ended');
+    }
+  });
+
+  it('takes the port and the data however they are cut or joined, and answers no ping', async () => {
+    const parts = [
+      message(Buffer.from([0, 80])),
+      message('ping', 9),
+      message(Buffer.from([0])),
+      message(Buffer.from([0, 0])),
+      message(Buffer.from([1, 80, 0])),
+      message('\0go'),
+      message('\0o', 2, false),
+      message('d', 0),
+      message(Buffer.from([3, 232]), 8),
+    ];
+    let received: Buffer = Buffer.alloc(0);
+    const far = await farEnd((end) => {
+      for (const part of parts) end.socket.write(part);
+      end.socket.on('close', () => {
+        received = end.received();
+      });
+    });
+    const stream = open(linesTo(far, 'websocket'));
+    expect(await stream.over).toBe('ended');
+    expect(stream.text()).toBe('good');
+    await eventually(() => received.length > 0);
+    // Opcodes of what was sent: a close, no pong.
+    expect((received[0] ?? 0) & 0x0f).toBe(8);
+  });
+});
+
+describe('the reader of frames', () => {
+  const record = () => {
+    const seen: unknown[] = [];
+    const reader = new FrameReader({
+      onData: (id, bytes) => {
+        const last = seen.at(-1);
+        if (Array.isArray(last) && last[0] === 'data' && last[1] === id) last[2] += bytes.toString('hex');
+        else seen.push(['data', id, bytes.toString('hex')]);
+      },
+      onFin: (id) => seen.push(['fin', id]),
+      onReply: (id) => seen.push(['replied', id]),
+      onReset: (id) => seen.push(['reset', id]),
+      onPing: (id) => seen.push(['ping', id]),
+      onGoAway: () => seen.push(['goAway']),
+    });
+    return { seen, reader };
+  };
+  const id = fc.integer({ min: 1, max: 2 ** 31 - 1 });
+  const anyFrame = fc.oneof(
+    fc
+      .tuple(id, fc.uint8Array({ minLength: 1, maxLength: 300 }), fc.boolean())
+      .map(([one, bytes, fin]) => data(one, Buffer.from(bytes), fin)),
+    id.map((one) => pingFrame(one)),
+    id.map((one) => reply(one)),
+    id.map((one) => frame(3, Buffer.concat([word(one), word(5)]))),
+    fc.constant(frame(7, Buffer.alloc(8))),
+    fc.constant(frame(4, Buffer.alloc(12))),
+  );
+
+  it('gives the same events however the bytes are cut', () => {
+    fc.assert(
+      fc.property(
+        fc.array(anyFrame, { maxLength: 20 }),
+        fc.array(fc.integer({ min: 1, max: 50 })),
+        (frames, cuts) => {
+          const bytes = Buffer.concat(frames);
+          const whole = record();
+          expect(whole.reader.push(bytes)).toBeNull();
+          const cut = record();
+          let at = 0;
+          for (const size of [...cuts, bytes.length]) {
+            expect(cut.reader.push(bytes.subarray(at, at + size))).toBeNull();
+            at += size;
+          }
+          expect(cut.seen).toEqual(whole.seen);
+        },
+      ),
+    );
+  });
+
+  it('never throws, whatever comes', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.oneof(anyFrame, fc.uint8Array({ maxLength: 40 })), { maxLength: 20 }),
+        (parts) => {
+          const { reader } = record();
+          for (const part of parts) if (reader.push(Buffer.from(part)) !== null) return;
+        },
+      ),
+    );
+  });
+});

@@ -1,0 +1,223 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { open } from 'lmdb';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { openStore, type Store } from '../../../src/adapters/storage/store.ts';
+import type { StoredService } from '../../../src/protocol/service.ts';
+import { encodeMsgpack } from '../../../src/runtime/msgpack.ts';
+import { afterThisTest, settle, tempDir } from '../../kit/actors.ts';
+import { built, canMount, onSmallDisk, run } from '../../kit/child_program.ts';
+import { spec } from '../../kit/service_inputs.ts';
+
+let child = '';
+beforeAll(async () => {
+  child = await built('test/adapters/storage/store_child.ts');
+});
+
+function opened(path: string): Store {
+  const store = openStore(path);
+  afterThisTest(() => store.close());
+  return store;
+}
+
+const service = (name: string): StoredService => ({
+  spec: spec({ name, env: [['__proto__', 'x']] }),
+  revision: 1,
+});
+
+/** Transactions so far, as lmdb counts them. */
+async function commits(path: string): Promise<number> {
+  const env = open({ path, noSubdir: true, readOnly: true });
+  const { lastTxnId } = env.getStats() as { lastTxnId: number };
+  await env.close();
+  return lastTxnId;
+}
+
+describe('the store', () => {
+  it('reads one of an earlier version, which cannot read it from then on', async () => {
+    const path = join(tempDir(), 'store.mdb');
+    await openStore(path).close();
+    const env = open<Uint8Array, string>({ path, noSubdir: true, encoding: 'binary', maxDbs: 32 });
+    await env
+      .openDB<Uint8Array, string>({ name: 'services', encoding: 'binary' })
+      .put('web', encodeMsgpack(service('web')));
+    await env
+      .openDB<Uint8Array, string>({ name: 'meta', encoding: 'binary' })
+      .put('format', encodeMsgpack(1));
+    await env.close();
+    const store = openStore(path);
+    afterThisTest(() => store.close());
+    await store.table('services').put('api', service('api'));
+    expect(store.table('services').all()).toEqual(['api', 'web'].map((name) => [name, service(name)]));
+    expect(store.table('meta').get('format')).toBe(2);
+  });
+
+  it('gives back what was put, in the order of the keys, also after opening again', async () => {
+    const path = join(tempDir(), 'store.mdb');
+    const store = openStore(path);
+    const services = store.table('services');
+    await Promise.all(['web', 'api', 'db'].map((name) => services.put(name, service(name))));
+    await services.remove('db');
+    expect(services.get('web')).toEqual(service('web'));
+    expect(services.get('db')).toBeUndefined();
+    await store.close();
+    expect(opened(path).table('services').all()).toEqual([
+      ['api', service('api')],
+      ['web', service('web')],
+    ]);
+  });
+
+  it('keeps the value as it was when put was called', async () => {
+    const keys = opened(join(tempDir(), 'store.mdb')).table('keys');
+    const bytes = Buffer.from('before');
+    const put = keys.put('key', bytes);
+    bytes.write('after!');
+    encodeMsgpack('something else in the pool of the encoder');
+    await put;
+    expect(Buffer.from(keys.get('key') ?? []).toString()).toBe('before');
+  });
+
+  it('makes its files for the owner alone, whatever the umask', async () => {
+    const folder = tempDir();
+    const before = process.umask(0);
+    try {
+      opened(join(folder, 'store.mdb'));
+    } finally {
+      process.umask(before);
+    }
+    const modes = readdirSync(folder).map((name) => statSync(join(folder, name)).mode & 0o777);
+    expect(modes).toEqual([0o600, 0o600]);
+  });
+
+  it('commits in groups: 500 puts at once are a few transactions', async () => {
+    const path = join(tempDir(), 'store.mdb');
+    const store = openStore(path);
+    const ends = store.table('keys');
+    const before = await commits(path);
+    await Promise.all(Array.from({ length: 500 }, (_, n) => ends.put(`k${n}`, Buffer.alloc(500))));
+    await store.close();
+    expect((await commits(path)) - before).toBeLessThanOrEqual(4);
+  });
+
+  it('has every acknowledged row after kill -9', async () => {
+    const path = join(tempDir(), 'store.mdb');
+    let acknowledged: string[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      const program = run(process.execPath, [child, 'forever', path]);
+      await program.line(() => program.lines.length > 400);
+      program.child.kill('SIGKILL');
+      expect(await program.exited).toMatchObject({ signal: 'SIGKILL' });
+      acknowledged = [...acknowledged, ...program.lines];
+      const store = openStore(path);
+      const rows = new Map(store.table('keys').all());
+      for (const key of acknowledged) {
+        expect(Buffer.from(rows.get(key) ?? []).toString(), key).toBe(key.repeat(50));
+      }
+      await store.close();
+    }
+  });
+
+  it('is shared by threads, and one that is terminated in the middle harms nobody', async () => {
+    const path = join(tempDir(), 'store.mdb');
+    const keys = opened(path).table('keys');
+    const thread = async (name: string, close: boolean): Promise<void> => {
+      const worker = new Worker(child, { workerData: { path, thread: name, count: 100, close } });
+      await new Promise((resolve, reject) => worker.on('message', resolve).on('error', reject));
+      await worker.terminate();
+    };
+    await Promise.all([thread('a', true), thread('b', false), thread('c', true)]);
+    await thread('d', false);
+    await keys.put('main-0', Buffer.from('main-0'));
+    const found = keys.all().filter(([key]) => !key.startsWith('late-'));
+    expect(found).toHaveLength(401);
+    expect(found.every(([key, value]) => Buffer.from(value).toString() === key)).toBe(true);
+  });
+
+  it('can be opened at any moment of the commits of another thread', async () => {
+    const folder = tempDir();
+    const paths = Array.from({ length: 40 }, (_, n) => join(folder, `${n}.mdb`));
+    const worker = new Worker(child, { workerData: { paths } });
+    let at = '';
+    worker.on('message', (path) => {
+      at = path;
+    });
+    afterThisTest(async () => void (await worker.terminate()));
+    const ended = new Promise((resolve, reject) => worker.on('exit', resolve).on('error', reject));
+    let isOver = false;
+    void ended.finally(() => {
+      isOver = true;
+    });
+    while (!isOver) {
+      if (at) await openStore(at).close();
+      await settle();
+    }
+    await ended;
+  });
+
+  it.runIf(canMount())(
+    'fails storage_full on a full disk, makes all changes of a turn or none, and goes on',
+    async () => {
+      const [command, args] = onSmallDisk('1m', `exec ${process.execPath} ${child} full /mnt/store.mdb`);
+      const program = run(command, args);
+      expect(await program.exited).toEqual({ code: 0, signal: null });
+      expect(program.lines).toEqual([
+        'first storage_full',
+        'second storage_full',
+        'rows true',
+        'small 1 of true',
+        'closed',
+      ]);
+    },
+  );
+
+  describe('refuses at open, naming the file,', () => {
+    const refused = (path: string): string => {
+      // In a process of its own: lmdb would end ours with a segmentation fault.
+      const { status, stderr, signal } = spawnSync(process.execPath, [child, 'open', path], {
+        encoding: 'utf8',
+      });
+      expect(signal).toBeNull();
+      expect(status).not.toBe(0);
+      expect(stderr).toContain(path);
+      return stderr;
+    };
+
+    it.each([
+      ['text', Buffer.from('hello, this is no store')],
+      ['zeros', Buffer.alloc(20_000)],
+      ['rubbish of a store’s size', Buffer.alloc(40_960, 'rubbish')],
+    ])('%s', (_, bytes) => {
+      const path = join(tempDir(), 'store.mdb');
+      writeFileSync(path, bytes);
+      expect(refused(path)).toContain('damaged');
+      expect(readFileSync(path).equals(bytes)).toBe(true);
+    });
+
+    it('a store that was cut off', async () => {
+      const path = join(tempDir(), 'store.mdb');
+      const store = openStore(path);
+      await store.table('services').put('web', service('web'));
+      await store.close();
+      truncateSync(path, 9_000);
+      expect(refused(path)).toContain('damaged');
+    });
+
+    it('a store of somebody else', async () => {
+      const path = join(tempDir(), 'store.mdb');
+      const other = open({ path, noSubdir: true });
+      await other.openDB({ name: 'theirs' }).put('a', 1);
+      await other.close();
+      expect(refused(path)).toContain('no store of berth');
+    });
+
+    it('a store of a newer version', async () => {
+      const path = join(tempDir(), 'store.mdb');
+      const store = openStore(path);
+      await store.table('meta').put('format', 3);
+      await store.close();
+      expect(refused(path)).toContain('has format 3');
+    });
+  });
+});

@@ -1,0 +1,230 @@
+// The small parts of a tether by themselves: whether a client has gone, what pods say, what a node's texts mean.
+import { spawn } from 'node:child_process';
+import { connect, createServer, type Socket } from 'node:net';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { WorkloadReference } from '../../src/adapters/kube/kube_cluster.ts';
+import { type PodRow, podRowOf, podsTrouble } from '../../src/adapters/kube/pods.ts';
+import { listenOnLoopback } from '../../src/adapters/loopback_listener.ts';
+import { podError, responseError } from '../../src/adapters/portforward/transport.ts';
+import { isPeerGoneIn, openLoopbackPeers } from '../../src/adapters/process/loopback_peers.ts';
+import { afterThisTest } from '../kit/actors.ts';
+import { eventually } from '../kit/eventually.ts';
+import { ownPorts } from '../kit/free_ports.ts';
+
+describe.skipIf(process.platform !== 'linux')('a client', () => {
+  it.each(['127.0.0.1', '::1'])(
+    'at %s that has half-closed is there, and one that has closed is not',
+    async (host) => {
+      const peers = await openLoopbackPeers();
+      afterThisTest(() => peers.close());
+      const [port] = ownPorts(1);
+      const ended: Socket[] = [];
+      const listener = await listenOnLoopback(port, (socket) => {
+        socket
+          .on('end', () => ended.push(socket))
+          .on('error', () => undefined)
+          .resume();
+        afterThisTest(() => void socket.destroy());
+      });
+      afterThisTest(() => void listener?.close());
+      const half = connect({ port, host, allowHalfOpen: true }, () => half.end());
+      afterThisTest(() => void half.destroy());
+      await eventually(() => ended.length === 1);
+      const whole = connect({ port, host }, () => whole.destroy());
+      await eventually(() => ended.length === 2);
+      const [halfEnd, wholeEnd] = ended;
+      if (!halfEnd || !wholeEnd) throw new Error('not both');
+      expect([peers.isPeerGone(halfEnd), peers.isPeerGone(wholeEnd)]).toEqual([false, true]);
+      half.destroy();
+      await eventually(() => peers.isPeerGone(halfEnd));
+    },
+  );
+
+  it('is read out of whole answers alone', () => {
+    const answer = (type: number, length: number, write: (bytes: Buffer) => void): Buffer => {
+      const bytes = Buffer.alloc(length);
+      bytes.writeUInt32LE(length, 0);
+      bytes.writeUInt16LE(type, 4);
+      write(bytes);
+      return bytes;
+    };
+    const error = (errno: number) => answer(2, 36, (bytes) => bytes.writeInt32LE(-errno, 16));
+    const socket = (inode: number) => answer(20, 88, (bytes) => bytes.writeUInt32LE(inode, 84));
+    expect([socket(7), socket(0), error(2), error(1)].map(isPeerGoneIn)).toEqual([false, true, true, null]);
+    const cut = [
+      Buffer.alloc(0),
+      error(2).subarray(0, 19),
+      socket(0).subarray(0, 20),
+      socket(0).subarray(0, 87),
+    ];
+    expect(cut.map(isPeerGoneIn)).toEqual([null, null, null, null]);
+  });
+
+  it('whose socket another process has inherited is there', async () => {
+    const peers = await openLoopbackPeers();
+    afterThisTest(() => peers.close());
+    const [port] = ownPorts(1);
+    let near: Socket | null = null;
+    const server = createServer((socket) => {
+      near = socket.on('error', () => undefined).resume();
+    });
+    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+    afterThisTest(() => void server.close());
+    const child = spawn('sleep', ['60'], {
+      stdio: [
+        await new Promise<Socket>((resolve) => {
+          const socket = connect(port, '127.0.0.1', () => resolve(socket));
+        }),
+        'ignore',
+        'ignore',
+      ],
+    });
+    afterThisTest(() => void child.kill());
+    expect(peers.isPeerGone(await eventually(() => near))).toBe(false);
+  });
+});
+
+describe('a port', () => {
+  it('that is taken is said to be, and is free again as soon as it is closed', async () => {
+    const [port] = ownPorts(1);
+    const first = await listenOnLoopback(port, (socket) => socket.destroy());
+    expect(first?.port).toBe(port);
+    expect(await listenOnLoopback(port, () => undefined)).toBeNull();
+    await first?.close();
+    const second = await listenOnLoopback(port, () => undefined);
+    expect(second?.port).toBe(port);
+    await second?.close();
+  });
+});
+
+const WEB: WorkloadReference = { kind: 'Deployment', namespace: 'n', name: 'web' };
+const pod = (status: object, metadata: object = {}, workload = WEB): PodRow | undefined =>
+  podRowOf({ metadata: { name: 'p', namespace: 'n', uid: 'u', ...metadata }, status }, workload);
+const waiting = (reason: string, message?: string) => ({
+  name: 'c',
+  state: { waiting: { reason, message } },
+});
+const READY = [{ type: 'Ready', status: 'True' }];
+
+describe('the row of a pod', () => {
+  it('says whether it is ready, and never while it ends', () => {
+    expect(pod({ conditions: READY })).toMatchObject({ isReady: true, isEnding: false, trouble: null });
+    expect(pod({ conditions: READY }, { deletionTimestamp: 'x' })).toMatchObject({
+      isReady: false,
+      isEnding: true,
+    });
+    expect(pod({ conditions: READY, phase: 'Failed' })).toMatchObject({ isReady: false, isEnding: true });
+    expect(pod({ conditions: [{ type: 'Ready', status: 'False' }] })).toMatchObject({ isReady: false });
+    expect(pod({})).toMatchObject({ isReady: false, trouble: null });
+  });
+
+  it("says whether it is the workload's", () => {
+    const isOwn = (kind: string, name: string, workload = WEB, controller = true): boolean | undefined =>
+      pod(
+        {},
+        {
+          labels: { 'pod-template-hash': '6b' },
+          ownerReferences: [
+            { kind: 'ReplicaSet', name: 'web-6b' },
+            { kind, name, controller },
+          ].slice(controller ? 1 : 0),
+        },
+        workload,
+      )?.isOwn;
+    expect(isOwn('ReplicaSet', 'web-6b')).toBe(true);
+    for (const name of ['web', 'web-7c', 'web-api-6b', 'we-6b'])
+      expect(isOwn('ReplicaSet', name)).toBe(false);
+    expect(isOwn('ReplicaSet', 'web-6b', WEB, false)).toBe(false);
+    expect(isOwn('StatefulSet', 'web')).toBe(false);
+    expect(isOwn('Job', 'web-6b')).toBe(false);
+    const set: WorkloadReference = { ...WEB, kind: 'StatefulSet' };
+    expect(isOwn('StatefulSet', 'web', set)).toBe(true);
+    expect(isOwn('StatefulSet', 'api', set)).toBe(false);
+    expect(isOwn('ReplicaSet', 'web-6b', set)).toBe(false);
+    expect(pod({})?.isOwn).toBe(false);
+  });
+
+  it('says what is in its way, of containers that are to run first too', () => {
+    expect(pod({ containerStatuses: [waiting('ContainerCreating')] })?.trouble).toBeNull();
+    expect(pod({ containerStatuses: [waiting('ErrImagePull', 'no\nroute')] })?.trouble).toBe(
+      'pod p: container c: ErrImagePull: no route',
+    );
+    expect(pod({ initContainerStatuses: [waiting('CrashLoopBackOff')] })?.trouble).toBe(
+      'pod p: container c: CrashLoopBackOff',
+    );
+  });
+
+  it('is made of whatever a server sends, or not at all', () => {
+    fc.assert(
+      fc.property(fc.object({ maxDepth: 5 }), fc.anything(), (status, metadata) => {
+        pod(status);
+        podRowOf({ metadata, status }, WEB);
+        podRowOf(metadata, WEB);
+      }),
+    );
+  });
+});
+
+describe('the pods of a workload', () => {
+  const row = (change: Partial<PodRow>): PodRow => ({
+    uid: 'u',
+    namespace: 'n',
+    name: 'p',
+    isOwn: true,
+    isReady: false,
+    isEnding: false,
+    trouble: null,
+    mayPass: false,
+    ...change,
+  });
+
+  it('are in trouble when all that are expected are', () => {
+    const bad = row({ trouble: 'bad' });
+    const passing = row({ trouble: 'no room', mayPass: true });
+    expect(podsTrouble([])).toBeNull();
+    expect(podsTrouble([bad])).toEqual({ reason: 'bad', mayPass: false });
+    expect(podsTrouble([bad, row({})])).toBeNull();
+    expect(podsTrouble([bad, row({ isEnding: true })])).toEqual({ reason: 'bad', mayPass: false });
+    expect(podsTrouble([passing])).toEqual({ reason: 'no room', mayPass: true });
+    expect(podsTrouble([passing, bad])).toEqual({ reason: 'bad', mayPass: false });
+  });
+});
+
+describe('what a node or server says', () => {
+  const texts: [text: string, code: string][] = [
+    [
+      'error forwarding port 9 to pod x, uid : failed to execute portforward in network namespace "/var/run/netns/c": failed to connect to localhost:9 inside namespace "x", IPv4: dial tcp4 127.0.0.1:9: connect: connection refused',
+      'refused',
+    ],
+    [
+      'error forwarding port 80 to pod x, uid : exit status 1: 2020/01/01 socat[1] E connect(5, AF=2 127.0.0.1:80, 16): Connection refused',
+      'refused',
+    ],
+    ['error forwarding port 80 to pod x, uid : failed to find sandbox "x" in store: not found', 'absent'],
+    ['error forwarding port 80 to pod x, uid : network namespace for sandbox "x" is closed', 'absent'],
+    ['error forwarding port 80 to pod x, uid : container not running (x)', 'absent'],
+    [
+      'error forwarding port 80: read tcp 127.0.0.1:1->127.0.0.1:80: read: connection reset by peer',
+      'broken',
+    ],
+  ];
+  it.each(texts)('%s', (text, code) => {
+    expect(podError(text, false).code).toBe(code);
+    // Once the pod has answered, nothing can be said to have been unseen.
+    expect(podError(text, true).code).toBe('broken');
+  });
+
+  it('is told apart from what a proxy says', () => {
+    const said = (message: string): string => JSON.stringify({ kind: 'Status', message });
+    expect(responseError(404, said('pods "p" not found'))).toEqual({
+      code: 'absent',
+      text: '404: pods "p" not found',
+    });
+    expect(responseError(404, '<html>not here</html>').code).toBe('unsupported');
+    expect(responseError(502, '<html>bad gateway</html>').code).toBe('unsupported');
+    expect(responseError(502, said('error dialing backend')).code).toBe('unreachable');
+    expect(responseError(403, said('forbidden')).code).toBe('denied');
+    expect(responseError(400, said('Upgrade request required')).code).toBe('unsupported');
+  });
+});

@@ -1,0 +1,61 @@
+// The command line finds the daemon wherever the configuration has it listen, and nobody is sent to an address that does not answer.
+import { writeFileSync } from 'node:fs';
+import net from 'node:net';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { localUrl } from '../../src/adapters/url_host.ts';
+import { freePort } from '../kit/free_ports.ts';
+import { berth, cleanEnv, daemonOf, folder } from './berth_process.ts';
+
+it.each([
+  ['127.0.0.1', 'http://127.0.0.1:80'],
+  ['127.0.0.5', 'http://127.0.0.5:80'],
+  ['::1', 'http://[::1]:80'],
+  ['192.0.2.7', 'http://192.0.2.7:80'],
+  ['0.0.0.0', 'http://127.0.0.1:80'],
+  ['::', 'http://[::1]:80'],
+  ['0:0:0:0:0:0:0:0', 'http://[::1]:80'],
+])('who listens on %s is reached at %s', (bind, url) => expect(localUrl(bind, 80)).toBe(url));
+
+it.each([
+  ['127.0.0.5', '127.0.0.5'],
+  ['::1', '[::1]'],
+  ['::', '[::1]'],
+])('a daemon with bind = "%s" is found by every command', async (bind, host) => {
+  const daemon = await daemonOf({ config: `bind = "${bind}"\n` });
+  const url = `http://${host}:${daemon.port}`;
+  expect(daemon.stdout()).toBe(`berth: listening on ${url}\n`);
+  const cwd = folder();
+  writeFileSync(join(cwd, 'Procfile'), 'web: exec sleep 600\n');
+  const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
+  const run = (line: string) => berth(line.split(' '), { cwd, env });
+  expect(await run('ps')).toMatchObject({ code: 0, stdout: '' });
+  expect((await run('daemon status')).stdout).toContain(`  address    ${url}\n`);
+  expect((await run('daemon start')).stdout).toContain(`already running at ${url} `);
+  expect((await run('open --print')).stdout).toBe(`${url}/\n`);
+  expect((await run('doctor')).stdout).toContain(`the daemon runs (pid ${daemon.pid}`);
+  expect((await run('import')).stdout).toContain(`$schema=${url}/schema/berth.json\n`);
+  expect((await fetch(`${url}/schema/berth.json`)).status).toBe(200);
+});
+
+it('a daemon that a command starts is said to be where it listens', async () => {
+  const env = cleanEnv(folder(), { BERTH_STATE_DIR: folder(), BERTH_BIND: '127.0.0.5', BERTH_PORT: '0' });
+  try {
+    const started = await berth(['daemon', 'start', '--json'], { env });
+    const { url } = JSON.parse(started.stdout);
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.5:\d+$/);
+    expect((await fetch(`${url}/livez`)).status).toBe(200);
+  } finally {
+    expect((await berth(['daemon', 'stop'], { env })).stdout).toContain('the daemon has ended');
+  }
+});
+
+it('doctor looks for what has taken the port where the daemon would listen', async () => {
+  const port = freePort();
+  const taker = net.createServer();
+  await new Promise<void>((resolve) => taker.listen(port, '127.0.0.5', resolve));
+  const more = { BERTH_STATE_DIR: folder(), BERTH_BIND: '127.0.0.5', BERTH_PORT: `${port}` };
+  const { stdout } = await berth(['doctor'], { env: cleanEnv(folder(), more) });
+  taker.close();
+  expect(stdout).toContain(`its port ${port} is taken by something else`);
+});

@@ -1,0 +1,119 @@
+// What is offered on a Tab, by itself and in the real shells.
+import { spawnSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+import { completionsOf } from '../../../src/cli/commands/complete.ts';
+import { COMMANDS } from '../../../src/cli/commands.ts';
+import { freePort } from '../../kit/free_ports.ts';
+import { json, serve } from '../../kit/recording_server.ts';
+import { binFolder, cleanEnv, folder, stateOf } from '../berth_process.ts';
+
+const SERVICES = [
+  { name: 'web', port: 1, group: 'site', status: 'running', url: 'http://localhost:1', pid: 9, restarts: 0 },
+  { name: 'worker', port: 2, group: null, status: 'stopped', url: 'http://localhost:2', restarts: 0 },
+  { name: 'db', port: 3, group: null, status: 'crashed', url: 'http://localhost:3', restarts: 0 },
+];
+const fake = () =>
+  serve((asked, response) => {
+    if (asked.path === '/v1/groups')
+      json(response, 200, { groups: [{ name: 'site', services: 1, running: 1 }] });
+    else json(response, 200, { services: SERVICES });
+  });
+
+const offered = async (line: string, state: string): Promise<string[]> => {
+  const globals = { format: 'table', url: undefined, stateDir: state, config: undefined } as const;
+  return (await completionsOf(line.split(' ').slice(1), globals)).map(([word]) => word);
+};
+
+describe('a Tab', () => {
+  it('offers commands, families once, and the commands of a family', async () => {
+    const state = folder();
+    expect(await offered('berth st', state)).toEqual(['status', 'start', 'stop']);
+    const all = await offered('berth ', state);
+    expect(all.filter((word) => word === 'daemon')).toHaveLength(1);
+    expect(all).not.toContain('__complete');
+    expect(await offered('berth k8s s', state)).toEqual(['sync', 'sleep']);
+    expect(await offered('berth daemon ', state)).toEqual(['start', 'stop', 'status']);
+  });
+
+  it('offers names that fit: what can be started, what can be stopped, and none twice', async () => {
+    const state = stateOf((await fake()).port);
+    expect(await offered('berth start ', state)).toEqual(['worker', 'db']);
+    expect(await offered('berth stop ', state)).toEqual(['web']);
+    expect(await offered('berth logs w', state)).toEqual(['web', 'worker']);
+    expect(await offered('berth logs web w', state)).toEqual(['worker']);
+    expect(await offered('berth -o json url d', state)).toEqual(['db']);
+    expect(await offered('berth group start ', state)).toEqual(['site']);
+    expect(await offered('berth url web ', state)).toEqual([]);
+  });
+
+  it('offers options, and values of options', async () => {
+    const state = stateOf((await fake()).port);
+    expect(await offered('berth start --t', state)).toEqual(['--timeout']);
+    expect(await offered('berth ps --status c', state)).toEqual(['crashed']);
+    expect(await offered('berth start --group ', state)).toEqual(['site']);
+    expect(await offered('berth ps -o j', state)).toEqual(['json', 'jsonl']);
+    expect(await offered('berth start --timeout ', state)).toEqual([]);
+    expect(await offered('berth up -f ', state)).toEqual([':file']);
+    expect(await offered('berth completion ', state)).toEqual(['bash', 'zsh', 'fish']);
+  });
+
+  it('offers no names, and no error, without a daemon', async () => {
+    expect(await offered('berth start ', folder())).toEqual([]);
+    expect(await offered('berth start ', stateOf(freePort()))).toEqual([]);
+  });
+
+  it('can describe every command', async () => {
+    for (const row of COMMANDS) {
+      const command = await row.load();
+      expect([row.name, typeof command.run]).toEqual([row.name, 'function']);
+    }
+  });
+});
+
+describe.each([
+  [
+    'bash',
+    ['--norc', '-c'],
+    'source <(berth completion bash); COMP_WORDS=(berth "$@"); COMP_CWORD=$#; _berth; printf "%s\\n" "${COMPREPLY[@]}"',
+  ],
+  [
+    'zsh',
+    ['-f', '-c'],
+    'compdef() { :; }; _describe() { print -l -- "${values[@]%%:*}"; }; source <(berth completion zsh); words=(berth "$@"); CURRENT=$#words; _berth',
+  ],
+  [
+    'fish',
+    ['--no-config', '-c'],
+    'berth completion fish | source; complete -C "berth $argv[2..-1]" | string split -f1 \\t',
+  ],
+] as const)('in %s', (shell, flags, script) => {
+  it('offers the names of services', async ({ skip }) => {
+    if (spawnSync(shell, ['--version']).error) skip(`${shell} is not installed`);
+    const { port } = await fake();
+    const env = cleanEnv(folder(), { BERTH_STATE_DIR: stateOf(port) });
+    env['PATH'] = `${binFolder()}:${process.env['PATH']}`;
+    const { spawn } = await import('node:child_process');
+    const tab = (...words: string[]): Promise<string[]> =>
+      new Promise((resolve) => {
+        const child = spawn(shell, [...flags, script, shell, ...words], {
+          env,
+          stdio: ['ignore', 'pipe', 'inherit'],
+        });
+        let text = '';
+        child.stdout.on('data', (part) => {
+          text += part;
+        });
+        child.on('close', () =>
+          resolve(
+            text
+              .split('\n')
+              .filter((line) => line !== '')
+              .sort(),
+          ),
+        );
+      });
+    expect(await tab('logs', 'w')).toEqual(['web', 'worker']);
+    expect(await tab('rest')).toEqual(['restart']);
+    expect(await tab('group', 'start', 's')).toEqual(['site']);
+  });
+});

@@ -1,0 +1,242 @@
+// The cloud's commands: names instead of ids, and what is printed. The answers are those of the API's document.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { checkAnswer } from '../../kit/api_document.ts';
+import { type Asked, serve } from '../../kit/recording_server.ts';
+import { berth, cleanEnv, daemonOf, folder, type Ran } from '../berth_process.ts';
+
+const ID = (letter: string): string => letter.repeat(26);
+const CLUSTERS = [
+  { id: ID('A'), name: 'dev', provider: 'kind', in_cluster: false, created_at: '2026-11-20T10:00:00.000Z' },
+];
+const workload = (letter: string, name: string, namespace: string, kind = 'Deployment') => ({
+  id: ID(letter),
+  name,
+  namespace,
+  kind,
+  replicas: 2,
+  desired_replicas: null,
+  auto_sleep_enabled: letter === 'B',
+  idle_timeout_minutes: 30,
+  last_activity_at: null,
+  cluster_id: ID('A'),
+  ready_replicas: 1,
+  state: 'awake',
+  sleep_reason: null,
+});
+const WORKLOADS = [
+  workload('B', 'web', 'shop'),
+  workload('C', 'web', 'blog'),
+  workload('D', 'db', 'shop', 'StatefulSet'),
+];
+const TETHER = {
+  tether_id: ID('T'),
+  workload_id: ID('B'),
+  container_port: 8080,
+  label: 'shop',
+  local_port: 20001,
+  state: 'active',
+  connections: 0,
+  bytes_in: 0,
+  bytes_out: 0,
+  last_error: null,
+};
+
+const NOT_THERE = { code: 'not_found', message: 'no', hint: 'no' };
+const DETAIL = {
+  ...CLUSTERS[0],
+  version: 'v1.31.0',
+  reachable: true,
+  last_sync_at: '2026-11-20T10:00:00.000Z',
+  capabilities: {
+    sync: true,
+    watch: true,
+    sleep: false,
+    tether: true,
+    denied: ['patch deployments.apps', 'patch statefulsets.apps'],
+  },
+};
+const ANSWERS: Record<string, [status: number, body: unknown]> = {
+  'GET /k8s/clusters': [200, CLUSTERS],
+  [`GET /k8s/clusters/${ID('A')}`]: [200, DETAIL],
+  'POST /k8s/clusters': [201, { id: ID('A'), name: 'dev' }],
+  [`DELETE /k8s/clusters/${ID('A')}`]: [200, { removed: true, id: ID('A') }],
+  [`POST /k8s/clusters/${ID('A')}/sync`]: [200, { synced: 3 }],
+  'GET /k8s/workloads': [200, WORKLOADS],
+  [`GET /k8s/workloads?cluster_id=${ID('A')}`]: [200, WORKLOADS],
+  [`POST /k8s/workloads/${ID('B')}/sleep`]: [200, { replicas: 0 }],
+  [`POST /k8s/workloads/${ID('D')}/sleep`]: [
+    409,
+    { code: 'sleep_refused', message: 'db would lose its volumes', hint: 'Leave it.' },
+  ],
+  [`POST /k8s/workloads/${ID('B')}/wake?wait=true&timeout=60000`]: [200, { replicas: 2 }],
+  [`POST /k8s/workloads/${ID('B')}/wake`]: [200, { replicas: 2 }],
+  [`GET /k8s/workloads/${ID('B')}/auto-sleep`]: [200, { auto_sleep_enabled: true, idle_timeout_minutes: 30 }],
+  [`PATCH /k8s/workloads/${ID('B')}/auto-sleep`]: [
+    200,
+    { auto_sleep_enabled: true, idle_timeout_minutes: 45 },
+  ],
+  [`POST /k8s/workloads/${ID('B')}/tether`]: [201, { tether_id: ID('T'), local_port: 20000 }],
+  'GET /k8s/tethers': [200, [TETHER]],
+  [`POST /k8s/tethers/${ID('T')}/activate`]: [
+    200,
+    { tether_id: ID('T'), local_port: 20001, state: 'active' },
+  ],
+  [`POST /k8s/tethers/${ID('T')}/deactivate`]: [200, { ok: true }],
+  [`DELETE /k8s/tethers/${ID('T')}`]: [200, { removed: true, id: ID('T') }],
+};
+
+async function cloud(
+  answers = ANSWERS,
+): Promise<{ run: (line: string, input?: string) => Promise<Ran>; asked: Asked[] }> {
+  const fake = await serve(({ method, path }, response) => {
+    const [status, body] = answers[`${method} ${path}`] ?? [404, NOT_THERE];
+    checkAnswer(method, path, status, body);
+    response.writeHead(status, { 'Content-Type': 'application/json' });
+    response.end(JSON.stringify(body));
+  });
+  const env = cleanEnv(folder(), { BERTH_URL: fake.url, BERTH_CLOUD_TOKEN: 'cloudy' });
+  return {
+    asked: fake.asked,
+    run: (line, input) => berth(line.split(' '), { env, ...(input === undefined ? {} : { input }) }),
+  };
+}
+
+it('lists clusters and workloads', async () => {
+  const { run, asked } = await cloud();
+  expect((await run('k8s clusters')).stdout).toMatch(/\ndev +kind +2026-11-20T10:00:00.000Z +A+\n$/);
+  const { stdout } = await run('k8s workloads --cluster dev -n shop');
+  const rows = stdout
+    .trim()
+    .split('\n')
+    .slice(1)
+    .map((line) => line.split(/ {2,}/));
+  expect(rows).toEqual([
+    ['shop', 'web', 'Deployment', 'awake', '1/2', 'after 30 min', '-'],
+    ['shop', 'db', 'StatefulSet', 'awake', '1/2', 'off', '-'],
+  ]);
+  expect(asked.every(({ headers }) => headers.authorization === 'Bearer cloudy')).toBe(true);
+});
+
+it('says of each workload which cluster it is of where there are several', async () => {
+  const prod = { ...CLUSTERS[0], id: ID('P'), name: 'prod' };
+  const both = [WORKLOADS[0], { ...WORKLOADS[0], id: ID('E'), cluster_id: ID('P') }];
+  const { run } = await cloud({
+    ...ANSWERS,
+    'GET /k8s/clusters': [200, [...CLUSTERS, prod]],
+    'GET /k8s/workloads': [200, both],
+  });
+  const { stdout } = await run('k8s workloads');
+  expect(stdout.split('\n').map((line) => line.split(/ {2,}/).slice(0, 3))).toEqual([
+    ['CLUSTER', 'NAMESPACE', 'NAME'],
+    ['dev', 'shop', 'web'],
+    ['prod', 'shop', 'web'],
+    [''],
+  ]);
+  expect((await run('k8s workloads --cluster dev')).stdout).toMatch(/^NAMESPACE/);
+  const wide = await cloud();
+  expect((await wide.run('k8s workloads -o wide')).stdout).toMatch(/^CLUSTER .*\ndev /);
+});
+
+it('registers a kubeconfig from a file or stdin, syncs and forgets', async () => {
+  const { run, asked } = await cloud();
+  const file = join(folder(), 'kubeconfig');
+  writeFileSync(file, 'apiVersion: v1\n');
+  expect((await run(`k8s add dev --provider kind --kubeconfig ${file}`)).stdout).toBe(
+    'dev is registered; `berth k8s sync dev` looks for its workloads\n',
+  );
+  await run('k8s add dev --kubeconfig -', 'from stdin');
+  await run('k8s add dev --in-cluster');
+  expect(asked.map(({ body }) => JSON.parse(body))).toEqual([
+    { name: 'dev', provider: 'kind', kubeconfig: 'apiVersion: v1\n' },
+    { name: 'dev', kubeconfig: 'from stdin' },
+    { name: 'dev', in_cluster: true },
+  ]);
+  expect(await run('k8s add dev')).toMatchObject({ code: 2, stdout: '' });
+  expect(await run('k8s add dev --kubeconfig /nowhere')).toMatchObject({ code: 2, stdout: '' });
+  expect(await run('k8s sync')).toMatchObject({
+    code: 0,
+    stdout: '✓ dev has 3 workloads\n',
+    stderr: 'warning: the account of dev may not patch deployments.apps, patch statefulsets.apps\n',
+  });
+  expect((await run('k8s rm dev')).stdout).toBe('✓ dev is removed\n');
+  const unknown = await run('k8s rm prod');
+  expect([unknown.code, unknown.stderr]).toEqual([
+    1,
+    '✗ prod: there is no cluster prod\n    There are dev.\n',
+  ]);
+});
+
+it('knows workloads by name, namespace and kind, and asks when several are meant', async () => {
+  const { run } = await cloud();
+  for (const name of ['shop/web', 'shop/deployment/web', 'shop/deploy/web', ID('B')]) {
+    expect((await run(`k8s sleep ${name}`)).stdout).toBe(`✓ ${name} sleeps (had 2 replicas)\n`);
+  }
+  const several = await run('k8s sleep web');
+  expect(several.code).toBe(1);
+  expect(several.stderr).toContain('web may be any of these:');
+  expect(several.stderr).toContain(`shop/deployment/web (${ID('B')})`);
+  expect(several.stderr).toContain(`blog/deployment/web (${ID('C')})`);
+  expect((await run('k8s sleep nothing')).stderr).toContain('there is no workload nothing');
+  const refused = await run('k8s sleep sts/db --json');
+  expect(JSON.parse(refused.stdout)).toEqual([]);
+  expect(JSON.parse(refused.stderr)).toMatchObject({ name: 'sts/db', code: 'sleep_refused' });
+});
+
+it('wakes, and sets when a workload sleeps by itself', async () => {
+  const { run, asked } = await cloud();
+  expect((await run('k8s wake shop/web --timeout 1m')).stdout).toBe('✓ shop/web is awake with 2 replicas\n');
+  expect((await run('k8s wake shop/web --no-wait')).stdout).toBe('✓ shop/web is waking with 2 replicas\n');
+  expect((await run('k8s auto-sleep shop/web')).stdout).toBe('web sleeps after 30 idle minutes\n');
+  expect((await run('k8s auto-sleep shop/web on --after 45m')).stdout).toBe(
+    'web sleeps after 45 idle minutes\n',
+  );
+  expect(JSON.parse(asked.at(-1)?.body ?? '')).toEqual({
+    auto_sleep_enabled: true,
+    idle_timeout_minutes: 45,
+  });
+  expect(await run('k8s auto-sleep shop/web on --after 90s')).toMatchObject({ code: 2, stdout: '' });
+  expect(await run('k8s auto-sleep shop/web maybe')).toMatchObject({ code: 2, stdout: '' });
+});
+
+it('opens a tether and prints its address alone, and closes it by its port', async () => {
+  const { run, asked } = await cloud();
+  const opened = await run('k8s tether shop/web 8080 --label shop --no-wake');
+  expect(opened.stdout).toBe('localhost:20001\n');
+  expect(opened.stderr).toContain('`berth k8s untether 20001` closes it');
+  expect(JSON.parse(asked.find(({ path }) => path.endsWith('/tether'))?.body ?? '')).toEqual({
+    container_port: 8080,
+    wake: false,
+    label: 'shop',
+  });
+  expect(await run('k8s tether shop/web http')).toMatchObject({ code: 2, stdout: '' });
+  expect((await run('k8s tethers')).stdout).toMatch(
+    /\nlocalhost:20001 +active +shop\/deployment\/web +8080 +shop +0 +-\n$/,
+  );
+  expect(JSON.parse((await run('k8s tethers --json')).stdout)).toEqual([TETHER]);
+  for (const name of ['20001', 'shop', 'shop/web', 'deploy/web', ID('T')]) {
+    expect((await run(`k8s untether ${name}`)).stdout).toBe(`✓ ${name} is closed\n`);
+  }
+  expect((await run('k8s untether blog/web')).stderr).toContain('there is no tether blog/web');
+});
+
+it('finds the token that the daemon has made', async () => {
+  const daemon = await daemonOf();
+  const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
+  const { stdout } = await berth(['cloud', 'token'], { env });
+  expect(stdout).toMatch(/^\S{20,}\n$/);
+  const answer = await daemon.request('GET', '/k8s/clusters', undefined, {
+    Authorization: `Bearer ${stdout.trim()}`,
+  });
+  expect([answer.status, answer.body]).toEqual([200, []]);
+  const listed = await berth(['k8s', 'clusters'], { env });
+  expect(listed).toMatchObject({
+    code: 0,
+    stdout: '',
+    stderr: 'There are no clusters: `berth k8s add` registers one.\n',
+  });
+  const none = await berth(['cloud', 'token'], { env: cleanEnv(folder()) });
+  expect(none).toMatchObject({ code: 1, stdout: '' });
+  expect(none.stderr).toContain('there is no cloud token yet');
+});

@@ -1,0 +1,466 @@
+// Every command on a real daemon with real processes: what is printed where, and with which exit code it ends.
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type Daemon, eventually } from '../../kit/daemon.ts';
+import { freePort } from '../../kit/free_ports.ts';
+import { berth, cleanEnv, daemonOf, folder, type Ran, type RunOptions } from '../berth_process.ts';
+
+const NODE = JSON.stringify(process.execPath);
+
+/** A service that listens on $PORT after `delay` ms and says so. */
+const server = (delay = 0): string =>
+  `exec ${NODE} -e 'setTimeout(() => require("http").createServer((q, r) => r.end("hi")).listen(process.env.PORT, () => console.log("listening on", process.env.PORT)), ${delay})'`;
+
+/** `berth` against one daemon. */
+const against =
+  (daemon: Daemon, env: Record<string, string> = {}) =>
+  (line: string | readonly string[], options: RunOptions = {}): Promise<Ran> =>
+    berth(typeof line === 'string' ? line.split(' ') : line, {
+      ...options,
+      env: cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile, ...env }),
+    });
+
+const register = async (daemon: Daemon, spec: object): Promise<void> => {
+  const answer = await daemon.request('POST', '/v1/services', { port: freePort(), ...spec });
+  expect(answer.status).toBe(201);
+};
+
+describe('services on the command line', () => {
+  it('are added, started, shown, stopped and removed', async () => {
+    const daemon = await daemonOf();
+    const run = against(daemon);
+    const empty = await run('ps');
+    expect([empty.code, empty.stdout]).toEqual([0, '']);
+    expect(empty.stderr).toContain('`berth add` registers one');
+
+    const added = await run([
+      'add',
+      'web',
+      '--ready',
+      '/',
+      '-e',
+      'MODE=a b',
+      '--',
+      ...'sh -c'.split(' '),
+      `echo "mode $MODE"; ${server()}`,
+    ]);
+    expect(added).toMatchObject({ code: 0, stderr: '' });
+    expect(added.stdout).toMatch(
+      /^web is registered at http:\/\/localhost:\d+; `berth start web` starts it\n$/,
+    );
+    const { body } = await daemon.request('GET', '/v1/services/web');
+    expect(body.ready).toBe(`http://localhost:${body.port}/`);
+
+    const started = await run('start web');
+    expect(started).toMatchObject({ code: 0, stderr: '' });
+    expect(started.stdout).toMatch(/^✓ web is running at http:\/\/localhost:\d+ \(pid \d+, [\d.]+m?s\)\n$/);
+    const again = await run('start web');
+    expect(again).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^· web is already running at http/),
+    });
+    expect(await run('start web --strict')).toMatchObject({ code: 8, stdout: '' });
+
+    const table = await run('ps');
+    expect(table.stdout.split('\n')[0]?.split(/ +/)).toEqual([
+      'NAME',
+      'STATUS',
+      'GROUP',
+      'PID',
+      'CPU',
+      'MEMORY',
+      'UP',
+      'URL',
+    ]);
+    expect(table.stdout).toMatch(/\nweb +running +- +\d+ +[\d.]+% +\d+ MB +\S+ +http:\/\/localhost:\d+\n$/);
+    expect((await run('ps -q')).stdout).toBe('web\n');
+    expect(JSON.parse((await run('ps --json')).stdout)).toMatchObject([{ name: 'web', status: 'running' }]);
+    expect(JSON.parse((await run('-o jsonl ps')).stdout)).toMatchObject({ name: 'web' });
+    expect(await run('ps --status crashed')).toMatchObject({ code: 0, stdout: '' });
+    expect((await run('url web')).stdout).toBe(`${body.url}\n`);
+    expect((await run('logs web')).stdout).toBe(`mode a b\nlistening on ${body.port}\n`);
+
+    const restarted = await run('restart web --json');
+    const [record] = JSON.parse(restarted.stdout);
+    expect(record).toMatchObject({ name: 'web', status: 'running', url: body.url });
+    const stopped = await run('stop web');
+    expect(stopped).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^✓ web is stopped \(SIGTERM, .*\)\n$/),
+    });
+    expect((await run('stop web')).stdout).toBe('· web is stopped already\n');
+    expect(await run('rm web')).toMatchObject({ code: 0, stdout: '✓ web is removed\n' });
+    expect((await daemon.request('GET', '/v1/services/web')).status).toBe(404);
+  });
+
+  it('say why they do not start, and with which exit code', async () => {
+    const daemon = await daemonOf();
+    const run = against(daemon);
+    await register(daemon, {
+      name: 'late',
+      cmd: `echo waking up; ${server(60_000)}`,
+      ready: `http://localhost:${freePort()}/`,
+    });
+    await register(daemon, {
+      name: 'broken',
+      cmd: 'echo "cannot find the thing" >&2; exit 3',
+      ready: `http://localhost:${freePort()}/`,
+    });
+    await register(daemon, { name: 'taken', cmd: 'exec sleep 100', port: daemon.port });
+
+    const late = await run('start late --timeout 300ms');
+    expect([late.code, late.stdout]).toEqual([7, '']);
+    expect(late.stderr).toMatch(/^✗ late: /);
+    expect(late.stderr).toContain('waking up');
+    const broken = await run('start broken');
+    expect([broken.code, broken.stdout]).toEqual([1, '']);
+    expect(broken.stderr).toContain('exit code 3');
+    expect(broken.stderr).toContain('cannot find the thing');
+    const taken = await run('start taken');
+    expect(taken.code).toBe(8);
+    expect(taken.stderr).toContain(String(daemon.port));
+
+    const data = await run('start broken --json');
+    expect(JSON.parse(data.stdout)).toEqual([]);
+    expect(data.stderr.trim().split('\n')).toHaveLength(1);
+    expect(JSON.parse(data.stderr)).toMatchObject({
+      name: 'broken',
+      code: 'start_failed',
+      message: expect.any(String),
+      hint: expect.any(String),
+    });
+
+    const both = await run('start broken unknown');
+    expect(both.stderr).toContain('✗ broken: ');
+    expect(both.stderr).toContain('✗ unknown: there is no service unknown');
+  });
+
+  it('have a status: 0 running, 3 not, 4 unknown', async () => {
+    const daemon = await daemonOf();
+    const run = against(daemon);
+    await register(daemon, { name: 'web', cmd: 'echo "last words"; exit 7', group: 'site' });
+    await register(daemon, { name: 'idle', cmd: 'exec sleep 100' });
+    await run('start web idle');
+    await run('wait web --for stopped');
+    const crashed = await run('explain web');
+    expect(crashed.code).toBe(3);
+    expect(crashed.stdout).toMatch(/^web is crashed \(exit 7\)\n/);
+    expect(crashed.stdout).toContain('exit code 7');
+    expect(crashed.stdout).toContain('| last words');
+    expect((await run('status idle')).code).toBe(0);
+    const unknown = await run('status nothing');
+    expect(unknown).toMatchObject({
+      code: 4,
+      stdout: '',
+      stderr: 'there is no service nothing; `berth ps` lists them\n',
+    });
+    const data = await run('status web --json');
+    expect(JSON.parse(data.stdout)).toMatchObject({
+      name: 'web',
+      status: 'crashed',
+      exit: { exitCode: 7 },
+      lastLines: ['last words'],
+    });
+  });
+
+  it('are waited for', async () => {
+    const daemon = await daemonOf();
+    const run = against(daemon);
+    const port = freePort();
+    await register(daemon, { name: 'slow', cmd: server(400), port, ready: `http://localhost:${port}/` });
+    expect((await run('start slow --no-wait')).stdout).toMatch(/^✓ slow is starting at /);
+    expect(await run('wait slow')).toMatchObject({ code: 0, stdout: '✓ slow is running\n' });
+    const late = await run('wait slow --for stopped --timeout 200ms');
+    expect(late.code).toBe(1);
+    expect(late.stderr).toContain('is running, not stopped, after 200ms');
+    await register(daemon, { name: 'idle', cmd: 'exec sleep 1' });
+    expect((await run('wait idle --timeout 100ms')).code).toBe(7);
+  });
+
+  it('start and stop as a group', async () => {
+    const daemon = await daemonOf();
+    const run = against(daemon);
+    await register(daemon, { name: 'db', cmd: 'exec sleep 100', group: 'site' });
+    await register(daemon, { name: 'web', cmd: 'exec sleep 100', group: 'site', dependsOn: ['db'] });
+    const started = await run('group start site');
+    expect(started.stdout).toMatch(/^(db|web) is running \(pid \d+\)\n(db|web) is running \(pid \d+\)\n$/);
+    expect((await run('group ls')).stdout).toMatch(/\nsite +2 +2\n$/);
+    expect((await run('stop --group site')).stdout).toMatch(/✓ db is stopped.*\n|✓ web is stopped/);
+    expect((await run('group stop site --json')).stdout).toContain('"name": "site"');
+    expect(await run('start --group nothing')).toMatchObject({ code: 1, stdout: '' });
+    expect((await run('group start nothing')).code).toBe(1);
+  });
+});
+
+describe('logs and events', () => {
+  it('are merged by time, and safe unless raw', async () => {
+    const daemon = await daemonOf();
+    const run = against(daemon);
+    const gates = folder();
+    const passes = (gate: string): string => `while [ ! -e ${gates}/${gate} ]; do sleep 0.02; done`;
+    await register(daemon, {
+      name: 'a',
+      cmd: `printf "1 \\033[31mred\\033[0m\\n"; ${passes('third')}; echo 3; sleep 100`,
+    });
+    await register(daemon, {
+      name: 'bb',
+      cmd: `${passes('second')}; printf "2 \\342\\200\\256txt\\n"; sleep 100`,
+    });
+    expect((await run('start a bb')).code).toBe(0);
+    const shown = (count: number) =>
+      eventually(async () => (await run('logs')).stdout.split('\n').length === count + 1);
+    await shown(1);
+    writeFileSync(join(gates, 'second'), '');
+    await shown(2);
+    writeFileSync(join(gates, 'third'), '');
+    await shown(3);
+    const { stdout } = await run('logs');
+    expect(stdout.split('\n').slice(0, 3)).toEqual(['a  | 1 red', 'bb | 2 \ufffdtxt', 'a  | 3']);
+    expect((await run('logs --no-prefix a')).stdout).toBe('1 red\n3\n');
+    expect((await run('logs a -n 1')).stdout).toBe('3\n');
+    expect((await run('logs a --raw')).stdout).toBe('1 \x1b[31mred\x1b[0m\n3\n');
+    expect((await run('logs a -t')).stdout).toMatch(/^\d{4}-\d\d-\d\dT\S+ 1 red\n/);
+    const rows = (await run('logs --json')).stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(rows.map(({ name, line }) => [name, line])).toContainEqual(['bb', '2 \u202etxt']);
+  });
+
+  it('are followed until Ctrl-C, and end quietly when nobody reads on', async () => {
+    const daemon = await daemonOf();
+    const run = against(daemon);
+    const gate = join(folder(), 'gate');
+    await register(daemon, {
+      name: 'count',
+      cmd: `i=0; while :; do i=$((i+1)); echo line $i; while [ ! -e ${gate} ]; do sleep 0.02; done; sleep 0.02; done`,
+    });
+    await run('start count');
+    let again: NodeJS.Timeout | undefined;
+    const followed = await run('logs count -f', {
+      onStdout: (text, kill) => {
+        // The service goes on once somebody follows: of the past only the last lines are shown.
+        if (text.includes('line 1\n')) writeFileSync(gate, '');
+        // What comes again while it ends changes nothing, as when a terminal and npm both pass Ctrl-C on.
+        if (text.includes('line 20\n')) again ??= setInterval(() => kill('SIGINT'), 1);
+      },
+    });
+    clearInterval(again);
+    expect(followed).toMatchObject({ code: 130, signal: null, stderr: '' });
+    const numbers = [...followed.stdout.matchAll(/line (\d+)\n/g)].map(([, number]) => Number(number));
+    expect(numbers.slice(0, 20)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
+
+    const { execFile } = await import('node:child_process');
+    const piped = await new Promise<string>((resolve, reject) => {
+      const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
+      const line = `${NODE} dist/bin.cjs logs count -f | head -n 2; echo "codes \${PIPESTATUS[*]}"`;
+      execFile('bash', ['-c', line], { env }, (error, stdout, stderr) =>
+        error ? reject(error) : resolve(stdout + stderr),
+      );
+    });
+    expect(piped).toMatch(/^line \d+\nline \d+\ncodes 0 0\n$/);
+  });
+
+  it('go on when the daemon is killed and comes back elsewhere', async () => {
+    const daemon = await daemonOf();
+    const run = against(daemon);
+    await register(daemon, {
+      name: 'count',
+      cmd: 'i=0; while :; do i=$((i+1)); echo line $i; sleep 0.02; done',
+    });
+    await run('start count');
+    let isBack = false;
+    const logs = run('logs count -f -n 1000', {
+      onStdout: (text, kill) => {
+        const last = Number(/line (\d+)\n$/.exec(text)?.[1] ?? 0);
+        if (isBack && last > backAt) kill('SIGINT');
+        reached = last;
+      },
+    });
+    let reached = 0;
+    let backAt = Number.POSITIVE_INFINITY;
+    let happened = '';
+    const events = run('events --json', {
+      onStdout: (text, kill) => {
+        happened = text;
+        if (text.includes('service.stopped')) kill('SIGINT');
+      },
+    });
+    // Both are connected before the daemon goes.
+    await eventually(async () => {
+      await register(daemon, { name: 'again', cmd: 'exec sleep 1' });
+      return happened !== '' && reached > 5;
+    });
+    daemon.signal('SIGKILL');
+    await daemon.exited;
+    const again = await daemonOf({ stateDir: daemon.stateDir });
+    backAt = reached + 50;
+    isBack = true;
+    const { stdout, stderr } = await logs;
+    const numbers = [...stdout.matchAll(/line (\d+)\n/g)].map(([, number]) => Number(number));
+    expect(numbers).toEqual(numbers.map((_, index) => (numbers[0] ?? 0) + index));
+    expect(stderr).toMatch(/waiting for it to come back\nThe daemon is back\.\n/);
+    await again.request('POST', '/v1/services/count/stop');
+    expect((await events).stdout).toContain('"service.stopped"');
+  });
+
+  it('are shown as they happen, and from the past', async () => {
+    const daemon = await daemonOf();
+    const run = against(daemon);
+    const following = run('events --json', {
+      onStdout: (text, kill) => text.includes('service.stopped') && kill('SIGTERM'),
+    });
+    await eventually(async () => {
+      await register(daemon, { name: 'web', cmd: 'exec sleep 100' });
+      return true;
+    });
+    await run('start web');
+    await run('stop web');
+    const followed = await following;
+    expect(followed.code).toBe(143);
+    const types = followed.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line).type);
+    expect(types.slice(-2)).toEqual(['service.started', 'service.stopped']);
+    const past = await run('events --past web --type started');
+    expect(past.stdout).toMatch(
+      /^\d\d:\d\d:\d\d {2}service\.started {3,}web is running at http:\/\/localhost:\d+ \(pid \d+\)\n$/,
+    );
+    expect(await run('events --type exploded')).toMatchObject({ code: 2, stdout: '' });
+  });
+});
+
+describe('a call that cannot work', () => {
+  it.each([
+    ['pss', "unknown command 'pss' (Did you mean ps?)"],
+    ['k8s slep', "unknown command 'slep' (Did you mean sleep?)"],
+    ['ps --jsn', "unknown option '--jsn' (Did you mean --json?)"],
+    ['start web --timeout soon', 'It must be a duration such as 30s or 500ms'],
+    ['logs -n 5000', 'It must be a number from 0 to 1000'],
+    ['ps -o yaml', '-o must be one of table, wide, json, jsonl'],
+    ['ps --status gone', 'It must be one of running'],
+    ['url', "missing required argument 'name'"],
+    ['url a b', 'too many arguments'],
+    ['start', 'say which services'],
+    ['completion tcsh', 'there is no completion for tcsh'],
+    ['up', 'there is no berth.yaml in this folder or above it'],
+    ['--url ftp://x ps', 'is no address of a daemon'],
+  ])('berth %s ends with 2', async (line, message) => {
+    const ran = await berth(line.split(' '), { env: cleanEnv(folder()), cwd: folder() });
+    expect([ran.code, ran.stdout]).toEqual([2, '']);
+    expect(ran.stderr).toContain(message);
+  });
+
+  it('says with 5 that no daemon runs, and how to start one', async () => {
+    const env = cleanEnv(folder());
+    const ran = await berth(['ps'], { env });
+    expect(ran).toMatchObject({ code: 5, stdout: '' });
+    expect(ran.stderr).toContain('berth daemon start');
+    const data = await berth(['ps', '--json'], { env });
+    expect(data).toMatchObject({ code: 5, stdout: '' });
+    expect(JSON.parse(data.stderr)).toMatchObject({ code: 'unreachable', hint: expect.any(String) });
+    expect((await berth(['daemon', 'status'], { env })).code).toBe(5);
+  });
+
+  it('says with 6 that the token is wrong, and finds it in the configuration', async () => {
+    const daemon = await daemonOf({ config: '[auth]\ntoken = "right"\n' });
+    expect((await against(daemon)('ps')).code).toBe(0);
+    const wrong = await against(daemon, { BERTH_AUTH_TOKEN: 'wrong' })('ps');
+    expect(wrong).toMatchObject({ code: 6, stdout: '' });
+    const none = await berth(['ps'], {
+      env: cleanEnv(folder(), { BERTH_URL: `http://127.0.0.1:${daemon.port}` }),
+    });
+    expect(none.code).toBe(6);
+  });
+
+  it('names file, key and value of a wrong configuration, and ends with 2', async () => {
+    const config = join(folder(), 'config.toml');
+    writeFileSync(config, 'prot = 1\n');
+    const ran = await berth(['ps', '--config', config], { env: cleanEnv(folder()) });
+    expect(ran).toMatchObject({ code: 2, stdout: '' });
+    expect(ran.stderr).toContain(`${config}: unknown key prot = 1`);
+  });
+});
+
+it('shows what uses the machine', async () => {
+  const daemon = await daemonOf();
+  await register(daemon, { name: 'idle', cmd: 'exec sleep 100' });
+  await daemon.request('POST', '/v1/services/idle/start');
+  const { stdout } = await against(daemon)('top --no-stream');
+  expect(stdout).toMatch(
+    /^NAME +STATUS +CPU +MEMORY +UP +RESTARTS +URL\nidle +running +0\.0% +\d+ MB +\S+ +0 +http/,
+  );
+});
+
+it('prints help on stdout, with what stands for every command', async () => {
+  const env = cleanEnv(folder());
+  const help = await berth(['--help'], { env });
+  expect(help).toMatchObject({ code: 0, stderr: '' });
+  for (const word of ['up', 'ps|ls', 'status|explain', 'agent', 'k8s', 'doctor'])
+    expect(help.stdout).toContain(word);
+  const one = await berth(['start', '--help'], { env });
+  expect(one.stdout).toContain('--timeout <time>');
+  expect(one.stdout).toContain('berth start web --timeout 2m');
+  const version = await berth(['-V', '--json'], { env });
+  expect(JSON.parse(version.stdout)).toEqual({
+    version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+    node: process.version,
+    daemon: null,
+  });
+});
+
+it('looks the machine over', async () => {
+  const daemon = await daemonOf();
+  const ran = await against(daemon)('doctor --json');
+  const states = new Map(
+    JSON.parse(ran.stdout).map(({ about, state }: { about: string; state: string }) => [about, state]),
+  );
+  expect(
+    [...states.keys()].some((about) => String(about).startsWith(`the daemon runs (pid ${daemon.pid}`)),
+  ).toBe(true);
+  expect([...states.values()]).not.toContain('wrong');
+  expect(ran.code).toBe(0);
+  const bad = join(folder(), 'config.toml');
+  writeFileSync(bad, 'port = "x"\n');
+  const wrong = await berth(['doctor', '--config', bad], { env: cleanEnv(folder()) });
+  expect(wrong.code).toBe(1);
+  expect(wrong.stdout).toContain('port = "x"');
+});
+
+it('opens the dashboard with the token where no other user and no server sees it', async () => {
+  const daemon = await daemonOf({ config: '[auth]\ntoken = "se/cret"\n' });
+  const address = `http://127.0.0.1:${daemon.port}/#token=se%2Fcret`;
+  expect((await against(daemon)('open --print')).stdout).toBe(`${address}\n`);
+  const at = folder();
+  const browser = join(at, 'browser');
+  writeFileSync(browser, `#!/bin/sh\nprintf '%s' "$1" > ${at}/new && mv ${at}/new ${at}/opened\n`, {
+    mode: 0o755,
+  });
+  const run = against(daemon, { BROWSER: browser });
+  expect(await run('open')).toMatchObject({ code: 0, stdout: '' });
+  await eventually(() => existsSync(join(at, 'opened')));
+  const page = readFileSync(join(at, 'opened'), 'utf8');
+  expect(page).toBe(join(daemon.stateDir, 'open.html'));
+  expect(readFileSync(page, 'utf8')).toContain(`url=${address}"`);
+  expect(statSync(page).mode & 0o777).toBe(0o600);
+  rmSync(join(at, 'opened'));
+  await run('add web -p 4567 true');
+  await run('open web');
+  await eventually(() => existsSync(join(at, 'opened')));
+  expect(readFileSync(join(at, 'opened'), 'utf8')).toBe('http://localhost:4567');
+});
+
+it('writes the unit of this platform and takes it away again', async () => {
+  const env = cleanEnv(folder());
+  const printed = await berth(['service', 'install', '--print'], { env });
+  expect(printed.stdout).toContain('KillMode=process');
+  expect((await berth(['service', 'status'], { env })).code).toBe(3);
+  const installed = await berth(['service', 'install', '--json'], { env });
+  const { file } = JSON.parse(installed.stdout);
+  expect(file).toBe(join(env['HOME'] ?? '', '.config/systemd/user/berth.service'));
+  expect((await berth(['service', 'status'], { env })).code).toBe(0);
+  expect((await berth(['service', 'uninstall'], { env })).stdout).toBe(`${file} is removed\n`);
+  expect((await berth(['service', 'status'], { env })).code).toBe(3);
+});

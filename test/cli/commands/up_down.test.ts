@@ -1,0 +1,385 @@
+// The project file on a real daemon: up does what is needed and no more, down undoes what up did.
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { Daemon } from '../../kit/daemon.ts';
+import { freePort } from '../../kit/free_ports.ts';
+import { berth, cleanEnv, daemonOf, folder, type Ran, servicePorts } from '../berth_process.ts';
+
+const NODE = JSON.stringify(process.execPath);
+const SERVER = `exec ${NODE} -e 'require("http").createServer((q, r) => r.end("hi")).listen(process.env.PORT)'`;
+
+interface Project {
+  daemon: Daemon;
+  folder: string;
+  file: string;
+  write(text: string): void;
+  run(line: string, env?: Record<string, string>): Promise<Ran>;
+  /** The service as the daemon has it. */
+  get(name: string): Promise<any>;
+  pids(): Promise<Record<string, number>>;
+}
+
+async function project(text: string, daemon?: Daemon): Promise<Project> {
+  const berthd = daemon ?? (await daemonOf());
+  const home = folder();
+  const at = join(home, 'app');
+  mkdirSync(at);
+  const file = join(at, 'berth.yaml');
+  writeFileSync(file, text);
+  const base = { BERTH_STATE_DIR: berthd.stateDir, BERTH_CONFIG: berthd.configFile };
+  return {
+    daemon: berthd,
+    folder: at,
+    file,
+    write: (now) => writeFileSync(file, now),
+    run: (line, env = {}) => berth(line.split(' '), { cwd: at, env: cleanEnv(home, { ...base, ...env }) }),
+    get: async (name) => (await berthd.request('GET', `/v1/services/${name}`)).body,
+    pids: async () => {
+      const { body } = await berthd.request('GET', '/v1/services');
+      return Object.fromEntries(
+        body.services.map((service: { name: string; pid?: number }) => [service.name, service.pid]),
+      );
+    },
+  };
+}
+
+const service = (name: string, more = '', cmd = SERVER): string =>
+  `  ${name}:
+    cmd: ${JSON.stringify(cmd)}
+${more}`;
+
+describe('up', () => {
+  it('brings a project up in order, and changes nothing when it is done again', async () => {
+    const text = `services:\n${service('web', '    ready: /\n    depends_on: [db]\n    env: { MODE: dev }\n')}${service('db', '    ready: tcp\n')}`;
+    const { run, get, pids, file, daemon } = await project(text);
+    const events = await daemon.events();
+    const first = await run('up');
+    expect(first).toMatchObject({ code: 0, stderr: '' });
+    const lines = first.stdout.trim().split('\n');
+    expect(lines[0]).toMatch(/^✓ db is running at http:\/\/localhost:\d+ \(pid \d+, .*\)$/);
+    expect(lines[1]).toMatch(/^✓ web is running at /);
+    const web = await get('web');
+    expect(web).toMatchObject({
+      ready: `http://localhost:${web.port}/`,
+      dependsOn: ['db'],
+      envKeys: ['MODE'],
+      labels: [`project=${file}`],
+      cwd: join(file, '..'),
+    });
+    expect((await get('db')).ready).toBe(`tcp://localhost:${(await get('db')).port}`);
+    const before = await pids();
+
+    const second = await run('up');
+    expect(second).toMatchObject({ code: 0, stderr: 'Everything is up to date.\n' });
+    expect(second.stdout).toMatch(
+      /^· (db|web) is already running at .*\n· (db|web) is already running at .*\n$/,
+    );
+    expect(await pids()).toEqual(before);
+    expect((await get('web')).revision).toBe(web.revision);
+    expect(events.events.filter(({ event }) => event === 'service.started')).toHaveLength(2);
+    events.close();
+  });
+
+  it('restarts only what must be, whatever else changes', async () => {
+    const text = (web: string, api: string, db: string) =>
+      `services:\n${service('web', web)}${service('api', api)}${service('db', db)}`;
+    const { run, write, pids, get } = await project(text('', '    env: { A: 1 }\n', ''));
+    await run('up');
+    const before = await pids();
+
+    // None of this concerns a process.
+    write(
+      text(
+        '    group: site\n    restart: on-failure\n',
+        '    env: { A: 1 }\n    stop: { grace: 1s }\n',
+        '    ready: tcp\n',
+      ),
+    );
+    const calm = await run('up');
+    expect(calm.code).toBe(0);
+    expect(calm.stdout.match(/with a new registration that needs no restart/g)).toHaveLength(3);
+    expect(await pids()).toEqual(before);
+    expect(await get('web')).toMatchObject({ group: 'site', stale: true });
+    expect((await run('up')).stderr).toBe('Everything is up to date.\n');
+    expect(await pids()).toEqual(before);
+
+    // A value of env is never read back, and is noticed all the same, together with a calm change too.
+    write(
+      text(
+        '    group: site\n    restart: on-failure\n',
+        '    env: { A: 2 }\n    stop: { grace: 2s }\n',
+        '    ready: tcp\n',
+      ),
+    );
+    const env = await run('up');
+    expect(env.stdout).toMatch(/✓ api has changed and was restarted at /);
+    const after = await pids();
+    expect(after['api']).not.toBe(before['api']);
+    expect([after['web'], after['db']]).toEqual([before['web'], before['db']]);
+
+    // A command that has changed.
+    const [web, api] = [
+      '    group: site\n    restart: on-failure\n',
+      '    env: { A: 2 }\n    stop: { grace: 2s }\n',
+    ];
+    const other = SERVER.replace('"hi"', '"ho"');
+    write(
+      `services:\n${service('web', web, other)}${service('api', api)}${service('db', '    ready: tcp\n')}`,
+    );
+    const [, changed] = /✓ (\w+) has changed/.exec((await run('up')).stdout) ?? [];
+    expect(changed).toBe('web');
+    expect((await pids())['db']).toBe(before['db']);
+    expect((await run('up')).stderr).toBe('Everything is up to date.\n');
+  });
+
+  it('restarts later what an earlier up had registered and not restarted', async () => {
+    const { run, write, pids } = await project(`services:\n${service('web')}`);
+    await run('up');
+    const before = await pids();
+    write(`services:\n${service('web', '    env: { A: 1 }\n')}`);
+    expect((await run('up --no-start')).stdout).toBe('✓ web is updated (running)\n');
+    expect(await pids()).toEqual(before);
+    expect((await run('up')).stdout).toMatch(/^✓ web has changed and was restarted/);
+    expect(await pids()).not.toEqual(before);
+  });
+
+  it('stops and removes what is no longer in the file', async () => {
+    const { run, write, pids, file } = await project(`services:\n${service('web')}${service('old')}`);
+    await run('up');
+    write(`services:\n${service('web')}`);
+    const ran = await run('up');
+    expect(ran.stderr).toContain(`old is no longer in ${file}: stopped and removed\n`);
+    expect(Object.keys(await pids())).toEqual(['web']);
+  });
+
+  it('starts the named ones and what they need', async () => {
+    const { run, pids } = await project(
+      `services:\n${service('web', '    depends_on: [db]\n')}${service('db')}${service('docs')}`,
+    );
+    expect((await run('up web')).code).toBe(0);
+    expect(Object.keys(await pids())).toEqual(['db', 'web']);
+    const wrong = await run('up wbe');
+    expect(wrong).toMatchObject({ code: 2, stdout: '' });
+    expect(wrong.stderr).toContain('Did you mean web?');
+  });
+
+  it('explains what fails, leaves out what needs it, and starts the rest', async () => {
+    const text = `services:\n  db:\n    cmd: 'echo "no disk"; exit 4'\n    ready: tcp\n${service('web', '    depends_on: [db]\n')}${service('docs')}`;
+    const { run, get } = await project(text);
+    const ran = await run('up');
+    expect(ran.code).toBe(1);
+    expect(ran.stderr).toContain('✗ db: ');
+    expect(ran.stderr).toContain('no disk');
+    expect(ran.stderr).toContain('✗ web: not started: it needs db');
+    expect(ran.stdout).toMatch(/^✓ docs is running/);
+    expect((await get('web')).status).toBe('stopped');
+  });
+
+  it('starts nothing when the file is wrong, and says where', async () => {
+    const { run, pids } = await project(
+      `services:\n${service('web')}  api:\n    cmd: x\n    prot: 3000\n    port: high\n`,
+    );
+    const ran = await run('up');
+    expect(ran).toMatchObject({ code: 2, stdout: '' });
+    expect(ran.stderr).toContain('berth.yaml:6:5: services.api.prot: unknown key; did you mean port?');
+    expect(ran.stderr).toContain(
+      'berth.yaml:7:11: services.api.port: must be a port from 1 to 65535, or auto',
+    );
+    expect(await pids()).toEqual({});
+  });
+
+  it('starts nothing when the daemon refuses a registration', async () => {
+    const { run, pids, daemon } = await project(`services:\n${service('web')}`);
+    const { body } = await daemon.request('POST', '/v1/agents/spinup', {
+      name: 'web',
+      cmd: 'exec sleep 100',
+    });
+    expect(body.name).toBe('web');
+    const ran = await run('up');
+    expect(ran).toMatchObject({ code: 2, stdout: '' });
+    expect(ran.stderr).toContain('berth.yaml:2:3: services.web: an agent has this name');
+    expect(Object.keys(await pids())).toEqual(['web']);
+    await daemon.request('DELETE', '/v1/agents/web');
+  });
+
+  it('names both files when two claim one name, and takes over what a moved one has left', async () => {
+    const one = await project(`services:\n${service('web')}`);
+    await one.run('up');
+    const other = await project(`services:\n${service('web')}${service('api')}`, one.daemon);
+    const refused = await other.run('up');
+    expect(refused).toMatchObject({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain(other.file);
+    expect(refused.stderr).toContain(one.file);
+    expect(Object.keys(await one.pids())).toEqual(['web']);
+    const moved = join(one.folder, '..', 'moved.yaml');
+    renameSync(one.file, moved);
+    expect((await one.run(`up -f ${moved}`)).code).toBe(0);
+    expect((await one.get('web')).labels).toContain(`project=${moved}`);
+  });
+
+  it('does not touch what was registered by hand, unless it is told to', async () => {
+    const { run, daemon, get } = await project(`services:\n${service('web')}`);
+    await daemon.request('POST', '/v1/services', { name: 'web', port: freePort(), cmd: 'exec sleep 100' });
+    const refused = await run('up');
+    expect([refused.code, refused.stderr.includes('registered by hand')]).toEqual([2, true]);
+    expect((await get('web')).cmd).toBe('exec sleep 100');
+    expect((await run('up --adopt')).code).toBe(0);
+    expect((await get('web')).cmd).toBe(SERVER);
+  });
+
+  it('keeps an automatic port over down --keep and up, and fills in the shell', async () => {
+    const { run, get } = await project(
+      `services:\n${service('web', '    env: { WHO: "${WHO:-nobody}" }\n')}`,
+    );
+    await run('up', { WHO: 'me' });
+    const { port, specHash } = await get('web');
+    await run('down --keep');
+    expect(await get('web')).toMatchObject({ status: 'stopped', port });
+    await run('up', { WHO: 'me' });
+    expect(await get('web')).toMatchObject({ status: 'running', port, specHash });
+    await run('up', { WHO: 'you' });
+    expect((await get('web')).specHash).not.toBe(specHash);
+  });
+
+  it('follows the logs until Ctrl-C when asked, and the services go on', async () => {
+    const { daemon, file, get } = await project(
+      `services:\n  tick:\n    cmd: 'while :; do echo tick; sleep 0.1; done'\n`,
+    );
+    const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
+    const ran = await berth(['up', '-a', '-f', file], {
+      env,
+      onStdout: (text, kill) => text.includes('tick\ntick\n') && kill('SIGINT'),
+    });
+    expect(ran.code).toBe(130);
+    expect(ran.stderr).toContain('Following 1 log');
+    expect((await get('tick')).status).toBe('running');
+  });
+});
+
+describe('down', () => {
+  it('stops in reverse order and removes what came from the file, and nothing else', async () => {
+    const { run, daemon, pids, file } = await project(
+      `services:\n${service('web', '    depends_on: [db]\n')}${service('db')}`,
+    );
+    await daemon.request('POST', '/v1/services', { name: 'mine', port: freePort(), cmd: 'exec sleep 100' });
+    await daemon.request('POST', '/v1/services/mine/start');
+    await run('up');
+    const ran = await run('down');
+    expect(ran).toMatchObject({ code: 0, stderr: '' });
+    expect(ran.stdout).toMatch(/^✓ web is stopped and removed \(.*\)\n✓ db is stopped and removed \(.*\)\n$/);
+    expect(Object.keys(await pids())).toEqual(['mine']);
+    expect((await run('down')).stderr).toBe(`Nothing of ${file} is up.\n`);
+  });
+
+  it('works when the file has gone', async () => {
+    const { run, pids, file } = await project(`services:\n${service('web')}`);
+    await run('up');
+    rmSync(file);
+    expect((await run(`down -f ${file}`)).code).toBe(0);
+    expect(await pids()).toEqual({});
+  });
+
+  it('takes only those that are named', async () => {
+    const { run, pids } = await project(`services:\n${service('web')}${service('db')}`);
+    await run('up');
+    expect((await run('down db')).code).toBe(0);
+    expect(Object.keys(await pids())).toEqual(['web']);
+    expect((await run('down nothing')).code).toBe(1);
+  });
+});
+
+describe('without a daemon', () => {
+  it('up starts one in the background and says so; daemon stop ends it with what it runs', async () => {
+    const home = folder();
+    const file = join(home, 'berth.yaml');
+    writeFileSync(file, `services:\n${service('web', '    ready: /\n')}`);
+    const env = cleanEnv(home, { BERTH_PORT: '0' });
+    writeFileSync(join(home, 'config.toml'), `[gateway]\nport = 0\n${servicePorts()}`);
+    env['BERTH_CONFIG'] = join(home, 'config.toml');
+    try {
+      const up = await berth(['up'], { env, cwd: home });
+      expect(up).toMatchObject({ code: 0, stdout: expect.stringMatching(/^✓ web is running at /) });
+      const [, pid] =
+        /^Started the daemon in the background \(pid (\d+), http:\/\/127\.0\.0\.1:\d+\)/.exec(up.stderr) ??
+        [];
+      expect(Number(pid)).toBeGreaterThan(0);
+      expect((await berth(['daemon', 'status'], { env })).stdout).toContain(`pid ${pid}`);
+      expect((await berth(['daemon', 'start'], { env })).stdout).toContain('is already running');
+      const [{ pid: web }] = JSON.parse((await berth(['ps', '--json'], { env })).stdout);
+      expect((await berth(['daemon', 'stop'], { env })).stdout).toBe(`the daemon has ended (pid ${pid})\n`);
+      expect(() => process.kill(web, 0)).toThrow();
+      expect((await berth(['daemon', 'stop'], { env })).stdout).toBe('no daemon was running\n');
+      expect(readFileSync(join(home, '.local/state/berth/daemon.log'), 'utf8')).toContain('listening on');
+    } finally {
+      await berth(['daemon', 'stop'], { env });
+    }
+  });
+
+  it('says what the daemon said when it does not start', async () => {
+    const home = folder();
+    const config = join(home, 'config.toml');
+    writeFileSync(config, 'bind = "203.0.113.7"\n');
+    const ran = await berth(['daemon', 'start', '--config', config], {
+      env: cleanEnv(home, { BERTH_PORT: '0' }),
+    });
+    expect(ran).toMatchObject({ code: 5, stdout: '' });
+    expect(ran.stderr).toContain('the daemon ended with');
+    expect(ran.stderr).toContain('203.0.113.7');
+  });
+});
+
+describe('init and import', () => {
+  it('make a project of a Procfile, with a token, and leave alone what is there', async () => {
+    const home = folder();
+    const env = cleanEnv(home);
+    writeFileSync(join(home, 'Procfile'), 'web: ./web\nrelease: x\n');
+    const first = await berth(['init'], { env, cwd: home });
+    expect(first.code).toBe(0);
+    expect(first.stderr).toContain('release is run once before a deployment');
+    const text = readFileSync(join(home, 'berth.yaml'), 'utf8');
+    expect(text.split('\n').slice(0, 2)).toEqual([
+      '# yaml-language-server: $schema=http://127.0.0.1:11611/schema/berth.json',
+      '# Made from Procfile by `berth import`.',
+    ]);
+    expect(text).toContain('cmd: ./web');
+    const config = readFileSync(join(home, '.config/berth/config.toml'), 'utf8');
+    expect(config).toMatch(/^\[auth\]\ntoken = "[\w-]{32}"\n$/);
+    const second = await berth(['init'], { env, cwd: home });
+    expect(second.stdout).toContain('is there already');
+    expect(second.stdout).toContain('a token is set already');
+    expect(readFileSync(join(home, '.config/berth/config.toml'), 'utf8')).toBe(config);
+  });
+
+  it('make a daemon that runs ask for the token from now on', async () => {
+    const { run, daemon } = await project('');
+    expect((await run('init')).stdout).toContain('has a token now');
+    await expect.poll(async () => (await daemon.request('GET', '/v1/services')).status).toBe(401);
+    expect((await run('ps')).code).toBe(0);
+  });
+
+  it('write an example that runs where there is nothing to import', async () => {
+    const { run, folder: at, file } = await project('');
+    rmSync(file);
+    expect((await run('init --no-token')).stdout).toContain('with a first service to change');
+    expect((await run('up')).code).toBe(0);
+    expect((await run('down')).code).toBe(0);
+    expect(readFileSync(join(at, 'berth.yaml'), 'utf8')).toContain('services:');
+  });
+
+  it('print, write and refuse to write over', async () => {
+    const home = folder();
+    const run = (line: string) => berth(line.split(' '), { env: cleanEnv(home), cwd: home });
+    expect(await run('import')).toMatchObject({ code: 2, stdout: '' });
+    writeFileSync(join(home, 'Procfile'), 'web: ./web\n');
+    expect((await run('import')).stdout).toContain('services:\n  web:\n    cmd: ./web\n    port: auto\n');
+    expect((await run('import -w')).stdout).toContain('1 service from the Procfile');
+    expect(await run('import -w')).toMatchObject({ code: 1, stdout: '' });
+    expect((await run('import -w --force')).code).toBe(0);
+    writeFileSync(join(home, 'compose.yaml'), 'services:\n\tx: 1\n');
+    const broken = await run('import compose.yaml');
+    expect([broken.code, broken.stderr.includes('compose.yaml:2:1')]).toEqual([2, true]);
+    writeFileSync(join(home, 'notes.txt'), '');
+    expect(await run('import notes.txt')).toMatchObject({ code: 2, stdout: '' });
+  });
+});

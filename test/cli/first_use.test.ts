@@ -1,0 +1,199 @@
+// The first five minutes of a new user, in a real terminal: from a Procfile to running services, their logs, one that fails
+// explained, and everything down again. And what only a terminal shows: progress, colours, Ctrl-C, attaching.
+import { existsSync, mkdirSync, writeFileSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
+import pty from 'node-pty';
+import { afterEach, expect, it } from 'vitest';
+import { eventually } from '../kit/eventually.ts';
+import { berth, binFolder, cleanEnv, daemonOf, folder, servicePorts } from './berth_process.ts';
+
+const NODE = JSON.stringify(process.execPath);
+
+interface Shell {
+  /** Types a line and resolves with what came until the next prompt, without control sequences. */
+  run(line: string): Promise<string>;
+  type(text: string): void;
+  /** Resolves once what came since the last command fits. */
+  until(fits: RegExp): Promise<string>;
+  /** All that came since the last command, with control sequences. */
+  raw(): string;
+}
+
+const open: { kill: () => void; ended: Promise<void> }[] = [];
+afterEach(async () => {
+  for (const { kill, ended } of open.splice(0)) {
+    kill();
+    await ended;
+  }
+});
+
+/** An interactive shell in a real terminal, with `berth` in its PATH. */
+function shell(cwd: string, env: Record<string, string>): Shell {
+  const terminal = pty.spawn('bash', ['--norc', '--noprofile', '-i'], {
+    cols: 120,
+    rows: 40,
+    cwd,
+    encoding: null,
+    env: { ...env, PATH: `${binFolder()}:${process.env['PATH']}`, PS1: 'READY> ', TERM: 'xterm-256color' },
+  });
+  let raw = '';
+  let waiting: (() => void) | undefined;
+  const decoder = new TextDecoder();
+  terminal.onData((bytes) => {
+    raw += decoder.decode(bytes, { stream: true });
+    waiting?.();
+  });
+  const type = (keys: string): void => void writeSync(terminal.fd, keys);
+  const ended = new Promise<void>((resolve) => terminal.onExit(() => resolve()));
+  open.push({ kill: () => process.kill(terminal.pid, 'SIGKILL'), ended });
+  const text = (): string => stripVTControlCharacters(raw).replaceAll('\r', '');
+  const until = async (fits: RegExp): Promise<string> => {
+    while (!fits.test(text())) {
+      await new Promise<void>((resolve) => {
+        waiting = resolve;
+      });
+    }
+    return text();
+  };
+  return {
+    until,
+    type,
+    raw: () => raw,
+    run: async (line) => {
+      await until(/READY> $/);
+      raw = '';
+      type(`${line}\r`);
+      return until(/\nREADY> $/);
+    },
+  };
+}
+
+it('goes from a Procfile to running services, logs, an explanation, and down, with five commands', async () => {
+  const home = folder();
+  const app = join(home, 'app');
+  mkdirSync(app);
+  const server = (text: string): string =>
+    `${NODE} -e 'require("http").createServer((q, r) => r.end("${text}")).listen(process.env.PORT, () => console.log("${text} listens on", process.env.PORT))'`;
+  writeFileSync(
+    join(app, 'Procfile'),
+    `web: ${server('web')}\nworker: while :; do echo working; sleep 0.2; done\napi: echo 'Error: no database'; exit 1\n`,
+  );
+  writeFileSync(join(home, 'config.toml'), `[gateway]\nport = 0\n${servicePorts()}`);
+  const env = cleanEnv(home, { BERTH_PORT: '0', BERTH_CONFIG: join(home, 'config.toml') });
+  const user = shell(app, env);
+  try {
+    expect(await user.run('berth import -w')).toMatch(
+      /^berth\.yaml has 3 services from the Procfile; `berth up` brings them up$/m,
+    );
+
+    const up = await user.run('berth up');
+    expect(up).toMatch(/Started the daemon in the background \(pid \d+, http:\/\/127\.0\.0\.1:\d+\)/);
+    expect(up).toMatch(/✓ web is running at http:\/\/localhost:\d+ \(pid \d+, /);
+    expect(up).toMatch(/✓ worker is running at /);
+    // Colour on a terminal, and what was drawn while it went on has been taken off again.
+    expect(user.raw()).toContain('\x1b[32m✓\x1b[39m');
+    expect(stripVTControlCharacters(user.raw().split('\x1b[J').at(-1) ?? '')).not.toMatch(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/);
+
+    // Without a ready-check it counts as running before it has said that it listens.
+    let logs = '';
+    await eventually(async () => {
+      logs = await user.run('berth logs -n 3');
+      return logs.includes('web listens');
+    });
+    expect(logs).toMatch(/\nweb {4}\| web listens on \d+\n/);
+    expect(logs).toMatch(/\nworker \| working\n/);
+
+    const status = await user.run('berth status api');
+    expect(status).toContain('api is crashed (exit 1)');
+    expect(status).toContain('exit code 1');
+    expect(status).toContain('| Error: no database');
+
+    const down = await user.run('berth down');
+    for (const name of ['web', 'worker', 'api'])
+      expect(down).toMatch(new RegExp(`[✓] ${name} is stopped and removed`));
+    expect(await user.run('berth ps')).toContain('No service is registered');
+    expect(existsSync(join(app, 'berth.yaml'))).toBe(true);
+  } finally {
+    await berth(['daemon', 'stop'], { env });
+  }
+});
+
+it('sets a token beside a daemon that runs in a terminal, and does not end it', async () => {
+  const home = folder();
+  writeFileSync(join(home, 'config.toml'), `[gateway]\nport = 0\n${servicePorts()}`);
+  const env = cleanEnv(home, { BERTH_PORT: '0', BERTH_CONFIG: join(home, 'config.toml') });
+  const user = shell(home, env);
+  await user.until(/READY> $/);
+  user.type('berth daemon\r');
+  await user.until(/listening on http/);
+  const init = await berth(['init'], { env, cwd: home });
+  expect(init.stdout).toContain('your daemon: start that one again, it runs in a terminal');
+  expect((await berth(['ps'], { env, cwd: home })).code).toBe(0);
+  user.type('\x03');
+  expect(await user.until(/READY> $/)).not.toMatch(/hangup/i);
+});
+
+it('shows what a start is waiting for, and says on Ctrl-C that it goes on', async () => {
+  const daemon = await daemonOf();
+  const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
+  const port = 1;
+  await daemon.request('POST', '/v1/services', {
+    name: 'late',
+    port: 0,
+    cmd: 'exec sleep 100',
+    ready: `http://localhost:${port}/health`,
+  });
+  const user = shell(folder(), env);
+  await user.until(/READY> $/);
+  user.type('berth start late\r');
+  await user.until(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] late {2}[\d.]+m?s {2}waiting for .*http:\/\/localhost:1\/health/);
+  user.type('\x03');
+  const text = await user.until(/READY> $/);
+  expect(text).toContain('the start goes on without you; `berth stop late` ends it.');
+  expect(await user.run('echo "code $?"')).toContain('code 130');
+  expect((await daemon.request('GET', '/v1/services/late')).body.status).toBe('starting');
+});
+
+it('attaches to an agent, passes keys and size, and leaves it running', async () => {
+  const daemon = await daemonOf();
+  const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
+  const user = shell(folder(), env);
+  expect(await user.run('berth agent spinup sh -- bash --norc --noprofile')).toMatch(
+    /sh is up at http:\/\/sh\.agents\.localhost:\d+\/ \(port \d+, pid \d+\)/,
+  );
+  user.type('berth agent attach sh\r');
+  await user.until(/Attached to sh; Ctrl-\] leaves\./);
+  user.type('echo "sum $((40 + 2))"; stty size\r');
+  await user.until(/sum 42\n(.*\n)*?40 120\n/);
+  user.type('\x1d');
+  await user.until(/Left sh, which goes on\.\n/);
+  expect(await user.run('berth agent ls')).toMatch(/\nsh +yes +- +\d+ +\d+ +sh\.agents\.localhost\n/);
+  expect(await user.run('berth agent logs sh')).toContain('sum 42');
+  // The terminal is as it was: what is typed is shown again.
+  expect(await user.run('echo typed')).toContain('echo typed\ntyped\n');
+
+  await user.until(/READY> $/);
+  user.type('berth agent attach sh\r');
+  await user.until(/Attached to sh[\s\S]*sum 42/);
+  user.type('exit 3\r');
+  await user.until(/sh has ended \(exit 3\)\.\n/);
+  expect(await user.run('echo "code $?"')).toContain('code 3');
+  const gone = await user.run('berth agent attach sh');
+  expect(gone).toContain('not');
+  expect(await user.run('berth agent rm sh')).toContain('✓ sh is removed');
+});
+
+it('watches on a screen of its own and gives the old one back', async () => {
+  const daemon = await daemonOf();
+  const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
+  await daemon.request('POST', '/v1/services', { name: 'idle', port: 0, cmd: 'exec sleep 100' });
+  const user = shell(folder(), env);
+  await user.until(/READY> $/);
+  user.type('berth top\r');
+  await user.until(/1 services?, 0 with a process[\s\S]*idle +stopped/);
+  user.type('\x03');
+  await user.until(/READY> $/);
+  expect(user.raw()).toMatch(/\x1b\[\?1049h[\s\S]*\x1b\[\?1049l/);
+  expect(await user.run('echo "code $?"')).toContain('code 130');
+});

@@ -1,0 +1,144 @@
+// The attach protocol against a real WebSocket server: docs/reference.md "Attach".
+import { once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, it } from 'vitest';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { createClient } from '../../src/client/create_client.ts';
+import { nodeTransport } from '../../src/client/node_transport.ts';
+import { serve } from '../kit/recording_server.ts';
+
+const closing: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closing.splice(0)) close();
+});
+
+async function terminals(
+  onSocket: (socket: WebSocket, request: http.IncomingMessage) => void,
+): Promise<string> {
+  const server = http.createServer();
+  const sockets = new WebSocketServer({ server, handleProtocols: () => 'berth.v1' });
+  sockets.on('connection', onSocket);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  closing.push(() => {
+    for (const socket of sockets.clients) socket.terminate();
+    sockets.close();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+it('passes keys, sizes, output with acknowledgements, and the exit', async () => {
+  const heard: unknown[] = [];
+  const asked: unknown[] = [];
+  const url = await terminals((socket, request) => {
+    asked.push(request.url, request.headers['sec-websocket-protocol']);
+    socket.on('message', (data: Buffer, isBinary) => {
+      heard.push(isBinary ? data.toString() : JSON.parse(data.toString()));
+      if (heard.length < 3) return;
+      socket.send(JSON.stringify({ exit: { exitCode: null, signal: 'SIGTERM' } }));
+      socket.close(1000, 'ended');
+    });
+    socket.send(JSON.stringify({ size: [80, 24] }));
+    socket.send(Buffer.from('screen'));
+  });
+  const output: string[] = [];
+  const sizes: number[][] = [];
+  const terminal = await createClient(nodeTransport, { url, token: 'pass/word' }).attach('bot', {
+    onOutput: (bytes) => void output.push(Buffer.from(bytes).toString()),
+    onSize: (...size) => sizes.push(size),
+  });
+  terminal.write('ls\r');
+  terminal.resize(100, 30);
+  expect(await terminal.ended).toEqual({
+    exit: { exitCode: null, signal: 'SIGTERM' },
+    code: 1000,
+    reason: 'ended',
+  });
+  expect(asked).toEqual([
+    '/v1/agents/bot/attach',
+    'berth.v1,base64url.bearer.authorization.berth.cGFzcy93b3Jk',
+  ]);
+  expect(output).toEqual(['screen']);
+  expect(sizes).toEqual([[80, 24]]);
+  expect(heard).toContainEqual('ls\r');
+  expect(heard).toContainEqual({ resize: [100, 30] });
+  expect(heard).toContainEqual({ ack: 6 });
+});
+
+it('acknowledges output only when it has been taken', async () => {
+  let take: () => void = () => {};
+  const taken = new Promise<void>((resolve) => {
+    take = resolve;
+  });
+  let acknowledged: (value: unknown) => void = () => {};
+  const ack = new Promise((resolve) => {
+    acknowledged = resolve;
+  });
+  const order: string[] = [];
+  const url = await terminals((socket) => {
+    socket.on('message', (data) => {
+      order.push('acknowledged');
+      acknowledged(JSON.parse(data.toString()));
+    });
+    socket.send(Buffer.alloc(1000));
+  });
+  const terminal = await createClient(nodeTransport, { url }).attach('bot', { onOutput: () => taken });
+  order.push('taken');
+  take();
+  expect(await ack).toEqual({ ack: 1000 });
+  expect(order).toEqual(['taken', 'acknowledged']);
+  terminal.detach();
+  expect(await terminal.ended).toMatchObject({ exit: null });
+});
+
+it('leaves when its signal aborts, and says so when the connection is lost', async () => {
+  const url = await terminals((socket, request) => {
+    if (request.url?.includes('lost')) socket.terminate();
+  });
+  const berth = createClient(nodeTransport, { url });
+  const leave = new AbortController();
+  const terminal = await berth.attach('bot', { onOutput: () => {}, signal: leave.signal });
+  leave.abort();
+  expect(await terminal.ended).toMatchObject({ exit: null, code: 1000 });
+  const lost = await berth.attach('lost', { onOutput: () => {} });
+  expect(await lost.ended).toMatchObject({ exit: null, code: 1006 });
+});
+
+it.each(['onOutput', 'onSize'] as const)(
+  'ends with what %s throws, and leaves the terminal',
+  async (thrower) => {
+    let left: (code: number) => void = () => {};
+    const leaving = new Promise<number>((resolve) => {
+      left = resolve;
+    });
+    const url = await terminals((socket) => {
+      socket.on('close', left);
+      socket.send(JSON.stringify({ size: [80, 24] }));
+      socket.send(Buffer.from('screen'));
+    });
+    const broken = (): never => {
+      throw new Error('the disk is full');
+    };
+    const options = { onOutput: () => {}, [thrower]: broken };
+    const terminal = await createClient(nodeTransport, { url }).attach('bot', options);
+    await expect(terminal.ended).rejects.toThrow('the disk is full');
+    expect(await leaving).toBe(1000);
+  },
+);
+
+it('throws the error the daemon answers instead of the upgrade', async () => {
+  const body = { code: 'not_running', message: 'bot does not run', hint: 'Start it first.' };
+  const fake = await serve(() => {});
+  fake.server.on('upgrade', (_request, socket) => {
+    const text = JSON.stringify(body);
+    socket.on('error', () => {});
+    socket.on('end', () => socket.end()).resume();
+    socket.write(
+      `HTTP/1.1 409 Conflict\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}`,
+    );
+  });
+  const attach = createClient(nodeTransport, { url: fake.url }).attach('bot', { onOutput: () => {} });
+  await expect(attach).rejects.toMatchObject({ ...body, status: 409 });
+});

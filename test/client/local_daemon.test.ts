@@ -1,0 +1,86 @@
+// Finding the daemon of this user: by its file, never by a guess, and never another process that has its pid now.
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { connectLocal, findLocalDaemon, runningDaemon } from '../../src/client/local_daemon.ts';
+import { json, serve } from '../kit/recording_server.ts';
+
+let state = '';
+beforeEach(() => {
+  state = mkdtempSync(join(tmpdir(), 'berth-local-'));
+});
+afterEach(() => rmSync(state, { recursive: true, force: true }));
+
+const ticks = Number(readFileSync('/proc/self/stat', 'utf8').split(') ')[1]?.split(' ')[19]);
+const file = (content: object | string): void =>
+  writeFileSync(join(state, 'daemon.json'), typeof content === 'string' ? content : JSON.stringify(content));
+const here = { pid: process.pid, startTime: ticks, port: 4711, gatewayPort: null, version: '1' };
+const env = (more: Record<string, string> = {}) => ({
+  BERTH_STATE_DIR: state,
+  XDG_CONFIG_HOME: state,
+  ...more,
+});
+
+describe('the daemon', () => {
+  it('is the process that the file names, if it still is that process', () => {
+    file(here);
+    expect(runningDaemon(state)).toEqual(here);
+    file({ ...here, startTime: ticks + 1 });
+    expect(runningDaemon(state)).toBeUndefined();
+    file({ ...here, pid: 2 ** 22 + 1 });
+    expect(runningDaemon(state)).toBeUndefined();
+  });
+
+  it('is not there when the file is not, or is not one', () => {
+    expect(runningDaemon(state)).toBeUndefined();
+    file('{"pid": 1');
+    expect(runningDaemon(state)).toBeUndefined();
+    file({ ...here, port: '80' });
+    expect(runningDaemon(state)).toBeUndefined();
+  });
+
+  it('is looked for again at every call', async () => {
+    const fake = await serve((_asked, response) => json(response, 200, { groups: [] }));
+    const berth = await connectLocal({ env: env() });
+    await expect(berth.groups()).rejects.toMatchObject({
+      code: 'unreachable',
+      message: 'no daemon is running',
+    });
+    file({ ...here, port: fake.port });
+    expect(await berth.groups()).toEqual([]);
+  });
+});
+
+describe('addresses and tokens', () => {
+  it('come from the environment, else from the configuration', async () => {
+    const fake = await serve((_asked, response) => json(response, 200, { groups: [] }));
+    writeFileSync(join(state, 'config.toml'), '[auth]\ntoken = "file"\n[cloud]\ntoken = "cloud-file"\n');
+    const config = { BERTH_CONFIG: join(state, 'config.toml'), BERTH_URL: fake.url };
+    await (await connectLocal({ env: env(config) })).groups();
+    await (await connectLocal({ env: env({ ...config, BERTH_AUTH_TOKEN: 'environment' }) })).groups();
+    expect(fake.asked.map(({ headers }) => headers.authorization)).toEqual([
+      'Bearer file',
+      'Bearer environment',
+    ]);
+    await (await connectLocal({ env: env(config) })).cloud.clusters();
+    expect(fake.asked.at(-1)?.headers.authorization).toBe('Bearer cloud-file');
+  });
+
+  it('of the cloud: the token that the daemon has made, and a listener of its own', async () => {
+    const token = join(state, 'cloud-token');
+    writeFileSync(token, 'made\n', { mode: 0o600 });
+    const local = await findLocalDaemon({ env: env() });
+    expect(local.cloudToken()).toBe('made');
+    chmodSync(token, 0o644);
+    expect(() => local.cloudToken()).toThrow('others can read it');
+    const fake = await serve((_asked, response) => json(response, 200, []));
+    chmodSync(token, 0o600);
+    writeFileSync(join(state, 'config.toml'), `[cloud]\nbind = "127.0.0.1"\nport = ${fake.port}\n`);
+    const own = await connectLocal({ env: env({ BERTH_CONFIG: join(state, 'config.toml') }) });
+    expect(await own.cloud.clusters()).toEqual([]);
+    const named = await connectLocal({ env: env({ BERTH_CLOUD_URL: fake.url }) });
+    expect(await named.cloud.tethers()).toEqual([]);
+    expect(fake.asked.map(({ headers }) => headers.authorization)).toEqual(['Bearer made', 'Bearer made']);
+  });
+});

@@ -1,0 +1,144 @@
+// One request and its whole answer over a plain socket: however the bytes are cut, and whatever they are.
+import net from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { requestOverSocket } from '../../src/client/socket_request.ts';
+
+const servers: net.Server[] = [];
+afterEach(async () => {
+  for (const server of servers.splice(0)) await new Promise((resolve) => server.close(resolve));
+});
+
+/** A server that answers every connection with `pieces`, each in a packet of its own, and then closes or stays. */
+async function answering(pieces: string[], close = true): Promise<{ url: string; asked: () => string }> {
+  let asked = '';
+  const server = net.createServer((socket) => {
+    socket.setNoDelay(true);
+    socket.on('error', () => {});
+    socket.once('data', async (text) => {
+      asked += text;
+      for (const piece of pieces) {
+        socket.write(piece);
+        await new Promise((resolve) => setTimeout(resolve, 2));
+      }
+      if (close) socket.end();
+    });
+    socket.on('end', () => socket.end());
+  });
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}/v1/x?a=%20b`,
+    asked: () => asked,
+  };
+}
+
+const get = (url: string, signal?: AbortSignal) =>
+  requestOverSocket({
+    method: 'GET',
+    url,
+    headers: [['Authorization', 'Bearer t']],
+    ...(signal ? { signal } : {}),
+  });
+
+describe('an answer', () => {
+  it.each([
+    ['with a length, and more behind it', ['HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello garbage']],
+    [
+      'cut within the head and the body',
+      ['HTTP/1.1 20', '0 OK\r\nContent-Le', 'ngth: 5\r\n\r', '\nhe', 'llo'],
+    ],
+    [
+      'in chunks',
+      ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n'],
+    ],
+    [
+      'in chunks cut anywhere',
+      [
+        'HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n',
+        '3\r',
+        '\nhe',
+        'l\r\n2\r\nlo\r',
+        '\n0\r\n',
+        '\r\n',
+      ],
+    ],
+  ])('%s is whole as soon as it is there', async (_how, pieces) => {
+    const { url } = await answering(pieces, false);
+    expect(await get(url)).toMatchObject({ status: 200, body: 'hello' });
+  });
+
+  it('without a length ends with the connection', async () => {
+    const { url } = await answering(['HTTP/1.0 404 No\r\nX-A: b: c \r\n\r\nhel', 'lo']);
+    const { status, headers, body } = await get(url);
+    expect([status, headers.get('x-a'), body]).toEqual([404, 'b: c', 'hello']);
+  });
+
+  it('keeps characters that are cut whole', async () => {
+    const text = Buffer.from('✓ü');
+    const server = net.createServer((socket) => {
+      socket.once('data', () => {
+        socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n`);
+        for (const byte of text) socket.write(Buffer.from([byte]));
+      });
+      socket.on('end', () => socket.end());
+    });
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as net.AddressInfo;
+    expect((await get(`http://127.0.0.1:${port}/`)).body).toBe('✓ü');
+  });
+
+  it.each([
+    ['nothing at all', []],
+    ['half a head', ['HTTP/1.1 200 OK\r\nConte']],
+    ['half a body', ['HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe']],
+    ['half a chunk', ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhe']],
+    ['another protocol', ['SSH-2.0-OpenSSH_9.2\r\n\r\n']],
+    ['a chunk of no size', ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n']],
+  ])('that is %s is an error', async (_what, pieces) => {
+    const { url } = await answering(pieces);
+    await expect(get(url)).rejects.toThrow();
+  });
+});
+
+describe('a request', () => {
+  it('says what it must and no more', async () => {
+    const { url, asked } = await answering(['HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n']);
+    await get(url);
+    expect(asked()).toBe(
+      `GET /v1/x?a=%20b HTTP/1.1\r\nHost: ${new URL(url).host}\r\nConnection: close\r\nAuthorization: Bearer t\r\n\r\n`,
+    );
+  });
+
+  it('gives the length of its body in bytes, and of none where one is expected', async () => {
+    const { url, asked } = await answering(['HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n']);
+    await requestOverSocket({ method: 'POST', url, headers: [], body: '"ü"' });
+    expect(asked()).toContain('\r\nContent-Length: 4\r\n\r\n"ü"');
+    await requestOverSocket({ method: 'DELETE', url, headers: [] });
+    expect(asked()).toMatch(/DELETE [\s\S]*\r\nContent-Length: 0\r\n\r\n$/);
+  });
+
+  it('ends when it is aborted, before and while it waits', async () => {
+    const { url } = await answering([], false);
+    const reason = new Error('left');
+    await expect(get(url, AbortSignal.abort(reason))).rejects.toBe(reason);
+    const leave = new AbortController();
+    const waiting = get(url, leave.signal);
+    leave.abort(reason);
+    await expect(waiting).rejects.toBe(reason);
+  });
+
+  it('reaches an IPv6 address, where the machine has one', async ({ skip }) => {
+    const server = net.createServer((socket) => {
+      socket.resume().end('HTTP/1.1 204 No\r\nContent-Length: 0\r\n\r\n');
+    });
+    const isThere = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false));
+      server.listen(0, '::1', () => resolve(true));
+    });
+    if (!isThere) skip('there is no ::1');
+    servers.push(server);
+    const { port } = server.address() as net.AddressInfo;
+    expect((await get(`http://[::1]:${port}/`)).status).toBe(204);
+  });
+});

@@ -1,0 +1,44 @@
+// Which threads the cloud part has started, and when.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it, vi } from 'vitest';
+import { CloudController } from '../../src/daemon/cloud_controller.ts';
+import type { ClustersProtocol } from '../../src/protocol/cloud.ts';
+import type { ThreadsProtocol } from '../../src/protocol/tethers.ts';
+import { Failure } from '../../src/runtime/actor.ts';
+import { loadSettings } from '../../src/settings/config.ts';
+import { tempDir, world } from '../kit/actors.ts';
+
+async function link() {
+  const here = world();
+  const clusters = await here.stand<ClustersProtocol>('clusters');
+  const threads = {
+    ensure: vi.fn(async () => {}),
+    ensureFor: vi.fn(async () => {}),
+    onRestarted: () => {},
+    stop: async () => [],
+  };
+  const cloud = new CloudController(here.node, threads);
+  await cloud.front(await loadSettings(undefined, { XDG_CONFIG_HOME: tempDir() }), 'token');
+  return { cloud, clusters, threads, starter: here.ref<ThreadsProtocol>('threads') };
+}
+
+it('starts no thread where no cluster was ever registered', async () => {
+  const { cloud, threads } = await link();
+  cloud.resume(join(tempDir(), 'none'));
+  expect(threads.ensure).not.toHaveBeenCalled();
+});
+
+it('starts the thread of the clusters where one may be registered, and that of a tether for whoever asks', async () => {
+  const { cloud, clusters, threads, starter } = await link();
+  const keyFile = join(tempDir(), 'key');
+  writeFileSync(keyFile, '');
+  cloud.resume(keyFile);
+  await clusters.next('viewsReady');
+  expect(threads.ensure.mock.calls).toEqual([['cloud']]);
+  expect(threads.ensureFor).not.toHaveBeenCalled();
+  expect(await starter.ask('ensure', { address: 'tether:T1' })).toBeNull();
+  expect(threads.ensureFor.mock.calls).toEqual([['tether:T1']]);
+  threads.ensureFor.mockRejectedValueOnce(new Failure('gone', 'tethers-0 died too often'));
+  await expect(starter.ask('ensure', { address: 'tether:T1' })).rejects.toMatchObject({ code: 'gone' });
+});

@@ -1,0 +1,73 @@
+// The pool, with real threads.
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createJobPool, type JobPoolOptions } from '../../src/daemon/job_pool.ts';
+import { afterThisTest } from '../kit/actors.ts';
+import { codeOf } from '../kit/probe_actor.ts';
+import { compile } from './compile_workers.ts';
+
+let compiled: Awaited<ReturnType<typeof compile>>;
+beforeAll(async () => {
+  compiled = await compile(['test/daemon/job_worker.ts', 'workers/jobs.ts']);
+});
+afterAll(() => compiled.remove());
+
+function open(options: JobPoolOptions = {}, entry = 'job_worker.ts') {
+  const jobs = createJobPool({ file: compiled.url(entry), ...options });
+  afterThisTest(() => jobs.close());
+  return { jobs, run: (upload: string) => jobs.run('parseKubeconfig', { upload, now: 7 }) };
+}
+
+it('runs a job on another thread and brings back its result, or its failure with every field', async () => {
+  const { run } = open();
+  expect(await run('https://a')).toMatchObject({ server: 'https://a', credential: { token: '7' } });
+  await expect(run('failure')).rejects.toMatchObject({
+    code: 'invalid_spec',
+    message: 'as asked',
+    detail: { details: [{ path: 'a', message: 'b' }] },
+  });
+});
+
+it('a job that takes too long is ended at its deadline, and the next one is done', async () => {
+  const { run } = open({ deadlineMs: 1500, threads: 1 });
+  // A deadline counts from the call: on a busy machine a thread that has yet to start may miss it.
+  const done = async (job: string): Promise<void> => {
+    while ((await codeOf(run(job))) === 'deadline');
+  };
+  await done('warm');
+  expect(await codeOf(run('spin'))).toBe('deadline');
+  await done('after');
+  expect(await codeOf(run('again'))).toBe('none');
+});
+
+it.each(['defect', 'exit', 'memory'])(
+  'a job that ends by %s is `crashed` and takes nothing with it',
+  async (how) => {
+    const { run } = open({ deadlineMs: 20_000 });
+    expect(await codeOf(run(how))).toBe('crashed');
+    expect(await run('after')).toMatchObject({ server: 'after' });
+  },
+);
+
+it('refuses at once when the queue is full', async () => {
+  const { run } = open({ threads: 1, queue: 2, deadlineMs: 20_000 });
+  await run('warm');
+  const codes = await Promise.all(Array.from({ length: 10 }, () => codeOf(run('job'))));
+  expect(codes.filter((code) => code === 'none').length).toBeGreaterThanOrEqual(3);
+  expect(codes.filter((code) => code === 'overloaded').length).toBeGreaterThanOrEqual(5);
+  expect(new Set(codes)).toEqual(new Set(['none', 'overloaded']));
+  expect(await codeOf(run('later'))).toBe('none');
+});
+
+it('closing ends what runs, and refuses what comes', async () => {
+  const { jobs, run } = open({ deadlineMs: 20_000 });
+  await run('warm');
+  const spinning = codeOf(run('spin'));
+  await jobs.close();
+  expect(await spinning).toBe('crashed');
+  expect(await codeOf(run('late'))).toBe('gone');
+});
+
+it('the real table reads a kubeconfig', async () => {
+  const { run } = open({}, 'jobs.ts');
+  expect(await codeOf(run('not: a kubeconfig'))).toBe('invalid_spec');
+});

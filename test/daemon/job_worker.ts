@@ -1,0 +1,20 @@
+// A pool whose one job does what the test writes into its input.
+import { serveJobs } from '../../src/daemon/job_pool.ts';
+import { fail } from '../../src/protocol/errors.ts';
+
+export default serveJobs({
+  parseKubeconfig: ({ upload, now }) => {
+    if (upload === 'spin') for (;;);
+    if (upload === 'defect') throw new TypeError('a defect');
+    if (upload === 'exit') process.exit(3);
+    if (upload === 'memory') for (const hoard: number[][] = []; ; ) hoard.push(new Array(100_000).fill(now));
+    if (upload === 'failure')
+      throw fail('invalid_spec', 'as asked', { details: [{ path: 'a', message: 'b' }] });
+    return {
+      server: upload,
+      ca: null,
+      tlsServerName: null,
+      credential: { kind: 'token', token: String(now) },
+    };
+  },
+});

@@ -1,0 +1,61 @@
+// The thread of the tests: every kind of it holds the actors that the placement gives it, all of one type.
+import { appendFileSync, existsSync } from 'node:fs';
+import { threadId } from 'node:worker_threads';
+import { runThread } from '../../src/daemon/thread_supervisor.ts';
+import { actor, type Context, type Node } from '../../src/runtime/actor.ts';
+
+export interface Worker {
+  where(message: null): { node: string; thread: number };
+  /** Asks `where` of another actor. */
+  ask(message: { address: string }): { node: string; thread: number };
+  /** Never answers. */
+  hang(message: null): null;
+  /** Dies by an uncaught exception, outside of any actor. */
+  throw(message: { text: string }): null;
+  /** Never gives the thread back. */
+  spin(message: null): null;
+}
+
+export interface Data {
+  /** Each line: what happened in which thread. */
+  log: string;
+  /** While this file exists no setup succeeds. */
+  broken: string;
+}
+
+const ADDRESSES = ['registry', 'ports', 'clusters', 'gateway'];
+
+function worker(node: Node, { log }: Data) {
+  const handlers = (context: Context) => {
+    context.scope.defer(() => appendFileSync(log, `closed ${context.address}\n`));
+    const where = () => ({ node: node.name, thread: threadId });
+    return {
+      where,
+      ask: ({ address }: { address: string }) => context.ref<Worker>(address).ask('where', null),
+      hang: () => new Promise<null>(() => {}),
+      throw: ({ text }: { text: string }) => {
+        setImmediate(() => {
+          throw new Error(text);
+        });
+        return new Promise<null>(() => {});
+      },
+      spin: () => {
+        appendFileSync(log, 'spinning\n');
+        for (;;);
+      },
+    };
+  };
+  return actor<Worker, null>('worker', handlers, { drainMs: 100 });
+}
+
+await runThread(
+  async (node, data) => {
+    const given = data as Data;
+    if (existsSync(given.broken)) throw new Error('broken setup');
+    const type = worker(node, given);
+    for (const family of ['service:', 'tether:']) node.family(family, type, () => null);
+    for (const address of ADDRESSES) await node.start(address, type, null);
+    appendFileSync(given.log, `up ${node.name}\n`);
+  },
+  () => {},
+);

@@ -1,0 +1,223 @@
+// Real worker threads: they meet, die, come back and stop.
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { createThreadSupervisor, type ThreadSupervisorOptions } from '../../src/daemon/thread_supervisor.ts';
+import { createNodeLookup, mayAsk } from '../../src/protocol/address.ts';
+import { systemClock } from '../../src/runtime/clock.ts';
+import { deferred } from '../../src/runtime/deferred.ts';
+import { createNode } from '../../src/runtime/node.ts';
+import { afterThisTest, tempDir } from '../kit/actors.ts';
+import { codeOf } from '../kit/probe_actor.ts';
+import { compile } from './compile_workers.ts';
+import type { Data, Worker } from './test_worker.ts';
+
+let compiled: Awaited<ReturnType<typeof compile>>;
+beforeAll(async () => {
+  compiled = await compile(['test/daemon/test_worker.ts']);
+});
+afterAll(() => compiled.remove());
+
+const sizes = { services: 2, tethers: 1 };
+
+function open(options: Partial<ThreadSupervisorOptions> = {}) {
+  const folder = tempDir();
+  const data: Data = { log: join(folder, 'log'), broken: join(folder, 'broken') };
+  const place = createNodeLookup(options.sizes ?? sizes);
+  const node = createNode({ name: 'front', clock: systemClock, nodeOf: place, mayAsk });
+  const deaths: { name: string; error: unknown; ended: boolean }[] = [];
+  const threads = createThreadSupervisor({
+    node,
+    sizes,
+    data,
+    onDeath: (name, error, ended) => deaths.push({ name, error, ended }),
+    entryOf: () => compiled.url('test_worker.ts'),
+    ...options,
+  });
+  afterThisTest(async () => {
+    await threads.stop();
+    await node.stop();
+  });
+  return {
+    node,
+    threads,
+    deaths,
+    data,
+    log: () => (existsSync(data.log) ? readFileSync(data.log, 'utf8').trim().split('\n') : []),
+    registry: node.ref<Worker>('registry'),
+  };
+}
+
+it('asks cross threads: from the front, between threads of a kind and between kinds', async () => {
+  const { node, threads, registry } = open();
+  await threads.ensure('services');
+  await threads.ensure('services');
+  const here = await registry.ask('where', null);
+  expect(here.node).toBe('services-0');
+  const seen = new Set<string>();
+  for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']) {
+    const far = await registry.ask('ask', { address: `service:${name}` });
+    expect(await node.ref<Worker>(`service:${name}`).ask('where', null)).toEqual(far);
+    seen.add(far.node);
+  }
+  expect(seen).toEqual(new Set(['services-0', 'services-1']));
+  // Started later, and introduced to those that are there.
+  const clusters = node.ref<Worker>('clusters');
+  expect(await codeOf(clusters.ask('where', null))).toBe('gone');
+  await threads.ensure('cloud');
+  expect(await codeOf(clusters.ask('ask', { address: 'tether:x' }))).toBe('gone');
+  await threads.ensure('tethers');
+  expect(await clusters.ask('ask', { address: 'tether:x' })).toMatchObject({ node: 'tethers-0' });
+  await threads.ensure('gateway');
+  expect(await node.ref<Worker>('gateway').ask('ask', { address: 'registry' })).toEqual(here);
+});
+
+it('starts one thread of a kind for who lives on it, and the others when they are needed', async () => {
+  const two = { services: 1, tethers: 2 };
+  const { node, threads, log } = open({ sizes: two });
+  const there = createNodeLookup(two);
+  const addresses = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `tether:${name}`);
+  const [first, second] = ['tethers-0', 'tethers-1'].map((name) =>
+    addresses.find((address) => there(address) === name),
+  );
+  if (!(first && second)) throw new Error('no tether on one of the threads');
+  await threads.ensure('cloud');
+  expect(log()).toEqual(['up cloud']);
+  const clusters = node.ref<Worker>('clusters');
+  await Promise.all([threads.ensureFor(second), threads.ensureFor(second)]);
+  // Who was there before knows of it as soon as it is up.
+  expect(await clusters.ask('ask', { address: second })).toMatchObject({ node: 'tethers-1' });
+  expect(log()).toEqual(['up cloud', 'up tethers-1']);
+  expect(await codeOf(clusters.ask('ask', { address: first }))).toBe('gone');
+  await threads.ensureFor(first);
+  expect(await clusters.ask('ask', { address: first })).toMatchObject({ node: 'tethers-0' });
+  // One that has died is waited for.
+  await codeOf(node.ref<Worker>(second).ask('throw', { text: 'uncaught' }));
+  await threads.ensureFor(second);
+  expect(await clusters.ask('ask', { address: second })).toMatchObject({ node: 'tethers-1' });
+  for (const address of ['host', 'views', 'nobody'])
+    await expect(threads.ensureFor(address)).rejects.toThrow(TypeError);
+  await threads.stop();
+  await expect(threads.ensureFor(first)).rejects.toMatchObject({ code: 'gone' });
+});
+
+it('takes in no letter of a thread before the front hears, and loses none', async () => {
+  const heard = deferred<void>();
+  const { threads, registry } = open({ receiveAfter: heard.promise });
+  await threads.ensure('services');
+  const told = vi.fn();
+  const answer = registry.ask('where', null).finally(told);
+  // As long as a thread takes to come up, its answer has been there.
+  await threads.ensure('gateway');
+  expect(told).not.toHaveBeenCalled();
+  heard.resolve();
+  expect((await answer).node).toBe('services-0');
+});
+
+it('a thread that dies: asks in flight settle `gone`, everywhere; it comes back and knows its peers again', async () => {
+  const { node, threads, deaths, registry } = open();
+  await threads.ensure('services');
+  const restarted = vi.fn();
+  threads.onRestarted(async (name) => {
+    restarted(name);
+    // What the front does then: the thread answers already.
+    await registry.ask('where', null);
+  });
+  const before = await registry.ask('where', null);
+  const away = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `service:${name}`);
+  const there = createNodeLookup(sizes);
+  const other = away.find((address) => there(address) === 'services-1');
+  if (!other) throw new Error('no service on the second thread');
+  const hanging = codeOf(registry.ask('hang', null));
+  const dying = codeOf(node.ref<Worker>('ports').ask('throw', { text: 'uncaught' }));
+  expect(await hanging).toBe('gone');
+  expect(await dying).toBe('gone');
+  await vi.waitFor(() => expect(restarted).toHaveBeenCalledWith('services-0'));
+  await threads.ensure('services');
+  const after = await registry.ask('where', null);
+  expect(after.node).toBe('services-0');
+  expect(after.thread).not.toBe(before.thread);
+  expect(await registry.ask('ask', { address: other })).toMatchObject({ node: 'services-1' });
+  expect(deaths).toMatchObject([{ name: 'services-0', error: { message: 'uncaught' }, ended: false }]);
+  // And the other one: an actor of the first thread waits for one on the second.
+  const far = node.ref<Worker>(other);
+  await codeOf(far.ask('throw', { text: 'again' }));
+  await threads.ensure('services');
+  expect(await registry.ask('ask', { address: other })).toMatchObject({ node: 'services-1' });
+  expect(restarted.mock.calls).toEqual([['services-0'], ['services-1']]);
+});
+
+it('a thread that dies too often is given up, once, and says so to who needs it', async () => {
+  const { threads, deaths, registry } = open({ restarts: { max: 2, withinMs: 60_000 } });
+  await threads.ensure('services');
+  for (let death = 0; death < 3; death += 1) {
+    await codeOf(registry.ask('throw', { text: `death ${death}` }));
+    if (death < 2) await threads.ensure('services');
+  }
+  await expect(threads.ensure('services')).rejects.toMatchObject({
+    code: 'gone',
+    message: 'services-0 died too often',
+  });
+  expect(deaths.map(({ ended }) => ended)).toEqual([false, false, true]);
+  expect(await codeOf(registry.ask('where', null))).toBe('gone');
+  // The others live on.
+  await threads.ensure('cloud');
+});
+
+it('a setup that fails is a death; `ensure` waits for the one that succeeds', async () => {
+  const { threads, deaths, data, registry } = open({ restarts: { max: 1000, withinMs: 60_000 } });
+  writeFileSync(data.broken, '');
+  const restarted = vi.fn();
+  threads.onRestarted(restarted);
+  const up = threads.ensure('services');
+  await vi.waitFor(() => expect(deaths.length).toBeGreaterThan(2), 10_000);
+  rmSync(data.broken);
+  await up;
+  expect(deaths[0]).toMatchObject({ error: { message: 'broken setup' }, ended: false });
+  expect(await registry.ask('where', null)).toMatchObject({ node: 'services-0' });
+  // It was never up before: nothing was restarted.
+  expect(restarted).not.toHaveBeenCalled();
+});
+
+it('what fails after a restart is another death', async () => {
+  const { threads, deaths, registry } = open();
+  await threads.ensure('services');
+  let times = 0;
+  threads.onRestarted(() => {
+    times += 1;
+    if (times === 1) throw new Error('boot failed');
+  });
+  await codeOf(registry.ask('throw', { text: 'uncaught' }));
+  await threads.ensure('services');
+  expect(times).toBe(2);
+  expect(deaths.map(({ error }) => (error as Error).message)).toEqual(['uncaught', 'boot failed']);
+});
+
+it('stops kind by kind in the reverse order, with every scope closed, and reports what was late', async () => {
+  const { threads, log, registry, data, node } = open();
+  for (const kind of ['services', 'cloud', 'tethers', 'gateway'] as const) await threads.ensure(kind);
+  const hanging = codeOf(registry.ask('hang', null));
+  await node.ref<Worker>('tether:x').ask('where', null);
+  rmSync(data.log);
+  expect(await threads.stop()).toEqual(['registry']);
+  expect(await hanging).toBe('gone');
+  const closed = log();
+  const order = ['tether:x', 'clusters', 'registry'].map((address) =>
+    closed.lastIndexOf(`closed ${address}`),
+  );
+  expect(order).toEqual(order.toSorted((a, b) => a - b));
+  expect(Math.min(...order)).toBeGreaterThanOrEqual(0);
+  await expect(threads.ensure('services')).rejects.toMatchObject({ code: 'gone' });
+});
+
+it('a thread that is busy for ever is ended and reported by its name', async () => {
+  const { threads, registry, deaths, log } = open({ stopMs: 300 });
+  await threads.ensure('services');
+  const spinning = codeOf(registry.ask('spin', null));
+  await vi.waitFor(() => expect(log()).toContain('spinning'), 10_000);
+  const [one, two] = [threads.stop(), threads.stop()];
+  expect(await one).toEqual(['services-0']);
+  expect(await two).toEqual(['services-0']);
+  expect(await spinning).toBe('gone');
+  expect(deaths).toEqual([]);
+});

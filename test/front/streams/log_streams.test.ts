@@ -1,0 +1,449 @@
+// Following a log, docs/reference.md "Logs of a service": the service is a stand-in with a real log, the
+// clients are real.
+import { mkdtempSync, rmSync } from 'node:fs';
+import net from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { ServiceLog } from '../../../src/actors/service/service_log.ts';
+import { openLogWriter, type LogWriter as Writer } from '../../../src/logs/writer.ts';
+import { fail } from '../../../src/protocol/errors.ts';
+import type { ServiceProtocol } from '../../../src/protocol/service.ts';
+import { localTime } from '../../../src/protocol/timestamps.ts';
+import { MIB } from '../../../src/settings/limits.ts';
+import { afterThisTest, type Stand, settle, virtualClock } from '../../kit/actors.ts';
+import { eventually } from '../../kit/eventually.ts';
+import {
+  type FrontSetup,
+  type Running,
+  runningState,
+  SERVERS,
+  type SseClient,
+  specRow,
+  sse,
+  startFront,
+  stateRow,
+} from '../kit.ts';
+
+type Output = 'stdout' | 'stderr';
+
+const FIRST_RUN = '00000000000000aa';
+const NEXT_RUN = '00000000000000bb';
+
+/** The log of a service as the host writes it and its actor reads it. */
+class Log extends ServiceLog {
+  readonly limits = { maxBytes: Number.POSITIVE_INFINITY, keep: 0 };
+  run = FIRST_RUN;
+  now = Date.parse('2026-11-20T10:00:00Z');
+  private readonly writer: Writer;
+
+  constructor() {
+    const folder = mkdtempSync(join(tmpdir(), 'berth-follow-'));
+    // The test says itself that it grew.
+    super(folder, { follow: () => {}, grew: () => {} });
+    this.writer = openLogWriter(folder, this.limits, () => this.now);
+    afterThisTest(() => {
+      this.writer.close();
+      rmSync(folder, { recursive: true });
+    });
+  }
+
+  add(text: string | Buffer, stream: Output = 'stdout'): void {
+    this.writer.append(stream === 'stdout' ? 1 : 2, this.run, Buffer.from(text as string));
+  }
+}
+
+interface Logged extends Running {
+  log: Log;
+  service: Stand<ServiceProtocol>;
+  /** Writes to the log and says that it grew. */
+  print(text: string | Buffer, stream?: Output): void;
+}
+
+async function startLogged(setup: FrontSetup): Promise<Logged> {
+  const front = await startFront(setup);
+  const log = new Log();
+  front.views.tell('specs', { rows: [specRow('web'), specRow('other')] });
+  front.views.tell('states', { rows: [runningState('web', 5)] });
+  const service = await front.stand<ServiceProtocol>('service:web', {
+    read: ({ offset, limit, ...query }) => log.parts(offset, limit, query),
+    tailStart: (query) => log.tailStart(query),
+  });
+  await settle();
+  const print = (text: string | Buffer, stream: Output = 'stdout') => {
+    log.add(text, stream);
+    front.views.tell('grew', { name: 'web', end: log.end() });
+  };
+  return Object.assign(front, { log, service, print });
+}
+
+const linesOf = (client: SseClient): string[] =>
+  client.frames.flatMap(({ event, data }) => (event === 'line' ? [JSON.parse(data ?? '').line] : []));
+async function lines(client: SseClient, count: number): Promise<string[]> {
+  await client.until(count);
+  return linesOf(client);
+}
+
+describe.each(SERVERS)('%s', (server) => {
+  const start = (setup: FrontSetup = {}) => startLogged({ server, ...setup });
+  const follow = (front: Running, query = '', headers = {}) =>
+    sse(front.port, `/v1/services/web/logs/stream${query}`, headers);
+
+  it('shows every line from now on', async () => {
+    const front = await start();
+    front.log.add('before\n');
+    const client = await follow(front);
+    expect([client.status, client.headers['content-type']]).toEqual([200, 'text/event-stream']);
+    front.print('one\ntwo\n');
+    front.print('thr');
+    front.print('ee\n\n');
+    expect(await lines(client, 4)).toEqual(['one', 'two', 'three', '']);
+    expect(client.frames[0]).toMatchObject({ retry: 1000, event: null });
+  });
+
+  it('shows the last lines first when asked, and joins the one that was not finished', async () => {
+    const front = await start();
+    front.log.add('a\nb\nc\nhalf');
+    const client = await follow(front, '?lines=2');
+    expect(await lines(client, 1)).toEqual(['c']);
+    front.print(' and half\nnext\n');
+    expect(await lines(client, 3)).toEqual(['c', 'half and half', 'next']);
+    const whole = await follow(front, '?lines=100');
+    expect(await lines(whole, 5)).toEqual(['a', 'b', 'c', 'half and half', 'next']);
+  });
+
+  it('joins the unfinished line of one output, whatever the other has printed behind it', async () => {
+    const front = await start();
+    front.log.add('a\nhal');
+    front.log.add('oo', 'stderr');
+    front.log.add('f a');
+    front.log.add('ps', 'stderr');
+    const out = await follow(front, '?stream=stdout&lines=2');
+    expect(await lines(out, 1)).toEqual(['a']);
+    const err = await follow(front, '?stream=stderr&lines=2');
+    front.print(' line\n');
+    expect(await lines(out, 2)).toEqual(['a', 'half a line']);
+    front.print('nex');
+    front.print('!\n', 'stderr');
+    expect(await lines(err, 1)).toEqual(['oops!']);
+    front.print('t\n');
+    expect(await lines(out, 3)).toEqual(['a', 'half a line', 'next']);
+  });
+
+  it('joins an unfinished line as it was printed, not as it read until then', async () => {
+    const front = await start();
+    const euro = Buffer.from('€');
+    front.log.add(Buffer.concat([Buffer.from('loading 10%\r'), euro.subarray(0, 2)]));
+    const [plain, raw] = await Promise.all([follow(front, '?lines=5'), follow(front, '?lines=5&raw=true')]);
+    front.print(Buffer.concat([euro.subarray(2), Buffer.from('oading 20%\n')]));
+    expect(await lines(plain, 1)).toEqual(['€oading 20%']);
+    expect(await lines(raw, 1)).toEqual(['loading 10%\r€oading 20%']);
+  });
+
+  it('misses and doubles nothing that is printed while it is opened', async () => {
+    const front = await start();
+    let count = 0;
+    const printing = setInterval(() => {
+      count += 1;
+      front.print(`${count}\n`);
+    }, 1);
+    afterThisTest(() => clearInterval(printing));
+    const clients = await Promise.all(Array.from({ length: 10 }, () => follow(front, '?lines=1000')));
+    await settle();
+    const until = count + 20;
+    for (const client of clients) {
+      const got = (await lines(client, until)).map(Number).slice(0, until);
+      expect(got).toEqual(Array.from({ length: until }, (_, index) => index + 1));
+    }
+  });
+
+  it('reads as a person would, raw on demand', async () => {
+    const front = await start();
+    const [plain, raw] = await Promise.all([follow(front), follow(front, '?raw=true')]);
+    front.print('10%\r20%\r100%\n\x1b[31mred\x1b[0m\n');
+    expect(await lines(plain, 2)).toEqual(['100%', 'red']);
+    expect(await lines(raw, 2)).toEqual(['10%\r20%\r100%', '\x1b[31mred\x1b[0m']);
+  });
+
+  it('keeps characters whole that come in two reads, and cuts lines over 64 KiB', async () => {
+    const front = await start();
+    const client = await follow(front);
+    const euro = Buffer.from('€');
+    front.print(euro.subarray(0, 1));
+    await settle();
+    front.print(Buffer.concat([euro.subarray(1), Buffer.from('\n')]));
+    expect(await lines(client, 1)).toEqual(['€']);
+    front.print(`${'x'.repeat(65_535)}€${'y'.repeat(70_000)}\nend\n`);
+    const got = await lines(client, 5);
+    expect(got.slice(1).map((line) => line.length)).toEqual([65_535, 65_534, 4_467, 3]);
+    expect(got.slice(1, 4).join('')).toBe(`${'x'.repeat(65_535)}€${'y'.repeat(70_000)}`);
+  });
+
+  it('answers others while a long log is replayed', async () => {
+    const front = await start();
+    // All of it was printed to the other output, so that no client holds it up by reading slowly.
+    const end = 1_000 * MIB;
+    let replayed = 0;
+    front.service.answer({
+      read: ({ offset, limit }) => {
+        replayed = Math.min(end, offset + limit);
+        return { start: offset, end: replayed, run: null, parts: [], times: [] };
+      },
+    });
+    await follow(front, '?stream=stderr', { 'last-event-id': '0' });
+    expect((await front.request('GET', '/v1/services')).status).toBe(200);
+    expect(replayed).toBeLessThan(end);
+  });
+
+  it('shows one output only, when asked', async () => {
+    const front = await start();
+    const client = await follow(front, '?stream=stderr');
+    front.print('out\n');
+    front.print('err\n', 'stderr');
+    front.print('out\n');
+    front.print('err 2\n', 'stderr');
+    expect(await lines(client, 2)).toEqual(['err', 'err 2']);
+  });
+
+  it('goes on with one output after the last line of it that was seen', async () => {
+    const front = await start();
+    front.log.add('1\n2');
+    front.log.add('a\nb\nc', 'stderr');
+    front.log.add('\n3\n4');
+    front.log.add('\n', 'stderr');
+    front.log.add('\n');
+    for (const [stream, seen] of [
+      ['stdout', ['1', '2', '3', '4']],
+      ['stderr', ['a', 'b', 'c']],
+    ] as const) {
+      const first = await follow(front, `?stream=${stream}&lines=50`);
+      const frames = await first.until(seen.length);
+      expect(linesOf(first)).toEqual(seen);
+      for (const [at, { id }] of frames.filter(({ event }) => event === 'line').entries()) {
+        if (at === seen.length - 1) continue;
+        const again = await follow(front, `?stream=${stream}`, { 'last-event-id': String(id) });
+        expect(await lines(again, seen.length - at - 1)).toEqual(seen.slice(at + 1));
+      }
+    }
+  });
+
+  it('says when each line began, on demand', async () => {
+    const front = await start();
+    const { log } = front;
+    const began = log.now;
+    const at = (seconds: number, line: string) => `${localTime(began + seconds * 1_000)} ${line}`;
+    const all = await follow(front, '?timestamps=true');
+    const errors = await follow(front, '?timestamps=true&stream=stderr');
+    front.print('one\ntw');
+    log.now += 1_000;
+    front.print('oops\n', 'stderr');
+    log.now += 1_000;
+    front.print('last words');
+    expect(await lines(errors, 1)).toEqual([at(1, 'oops')]);
+    front.views.tell('states', { rows: [stateRow('web')] });
+    const told = [at(0, 'one'), at(0, 'twoops'), at(2, 'last words')];
+    expect(await lines(all, 3)).toEqual(told);
+    expect(await lines(await follow(front, '?timestamps=true&lines=3'), 3)).toEqual(told);
+  });
+
+  it('ends a line where its run ends', async () => {
+    const front = await start();
+    const client = await follow(front);
+    front.print('killed in the mid');
+    front.log.run = NEXT_RUN;
+    front.print('next\n');
+    expect(await lines(client, 2)).toEqual(['killed in the mid', 'next']);
+    const past = await follow(front, '?lines=2');
+    const frames = await past.until(2);
+    expect(linesOf(past)).toEqual(['killed in the mid', 'next']);
+    const last = frames.filter(({ event }) => event === 'line').map(({ id }) => id);
+    const again = await follow(front, '', { 'last-event-id': String(last[0]) });
+    expect(await lines(again, 1)).toEqual(['next']);
+  });
+
+  it('gives of many past lines only what its client takes', async () => {
+    const front = await start();
+    const line = `${'x'.repeat(65_535)}\n`;
+    for (let count = 0; count < 1_000; count += 10) front.log.add(line.repeat(10));
+    const slow = net.connect(front.port, '127.0.0.1');
+    afterThisTest(() => {
+      slow.destroy();
+    });
+    slow.write(
+      `GET /v1/services/web/logs/stream?lines=1000 HTTP/1.1\r\nHost: localhost:${front.port}\r\n\r\n`,
+    );
+    await new Promise((resolve) => slow.once('data', resolve));
+    slow.pause();
+    for (let turn = 0; turn < 50; turn += 1) await settle();
+    const offsets = front.service.of('read').map(({ offset }) => offset);
+    expect(offsets[0]).toBe(0);
+    expect(Math.max(...offsets)).toBeLessThan(front.log.end() / 2);
+  });
+
+  it('goes on after the last line that was seen', async () => {
+    const front = await start();
+    const first = await follow(front);
+    front.print('one\ntwo\n');
+    const frames = await first.until(2);
+    expect(frames.map(({ id }) => id)).toEqual([4, 8]);
+    first.close();
+    front.print('three\nfour\n');
+    const again = await follow(front, '?lines=50', { 'last-event-id': String(frames[0]?.id) });
+    expect(await lines(again, 3)).toEqual(['two', 'three', 'four']);
+  });
+
+  it('goes on where the log begins when rotation has taken the rest, or where it ends when it is shorter', async () => {
+    const front = await start();
+    front.log.add('one\ntwo\n');
+    front.log.limits.maxBytes = 8;
+    front.log.add('three\n');
+    const client = await follow(front, '', { 'last-event-id': '0' });
+    expect(await lines(client, 1)).toEqual(['three']);
+    const beyond = await follow(front, '', { 'last-event-id': '100000' });
+    front.print('four\n');
+    expect(await lines(beyond, 1)).toEqual(['four']);
+    expect(await lines(client, 2)).toEqual(['three', 'four']);
+  });
+
+  it('shows the last line of a process that has ended without its newline', async () => {
+    const front = await start();
+    const client = await follow(front);
+    front.print('whole\nlast words');
+    expect(await lines(client, 1)).toEqual(['whole']);
+    front.views.tell('states', { rows: [stateRow('web')] });
+    expect(await lines(client, 2)).toEqual(['whole', 'last words']);
+    front.views.tell('states', { rows: [runningState('web', 6)] });
+    front.print('new\n');
+    expect(await lines(client, 3)).toEqual(['whole', 'last words', 'new']);
+  });
+
+  it('finds out by itself what nobody told', async () => {
+    const clock = virtualClock();
+    const front = await start({ clock });
+    const client = await follow(front);
+    await settle();
+    front.log.add('untold\n');
+    await clock.advance(5_000);
+    expect(await lines(client, 1)).toEqual(['untold']);
+  });
+
+  it('costs nothing for a reader that takes nothing, and misses nothing when it does', async () => {
+    const front = await start();
+    const slow = net.connect(front.port, '127.0.0.1');
+    afterThisTest(() => {
+      slow.destroy();
+    });
+    let got = '';
+    slow.on('data', (part) => {
+      got += part.toString('latin1');
+    });
+    slow.write(`GET /v1/services/web/logs/stream HTTP/1.1\r\nHost: localhost:${front.port}\r\n\r\n`);
+    await eventually(() => got.includes('retry'));
+    slow.pause();
+    const total = 40_000;
+    const line = (number: number) => `${String(number).padStart(6, '0')} ${'x'.repeat(240)}`;
+    for (let number = 1; number <= total; number += 100) {
+      front.print(`${Array.from({ length: 100 }, (_, index) => line(number + index)).join('\n')}\n`);
+      if (number % 2000 === 1) await settle();
+    }
+    for (let turn = 0; turn < 50; turn += 1) await settle();
+    const asked = Math.max(...front.service.of('read').map(({ offset }) => offset));
+    // What it was not given was not even read.
+    expect(asked).toBeLessThan(front.log.end() - 1_000_000);
+    slow.resume();
+    await eventually(() => got.includes(`${String(total).padStart(6, '0')} x`));
+    const numbers = [...got.replace(/\r\n[0-9a-f]+\r\n/g, '').matchAll(/"line":"(\d{6}) x{240}"/g)].map(
+      ([, n]) => Number(n),
+    );
+    expect(numbers).toEqual(Array.from({ length: total }, (_, index) => index + 1));
+  });
+
+  it('is followed as often as it is let go of', async () => {
+    const front = await start();
+    const clients = [await follow(front), await follow(front)];
+    for (const client of clients) client.close();
+    const balance = () => front.service.of('follow').reduce((sum, { on }) => sum + (on ? 1 : -1), 0);
+    while (front.service.of('follow').length < 4) await settle();
+    expect(balance()).toBe(0);
+  });
+
+  it('leaves nothing behind of a client that hangs up before it is open', async () => {
+    const front = await start();
+    let arrived: () => void = () => {};
+    let answer: () => void = () => {};
+    const asked = new Promise<void>((resolve) => {
+      arrived = resolve;
+    });
+    const gone = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    front.service.answer({
+      tailStart: async (query) => {
+        arrived();
+        await gone;
+        return front.log.tailStart(query);
+      },
+    });
+    const socket = net.connect(front.port, '127.0.0.1');
+    socket.write(`GET /v1/services/web/logs/stream HTTP/1.1\r\nHost: 127.0.0.1:${front.port}\r\n\r\n`);
+    await asked;
+    socket.destroy();
+    // A request that came after its end: the front has heard of that one too.
+    await front.request('GET', '/livez');
+    answer();
+    while (front.service.of('follow').length < 2) await settle();
+    expect(front.service.of('follow')).toEqual([{ on: true }, { on: false }]);
+    const reads = front.service.of('read').length;
+    front.print('for nobody\n');
+    await settle();
+    expect(front.service.of('read')).toHaveLength(reads);
+  });
+
+  it('ends when its service is removed, and is not followed after that', async () => {
+    const front = await start();
+    const client = await follow(front);
+    front.views.tell('removed', { name: 'web' });
+    await client.closed;
+    expect(client.response.complete).toBe(true);
+    await settle();
+    expect(front.service.of('follow')).toEqual([{ on: true }]);
+    const other = await start();
+    const ended = await follow(other);
+    other.views.tell('snapshot', { text: JSON.stringify({ specs: [specRow('other')], states: [] }) });
+    await ended.closed;
+  });
+
+  it('ends when its service cannot be read, and when the daemon closes', async () => {
+    const front = await start();
+    const client = await follow(front);
+    front.service.answer({
+      read: () => {
+        throw fail('internal', 'the disk is gone');
+      },
+    });
+    front.print('x\n');
+    await client.closed;
+    expect(client.response.complete).toBe(true);
+    front.service.answer({ read: ({ offset, limit, ...query }) => front.log.parts(offset, limit, query) });
+    const again = await follow(front);
+    await front.front.close();
+    await again.closed;
+  });
+
+  it('answers an error like any other when it cannot begin', async () => {
+    const front = await start();
+    front.service.answer({
+      tailStart: () => {
+        throw fail('storage_full', 'no room');
+      },
+    });
+    const answer = await front.request('GET', '/v1/services/web/logs/stream?lines=1');
+    expect([answer.status, answer.body.code]).toEqual([503, 'storage_full']);
+    expect(front.service.of('follow')).toEqual([{ on: true }, { on: false }]);
+    front.service.answer({ tailStart: (query) => front.log.tailStart(query) });
+    const head = await front.request('HEAD', '/v1/services/web/logs/stream');
+    expect([head.status, head.text]).toEqual([200, '']);
+    await settle();
+    expect(front.service.of('follow').slice(2)).toEqual([{ on: true }, { on: false }]);
+  });
+});

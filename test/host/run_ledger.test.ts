@@ -1,0 +1,121 @@
+import {
+  appendFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { LedgerRow } from '../../src/adapters/storage/ledger_file.ts';
+import { openRunLedger } from '../../src/host/run_ledger.ts';
+
+let folder = '';
+let path = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'berth-ledger-'));
+  path = join(folder, 'ledger');
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const row = (run: string, more: Partial<LedgerRow> = {}): LedgerRow => ({
+  service: 'web',
+  run,
+  pid: 11,
+  startTicks: 2,
+  startedAt: 3,
+  port: 4,
+  pty: false,
+  memo: { revision: 1, port: 4, ready: null, passed: false, deadline: null, restarts: 0 },
+  boot: 'boot',
+  stop: null,
+  recordEnd: null,
+  ...more,
+});
+const runs = () => [...openRunLedger(path).rows.keys()];
+
+test('gives back what was put, the newest row of each run, without what was dropped', () => {
+  const ledger = openRunLedger(path);
+  expect(ledger.put(row('a'))).toBe(true);
+  ledger.put(row('b'));
+  ledger.put(row('c'));
+  ledger.put(row('a', { pid: 7, stop: { signal: 'SIGTERM', graceMs: 5, at: 6 } }));
+  ledger.drop('b');
+  ledger.drop('never');
+  const again = openRunLedger(path);
+  expect(again.rows).toEqual(ledger.rows);
+  expect(again.rows.get('a')?.pid).toBe(7);
+  expect([...again.rows.keys()]).toEqual(['a', 'c']);
+});
+
+test('a pid that can be no process of ours is none: to kill it would mean a group, init or everybody', () => {
+  const ledger = openRunLedger(path);
+  for (const pid of [0, 1, -1, -7, 1.5, 2 ** 53]) ledger.put(row(`pid ${pid}`, { pid }));
+  ledger.put(row('kept', { pid: 2 }));
+  const read = [...openRunLedger(path).rows.values()].map(({ run, pid, startTicks }) => [
+    run,
+    pid,
+    startTicks,
+  ]);
+  expect(read.pop()).toEqual(['kept', 2, 2]);
+  for (const [, pid, startTicks] of read) expect([pid, startTicks]).toEqual([0, 0]);
+  expect(read).toHaveLength(6);
+});
+
+test('a row that lacks a part, or has one of another kind, is none', () => {
+  const whole = row('a');
+  const damaged = Object.keys(whole).flatMap((key) => [
+    { ...whole, [key]: undefined },
+    { ...whole, [key]: key === 'pty' ? 1 : true },
+  ]);
+  for (const put of [...damaged, { ...whole, memo: null }, null, 7, []])
+    appendFileSync(path, `${JSON.stringify({ put })}\n`);
+  expect(runs()).toEqual([]);
+  appendFileSync(path, `${JSON.stringify({ put: whole })}\n`);
+  expect(runs()).toEqual(['a']);
+});
+
+test('a line torn anywhere never happened, and what is written after it counts', () => {
+  const ledger = openRunLedger(path);
+  ledger.put(row('a'));
+  const before = statSync(path).size;
+  ledger.put(row('b'));
+  const after = statSync(path).size;
+  const whole = readFileSync(path);
+  for (let size = before; size < after - 1; size += 7) {
+    writeFileSync(path, whole.subarray(0, size));
+    expect(runs()).toEqual(['a']);
+    writeFileSync(path, whole.subarray(0, size));
+    openRunLedger(path).put(row('c'));
+    expect(runs()).toEqual(['a', 'c']);
+  }
+});
+
+test('rubbish of any kind is passed over', () => {
+  openRunLedger(path).put(row('a'));
+  appendFileSync(
+    path,
+    '{}\nnull\n[]\n5\n{"put":null}\n{"put":{"run":5}}\n{"drop":{}}\n\0\0\0\n{"drop":"x"}\n',
+  );
+  expect(runs()).toEqual(['a']);
+});
+
+test('stays small while runs come and go', () => {
+  const ledger = openRunLedger(path);
+  ledger.put(row('kept'));
+  for (let index = 0; index < 3_000; index += 1) {
+    ledger.put(row(`run ${index}`));
+    ledger.drop(`run ${index}`);
+  }
+  expect(statSync(path).size).toBeLessThan(300 * 1024);
+  expect(runs()).toEqual(['kept']);
+  expect(readdirSync(folder)).toEqual(['ledger']);
+});
+
+test('a ledger that cannot be read is not taken for an empty one', () => {
+  rmSync(path, { force: true });
+  expect(() => openRunLedger(folder)).toThrow('EISDIR');
+});

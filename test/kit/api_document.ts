@@ -1,0 +1,63 @@
+// Compares real answers with the API's document: the status must stand there, and the body must be what it says.
+import { z } from '../../src/adapters/zod.ts';
+import { openapiJson } from '../../src/front/api/openapi.ts';
+import { ROUTES } from '../../src/front/api/routes.ts';
+import { cloudRoutes } from '../../src/front/api/routes_cloud.ts';
+import { CloudViews } from '../../src/front/views/cloud_views.ts';
+
+interface Media {
+  schema: object;
+}
+interface Operation {
+  responses: Record<string, { content?: Record<string, Media> }>;
+}
+interface Document {
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, object> };
+}
+
+const inner = (schema: object): Record<string, z.core.JSONSchema.JSONSchema> =>
+  JSON.parse(JSON.stringify(schema).replaceAll('#/components/schemas/', '#/$defs/'));
+
+/** The check of the answers that `document` describes. */
+export function checkerOf(document: Document) {
+  const $defs = inner(document.components.schemas);
+  const shapes = new Map<object, z.ZodType>();
+  const shapeOf = (schema: object): z.ZodType => {
+    const made = shapes.get(schema) ?? z.fromJSONSchema({ ...inner(schema), $defs });
+    shapes.set(schema, made);
+    return made;
+  };
+  const paths = Object.entries(document.paths).map(([path, operations]) => ({
+    operations,
+    pattern: new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`),
+  }));
+  const error: object = { $ref: '#/components/schemas/Error' };
+
+  return (method: string, target: string, status: number, body: unknown): void => {
+    const where = `${method} ${target} -> ${status}`;
+    const path = target.split('?')[0] ?? '';
+    const operation = paths
+      .filter(({ pattern }) => pattern.test(path))
+      .map(({ operations }) => operations[method.toLowerCase()])
+      .find((one) => one !== undefined);
+    const answer = operation?.responses[String(status)];
+    // What no row is for, or what the parser refused, is an error of the general kind.
+    if (operation && !answer) throw new Error(`${where}: this status is not in the document`);
+    if (!operation && status < 400) throw new Error(`${where}: this path is not in the document`);
+    const schema = answer ? answer.content?.['application/json']?.schema : error;
+    if (!schema || body === undefined) return;
+    const parsed = shapeOf(schema).safeParse(body);
+    if (!parsed.success)
+      throw new Error(`${where}: ${z.prettifyError(parsed.error)}\n${JSON.stringify(body)}`);
+  };
+}
+
+/** Every row there is, of the daemon and of the cloud. */
+export const ROWS = [...ROUTES, ...cloudRoutes({ views: new CloudViews(), ensure: async () => {} })];
+
+/** The whole document, as the daemon serves it. */
+export const DOCUMENT = JSON.parse(Buffer.from(await openapiJson(ROWS)).toString());
+
+/** The check against the whole document. */
+export const checkAnswer = checkerOf(DOCUMENT);

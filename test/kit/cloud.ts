@@ -1,0 +1,141 @@
+// The cloud's actors on one node with the real store, vault, client and views; only the tethers are a stand-in.
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { clustersActor } from '../../src/actors/cloud/clusters.ts';
+import type { DaemonPod } from '../../src/actors/cloud/sleep.ts';
+import { sweeperActor } from '../../src/actors/cloud/sweeper.ts';
+import { workloadsActor } from '../../src/actors/cloud/workloads.ts';
+import { type KubeCluster, openKubeCluster } from '../../src/adapters/kube/kube_cluster.ts';
+import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
+import { type CloudStore, embeddedCloudStore } from '../../src/adapters/storage/cloud_store.ts';
+import { openStore } from '../../src/adapters/storage/store.ts';
+import { createVault, type Vault } from '../../src/adapters/storage/vault.ts';
+import { CloudViews, cloudViewsActor } from '../../src/front/views/cloud_views.ts';
+import type {
+  ClusterAccess,
+  ClustersProtocol,
+  SweeperProtocol,
+  WorkloadsProtocol,
+} from '../../src/protocol/cloud.ts';
+import type { TethersProtocol } from '../../src/protocol/tethers.ts';
+import type { Ref } from '../../src/runtime/actor.ts';
+import { afterThisTest, realTime, type Stand, type TestClock, tempDir, type World, world } from './actors.ts';
+import { eventually } from './eventually.ts';
+import type { Json } from './kube_double.ts';
+
+export { eventually };
+
+export const ANY = { allow: 'any', apiOnLoopback: true };
+
+export interface CloudOptions {
+  clock?: TestClock;
+  /** The node and the views of a front instead of new ones. */
+  world?: World;
+  views?: CloudViews;
+  folder?: string;
+  vault?: Vault;
+  self?: DaemonPod;
+  podAccess?: ClusterAccess;
+  allowInCluster?: boolean;
+  /** Stands between the actors and the clusters, or the store. */
+  open?: (access: ClusterAccess) => KubeCluster;
+  store?: (store: CloudStore) => CloudStore;
+  /** Instead of one of its own below `folder`. */
+  shared?: CloudStore;
+  sweepMs?: number;
+}
+
+export interface Cloud {
+  world: World;
+  views: CloudViews;
+  clusters: Ref<ClustersProtocol>;
+  workloads: Ref<WorkloadsProtocol>;
+  sweeper: Ref<SweeperProtocol>;
+  tethers: Stand<TethersProtocol>;
+  folder: string;
+  vault: Vault;
+  /** Registers and syncs a kubeconfig; gives its id. */
+  add(kubeconfig: string, name?: string): Promise<string>;
+  /** The list as a client reads it. */
+  list(clusterId?: string): Json[];
+  /** One of the list by `namespace/name`. */
+  find(name: string): Json;
+  /** Waits until the list shows `check` true for a workload. */
+  until(name: string, check: (row: Json) => boolean): Promise<Json>;
+  stop(): Promise<void>;
+}
+
+export const parse = async (text: string): Promise<ClusterAccess> => parseKubeconfig(text, Date.now());
+
+/** The embedded store in a folder; closed after the test, or before by hand. */
+export function openCloudStore(folder: string): { cloudStore: CloudStore; close(): Promise<void> } {
+  const store = openStore(join(folder, 'store.mdb'));
+  let isOpen = true;
+  const close = async (): Promise<void> => {
+    if (isOpen) await store.close();
+    isOpen = false;
+  };
+  afterThisTest(close);
+  return { cloudStore: embeddedCloudStore(store), close };
+}
+
+export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
+  const folder = options.folder ?? tempDir();
+  const { cloudStore: embedded, close: closeStore } = options.shared
+    ? { cloudStore: options.shared, close: async () => undefined }
+    : openCloudStore(folder);
+  const cloudStore = options.store?.(embedded) ?? embedded;
+  const key = options.vault ?? createVault(randomBytes(32));
+  const here = options.world ?? world({ clock: options.clock ?? realTime });
+  const views = options.views ?? new CloudViews();
+  await here.start('cloudviews', cloudViewsActor, views);
+  const workloads = await here.start('workloads', workloadsActor, {
+    store: cloudStore,
+    vault: key,
+    open: options.open ?? ((access) => openKubeCluster(access, ANY)),
+    podAccess: options.podAccess ?? null,
+    ownPod: options.self ?? null,
+  });
+  const tethers = await here.stand<TethersProtocol>('tethers', { closeCluster: () => ({ closed: 0 }) });
+  const clusters = await here.start('clusters', clustersActor, {
+    store: cloudStore,
+    vault: key,
+    parse,
+    rule: ANY,
+    allowInCluster: options.allowInCluster ?? false,
+    inPod: options.podAccess !== undefined,
+  });
+  const sweeper = await here.start('sweeper', sweeperActor, { intervalMs: options.sweepMs ?? 600_000 });
+  // What the owners tell at their start is there as soon as one of them has answered.
+  await workloads.ask('idle', {});
+  const list = (clusterId?: string): Json[] => JSON.parse(views.workloads(clusterId ?? null).toString());
+  const find = (name: string): Json => list().find((row) => `${row.namespace}/${row.name}` === name);
+  return {
+    world: here,
+    views,
+    clusters,
+    workloads,
+    sweeper,
+    tethers,
+    folder,
+    vault: key,
+    list,
+    find,
+    async add(kubeconfig, name = 'test') {
+      const { id } = await clusters.ask('register', {
+        input: { name, provider: 'other', kubeconfig, inCluster: false },
+      });
+      await clusters.ask('sync', { id });
+      return id;
+    },
+    until: (name, check) =>
+      eventually(() => {
+        const row = find(name);
+        return row && check(row) ? row : undefined;
+      }),
+    async stop() {
+      await here.node.stop();
+      await closeStore();
+    },
+  };
+}

@@ -1,0 +1,65 @@
+// Another API server of the local cluster, on a port of its own before the same etcd, to be stopped and started while others
+// go on working with the first one.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { get } from 'node:https';
+import { join } from 'node:path';
+import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
+import { afterThisTest, realTime } from './actors.ts';
+import { freePort } from './free_ports.ts';
+import { kubeconfig, localFolder } from './kube_real.ts';
+
+/** How the cluster's own API server was started; null where it is not this machine's, or not ours to read. */
+function ownArguments(): string[] | null {
+  try {
+    const pid = readFileSync(join(localFolder(), 'run/pids/kube-apiserver'), 'utf8').trim();
+    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1);
+    return words[0]?.endsWith('/kube-apiserver') ? words : null;
+  } catch {
+    return null;
+  }
+}
+
+const args = ownArguments();
+/** Whether `apiServer` can be had. */
+export const hasApiServer: boolean = args !== null;
+
+export interface ApiServer {
+  kubeconfig: string;
+  /** As a crash does it. */
+  stop(): Promise<void>;
+  /** Resolves when it answers. */
+  start(): Promise<void>;
+}
+
+/** A running one; it ends with the test. */
+export async function apiServer(): Promise<ApiServer> {
+  const port = freePort();
+  const [program = '', ...given] = args ?? [];
+  const own = given.map((word, at) => (given[at - 1] === '--secure-port' ? String(port) : word));
+  const server = `https://127.0.0.1:${port}`;
+  const { ca } = parseKubeconfig(kubeconfig(), Date.now());
+  let child: ChildProcess | null = null;
+  const isLive = (): Promise<boolean> =>
+    new Promise((resolve) => {
+      get(`${server}/livez`, { ...(ca ? { ca } : {}), agent: false }, (answer) => {
+        answer.resume();
+        resolve(answer.statusCode === 200);
+      }).on('error', () => resolve(false));
+    });
+  const stop = async (): Promise<void> => {
+    const ending = child;
+    child = null;
+    if (!ending || ending.exitCode !== null) return;
+    ending.kill('SIGKILL');
+    await once(ending, 'exit');
+  };
+  const start = async (): Promise<void> => {
+    child = spawn(program, own, { stdio: 'ignore' });
+    while (!(await isLive())) await realTime.advance(50);
+  };
+  afterThisTest(stop);
+  await start();
+  return { kubeconfig: kubeconfig().replace(/server: .*/, `server: ${server}`), stop, start };
+}

@@ -1,0 +1,206 @@
+// The double says what a real server says: the same requests to both, compared as far as both can be asked.
+import { request } from 'node:https';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
+import { type Double, type Json, kubeDouble, workload } from './kube_double.ts';
+import { describeReal, kubeconfig, sandbox, sleeper } from './kube_real.ts';
+
+interface Answer {
+  status: number;
+  contentType: string | undefined;
+  body: Json;
+}
+
+/** Sends to the server of a kubeconfig; of a watch it takes the lines until `until` of them are there. */
+function send(config: string, method: string, path: string, body?: Json, until = 1): Promise<Answer> {
+  const access = parseKubeconfig(config, Date.now());
+  const { credential } = access;
+  const login =
+    credential.kind === 'certificate' ? { cert: credential.certificate, key: credential.key } : {};
+  const bearer = credential.kind === 'token' ? { authorization: `Bearer ${credential.token}` } : {};
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      new URL(access.server + path),
+      {
+        method,
+        ca: access.ca ?? '',
+        ...login,
+        headers: { ...bearer, ...(body ? { 'content-type': 'application/merge-patch+json' } : {}) },
+      },
+      (answer) => {
+        let text = '';
+        const done = (): void => {
+          const lines = text
+            .split('\n')
+            .filter(Boolean)
+            .map((line) => JSON.parse(line));
+          resolve({
+            status: answer.statusCode ?? 0,
+            contentType: answer.headers['content-type'],
+            body: path.includes('watch=') ? lines : lines[0],
+          });
+          sent.destroy();
+        };
+        answer.on('data', (chunk) => {
+          text += chunk;
+          if (path.includes('watch=') && text.split('\n').length > until) done();
+        });
+        answer.on('end', done);
+      },
+    );
+    sent.on('error', reject);
+    sent.end(body ? JSON.stringify(body) : '');
+  });
+}
+
+/** The shape of a value: names and types, not what differs between any two clusters. */
+function shape(value: Json, depth = 3): Json {
+  if (Array.isArray(value)) return value.length === 0 || depth === 0 ? [] : [shape(value[0], depth - 1)];
+  if (typeof value !== 'object' || value === null) return typeof value;
+  const keys = Object.keys(value).sort();
+  return depth === 0 ? 'object' : Object.fromEntries(keys.map((key) => [key, shape(value[key], depth - 1)]));
+}
+
+describeReal('the double and a real API server', () => {
+  const mine = sandbox();
+  let double: Double;
+  const both = async (
+    method: string,
+    path: string,
+    body?: Json,
+    until?: number,
+  ): Promise<[Answer, Answer]> => [
+    await send(kubeconfig(), method, path, body, until),
+    await send(double.kubeconfig, method, path, body, until),
+  ];
+  const one = (name: string): string => mine.path('Deployment', name);
+
+  beforeAll(async () => {
+    double = await kubeDouble();
+    for (const name of ['a', 'b', 'c']) {
+      await mine.create('Deployment', sleeper(name, 0));
+      double.put('Deployment', workload(mine.namespace, name, 0));
+    }
+  });
+  afterAll(() => double.stop());
+
+  it('give a page of a list the same shape, and the rest with the same version', async () => {
+    for (const config of [kubeconfig(), double.kubeconfig]) {
+      const all = await send(config, 'GET', `${mine.path('Deployment')}?limit=500`);
+      const first = await send(config, 'GET', `${mine.path('Deployment')}?limit=2`);
+      expect(first.status).toBe(200);
+      expect(first.contentType).toBe('application/json');
+      expect(Object.keys(first.body)).toEqual(['kind', 'apiVersion', 'metadata', 'items']);
+      expect(first.body.kind).toBe('DeploymentList');
+      expect(first.body.items[0].kind).toBeUndefined();
+      expect(first.body.items).toHaveLength(2);
+      expect(first.body.metadata.remainingItemCount).toBe(all.body.items.length - 2);
+      const rest = await send(
+        config,
+        'GET',
+        `${mine.path('Deployment')}?limit=500&continue=${encodeURIComponent(first.body.metadata.continue)}`,
+      );
+      expect(rest.body.metadata.resourceVersion).toBe(first.body.metadata.resourceVersion);
+      expect(rest.body.metadata.continue).toBeUndefined();
+      expect(rest.body.items).toHaveLength(all.body.items.length - 2);
+    }
+  });
+
+  it('leave out what is zero in a status', async () => {
+    const [real, ours] = await both('GET', one('a'));
+    expect(real.body.status?.readyReplicas).toBeUndefined();
+    expect(ours.body.status?.readyReplicas).toBeUndefined();
+    expect([real.body.spec.replicas, ours.body.spec.replicas]).toEqual([0, 0]);
+    expect([real.body.kind, real.body.apiVersion]).toEqual([ours.body.kind, ours.body.apiVersion]);
+  });
+
+  it.each([
+    ['what is not there', 'GET', 'nope', undefined, 404, 'NotFound'],
+    ['a patch of what is not there', 'PATCH', 'nope', { spec: { replicas: 1 } }, 404, 'NotFound'],
+    [
+      'an old version',
+      'PATCH',
+      'a',
+      { metadata: { resourceVersion: '1' }, spec: { replicas: 1 } },
+      409,
+      'Conflict',
+    ],
+    [
+      'another uid',
+      'PATCH',
+      'a',
+      { metadata: { uid: '11111111-1111-4111-8111-111111111111' }, spec: { replicas: 1 } },
+      422,
+      'Invalid',
+    ],
+  ])('answer %s alike', async (_, method, name, body, status, reason) => {
+    const [real, ours] = await both(method, one(name), body);
+    for (const answer of [real, ours])
+      expect(answer).toMatchObject({ status, body: { kind: 'Status', reason, code: status } });
+    expect(shape(ours.body, 1)).toEqual(shape(real.body, 1));
+    expect(ours.body.details.name).toBe(real.body.details.name);
+  });
+
+  it('take a merge patch with uid and version, and note who scaled', async () => {
+    for (const config of [kubeconfig(), double.kubeconfig]) {
+      const { body: before } = await send(config, 'GET', one('b'));
+      const { uid, resourceVersion } = before.metadata;
+      const patch = {
+        metadata: { uid, resourceVersion, annotations: { 'berth/sleep': '{}' } },
+        spec: { replicas: 1 },
+      };
+      const after = await send(config, 'PATCH', `${one('b')}?fieldManager=berth-test`, patch);
+      expect(after.status).toBe(200);
+      expect(after.body.spec.replicas).toBe(1);
+      expect(after.body.metadata.annotations['berth/sleep']).toBe('{}');
+      expect(after.body.metadata.resourceVersion).not.toBe(resourceVersion);
+      const managers = after.body.metadata.managedFields.filter(
+        (row: Json) => row.fieldsV1['f:spec']?.['f:replicas'],
+      );
+      expect(managers.map((row: Json) => row.manager)).toContain('berth-test');
+      const back = await send(config, 'PATCH', one('b'), {
+        metadata: { annotations: { 'berth/sleep': null } },
+        spec: { replicas: 0 },
+      });
+      expect(back.body.metadata.annotations?.['berth/sleep']).toBeUndefined();
+    }
+  });
+
+  it('replay what happened after a version, then go on', async () => {
+    for (const config of [kubeconfig(), double.kubeconfig]) {
+      const { body: list } = await send(config, 'GET', `${mine.path('Deployment')}?limit=1`);
+      await send(config, 'PATCH', one('c'), { metadata: { labels: { seen: String(Date.now()) } } });
+      const events = await send(
+        config,
+        'GET',
+        `${mine.path('Deployment')}?watch=1&resourceVersion=${list.metadata.resourceVersion}`,
+      );
+      expect(events.status).toBe(200);
+      expect(events.contentType).toBe('application/json');
+      expect(events.body[0]).toMatchObject({
+        type: 'MODIFIED',
+        object: { kind: 'Deployment', apiVersion: 'apps/v1' },
+      });
+    }
+  });
+
+  it('answer a stranger alike', async () => {
+    const stranger = double.kubeconfig.replace(/"token":"[^"]*"/, '"token":"wrong"');
+    const real = JSON.parse(stranger);
+    const access = parseKubeconfig(kubeconfig(), Date.now());
+    real.clusters[0].cluster = {
+      server: access.server,
+      'certificate-authority-data': Buffer.from(access.ca ?? '').toString('base64'),
+    };
+    const [one, two] = [
+      await send(JSON.stringify(real), 'GET', '/version'),
+      await send(stranger, 'GET', '/version'),
+    ];
+    for (const answer of [one, two])
+      expect(answer).toMatchObject({
+        status: 401,
+        body: { reason: 'Unauthorized', message: 'Unauthorized', code: 401 },
+      });
+    expect(shape(two.body)).toEqual(shape(one.body));
+  });
+});

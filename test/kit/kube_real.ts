@@ -1,0 +1,148 @@
+// The real cluster for tests: `BERTH_TEST_KUBECONFIG`, else the local one in `K8S_DIR`. Without either, what needs it is
+// skipped by name. Each test file makes a namespace of its own and deletes it.
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { request } from 'node:https';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe } from 'vitest';
+import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
+import type { Json } from './kube_double.ts';
+
+const FOLDER = process.env['K8S_DIR'] ?? '/tmp/berth-kubernetes';
+const path = process.env['BERTH_TEST_KUBECONFIG'] ?? join(FOLDER, 'admin.kubeconfig');
+
+/** Where the cluster has its other files, if it is one that was started beside the project. */
+export const localFolder = (): string => dirname(path);
+
+/** The text of a kubeconfig of the local cluster: `token`, `limited` or `admin`; null when there is none. */
+export function localKubeconfig(name: string): string | null {
+  const file = join(localFolder(), `${name}.kubeconfig`);
+  return existsSync(file) ? readFileSync(file, 'utf8') : null;
+}
+
+export const realKubeconfig: string | null = existsSync(path) ? readFileSync(path, 'utf8') : null;
+/** `realKubeconfig` for tests that run only where there is one. */
+export const kubeconfig = (): string => {
+  if (realKubeconfig === null) throw new Error('there is no cluster');
+  return realKubeconfig;
+};
+
+/** A group of tests on the real cluster. */
+export function describeReal(name: string, tests: () => void): void {
+  const there = realKubeconfig !== null;
+  const reason = there ? '' : ' (skipped: no cluster; BERTH_TEST_KUBECONFIG names one)';
+  describe.skipIf(!there)(`${name}${reason}`, tests);
+}
+
+/** One call as the administrator. Errors of the API are answers too. */
+export function api(
+  method: string,
+  path: string,
+  body?: Json,
+  contentType = 'application/json',
+): Promise<{ status: number; body: Json }> {
+  const access = parseKubeconfig(kubeconfig(), Date.now());
+  const { credential } = access;
+  const login =
+    credential.kind === 'certificate'
+      ? { cert: credential.certificate, key: credential.key }
+      : { headers: { authorization: `Bearer ${credential.kind === 'token' ? credential.token : ''}` } };
+  const text = body === undefined ? '' : JSON.stringify(body);
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      new URL(access.server + path),
+      {
+        method,
+        ...(access.ca ? { ca: access.ca } : {}),
+        ...login,
+        headers: {
+          ...login.headers,
+          accept: 'application/json',
+          ...(text ? { 'content-type': contentType } : {}),
+        },
+      },
+      (answer) => {
+        const chunks: Buffer[] = [];
+        answer.on('data', (chunk: Buffer) => chunks.push(chunk));
+        answer.on('error', reject);
+        answer.on('end', () => {
+          const bytes = Buffer.concat(chunks).toString();
+          resolve({
+            status: answer.statusCode ?? 0,
+            body: bytes.startsWith('{"') ? JSON.parse(bytes.split('\n')[0] ?? '') : bytes,
+          });
+        });
+      },
+    );
+    sent.on('error', reject);
+    sent.end(text);
+  });
+}
+
+export interface Sandbox {
+  namespace: string;
+  path(kind: string, name?: string): string;
+  create(kind: string, object: Json): Promise<Json>;
+  get(kind: string, name: string): Promise<Json>;
+  scale(kind: string, name: string, replicas: number): Promise<void>;
+  remove(kind: string, name: string): Promise<void>;
+}
+
+/** A namespace of this test file, made before its tests and deleted after them. */
+export function sandbox(): Sandbox {
+  const namespace = `berth-${randomBytes(4).toString('hex')}`;
+  const plural = (kind: string): string => `${kind.toLowerCase()}s`;
+  const pathOf = (kind: string, name?: string): string =>
+    `/apis/apps/v1/namespaces/${namespace}/${plural(kind)}${name === undefined ? '' : `/${name}`}`;
+  const good = async (answer: Promise<{ status: number; body: Json }>): Promise<Json> => {
+    const { status, body } = await answer;
+    if (status >= 300) throw new Error(`${status}: ${JSON.stringify(body)}`);
+    return body;
+  };
+  beforeAll(async () => {
+    if (realKubeconfig !== null)
+      await good(api('POST', '/api/v1/namespaces', { metadata: { name: namespace } }));
+  });
+  afterAll(async () => {
+    if (realKubeconfig !== null) await api('DELETE', `/api/v1/namespaces/${namespace}`);
+  });
+  return {
+    namespace,
+    path: pathOf,
+    create: (kind, object) => good(api('POST', pathOf(kind), object)),
+    get: async (kind, name) => (await api('GET', pathOf(kind, name))).body,
+    async scale(kind, name, replicas) {
+      await good(api('PATCH', pathOf(kind, name), { spec: { replicas } }, 'application/merge-patch+json'));
+    },
+    async remove(kind, name) {
+      await good(api('DELETE', `${pathOf(kind, name)}?propagationPolicy=Background`));
+    },
+  };
+}
+
+/** A small workload of the image every cluster here has; ready as soon as it runs. */
+export function sleeper(name: string, replicas: number, more: Json = {}): Json {
+  return {
+    metadata: { name, ...more.metadata },
+    spec: {
+      replicas,
+      selector: { matchLabels: { app: name } },
+      ...more.spec,
+      template: {
+        metadata: { labels: { app: name } },
+        spec: {
+          terminationGracePeriodSeconds: 0,
+          containers: [
+            {
+              name: 'main',
+              image: 'busybox:1.35',
+              imagePullPolicy: 'IfNotPresent',
+              command: ['sh', '-c', 'sleep 1000000'],
+              ...more.container,
+            },
+          ],
+        },
+      },
+    },
+  };
+}

@@ -1,0 +1,140 @@
+// A registry with the real store and real ports between stand-ins.
+import { join } from 'node:path';
+import { portsActor } from '../../src/actors/ports/ports.ts';
+import { type RegistryConfig, registryActor } from '../../src/actors/registry/registry.ts';
+import { openStore, type Store } from '../../src/adapters/storage/store.ts';
+import type { EventsProtocol, NewEvent } from '../../src/protocol/events.ts';
+import type { HostProtocol } from '../../src/protocol/host.ts';
+import type { PortsProtocol } from '../../src/protocol/ports.ts';
+import type { RegistryProtocol } from '../../src/protocol/registry.ts';
+import type { ServiceProtocol, StartResult } from '../../src/protocol/service.ts';
+import type { ViewsProtocol } from '../../src/protocol/views.ts';
+import { actor, type Ref } from '../../src/runtime/actor.ts';
+import { afterThisTest, realTime, type Stand, tempDir, type World, world } from './actors.ts';
+
+/** A letter to one of the services, which are all one stand-in. */
+export interface ToService {
+  name: string;
+  kind: string;
+  message: unknown;
+}
+
+export interface Setting {
+  world: World;
+  path: string;
+  store: Store;
+  registry: Ref<RegistryProtocol>;
+  ports: Ref<PortsProtocol>;
+  views: Stand<ViewsProtocol>;
+  host: Stand<HostProtocol>;
+  /** Every event that was appended. */
+  events: NewEvent[];
+  /** Every letter to a service. */
+  letters: ToService[];
+  /** What the services do; the defaults succeed at once. */
+  services: {
+    start(name: string): Promise<StartResult>;
+    retire(name: string): Promise<null>;
+    adopt(name: string): Promise<null>;
+    status(name: string): string;
+  };
+}
+
+export interface SettingOptions {
+  path?: string;
+  /** What the registry is given for the store; its ports are always real. */
+  store?: (store: Store) => RegistryConfig['store'];
+}
+
+export async function setting({
+  path = join(tempDir(), 'store.mdb'),
+  store: wrap = (same) => same,
+}: SettingOptions = {}): Promise<Setting> {
+  const store = openStore(path);
+  afterThisTest(() => store.close());
+  const w = world({ clock: realTime });
+  const events: NewEvent[] = [];
+  const letters: ToService[] = [];
+  const services: Setting['services'] = {
+    start: async (name) => ({ name, status: 'running', pid: 1 }),
+    retire: async () => null,
+    adopt: async () => null,
+    status: () => 'stopped',
+  };
+  const host = await w.stand<HostProtocol>('host', { runs: () => ({ runs: [] }) });
+  await w.stand<EventsProtocol>('events', {
+    append(message) {
+      events.push(...message.events);
+      return { lastId: events.length };
+    },
+  });
+  await w.start('ports', portsActor, { store });
+  type Part = Pick<ServiceProtocol, 'start' | 'stop' | 'retire' | 'adopt' | 'changed' | 'explain'>;
+  const service = actor<Part, string>('service', (context, name) => {
+    const heard = (kind: string, message: unknown): void => void letters.push({ name, kind, message });
+    return {
+      start: (message) => {
+        heard('start', message);
+        return context.replyLater(services.start(name));
+      },
+      stop: (message) => {
+        heard('stop', message);
+        return { ...NO_STOP, name };
+      },
+      retire: (message) => {
+        heard('retire', message);
+        return context.replyLater(services.retire(name));
+      },
+      adopt: (message) => {
+        heard('adopt', message);
+        return context.replyLater(services.adopt(name));
+      },
+      changed: (message) => {
+        heard('changed', message);
+        return null;
+      },
+      explain: () => ({ ...NO_EXPLANATION, status: services.status(name) as 'stopped' }),
+    };
+  });
+  w.node.family('service:', service, (address) => address.slice('service:'.length));
+  const views = await w.stand<ViewsProtocol>('views');
+  const ref = await w.start('registry', registryActor, {
+    store: wrap(store),
+    // Where nobody listens: a machine that runs tests may use the usual ones.
+    ports: { service: [200, 299], agent: [300, 400] },
+  });
+  return {
+    world: w,
+    path,
+    store,
+    registry: ref,
+    ports: w.ref('ports'),
+    views,
+    host,
+    events,
+    letters,
+    services,
+  };
+}
+
+const NO_STOP = {
+  status: 'stopped' as const,
+  exitCode: 0,
+  signal: null,
+  escalated: false,
+  reaped: 0,
+  left: [],
+  portFree: true,
+  ms: 0,
+};
+
+const NO_EXPLANATION = {
+  reason: '',
+  waitingFor: null,
+  lastCheck: null,
+  portHolder: null,
+  backoff: null,
+  exit: null,
+  lastLines: [],
+  next: '',
+};

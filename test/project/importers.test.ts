@@ -1,0 +1,211 @@
+// What is made of the files of other tools; each result is read back as a project file.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { escapeInterpolation, stringifyProject, toServiceName } from '../../src/project/imported_project.ts';
+import { importableFiles, importProject } from '../../src/project/importers.ts';
+import { interpolate } from '../../src/project/interpolate.ts';
+import { parseProject } from '../../src/project/read_project.ts';
+
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'berth-import-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const put = (name: string, text: string): string => {
+  const path = join(folder, name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+  return path;
+};
+
+/** Imports, writes and reads back: services without what says only where they stand, and the notes. */
+const through = (name: string, text: string, env: Record<string, string> = {}) => {
+  const imported = importProject(put(name, text));
+  if (!imported) throw new Error(`${name} is not imported`);
+  const written = stringifyProject(imported.services, ['# head']);
+  expect(written.startsWith('# head\nservices:\n')).toBe(true);
+  const { services } = parseProject(written, join(folder, 'berth.yaml'), env);
+  return { services: services.map(({ at: _at, ...service }) => service), notes: imported.notes };
+};
+
+it('reads a Procfile', () => {
+  put('.env', 'A=1\n');
+  const { services, notes } = through(
+    'Procfile',
+    '# all\nweb: bundle exec puma -p ${PORT:-3000} # $$ $HOME\n\nWorker_1:   rake jobs\nweb: second\nrelease: migrate\nnonsense\n',
+  );
+  expect(services).toMatchObject([
+    {
+      name: 'web',
+      cmd: 'bundle exec puma -p ${PORT:-3000} # $$ $HOME',
+      port: 'auto',
+      cwd: folder,
+      env: [['A', '1']],
+    },
+    { name: 'worker_1', cmd: 'rake jobs' },
+    { name: 'web-2', cmd: 'second' },
+  ]);
+  expect(notes).toEqual([
+    'release is run once before a deployment: not a service',
+    'line 7 is no `name: command`',
+  ]);
+});
+
+it('reads the scripts of a package', () => {
+  put('pnpm-lock.yaml', '');
+  const manifest = { name: '@acme/Shop', scripts: { build: 'x', start: 'node .', dev: 'vite --port 5174' } };
+  const { services, notes } = through('package.json', JSON.stringify(manifest));
+  expect(services).toMatchObject([{ name: 'shop', cmd: 'pnpm run dev', port: 5174, cwd: folder }]);
+  expect(notes).toEqual([]);
+});
+
+it('reads the workspaces of a package, and those of pnpm', () => {
+  put('apps/web/package.json', JSON.stringify({ name: 'web', scripts: { dev: 'next dev -p 3001' } }));
+  put('apps/api/package.json', JSON.stringify({ name: 'api', scripts: { start: 'node server.js' } }));
+  put('apps/lib/package.json', JSON.stringify({ name: 'lib', scripts: { build: 'tsc' } }));
+  put('tools/mock/package.json', JSON.stringify({ scripts: { serve: 'PORT=4000 node .' } }));
+  put('pnpm-workspace.yaml', 'packages:\n  - tools/mock\n  - "deep/**"\n');
+  const manifest = { scripts: { dev: 'turbo dev' }, workspaces: ['apps/*'] };
+  const { services, notes } = through('package.json', JSON.stringify(manifest));
+  expect(services.map(({ name, cmd, cwd, port }) => [name, cmd, cwd, port])).toEqual([
+    ['api', 'npm run start', join(folder, 'apps/api'), 'auto'],
+    ['web', 'npm run dev', join(folder, 'apps/web'), 3001],
+    ['web-2', 'npm run serve', join(folder, 'tools/mock'), 4000],
+  ]);
+  expect(notes).toEqual([
+    'the workspace pattern deep/** is not followed',
+    'api: its script names no port, so it must listen on $PORT',
+  ]);
+});
+
+it('lets docker compose run what is in a compose file', () => {
+  const { services, notes } = through(
+    'docker-compose.yml',
+    `
+services:
+  Web_App:
+    build: .
+    ports: ["127.0.0.1:8080:80/tcp", "9000:9000"]
+    depends_on: { db: { condition: service_healthy } }
+  db:
+    image: postgres
+    ports:
+      - target: 5432
+        published: \${DB_PORT:-5433}
+    profiles: [data]
+  short: { image: x, ports: ["\${SHORT:-7000}:70"] }
+  worker: { image: y, ports: [6379], depends_on: [db, gone] }
+`,
+  );
+  expect(services).toMatchObject([
+    {
+      name: 'web_app',
+      cmd: 'docker compose -f docker-compose.yml up --no-deps --no-log-prefix Web_App',
+      port: 8080,
+      ready: 'tcp',
+      dependsOn: ['db'],
+      stopGrace: 15_000,
+    },
+    { name: 'db', port: 5433 },
+    { name: 'short', port: 7000 },
+    { name: 'worker', port: 'auto', ready: null, dependsOn: ['db'] },
+  ]);
+  expect(notes).toEqual([
+    'db: its profiles are left out; name the services you want to `berth up`',
+    'worker: publishes no port; the one it gets here is not used',
+  ]);
+});
+
+it('reads a process-compose file', () => {
+  mkdirSync(join(folder, 'api'));
+  const { services, notes } = through(
+    'process-compose.yaml',
+    `
+environment: [SHARED=1, MODE=dev]
+processes:
+  db:
+    command: postgres
+    readiness_probe: { exec: { command: pg_isready } }
+    availability: { restart: always }
+    environment: [PORT=5432]
+  migrate: { command: migrate, disabled: true }
+  api:
+    command: "./api --port 4000"
+    working_dir: api
+    environment: { MODE: test }
+    depends_on:
+      db: { condition: process_healthy }
+      seed: { condition: process_completed_successfully }
+    readiness_probe: { http_get: { host: 127.0.0.1, port: 4000, path: health } }
+    availability: { restart: on_failure }
+    shutdown: { signal: 2, timeout_seconds: 7 }
+    namespace: backend
+    replicas: 2
+  seed: { command: seed }
+`,
+  );
+  expect(services).toMatchObject([
+    {
+      name: 'db',
+      port: 5432,
+      restart: 'always',
+      env: [
+        ['SHARED', '1'],
+        ['MODE', 'dev'],
+        ['PORT', '5432'],
+      ],
+    },
+    {
+      name: 'api',
+      cmd: './api --port 4000',
+      cwd: join(folder, 'api'),
+      port: 4000,
+      ready: 'http://127.0.0.1:4000/health',
+      env: [
+        ['SHARED', '1'],
+        ['MODE', 'test'],
+      ],
+      dependsOn: ['db'],
+      restart: 'on-failure',
+      stopSignal: 'SIGINT',
+      stopGrace: 7_000,
+      group: 'backend',
+    },
+    { name: 'seed', port: 'auto' },
+  ]);
+  expect(notes).toEqual([
+    'db: a probe that runs a command is left out',
+    'migrate is disabled: left out',
+    'api: replicas is left out',
+    'api: waiting for seed to complete is left out',
+  ]);
+});
+
+it('knows files by their names, the best first', () => {
+  for (const name of ['package.json', 'compose.yaml', 'Procfile', 'README.md']) put(name, '{}');
+  expect(importableFiles(folder)).toEqual(
+    ['Procfile', 'compose.yaml', 'package.json'].map((name) => join(folder, name)),
+  );
+  expect(importProject(put('README.md', ''))).toBeUndefined();
+  expect(importProject(put('Procfile.local', 'a: b'))).toMatchObject({ kind: 'Procfile' });
+});
+
+it('writes any text so that it comes out again', () => {
+  for (const text of ['$', '$$', '$$$', '${X}', '$${X}', 'a $X b', '$(x) $$ ${Y:-z}', 'no dollar']) {
+    expect(interpolate(escapeInterpolation(text), () => undefined)).toBe(text);
+  }
+});
+
+it('makes names that the daemon accepts', () => {
+  const taken = new Set<string>();
+  expect(['Web App', 'web-app', '-x-', '漢', ''].map((text) => toServiceName(text, taken))).toEqual([
+    'web-app',
+    'web-app-2',
+    'x',
+    'service',
+    'service-2',
+  ]);
+});

@@ -1,0 +1,354 @@
+// The project file: what it means, and what is said of one that is wrong.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findProjectFile } from '../../src/project/find_project_file.ts';
+import { ProjectError } from '../../src/project/project_error.ts';
+import { projectSchema } from '../../src/project/project_shape.ts';
+import { parseProject, readProject } from '../../src/project/read_project.ts';
+import { readyUrl } from '../../src/project/ready_url.ts';
+
+let folder = '';
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'berth-project-'));
+  mkdirSync(join(folder, 'web', 'deep'), { recursive: true });
+  writeFileSync(join(folder, '.env'), 'FROM_DOTENV=dotenv\nBOTH=dotenv\n');
+  writeFileSync(join(folder, 'web', 'web.env'), 'A=file\nB="two words"\n# C=3\nLITERAL=${HOME}\n');
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const parse = (text: string, env: Record<string, string> = {}) =>
+  parseProject(text, join(folder, 'berth.yaml'), env).services;
+const one = (text: string, env: Record<string, string> = {}) => {
+  const [service] = parse(`services:\n  web:\n    cmd: run\n${text}`, env);
+  if (!service) throw new Error('no service');
+  return service;
+};
+const problems = (text: string): string[] => {
+  try {
+    parse(text);
+  } catch (error) {
+    if (!(error instanceof ProjectError)) throw error;
+    return error.problems.map(({ at, message }) => `${at.line}:${at.column} ${message}`);
+  }
+  throw new Error('the file was accepted');
+};
+
+describe('a project file', () => {
+  it('gives every field', () => {
+    const [db, web] = parse(`
+services:
+  db:
+    cmd: postgres -p $PORT
+    port: auto
+    ready: tcp
+  web:
+    cmd: npm run dev
+    cwd: web
+    port: 3000
+    ready: /health
+    env: { MODE: dev, DEBUG: 1, ON: true, VERSION: 1.10, ZIP: 00420 }
+    env_file: web/web.env
+    depends_on: [db]
+    group: site
+    restart: on-failure
+    autostart: true
+    start_timeout: 1m30s
+    stop: { signal: SIGINT, grace: 10s }
+`);
+    expect(db).toMatchObject({
+      name: 'db',
+      cwd: folder,
+      port: 'auto',
+      ready: 'tcp',
+      group: null,
+      dependsOn: [],
+    });
+    expect(web).toEqual({
+      name: 'web',
+      at: { line: 7, column: 3 },
+      cmd: 'npm run dev',
+      cwd: join(folder, 'web'),
+      port: 3000,
+      ready: '/health',
+      env: [
+        ['A', 'file'],
+        ['B', 'two words'],
+        ['LITERAL', '${HOME}'],
+        ['MODE', 'dev'],
+        ['DEBUG', '1'],
+        ['ON', 'true'],
+        ['VERSION', '1.10'],
+        ['ZIP', '00420'],
+      ],
+      dependsOn: ['db'],
+      group: 'site',
+      restart: 'on-failure',
+      autostart: true,
+      startTimeout: 90_000,
+      stopSignal: 'SIGINT',
+      stopGrace: 10_000,
+    });
+  });
+
+  it('takes env as a list, a name alone from the shell, and lets env win over env_file', () => {
+    const text = '    env_file: [web/web.env]\n    env: [A=own, "URL=a=b", TOKEN, UNSET]';
+    expect(one(text, { TOKEN: 'shell' }).env).toEqual([
+      ['A', 'own'],
+      ['B', 'two words'],
+      ['LITERAL', '${HOME}'],
+      ['URL', 'a=b'],
+      ['TOKEN', 'shell'],
+    ]);
+    expect(one('    env: { TOKEN: , EMPTY: "" }', { TOKEN: 'shell' }).env).toEqual([
+      ['TOKEN', 'shell'],
+      ['EMPTY', ''],
+    ]);
+  });
+
+  it('takes depends_on as a map', () => {
+    const services = parse('services:\n  a: {cmd: x}\n  b: {cmd: y, depends_on: {a: {condition: ready}}}');
+    expect(services[1]?.dependsOn).toEqual(['a']);
+  });
+
+  it('fills in variables and leaves $NAME and $$ to the shell', () => {
+    const env = { SET: 'yes', EMPTY: '', BOTH: 'shell', P: '4000', AUTO: 'true' };
+    const text = [
+      '    port: ${P}',
+      '    autostart: ${AUTO}',
+      '    env:',
+      '      A: ${SET}-${UNSET:-default}-${EMPTY:-empty}-${EMPTY-kept}',
+      '      B: ${UNSET:-${SET}}',
+      '      C: $PORT $$PORT $${PORT} 5$',
+      '      D: ${FROM_DOTENV} ${BOTH}',
+      '      E: "${SET:+plus}${UNSET:+plus}"',
+      '      F: ${P}',
+    ].join('\n');
+    const service = one(text, env);
+    expect([service.port, service.autostart]).toEqual([4000, true]);
+    expect(Object.fromEntries(service.env)).toEqual({
+      A: 'yes-default-empty-',
+      B: 'yes',
+      C: '$PORT $PORT ${PORT} 5$',
+      D: 'dotenv shell',
+      E: 'plus',
+      F: '4000',
+    });
+  });
+
+  it('follows anchors and merge keys, and leaves keys of the user alone', () => {
+    const services = parse(`
+x-base: &base { restart: always, env: { A: 1 } }
+services:
+  web: { <<: *base, cmd: x, x-note: mine }
+  api: { cmd: y, <<: [*base, { restart: "no", group: g }] }
+`);
+    expect(services).toMatchObject([
+      { restart: 'always', env: [['A', '1']] },
+      { restart: 'always', group: 'g' },
+    ]);
+  });
+
+  it('knows the URL of a ready-check once the port is known', () => {
+    expect(['/x', 'tcp', 'http://h/', null].map((ready) => readyUrl(ready, 7))).toEqual([
+      'http://localhost:7/x',
+      'tcp://localhost:7',
+      'http://h/',
+      null,
+    ]);
+  });
+
+  it('is found in a folder above', () => {
+    const file = join(folder, 'web', 'berth.yml');
+    writeFileSync(file, 'services: {}\n');
+    expect(findProjectFile(join(folder, 'web', 'deep'))).toBe(file);
+    expect(readProject(file, {})).toEqual({ file, services: [] });
+    rmSync(file);
+  });
+});
+
+describe('a wrong project file', () => {
+  it.each([
+    ['', ['1:1 must be a map with services']],
+    ['- a', ['1:1 must be a map with services']],
+    [
+      'service: {}',
+      [
+        '1:1 services: is required: a map of names to services',
+        '1:1 service: unknown key; did you mean services?',
+      ],
+    ],
+    ['services:\n  web:', ['2:3 services.web: must be a map with cmd and what else the service needs']],
+    [
+      'services:\n  web:\n    port: 1',
+      ['2:3 services.web.cmd: is required: the shell command that runs the service'],
+    ],
+    [
+      'services:\n  web: {cmd: 3}',
+      ['2:14 services.web.cmd: must be the shell command that runs the service'],
+    ],
+    [
+      'services:\n  web:\n    cmd: x\n    prot: 3000',
+      ['4:5 services.web.prot: unknown key; did you mean port?'],
+    ],
+    [
+      'services:\n  web:\n    command: x\n    cmd: y',
+      ['3:5 services.web.command: unknown key; here it is cmd'],
+    ],
+    [
+      'services:\n  web: {cmd: x, stop: {grac: 3s}}',
+      ['2:24 services.web.stop.grac: unknown key; did you mean grace?'],
+    ],
+    [
+      'services:\n  Web: {cmd: x}',
+      ['2:3 services.Web: must be a name of a-z, 0-9, _ and -, at most 63 characters, not beginning with -'],
+    ],
+    [
+      'services:\n  web: {cmd: x, port: 70000}',
+      ['2:23 services.web.port: must be a port from 1 to 65535, or auto'],
+    ],
+    [
+      'services:\n  web: {cmd: x, port: "3000"}',
+      ['2:23 services.web.port: must be a port from 1 to 65535, or auto'],
+    ],
+    [
+      'services:\n  web: {cmd: x, start_timeout: 5 minutes}',
+      [
+        '2:32 services.web.start_timeout: must be a duration such as 30s or 500ms (a bare number is milliseconds)',
+      ],
+    ],
+    ['services:\n  web: {cmd: x, stop: {grace: 2h}}', ['2:31 services.web.stop.grace: must be at most 1h']],
+    [
+      'services:\n  web: {cmd: x, ready: localhost:80}',
+      ['2:24 services.web.ready: must be an http://, https:// or tcp:// URL, a path such as /health, or tcp'],
+    ],
+    [
+      'services:\n  web: {cmd: x, restart: never}',
+      ['2:26 services.web.restart: must be no, on-failure or always'],
+    ],
+    [
+      'services:\n  web: {cmd: x, group: Agents}',
+      ['2:24 services.web.group: must not be Agents: that group is for agents'],
+    ],
+    [
+      'services:\n  web: {cmd: x, env: {a-b: 1}}',
+      ['2:23 services.web.env.a-b: must be a name of letters, digits and _'],
+    ],
+    ['services:\n  web: {cmd: x, env: {A: {}}}', ['2:23 services.web.env.A: must be a text']],
+    ['services:\n  web: {cmd: x, env: [3=4]}', ['2:23 services.web.env: must be KEY=value, not "3=4"']],
+    [
+      'services:\n  web: {cmd: x, env: {BERTH_RUN: 1}}',
+      ["2:34 services.web.env: BERTH_RUN: names that begin with BERTH_ are the daemon's"],
+    ],
+    [
+      'services:\n  web: {cmd: x, env_file: none.env}',
+      ['2:27 services.web.env_file: none.env does not exist'],
+    ],
+    [
+      'services:\n  web: {cmd: x, depends_on: [bd]}\n  db: {cmd: y}',
+      ['2:17 services.web.depends_on: there is no service bd; did you mean db?'],
+    ],
+    [
+      'services:\n  web: {cmd: x, depends_on: {db: {condition: healthy}}}\n  db: {cmd: y}',
+      ['2:46 services.web.depends_on.db.condition: must be ready, the one condition there is'],
+    ],
+    [
+      'services:\n  a: {cmd: x, depends_on: [b]}\n  b: {cmd: x, depends_on: [a]}',
+      ['2:15 services.a.depends_on: has a cycle: a -> b -> a'],
+    ],
+    [
+      'services:\n  a: {cmd: x, port: 3000}\n  b: {cmd: x, port: 3000}',
+      ['3:21 services.b.port: 3000 is the port of a already'],
+    ],
+    [
+      'services:\n  web: {cmd: "${NOPE}"}',
+      [
+        '2:14 services.web.cmd: ${NOPE} is not set: set it, write ${NOPE:-default}, or $NOPE to leave it to the shell',
+      ],
+    ],
+    [
+      'services:\n  web: {cmd: "${NOPE:?set NOPE first}"}',
+      ['2:14 services.web.cmd: ${NOPE}: set NOPE first'],
+    ],
+    [
+      'services:\n  web: {cmd: "${1X}"}',
+      [
+        '2:14 services.web.cmd: ${1X} is none of ${NAME}, ${NAME:-default} or ${NAME:?message}; write $${ for a literal ${',
+      ],
+    ],
+    [
+      'services:\n  web: {cmd: "${X"}',
+      ['2:14 services.web.cmd: ${ without its }; write $${ for a literal ${'],
+    ],
+    ['services:\n  web: {cmd: x}\n  web: {cmd: y}', ['3:3 the key web is there twice']],
+    ['services:\n  __proto__: {cmd: x}', ['2:3 the key __proto__ is not accepted']],
+    ['services: *nothing', ['1:11 the anchor &nothing does not exist']],
+    ['services:\n\tweb: x', ['2:1 Tabs are not allowed as indentation']],
+    ['services: {}\n---\nservices: {}', ['2:1 the file must be one document']],
+  ])('%j', (text, expected) => {
+    expect(problems(text)).toEqual(expected);
+  });
+
+  it('says where a missing folder is named', () => {
+    expect(problems('services:\n  web: {cmd: x, cwd: nowhere}')).toEqual([
+      `2:22 services.web.cwd: there is no folder ${join(folder, 'nowhere')}`,
+    ]);
+  });
+
+  it('tells all problems at once, in order, each with its line', () => {
+    try {
+      parse('services:\n  web:\n    port: x\n    prot: 1\n    cmd: ${NOPE}\n');
+    } catch (error) {
+      expect((error as Error).message.split('\n')).toEqual([
+        `${join(folder, 'berth.yaml')}:3:11: services.web.port: must be a port from 1 to 65535, or auto`,
+        '  3 |     port: x',
+        '    |           ^',
+        `${join(folder, 'berth.yaml')}:4:5: services.web.prot: unknown key; did you mean port?`,
+        '  4 |     prot: 1',
+        '    |     ^',
+        `${join(folder, 'berth.yaml')}:5:10: services.web.cmd: \${NOPE} is not set: set it, write \${NOPE:-default}, or $NOPE to leave it to the shell`,
+        '  5 |     cmd: ${NOPE}',
+        '    |          ^',
+      ]);
+      return;
+    }
+    throw new Error('the file was accepted');
+  });
+
+  it('does not follow aliases for ever', () => {
+    const levels = Array.from({ length: 9 }, (_, at) =>
+      at === 0
+        ? 'x-0: &a0 [x]'
+        : `x-${at}: &a${at} [${Array(9)
+            .fill(`*a${at - 1}`)
+            .join(', ')}]`,
+    );
+    expect(problems(`${levels.join('\n')}\nservices: {}`)[0]).toContain(
+      'too large once its aliases are followed',
+    );
+  });
+
+  it('says so when it is not there', () => {
+    const path = join(folder, 'nothing.yaml');
+    expect(() => readProject(path, {})).toThrow(`${path}:1:1: there is no such file`);
+  });
+});
+
+it('publishes a schema that names every key and refuses others', () => {
+  expect(projectSchema()).toMatchObject({
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    required: ['services'],
+    additionalProperties: false,
+    properties: {
+      services: {
+        additionalProperties: {
+          required: ['cmd'],
+          additionalProperties: false,
+          patternProperties: { '^x-': {} },
+          properties: { port: { anyOf: [{ minimum: 1, maximum: 65535 }, { const: 'auto' }] } },
+        },
+      },
+    },
+  });
+});

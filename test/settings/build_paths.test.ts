@@ -1,0 +1,20 @@
+// A thread's file is found from the source and from every place of the build that may ask.
+import { expect, it } from 'vitest';
+import { dashboardUrl, entryUrl } from '../../src/settings/build_paths.ts';
+
+it.each([
+  ['file:///app/src/daemon/thread_supervisor.ts', 'file:///app/workers/cloud.ts'],
+  ['file:///app/dist/daemon.cjs', 'file:///app/dist/workers/cloud.cjs'],
+  ['file:///app/dist/workers/services.cjs', 'file:///app/dist/workers/cloud.cjs'],
+  ['file:///srv/workers/berth/daemon.cjs', 'file:///srv/workers/berth/workers/cloud.cjs'],
+  ['file:///srv/a%20b/dist/daemon.cjs', 'file:///srv/a%20b/dist/workers/cloud.cjs'],
+])('from %s', (here, found) => {
+  expect(entryUrl('cloud', here).href).toBe(found);
+});
+
+it.each([
+  ['file:///app/src/daemon/build_paths.ts', 'file:///app/dist/dashboard/'],
+  ['file:///app/dist/daemon.cjs', 'file:///app/dist/dashboard/'],
+])('the page, from %s', (here, found) => {
+  expect(dashboardUrl(here).href).toBe(found);
+});
