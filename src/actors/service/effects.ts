@@ -2,7 +2,7 @@
 import type { Store } from '../../adapters/storage/store.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
-import type { HostProtocol, LedgerRun, SpawnReply, StopReport } from '../../protocol/host.ts';
+import type { HostProtocol, LedgerRun, SpawnReply, StopReport, StopRequest } from '../../protocol/host.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { LastEnd, ServiceSpec, ServiceState, StoredService } from '../../protocol/service.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
@@ -27,6 +27,14 @@ export const stopProcessTree = (
   stop: MessageOf<HostProtocol, 'stop'>,
 ): Promise<StopReport> =>
   host.ask('stop', stop, { deadlineMs: stop.graceMs + SERVICE.killTimeoutMs + SERVICE.hostStopMarginMs });
+
+type StopSettings = Pick<StopRequest, 'signal' | 'graceMs'>;
+
+/** How a service is stopped. `stored` null: it is not registered. `graceMs` null: its own grace period. */
+export function stopSettings(stored: StoredService | null, graceMs: number | null): StopSettings {
+  const { stopSignal = 'SIGTERM', stopGrace = SERVICE.defaultStopGraceMs } = stored?.spec ?? {};
+  return { signal: stopSignal, graceMs: graceMs ?? stopGrace };
+}
 
 const NO_DROPPED_ROWS: ReplyOf<HostProtocol, 'dropped'> = { rows: [] };
 
@@ -95,7 +103,8 @@ export class ServiceEffects {
    */
   async spawn(run: Run, spec: ServiceSpec, last: LastEnd | null): Promise<SpawnReply> {
     const { name } = this;
-    if (last && !last.whole) await this.stopRun(last.run, spec.port, spec.stopSignal, spec.stopGrace);
+    if (last && !last.whole)
+      await this.stopRun(last.run, spec.port, { signal: spec.stopSignal, graceMs: spec.stopGrace });
     const holder = await this.portHolder(spec.port);
     if (holder !== null) {
       await this.appendEvent(events.portConflictEvent(name, run, holder));
@@ -114,9 +123,9 @@ export class ServiceEffects {
     });
   }
 
-  /** As `stopTree`. */
-  stopRun(run: string, port: number, signal: string, graceMs: number): Promise<StopReport> {
-    return stopProcessTree(this.host, { service: this.name, run, signal, graceMs, port });
+  /** Ends the whole tree of `run`, as `stopProcessTree` does. */
+  stopRun(run: string, port: number, settings: StopSettings): Promise<StopReport> {
+    return stopProcessTree(this.host, { service: this.name, run, port, ...settings });
   }
 
   async runOf(): Promise<LedgerRun | null> {
