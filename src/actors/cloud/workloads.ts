@@ -1,18 +1,19 @@
 // State: the rows of all workloads, a link to each cluster that is followed, sleeps and wakes under way. Rebuilt from: the
 // store, then the clusters themselves.
 import { kubeFailure } from '../../adapters/kube/kube_http.ts';
-import type {
-  AutoSleepSettings,
-  CloudViewsProtocol,
-  ClusterFacts,
-  ClustersProtocol,
-  ForwardTarget,
-  ObservedWorkload,
-  SleepCause,
-  StoredWorkload,
-  WorkloadKind,
-  WorkloadsProtocol,
-  WorkloadView,
+import {
+  type AutoSleepSettings,
+  autoSleepSettings,
+  type CloudViewsProtocol,
+  type ClusterFacts,
+  type ClustersProtocol,
+  type ForwardTarget,
+  type ObservedWorkload,
+  type SleepCause,
+  type StoredWorkload,
+  type WorkloadKind,
+  type WorkloadRow,
+  type WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import {
@@ -29,15 +30,7 @@ import { ClusterConnections, type ClusterConnectionsConfig } from './cluster_con
 import type { ClusterInformerOwner } from './cluster_informer.ts';
 import { type DaemonPod, putToSleep, wakeUp } from './sleep.ts';
 import { podTroubles, ReadinessWaiters } from './workload_readiness.ts';
-import {
-  autoSleepOf,
-  isIdle,
-  isReady,
-  isUndone,
-  observe,
-  withAutoSleep,
-  workloadId,
-} from './workload_record.ts';
+import { isIdle, isReady, isUndone, observe, withAutoSleep, workloadId } from './workload_record.ts';
 import { WorkloadTable } from './workload_table.ts';
 
 export interface WorkloadsConfig extends ClusterConnectionsConfig {
@@ -68,7 +61,7 @@ class Workloads implements ClusterInformerOwner {
     this.connections = new ClusterConnections(config, this);
     const views = context.ref<CloudViewsProtocol>('cloudviews');
     const publisher = {
-      workloads: (rows: WorkloadView[]) => views.tell('workloads', { rows }),
+      workloads: (rows: WorkloadRow[]) => views.tell('workloads', { rows }),
       workloadsRemoved: (ids: string[]) => views.tell('workloadsRemoved', { ids }),
       workloadsRetained: (ids: string[]) => views.tell('workloadsRetained', { ids }),
     };
@@ -135,7 +128,7 @@ class Workloads implements ClusterInformerOwner {
     this.get(id);
     this.table.update(id, (row) => withAutoSleep(row, enabled, minutes, this.clock.now()));
     await this.table.settled();
-    return autoSleepOf(this.get(id));
+    return autoSleepSettings(this.get(id));
   }
 
   idle(): { ids: string[] } {

@@ -9,9 +9,9 @@ import type {
   StoredTether,
   TetherInput,
   TetherProtocol,
+  TetherRow,
   TetherStats,
   TethersProtocol,
-  TetherView,
   ThreadsProtocol,
 } from '../../protocol/tethers.ts';
 import { newUlid } from '../../protocol/ulid.ts';
@@ -35,21 +35,10 @@ const tetherAddress = (id: string): string => `tether:${id}`;
 
 const ZERO_STATS: TetherStats = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
 
-/** The record as clients see it: docs/reference.md "Tethers". */
-function tetherView({ stored, stats, isOpen }: TetherEntry): TetherView {
-  const json = JSON.stringify({
-    tether_id: stored.id,
-    workload_id: stored.workloadId,
-    container_port: stored.containerPort,
-    label: stored.label,
-    local_port: stored.localPort,
-    state: isOpen ? 'active' : 'idle',
-    connections: stats.connections,
-    bytes_in: stats.bytesIn,
-    bytes_out: stats.bytesOut,
-    last_error: stats.lastError,
-  });
-  return { id: stored.id, json };
+/** What the front may know of a tether. */
+function tetherRow({ stored, stats, isOpen }: TetherEntry): TetherRow {
+  const { id, workloadId, containerPort, label, localPort } = stored;
+  return { id, workloadId, containerPort, label, localPort, ...stats, isOpen };
 }
 
 async function isFree(port: number): Promise<boolean> {
@@ -93,9 +82,7 @@ class TetherRecords {
 
   /** Tells the views. */
   publish(tethers: readonly TetherEntry[], all = false): void {
-    this.context
-      .ref<CloudViewsProtocol>('cloudviews')
-      .tell('tethers', { rows: tethers.map(tetherView), all });
+    this.context.ref<CloudViewsProtocol>('cloudviews').tell('tethers', { rows: tethers.map(tetherRow), all });
   }
 
   async create({ workloadId, containerPort, label, wake }: TetherInput): Promise<TetherEntry> {
