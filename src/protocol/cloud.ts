@@ -179,6 +179,8 @@ export interface WorkloadsProtocol {
   autoSleep(message: { id: string; enabled: boolean | null; minutes: number | null }): AutoSleepSettings;
   /** Workloads that auto-sleep should put to sleep now. */
   idle(message: Record<string, never>): { ids: string[] };
+  /** The cluster of a workload. Fails unknown_workload (also when it is gone from the cluster). */
+  clusterOf(message: { id: string }): { clusterId: string };
   /** From tethers. Fails unknown_workload (also when it is gone from the cluster). Makes no connection. */
   forwardTarget(message: { id: string }): ForwardTarget;
   /** From tethers, for each new connection, before its first byte is carried. */

@@ -144,6 +144,10 @@ class Workloads implements ClusterInformerOwner {
     return { ids: this.table.ids().filter((id) => this.isIdle(id)) };
   }
 
+  clusterOf(id: string): { clusterId: string } {
+    return { clusterId: this.get(id).clusterId };
+  }
+
   async forwardTarget(id: string): Promise<ForwardTarget> {
     const { clusterId } = this.get(id);
     const access = await this.connections.access(clusterId);
@@ -301,6 +305,7 @@ async function init(context: Context, config: WorkloadsConfig): Promise<Handlers
     wake: ({ id, waitMs }) => context.replyLater(workloads.wake(id, waitMs)),
     autoSleep: (message) => context.replyLater(workloads.autoSleep(message)),
     idle: () => workloads.idle(),
+    clusterOf: ({ id }) => workloads.clusterOf(id),
     forwardTarget: ({ id }) => context.replyLater(workloads.forwardTarget(id)),
     activity: ({ id, at }) => workloads.activity(id, at),
     traffic: (message) => workloads.traffic(message),
