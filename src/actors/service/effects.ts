@@ -7,7 +7,14 @@ import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { LastEnd, ServiceSpec, ServiceState, StoredService } from '../../protocol/service.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
-import type { Context, MessageOf, Ref, ReplyOf } from '../../runtime/actor.ts';
+import {
+  type Context,
+  type Failure,
+  type MessageOf,
+  type Ref,
+  type ReplyOf,
+  tolerateFailure,
+} from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { childEnvironment } from './environment.ts';
 import type { LiveRun, Run } from './run.ts';
@@ -35,6 +42,12 @@ export function stopSettings(stored: StoredService | null, graceMs: number | nul
   const { stopSignal = 'SIGTERM', stopGrace = SERVICE.defaultStopGraceMs } = stored?.spec ?? {};
   return { signal: stopSignal, graceMs: graceMs ?? stopGrace };
 }
+
+/** Refusals of a spawn that leave open what the host has: nobody answered, or it has a process not known here. */
+const DOUBT: readonly string[] = ['overloaded', 'deadline', 'crashed', 'gone', 'already_running'];
+
+/** Whether a spawn that failed with `error` may have made a process. */
+export const leavesDoubt = ({ code }: Failure): boolean => DOUBT.includes(code);
 
 const NO_DROPPED_ROWS: ReplyOf<HostProtocol, 'dropped'> = { rows: [] };
 
@@ -85,9 +98,8 @@ export class ServiceEffects {
 
   /** How much of its output a full disk did not take; 0 where the host does not say so at once. */
   async droppedBytes(): Promise<number> {
-    const { rows } = await this.host
-      .ask('dropped', {}, { deadlineMs: SERVICE.hostRetryMs })
-      .catch(() => NO_DROPPED_ROWS);
+    const dropped = this.host.ask('dropped', {}, { deadlineMs: SERVICE.hostRetryMs });
+    const { rows } = await tolerateFailure(dropped, () => NO_DROPPED_ROWS);
     return rows.find(({ service }) => service === this.name)?.bytes ?? 0;
   }
 

@@ -1,9 +1,8 @@
-// The transitions of one service: what takes it from one phase to the next, together with the process host that owns its
-// process. When each is due says the table in machine.ts.
+// The transitions of one service, made together with the process host, which owns its process. The table in machine.ts
+// says when each is due.
 //
-// What has happened is told and written in this order: the views first, so that whoever hears of it can read it; then the
-// event in the journal, then the end in the store; only then may the host drop the run from its ledger, and whoever waits
-// is answered. A daemon that was killed in between does it again: both writes may be repeated.
+// An end goes to the views first, then to the journal, then to the store. Only then may the host drop the run from its
+// ledger, and only then are waiting callers answered. After a kill of the daemon in between, both writes are repeated.
 import type { Probe } from '../../adapters/ready_probe.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { LedgerRun, SpawnReply } from '../../protocol/host.ts';
@@ -14,10 +13,10 @@ import type {
   StopResult,
   StoredService,
 } from '../../protocol/service.ts';
-import { type Context, type Failure, isFailure } from '../../runtime/actor.ts';
+import { type Context, type Failure, isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { type Deferred, deferred, withTimeout } from '../../runtime/deferred.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { type ServiceEffects, stopSettings } from './effects.ts';
+import { leavesDoubt, type ServiceEffects, stopSettings } from './effects.ts';
 import { startFailure } from './explain.ts';
 import { readyPlanOf, startReadyCheck } from './ready_check.ts';
 import { applyFinding, type FindingActions, type Known, reconcile } from './reconcile.ts';
@@ -33,14 +32,7 @@ import {
   UNASKED,
 } from './state.ts';
 
-/** Refusals of a spawn that leave open what the host has: nobody answered, or it has a process not known here. */
-const DOUBT: readonly string[] = ['overloaded', 'deadline', 'crashed', 'gone', 'already_running'];
-
 const nothing = (): void => {};
-const nullOnFailure = (error: unknown): null => {
-  if (!isFailure(error)) throw error;
-  return null;
-};
 
 export interface LifecycleOptions {
   context: Context;
@@ -66,19 +58,6 @@ export class ServiceLifecycle {
   /** Restarts by policy since a client started it; `attempt` counts those in a row that did not stay up. */
   private restarts = 0;
   private attempt = 0;
-  private readonly onFinding: FindingActions = {
-    same: nothing,
-    unannounced: ({ run }) => this.announce(run),
-    absent: ({ owed }) => this.rest(owed),
-    recorded: ({ id, owed }) => {
-      this.acknowledge(id);
-      this.rest(owed);
-    },
-    ended: ({ run, outcome, stopped, late }) => this.finish(run, outcome, { stopped, late, stop: null }),
-    checking: ({ run, timeoutMs }) => this.check(run, timeoutMs),
-    running: ({ run }) => this.becomeRunning(run),
-    stopping: ({ run, late }) => void this.halt(run, null, late),
-  };
 
   constructor(options: LifecycleOptions) {
     this.options = options;
@@ -93,8 +72,7 @@ export class ServiceLifecycle {
 
   /** What is known now. */
   snapshot(): Known {
-    const { stored, state, end } = this;
-    return { stored, state, end };
+    return { stored: this.stored, state: this.state, end: this.end };
   }
 
   /** What clients see of it. */
@@ -156,7 +134,7 @@ export class ServiceLifecycle {
         this.announce(run);
       } else {
         // Who listens is asked before the stop changes it; without an answer the hint says less.
-        const holder = effects.portHolder(run.metadata.port).catch(nullOnFailure);
+        const holder = tolerateFailure(effects.portHolder(run.metadata.port), () => null);
         this.halt(run, null, { check: check.last(), holder });
       }
     });
@@ -207,7 +185,7 @@ export class ServiceLifecycle {
     return stop;
   }
 
-  /** The last end counts as dealt with: whatever it has left behind is gone, and a crash is one no longer. */
+  /** Nothing is left of the run of `end`, which no longer counts as a crash. */
   async settleEnd(end: LastEnd): Promise<void> {
     if (this.end?.run !== end.run || end.whole) return;
     await this.replaceEnd({ ...end, status: 'stopped', whole: true });
@@ -278,12 +256,29 @@ export class ServiceLifecycle {
     // Of a run of another daemon's the ledger says how often it was restarted, which is also the most in a row.
     if ('run' in finding && asked.phase === 'lost' && !asked.was)
       this.restarts = this.attempt = finding.run.metadata.restarts;
-    applyFinding(this.onFinding, finding);
+    applyFinding(this.findingActions(), finding);
   }
 
   /** The same, for somebody who does not wait for it. */
   lookSoon(): void {
     this.inBackground(this.look());
+  }
+
+  /** What follows from a look at the host's ledger. */
+  private findingActions(): FindingActions {
+    return {
+      same: nothing,
+      unannounced: ({ run }) => this.announce(run),
+      absent: ({ owed }) => this.rest(owed),
+      recorded: ({ id, owed }) => {
+        this.acknowledge(id);
+        this.rest(owed);
+      },
+      ended: ({ run, outcome, stopped, late }) => this.finish(run, outcome, { stopped, late, stop: null }),
+      checking: ({ run, timeoutMs }) => this.check(run, timeoutMs),
+      running: ({ run }) => this.becomeRunning(run),
+      stopping: ({ run, late }) => void this.halt(run, null, late),
+    };
   }
 
   private inBackground(work: Promise<unknown>): void {
@@ -308,8 +303,8 @@ export class ServiceLifecycle {
   /** Makes a process from the spec as it is now. `timeoutMs` null: no deadline for its ready-check. */
   private launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
     const { context, effects } = this.options;
-    const asked = { now: context.clock.now(), timeoutMs, byPolicy, restarts: this.restarts };
-    const run = plannedRun(stored, asked);
+    const { restarts } = this;
+    const run = plannedRun(stored, { now: context.clock.now(), timeoutMs, byPolicy, restarts });
     const state: In<'launching'> = { phase: 'launching', run, early: null };
     this.become(state);
     this.inBackground(
@@ -330,7 +325,7 @@ export class ServiceLifecycle {
 
   private unspawned(state: In<'launching'>, error: unknown): void {
     if (!isFailure(error)) throw error;
-    if (DOUBT.includes(error.code)) {
+    if (leavesDoubt(error)) {
       this.sever(state);
       return;
     }
@@ -346,7 +341,7 @@ export class ServiceLifecycle {
 
   private recordSoon(state: In<'ended'>): void {
     // A Failure is told to whoever waits, and the next attempt has its timer.
-    this.inBackground(this.record(state).catch(nullOnFailure));
+    this.inBackground(tolerateFailure(this.record(state), nothing));
   }
 
   private async write(state: In<'ended'>): Promise<void> {
@@ -394,9 +389,8 @@ export class ServiceLifecycle {
   private sever(was: In<'launching' | 'stopping'>): void {
     this.become({ phase: 'lost', was });
     this.lookLater();
-    const busy = this.busy();
     const waiting = [was.run.spawned, was.run.ready, ...(was.phase === 'stopping' ? [was.stop] : [])];
-    for (const answer of waiting) answer.reject(busy);
+    for (const answer of waiting) answer.reject(this.busy());
   }
 
   private lookLater(): void {

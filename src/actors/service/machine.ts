@@ -8,7 +8,7 @@ import type {
   StopResult,
   StoredService,
 } from '../../protocol/service.ts';
-import { isFailure, type MessageOf } from '../../runtime/actor.ts';
+import { isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import { type ServiceEffects, stopSettings } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
 import { type In, type Phase, UNASKED } from './state.ts';
@@ -205,13 +205,8 @@ export class ServiceMachine {
   async adopt(): Promise<void> {
     await this.dispatch('adopt');
     const { state } = this.life.snapshot();
-    if (state.phase !== 'ended') return;
-    try {
-      await this.life.record(state);
-    } catch (error) {
-      // It is tried again until it succeeds.
-      if (!isFailure(error)) throw error;
-    }
+    // What cannot be written now is tried again until it succeeds.
+    if (state.phase === 'ended') await tolerateFailure(this.life.record(state), () => null);
   }
 
   /** Refuses starts from now on, for `reason`. Returns what undoes it. */
