@@ -14,7 +14,6 @@ import type {
   WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { TethersProtocol } from '../../protocol/tethers.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import { actor, type Context, type Handlers, type MessageOf, type Ref } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/limits.ts';
@@ -96,7 +95,7 @@ class Clusters {
     try {
       // First of all, so that nobody makes a tether to a workload of it any more.
       await this.workloads.ask('detach', { clusterId: id });
-      await this.context.ref<TethersProtocol>('tethers').ask('closeCluster', { clusterId: id });
+      await this.context.ref('tethers').ask('closeCluster', { clusterId: id });
       await this.config.store.removeCluster(id);
     } catch (error) {
       // It is still there: the next sync opens it again, or the next attempt removes it.

@@ -3,7 +3,6 @@
 import { kubeFailure } from '../../adapters/kube/kube_http.ts';
 import type {
   AutoSleepSettings,
-  CloudViewsProtocol,
   ClusterFacts,
   ClustersProtocol,
   ForwardTarget,
@@ -66,7 +65,7 @@ class Workloads implements ClusterInformerOwner {
     this.clusters = context.ref('clusters');
     this.readiness = new ReadinessWaiters(context.clock);
     this.connections = new ClusterConnections(config, this);
-    const views = context.ref<CloudViewsProtocol>('cloudviews');
+    const views = context.ref('cloudviews');
     const publisher = {
       workloads: (rows: WorkloadView[]) => views.tell('workloads', { rows }),
       workloadsRemoved: (ids: string[]) => views.tell('workloadsRemoved', { ids }),

@@ -3,16 +3,13 @@
 
 import { listenOnLoopback } from '../../adapters/loopback_listener.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
-import type { CloudViewsProtocol, WorkloadsProtocol } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import type {
   StoredTether,
   TetherInput,
-  TetherProtocol,
   TetherStats,
   TethersProtocol,
   TetherView,
-  ThreadsProtocol,
 } from '../../protocol/tethers.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import { actor, type Context, isFailure } from '../../runtime/actor.ts';
@@ -31,7 +28,7 @@ interface TetherEntry {
   isOpen: boolean;
 }
 
-const tetherAddress = (id: string): string => `tether:${id}`;
+const tetherAddress = (id: string) => `tether:${id}` as const;
 
 const ZERO_STATS: TetherStats = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
 
@@ -93,15 +90,11 @@ class TetherRecords {
 
   /** Tells the views. */
   publish(tethers: readonly TetherEntry[], all = false): void {
-    this.context
-      .ref<CloudViewsProtocol>('cloudviews')
-      .tell('tethers', { rows: tethers.map(tetherView), all });
+    this.context.ref('cloudviews').tell('tethers', { rows: tethers.map(tetherView), all });
   }
 
   async create({ workloadId, containerPort, label, wake }: TetherInput): Promise<TetherEntry> {
-    const { clusterId } = await this.context
-      .ref<WorkloadsProtocol>('workloads')
-      .ask('forwardTarget', { id: workloadId });
+    const { clusterId } = await this.context.ref('workloads').ask('forwardTarget', { id: workloadId });
     const id = newUlid(this.context.clock.now());
     const localPort = await this.freePort();
     const stored = { id, clusterId, workloadId, containerPort, label, wake, localPort, active: false };
@@ -118,7 +111,7 @@ class TetherRecords {
     const own = stored.localPort === null ? [] : [stored.localPort];
     const ports = [...own, ...this.unreservedPorts()];
     const address = tetherAddress(stored.id);
-    await this.context.ref<ThreadsProtocol>('threads').ask('ensure', { address });
+    await this.context.ref('threads').ask('ensure', { address });
     const { port } = await this.ref(stored.id).ask('open', { tether: stored, ports, numbers: stats });
     this.watch(stored.id);
     try {
@@ -149,7 +142,7 @@ class TetherRecords {
     await this.close(tether, true);
     await this.store.removeTether(id);
     this.tethers.delete(id);
-    this.context.ref<CloudViewsProtocol>('cloudviews').tell('tethersRemoved', { ids: [id] });
+    this.context.ref('cloudviews').tell('tethersRemoved', { ids: [id] });
   }
 
   /** Opens it again if it is to be open; as often as it takes. */
@@ -168,9 +161,7 @@ class TetherRecords {
   /** A workload that is gone is said at once, not only when somebody connects. */
   async noteIfWorkloadGone(tether: TetherEntry): Promise<void> {
     try {
-      await this.context
-        .ref<WorkloadsProtocol>('workloads')
-        .ask('forwardTarget', { id: tether.stored.workloadId });
+      await this.context.ref('workloads').ask('forwardTarget', { id: tether.stored.workloadId });
     } catch (error) {
       if (!isFailure(error)) throw error;
       if (error.code === 'unknown_workload')
@@ -184,7 +175,7 @@ class TetherRecords {
   }
 
   private ref(id: string) {
-    return this.context.ref<TetherProtocol>(tetherAddress(id));
+    return this.context.ref(tetherAddress(id));
   }
 
   /** When the tether's actor or thread has ended, it is opened again. */
@@ -203,7 +194,7 @@ class TetherRecords {
 
   private reopenLater(id: string): void {
     this.context.clock.after(TETHER.reopenDelayMs, () => {
-      this.context.ref<TethersProtocol>(this.context.address).tell('listenerMissing', { id });
+      this.context.ref('tethers').tell('listenerMissing', { id });
     });
   }
 

@@ -9,7 +9,8 @@ import { embeddedCloudStore } from '../../../src/adapters/storage/cloud_store.ts
 import { openStore } from '../../../src/adapters/storage/store.ts';
 import type { CloudViewsProtocol, WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
 import { fail } from '../../../src/protocol/errors.ts';
-import type { TethersProtocol, ThreadsProtocol } from '../../../src/protocol/tethers.ts';
+import type { TethersProtocol } from '../../../src/protocol/tethers.ts';
+import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
 import { Failure, type Ref } from '../../../src/runtime/actor.ts';
 import { TETHER } from '../../../src/settings/limits.ts';
 import {
