@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LogStream } from '../logs/format.ts';
-import { type LogWriter, openLogWriter } from '../logs/writer.ts';
+import { LogWriter } from '../logs/writer.ts';
 import type { LogLimits } from '../protocol/host.ts';
 
 export interface LogWriters {
@@ -35,7 +35,7 @@ export function createLogWriters(
   const logOf = (service: string): LogWriter => {
     const known = logs.get(service);
     if (known) return known;
-    const log = openLogWriter(join(folder, service), limits, now);
+    const log = new LogWriter(join(folder, service), limits, now);
     logs.set(service, log);
     return log;
   };

@@ -62,8 +62,10 @@ export interface TetherProtocol {
   close(message: { forget: boolean }): null;
 }
 
-/** A tether as JSON made by its owner. */
-export interface TetherView {
-  id: string;
-  json: string;
+/** What clients may see of a tether. */
+export interface TetherRow
+  extends Pick<StoredTether, 'id' | 'workloadId' | 'containerPort' | 'label' | 'localPort'>,
+    TetherStats {
+  /** Whether it listens. */
+  isOpen: boolean;
 }

@@ -10,7 +10,8 @@ import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
 import { type CloudStore, embeddedCloudStore } from '../../src/adapters/storage/cloud_store.ts';
 import { openStore } from '../../src/adapters/storage/store.ts';
 import { createVault, type Vault } from '../../src/adapters/storage/vault.ts';
-import { CloudViews, cloudViewsActor } from '../../src/front/views/cloud_views.ts';
+import { CloudViews } from '../../src/front/views/cloud_views.ts';
+import { cloudViewsActor } from '../../src/front/views/cloud_views_actor.ts';
 import type {
   ClusterAccess,
   ClustersProtocol,

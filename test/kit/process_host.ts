@@ -7,7 +7,7 @@ import { build } from 'esbuild';
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import { connectHost, type HostConnection } from '../../src/adapters/host/host_connection.ts';
 import { processRow, processTable, isRunning as rowRuns } from '../../src/adapters/process/process_table.ts';
-import { lineText } from '../../src/logs/lines.ts';
+import { lineText } from '../../src/logs/line_text.ts';
 import { readLog, readLogTail } from '../../src/logs/reader.ts';
 import type {
   HostProtocol,

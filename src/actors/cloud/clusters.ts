@@ -9,6 +9,7 @@ import type {
   CloudViewsProtocol,
   ClusterAccess,
   ClusterInput,
+  ClusterRow,
   ClustersProtocol,
   StoredCluster,
   WorkloadsProtocol,
@@ -17,7 +18,6 @@ import { fail } from '../../protocol/errors.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import { actor, type Context, type Handlers, type MessageOf, type Ref } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/limits.ts';
-import { clusterView } from './cluster_json.ts';
 
 export interface ClustersConfig {
   store: CloudStore;
@@ -52,7 +52,10 @@ class Clusters {
     this.rows = new Map(rows.map((row) => [row.id, row]));
     this.views = context.ref('cloudviews');
     this.workloads = context.ref('workloads');
-    this.views.tell('clusters', { rows: [...this.rows.values()].map((row) => this.view(row)), all: true });
+    this.views.tell('clusters', {
+      rows: [...this.rows.values()].map((row) => this.shownRow(row)),
+      all: true,
+    });
   }
 
   async register(input: ClusterInput): Promise<{ id: string; name: string }> {
@@ -159,12 +162,13 @@ class Clusters {
     return access;
   }
 
-  private view(row: StoredCluster) {
-    return clusterView(row, this.reachable.get(row.id) ?? null);
+  /** What the front may know of a cluster: everything but its secret. */
+  private shownRow({ access: _secret, ...row }: StoredCluster): ClusterRow {
+    return { ...row, reachable: this.reachable.get(row.id) ?? null };
   }
 
   private publish(row: StoredCluster): void {
-    this.views.tell('clusters', { rows: [this.view(row)], all: false });
+    this.views.tell('clusters', { rows: [this.shownRow(row)], all: false });
   }
 }
 

@@ -1,17 +1,18 @@
 // State: the rows of all workloads, a link to each cluster that is followed, sleeps and wakes under way. Rebuilt from: the
 // store, then the clusters themselves.
 import { kubeFailure } from '../../adapters/kube/kube_http.ts';
-import type {
-  AutoSleepSettings,
-  ClusterFacts,
-  ClustersProtocol,
-  ForwardTarget,
-  ObservedWorkload,
-  SleepCause,
-  StoredWorkload,
-  WorkloadKind,
-  WorkloadsProtocol,
-  WorkloadView,
+import {
+  type AutoSleepSettings,
+  autoSleepSettings,
+  type ClusterFacts,
+  type ClustersProtocol,
+  type ForwardTarget,
+  type ObservedWorkload,
+  type SleepCause,
+  type StoredWorkload,
+  type WorkloadKind,
+  type WorkloadRow,
+  type WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import {
@@ -28,15 +29,7 @@ import { ClusterConnections, type ClusterConnectionsConfig } from './cluster_con
 import type { ClusterInformerOwner } from './cluster_informer.ts';
 import { type DaemonPod, putToSleep, wakeUp } from './sleep.ts';
 import { podTroubles, ReadinessWaiters } from './workload_readiness.ts';
-import {
-  autoSleepOf,
-  isIdle,
-  isReady,
-  isUndone,
-  observe,
-  withAutoSleep,
-  workloadId,
-} from './workload_record.ts';
+import { isIdle, isReady, isUndone, observe, withAutoSleep, workloadId } from './workload_record.ts';
 import { WorkloadTable } from './workload_table.ts';
 
 export interface WorkloadsConfig extends ClusterConnectionsConfig {
@@ -67,7 +60,7 @@ class Workloads implements ClusterInformerOwner {
     this.connections = new ClusterConnections(config, this);
     const views = context.ref('cloudviews');
     const publisher = {
-      workloads: (rows: WorkloadView[]) => views.tell('workloads', { rows }),
+      workloads: (rows: WorkloadRow[]) => views.tell('workloads', { rows }),
       workloadsRemoved: (ids: string[]) => views.tell('workloadsRemoved', { ids }),
       workloadsRetained: (ids: string[]) => views.tell('workloadsRetained', { ids }),
     };
@@ -134,13 +127,17 @@ class Workloads implements ClusterInformerOwner {
     this.get(id);
     this.table.update(id, (row) => withAutoSleep(row, enabled, minutes, this.clock.now()));
     await this.table.settled();
-    return autoSleepOf(this.get(id));
+    return autoSleepSettings(this.get(id));
   }
 
   idle(): { ids: string[] } {
     // What the tethers carry is not known yet.
     if (this.clock.now() - this.startedAt < CLOUD.sweeperStartDelayMs) return { ids: [] };
     return { ids: this.table.ids().filter((id) => this.isIdle(id)) };
+  }
+
+  clusterOf(id: string): { clusterId: string } {
+    return { clusterId: this.get(id).clusterId };
   }
 
   async forwardTarget(id: string): Promise<ForwardTarget> {
@@ -300,6 +297,7 @@ async function init(context: Context, config: WorkloadsConfig): Promise<Handlers
     wake: ({ id, waitMs }) => context.replyLater(workloads.wake(id, waitMs)),
     autoSleep: (message) => context.replyLater(workloads.autoSleep(message)),
     idle: () => workloads.idle(),
+    clusterOf: ({ id }) => workloads.clusterOf(id),
     forwardTarget: ({ id }) => context.replyLater(workloads.forwardTarget(id)),
     activity: ({ id, at }) => workloads.activity(id, at),
     traffic: (message) => workloads.traffic(message),

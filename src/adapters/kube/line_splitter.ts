@@ -1,4 +1,5 @@
-// Lines out of a stream of bytes, however they were cut: nothing is decoded before a line is whole.
+// Lines out of a stream of bytes, however they were cut: nothing is decoded before a line is whole. Unlike the cutter of
+// logs (src/logs/line_cutter.ts), a line that is too long is an error here, never split, and empty lines do not count.
 
 const NEWLINE = 0x0a;
 

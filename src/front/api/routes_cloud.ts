@@ -41,11 +41,9 @@ function cluster(views: CloudViews, id: string): Uint8Array {
 }
 
 function autoSleep(views: CloudViews, id: string): AutoSleepSettings {
-  const json = views.workload(id);
-  if (json === null) throw fail('unknown_workload', `there is no workload ${id}`);
-  // The text is our own, of workload_rows.ts.
-  const { auto_sleep_enabled, idle_timeout_minutes } = JSON.parse(json) as AutoSleepSettings;
-  return { auto_sleep_enabled, idle_timeout_minutes };
+  const settings = views.autoSleep(id);
+  if (settings === null) throw fail('unknown_workload', `there is no workload ${id}`);
+  return settings;
 }
 
 /** Wraps handlers: the first request of all starts the cloud's threads, later ones are answered at once. */

@@ -12,7 +12,8 @@ import { openLoopbackPeers } from '../../../src/adapters/process/loopback_peers.
 import { embeddedCloudStore } from '../../../src/adapters/storage/cloud_store.ts';
 import { openStore } from '../../../src/adapters/storage/store.ts';
 import { createVault, type Vault } from '../../../src/adapters/storage/vault.ts';
-import { CloudViews, cloudViewsActor } from '../../../src/front/views/cloud_views.ts';
+import { CloudViews } from '../../../src/front/views/cloud_views.ts';
+import { cloudViewsActor } from '../../../src/front/views/cloud_views_actor.ts';
 import type { ClustersProtocol, WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
 import type { TethersProtocol } from '../../../src/protocol/tethers.ts';
 import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
