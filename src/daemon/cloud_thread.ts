@@ -51,7 +51,7 @@ export async function setupCloud(node: Node, data: ThreadData): Promise<void> {
   await node.start('workloads', workloadsActor, {
     store,
     vault,
-    open: (access) => openKubeCluster(access, rule),
+    open: (access) => openKubeCluster(access, rule, node.clock),
     podAccess: pod?.access ?? null,
     ownPod: pod,
   });

@@ -29,6 +29,22 @@ export function isFailure(error: unknown): error is Failure {
   return error instanceof Error && error.name === 'Failure' && typeof (error as Failure).code === 'string';
 }
 
+/**
+ * The value of `work`, or what `instead` gives when it fails with a Failure. A defect is rethrown, so that it crashes
+ * the actor that waits.
+ */
+export async function tolerateFailure<T, U>(
+  work: Promise<T>,
+  instead: (failure: Failure) => U | Promise<U>,
+): Promise<T | U> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!isFailure(error)) throw error;
+    return instead(error);
+  }
+}
+
 export interface AskOptions {
   /** Milliseconds until the ask fails with `deadline`; the letter is not run once it has expired. */
   deadlineMs?: number;

@@ -52,7 +52,7 @@ async function cloud(folder: string, key: Vault, ports: readonly [number, number
   const workloads = await here.start('workloads', workloadsActor, {
     store: cloudStore,
     vault: key,
-    open: (access) => openKubeCluster(access, RULE),
+    open: (access) => openKubeCluster(access, RULE, realTime),
     podAccess: null,
     ownPod: null,
   });
