@@ -93,7 +93,7 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
   const workloads = await here.start('workloads', workloadsActor, {
     store: cloudStore,
     vault: key,
-    open: options.open ?? ((access) => openKubeCluster(access, ANY)),
+    open: options.open ?? ((access) => openKubeCluster(access, ANY, realTime)),
     podAccess: options.podAccess ?? null,
     ownPod: options.self ?? null,
   });

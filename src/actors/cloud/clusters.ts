@@ -15,9 +15,15 @@ import type {
   WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { TethersProtocol } from '../../protocol/tethers.ts';
 import { newUlid } from '../../protocol/ulid.ts';
-import { actor, type Context, type Handlers, type MessageOf, type Ref } from '../../runtime/actor.ts';
+import {
+  actor,
+  type Context,
+  type Handlers,
+  type MessageOf,
+  type Ref,
+  tolerateFailure,
+} from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/limits.ts';
 
 export interface ClustersConfig {
@@ -99,7 +105,7 @@ class Clusters {
     try {
       // First of all, so that nobody makes a tether to a workload of it any more.
       await this.workloads.ask('detach', { clusterId: id });
-      await this.context.ref<TethersProtocol>('tethers').ask('closeCluster', { clusterId: id });
+      await this.context.ref('tethers').ask('closeCluster', { clusterId: id });
       await this.config.store.removeCluster(id);
     } catch (error) {
       // It is still there: the next sync opens it again, or the next attempt removes it.
@@ -128,8 +134,9 @@ class Clusters {
     const next: StoredCluster = { ...row, version, capabilities, lastSyncAt };
     this.rows.set(row.id, next);
     this.publish(next);
-    // All of it is found out again at the next sync: a full disk loses nothing else.
-    this.factsSaved = this.config.store.saveCluster(next).catch(() => undefined);
+    // The next sync finds all of it out again, so a full disk loses nothing.
+    this.factsSaved = tolerateFailure(this.config.store.saveCluster(next), () => undefined);
+    this.factsSaved.catch((error: unknown) => this.context.crash(error));
     return null;
   }
 

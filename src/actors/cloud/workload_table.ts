@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { isOlderVersion } from '../../adapters/kube/parse_objects.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import type { ObservedWorkload, StoredWorkload, WorkloadKind, WorkloadRow } from '../../protocol/cloud.ts';
-import type { Clock } from '../../runtime/actor.ts';
+import { type Clock, tolerateFailure } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/limits.ts';
 import { observe, tombstoneOf, workloadId, workloadRow } from './workload_record.ts';
 
@@ -39,6 +39,8 @@ export class WorkloadTable {
   private readonly publisher: WorkloadPublisher;
   private readonly clock: Clock;
   private readonly onChange: OnWorkloadChange;
+  /** Work that nobody waits for has thrown. */
+  private readonly onDefect: (error: unknown) => void;
   private readonly entries = new Map<string, WorkloadEntry>();
   /** How many there are of each kind in each cluster. */
   private readonly counts = new Map<string, number>();
@@ -49,11 +51,18 @@ export class WorkloadTable {
   private publishing: Promise<void> | null = null;
   private cancelDelayedSave: (() => void) | null = null;
 
-  constructor(store: CloudStore, publisher: WorkloadPublisher, clock: Clock, onChange: OnWorkloadChange) {
+  constructor(
+    store: CloudStore,
+    publisher: WorkloadPublisher,
+    clock: Clock,
+    onChange: OnWorkloadChange,
+    onDefect: (error: unknown) => void,
+  ) {
     this.store = store;
     this.publisher = publisher;
     this.clock = clock;
     this.onChange = onChange;
+    this.onDefect = onDefect;
   }
 
   /** Takes what the store has. */
@@ -184,14 +193,14 @@ export class WorkloadTable {
   private markDirty(id: string, lazily = false): void {
     this.unsaved.add(id);
     this.unpublished.add(id);
-    void this.publish();
+    this.publish().catch(this.onDefect);
     if (lazily) this.cancelDelayedSave ??= this.clock.after(CLOUD.activityFlushMs, () => this.saveSoon());
     else this.saveSoon();
   }
 
   /** Whoever needs to know awaits `settled`. What could not be written is tried again with the next change. */
   private saveSoon(): void {
-    this.save().catch(() => undefined);
+    tolerateFailure(this.save(), () => undefined).catch(this.onDefect);
   }
 
   private save(): Promise<void> {
