@@ -189,8 +189,8 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
         machine.exited(end);
         return null;
       },
-      grew: ({ end }) => {
-        log.grew(end);
+      grew: () => {
+        log.grew();
         return terminal.onLogGrowth();
       },
       attach: ({ viewer }) => service.attach(viewer),
