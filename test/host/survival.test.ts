@@ -9,7 +9,7 @@ import { isListening, readFirstLine, socketPath } from '../../src/adapters/host/
 import { spawnHost } from '../../src/adapters/host/spawn_host.ts';
 import { socketPipe } from '../../src/adapters/pipes.ts';
 import { processRow } from '../../src/adapters/process/process_table.ts';
-import { openRunLedger } from '../../src/host/run_ledger.ts';
+import { RunLedger } from '../../src/host/run_ledger.ts';
 import type { Hello } from '../../src/protocol/host_handshake.ts';
 import { must } from '../kit/must.ts';
 import {
@@ -236,7 +236,7 @@ test('a pid that another process has by now is neither taken over nor ended', as
   after(() => {
     innocent.kill('SIGKILL');
   });
-  const ledger = openRunLedger(join(stateDir, 'host', 'ledger'));
+  const ledger = new RunLedger(join(stateDir, 'host', 'ledger'));
   const { pid, startTicks } = must(processRow(must(innocent.pid)));
   // No number comes round again within a tick, as this test would have it where all of it takes less than one.
   ledger.put({ ...must(ledger.rows.get(started.run)), pid, startTicks: startTicks - 1 });
@@ -253,7 +253,7 @@ test('after another boot of the machine everything has ended by it', async () =>
   const first = await connectDaemon(stateDir);
   const started = await first.spawn('web', 'exec sleep 60');
   await killHost(first);
-  const ledger = openRunLedger(join(stateDir, 'host', 'ledger'));
+  const ledger = new RunLedger(join(stateDir, 'host', 'ledger'));
   for (const row of ledger.rows.values()) ledger.put({ ...row, boot: 'another' });
   const second = await connectDaemon(stateDir);
   expect((await second.host.ask('runOf', { service: 'web' })).run?.recordEnd).toMatchObject({
@@ -272,7 +272,7 @@ test('a host that was killed between the start and its ledger finds the process 
   const never = await first.spawn('never', 'exec sleep 60');
   await first.stop(never);
   await killHost(first);
-  const ledger = openRunLedger(join(stateDir, 'host', 'ledger'));
+  const ledger = new RunLedger(join(stateDir, 'host', 'ledger'));
   for (const row of ledger.rows.values())
     ledger.put({ ...row, pid: 0, startTicks: 0, recordEnd: null, stop: null });
   const second = await connectDaemon(stateDir);
