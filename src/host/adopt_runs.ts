@@ -48,7 +48,7 @@ function leadersByRun(): Map<string, ProcessRow> {
 
 /** Finds the processes of rows without a pid, whose host was killed right after the start. Drops rows without a process. */
 function identifyUnknownPids(ledger: RunLedger): void {
-  const unidentified = [...ledger.rows.values()].filter((row) => row.pid === 0 && !row.recordEnd);
+  const unidentified = [...ledger.rows.values()].filter((row) => row.pid === 0 && !row.end);
   if (unidentified.length === 0) return;
   const leaders = leadersByRun();
   for (const row of unidentified) {
@@ -75,7 +75,7 @@ function watchRun(run: HostRun, config: AdoptRunsConfig): void {
   let cancel = () => {};
   let readers: OutputReaders | undefined;
   const check = () => {
-    if (run.row.recordEnd || isAlive(pid, startTicks)) return;
+    if (run.row.end || isAlive(pid, startTicks)) return;
     cancel();
     fifos.remove(id, readers?.drain());
     runs.end(run, UNKNOWN_OUTCOME);
@@ -114,10 +114,10 @@ export function adoptRuns(config: AdoptRunsConfig): void {
   const { ledger, runs, boot, fifos } = config;
   identifyUnknownPids(ledger);
   const rows = [...ledger.rows.values()];
-  sweepFifos(fifos, new Set(rows.filter((row) => !row.recordEnd).map((row) => row.run)));
+  sweepFifos(fifos, new Set(rows.filter((row) => !row.end).map((row) => row.run)));
   for (const row of rows) {
     const run = runs.add(row, 'adopted', null);
-    if (row.recordEnd) continue;
+    if (row.end) continue;
     if (row.boot !== boot) {
       runs.end(run, { ...UNKNOWN_OUTCOME, cause: 'reboot' });
       fifos.remove(row.run);

@@ -50,7 +50,7 @@ export interface HostRunsConfig {
 export interface HostRun extends StopTarget {
   /** The service. */
   readonly name: string;
-  /** `row.recordEnd` is null while the process lives. */
+  /** `row.end` is null while the process lives. */
   row: LedgerRow;
   /** A spawned process is a child of this host. Of an adopted one, only the absence can be noticed. */
   readonly origin: 'spawned' | 'adopted';
@@ -74,29 +74,27 @@ export class HostRuns {
   /** How many processes live or are being started. */
   get liveCount(): number {
     let count = this.starting.size;
-    for (const { row } of this.all.values()) if (!row.recordEnd) count += 1;
+    for (const { row } of this.all.values()) if (!row.end) count += 1;
     return count;
   }
 
   /** The trees of the runs that live. */
   roots(): RunRoot[] {
-    return [...this.all.values()].filter(({ row }) => !row.recordEnd).map(({ root }) => root);
+    return [...this.all.values()].filter(({ row }) => !row.end).map(({ root }) => root);
   }
 
   /** The processes that libuv, node-pty or this host wait for. */
   childPids(): Set<number> {
     return new Set(
       [...this.all.values()].flatMap(({ origin, row }) =>
-        origin === 'spawned' && !row.recordEnd ? [row.pid] : [],
+        origin === 'spawned' && !row.end ? [row.pid] : [],
       ),
     );
   }
 
   /** Ends before `time`, in epoch milliseconds, that are not acknowledged. */
   unacknowledged(time: number): RunEnd[] {
-    return [...this.all.values()].flatMap(({ row }) =>
-      row.recordEnd && row.recordEnd.at < time ? [row.recordEnd] : [],
-    );
+    return [...this.all.values()].flatMap(({ row }) => (row.end && row.end.at < time ? [row.end] : []));
   }
 
   /** The run of a service: the one that lives, or else the latest. */
@@ -104,7 +102,7 @@ export class HostRuns {
     let found: HostRun | undefined;
     for (const run of this.all.values()) {
       if (run.name !== name) continue;
-      if (!run.row.recordEnd) return run;
+      if (!run.row.end) return run;
       if (!found || run.row.startedAt >= found.row.startedAt) found = run;
     }
     return found;
@@ -123,11 +121,11 @@ export class HostRuns {
   spawn(request: SpawnRequest): Promise<SpawnReply> {
     const { service: name, run } = request;
     const known = this.all.get(run);
-    if (known && !known.row.recordEnd) return Promise.resolve(spawnReplyOf(known.row));
+    if (known && !known.row.end) return Promise.resolve(spawnReplyOf(known.row));
     const underWay = this.starting.get(run);
     if (underWay) return underWay.reply;
     const other = this.ofService(name);
-    if (other && !other.row.recordEnd)
+    if (other && !other.row.end)
       return Promise.reject(fail('already_running', `${name} runs already, with pid ${other.row.pid}`));
     const reply = this.begin(request).finally(() => this.starting.delete(run));
     this.starting.set(run, { name, reply });
@@ -149,7 +147,7 @@ export class HostRuns {
       startedAt: clock.now(),
       pty: pty !== null,
       stop: null,
-      recordEnd: null,
+      end: null,
     };
     // Written before the start: if the host is killed before it knows the pid, the next one finds the process by its mark.
     if (!ledger.put(intent)) {
@@ -205,7 +203,7 @@ export class HostRuns {
 
   /** Adds a run that is in the ledger. */
   add(row: LedgerRow, origin: HostRun['origin'], terminal: HostTerminal | null): HostRun {
-    const root: RunRoot = { run: row.run, pid: row.pid, startTicks: row.startTicks, grouped: !row.recordEnd };
+    const root: RunRoot = { run: row.run, pid: row.pid, startTicks: row.startTicks, grouped: !row.end };
     const run: HostRun = {
       name: row.service,
       row,
@@ -213,7 +211,7 @@ export class HostRuns {
       origin,
       terminal,
       hasTerminal: row.pty,
-      end: () => run.row.recordEnd,
+      end: () => run.row.end,
       onGone: () => {
         if (origin === 'adopted') this.end(run, UNKNOWN_OUTCOME);
       },
@@ -224,10 +222,10 @@ export class HostRuns {
 
   /** Records the end of a process, then reports it. Does nothing the second time. */
   end(run: HostRun, outcome: RunOutcome): void {
-    if (run.row.recordEnd) return;
+    if (run.row.end) return;
     const { clock, ledger, logWriters, stops, onEnded } = this.config;
     const end: RunEnd = { service: run.name, run: run.row.run, ...outcome, at: clock.now() };
-    run.row = { ...run.row, recordEnd: end };
+    run.row = { ...run.row, end };
     run.terminal = null;
     ledger.put(run.row);
     if (run.hasTerminal) logWriters.closeFiles(run.name);
@@ -242,7 +240,7 @@ export class HostRuns {
     // A start that fails has told its caller so.
     await this.starting.get(id)?.reply.catch(() => undefined);
     const known = this.all.get(id);
-    if (known && !known.row.stop && !known.row.recordEnd) {
+    if (known && !known.row.stop && !known.row.end) {
       known.row = { ...known.row, stop: { signal, graceMs, at: this.config.clock.now() } };
       this.config.ledger.put(known.row);
     }
@@ -260,7 +258,7 @@ export class HostRuns {
 
   /** Forgets a run whose end the daemon has on disk. */
   acknowledge(run: string): void {
-    if (!this.all.get(run)?.row.recordEnd) return;
+    if (!this.all.get(run)?.row.end) return;
     this.all.delete(run);
     this.config.ledger.drop(run);
   }
@@ -268,7 +266,7 @@ export class HostRuns {
   /** Deletes all that is kept of a service. Fails already_running while it has a process. */
   forget(name: string): void {
     const run = this.ofService(name);
-    if (run && !run.row.recordEnd) throw fail('already_running', `${name} has a process: stop it first`);
+    if (run && !run.row.end) throw fail('already_running', `${name} has a process: stop it first`);
     for (const { name: of, row } of [...this.all.values()]) if (of === name) this.acknowledge(row.run);
     this.config.logWriters.remove(name);
   }

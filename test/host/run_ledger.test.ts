@@ -32,7 +32,7 @@ const row = (run: string, more: Partial<LedgerRow> = {}): LedgerRow => ({
   memo: { revision: 1, port: 4, ready: null, passed: false, deadline: null, restarts: 0 },
   boot: 'boot',
   stop: null,
-  recordEnd: null,
+  end: null,
   ...more,
 });
 const runs = () => [...new RunLedger(path).rows.keys()];

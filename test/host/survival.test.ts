@@ -169,7 +169,7 @@ test('a run that was taken over is stopped with all it has, and what ended meanw
   await eventually(() => !isRunning(short.pid));
   const second = await connectDaemon(stateDir);
   const { runs } = await second.host.ask('runs', {});
-  expect(runs.find((row) => row.run === short.run)?.recordEnd).toMatchObject({
+  expect(runs.find((row) => row.run === short.run)?.end).toMatchObject({
     exitCode: null,
     exitUnknown: true,
   });
@@ -241,7 +241,7 @@ test('a pid that another process has by now is neither taken over nor ended', as
   // No number comes round again within a tick, as this test would have it where all of it takes less than one.
   ledger.put({ ...must(ledger.rows.get(started.run)), pid, startTicks: startTicks - 1 });
   const second = await connectDaemon(stateDir);
-  expect((await second.host.ask('runOf', { service: 'web' })).run?.recordEnd).toMatchObject({
+  expect((await second.host.ask('runOf', { service: 'web' })).run?.end).toMatchObject({
     exitUnknown: true,
   });
   expect(await second.stop(started)).toMatchObject({ reaped: 0, left: [] });
@@ -256,7 +256,7 @@ test('after another boot of the machine everything has ended by it', async () =>
   const ledger = new RunLedger(join(stateDir, 'host', 'ledger'));
   for (const row of ledger.rows.values()) ledger.put({ ...row, boot: 'another' });
   const second = await connectDaemon(stateDir);
-  expect((await second.host.ask('runOf', { service: 'web' })).run?.recordEnd).toMatchObject({
+  expect((await second.host.ask('runOf', { service: 'web' })).run?.end).toMatchObject({
     cause: 'reboot',
     exitCode: null,
     signal: null,
@@ -274,7 +274,7 @@ test('a host that was killed between the start and its ledger finds the process 
   await killHost(first);
   const ledger = new RunLedger(join(stateDir, 'host', 'ledger'));
   for (const row of ledger.rows.values())
-    ledger.put({ ...row, pid: 0, startTicks: 0, recordEnd: null, stop: null });
+    ledger.put({ ...row, pid: 0, startTicks: 0, end: null, stop: null });
   const second = await connectDaemon(stateDir);
   expect((await second.host.ask('runs', {})).runs).toMatchObject([
     { service: 'web', pid: started.pid, end: null },
@@ -424,7 +424,7 @@ test('the host ends when it has no process and no daemon, and not before', async
   expect(readdirSync(join(stateDir, 'runs'))).toEqual([]);
   // What nobody has acknowledged is still known.
   const second = await connectDaemon(stateDir);
-  expect((await second.host.ask('runOf', { service: 'web' })).run?.recordEnd).toMatchObject({
+  expect((await second.host.ask('runOf', { service: 'web' })).run?.end).toMatchObject({
     run: started.run,
     exitCode: 9,
   });
