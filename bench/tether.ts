@@ -9,8 +9,8 @@ import { createKubeCluster, type KubeCluster } from '../src/adapters/kube/kube_c
 import { createKubeHttp } from '../src/adapters/kube/kube_http.ts';
 import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
 import { podsResource } from '../src/adapters/kube/pods.ts';
-import { startDaemon, withFolder } from './daemon.ts';
-import { type Benchmark, compare, cost, median, type Row, throughput } from './harness.ts';
+import { startDaemon, withFolder } from './kit/daemon.ts';
+import { type Benchmark, compare, cost, median, type Row, throughput } from './kit/harness.ts';
 import {
   adminKubeconfig,
   getterKubeconfig,
