@@ -11,7 +11,7 @@ import { type ReservedDescriptor, reserveDescriptor } from '../adapters/process/
 import { ledgerFile } from '../adapters/storage/ledger_file.ts';
 import { createNodeLookup } from '../protocol/address.ts';
 import type { DaemonProcess } from '../protocol/host_handshake.ts';
-import type { RunEnd, ServiceProtocol } from '../protocol/service.ts';
+import type { RunEnd } from '../protocol/service.ts';
 import type { Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { createNode } from '../runtime/node.ts';
@@ -94,7 +94,7 @@ function createParts(
   const { clock } = node;
   const boot = bootId();
   const fifos = new Fifos(join(stateDir, 'runs'), libc);
-  const service = (name: string) => node.ref<ServiceProtocol>(`service:${name}`);
+  const service = (name: string) => node.ref(`service:${name}`);
   const ledger = openRunLedger(ledgerFile(hostFolder(stateDir)));
   const journal = createLogWriters(join(stateDir, 'logs'), clock.now, (name, end) =>
     service(name).tell('grew', { end }),

@@ -7,10 +7,10 @@ import { createThreadSupervisor, type ThreadSupervisorOptions } from '../../src/
 import { createNodeLookup, mayAsk } from '../../src/protocol/address.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
 import { deferred } from '../../src/runtime/deferred.ts';
-import { createNode } from '../../src/runtime/node.ts';
 import { afterThisTest, tempDir } from '../kit/actors.ts';
 import { bundle } from '../kit/bundle.ts';
 import { codeOf } from '../kit/probe_actor.ts';
+import { untypedNode } from '../kit/untyped_node.ts';
 import type { Data, Worker } from './test_worker.ts';
 
 let worker: URL;
@@ -24,7 +24,7 @@ function open(options: Partial<ThreadSupervisorOptions> = {}) {
   const folder = tempDir();
   const data: Data = { log: join(folder, 'log'), broken: join(folder, 'broken') };
   const place = createNodeLookup(options.sizes ?? sizes);
-  const node = createNode({ name: 'front', clock: systemClock, nodeOf: place, mayAsk });
+  const node = untypedNode({ name: 'front', clock: systemClock, nodeOf: place, mayAsk });
   const deaths: { name: string; error: unknown; ended: boolean }[] = [];
   const threads = createThreadSupervisor({
     node,

@@ -16,11 +16,11 @@ import type {
 } from '../../src/protocol/host.ts';
 import { newRunId } from '../../src/protocol/names.ts';
 import type { RunEnd, ServiceProtocol } from '../../src/protocol/service.ts';
-import { actor, type Node, type Protocol, type Ref } from '../../src/runtime/actor.ts';
+import { actor, type Protocol, type Ref } from '../../src/runtime/actor.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
-import { createNode } from '../../src/runtime/node.ts';
 import { bundle } from './bundle.ts';
 import { eventually } from './eventually.ts';
+import { untypedNode } from './untyped_node.ts';
 
 export { eventually };
 
@@ -122,7 +122,7 @@ export async function connectDaemon(
 }
 
 export function daemonOver(stateDir: string, connection: HostConnection, name: string): Daemon {
-  const node: Node = createNode({
+  const node = untypedNode({
     name,
     clock: systemClock,
     nodeOf: (address) => (address === 'host' ? 'host' : name),

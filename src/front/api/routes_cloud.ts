@@ -1,13 +1,8 @@
 // The paths of the cloud API: one table, as routes.ts is for the daemon. docs/reference.md "Endpoints".
 
-import type {
-  AutoSleepSettings,
-  ClusterInput,
-  ClustersProtocol,
-  WorkloadsProtocol,
-} from '../../protocol/cloud.ts';
+import type { AutoSleepSettings, ClusterInput } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { TetherInput, TethersProtocol } from '../../protocol/tethers.ts';
+import type { TetherInput } from '../../protocol/tethers.ts';
 import { CLOUD, HTTP, THREADS } from '../../settings/limits.ts';
 import type { CloudViews } from '../views/cloud_views.ts';
 import { type ApiRoute, type BodyInput, callRoute, type RequestContext } from './route.ts';
@@ -35,9 +30,9 @@ const tetherInput: BodyInput<Omit<TetherInput, 'workloadId'>> = {
 
 const CLUSTER = ['cluster_unreachable', 'cluster_denied'] as const;
 
-const clusters = (desk: RequestContext['desk']) => desk.ref<ClustersProtocol>('clusters');
-const workloads = (desk: RequestContext['desk']) => desk.ref<WorkloadsProtocol>('workloads');
-const tethers = (desk: RequestContext['desk']) => desk.ref<TethersProtocol>('tethers');
+const clusters = (desk: RequestContext['desk']) => desk.ref('clusters');
+const workloads = (desk: RequestContext['desk']) => desk.ref('workloads');
+const tethers = (desk: RequestContext['desk']) => desk.ref('tethers');
 
 function cluster(views: CloudViews, id: string): Uint8Array {
   const json = views.cluster(id);
@@ -46,11 +41,9 @@ function cluster(views: CloudViews, id: string): Uint8Array {
 }
 
 function autoSleep(views: CloudViews, id: string): AutoSleepSettings {
-  const json = views.workload(id);
-  if (json === null) throw fail('unknown_workload', `there is no workload ${id}`);
-  // The text is our own, of workload_rows.ts.
-  const { auto_sleep_enabled, idle_timeout_minutes } = JSON.parse(json) as AutoSleepSettings;
-  return { auto_sleep_enabled, idle_timeout_minutes };
+  const settings = views.autoSleep(id);
+  if (settings === null) throw fail('unknown_workload', `there is no workload ${id}`);
+  return settings;
 }
 
 /** Wraps handlers: the first request of all starts the cloud's threads, later ones are answered at once. */
