@@ -109,7 +109,7 @@ class Agents {
 
   private async refuseIfRunning(name: string): Promise<void> {
     const { run } = await this.context.ref('host').ask('runOf', { service: name });
-    if (!run || run.recordEnd) return;
+    if (!run || run.end) return;
     if (run.stopping) throw fail('daemon_busy', `${name} is being stopped`);
     throw fail('already_running', `${name} is running already`);
   }

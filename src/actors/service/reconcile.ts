@@ -58,9 +58,9 @@ export function reconcile(row: LedgerRun | null, known: Known, now: number, boot
   }
   const run = live?.id === row.run ? live : runFromLedger(row);
   const stopped = stopping !== null || row.stopping;
-  if (row.recordEnd) {
+  if (row.end) {
     if (row.run === end?.run) return { is: 'recorded', id: row.run, owed: owedRestart(known, now, bootedAt) };
-    return { is: 'ended', run, outcome: row.recordEnd, stopped, late };
+    return { is: 'ended', run, outcome: row.end, stopped, late };
   }
   if (run === live && state.phase !== 'lost') {
     // The host that was told that it is ready is gone.

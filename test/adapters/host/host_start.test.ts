@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { bundle } from '../../kit/bundle.ts';
 import {
   after,
-  bundle,
   connectDaemon,
   eventually,
   hostsOf,
