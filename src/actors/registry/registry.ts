@@ -9,14 +9,21 @@ import { fail } from '../../protocol/errors.ts';
 import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { RegistryProtocol } from '../../protocol/registry.ts';
-import type { ServiceInput, ServiceProtocol, StoredService } from '../../protocol/service.ts';
+import type { ServiceInput, ServiceProtocol, ServiceSpec, StoredService } from '../../protocol/service.ts';
 import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
-import { actor, type Context, type Handlers, type MessageOf, type Ref } from '../../runtime/actor.ts';
+import {
+  actor,
+  type Context,
+  type Handlers,
+  type MessageOf,
+  type Ref,
+  tolerateFailure,
+} from '../../runtime/actor.ts';
 import { SERVICE, THREADS } from '../../settings/limits.ts';
 import { KeyedMutex } from '../keyed_mutex.ts';
 import { stopOrphanedRuns } from './orphaned_runs.ts';
 import { dependencyCycle, nextRecord, specRow } from './registration_rules.ts';
-import { adoptAll, autostartAll, hostRuns, idleStates, tolerateFailure } from './startup.ts';
+import { adoptAll, autostartAll, hostRuns, idleStates } from './startup.ts';
 
 type LeaseRange = readonly [from: number, to: number];
 
@@ -117,6 +124,10 @@ class Registry {
     return { members };
   }
 
+  specOf({ name }: MessageOf<RegistryProtocol, 'specOf'>): { spec: ServiceSpec | null } {
+    return { spec: this.services.get(name)?.spec ?? null };
+  }
+
   close(): null {
     this.isClosed = true;
     return null;
@@ -215,7 +226,7 @@ class Registry {
   }
 
   private inBackground(work: Promise<unknown>): void {
-    tolerateFailure(work).catch((error: unknown) => this.context.crash(error));
+    tolerateFailure(work, () => undefined).catch((error: unknown) => this.context.crash(error));
   }
 
   private service(name: string): Ref<ServiceProtocol> {
@@ -232,6 +243,7 @@ async function init(context: Context, config: RegistryConfig): Promise<Handlers<
     boot: (message) => context.replyLater(registry.boot(message)),
     register: (message) => context.replyLater(registry.register(message)),
     remove: (message) => context.replyLater(registry.remove(message)),
+    specOf: (message) => registry.specOf(message),
     members: (message) => registry.members(message),
     close: () => registry.close(),
   };
