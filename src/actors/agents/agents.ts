@@ -10,6 +10,7 @@ import type { AgentsProtocol, SpinupInput } from '../../protocol/agents.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { HostProtocol } from '../../protocol/host.ts';
 import { AGENTS_GROUP, hostLabel } from '../../protocol/names.ts';
+import { completeRegistration } from '../../protocol/registration.ts';
 import type { RegistryProtocol } from '../../protocol/registry.ts';
 import type { ServiceInput, ServiceProtocol, ServiceSpec } from '../../protocol/service.ts';
 import { actor, type Context, isFailure } from '../../runtime/actor.ts';
@@ -92,21 +93,15 @@ class Agents {
     if (before && !before.agent) throw fail('name_in_use', `${name} is a service already`);
     if (before) await this.refuseIfRunning(name);
     const cwd = input.cwd ?? homedir();
-    return {
+    return completeRegistration({
       name,
       port: input.port ?? 0,
       ...launchSpecOf(input, env ?? before?.env ?? [], cwd),
       cwd,
       group: AGENTS_GROUP,
       env,
-      dependsOn: [],
-      restart: 'no',
-      autostart: false,
-      stopGrace: SERVICE.defaultStopGraceMs,
-      startTimeout: SERVICE.defaultStartTimeoutMs,
-      labels: [],
       agent: { agentType, hostname: `${hostLabel(name)}.${this.config.domain}`, cols, rows },
-    };
+    });
   }
 
   private async refuseIfRunning(name: string): Promise<void> {
