@@ -47,26 +47,16 @@ const MAY_IMPORT: ReadonlyMap<string, readonly string[]> = new Map([
     'src/front',
     ['src/settings', 'src/runtime', 'src/protocol', 'src/logs', 'src/adapters', 'src/api', 'src/project'],
   ],
-  ['src/gateway', ['src/settings', 'src/runtime', 'src/protocol', 'src/adapters']],
   ['src/client', ['src/settings', 'src/protocol', 'src/adapters', 'src/api']],
   ['src/project', ['src/settings', 'src/protocol', 'src/adapters']],
   ['src/cli', ['src/settings', 'src/client', 'src/project', 'src/protocol', 'src/adapters', 'src/api']],
   ['src/dashboard', ['src/client', 'src/protocol']],
   [
     'src/daemon',
-    [
-      'src/settings',
-      'src/runtime',
-      'src/protocol',
-      'src/adapters',
-      'src/api',
-      'src/actors',
-      'src/front',
-      'src/gateway',
-    ],
+    ['src/settings', 'src/runtime', 'src/protocol', 'src/adapters', 'src/api', 'src/actors', 'src/front'],
   ],
   ['src', ['src/daemon', 'src/cli']],
-  ['workers', ['src/daemon', 'src/host', 'src/settings', 'src/adapters', 'src/gateway']],
+  ['workers', ['src/daemon', 'src/host', 'src/settings', 'src/adapters']],
 ]);
 
 const room = (path: string): string =>

@@ -1,7 +1,5 @@
 import { reportCrash } from '../src/daemon/daemon_log.ts';
+import { setupGateway } from '../src/daemon/gateway_thread.ts';
 import { runThread } from '../src/daemon/thread_supervisor.ts';
-import { gatewayActor } from '../src/gateway/gateway_actor.ts';
 
-void runThread(async (node) => {
-  await node.start('gateway', gatewayActor, null);
-}, reportCrash);
+void runThread(setupGateway, reportCrash);

@@ -2,9 +2,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CloudFront } from '../front/front.ts';
-import { CloudViews, cloudViewsActor } from '../front/views/cloud_views.ts';
-import type { ClustersProtocol } from '../protocol/cloud.ts';
-import type { ThreadsProtocol } from '../protocol/tethers.ts';
+import { CloudViews } from '../front/views/cloud_views.ts';
+import { cloudViewsActor } from '../front/views/cloud_views_actor.ts';
+import type { ThreadsProtocol } from '../protocol/threads.ts';
 import { actor, type Node } from '../runtime/actor.ts';
 import type { Settings } from '../settings/config.ts';
 import { ensureSecret } from '../settings/state_dir.ts';
@@ -55,7 +55,7 @@ export class CloudController {
     await this.threads.ensure('cloud');
     // Gone where the cloud part is closed: the views know why.
     await this.node
-      .ref<ClustersProtocol>('clusters')
+      .ref('clusters')
       .ask('viewsReady', {})
       .catch(() => undefined);
   }

@@ -10,7 +10,8 @@ import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
 import { type CloudStore, embeddedCloudStore } from '../../src/adapters/storage/cloud_store.ts';
 import { openStore } from '../../src/adapters/storage/store.ts';
 import { createVault, type Vault } from '../../src/adapters/storage/vault.ts';
-import { CloudViews, cloudViewsActor } from '../../src/front/views/cloud_views.ts';
+import { CloudViews } from '../../src/front/views/cloud_views.ts';
+import { cloudViewsActor } from '../../src/front/views/cloud_views_actor.ts';
 import type {
   ClusterAccess,
   ClustersProtocol,
@@ -92,7 +93,7 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
   const workloads = await here.start('workloads', workloadsActor, {
     store: cloudStore,
     vault: key,
-    open: options.open ?? ((access) => openKubeCluster(access, ANY)),
+    open: options.open ?? ((access) => openKubeCluster(access, ANY, realTime)),
     podAccess: options.podAccess ?? null,
     ownPod: options.self ?? null,
   });

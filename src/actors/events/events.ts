@@ -2,12 +2,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { EventJournal, type JournalLines } from '../../adapters/storage/event_journal.ts';
 import type { StoreTable } from '../../adapters/storage/store.ts';
+import { isStatistics } from '../../protocol/event_ring.ts';
 import type { EventCheckpoint, EventRecord, EventsProtocol, NewEvent } from '../../protocol/events.ts';
-import type { ViewsProtocol } from '../../protocol/views.ts';
 import { actor, isFailure } from '../../runtime/actor.ts';
 import { EVENTS } from '../../settings/limits.ts';
 import { formatJournalLine, parseJournalLine } from './journal_lines.ts';
-import { EventRing, isStatistics } from './ring.ts';
+import { KeptEvents } from './kept_events.ts';
 
 export interface EventsConfig {
   /** The folder of the journal. */
@@ -44,10 +44,10 @@ function restoreEvents(journal: EventJournal, mark: EventCheckpoint | undefined,
     mark && !trusted ? mark.ahead : 0,
   );
   const lost = lastId > known || events.length < found.length;
-  const ring = new EventRing(EVENTS.retained, lost ? lastId + 1 : completeFrom);
-  for (const event of events) ring.push(event);
+  const kept = new KeptEvents(lost ? lastId + 1 : completeFrom);
+  for (const event of events) kept.push(event);
   // A mark from before a loss does not say what is missing now: it has to be stored anew.
-  return { ring, lastId, mark: lost ? undefined : mark };
+  return { kept, lastId, mark: lost ? undefined : mark };
 }
 
 /** The journal: gives ids, writes before anybody sees, tells the views, and keeps what a replay needs. */
@@ -56,9 +56,9 @@ export const eventsActor = actor<EventsProtocol, EventsConfig>(
   (context, config) => {
     const { marks, boot } = config;
     const journal = new EventJournal(config.folder, EVENTS.retained, config.report);
-    const views = context.ref<ViewsProtocol>('views');
+    const views = context.ref('views');
     const restored = restoreEvents(journal, marks.get(CHECKPOINT_KEY), boot);
-    const { ring } = restored;
+    const { kept } = restored;
     let { lastId, mark } = restored;
     let pending: EventRecord[] = [];
     /** Settles when what is pending has been written. */
@@ -67,7 +67,7 @@ export const eventsActor = actor<EventsProtocol, EventsConfig>(
     let retryAt = 0;
 
     const store = async (ahead: number): Promise<void> => {
-      const next = { ahead, boot, completeFrom: ring.completeFrom };
+      const next = { ahead, boot, completeFrom: kept.completeFrom };
       await marks.put(CHECKPOINT_KEY, next);
       mark = next;
     };
@@ -94,7 +94,7 @@ export const eventsActor = actor<EventsProtocol, EventsConfig>(
       const lines: JournalLines = { lifecycle: [], statistics: [] };
       for (const event of events) {
         (isStatistics(event) ? lines.statistics : lines.lifecycle).push(formatJournalLine(event));
-        ring.push(event);
+        kept.push(event);
       }
       journal.write(lines, lastId);
       if (config.subscribed) views.tell('events', { events });
@@ -112,7 +112,7 @@ export const eventsActor = actor<EventsProtocol, EventsConfig>(
     };
 
     const take = ({ type, name, run, data, once }: NewEvent, at: number): void => {
-      if (once && run !== null && !ring.claim(run, type)) return;
+      if (once && run !== null && !kept.claim(run, type)) return;
       lastId += 1;
       pending.push({ id: lastId, type, name, run, at, data });
     };
@@ -140,13 +140,13 @@ export const eventsActor = actor<EventsProtocol, EventsConfig>(
           (types === null || types.includes(event.type)) &&
           (names === null || names.includes(event.name)) &&
           (since === null || event.id > since);
-        const events = ring.kept().filter(fits);
+        const events = kept.list().filter(fits);
         return { events: since === null ? events.slice(-limit) : events.slice(0, limit) };
       },
       subscribe() {
         config.subscribed = true;
         // What this turn has appended is told when it is written.
-        return { kept: ring.kept(), lastId: lastId - pending.length, completeFrom: ring.completeFrom };
+        return { kept: kept.list(), lastId: lastId - pending.length, completeFrom: kept.completeFrom };
       },
     };
   },

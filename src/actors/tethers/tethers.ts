@@ -1,6 +1,5 @@
-// State: the records of all tethers and which ports of the pool they have. Rebuilt from: the store; what connections have
-// come to since the daemon began is told by each `tether:<id>`.
-
+// State: the records of all tethers and the ports of the pool that they hold. Rebuilt from: the store. The traffic since
+// the start of the daemon is reported by each `tether:<id>`.
 import { listenOnLoopback } from '../../adapters/loopback_listener.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import type { CloudViewsProtocol, WorkloadsProtocol } from '../../protocol/cloud.ts';
@@ -9,14 +8,14 @@ import type {
   StoredTether,
   TetherInput,
   TetherProtocol,
+  TetherRow,
   TetherStats,
   TethersProtocol,
-  TetherView,
-  ThreadsProtocol,
 } from '../../protocol/tethers.ts';
 import { newUlid } from '../../protocol/ulid.ts';
-import { actor, type Context, isFailure } from '../../runtime/actor.ts';
+import { actor, type Context, isFailure, type Ref } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/limits.ts';
+import { KeyedMutex } from '../keyed_mutex.ts';
 
 export interface TethersConfig {
   store: CloudStore;
@@ -27,29 +26,18 @@ export interface TethersConfig {
 interface TetherEntry {
   stored: StoredTether;
   stats: TetherStats;
-  /** It listens. A tether that is to be active and does not yet, or not any more, is shown as idle. */
+  /** Whether it listens. A tether that should be active but does not listen is shown as idle. */
   isOpen: boolean;
 }
 
-const tetherAddress = (id: string): string => `tether:${id}`;
+const tetherAddress = (id: string) => `tether:${id}` as const;
 
 const ZERO_STATS: TetherStats = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
 
-/** The record as clients see it: docs/reference.md "Tethers". */
-function tetherView({ stored, stats, isOpen }: TetherEntry): TetherView {
-  const json = JSON.stringify({
-    tether_id: stored.id,
-    workload_id: stored.workloadId,
-    container_port: stored.containerPort,
-    label: stored.label,
-    local_port: stored.localPort,
-    state: isOpen ? 'active' : 'idle',
-    connections: stats.connections,
-    bytes_in: stats.bytesIn,
-    bytes_out: stats.bytesOut,
-    last_error: stats.lastError,
-  });
-  return { id: stored.id, json };
+/** What the front may know of a tether. */
+function tetherRow({ stored, stats, isOpen }: TetherEntry): TetherRow {
+  const { id, workloadId, containerPort, label, localPort } = stored;
+  return { id, workloadId, containerPort, label, localPort, ...stats, isOpen };
 }
 
 async function isFree(port: number): Promise<boolean> {
@@ -58,16 +46,25 @@ async function isFree(port: number): Promise<boolean> {
   return listener !== null;
 }
 
+/** Key of the turn in which ports of the pool are taken: no two tethers get the same one. Ids of tethers are ULIDs. */
+const PORT_POOL = 'ports';
+
+/** The tethers with their records, listeners and ports. Work on one tether is done in order, see `turn`. */
 class TetherRecords {
   private readonly context: Context;
   private readonly store: CloudStore;
+  private readonly workloads: Ref<WorkloadsProtocol>;
+  private readonly views: Ref<CloudViewsProtocol>;
   private readonly ports: readonly number[];
   private readonly tethers = new Map<string, TetherEntry>();
   private readonly watched = new Set<string>();
+  private readonly mutex = new KeyedMutex();
 
   constructor(context: Context, { store, ports: [from, to] }: TethersConfig) {
     this.context = context;
     this.store = store;
+    this.workloads = context.ref('workloads');
+    this.views = context.ref('cloudviews');
     this.ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);
   }
 
@@ -77,58 +74,66 @@ class TetherRecords {
     }
   }
 
-  get all(): TetherEntry[] {
-    return [...this.tethers.values()];
+  /** Runs `work` on a tether after all earlier work on it. Fails unknown_tether when it is gone by then. */
+  turn<R>(id: string, work: (tether: TetherEntry) => Promise<R>): Promise<R> {
+    return this.mutex.runExclusive(id, () => work(this.get(id)));
   }
 
-  find(id: string): TetherEntry | undefined {
-    return this.tethers.get(id);
+  /** Publishes every tether, and opens those that should be active. Resolves with the number of tethers. */
+  async boot(): Promise<number> {
+    const all = [...this.tethers.values()];
+    this.publish(all, true);
+    await Promise.all(all.map(({ stored }) => this.reopen(stored.id)));
+    return all.length;
   }
 
-  get(id: string): TetherEntry {
-    const tether = this.tethers.get(id);
-    if (!tether) throw fail('unknown_tether', `There is no tether ${id}.`);
-    return tether;
+  /** Opens the tether if it should be active, and tries again later if that fails. Harmless for one that is gone. */
+  async reopen(id: string): Promise<void> {
+    await this.mutex.runExclusive(id, async () => {
+      const tether = this.tethers.get(id);
+      if (!tether?.stored.active) return;
+      try {
+        await this.open(tether);
+      } catch (error) {
+        if (!isFailure(error)) throw error;
+        this.updateStats(tether, { ...tether.stats, lastError: error.message });
+        this.reopenLater(id);
+      }
+    });
   }
 
-  /** Tells the views. */
-  publish(tethers: readonly TetherEntry[], all = false): void {
-    this.context
-      .ref<CloudViewsProtocol>('cloudviews')
-      .tell('tethers', { rows: tethers.map(tetherView), all });
+  /** Creates a tether with a port of the pool; it does not listen yet. */
+  create({
+    workloadId,
+    containerPort,
+    label,
+    wake,
+  }: TetherInput): Promise<{ id: string; localPort: number }> {
+    return this.mutex.runExclusive(PORT_POOL, async () => {
+      const { clusterId } = await this.workloads.ask('clusterOf', { id: workloadId });
+      const id = newUlid(this.context.clock.now());
+      const localPort = await this.freePort();
+      const stored = { id, clusterId, workloadId, containerPort, label, wake, localPort, active: false };
+      await this.store.saveTether(stored);
+      const tether: TetherEntry = { stored, stats: ZERO_STATS, isOpen: false };
+      this.tethers.set(id, tether);
+      this.publish([tether]);
+      return { id, localPort };
+    });
   }
 
-  async create({ workloadId, containerPort, label, wake }: TetherInput): Promise<TetherEntry> {
-    const { clusterId } = await this.context
-      .ref<WorkloadsProtocol>('workloads')
-      .ask('forwardTarget', { id: workloadId });
-    const id = newUlid(this.context.clock.now());
-    const localPort = await this.freePort();
-    const stored = { id, clusterId, workloadId, containerPort, label, wake, localPort, active: false };
-    await this.store.saveTether(stored);
-    const tether: TetherEntry = { stored, stats: ZERO_STATS, isOpen: false };
-    this.tethers.set(id, tether);
-    this.publish([tether]);
-    return tether;
-  }
-
-  /** Has it listen, on the port it has if that is free. Resolves with the port when that is on disk. */
+  /** Makes it listen, on the port it has if that is free. Resolves with the port once that is on disk. */
   async open(tether: TetherEntry): Promise<number> {
-    const { stored, stats } = tether;
-    const own = stored.localPort === null ? [] : [stored.localPort];
-    const ports = [...own, ...this.unreservedPorts()];
-    const address = tetherAddress(stored.id);
-    await this.context.ref<ThreadsProtocol>('threads').ask('ensure', { address });
-    const { port } = await this.ref(stored.id).ask('open', { tether: stored, ports, numbers: stats });
-    this.watch(stored.id);
-    try {
-      await this.save(tether, { active: true, localPort: port }, true);
-    } catch (error) {
-      // What is not on disk is not open.
-      this.ref(stored.id).tell('close', { forget: false });
-      throw error;
+    const { id, localPort } = tether.stored;
+    await this.context.ref('threads').ask('ensure', { address: tetherAddress(id) });
+    if (localPort !== null) {
+      try {
+        return await this.listen(tether, [localPort]);
+      } catch (error) {
+        if (!isFailure(error) || error.code !== 'port_in_use') throw error;
+      }
     }
-    return port;
+    return this.mutex.runExclusive(PORT_POOL, () => this.listen(tether, this.unreservedPorts()));
   }
 
   async close(tether: TetherEntry, forget: boolean): Promise<void> {
@@ -137,7 +142,7 @@ class TetherRecords {
     await this.save(tether, { active: false, localPort: null }, false);
     if (!stored.active && !forget) return;
     try {
-      await this.ref(stored.id).ask('close', { forget });
+      await this.tetherRef(stored.id).ask('close', { forget });
     } catch (error) {
       // Its thread has died: nothing is open any more.
       if (!isFailure(error) || error.code !== 'gone') throw error;
@@ -149,28 +154,28 @@ class TetherRecords {
     await this.close(tether, true);
     await this.store.removeTether(id);
     this.tethers.delete(id);
-    this.context.ref<CloudViewsProtocol>('cloudviews').tell('tethersRemoved', { ids: [id] });
+    this.views.tell('tethersRemoved', { ids: [id] });
   }
 
-  /** Opens it again if it is to be open; as often as it takes. */
-  async openIfActive(tether: TetherEntry): Promise<void> {
-    const { id, active } = tether.stored;
-    if (!active) return;
-    try {
-      await this.open(tether);
-    } catch (error) {
-      if (!isFailure(error)) throw error;
-      this.updateStats(tether, { ...tether.stats, lastError: error.message });
-      this.reopenLater(id);
-    }
+  /** Removes the tethers of a cluster, also those that are being created. Resolves with their number. */
+  async removeAllOf(clusterId: string): Promise<number> {
+    const ids = await this.mutex.runExclusive(PORT_POOL, async () =>
+      [...this.tethers.values()].flatMap(({ stored }) => (stored.clusterId === clusterId ? [stored.id] : [])),
+    );
+    const removed = ids.map((id) =>
+      this.mutex.runExclusive(id, async () => {
+        const tether = this.tethers.get(id);
+        if (tether) await this.remove(tether);
+      }),
+    );
+    await Promise.all(removed);
+    return ids.length;
   }
 
-  /** A workload that is gone is said at once, not only when somebody connects. */
+  /** Sets `last_error` at once if the workload is gone, not only when somebody connects. */
   async noteIfWorkloadGone(tether: TetherEntry): Promise<void> {
     try {
-      await this.context
-        .ref<WorkloadsProtocol>('workloads')
-        .ask('forwardTarget', { id: tether.stored.workloadId });
+      await this.workloads.ask('clusterOf', { id: tether.stored.workloadId });
     } catch (error) {
       if (!isFailure(error)) throw error;
       if (error.code === 'unknown_workload')
@@ -178,22 +183,54 @@ class TetherRecords {
     }
   }
 
-  updateStats(tether: TetherEntry, numbers: TetherStats): void {
-    tether.stats = numbers;
+  /** Takes over what a tether reports of itself. */
+  onStats(id: string, stats: TetherStats): void {
+    const tether = this.tethers.get(id);
+    if (tether) this.updateStats(tether, stats);
+  }
+
+  private get(id: string): TetherEntry {
+    const tether = this.tethers.get(id);
+    if (!tether) throw fail('unknown_tether', `There is no tether ${id}.`);
+    return tether;
+  }
+
+  private updateStats(tether: TetherEntry, stats: TetherStats): void {
+    tether.stats = stats;
     this.publish([tether]);
   }
 
-  private ref(id: string) {
-    return this.context.ref<TetherProtocol>(tetherAddress(id));
+  private publish(tethers: readonly TetherEntry[], all = false): void {
+    this.views.tell('tethers', { rows: tethers.map(tetherRow), all });
   }
 
-  /** When the tether's actor or thread has ended, it is opened again. */
+  /** Makes it listen on the first free port of `ports`, unless it listens already. Fails port_in_use. */
+  private async listen(tether: TetherEntry, ports: number[]): Promise<number> {
+    const { stored, stats } = tether;
+    const ref = this.tetherRef(stored.id);
+    const { port } = await ref.ask('open', { tether: stored, ports, numbers: stats });
+    this.watch(stored.id);
+    try {
+      await this.save(tether, { active: true, localPort: port }, true);
+    } catch (error) {
+      // What is not on disk is not open.
+      ref.tell('close', { forget: false });
+      throw error;
+    }
+    return port;
+  }
+
+  private tetherRef(id: string): Ref<TetherProtocol> {
+    return this.context.ref(tetherAddress(id));
+  }
+
+  /** Opens it again when its actor or thread has ended. */
   private watch(id: string): void {
     if (this.watched.has(id)) return;
     this.watched.add(id);
     this.context.watch(tetherAddress(id), () => {
       this.watched.delete(id);
-      const tether = this.find(id);
+      const tether = this.tethers.get(id);
       if (!tether) return;
       tether.isOpen = false;
       this.updateStats(tether, { ...tether.stats, connections: 0 });
@@ -203,7 +240,7 @@ class TetherRecords {
 
   private reopenLater(id: string): void {
     this.context.clock.after(TETHER.reopenDelayMs, () => {
-      this.context.ref<TethersProtocol>(this.context.address).tell('listenerMissing', { id });
+      this.context.ref('tethers').tell('listenerMissing', { id });
     });
   }
 
@@ -222,7 +259,7 @@ class TetherRecords {
   }
 
   private unreservedPorts(): number[] {
-    const reserved = new Set(this.all.map(({ stored }) => stored.localPort));
+    const reserved = new Set([...this.tethers.values()].map(({ stored }) => stored.localPort));
     return this.ports.filter((port) => !reserved.has(port));
   }
 
@@ -236,45 +273,41 @@ class TetherRecords {
 
 /** `tethers`: docs/reference.md "Tethers". */
 export const tethersActor = actor<TethersProtocol, TethersConfig>('tethers', async (context, config) => {
-  const registry = new TetherRecords(context, config);
-  await registry.load();
+  const records = new TetherRecords(context, config);
+  await records.load();
   return {
-    async boot() {
-      registry.publish(registry.all, true);
-      for (const tether of registry.all) await registry.openIfActive(tether);
-      return { tethers: registry.all.length };
-    },
-    async create(input) {
-      const { stored } = await registry.create(input);
-      return { tether_id: stored.id, local_port: stored.localPort ?? 0 };
-    },
-    async activate({ id }) {
-      const tether = registry.get(id);
-      const local_port = await registry.open(tether);
-      await registry.noteIfWorkloadGone(tether);
-      return { tether_id: id, local_port, state: 'active' };
-    },
-    async deactivate({ id }) {
-      await registry.close(registry.get(id), false);
-      return { ok: true };
-    },
-    async remove({ id }) {
-      await registry.remove(registry.get(id));
-      return { removed: true, id };
-    },
-    async closeCluster({ clusterId }) {
-      const own = registry.all.filter(({ stored }) => stored.clusterId === clusterId);
-      for (const tether of own) await registry.remove(tether);
-      return { closed: own.length };
-    },
-    async listenerMissing({ id }) {
-      const tether = registry.find(id);
-      if (tether) await registry.openIfActive(tether);
-      return null;
-    },
+    boot: () => context.replyLater(records.boot().then((tethers) => ({ tethers }))),
+    create: (input) =>
+      context.replyLater(
+        records.create(input).then(({ id, localPort }) => ({ tether_id: id, local_port: localPort })),
+      ),
+    activate: ({ id }) =>
+      context.replyLater(
+        records.turn(id, async (tether) => {
+          const local_port = await records.open(tether);
+          await records.noteIfWorkloadGone(tether);
+          return { tether_id: id, local_port, state: 'active' as const };
+        }),
+      ),
+    deactivate: ({ id }) =>
+      context.replyLater(
+        records.turn(id, async (tether) => {
+          await records.close(tether, false);
+          return { ok: true as const };
+        }),
+      ),
+    remove: ({ id }) =>
+      context.replyLater(
+        records.turn(id, async (tether) => {
+          await records.remove(tether);
+          return { removed: true as const, id };
+        }),
+      ),
+    closeCluster: ({ clusterId }) =>
+      context.replyLater(records.removeAllOf(clusterId).then((closed) => ({ closed }))),
+    listenerMissing: ({ id }) => context.replyLater(records.reopen(id).then(() => null)),
     stats({ id, numbers }) {
-      const tether = registry.find(id);
-      if (tether) registry.updateStats(tether, numbers);
+      records.onStats(id, numbers);
       return null;
     },
   };

@@ -1,6 +1,6 @@
 // What handlers work with.
 import type { Operation } from '../../api/operation.ts';
-import type { Protocol, Ref } from '../../runtime/actor.ts';
+import type { Node } from '../../runtime/actor.ts';
 import type { EventHub } from '../streams/event_hub.ts';
 import type { LogStreams } from '../streams/log_streams.ts';
 import type { TerminalSockets } from '../streams/terminal_sockets.ts';
@@ -39,5 +39,5 @@ export interface AppContext {
   ensureGateway(): Promise<number | null>;
   /** The API's document. */
   openapi(): Promise<Uint8Array>;
-  ref<P extends Protocol<P>>(address: string): Ref<P>;
+  readonly ref: Node['ref'];
 }

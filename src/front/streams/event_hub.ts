@@ -2,7 +2,8 @@
 // docs/reference.md "Event stream", "Replay and retention". The front keeps the rings itself, so a replay and
 // what follows it live are one synchronous step: nothing is sent twice, nothing is skipped.
 
-import type { EventRecord } from '../../protocol/events.ts';
+import { EventRing } from '../../protocol/event_ring.ts';
+import type { EventRecord, EventType } from '../../protocol/events.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { EVENTS } from '../../settings/limits.ts';
@@ -17,6 +18,8 @@ export interface EventFilter {
 }
 
 interface EventEntry {
+  id: number;
+  type: EventType;
   record: EventRecord;
   frame: Buffer;
   /** Made when first asked for. */
@@ -52,29 +55,9 @@ const resetFrame = (oldest: number): Buffer =>
 
 const ID = /^[0-9]{1,15}$/;
 
-/** The last `EVENTS.kept` entries; it holds up to twice as many, so that not every one pushes all others. */
-class FrameRing {
-  private entries: EventEntry[] = [];
-  /** The id of the newest entry that was pushed out; 0 when there is none. */
-  lastDroppedId = 0;
-
-  push(entry: EventEntry): void {
-    this.entries.push(entry);
-    const over = this.entries.length - EVENTS.retained;
-    if (over > 0) this.lastDroppedId = this.entries[over - 1]?.record.id ?? 0;
-    if (over >= EVENTS.retained) this.entries = this.entries.slice(over);
-  }
-
-  entriesKept(): EventEntry[] {
-    return this.entries.slice(-EVENTS.retained);
-  }
-}
-
 /** Replays events to new streams and sends them the new ones, filtered; the event feed of the front owns the one there is. */
 export class EventHub {
-  private readonly recent = new FrameRing();
-  /** Those that are not statistics. */
-  private readonly recentNonStats = new FrameRing();
+  private readonly ring = new EventRing<EventEntry>(EVENTS.retained, 1);
   private readonly channels = new Map<string, FilterChannel>();
   private pending: EventEntry[] = [];
   private readonly clock: Clock;
@@ -82,8 +65,6 @@ export class EventHub {
   private cancelScheduled: () => void = noop;
   private nextFlushAt = 0;
   private lastId = 0;
-  /** The oldest id from which nothing but statistics was missing when we subscribed. */
-  private completeFrom = 1;
 
   constructor(clock: Clock) {
     this.clock = clock;
@@ -93,7 +74,7 @@ export class EventHub {
   restore(kept: readonly EventRecord[], lastId: number, completeFrom: number): void {
     const hasGap = completeFrom > this.lastId + 1;
     if (hasGap) {
-      this.completeFrom = completeFrom;
+      this.ring.markMissingBefore(completeFrom);
       if (this.channels.size > 0) {
         this.flush();
         const frame = resetFrame(kept[0]?.id ?? lastId + 1);
@@ -114,9 +95,9 @@ export class EventHub {
     for (const record of records) {
       if (record.id <= this.lastId) continue;
       this.lastId = record.id;
-      const entry: EventEntry = { record, frame: frameOf(record, record.data), detailed: null };
-      this.recent.push(entry);
-      if (record.type !== 'service.stats') this.recentNonStats.push(entry);
+      const { id, type, data } = record;
+      const entry: EventEntry = { id, type, record, frame: frameOf(record, data), detailed: null };
+      this.ring.push(entry);
       if (this.channels.size > 0) this.pending.push(entry);
     }
     if (this.pending.length > 0) this.schedule();
@@ -149,23 +130,15 @@ export class EventHub {
   }
 
   private replay(channel: FilterChannel, after: string): Buffer[] {
-    const kept = this.kept();
+    const kept = this.ring.kept();
     const given = ID.test(after) ? Number(after) : Number.NaN;
     const isKnown = given <= this.lastId;
     const from = isKnown ? given : 0;
-    const isComplete =
-      isKnown && from + 1 >= Math.max(this.completeFrom, this.recentNonStats.lastDroppedId + 1);
-    const entries = kept.filter(({ record }) => record.id > from && matches(channel, record));
+    const isComplete = isKnown && from + 1 >= this.ring.completeFrom;
+    const entries = kept.filter(({ id, record }) => id > from && matches(channel, record));
     const frames = entries.map((entry) => frameFor(channel, entry));
-    const oldest = kept[0]?.record.id ?? this.lastId + 1;
+    const oldest = kept[0]?.id ?? this.lastId + 1;
     return isComplete ? frames : [resetFrame(oldest), ...frames];
-  }
-
-  /** The union of both rings in id order. */
-  private kept(): EventEntry[] {
-    const recent = this.recent.entriesKept();
-    const first = recent[0]?.record.id ?? 0;
-    return [...this.recentNonStats.entriesKept().filter(({ record }) => record.id < first), ...recent];
   }
 
   private flush(): void {

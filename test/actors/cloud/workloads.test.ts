@@ -7,7 +7,7 @@ import type { ClusterInput } from '../../../src/protocol/cloud.ts';
 import { fail } from '../../../src/protocol/errors.ts';
 import { ULID_PATTERN } from '../../../src/protocol/ulid.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';
-import { afterThisTest, settle, virtualClock } from '../../kit/actors.ts';
+import { afterThisTest, realTime, settle, virtualClock } from '../../kit/actors.ts';
 import { ANY, cloud, eventually } from '../../kit/cloud.ts';
 import { type Double, kubeDouble, statusOf, workload } from '../../kit/kube_double.ts';
 
@@ -680,7 +680,7 @@ describe('sleep and wake', () => {
     const answered = deferred<void>();
     const here = await cloud({
       open: (access) => {
-        const cluster = openKubeCluster(access, ANY);
+        const cluster = openKubeCluster(access, ANY, realTime);
         const patch: KubeCluster['patchWorkload'] = async (target, body) => {
           const seen = await cluster.patchWorkload(target, body);
           await answered.promise;

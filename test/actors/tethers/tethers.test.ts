@@ -5,12 +5,15 @@ import { describe, expect, it } from 'vitest';
 import { tetherActor } from '../../../src/actors/tethers/tether.ts';
 import { tethersActor } from '../../../src/actors/tethers/tethers.ts';
 import { openLoopbackPeers } from '../../../src/adapters/process/loopback_peers.ts';
-import { embeddedCloudStore } from '../../../src/adapters/storage/cloud_store.ts';
+import { type CloudStore, embeddedCloudStore } from '../../../src/adapters/storage/cloud_store.ts';
 import { openStore } from '../../../src/adapters/storage/store.ts';
+import { tetherItem } from '../../../src/front/views/cloud_json.ts';
 import type { CloudViewsProtocol, WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
 import { fail } from '../../../src/protocol/errors.ts';
-import type { TethersProtocol, ThreadsProtocol } from '../../../src/protocol/tethers.ts';
+import type { StoredTether, TethersProtocol } from '../../../src/protocol/tethers.ts';
+import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
 import { Failure, type Ref } from '../../../src/runtime/actor.ts';
+import { deferred } from '../../../src/runtime/deferred.ts';
 import { TETHER } from '../../../src/settings/limits.ts';
 import {
   afterThisTest,
@@ -36,8 +39,12 @@ interface Part {
   stop(): Promise<void>;
 }
 
-/** The tethers of a daemon whose state is in `folder`. */
-async function part(folder: string, ports: [number, number]): Promise<Part> {
+/** The tethers of a daemon whose state is in `folder`. `saving` is awaited before a record is saved. */
+async function part(
+  folder: string,
+  ports: [number, number],
+  saving: (tether: StoredTether) => Promise<void> = async () => undefined,
+): Promise<Part> {
   const space = world({ clock: realTime });
   const store = openStore(join(folder, 'store'));
   const peers = await openLoopbackPeers();
@@ -52,15 +59,22 @@ async function part(folder: string, ports: [number, number]): Promise<Part> {
     return stopped;
   };
   afterThisTest(stopOnce);
+  const unknown = ({ id }: { id: string }): never => {
+    throw fail('unknown_workload', `There is no workload ${id}.`);
+  };
   const workloads = await space.stand<WorkloadsProtocol>('workloads', {
-    forwardTarget: ({ id }) => {
-      throw fail('unknown_workload', `There is no workload ${id}.`);
-    },
+    clusterOf: unknown,
+    forwardTarget: unknown,
   });
   const views = await space.stand<CloudViewsProtocol>('cloudviews');
   const threads = await space.stand<ThreadsProtocol>('threads');
   space.node.family('tether:', tetherActor, () => ({ rule: RULE, peers, pendingInThread: { count: 0 } }));
-  const ref = await space.start('tethers', tethersActor, { store: embeddedCloudStore(store), ports });
+  const cloudStore = embeddedCloudStore(store);
+  const saveTether: CloudStore['saveTether'] = async (tether) => {
+    await saving(tether);
+    return cloudStore.saveTether(tether);
+  };
+  const ref = await space.start('tethers', tethersActor, { store: { ...cloudStore, saveTether }, ports });
   return {
     world: space,
     tethers: ref,
@@ -73,7 +87,7 @@ async function part(folder: string, ports: [number, number]): Promise<Part> {
         if (kind === 'tethers') {
           const { rows: told, all } = message as Parameters<CloudViewsProtocol['tethers']>[0];
           if (all) rows.clear();
-          for (const { id, json } of told) rows.set(id, JSON.parse(json));
+          for (const row of told) rows.set(row.id, tetherItem(row));
         } else if (kind === 'tethersRemoved') {
           for (const id of (message as { ids: string[] }).ids) rows.delete(id);
         }
@@ -86,6 +100,7 @@ async function part(folder: string, ports: [number, number]): Promise<Part> {
 /** A workload of a cluster that does not answer: connections are held for a while. */
 const known = (workloads: Stand<WorkloadsProtocol>, clusterId = 'C1'): void =>
   workloads.answer({
+    clusterOf: () => ({ clusterId }),
     forwardTarget: () => ({
       clusterId,
       access: {
@@ -139,6 +154,40 @@ describe('tethers', () => {
       last_error: null,
     });
     expect(await canConnect(from)).toBe(false);
+  });
+
+  it('get different ports when they are created and opened at the same time', async () => {
+    const [from, to] = ownPorts(6);
+    const { tethers: ref, workloads } = await part(tempDir(), [from, to]);
+    known(workloads);
+    const returned = await ref.ask('create', input);
+    await ref.ask('deactivate', { id: returned.tether_id });
+    const made = await Promise.all([
+      ref.ask('create', input),
+      ref.ask('activate', { id: returned.tether_id }),
+      ref.ask('create', input),
+    ]);
+    expect(made.map(({ local_port }) => local_port - from).sort()).toEqual([0, 1, 2]);
+  });
+
+  it('do not wait for the work on another one, and do all work on one in order', async () => {
+    const saved = deferred<void>();
+    const slow = { id: '' };
+    const { tethers: ref, workloads } = await part(tempDir(), ownPorts(3), ({ id }) =>
+      id === slow.id ? saved.promise : Promise.resolve(),
+    );
+    known(workloads);
+    slow.id = (await ref.ask('create', input)).tether_id;
+    const { tether_id: id } = await ref.ask('create', input);
+    const order: string[] = [];
+    const first = ref.ask('activate', { id: slow.id }).then(() => order.push('activate'));
+    const removed = ref.ask('remove', { id: slow.id }).then(() => order.push('remove'));
+    await ref.ask('activate', { id });
+    expect(order).toEqual([]);
+    saved.resolve();
+    await Promise.all([first, removed]);
+    expect(order).toEqual(['activate', 'remove']);
+    await expect(ref.ask('activate', { id: slow.id })).rejects.toMatchObject({ code: 'unknown_tether' });
   });
 
   it('are made for workloads that there are', async () => {

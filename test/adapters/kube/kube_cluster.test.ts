@@ -8,7 +8,8 @@ import {
   openKubeCluster,
   workloadsResource,
 } from '../../../src/adapters/kube/kube_cluster.ts';
-import { createKubeHttp, kubeFailure } from '../../../src/adapters/kube/kube_http.ts';
+import { kubeFailure, WireError } from '../../../src/adapters/kube/kube_errors.ts';
+import { createKubeHttp } from '../../../src/adapters/kube/kube_http.ts';
 import { LineTooLong, lineSplitter } from '../../../src/adapters/kube/line_splitter.ts';
 import {
   isOlderVersion,
@@ -16,10 +17,9 @@ import {
   listPageOf,
   losesVolumes,
   seenWorkloadOf,
-  WireError,
   watchEventOf,
 } from '../../../src/adapters/kube/parse_objects.ts';
-import { afterThisTest } from '../../kit/actors.ts';
+import { afterThisTest, realTime } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { type Double, type Fault, kubeDouble, workload } from '../../kit/kube_double.ts';
 
@@ -31,7 +31,7 @@ let double: Double;
 let cluster: KubeCluster;
 beforeEach(async () => {
   double = await kubeDouble();
-  cluster = openKubeCluster(double.access, ANY);
+  cluster = openKubeCluster(double.access, ANY, realTime);
 });
 afterEach(async () => {
   await cluster.close();
@@ -377,7 +377,7 @@ describe('what goes wrong', () => {
 
   it('429 with a call for the next attempt at once makes no storm', async () => {
     double.fault(any, { kind: 'status', status: 429, headers: { 'retry-after': '0' } }, Infinity);
-    const http = createKubeHttp(createClusterDialer(double.access, ANY));
+    const http = createKubeHttp(createClusterDialer(double.access, ANY), realTime);
     afterThisTest(() => http.close());
     const asked = http.call({ action: 'read', path: '/version', deadlineMs: 375 });
     await expect(asked).rejects.toMatchObject({ status: { status: 429 } });

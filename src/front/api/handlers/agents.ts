@@ -1,9 +1,7 @@
 // The handlers of agents.
 import type { agents } from '../../../api/agents.ts';
-import type { AgentsProtocol } from '../../../protocol/agents.ts';
 import { fail } from '../../../protocol/errors.ts';
 import { hostLabel } from '../../../protocol/names.ts';
-import type { TerminalProtocol } from '../../../protocol/terminal.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
@@ -17,7 +15,7 @@ function findAgent(app: AppContext, name: string): SpecRow {
   return spec;
 }
 
-const agentsOf = (app: AppContext) => app.ref<AgentsProtocol>('agents');
+const agentsOf = (app: AppContext) => app.ref('agents');
 
 export const agentHandlers: HandlersOf<typeof agents> = {
   list: ({ views }) => views.agents(),
@@ -49,6 +47,6 @@ export const agentHandlers: HandlersOf<typeof agents> = {
   attach: ({ app, name }) => {
     findAgent(app, name);
     if (!app.views.state(name)?.process) throw fail('not_running', `the agent ${name} does not run`);
-    return (socket) => app.terminals.open(socket, app.ref<TerminalProtocol>(`service:${name}`));
+    return (socket) => app.terminals.open(socket, app.ref(`service:${name}`));
   },
 };

@@ -1,11 +1,10 @@
 // The handlers of clusters. Reads are answered from the views; everything else is asked of the owner.
 import type { clusters } from '../../../api/clusters.ts';
-import type { ClustersProtocol } from '../../../protocol/cloud.ts';
 import { CLOUD, THREADS } from '../../../settings/limits.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
 
-const clustersOf = (app: AppContext) => app.ref<ClustersProtocol>('clusters');
+const clustersOf = (app: AppContext) => app.ref('clusters');
 
 export const clusterHandlers: HandlersOf<typeof clusters> = {
   list: ({ cloud }) => cloud.views.clusters(),

@@ -1,6 +1,5 @@
 // The handlers of events.
 import type { events } from '../../../api/events.ts';
-import type { EventsProtocol } from '../../../protocol/events.ts';
 import { HTTP } from '../../../settings/limits.ts';
 import { detailedData } from '../../streams/event_hub.ts';
 import type { HandlersOf } from '../handler.ts';
@@ -16,7 +15,7 @@ export const eventHandlers: HandlersOf<typeof events> = {
   // Put together as text, because an event's data is JSON text already.
   history: async ({ app, query }) => {
     const { types, names, since, limit } = query;
-    const { events } = await app.ref<EventsProtocol>('events').ask('history', {
+    const { events } = await app.ref('events').ask('history', {
       types,
       names,
       since,

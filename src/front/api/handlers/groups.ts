@@ -1,7 +1,6 @@
 // The handlers of groups.
 import type { groups } from '../../../api/groups.ts';
 import { fail } from '../../../protocol/errors.ts';
-import type { GroupsProtocol } from '../../../protocol/groups.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
@@ -19,14 +18,14 @@ export const groupHandlers: HandlersOf<typeof groups> = {
   start: async ({ app, name, query }) => {
     const times = membersOf(app, name).map((spec) => startMs(spec, query.timeout));
     const message = { name, timeoutMs: query.timeout };
-    const { services } = await app.ref<GroupsProtocol>('groups').ask('start', message, deadline(...times));
+    const { services } = await app.ref('groups').ask('start', message, deadline(...times));
     return { name, services };
   },
 
   stop: async ({ app, name, query }) => {
     const times = membersOf(app, name).map((spec) => stopMs(spec, query.grace));
     const message = { name, graceMs: query.grace };
-    const { services } = await app.ref<GroupsProtocol>('groups').ask('stop', message, deadline(...times));
+    const { services } = await app.ref('groups').ask('stop', message, deadline(...times));
     return { name, services };
   },
 };

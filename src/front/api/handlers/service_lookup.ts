@@ -14,8 +14,7 @@ export function findService(app: AppContext, name: string): SpecRow {
 }
 
 /** The actor of a service that exists. */
-export const serviceRef = (app: AppContext, name: string): Ref<ServiceProtocol> =>
-  app.ref<ServiceProtocol>(`service:${name}`);
+export const serviceRef = (app: AppContext, name: string): Ref<ServiceProtocol> => app.ref(`service:${name}`);
 
 /** How long a stop of this service may take until its owner has answered; `grace` null: the service's own. */
 export const stopMs = (spec: SpecRow, grace: number | null): number =>

@@ -1,14 +1,13 @@
 // The handlers of services: who is asked, for how long, and what the answer is made of.
 import type { services } from '../../../api/services.ts';
 import { fail } from '../../../protocol/errors.ts';
-import type { RegistryProtocol } from '../../../protocol/registry.ts';
 import { localTime } from '../../../protocol/timestamps.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
 import { followLogs, readLogs } from './logs.ts';
 import { deadline, findService, serviceRef, startMs, stopMs } from './service_lookup.ts';
 
-const registryOf = (app: AppContext) => app.ref<RegistryProtocol>('registry');
+const registryOf = (app: AppContext) => app.ref('registry');
 
 export const serviceHandlers: HandlersOf<typeof services> = {
   list: ({ views }) => views.services(),

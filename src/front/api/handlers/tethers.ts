@@ -1,10 +1,9 @@
 // The handlers of tethers. The list is answered from the views; everything else is asked of the owner.
 import type { tethers } from '../../../api/tethers.ts';
-import type { TethersProtocol } from '../../../protocol/tethers.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
 
-const tethersOf = (app: AppContext) => app.ref<TethersProtocol>('tethers');
+const tethersOf = (app: AppContext) => app.ref('tethers');
 
 export const tetherHandlers: HandlersOf<typeof tethers> = {
   list: ({ cloud }) => cloud.views.tethers(),

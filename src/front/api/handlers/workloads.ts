@@ -1,11 +1,10 @@
 // The handlers of workloads. Reads are answered from the views; everything else is asked of the owner.
 import type { workloads } from '../../../api/workloads.ts';
-import type { AutoSleepSettings, WorkloadsProtocol } from '../../../protocol/cloud.ts';
 import { CLOUD } from '../../../settings/limits.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
 
-const workloadsOf = (app: AppContext) => app.ref<WorkloadsProtocol>('workloads');
+const workloadsOf = (app: AppContext) => app.ref('workloads');
 
 export const workloadHandlers: HandlersOf<typeof workloads> = {
   list: ({ app, query }) => app.cloud.views.workloads(query.cluster_id),
@@ -23,11 +22,8 @@ export const workloadHandlers: HandlersOf<typeof workloads> = {
   },
 
   autoSleep: ({ cloud }, id) => {
-    const json = cloud.views.workload(id);
-    if (json === null) return null;
-    // The text is our own, of workload_record.ts.
-    const { auto_sleep_enabled, idle_timeout_minutes } = JSON.parse(json) as AutoSleepSettings;
-    return Buffer.from(JSON.stringify({ auto_sleep_enabled, idle_timeout_minutes }));
+    const settings = cloud.views.autoSleep(id);
+    return settings && Buffer.from(JSON.stringify(settings));
   },
 
   setAutoSleep: ({ app, name, body }) => workloadsOf(app).ask('autoSleep', { id: name, ...body }),

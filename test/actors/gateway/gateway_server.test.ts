@@ -5,8 +5,8 @@ import http from 'node:http';
 import net from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
-import type { Gateway } from '../../src/gateway/gateway_server.ts';
-import { createGateway } from '../../src/gateway/gateway_server.ts';
+import type { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
+import { createGateway } from '../../../src/actors/gateway/gateway_server.ts';
 
 const TOKEN = 'secret-token';
 let gateway: Gateway;

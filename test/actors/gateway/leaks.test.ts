@@ -3,8 +3,8 @@ import diagnostics from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import net from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Gateway } from '../../src/gateway/gateway_server.ts';
-import { createGateway } from '../../src/gateway/gateway_server.ts';
+import type { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
+import { createGateway } from '../../../src/actors/gateway/gateway_server.ts';
 
 let gateway: Gateway;
 let port: number;

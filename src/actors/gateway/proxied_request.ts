@@ -1,6 +1,6 @@
 // One request on its way to an agent and its answer on the way back, with back pressure in both directions.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { GatewayRoute } from '../protocol/gateway.ts';
+import type { GatewayRoute } from '../../protocol/gateway.ts';
 import { sendErrorPage, unreachablePage } from './error_pages.ts';
 import type { ResponseHead } from './response_parser.ts';
 import type { GatewayExchange, UpstreamConnection, UpstreamPool } from './upstream_pool.ts';

@@ -1,5 +1,5 @@
-import type { GatewayProtocol } from '../protocol/gateway.ts';
-import { actor } from '../runtime/actor.ts';
+import type { GatewayProtocol } from '../../protocol/gateway.ts';
+import { actor } from '../../runtime/actor.ts';
 import type { Gateway } from './gateway_server.ts';
 import { createGateway } from './gateway_server.ts';
 

@@ -3,8 +3,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import http from 'node:http';
 import type { Duplex } from 'node:stream';
-import { fail } from '../protocol/errors.ts';
-import type { GatewayRoute } from '../protocol/gateway.ts';
+import { fail } from '../../protocol/errors.ts';
+import type { GatewayRoute } from '../../protocol/gateway.ts';
 import type { ErrorPage } from './error_pages.ts';
 import {
   forbiddenPage,

@@ -2,9 +2,9 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Gateway } from '../../src/gateway/gateway_server.ts';
-import { createGateway } from '../../src/gateway/gateway_server.ts';
-import { eventually } from '../kit/eventually.ts';
+import type { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
+import { createGateway } from '../../../src/actors/gateway/gateway_server.ts';
+import { eventually } from '../../kit/eventually.ts';
 
 let gateway: Gateway;
 let port: number;
