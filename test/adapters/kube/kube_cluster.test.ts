@@ -19,8 +19,8 @@ import {
   seenWorkloadOf,
   watchEventOf,
 } from '../../../src/adapters/kube/parse_objects.ts';
-import { afterThisTest, realTime } from '../../kit/actors.ts';
-import { eventually } from '../../kit/eventually.ts';
+import { CLOUD } from '../../../src/settings/limits.ts';
+import { afterThisTest, realTime, virtualClock } from '../../kit/actors.ts';
 import { type Double, type Fault, kubeDouble, workload } from '../../kit/kube_double.ts';
 
 const ANY = { allow: 'any', apiOnLoopback: true };
@@ -38,6 +38,18 @@ afterEach(async () => {
   await double.stop();
 });
 const any = (): boolean => true;
+/** Turns the clock a little at a time, so that sockets keep pace, until `work` is over. */
+async function untilOver(work: Promise<unknown>, turn: () => Promise<void>): Promise<void> {
+  let isOver = false;
+  const over = work.finally(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    await turn();
+    await Promise.race([over, realTime.advance(5)]);
+  }
+  await over;
+}
 const saidOf = async (work: Promise<unknown>): Promise<{ code: string; message: string }> => {
   const error = await work.then(
     () => new Error('it succeeded'),
@@ -377,28 +389,36 @@ describe('what goes wrong', () => {
 
   it('429 with a call for the next attempt at once makes no storm', async () => {
     double.fault(any, { kind: 'status', status: 429, headers: { 'retry-after': '0' } }, Infinity);
-    const http = createKubeHttp(createClusterDialer(double.access, ANY), realTime);
+    const clock = virtualClock();
+    const http = createKubeHttp(createClusterDialer(double.access, ANY), clock);
     afterThisTest(() => http.close());
-    const asked = http.call({ action: 'read', path: '/version', deadlineMs: 375 });
-    await expect(asked).rejects.toMatchObject({ status: { status: 429 } });
+    const deadlineMs = 1.5 * CLOUD.minRetryAfterMs;
+    const refused = expect(http.call({ action: 'read', path: '/version', deadlineMs })).rejects.toMatchObject(
+      { status: { status: 429 } },
+    );
+    await untilOver(refused, () => clock.advance(deadlineMs / 20));
     expect(double.requests.length).toBeLessThanOrEqual(2);
   });
 
   it('a cluster that is down is left alone for a while, then tried again', async () => {
+    const clock = virtualClock();
+    const patient = openKubeCluster(double.access, ANY, clock);
+    afterThisTest(() => patient.close());
     const { port } = double;
     await double.stop();
     for (let call = 0; call < 3; call += 1)
-      expect(await saidOf(cluster.getWorkload(hello))).toMatchObject({
+      expect(await saidOf(patient.getWorkload(hello))).toMatchObject({
         code: 'cluster_unreachable',
         message: /ECONNREFUSED/,
       });
-    expect(await saidOf(cluster.getWorkload(hello))).toMatchObject({
-      code: 'cluster_unreachable',
-      message: /tried again shortly/,
-    });
+    const refusal = { code: 'cluster_unreachable', message: /tried again shortly/ };
+    expect(await saidOf(patient.getWorkload(hello))).toMatchObject(refusal);
     await double.start();
     expect(double.port).toBe(port);
-    await eventually(() => cluster.getWorkload(hello).catch(() => null));
+    await clock.advance(CLOUD.circuitBreaker.initialOpenMs - 1);
+    expect(await saidOf(patient.getWorkload(hello))).toMatchObject(refusal);
+    await clock.advance(1);
+    expect((await patient.getWorkload(hello))?.seen.replicas).toBe(2);
   });
 
   it('an answer with an error does not count as being down', async () => {
