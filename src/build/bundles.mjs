@@ -33,7 +33,7 @@ const SCHEMAS = { file: 'schemas', source: 'src/front/api/schemas.ts', with: ['z
 const MODULES = {
   client: 'src/client/index.ts',
   bench: 'bench/run.ts',
-  'bench-bare': 'bench/bare_process.ts',
+  'bench-bare': 'bench/kit/bare_process.ts',
 };
 
 /** What one part of the command loads of another, or of the daemon, stays a file of its own. */

@@ -5,8 +5,7 @@ import { cloudRoutes } from '../front/api/routes_cloud.ts';
 import type { CloudFront } from '../front/front.ts';
 import { CloudViews } from '../front/views/cloud_views.ts';
 import { cloudViewsActor } from '../front/views/cloud_views_actor.ts';
-import type { ClustersProtocol } from '../protocol/cloud.ts';
-import type { ThreadsProtocol } from '../protocol/tethers.ts';
+import type { ThreadsProtocol } from '../protocol/threads.ts';
 import { actor, type Node } from '../runtime/actor.ts';
 import type { Settings } from '../settings/config.ts';
 import { ensureSecret } from '../settings/state_dir.ts';
@@ -58,7 +57,7 @@ export class CloudController {
     await this.threads.ensure('cloud');
     // Gone where the cloud part is closed: the views know why.
     await this.node
-      .ref<ClustersProtocol>('clusters')
+      .ref('clusters')
       .ask('viewsReady', {})
       .catch(() => undefined);
   }

@@ -135,7 +135,7 @@ class HttpFront implements Front {
       phase: 'starting',
       ensureGateway: options.ensureGateway,
       openapi: () => this.openapi(),
-      ref: (address) => node.ref(address),
+      ref: node.ref.bind(node),
     };
   }
 

@@ -6,6 +6,20 @@ export type MessageKind<P> = keyof P & string;
 export type MessageOf<P, K extends keyof P> = P[K] extends (message: infer M) => unknown ? M : never;
 export type ReplyOf<P, K extends keyof P> = P[K] extends (message: never) => infer R ? Awaited<R> : never;
 
+/**
+ * Every address with the protocol of the actor there; the key of a family is a template literal such as
+ * `service:${string}`. Empty here: the product adds its actors by declaration merging, so that a ref cannot
+ * have another protocol than its actor.
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: filled by declaration merging
+export interface Directory {}
+export type Address = keyof Directory & string;
+/** `service:` for `service:${string}`; the address itself for an actor that stands alone. */
+export type PlacementKey<A extends string> = A extends `${infer F}:${string}` ? `${F}:` : A;
+/** The prefix of a family: `service:`. */
+export type FamilyPrefix = Extract<PlacementKey<Address>, `${string}:`>;
+export type FamilyProtocol<F extends FamilyPrefix> = Directory[Extract<Address, `${F}${string}`>];
+
 /** Codes the runtime itself answers with; every other code belongs to the product. */
 export type RuntimeCode = 'overloaded' | 'deadline' | 'crashed' | 'gone';
 
@@ -51,7 +65,7 @@ export interface AskOptions {
 }
 
 /** Where to reach an actor. It does not say where the actor is. */
-export interface Ref<P extends Protocol<P>> {
+export interface Ref<P> {
   readonly address: string;
   /** Settles exactly once: reply, Failure of the handler, or a Failure with a RuntimeCode. */
   ask<K extends MessageKind<P>>(
@@ -95,7 +109,7 @@ export interface Context {
   readonly clock: Clock;
   readonly scope: Scope;
   /** Asks through it are refused with `gone`, tells dropped, once this incarnation is over and closed. */
-  ref<P extends Protocol<P>>(address: string): Ref<P>;
+  ref<A extends Address>(address: A): Ref<Directory[A]>;
   /** The one way to have two requests open: the reply is that of `promise`, and the mailbox goes on meanwhile. */
   replyLater<R>(promise: Promise<R>): DeferredReply<R>;
   /** Calls `told` once when `address` has ended or its thread is gone, and soon if nobody is there now. */
@@ -109,7 +123,7 @@ export interface Context {
   crash(error: unknown): void;
 }
 
-export type Handlers<P extends Protocol<P>> = {
+export type Handlers<P> = {
   [K in keyof P]: (
     message: MessageOf<P, K>,
   ) => ReplyOf<P, K> | DeferredReply<ReplyOf<P, K>> | Promise<ReplyOf<P, K> | DeferredReply<ReplyOf<P, K>>>;
@@ -125,7 +139,7 @@ export interface ActorLimits {
 }
 
 /** An actor is a function returning an object of handlers; its state is the closure. */
-export interface ActorType<P extends Protocol<P>, C> {
+export interface ActorType<P, C> {
   readonly name: string;
   readonly limits: ActorLimits;
   init(context: Context, config: C): Handlers<P> | Promise<Handlers<P>>;
@@ -157,15 +171,21 @@ export interface Pipe {
 export interface Node {
   readonly name: string;
   readonly clock: Clock;
+  /** Closed by `stop` after the last actor has ended: for what several actors use. */
+  readonly scope: Scope;
   /** Starts one actor at `address`; resolves after its first `init`. */
-  start<P extends Protocol<P>, C>(address: string, type: ActorType<P, C>, config: C): Promise<Ref<P>>;
+  start<A extends Address, C>(
+    address: A,
+    type: ActorType<Directory[A], C>,
+    config: C,
+  ): Promise<Ref<Directory[A]>>;
   /** Actors whose address begins with `prefix` (such as `service:`) start at the first letter to them. */
-  family<P extends Protocol<P>, C>(
-    prefix: string,
-    type: ActorType<P, C>,
+  family<F extends FamilyPrefix, C>(
+    prefix: F,
+    type: ActorType<FamilyProtocol<F>, C>,
     config: (address: string) => C,
   ): void;
-  ref<P extends Protocol<P>>(address: string): Ref<P>;
+  ref<A extends Address>(address: A): Ref<Directory[A]>;
   /** Joins the node `peer` over `pipe`. A second pipe to the same peer replaces the first, whose open asks settle `gone`. */
   connect(peer: string, pipe: Pipe): void;
   disconnect(peer: string): void;

@@ -1,5 +1,13 @@
 // One incarnation of an actor: from an `init` to the crash or the end after it, with everything it opened.
-import { type Clock, type Context, type DeferredReply, isFailure, type Protocol, type Ref } from './actor.ts';
+import {
+  type Address,
+  type Clock,
+  type Context,
+  type DeferredReply,
+  type Directory,
+  isFailure,
+  type Ref,
+} from './actor.ts';
 import { deferred, withTimeout } from './deferred.ts';
 import type { Envelope } from './peer_link.ts';
 import { openScope } from './scope.ts';
@@ -13,7 +21,7 @@ export interface Sender {
 /** What an incarnation needs of its node. */
 export interface IncarnationNode {
   readonly clock: Clock;
-  ref<P extends Protocol<P>>(address: string, sender: Sender): Ref<P>;
+  ref<A extends Address>(address: A, sender: Sender): Ref<Directory[A]>;
   watch(address: string, onEnded: (address: string) => void): () => void;
   report(address: string, error: unknown, ended: boolean): void;
 }

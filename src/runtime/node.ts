@@ -2,21 +2,28 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type {
   ActorType,
+  Address,
   AskOptions,
+  Directory,
+  FamilyPrefix,
+  FamilyProtocol,
   MessageKind,
   MessageOf,
   Node,
   NodeOptions,
   Pipe,
-  Protocol,
   Ref,
   ReplyOf,
 } from './actor.ts';
 import { type ActorCell, type CellNode, type ConfiguredActor, startCell } from './actor_cell.ts';
+import { withTimeout } from './deferred.ts';
 import type { Sender } from './incarnation.ts';
 import { type Envelope, goneFailure, type LinkListener, PeerLink } from './peer_link.ts';
+import { openScope } from './scope.ts';
 
 const DEFAULT_DEADLINE_MS = 30_000;
+/** A stop waits no longer for the node's own scope to close. */
+const SCOPE_CLOSE_MS = 5_000;
 
 /** The node is its own peer over this pipe: near and far letters take the same way, encoding included. */
 function loopbackPipe(): Pipe {
@@ -31,7 +38,7 @@ function loopbackPipe(): Pipe {
   };
 }
 
-class NodeRef<P extends Protocol<P>> implements Ref<P> {
+class NodeRef<P> implements Ref<P> {
   readonly address: string;
   private readonly sender: Sender;
   private readonly node: LocalNode;
@@ -81,6 +88,7 @@ class LocalNode implements Node, CellNode, LinkListener, Sender {
   readonly links = new Map<string, PeerLink>();
   readonly address = undefined;
   live = true;
+  readonly scope = openScope((error) => this.report(this.name, error, false));
   private readonly cells = new Map<string, ActorCell>();
   private readonly families = new Map<string, ConfiguredActor>();
   /** Addresses and family prefixes in the order in which they were started. */
@@ -103,7 +111,11 @@ class LocalNode implements Node, CellNode, LinkListener, Sender {
     return this.options.clock;
   }
 
-  async start<P extends Protocol<P>, C>(address: string, type: ActorType<P, C>, config: C): Promise<Ref<P>> {
+  async start<A extends Address, C>(
+    address: A,
+    type: ActorType<Directory[A], C>,
+    config: C,
+  ): Promise<Ref<Directory[A]>> {
     if (this.stopped) throw goneFailure(address);
     if (this.cells.has(address)) throw new TypeError(`${address} is started already`);
     this.order.push(address);
@@ -111,22 +123,21 @@ class LocalNode implements Node, CellNode, LinkListener, Sender {
       address,
       configuredActor(type, () => config),
     ).ready;
-    return this.ref<P>(address);
+    return this.ref(address);
   }
 
-  family<P extends Protocol<P>, C>(
-    prefix: string,
-    type: ActorType<P, C>,
+  family<F extends FamilyPrefix, C>(
+    prefix: F,
+    type: ActorType<FamilyProtocol<F>, C>,
     config: (address: string) => C,
   ): void {
-    if (prefix.indexOf(':') !== prefix.length - 1)
-      throw new TypeError(`${prefix} does not end in its only colon`);
+    if (familyOf(prefix) !== prefix) throw new TypeError(`${prefix} does not end in its only colon`);
     this.order.push(prefix);
     this.families.set(prefix, configuredActor(type, config));
   }
 
-  ref<P extends Protocol<P>>(address: string, sender: Sender = this): Ref<P> {
-    return new NodeRef<P>(address, sender, this);
+  ref<A extends Address>(address: A, sender: Sender = this): Ref<Directory[A]> {
+    return new NodeRef<Directory[A]>(address, sender, this);
   }
 
   connect(peer: string, pipe: Pipe): void {
@@ -165,6 +176,7 @@ class LocalNode implements Node, CellNode, LinkListener, Sender {
         }),
       );
     }
+    if ((await withTimeout(SCOPE_CLOSE_MS, this.scope.close(), this.clock)) === null) late.push(this.name);
     // The last answers to askers of this node are still on their way through the loop.
     await nextTurn();
     this.live = false;
@@ -238,10 +250,7 @@ class LocalNode implements Node, CellNode, LinkListener, Sender {
 
 const familyOf = (address: string): string => address.slice(0, address.indexOf(':') + 1);
 
-const configuredActor = <P extends Protocol<P>, C>(
-  type: ActorType<P, C>,
-  config: (address: string) => C,
-): ConfiguredActor => ({
+const configuredActor = <P, C>(type: ActorType<P, C>, config: (address: string) => C): ConfiguredActor => ({
   limits: type.limits,
   init: (context) => type.init(context, config(context.address)),
 });

@@ -1,5 +1,6 @@
 // An actor whose every step a test can hold, and that writes down what happened.
 import { type ActorLimits, type ActorType, actor, Failure } from '../../src/runtime/actor.ts';
+import { untypedRef } from './untyped_node.ts';
 
 export interface Probe {
   echo(message: { value: unknown }): { value: unknown };
@@ -77,7 +78,7 @@ export function probe(limits: Partial<ActorLimits> = {}): Steps {
             return null;
           },
           ask: async ({ address, kind }) => {
-            const ref = context.ref<Probe>(address);
+            const ref = untypedRef<Probe>(context, address);
             await (kind === 'echo' ? ref.ask('echo', { value: 1 }) : ref.ask('hold', { key: address }));
             return null;
           },

@@ -8,10 +8,8 @@ import { isOnPath } from '../../adapters/process/path_lookup.ts';
 import type { Store } from '../../adapters/storage/store.ts';
 import type { AgentsProtocol, SpinupInput } from '../../protocol/agents.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { HostProtocol } from '../../protocol/host.ts';
 import { AGENTS_GROUP, hostLabel } from '../../protocol/names.ts';
-import type { RegistryProtocol } from '../../protocol/registry.ts';
-import type { ServiceInput, ServiceProtocol, ServiceSpec } from '../../protocol/service.ts';
+import type { ServiceInput, ServiceSpec } from '../../protocol/service.ts';
 import { actor, type Context, isFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { KeyedMutex } from '../keyed_mutex.ts';
@@ -67,7 +65,7 @@ class Agents {
       const registered = await this.serviceInputOf(input);
       const { stored, created } = await this.registry().ask('register', { input: registered });
       try {
-        const service = this.context.ref<ServiceProtocol>(`service:${name}`);
+        const service = this.context.ref(`service:${name}`);
         const { pid } = await service.ask('start', { timeoutMs: null, wait: false });
         if (pid === null) throw fail('start_failed', `${name} cannot be started: it has no process`);
         return { name, port: stored.spec.port, pid };
@@ -110,8 +108,8 @@ class Agents {
   }
 
   private async refuseIfRunning(name: string): Promise<void> {
-    const { run } = await this.context.ref<HostProtocol>('host').ask('runOf', { service: name });
-    if (!run || run.recordEnd) return;
+    const { run } = await this.context.ref('host').ask('runOf', { service: name });
+    if (!run || run.end) return;
     if (run.stopping) throw fail('daemon_busy', `${name} is being stopped`);
     throw fail('already_running', `${name} is running already`);
   }
@@ -126,7 +124,7 @@ class Agents {
   }
 
   private registry() {
-    return this.context.ref<RegistryProtocol>('registry');
+    return this.context.ref('registry');
   }
 }
 

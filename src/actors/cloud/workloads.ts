@@ -4,7 +4,6 @@ import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import {
   type AutoSleepSettings,
   autoSleepSettings,
-  type CloudViewsProtocol,
   type ClusterFacts,
   type ClustersProtocol,
   type ForwardTarget,
@@ -60,7 +59,7 @@ class Workloads implements ClusterInformerOwner {
     this.clusters = context.ref('clusters');
     this.readiness = new ReadinessWaiters(context.clock);
     this.connections = new ClusterConnections(config, this);
-    const views = context.ref<CloudViewsProtocol>('cloudviews');
+    const views = context.ref('cloudviews');
     const publisher = {
       workloads: (rows: WorkloadRow[]) => views.tell('workloads', { rows }),
       workloadsRemoved: (ids: string[]) => views.tell('workloadsRemoved', { ids }),

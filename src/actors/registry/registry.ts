@@ -7,7 +7,6 @@ import { randomBytes } from 'node:crypto';
 import type { Store } from '../../adapters/storage/store.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
-import type { HostProtocol } from '../../protocol/host.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { RegistryProtocol } from '../../protocol/registry.ts';
 import type { ServiceInput, ServiceProtocol, StoredService } from '../../protocol/service.ts';
@@ -66,7 +65,7 @@ class Registry {
     autostart,
     nothingRuns = false,
   }: MessageOf<RegistryProtocol, 'boot'>): Promise<{ services: number }> {
-    const host = this.context.ref<HostProtocol>('host');
+    const host = this.context.ref('host');
     const runs = nothingRuns ? [] : await hostRuns(host);
     // Nobody waits for the end of what no longer exists.
     const lost = runs?.filter(({ service }) => !this.services.has(service)) ?? [];
@@ -220,7 +219,7 @@ class Registry {
   }
 
   private service(name: string): Ref<ServiceProtocol> {
-    return this.context.ref<ServiceProtocol>(`service:${name}`);
+    return this.context.ref(`service:${name}`);
   }
 }
 

@@ -11,8 +11,7 @@ import { serviceStateOf } from '../service/state.ts';
 /** Services that take over their runs at once. */
 const CONCURRENT_ADOPTIONS = 32;
 
-const serviceRef = (context: Context, name: string): Ref<ServiceProtocol> =>
-  context.ref<ServiceProtocol>(`service:${name}`);
+const serviceRef = (context: Context, name: string): Ref<ServiceProtocol> => context.ref(`service:${name}`);
 
 /** Whether it succeeded. One service's failure, which its own events tell, must not keep the daemon down. */
 export async function tolerateFailure(work: Promise<unknown>): Promise<boolean> {

@@ -160,8 +160,8 @@ export class ServiceEffects {
     this.host.tell('follow', { service: this.name, on });
   }
 
-  grew(end: number): void {
-    this.views.tell('grew', { name: this.name, end });
+  grew(): void {
+    this.views.tell('grew', { name: this.name });
   }
 
   /** Input to the terminal of a run. */

@@ -28,9 +28,9 @@ export function compareWithLedger(
   const stopped = was?.phase === 'stopping';
   if (!row) return known ? { is: 'vanished', run: known, stopped } : { is: 'nothing' };
   const run = known?.id === row.run ? known : runFromLedger(row);
-  if (row.recordEnd) {
+  if (row.end) {
     if (row.run === end?.run) return { is: 'recorded', run: row.run };
-    return { is: 'ended', run, end: row.recordEnd, stopped: stopped || row.stopping };
+    return { is: 'ended', run, end: row.end, stopped: stopped || row.stopping };
   }
   if (run === known && state.phase !== 'lost') return { is: 'same', passed: row.memo.passed };
   // The host finishes a stop by itself; one that it forgot with its own end is asked for again.

@@ -290,8 +290,8 @@ async function init(context: Context, config: ServiceConfig): Promise<Handlers<S
     explain: () => context.replyLater(service.explain()),
     follow: ({ on }) => log.follow(on),
     exited: (end) => service.exited(end),
-    grew: ({ end }) => {
-      log.grew(end);
+    grew: () => {
+      log.grew();
       return terminal.onLogGrowth();
     },
     attach: ({ viewer }) => service.attach(viewer),

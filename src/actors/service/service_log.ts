@@ -78,8 +78,8 @@ export class ServiceLog {
     return null;
   }
 
-  grew(end: number): void {
-    this.effects.grew(end);
+  grew(): void {
+    this.effects.grew();
   }
 
   /** A host that was away does not know who follows. */

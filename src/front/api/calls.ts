@@ -1,13 +1,10 @@
 // The handlers of services, groups and agents: what is asked of whom, for how long, and what the answer is made of.
 
-import type { AgentsProtocol, SpinupInput } from '../../protocol/agents.ts';
+import type { SpinupInput } from '../../protocol/agents.ts';
 import { type ErrorCode, fail } from '../../protocol/errors.ts';
-import type { EventsProtocol } from '../../protocol/events.ts';
-import type { GroupsProtocol } from '../../protocol/groups.ts';
 import { hostLabel } from '../../protocol/names.ts';
 import type { RegistryProtocol } from '../../protocol/registry.ts';
 import type { LogsQuery, ServiceInput, ServiceProtocol } from '../../protocol/service.ts';
-import type { TerminalProtocol } from '../../protocol/terminal.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import type { SpecRow } from '../../protocol/views.ts';
 import type { Ref } from '../../runtime/actor.ts';
@@ -34,10 +31,9 @@ function known(desk: AppContext, name: string, code: ErrorCode = 'unknown_servic
   return spec;
 }
 
-const serviceOf = (desk: AppContext, name: string): Ref<ServiceProtocol> =>
-  desk.ref<ServiceProtocol>(`service:${name}`);
+const serviceOf = (desk: AppContext, name: string): Ref<ServiceProtocol> => desk.ref(`service:${name}`);
 
-const registryOf = (desk: AppContext): Ref<RegistryProtocol> => desk.ref<RegistryProtocol>('registry');
+const registryOf = (desk: AppContext): Ref<RegistryProtocol> => desk.ref('registry');
 
 type Timed = { timeout: number | null };
 type Graced = { grace: number | null };
@@ -180,7 +176,7 @@ function membersOf(desk: AppContext, name: string): SpecRow[] {
  */
 export async function startGroup({ desk, name, query }: { desk: AppContext; name: string; query: Timed }) {
   const times = membersOf(desk, name).map((spec) => startMs(spec, query.timeout));
-  const groups = desk.ref<GroupsProtocol>('groups');
+  const groups = desk.ref('groups');
   const { services } = await groups.ask('start', { name, timeoutMs: query.timeout }, deadline(...times));
   return { name, services };
 }
@@ -188,7 +184,7 @@ export async function startGroup({ desk, name, query }: { desk: AppContext; name
 /** Stops its members in reverse order; `grace` in ms for each. Fails unknown_group. */
 export async function stopGroup({ desk, name, query }: { desk: AppContext; name: string; query: Graced }) {
   const times = membersOf(desk, name).map((spec) => stopMs(spec, query.grace));
-  const groups = desk.ref<GroupsProtocol>('groups');
+  const groups = desk.ref('groups');
   const { services } = await groups.ask('stop', { name, graceMs: query.grace }, deadline(...times));
   return { name, services };
 }
@@ -200,7 +196,7 @@ export async function stopGroup({ desk, name, query }: { desk: AppContext; name:
 export async function spinup({ desk, body }: { desk: AppContext; body: SpinupInput }) {
   // With the first agent the gateway starts too, at the same time.
   const opening = desk.ensureGateway();
-  const agents = desk.ref<AgentsProtocol>('agents');
+  const agents = desk.ref('agents');
   const { name, port, pid } = await agents.ask('spinup', { input: body });
   const gatewayPort = await opening;
   const hostname = `${hostLabel(name)}.${desk.daemonInfo.agentDomain}`;
@@ -212,9 +208,7 @@ export async function spinup({ desk, body }: { desk: AppContext; body: SpinupInp
 /** Stops an agent and forgets it. Fails unknown_agent, storage_full. */
 export async function removeAgent({ desk, name }: { desk: AppContext; name: string }) {
   const spec = known(desk, name, 'unknown_agent');
-  const { port } = await desk
-    .ref<AgentsProtocol>('agents')
-    .ask('remove', { name }, deadline(stopMs(spec, null)));
+  const { port } = await desk.ref('agents').ask('remove', { name }, deadline(stopMs(spec, null)));
   return { removed: true, name, port };
 }
 
@@ -228,7 +222,7 @@ export function attach({
 }): (socket: ServerWebSocket) => WebSocketHandlers {
   known(desk, name, 'unknown_agent');
   if (!desk.views.state(name)?.process) throw fail('not_running', `the agent ${name} does not run`);
-  return (socket) => desk.terminals.open(socket, desk.ref<TerminalProtocol>(`service:${name}`));
+  return (socket) => desk.terminals.open(socket, desk.ref(`service:${name}`));
 }
 
 interface EventsAsked {
@@ -264,7 +258,7 @@ export async function history({
   query: HistoryAsked;
 }): Promise<Uint8Array> {
   const { types, names, since, limit } = query;
-  const events = desk.ref<EventsProtocol>('events');
+  const events = desk.ref('events');
   const answer = await events.ask('history', {
     types,
     names,

@@ -1,6 +1,6 @@
 // What a row of the route table says, and what its handler is given.
 import type { ErrorCode } from '../../protocol/errors.ts';
-import type { Protocol, Ref } from '../../runtime/actor.ts';
+import type { Node } from '../../runtime/actor.ts';
 import type { ResponseStream, ServerWebSocket, WebSocketHandlers } from '../server/http_server.ts';
 import type { EventHub } from '../streams/event_hub.ts';
 import type { LogStreams } from '../streams/log_streams.ts';
@@ -38,7 +38,7 @@ export interface AppContext {
   ensureGateway(): Promise<number | null>;
   /** The API's document. */
   openapi(): Promise<Uint8Array>;
-  ref<P extends Protocol<P>>(address: string): Ref<P>;
+  ref: Node['ref'];
 }
 
 /** What `{name}` of a path is; a write to something else than such a name is 400, a read 404. */

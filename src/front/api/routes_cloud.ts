@@ -1,13 +1,8 @@
 // The paths of the cloud API: one table, as routes.ts is for the daemon. docs/reference.md "Endpoints".
 
-import type {
-  AutoSleepSettings,
-  ClusterInput,
-  ClustersProtocol,
-  WorkloadsProtocol,
-} from '../../protocol/cloud.ts';
+import type { AutoSleepSettings, ClusterInput } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { TetherInput, TethersProtocol } from '../../protocol/tethers.ts';
+import type { TetherInput } from '../../protocol/tethers.ts';
 import { CLOUD, HTTP, THREADS } from '../../settings/limits.ts';
 import type { CloudViews } from '../views/cloud_views.ts';
 import { type ApiRoute, type BodyInput, callRoute, type RequestContext } from './route.ts';
@@ -35,9 +30,9 @@ const tetherInput: BodyInput<Omit<TetherInput, 'workloadId'>> = {
 
 const CLUSTER = ['cluster_unreachable', 'cluster_denied'] as const;
 
-const clusters = (desk: RequestContext['desk']) => desk.ref<ClustersProtocol>('clusters');
-const workloads = (desk: RequestContext['desk']) => desk.ref<WorkloadsProtocol>('workloads');
-const tethers = (desk: RequestContext['desk']) => desk.ref<TethersProtocol>('tethers');
+const clusters = (desk: RequestContext['desk']) => desk.ref('clusters');
+const workloads = (desk: RequestContext['desk']) => desk.ref('workloads');
+const tethers = (desk: RequestContext['desk']) => desk.ref('tethers');
 
 function cluster(views: CloudViews, id: string): Uint8Array {
   const json = views.cluster(id);

@@ -72,7 +72,7 @@ async function startLogged(setup: FrontSetup): Promise<Logged> {
   await settle();
   const print = (text: string | Buffer, stream: Output = 'stdout') => {
     log.add(text, stream);
-    front.views.tell('grew', { name: 'web', end: log.end() });
+    front.views.tell('grew', { name: 'web' });
   };
   return Object.assign(front, { log, service, print });
 }

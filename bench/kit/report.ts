@@ -1,45 +1,13 @@
 // What was measured last, kept beside the benches: the figures as JSON, a table in README.md and a plot. A run of some benches
 // replaces theirs and leaves the others, as long as machine and Node are the same.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
-import type { Row } from './harness.ts';
+import type { Run } from './measured_run.ts';
 import { plot } from './plot.ts';
 import { boundOf, round, type Targets } from './targets.ts';
 
-interface Machine {
-  cpu: string;
-  cores: number;
-  memoryGiB: number;
-  node: string;
-}
-
-export interface Run {
-  machine: Machine;
-  /** By benchmark: the day, and the rows. */
-  results: Record<string, { at: string; rows: readonly Row[] }>;
-}
-
 const BEGIN = '<!-- the last run -->';
 const END = '<!-- end of the last run -->';
-const GIB = 2 ** 30;
-
-/** The machine without a name of its own. */
-const machine = (): Machine => ({
-  cpu: cpus()[0]?.model ?? 'unknown',
-  cores: cpus().length,
-  memoryGiB: Math.round(totalmem() / GIB),
-  node: process.version,
-});
-
-/** What has just been measured. */
-export function runOf(results: ReadonlyMap<string, readonly Row[]>): Run {
-  const at = new Date().toISOString().slice(0, 10);
-  return {
-    machine: machine(),
-    results: Object.fromEntries([...results].map(([name, rows]) => [name, { at, rows }])),
-  };
-}
 
 /** The figures of a run in Markdown. */
 export function tableOf({ machine, results }: Run, targets: Targets): string {

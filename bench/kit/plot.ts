@@ -1,6 +1,6 @@
 // The last run as a picture: every ratio on one scale, and below them a small chart for each cost that grows.
 import type { Row } from './harness.ts';
-import type { Run } from './report.ts';
+import type { Run } from './measured_run.ts';
 import type { Targets } from './targets.ts';
 
 const WIDTH = 960;

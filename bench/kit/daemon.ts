@@ -33,7 +33,7 @@ export interface Daemon {
 export const PLAIN_ENVIRONMENT: NodeJS.ProcessEnv = { PATH: process.env['PATH'] };
 
 /** The environment of a daemon that lives in `folder`. */
-const environmentIn = (folder: string): NodeJS.ProcessEnv => ({
+export const environmentIn = (folder: string): NodeJS.ProcessEnv => ({
   ...PLAIN_ENVIRONMENT,
   HOME: folder,
   BERTH_STATE_DIR: join(folder, 'state'),
@@ -46,9 +46,9 @@ export interface DaemonRequester {
   close(): void;
 }
 
-/** Keeps up to 64 connections to an HTTP server on this machine. */
-export function daemonRequester(port: number): DaemonRequester {
-  const agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
+/** Keeps up to `connections` connections to an HTTP server on this machine. */
+export function daemonRequester(port: number, connections = 64): DaemonRequester {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: connections });
   const ask: DaemonRequester['ask'] = (method, path, body) =>
     new Promise((resolve, reject) => {
       const text = body === undefined ? undefined : JSON.stringify(body);

@@ -1,6 +1,6 @@
 // What /proc says of processes that are measured from outside.
 import { readdirSync, readFileSync } from 'node:fs';
-import { KIB } from '../src/settings/limits.ts';
+import { KIB } from '../../src/settings/limits.ts';
 
 const TICKS_PER_SECOND = 100;
 /** Columns after the name of the program in /proc/<pid>/stat. */
