@@ -12,7 +12,7 @@ import type { ViewsProtocol } from '../src/protocol/views.ts';
 import { actor } from '../src/runtime/actor.ts';
 import { systemClock } from '../src/runtime/clock.ts';
 import { untypedNode } from '../test/kit/untyped_node.ts';
-import { type Benchmark, compare, type Row, throughput } from './harness.ts';
+import { type Benchmark, compare, type Row, throughput } from './kit/harness.ts';
 
 const TURN_MS = 400;
 const IN_FLIGHT = 512;

@@ -6,7 +6,7 @@ import { messagePortPipe } from '../src/adapters/pipes.ts';
 import { actor } from '../src/runtime/actor.ts';
 import { systemClock } from '../src/runtime/clock.ts';
 import { untypedNode } from '../test/kit/untyped_node.ts';
-import { type Benchmark, comparisons, type Row, throughput } from './harness.ts';
+import { type Benchmark, comparisons, type Row, throughput } from './kit/harness.ts';
 
 const TURN_MS = 200;
 const TURNS = 21;

@@ -9,6 +9,7 @@ import type { Store } from '../../adapters/storage/store.ts';
 import type { AgentsProtocol, SpinupInput } from '../../protocol/agents.ts';
 import { fail } from '../../protocol/errors.ts';
 import { AGENTS_GROUP, hostLabel } from '../../protocol/names.ts';
+import { completeRegistration } from '../../protocol/registration.ts';
 import type { ServiceInput, ServiceSpec } from '../../protocol/service.ts';
 import { actor, type Context, type DeferredReply, isFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
@@ -88,26 +89,20 @@ class Agents {
     if (before && !before.agent) throw fail('name_in_use', `${name} is a service already`);
     if (before) await this.refuseIfRunning(name);
     const cwd = input.cwd ?? homedir();
-    return {
+    return completeRegistration({
       name,
       port: input.port ?? 0,
       ...launchSpecOf(input, env ?? before?.env ?? [], cwd),
       cwd,
       group: AGENTS_GROUP,
       env,
-      dependsOn: [],
-      restart: 'no',
-      autostart: false,
-      stopGrace: SERVICE.defaultStopGraceMs,
-      startTimeout: SERVICE.defaultStartTimeoutMs,
-      labels: [],
       agent: { agentType, hostname: `${hostLabel(name)}.${this.config.domain}`, cols, rows },
-    };
+    });
   }
 
   private async refuseIfRunning(name: string): Promise<void> {
     const { run } = await this.context.ref('host').ask('runOf', { service: name });
-    if (!run || run.recordEnd) return;
+    if (!run || run.end) return;
     if (run.stopping) throw fail('daemon_busy', `${name} is being stopped`);
     throw fail('already_running', `${name} is running already`);
   }
