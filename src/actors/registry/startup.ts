@@ -16,13 +16,6 @@ const CONCURRENT_ADOPTIONS = 32;
 
 const serviceRef = (context: Context, name: string): Ref<ServiceProtocol> => context.ref(`service:${name}`);
 
-/** Whether `work` succeeds. The failure of one service, told by its own events, must not keep the daemon down. */
-const succeeds = (work: Promise<unknown>): Promise<boolean> =>
-  tolerateFailure(
-    work.then(() => true),
-    () => false,
-  );
-
 /** The runs in the host's ledger; null when the host does not answer. Each service asks it again for itself. */
 export function hostRuns(host: Ref<HostProtocol>): Promise<LedgerRun[] | null> {
   return tolerateFailure(
@@ -48,7 +41,8 @@ export function idleStates(
 export async function adoptAll(context: Context, names: readonly string[]): Promise<void> {
   const waiting = names.values();
   const next = async (): Promise<void> => {
-    for (const name of waiting) await succeeds(serviceRef(context, name).ask('adopt', {}));
+    for (const name of waiting)
+      await tolerateFailure(serviceRef(context, name).ask('adopt', {}), () => undefined);
   };
   await Promise.all(Array.from({ length: CONCURRENT_ADOPTIONS }, next));
 }
@@ -65,7 +59,8 @@ export async function autostartAll(
     if (isClosed()) return;
     const message = { timeoutMs: null, wait: true, join: true };
     const start = serviceRef(context, name).ask('start', message, { deadlineMs: SERVICE.askDeadlineMs });
-    if (await succeeds(start)) await Promise.all(order.complete(name).map(visit));
+    // The failure of one service, which its own events tell, must not keep the daemon down.
+    if (await tolerateFailure(start, () => null)) await Promise.all(order.complete(name).map(visit));
   };
   await Promise.all(order.takeReady().map(visit));
 }
