@@ -12,9 +12,9 @@ import { createKubeHttp } from '../src/adapters/kube/kube_http.ts';
 import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
 import { systemClock } from '../src/runtime/clock.ts';
 import { type Json, kubeDouble, workload } from '../test/kit/kube_double.ts';
-import { type Daemon, PLAIN_ENVIRONMENT, startDaemon, withFolder } from './daemon.ts';
-import { type Benchmark, costs } from './harness.ts';
-import { memoryOf, threadMs } from './process_stats.ts';
+import { type Daemon, PLAIN_ENVIRONMENT, startDaemon, withFolder } from './kit/daemon.ts';
+import { type Benchmark, costs } from './kit/harness.ts';
+import { memoryOf, threadMs } from './kit/process_stats.ts';
 
 const WORKLOADS = 10_000;
 const PAGE = 500;

@@ -10,8 +10,8 @@ import { createKubeHttp } from '../src/adapters/kube/kube_http.ts';
 import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
 import { podsResource } from '../src/adapters/kube/pods.ts';
 import { systemClock } from '../src/runtime/clock.ts';
-import { startDaemon, withFolder } from './daemon.ts';
-import { type Benchmark, compare, cost, median, type Row, throughput } from './harness.ts';
+import { startDaemon, withFolder } from './kit/daemon.ts';
+import { type Benchmark, compare, cost, median, type Row, throughput } from './kit/harness.ts';
 import {
   adminKubeconfig,
   getterKubeconfig,

@@ -15,7 +15,6 @@ import type {
   WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { TethersProtocol } from '../../protocol/tethers.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import {
   actor,
@@ -106,7 +105,7 @@ class Clusters {
     try {
       // First of all, so that nobody makes a tether to a workload of it any more.
       await this.workloads.ask('detach', { clusterId: id });
-      await this.context.ref<TethersProtocol>('tethers').ask('closeCluster', { clusterId: id });
+      await this.context.ref('tethers').ask('closeCluster', { clusterId: id });
       await this.config.store.removeCluster(id);
     } catch (error) {
       // It is still there: the next sync opens it again, or the next attempt removes it.

@@ -1,6 +1,6 @@
 // State: none but a sweep under way. Rebuilt from: nothing.
 
-import type { SweeperProtocol, WorkloadsProtocol } from '../../protocol/cloud.ts';
+import type { SweeperProtocol } from '../../protocol/cloud.ts';
 import { actor, type Context, type Handlers, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/limits.ts';
 
@@ -28,7 +28,7 @@ class Sweeper {
   }
 
   private async sweepNow(): Promise<SweepReport> {
-    const workloads = this.context.ref<WorkloadsProtocol>('workloads');
+    const workloads = this.context.ref('workloads');
     const { ids } = await workloads.ask('idle', {});
     const report: SweepReport = { slept: [], left: [] };
     const next = async (): Promise<void> => {

@@ -4,7 +4,6 @@ import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import {
   type AutoSleepSettings,
   autoSleepSettings,
-  type CloudViewsProtocol,
   type ClusterFacts,
   type ClustersProtocol,
   type ForwardTarget,
@@ -25,8 +24,8 @@ import {
   type Ref,
   tolerateFailure,
 } from '../../runtime/actor.ts';
+import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { CLOUD, THREADS } from '../../settings/limits.ts';
-import { KeyedMutex } from '../keyed_mutex.ts';
 import { ClusterConnections, type ClusterConnectionsConfig } from './cluster_connections.ts';
 import type { ClusterInformerOwner } from './cluster_informer.ts';
 import { type DaemonPod, putToSleep, wakeUp } from './sleep.ts';
@@ -60,7 +59,7 @@ class Workloads implements ClusterInformerOwner {
     this.clusters = context.ref('clusters');
     this.readiness = new ReadinessWaiters(context.clock);
     this.connections = new ClusterConnections(config, this);
-    const views = context.ref<CloudViewsProtocol>('cloudviews');
+    const views = context.ref('cloudviews');
     const publisher = {
       workloads: (rows: WorkloadRow[]) => views.tell('workloads', { rows }),
       workloadsRemoved: (ids: string[]) => views.tell('workloadsRemoved', { ids }),

@@ -53,8 +53,8 @@ export class TetherForwarder implements SessionOwner {
     this.clock = clock;
     this.tether = tether;
     this.stats = { ...numbers, connections: 0 };
-    this.workloads = context.ref<WorkloadsProtocol>('workloads');
-    this.tethers = context.ref<TethersProtocol>('tethers');
+    this.workloads = context.ref('workloads');
+    this.tethers = context.ref('tethers');
     this.onDefect = (error) => context.crash(error);
     this.pods = new TetherPods(clock, rule, () => this.onPodsChange(), this.onDefect);
     this.connections = new TetherConnections(tether.containerPort, () => this.now());

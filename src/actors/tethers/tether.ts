@@ -2,7 +2,7 @@
 // `tethers`, which has it opened again. The data plane: bytes go through here and through no other actor.
 import { type LoopbackListener, listenOnLoopback } from '../../adapters/loopback_listener.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { TetherProtocol, TethersProtocol } from '../../protocol/tethers.ts';
+import type { TetherProtocol } from '../../protocol/tethers.ts';
 import { actor, type Context } from '../../runtime/actor.ts';
 import { type TetherConfig, TetherForwarder } from './forwarder.ts';
 
@@ -55,7 +55,7 @@ async function openTether(
 export const tetherActor = actor<TetherProtocol, TetherConfig>('tether', (context, config) => {
   const id = context.address.slice('tether:'.length);
   let opened: OpenTether | null = null;
-  context.ref<TethersProtocol>('tethers').tell('listenerMissing', { id });
+  context.ref('tethers').tell('listenerMissing', { id });
   return {
     async open({ tether, ports, numbers }) {
       // Who asks a second time has begun anew and knows nothing.

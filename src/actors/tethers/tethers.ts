@@ -11,12 +11,11 @@ import type {
   TetherRow,
   TetherStats,
   TethersProtocol,
-  ThreadsProtocol,
 } from '../../protocol/tethers.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import { actor, type Context, isFailure, type Ref } from '../../runtime/actor.ts';
+import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { TETHER } from '../../settings/limits.ts';
-import { KeyedMutex } from '../keyed_mutex.ts';
 
 export interface TethersConfig {
   store: CloudStore;
@@ -31,7 +30,7 @@ interface TetherEntry {
   isOpen: boolean;
 }
 
-const tetherAddress = (id: string): string => `tether:${id}`;
+const tetherAddress = (id: string) => `tether:${id}` as const;
 
 const ZERO_STATS: TetherStats = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
 
@@ -64,8 +63,8 @@ class TetherRecords {
   constructor(context: Context, { store, ports: [from, to] }: TethersConfig) {
     this.context = context;
     this.store = store;
-    this.workloads = context.ref<WorkloadsProtocol>('workloads');
-    this.views = context.ref<CloudViewsProtocol>('cloudviews');
+    this.workloads = context.ref('workloads');
+    this.views = context.ref('cloudviews');
     this.ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);
   }
 
@@ -126,7 +125,7 @@ class TetherRecords {
   /** Makes it listen, on the port it has if that is free. Resolves with the port once that is on disk. */
   async open(tether: TetherEntry): Promise<number> {
     const { id, localPort } = tether.stored;
-    await this.context.ref<ThreadsProtocol>('threads').ask('ensure', { address: tetherAddress(id) });
+    await this.context.ref('threads').ask('ensure', { address: tetherAddress(id) });
     if (localPort !== null) {
       try {
         return await this.listen(tether, [localPort]);
@@ -222,7 +221,7 @@ class TetherRecords {
   }
 
   private tetherRef(id: string): Ref<TetherProtocol> {
-    return this.context.ref<TetherProtocol>(tetherAddress(id));
+    return this.context.ref(tetherAddress(id));
   }
 
   /** Opens it again when its actor or thread has ended. */
@@ -241,7 +240,7 @@ class TetherRecords {
 
   private reopenLater(id: string): void {
     this.context.clock.after(TETHER.reopenDelayMs, () => {
-      this.context.ref<TethersProtocol>(this.context.address).tell('listenerMissing', { id });
+      this.context.ref('tethers').tell('listenerMissing', { id });
     });
   }
 

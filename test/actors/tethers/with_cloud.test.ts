@@ -15,7 +15,8 @@ import { createVault, type Vault } from '../../../src/adapters/storage/vault.ts'
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';
 import { cloudViewsActor } from '../../../src/front/views/cloud_views_actor.ts';
 import type { ClustersProtocol, WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
-import type { TethersProtocol, ThreadsProtocol } from '../../../src/protocol/tethers.ts';
+import type { TethersProtocol } from '../../../src/protocol/tethers.ts';
+import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
 import type { Ref } from '../../../src/runtime/actor.ts';
 import { afterThisTest, realTime, tempDir, world } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
