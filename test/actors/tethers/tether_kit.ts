@@ -187,7 +187,7 @@ export async function field(options: FieldOptions): Promise<Field> {
   const tethers = await space.stand<TethersProtocol>('tethers');
   const peers = await openLoopbackPeers();
   afterThisTest(() => peers.close());
-  const config: TetherConfig = { rule: RULE, peers, pendingInThread: { count: 0 } };
+  const config: TetherConfig = { rule: RULE, peers, networkClock: realTime, pendingInThread: { count: 0 } };
   const ref = await space.start('tether:T1', tetherActor, config);
   const [from, to] = ownPorts(3);
   const ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);

@@ -66,7 +66,12 @@ async function part(
   });
   const views = await space.stand<CloudViewsProtocol>('cloudviews');
   const threads = await space.stand<ThreadsProtocol>('threads');
-  space.node.family('tether:', tetherActor, () => ({ rule: RULE, peers, pendingInThread: { count: 0 } }));
+  space.node.family('tether:', tetherActor, () => ({
+    rule: RULE,
+    peers,
+    networkClock: realTime,
+    pendingInThread: { count: 0 },
+  }));
   const cloudStore = embeddedCloudStore(store);
   const saveTether: CloudStore['saveTether'] = async (tether) => {
     await saving(tether);
@@ -348,6 +353,7 @@ describe('tethers', () => {
     const ref = await space.start('tether:T1', tetherActor, {
       rule: RULE,
       peers,
+      networkClock: realTime,
       pendingInThread: { count: 0 },
     });
     const { port } = await ref.ask('open', {

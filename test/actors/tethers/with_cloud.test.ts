@@ -56,7 +56,12 @@ async function cloud(folder: string, key: Vault, ports: readonly [number, number
     ownPod: null,
   });
   await here.stand<ThreadsProtocol>('threads');
-  here.node.family('tether:', tetherActor, () => ({ rule: RULE, peers, pendingInThread: { count: 0 } }));
+  here.node.family('tether:', tetherActor, () => ({
+    rule: RULE,
+    peers,
+    networkClock: realTime,
+    pendingInThread: { count: 0 },
+  }));
   const tethersRef = await here.start('tethers', tethersActor, { store: cloudStore, ports });
   const clusters = await here.start('clusters', clustersActor, {
     store: cloudStore,

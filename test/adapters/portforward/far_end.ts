@@ -13,6 +13,8 @@ import type {
   ForwardStreamEvents,
 } from '../../../src/adapters/portforward/transport.ts';
 import { ForwardCluster, SPDY_DIALERS } from '../../../src/adapters/portforward/transports.ts';
+import type { Clock } from '../../../src/runtime/actor.ts';
+import { systemClock } from '../../../src/runtime/clock.ts';
 import { afterThisTest } from '../../kit/actors.ts';
 
 /** The ids of the first stream of a line. */
@@ -158,8 +160,12 @@ const WAYS: Record<'spdy' | 'tunnel' | 'websocket', readonly SpdyDialer[]> = {
   websocket: [],
 };
 
-export const linesTo = (door: ClusterDialer, way: keyof typeof WAYS): PodConnections => {
-  const cluster = new ForwardCluster(door, WAYS[way]);
+export const linesTo = (
+  door: ClusterDialer,
+  way: keyof typeof WAYS,
+  clock: Clock = systemClock,
+): PodConnections => {
+  const cluster = new ForwardCluster(door, clock, WAYS[way]);
   const lines = new PodConnections(cluster, { namespace: 'n', name: 'p' });
   afterThisTest(() => {
     lines.close();
@@ -182,6 +188,7 @@ export function open(lines: PodConnections, port = 80): Heard {
   let drains = 0;
   let opened = (): void => undefined;
   let over = (_: 'ended' | ForwardError): void => undefined;
+  let stream: ForwardStream | null = null;
   const isOpened = new Promise<void>((resolve) => {
     opened = resolve;
   });
@@ -189,7 +196,10 @@ export function open(lines: PodConnections, port = 80): Heard {
     over = resolve;
   });
   const events: ForwardStreamEvents = {
-    onOpened: opened,
+    onOpened: (made) => {
+      stream = made;
+      opened();
+    },
     onData: (bytes) => {
       text += bytes.toString('latin1');
     },
@@ -199,13 +209,17 @@ export function open(lines: PodConnections, port = 80): Heard {
     onEnded: () => over('ended'),
     onFailed: over,
   };
-  const stream = lines.open(port, events);
+  const request = lines.open(port, events);
+  const openStream = (): ForwardStream => {
+    if (!stream) throw new Error('not opened');
+    return stream;
+  };
   return {
-    write: (bytes) => stream.write(bytes),
-    end: () => stream.end(),
-    pause: () => stream.pause(),
-    resume: () => stream.resume(),
-    destroy: () => stream.destroy(),
+    write: (bytes) => openStream().write(bytes),
+    end: () => openStream().end(),
+    pause: () => openStream().pause(),
+    resume: () => openStream().resume(),
+    destroy: () => request.destroy(),
     text: () => text,
     opened: isOpened,
     over: isOver,

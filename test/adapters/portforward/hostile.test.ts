@@ -1,11 +1,11 @@
 // What an API server sends that no server may send ends that one connection, and the next one is carried.
 import { deflateSync } from 'node:zlib';
 import fc from 'fast-check';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { FrameReader, pingFrame, synStreamFrame } from '../../../src/adapters/portforward/spdy_frames.ts';
 import type { ForwardError } from '../../../src/adapters/portforward/transport.ts';
 import { TETHER } from '../../../src/settings/limits.ts';
-import { afterThisTest } from '../../kit/actors.ts';
+import { virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import {
   DATA_ID,
@@ -182,17 +182,15 @@ describe('a line', () => {
 });
 
 describe('a line whose client has gone before the pod has taken all', () => {
-  const NEAR = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] as const;
   async function leave(count = 1) {
-    vi.useFakeTimers({ toFake: [...NEAR] });
-    afterThisTest(() => void vi.useRealTimers());
+    const clock = virtualClock();
     const ends: Far[] = [];
     const door = await farEnd((end) => {
       ends.push(end);
       const replies = Buffer.concat([reply(ERROR_ID), reply(DATA_ID)]);
       void end.until((received) => received.length > 0).then(() => end.socket.write(replies));
     });
-    const lines = linesTo(door, 'spdy');
+    const lines = linesTo(door, 'spdy', clock);
     const streams = Array.from({ length: count }, () => open(lines));
     await Promise.all(streams.map(({ opened }) => opened));
     for (const stream of streams) {
@@ -209,15 +207,15 @@ describe('a line whose client has gone before the pod has taken all', () => {
       end.socket.write(pingFrame(id));
       return Promise.race([closed, end.until((bytes) => bytes.includes(pingFrame(id))).then(() => 'open')]);
     };
-    return { lines, ends, end, closed, echo };
+    return { clock, lines, ends, end, closed, echo };
   }
 
   it('stays for it, serves nobody else, and is closed when the node is through', async () => {
-    const { lines, ends, end, closed, echo } = await leave();
-    vi.advanceTimersByTime(TETHER.drainCheckTimeoutMs);
+    const { clock, lines, ends, end, closed, echo } = await leave();
+    await clock.advance(TETHER.drainCheckTimeoutMs);
     expect(await echo(2)).toBe('open');
     // Beyond the next look after all lines, too.
-    vi.advanceTimersByTime(TETHER.streamCloseTimeoutMs - TETHER.drainCheckTimeoutMs - 1);
+    await clock.advance(TETHER.streamCloseTimeoutMs - TETHER.drainCheckTimeoutMs - 1);
     expect(await echo(4)).toBe('open');
     end.socket.write(pingFrame(1));
     expect(await echo(6)).toBe('open');
@@ -229,37 +227,37 @@ describe('a line whose client has gone before the pod has taken all', () => {
   });
 
   it('is kept for a slow pod as long as there are signs of it, and closed after none for long', async () => {
-    const { lines, closed, echo } = await leave();
-    vi.advanceTimersByTime(TETHER.stuckTimeoutMs - 1);
+    const { clock, lines, closed, echo } = await leave();
+    await clock.advance(TETHER.stuckTimeoutMs - 1);
     expect(await echo(2)).toBe('open');
-    vi.advanceTimersByTime(TETHER.stuckTimeoutMs - TETHER.streamCloseTimeoutMs);
+    await clock.advance(TETHER.stuckTimeoutMs - TETHER.streamCloseTimeoutMs);
     expect(await echo(4)).toBe('open');
-    vi.advanceTimersByTime(TETHER.stuckTimeoutMs + TETHER.streamCloseTimeoutMs);
+    await clock.advance(TETHER.stuckTimeoutMs + TETHER.streamCloseTimeoutMs);
     expect(await closed).toBe('closed');
     expect(lines.isEmpty).toBe(true);
   });
 
   it('is closed when the pod has all and the node is never through', async () => {
-    const { end, closed, echo } = await leave();
+    const { clock, end, closed, echo } = await leave();
     end.socket.write(pingFrame(1));
     expect(await echo(2)).toBe('open');
-    vi.advanceTimersByTime(TETHER.streamCloseTimeoutMs);
+    await clock.advance(TETHER.streamCloseTimeoutMs);
     expect(await closed).toBe('closed');
   });
 
   it('is not kept beside as many as there may be', async () => {
     const count = TETHER.maxStuckConnections + 4;
-    const { ends } = await leave(count);
+    const { clock, ends } = await leave(count);
     const stuck = (): Far[] => ends.filter((end) => end.received().includes('two'));
     while (stuck().length < count) await new Promise((resolve) => setImmediate(resolve));
-    vi.advanceTimersByTime(TETHER.streamCloseTimeoutMs);
-    const isOpen = await Promise.all(
-      stuck().map(({ socket, until }) => {
-        const closed = new Promise<boolean>((resolve) => socket.on('close', () => resolve(false)));
-        socket.write(pingFrame(2));
-        return Promise.race([closed, until((bytes) => bytes.includes(pingFrame(2))).then(() => true)]);
-      }),
-    );
+    const watched = stuck().map(({ socket, until }) => {
+      const closed = new Promise<boolean>((resolve) => socket.on('close', () => resolve(false)));
+      const echoed = until((bytes) => bytes.includes(pingFrame(2))).then(() => true);
+      return { socket, isOpen: Promise.race([closed, echoed]) };
+    });
+    await clock.advance(TETHER.streamCloseTimeoutMs);
+    for (const { socket } of watched) socket.write(pingFrame(2));
+    const isOpen = await Promise.all(watched.map((end) => end.isOpen));
     expect(isOpen.filter(Boolean)).toHaveLength(TETHER.maxStuckConnections);
   });
 });

@@ -3,6 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { afterEach, expect, it } from 'vitest';
 import { SpareConnection } from '../../../src/adapters/portforward/spare_connection.ts';
+import { systemClock } from '../../../src/runtime/clock.ts';
 import { eventually } from '../../kit/eventually.ts';
 
 const ends: (() => void)[] = [];
@@ -20,17 +21,20 @@ async function field() {
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   let dials = 0;
-  const warm = new SpareConnection({
-    host: '',
-    prefix: '',
-    headers: () => ({}),
-    connect: async () => {
-      dials += 1;
-      const socket = connect(port, '127.0.0.1');
-      await once(socket, 'connect');
-      return socket as TLSSocket;
+  const warm = new SpareConnection(
+    {
+      host: '',
+      prefix: '',
+      headers: () => ({}),
+      connect: async () => {
+        dials += 1;
+        const socket = connect(port, '127.0.0.1');
+        await once(socket, 'connect');
+        return socket as TLSSocket;
+      },
     },
-  });
+    systemClock,
+  );
   ends.push(() => {
     warm.close();
     for (const socket of open) socket.destroy();

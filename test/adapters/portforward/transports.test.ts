@@ -1,7 +1,8 @@
 // Which way to a pod is taken, and what is remembered of it; and what an API server may send in a tunnel and may not.
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import type { Clock } from '../../../src/runtime/actor.ts';
 import { MIB, TETHER } from '../../../src/settings/limits.ts';
-import { afterThisTest } from '../../kit/actors.ts';
+import { afterThisTest, virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import {
   DATA_ID,
@@ -39,7 +40,7 @@ describe('the way to a pod', () => {
   type Asked = 'spdy' | 'tunnel' | 'websocket';
   type Answer = string | null | ((key: string | undefined) => string);
   /** Answers every way as told: as it should be, cut off, or with a text. */
-  async function server(answers: Partial<Record<Asked, Answer>>) {
+  async function server(answers: Partial<Record<Asked, Answer>>, clock?: Clock) {
     const asked: Asked[] = [];
     const ports = [0, 1].map((channel) => message(Buffer.from([channel, 80, 0])));
     const far = await farEnd(
@@ -57,7 +58,7 @@ describe('the way to a pod', () => {
         return answer === undefined ? upgradeTo(key, protocol) : answer;
       },
     );
-    const lines = linesTo(far, 'spdy');
+    const lines = linesTo(far, 'spdy', clock);
     const served = async (): Promise<void> => {
       const stream = open(lines);
       expect(await stream.over).toBe('ended');
@@ -114,16 +115,15 @@ describe('the way to a pod', () => {
   });
 
   it('is looked for again after a while', async () => {
-    vi.useFakeTimers({ toFake: ['performance'] });
-    afterThisTest(() => void vi.useRealTimers());
+    const clock = virtualClock();
     const answers: Partial<Record<Asked, Answer>> = { spdy: barred, tunnel: barred };
-    const { asked, served } = await server(answers);
+    const { asked, served } = await server(answers, clock);
     await served();
     delete answers.spdy;
-    vi.advanceTimersByTime(TETHER.transportRetryMs - 1);
+    await clock.advance(TETHER.transportRetryMs - 1);
     await served();
     expect(asked).toEqual(['spdy', 'tunnel', 'websocket', 'websocket']);
-    vi.advanceTimersByTime(2);
+    await clock.advance(2);
     await served();
     expect(new Set(asked.slice(4))).toEqual(new Set(['spdy']));
   });
