@@ -1,5 +1,6 @@
-// The one place where connections to clusters are made, for calls, watches and tethers. It resolves the name, checks every
-// address, and dials an address that it has checked, so that no second look-up can give another one.
+// The one place where connections to clusters are made, for calls, watches and tethers. It resolves the name,
+// checks every address, and dials an address that it has checked, so that no second look-up can give another
+// one.
 import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { connect, isIP, type Socket } from 'node:net';
@@ -145,7 +146,9 @@ async function connectFirst(
   throw new Error(failures.join('; '));
 }
 
-/** TLS as the API server's clients use it: any certificate of the bundle is an anchor, also an intermediate. */
+/**
+ * TLS as the API server's clients use it: any certificate of the bundle is an anchor, also an intermediate.
+ */
 function secureContextOf({ ca, credential }: ClusterAccess): SecureContext {
   return createSecureContext({
     minVersion: 'TLSv1.2',
@@ -155,7 +158,10 @@ function secureContextOf({ ca, credential }: ClusterAccess): SecureContext {
   });
 }
 
-/** The dialer of one cluster. It keeps the TLS context and the last session, so that later handshakes are short. */
+/**
+ * The dialer of one cluster. It keeps the TLS context and the last session, so that later handshakes are
+ * short.
+ */
 export function createClusterDialer(
   access: ClusterAccess,
   rule: AddressRule,

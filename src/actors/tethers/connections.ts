@@ -1,4 +1,5 @@
-// Which pod gets the next connection of a tether, and the connections of the API server to those that have some.
+// Which pod gets the next connection of a tether, and the connections of the API server to those that have
+// some.
 import type { ClusterDialer } from '../../adapters/cluster_dialer.ts';
 import type { PodRow } from '../../adapters/kube/pods.ts';
 import { PodConnections } from '../../adapters/portforward/pod_connections.ts';

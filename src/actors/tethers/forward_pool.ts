@@ -1,5 +1,5 @@
-// The clients of one open tether: each is given to a Ready pod, waits while there is none, and is given to a pod again as long
-// as no pod has seen anything of it.
+// The clients of one open tether: each is given to a Ready pod, waits while there is none, and is given to a
+// pod again as long as no pod has seen anything of it.
 import type { Socket } from 'node:net';
 import type { ForwardError } from '../../adapters/portforward/transport.ts';
 import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
@@ -22,7 +22,10 @@ export interface ForwardPoolOptions extends PendingConnectionsOptions {
   onClosed(reason: string | null): void;
 }
 
-/** Where a session is. `failingSince`: monotonic time of the first failed attempt since it last waited for a pod. */
+/**
+ * Where a session is. `failingSince`: monotonic time of the first failed attempt since it last waited for a
+ * pod.
+ */
 type Route =
   | { at: 'queue' }
   | { at: 'pod'; pod: PodEntry; failingSince: number | null }
@@ -66,7 +69,10 @@ export class ForwardPool implements SessionOwner {
     this.pending.review();
   }
 
-  /** Once a second: finds clients that have gone or have waited for too long, and lets go of the cluster when idle. */
+  /**
+   * Once a second: finds clients that have gone or have waited for too long, and lets go of the cluster when
+   * idle.
+   */
   tick(): void {
     const now = this.clock.monotonic();
     for (const session of [...this.routes.keys()]) session.tick(now);

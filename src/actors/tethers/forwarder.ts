@@ -81,8 +81,9 @@ export class TetherForwarder {
     this.areStatsReported = false;
     this.activity.at = this.clock.now();
     this.activity.isReported = false;
-    // At once, so that whoever is about to put the workload to sleep knows. But not each time: sleep counts in minutes, and
-    // a message that wakes another thread takes the processor from the connection that is being opened.
+    // At once, so that whoever is about to put the workload to sleep knows. But not each time: sleep counts
+    // in minutes, and a message that wakes another thread takes the processor from the connection that is
+    // being opened.
     if (this.clock.monotonic() - this.activity.reportedAt >= TETHER.tickIntervalMs) this.reportActivity();
     this.pool.connect(socket);
   }
@@ -135,7 +136,10 @@ export class TetherForwarder {
     this.workloads.tell('activity', { id: this.tether.workloadId, at: activity.at });
   }
 
-  /** Reports when bytes last moved: now and then while connections are open, at once when the last one has closed. */
+  /**
+   * Reports when bytes last moved: now and then while connections are open, at once when the last one has
+   * closed.
+   */
   private reportTraffic(): void {
     const { lastByteAt, traffic } = this;
     const now = this.clock.monotonic();

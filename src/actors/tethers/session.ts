@@ -1,5 +1,5 @@
-// One client of a tether: what it sends is held until a pod takes it. Then both directions are carried, each only as fast as
-// its receiver takes it.
+// One client of a tether: what it sends is held until a pod takes it. Then both directions are carried, each
+// only as fast as its receiver takes it.
 import type { Socket } from 'node:net';
 import type {
   Destroyable,
@@ -62,12 +62,15 @@ interface SessionRow<S> {
   disconnect(session: Session, state: S): void;
 }
 
-/** Why a client is reset whose pod has closed only because it was told of the half-close. */
+/** Why a client is reset whose pod has closed only because it has heard of the half-close. */
 const SILENT = `the pod was silent for ${TETHER.halfClosedIdleMs / 1000} s after its client had half-closed`;
 
 const ignore = (): void => undefined;
 
-/** One connection from its accept to its end. Its owner says which pod gets it; it ends by itself and then reports it. */
+/**
+ * One connection from its accept to its end. Its owner says which pod gets it; it ends by itself and then
+ * reports it.
+ */
 export class Session implements ForwardStreamEvents {
   /** The events of phases in which no pod has the connection. */
   private static readonly UNSENT = {
@@ -172,7 +175,9 @@ export class Session implements ForwardStreamEvents {
     return this.client.side === 'gone';
   }
 
-  /** Hands the client to the stream that `open` requests. Only for a new session, and after `onForwardFailed`. */
+  /**
+   * Hands the client to the stream that `open` requests. Only for a new session, and after `onForwardFailed`.
+   */
   forward(open: (events: ForwardStreamEvents) => Destroyable): void {
     if (this.state.phase !== 'waiting') return;
     this.state = { phase: 'connecting', replay: this.state.replay, request: open(this) };
@@ -259,7 +264,10 @@ export class Session implements ForwardStreamEvents {
     if (socket.writableLength > TETHER.maxBufferedBytes) stream.pause();
   }
 
-  /** Waits for another attempt if everything that the client has sent is in `replay`; otherwise resets the client. */
+  /**
+   * Waits for another attempt if everything that the client has sent is in `replay`; otherwise resets the
+   * client.
+   */
   private retryOrReset(replay: Replay | null, error: ForwardError): void {
     this.state = replay ? { phase: 'waiting', replay } : { phase: 'closing' };
     if (replay) this.owner.onForwardFailed(this, error);
@@ -278,8 +286,8 @@ export class Session implements ForwardStreamEvents {
   }
 
   /**
-   * The client has half-closed. Nodes close the pod's side about a second after they hear of it, whatever the pod still has
-   * to say, so they hear of it only when the pod has long been silent.
+   * The client has half-closed. Nodes close the pod's side about a second after they hear of it, whatever the
+   * pod still has to say, so they hear of it only when the pod has long been silent.
    */
   private checkSilence(now: number, state: SessionState & { phase: 'open' }): void {
     // A pod that its client holds back is not silent.

@@ -1,6 +1,7 @@
-// Whether anything that was written to a connection may be stuck in the node. The reference implementation gives the frames
-// of a connection to five workers, streams by their id and pings in turn, and a worker waits until the pod takes what it has.
-// So the answer to a ping proves that one known worker is drained, and the answers to five pings prove it of all.
+// Whether anything that was written to a connection may be stuck in the node. The reference implementation
+// gives the frames of a connection to five workers, streams by their id and pings in turn, and a worker waits
+// until the pod takes what it has. So the answer to a ping proves that one known worker is drained, and the
+// answers to five pings prove it of all.
 //
 // One small frame needs no proof: the node always reads it, and the pod's socket always has room for it.
 import { pingFrame } from './spdy_frames.ts';

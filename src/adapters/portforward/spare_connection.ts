@@ -1,4 +1,5 @@
-// A connection to the API server that is made ahead: a stream that begins with a connection of its own begins sooner.
+// A connection to the API server that is made ahead: a stream that begins with a connection of its own begins
+// sooner.
 import type { Socket } from 'node:net';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/limits.ts';

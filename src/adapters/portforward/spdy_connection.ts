@@ -1,10 +1,10 @@
 // One SPDY/3.1 connection to a pod, through the API server, as kubectl uses it.
 //
-// The reference implementation has no flow control per stream: a reader that stops blocks the whole connection, and bytes
-// that the pod does not take block those behind them. So a connection carries one stream at a time, and is used again for
-// the next one. Beside it there may be streams whose client has gone and which the node is still closing; their data is
-// dropped. A connection is used again only once it is drained: the worker of the stream answers a ping, which it does only
-// when nothing is stuck before it.
+// The reference implementation has no flow control per stream: a reader that stops blocks the whole
+// connection, and bytes that the pod does not take block those behind them. So a connection carries one
+// stream at a time, and is used again for the next one. Beside it there may be streams whose client has gone
+// and which the node is still closing; their data is dropped. A connection is used again only once it is
+// drained: the worker of the stream answers a ping, which it does only when nothing is stuck before it.
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/limits.ts';
@@ -19,7 +19,9 @@ import {
   type ForwardStreamEvents,
 } from './transport.ts';
 
-/** Payloads up to this size are copied behind their frame header: cheaper than a second buffer for the socket. */
+/**
+ * Payloads up to this size are copied behind their frame header: cheaper than a second buffer for the socket.
+ */
 const MAX_COPIED_BYTES = 4 * 1024;
 
 const lost = (text: string): ForwardError => ({ code: 'lost', text });
@@ -27,7 +29,9 @@ const lost = (text: string): ForwardError => ({ code: 'lost', text });
 export interface SpdyConnectionEvents {
   /** `isFree` may have become true. */
   onFree(): void;
-  /** Whether the connection may be kept for a pod that is slow to take what a client has sent that has gone. */
+  /**
+   * Whether the connection may be kept for a pod that is slow to take what a client has sent that has gone.
+   */
   mayLinger(): boolean;
   onClosed(): void;
 }
@@ -98,7 +102,10 @@ class StreamIds {
   }
 }
 
-/** One SPDY connection to a pod, which carries one stream after the other. `PodConnections` owns it and hears its events. */
+/**
+ * One SPDY connection to a pod, which carries one stream after the other. `PodConnections` owns it and hears
+ * its events.
+ */
 export class SpdyConnection implements StreamConnection {
   private static readonly PHASES: {
     readonly [P in ConnectionState['phase']]: ConnectionRow<ConnectionState & { phase: P }>;
@@ -205,8 +212,9 @@ export class SpdyConnection implements StreamConnection {
     // Nothing is ever written on the error stream: it is opened with this side closed.
     this.socket.write(synStreamFrame(errorId, headers('error'), true, errorId === 1));
     this.socket.write(synStreamFrame(dataId, headers('data'), false, false));
-    // If the node has just been heard, the client's first bytes go out with the request. Otherwise the connection may be
-    // dead: nothing is written before the reply, so that the client can still be given to another connection.
+    // If the node has just been heard, the client's first bytes go out with the request. Otherwise the
+    // connection may be dead: nothing is written before the reply, so that the client can still be given to
+    // another connection.
     const isAlive = this.clock.monotonic() - this.lastReceivedAt < TETHER.assumedAliveMs;
     process.nextTick(() => {
       if (isAlive) stream.assumeOpen();
@@ -215,7 +223,9 @@ export class SpdyConnection implements StreamConnection {
     return stream;
   }
 
-  /** Retires a connection that is idle for longer than `maxIdleMs`; asks one that is used for a sign of life. */
+  /**
+   * Retires a connection that is idle for longer than `maxIdleMs`; asks one that is used for a sign of life.
+   */
   checkUp(maxIdleMs: number): void {
     const { state } = this;
     const isIdle = 'since' in state && this.clock.monotonic() - state.since > maxIdleMs;
@@ -223,7 +233,10 @@ export class SpdyConnection implements StreamConnection {
     else this.probe();
   }
 
-  /** Takes no more streams, and is closed as soon as none is left: a client that has gone may have bytes on their way. */
+  /**
+   * Takes no more streams, and is closed as soon as none is left: a client that has gone may have bytes on
+   * their way.
+   */
   retire(error: ForwardError): void {
     this.row.noMoreStreams(this, this.state);
     if (this.streams.size === 0) this.close(error);
@@ -330,7 +343,10 @@ export class SpdyConnection implements StreamConnection {
     else this.close(error);
   }
 
-  /** Asks for a sign of life. Closes the connection if the last one has not come and nothing could be in its way. */
+  /**
+   * Asks for a sign of life. Closes the connection if the last one has not come and nothing could be in its
+   * way.
+   */
   private probe(): void {
     if (this.state.phase === 'closed' || this.socket.isPaused() || this.socket.writableNeedDrain) return;
     const isSilent = this.clock.monotonic() - this.lastReceivedAt >= TETHER.pingIntervalMs;

@@ -15,8 +15,8 @@ import {
 const MAX_ERROR_BODY_BYTES = 16 * 1024;
 
 /**
- * Connects and upgrades, until `signal` aborts. Resolves with what carries SPDY, or with an error: `lost` if the server takes
- * the connection but does not answer the request. Never rejects.
+ * Connects and upgrades, until `signal` aborts. Resolves with what carries SPDY, or with an error: `lost` if
+ * the server takes the connection but does not answer the request. Never rejects.
  */
 export type SpdyDialer = (
   dialer: ClusterDialer,

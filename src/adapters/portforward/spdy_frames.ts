@@ -1,5 +1,6 @@
-// SPDY/3.1 framing, as far as port forwarding needs it: the frames of this side, and a reader for what a server sends, which
-// may be anything. Header blocks of the server are never decompressed: nothing in them matters, so none can be a bomb.
+// SPDY/3.1 framing, as far as port forwarding needs it: the frames of this side, and a reader for what a
+// server sends, which may be anything. Header blocks of the server are never decompressed: nothing in them
+// matters, so none can be a bomb.
 
 const SPDY_VERSION = 0x8003;
 const FRAME_HEADER_BYTES = 8;
@@ -45,7 +46,10 @@ export class FrameReader {
     this.events = events;
   }
 
-  /** Reads the next bytes. Returns the violation of the protocol after which nothing can be read; null if there is none. */
+  /**
+   * Reads the next bytes. Returns the violation of the protocol after which nothing can be read; null if
+   * there is none.
+   */
   push(chunk: Buffer): string | null {
     let at = 0;
     while (at < chunk.length) {
@@ -145,8 +149,9 @@ const ZLIB_HEADER = Buffer.from([0x78, 0x01]);
 const SYNC_FLUSH = Buffer.from([0x00, 0x00, 0x00, 0xff, 0xff]);
 
 /**
- * A header block as zlib, in stored blocks: a hundred bytes are not worth a compressor, which Node.js offers only as an
- * asynchronous one. All blocks of a connection form one zlib stream, so only the first has a zlib header.
+ * A header block as zlib, in stored blocks: a hundred bytes are not worth a compressor, which Node.js offers
+ * only as an asynchronous one. All blocks of a connection form one zlib stream, so only the first has a zlib
+ * header.
  */
 function headerBlock(headers: readonly (readonly [name: string, value: string])[], isFirst: boolean): Buffer {
   const parts = [uint32(headers.length)];
@@ -158,7 +163,10 @@ function headerBlock(headers: readonly (readonly [name: string, value: string])[
   return Buffer.concat([...(isFirst ? [ZLIB_HEADER] : []), stored, plain, SYNC_FLUSH]);
 }
 
-/** Opens stream `id` (odd, growing). `fin`: this side sends nothing on it. `isFirst`: it is the first of the connection. */
+/**
+ * Opens stream `id` (odd, growing). `fin`: this side sends nothing on it. `isFirst`: it is the first of the
+ * connection.
+ */
 export function synStreamFrame(
   id: number,
   headers: readonly (readonly [name: string, value: string])[],

@@ -19,7 +19,9 @@ export interface StreamConnection {
   resume(stream: SpdyStream): void;
   /** The user has gone and the node knows the stream, which it may still be closing. */
   onStreamDestroyed(stream: SpdyStream): void;
-  /** The node has closed the stream. `failed`: with an error, after which the connection is not used again. */
+  /**
+   * The node has closed the stream. `failed`: with an error, after which the connection is not used again.
+   */
   onStreamClosed(stream: SpdyStream, failed: boolean): void;
   /** The node has not closed the stream in time. Returns whether it gets as much time again. */
   mayLinger(stream: SpdyStream): boolean;
@@ -33,7 +35,9 @@ type StreamState =
   /** The node has not replied, but the user may write: the connection is known to be alive. */
   | { phase: 'assumed'; user: ForwardStreamEvents }
   | { phase: 'open'; user: ForwardStreamEvents }
-  /** The pod has closed; an error may still follow. `fallback` is the result if none does: null means success. */
+  /**
+   * The pod has closed; an error may still follow. `fallback` is the result if none does: null means success.
+   */
   | { phase: 'ending'; user: ForwardStreamEvents; fallback: ForwardError | null }
   /** The user has gone before the node's reply. */
   | { phase: 'orphaned' }
@@ -254,7 +258,9 @@ export class SpdyStream implements ForwardStream {
     return this.row.data(this, this.state, bytes);
   }
 
-  /** A FIN or a reset. The text on the error stream may follow the end of the data, so both ends are awaited. */
+  /**
+   * A FIN or a reset. The text on the error stream may follow the end of the data, so both ends are awaited.
+   */
   onFin(id: number): void {
     const { received } = this;
     const isError = id === this.errorId;
@@ -302,7 +308,9 @@ export class SpdyStream implements ForwardStream {
     this.connection.onStreamDestroyed(this);
   }
 
-  /** Closes the stream with the error that the node has reported, else with `fallback`; null means success. */
+  /**
+   * Closes the stream with the error that the node has reported, else with `fallback`; null means success.
+   */
   private close(fallback: ForwardError | null): void {
     const user = 'user' in this.state ? this.state.user : null;
     const { errorText, hasData } = this.received;

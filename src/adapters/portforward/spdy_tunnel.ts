@@ -1,6 +1,7 @@
-// SPDY inside a WebSocket, as kubectl uses it since 1.31: for proxies that only know WebSockets, and for accounts that may
-// get forwards but not create them. The API server (since 1.30) ends the WebSocket and speaks SPDY to the node. The payloads
-// of the messages, joined, are SPDY; the boundaries of messages mean nothing.
+// SPDY inside a WebSocket, as kubectl uses it since 1.31: for proxies that only know WebSockets, and for
+// accounts that may get forwards but not create them. The API server (since 1.30) ends the WebSocket and
+// speaks SPDY to the node. The payloads of the messages, joined, are SPDY; the boundaries of messages mean
+// nothing.
 import { Duplex } from 'node:stream';
 import { TETHER } from '../../settings/limits.ts';
 import { type WebSocket, webSocketOver } from '../websocket.ts';
@@ -50,7 +51,10 @@ class SpdyTunnel extends Duplex {
   }
 }
 
-/** SPDY in a WebSocket. Servers that do not know it refuse, or agree to another protocol: that is `unsupported`. */
+/**
+ * SPDY in a WebSocket. Servers that do not know it refuse, or agree to another protocol: that is
+ * `unsupported`.
+ */
 export const dialSpdyTunnel = spdyDialerWith(
   ({ connection, path, headers, signal }) =>
     new Promise((resolve) => {

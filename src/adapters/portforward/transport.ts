@@ -4,10 +4,11 @@ import type { ClusterDialer } from '../cluster_dialer.ts';
 import { oneLine } from '../kube/parse_objects.ts';
 
 /**
- * Why a stream could not be opened, or broke. `unreachable`: the API server does not answer. `denied`: it refuses the
- * account. `absent`: the pod, or its sandbox, does not exist. `refused`: nothing in the pod takes the connection.
- * `unsupported`: the cluster does not offer this transport. `lost`: the connection to the API server broke. `broken`: the
- * pod ended the connection with an error. `hostile`: the server sent what no server may send.
+ * Why a stream could not be opened, or broke. `unreachable`: the API server does not answer. `denied`: it
+ * refuses the account. `absent`: the pod, or its sandbox, does not exist. `refused`: nothing in the pod takes
+ * the connection. `unsupported`: the cluster does not offer this transport. `lost`: the connection to the API
+ * server broke. `broken`: the pod ended the connection with an error. `hostile`: the server sent what no
+ * server may send.
  */
 export type ForwardErrorCode =
   | 'unreachable'
@@ -25,7 +26,10 @@ export interface ForwardError {
   text: string;
 }
 
-/** What the user of a stream hears. `onEnded` or `onFailed` comes once and last, and neither comes after `destroy`. */
+/**
+ * What the user of a stream hears. `onEnded` or `onFailed` comes once and last, and neither comes after
+ * `destroy`.
+ */
 export interface ForwardStreamEvents {
   /** Once, first: bytes may be written to `stream` from now on, and may have an effect. */
   onOpened(stream: ForwardStream): void;
@@ -42,7 +46,10 @@ export interface ForwardStreamEvents {
 export interface ForwardStream {
   /** False: enough for now, until `onDrained`. */
   write(bytes: Buffer): boolean;
-  /** Nothing more will be written. Nodes then soon close the pod's side too, whatever the pod still has to say. */
+  /**
+   * Nothing more will be written. Nodes then soon close the pod's side too, whatever the pod still has to
+   * say.
+   */
   end(): void;
   /** Stops and starts `onData`. */
   pause(): void;
@@ -72,7 +79,10 @@ const MAX_TEXT_LENGTH = 600;
 /** What a server, a node or Node.js says, as one line for people. */
 export const errorLine = (text: string): string => oneLine(text, MAX_TEXT_LENGTH);
 
-/** What nodes say, with any container runtime, when the pod has not seen the connection. The first match counts. */
+/**
+ * What nodes say, with any container runtime, when the pod has not seen the connection. The first match
+ * counts.
+ */
 const NODE_ERRORS: readonly [pattern: RegExp, code: ForwardErrorCode][] = [
   [/connection refused|connect: |exit status \d+.*socat/i, 'refused'],
   [

@@ -1,6 +1,6 @@
-// The transports to the pods of a cluster, and which of them it offers. A proxy may bar SPDY, an account may not be allowed
-// to create forwards, an old API server knows no tunnel. What does not work is remembered for a while, so that only the first
-// connection finds out.
+// The transports to the pods of a cluster, and which of them it offers. A proxy may bar SPDY, an account may
+// not be allowed to create forwards, an old API server knows no tunnel. What does not work is remembered for
+// a while, so that only the first connection finds out.
 import { Duplex } from 'node:stream';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/limits.ts';
@@ -10,7 +10,10 @@ import { dialSpdy, type SpdyDialer } from './spdy_dialer.ts';
 import { dialSpdyTunnel } from './spdy_tunnel.ts';
 import type { ForwardError } from './transport.ts';
 
-/** What dials connections that carry many streams, the best first. Where none works, every stream gets a WebSocket. */
+/**
+ * What dials connections that carry many streams, the best first. Where none works, every stream gets a
+ * WebSocket.
+ */
 export const SPDY_DIALERS: readonly SpdyDialer[] = [dialSpdy, dialSpdyTunnel];
 
 /** One transport, as far as it is known of one cluster. Times are in monotonic milliseconds. */
@@ -19,7 +22,9 @@ export class ForwardTransport {
   private readonly clock: Clock;
   /** Until then it is not tried. */
   private skipUntil = 0;
-  /** When the last upgrade was cut off without an answer; null if the server has answered or been away since. */
+  /**
+   * When the last upgrade was cut off without an answer; null if the server has answered or been away since.
+   */
   private droppedAt: number | null = null;
 
   constructor(dial: SpdyDialer, clock: Clock) {
@@ -36,7 +41,8 @@ export class ForwardTransport {
     const now = this.clock.monotonic();
     const code = result instanceof Duplex ? null : result.code;
     const isCut = code === 'lost';
-    // A server that goes away cuts off the upgrades under way. If the next one is cut off too, a proxy bars the transport.
+    // A server that goes away cuts off the upgrades under way. If the next one is cut off too, a proxy bars
+    // the transport.
     const isBarred = isCut && this.droppedAt !== null && startedAt >= this.droppedAt;
     // The rights differ: SPDY needs the right to create forwards, a WebSocket that to get them.
     if (isBarred || code === 'unsupported' || code === 'denied')

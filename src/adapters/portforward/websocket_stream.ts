@@ -1,6 +1,6 @@
-// Port forwarding where SPDY is not available, not even in a WebSocket: one WebSocket per connection, `v4.channel.k8s.io`.
-// It has two channels, for data and for errors; the first message of each begins with the port, little endian. There is no
-// half-close.
+// Port forwarding where SPDY is not available, not even in a WebSocket: one WebSocket per connection,
+// `v4.channel.k8s.io`. It has two channels, for data and for errors; the first message of each begins with
+// the port, little endian. There is no half-close.
 import { TETHER } from '../../settings/limits.ts';
 import { deadlineSignal } from '../deadline_signal.ts';
 import { type WebSocket, webSocketOver } from '../websocket.ts';
@@ -163,7 +163,8 @@ class WebSocketStream implements ForwardStream {
     if (this.state.phase !== 'upgrading') return;
     const { user } = this.state;
     this.become({ phase: 'open', user, socket });
-    // Nodes close what is idle for hours, proxies much sooner. An empty message counts for both and means nothing.
+    // Nodes close what is idle for hours, proxies much sooner. An empty message counts for both and means
+    // nothing.
     this.cancelKeepAlive = this.cluster.clock.every(TETHER.pingIntervalMs, () => {
       if (socket.bufferedAmount === 0) socket.send(Buffer.alloc(0));
     });

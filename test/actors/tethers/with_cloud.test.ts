@@ -1,4 +1,5 @@
-// Tethers with the cloud's own actors on the real cluster: from the registration of the cluster to the wake by a connection.
+// Tethers with the cloud's own actors on the real cluster: from the registration of the cluster to the wake
+// by a connection.
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';

@@ -1,5 +1,5 @@
-// The far end of a forward on the wire, to say by hand what a real server never says. What the real one says is tested
-// with the real one.
+// The far end of a forward on the wire, to say by hand what a real server never says. What the real one says
+// is tested with the real one.
 import { createHash } from 'node:crypto';
 import { connect, createServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
@@ -17,7 +17,7 @@ import type { Clock } from '../../../src/runtime/actor.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
 import { afterThisTest } from '../../kit/actors.ts';
 
-/** The ids of the first stream of a line. */
+/** The ids of the first stream of a connection. */
 export const ERROR_ID = 1;
 export const DATA_ID = 5;
 
@@ -76,8 +76,8 @@ export interface Far {
 }
 
 /**
- * Accepts connections, upgrades each to whatever was asked for, and hands it to `serve`. `head`: another answer instead;
- * null cuts the connection off.
+ * Accepts connections, upgrades each to whatever was asked for, and hands it to `serve`. `head`: another
+ * answer instead; null cuts the connection off.
  */
 export async function farEnd(
   serve: (far: Far, index: number) => void,
@@ -153,25 +153,25 @@ export function upgradeTo(webSocketKey: string | undefined, protocol: string | u
   return `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accept}\r\nSec-WebSocket-Protocol: ${protocol}\r\n\r\n`;
 }
 
-/** What is tried: all ways, which is SPDY where it works, or only some. */
-const WAYS: Record<'spdy' | 'tunnel' | 'websocket', readonly SpdyDialer[]> = {
+/** What is tried: all transports, which is SPDY where it works, or only some. */
+const TRANSPORTS: Record<'spdy' | 'tunnel' | 'websocket', readonly SpdyDialer[]> = {
   spdy: SPDY_DIALERS,
   tunnel: [dialSpdyTunnel],
   websocket: [],
 };
 
-export const linesTo = (
-  door: ClusterDialer,
-  way: keyof typeof WAYS,
+export const connectionsTo = (
+  dialer: ClusterDialer,
+  transport: keyof typeof TRANSPORTS,
   clock: Clock = systemClock,
 ): PodConnections => {
-  const cluster = new ForwardCluster(door, clock, WAYS[way]);
-  const lines = new PodConnections(cluster, { namespace: 'n', name: 'p' });
+  const cluster = new ForwardCluster(dialer, clock, TRANSPORTS[transport]);
+  const connections = new PodConnections(cluster, { namespace: 'n', name: 'p' });
   afterThisTest(() => {
-    lines.close();
+    connections.close();
     cluster.close();
   });
-  return lines;
+  return connections;
 };
 
 export interface Heard extends ForwardStream {
@@ -183,7 +183,7 @@ export interface Heard extends ForwardStream {
 }
 
 /** Opens a stream and keeps what it tells. */
-export function open(lines: PodConnections, port = 80): Heard {
+export function open(connections: PodConnections, port = 80): Heard {
   let text = '';
   let drains = 0;
   let opened = (): void => undefined;
@@ -209,7 +209,7 @@ export function open(lines: PodConnections, port = 80): Heard {
     onEnded: () => over('ended'),
     onFailed: over,
   };
-  const request = lines.open(port, events);
+  const request = connections.open(port, events);
   const openStream = (): ForwardStream => {
     if (!stream) throw new Error('not opened');
     return stream;
