@@ -10,10 +10,11 @@ import { fileURLToPath } from 'node:url';
 import { createClusterDialer } from '../src/adapters/cluster_dialer.ts';
 import { createKubeHttp } from '../src/adapters/kube/kube_http.ts';
 import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
+import { systemClock } from '../src/runtime/clock.ts';
 import { type Json, kubeDouble, workload } from '../test/kit/kube_double.ts';
-import { type Daemon, PLAIN_ENVIRONMENT, startDaemon, withFolder } from './daemon.ts';
-import { type Benchmark, costs } from './harness.ts';
-import { memoryOf, threadMs } from './process_stats.ts';
+import { type Daemon, PLAIN_ENVIRONMENT, startDaemon, withFolder } from './kit/daemon.ts';
+import { type Benchmark, costs } from './kit/harness.ts';
+import { memoryOf, threadMs } from './kit/process_stats.ts';
 
 const WORKLOADS = 10_000;
 const PAGE = 500;
@@ -56,7 +57,10 @@ export async function withDouble<T>(workloads: number, use: (kubeconfig: string)
 /** The floor: every page read and parsed, and nothing done with it. */
 async function bareRead(kubeconfig: string): Promise<void> {
   const access = parseKubeconfig(kubeconfig, Date.now());
-  const client = createKubeHttp(createClusterDialer(access, { allow: 'any', apiOnLoopback: true }));
+  const client = createKubeHttp(
+    createClusterDialer(access, { allow: 'any', apiOnLoopback: true }),
+    systemClock,
+  );
   const readAll = async (plural: string): Promise<void> => {
     for (let next: string | undefined = ''; next !== undefined; ) {
       const query: Record<string, string> = { limit: String(PAGE), ...(next ? { continue: next } : {}) };

@@ -2,8 +2,8 @@
 // Node that does nothing, from its spawn to its end.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { PLAIN_ENVIRONMENT, registerMany, startDaemon, withFolder } from './daemon.ts';
-import { type Benchmark, cost, type Row } from './harness.ts';
+import { PLAIN_ENVIRONMENT, registerMany, startDaemon, withFolder } from './kit/daemon.ts';
+import { type Benchmark, cost, type Row } from './kit/harness.ts';
 
 const SERVICES = 100;
 

@@ -11,8 +11,8 @@ import type { EventsProtocol, NewEvent } from '../src/protocol/events.ts';
 import type { ViewsProtocol } from '../src/protocol/views.ts';
 import { actor } from '../src/runtime/actor.ts';
 import { systemClock } from '../src/runtime/clock.ts';
-import { createNode } from '../src/runtime/node.ts';
-import { type Benchmark, compare, type Row, throughput } from './harness.ts';
+import { untypedNode } from '../test/kit/untyped_node.ts';
+import { type Benchmark, compare, type Row, throughput } from './kit/harness.ts';
 
 const TURN_MS = 400;
 const IN_FLIGHT = 512;
@@ -44,7 +44,7 @@ const views = actor<Pick<ViewsProtocol, 'events'>, null>('views', () => ({ event
 async function run(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'berth-bench-'));
   const store = openStore(join(folder, 'store.mdb'));
-  const node = createNode({ name: 'bench', clock: systemClock, nodeOf: () => 'bench' });
+  const node = untypedNode({ name: 'bench', clock: systemClock, nodeOf: () => 'bench' });
   await node.start('views', views, null);
   const marks = store.table('marks');
   const config = {

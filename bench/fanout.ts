@@ -1,9 +1,9 @@
 // Event streams of the whole daemon: registrations are written to disk and to the journal, and each becomes an event that a
 // thousand subscribers get. The floor is a bare uWebSockets.js server that writes the same bytes at the same requests.
-import { type BareProcess, withBareProcess } from './bare_client.ts';
-import { type DaemonRequester, daemonRequester, withDaemon } from './daemon.ts';
-import { type Subscriber, subscribe } from './event_subscribers.ts';
-import { type Benchmark, compare, type Row } from './harness.ts';
+import { type BareProcess, withBareProcess } from './kit/bare_client.ts';
+import { type DaemonRequester, daemonRequester, withDaemon } from './kit/daemon.ts';
+import { type Subscriber, subscribe } from './kit/event_subscribers.ts';
+import { type Benchmark, compare, type Row } from './kit/harness.ts';
 
 const SUBSCRIBERS = 1_000;
 const EVENTS = 1_000;

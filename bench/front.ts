@@ -4,10 +4,10 @@
 import { type ChildProcess, execFileSync, fork, spawnSync } from 'node:child_process';
 import net from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { PLAIN_ENVIRONMENT } from './daemon.ts';
 import { EVENTS, type Order, type Role, serve } from './front_servers.ts';
-import { type Benchmark, compare, type Row } from './harness.ts';
-import { runHttpLoad } from './http_load.ts';
+import { PLAIN_ENVIRONMENT } from './kit/daemon.ts';
+import { type Benchmark, compare, type Row } from './kit/harness.ts';
+import { runHttpLoad } from './kit/http_load.ts';
 
 const SUBSCRIBERS = 1_000;
 const CONNECTIONS = 64;

@@ -8,7 +8,7 @@ import { EMPTY_HEADERS, EVENT_STREAM_HEADERS, JSON_HEADERS } from '../src/front/
 import { createFront } from '../src/front/front.ts';
 import type { ResponseHeaders } from '../src/front/server/http_server.ts';
 import type { EventRecord, EventsProtocol } from '../src/protocol/events.ts';
-import type { SpecRow, ViewsProtocol } from '../src/protocol/views.ts';
+import type { SpecRow } from '../src/protocol/views.ts';
 import { actor, type Node } from '../src/runtime/actor.ts';
 import { systemClock } from '../src/runtime/clock.ts';
 import { createNode } from '../src/runtime/node.ts';
@@ -105,7 +105,7 @@ const TICK_MS = 10;
 
 /** Asks the journal to append so many events per second; each has in its data when it was sent, in ns. */
 async function atRate(node: Node, { perSecond, seconds }: Rate): Promise<void> {
-  const journal = node.ref<EventsProtocol>('events');
+  const journal = node.ref('events');
   const perTick = perSecond * (TICK_MS / 1_000);
   const began = performance.now();
   for (let tick = 0; tick < (seconds * 1_000) / TICK_MS; tick += 1) {
@@ -138,7 +138,7 @@ async function serveFront(node: Node): Promise<Serving> {
   const { port } = await front.listen();
   await front.restoreEvents();
   front.setReady(true);
-  const views = node.ref<ViewsProtocol>('views');
+  const views = node.ref('views');
   views.tell('specs', { rows: names.map(specOf) });
   const rows = names.map((name, index) => ({
     name,

@@ -1,10 +1,10 @@
 // Requests through the gateway to an agent's server, next to the same requests to the agent's port, and what they cost next to a
 // relay that understands nothing of what it passes on.
-import { withBareProcess } from './bare_client.ts';
-import { withDaemon } from './daemon.ts';
-import { type Benchmark, compare, cost, type Row } from './harness.ts';
-import { runHttpLoad } from './http_load.ts';
-import { cpuMs } from './process_stats.ts';
+import { withBareProcess } from './kit/bare_client.ts';
+import { withDaemon } from './kit/daemon.ts';
+import { type Benchmark, compare, cost, type Row } from './kit/harness.ts';
+import { runHttpLoad } from './kit/http_load.ts';
+import { cpuMs } from './kit/process_stats.ts';
 
 const CONNECTIONS = 32;
 const TURN_MS = 1_000;

@@ -5,8 +5,8 @@ import { isMainThread, MessageChannel, type MessagePort, Worker, workerData } fr
 import { messagePortPipe } from '../src/adapters/pipes.ts';
 import { actor } from '../src/runtime/actor.ts';
 import { systemClock } from '../src/runtime/clock.ts';
-import { createNode } from '../src/runtime/node.ts';
-import { type Benchmark, comparisons, type Row, throughput } from './harness.ts';
+import { untypedNode } from '../test/kit/untyped_node.ts';
+import { type Benchmark, comparisons, type Row, throughput } from './kit/harness.ts';
 
 const TURN_MS = 200;
 const TURNS = 21;
@@ -26,7 +26,7 @@ const place = (address: string) => (address === 'echo' ? 'far' : 'near');
 
 /** Runs on the second thread. */
 async function echo({ asks, plain }: Ports): Promise<void> {
-  const node = createNode({ name: 'far', clock: systemClock, nodeOf: place });
+  const node = untypedNode({ name: 'far', clock: systemClock, nodeOf: place });
   await node.start(
     'echo',
     actor<Echo, null>('echo', () => ({ echo: (message) => message })),
@@ -67,7 +67,7 @@ async function run() {
       waiting.set(lastId, resolve);
       plain.port1.postMessage({ id: lastId, message: MESSAGE });
     });
-  const node = createNode({ name: 'near', clock: systemClock, nodeOf: place });
+  const node = untypedNode({ name: 'near', clock: systemClock, nodeOf: place });
   node.connect('far', messagePortPipe(asks.port1));
   const ref = node.ref<Echo>('echo');
   const ask = () => ref.ask('echo', MESSAGE);

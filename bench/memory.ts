@@ -4,10 +4,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { withBareProcess } from './bare_client.ts';
-import { type Daemon, IDLE, PLAIN_ENVIRONMENT, registerMany, withDaemon } from './daemon.ts';
-import { type Benchmark, cost, costs, type Row } from './harness.ts';
-import { cpuSeconds, memoryOf } from './process_stats.ts';
+import { withBareProcess } from './kit/bare_client.ts';
+import { type Daemon, IDLE, PLAIN_ENVIRONMENT, registerMany, withDaemon } from './kit/daemon.ts';
+import { type Benchmark, cost, costs, type Row } from './kit/harness.ts';
+import { cpuSeconds, memoryOf } from './kit/process_stats.ts';
 
 const SETTLE_MS = 2_000;
 /** After some 10 s without work V8 gives back what it had taken for it: what counts is what stays. */

@@ -1,6 +1,6 @@
 // Berth in the comparison with other supervisors.
-import { type Daemon, IDLE, registerMany, startDaemon } from './daemon.ts';
-import { subscribe } from './event_subscribers.ts';
+import { type Daemon, IDLE, registerMany, startDaemon } from './kit/daemon.ts';
+import { subscribe } from './kit/event_subscribers.ts';
 import { type Install, SERVICES, TALK, TALKERS } from './peer_interface.ts';
 
 interface Shown {

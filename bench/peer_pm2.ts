@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { isAlive } from './kit/process_stats.ts';
 import { type Install, NAMES, TALK, TALKERS } from './peer_interface.ts';
-import { isAlive } from './process_stats.ts';
 
 type Done<T> = (error: Error | null, value: T) => void;
 

@@ -5,8 +5,8 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { isAlive } from './kit/process_stats.ts';
 import { type Install, NAMES, TALK, TALKERS } from './peer_interface.ts';
-import { isAlive } from './process_stats.ts';
 
 const PYTHON = '/usr/bin/python3';
 

@@ -1,13 +1,13 @@
 // The same work on other supervisors. What stands for the floor here is the other one: a ratio above 1 says that Berth is
 // ahead of it.
 import { setTimeout as pause } from 'node:timers/promises';
-import { withFolder } from './daemon.ts';
-import { type Benchmark, median, type Row, throughput } from './harness.ts';
+import { withFolder } from './kit/daemon.ts';
+import { type Benchmark, median, type Row, throughput } from './kit/harness.ts';
+import { cpuMs, isAlive, memoryOf } from './kit/process_stats.ts';
 import { berth } from './peer_berth.ts';
 import { type Install, SERVICES, type Supervisor } from './peer_interface.ts';
 import { pm2 } from './peer_pm2.ts';
 import { supervisor } from './peer_supervisord.ts';
-import { cpuMs, isAlive, memoryOf } from './process_stats.ts';
 
 const TIMES = 9;
 const SETTLE_MS = 2_000;

@@ -1,10 +1,10 @@
 // Starting, stopping and losing processes through the whole daemon: request, service actor, process host, process, answer or
 // event. The floors are a small Node process that does nothing but the system calls: the same shells, sessions and pipes.
 import http from 'node:http';
-import { type BareProcess, withBareProcess } from './bare_client.ts';
-import { type Daemon, IDLE, registerMany, withDaemon } from './daemon.ts';
-import { subscribe } from './event_subscribers.ts';
-import { type Benchmark, cost, costs, median, type Row } from './harness.ts';
+import { type BareProcess, withBareProcess } from './kit/bare_client.ts';
+import { type Daemon, IDLE, registerMany, withDaemon } from './kit/daemon.ts';
+import { subscribe } from './kit/event_subscribers.ts';
+import { type Benchmark, cost, costs, median, type Row } from './kit/harness.ts';
 
 const IN_GROUP = 100;
 /** One sample is the median of so many. */

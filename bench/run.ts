@@ -2,9 +2,10 @@
 // but those that must be asked for. A number after a name: how many minutes it goes on.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import type { Benchmark, Row } from './harness.ts';
-import { report, runOf } from './report.ts';
-import { misses, round, type Targets } from './targets.ts';
+import type { Benchmark, Row } from './kit/harness.ts';
+import { runOf } from './kit/measured_run.ts';
+import { report } from './kit/report.ts';
+import { misses, round, type Targets } from './kit/targets.ts';
 
 /** Every benchmark, loaded only when it runs. */
 const BENCHMARKS: ReadonlyMap<string, () => Promise<Benchmark>> = new Map([

@@ -1,10 +1,10 @@
 // What one subscriber costs among many, and one event among many in a second.
 import net from 'node:net';
-import { withDaemon, withFolder } from './daemon.ts';
-import { type Counter, countFrames } from './event_subscribers.ts';
 import { Server } from './front.ts';
-import { growth, median, type Row } from './harness.ts';
-import { memoryOf, threadMs } from './process_stats.ts';
+import { withDaemon, withFolder } from './kit/daemon.ts';
+import { type Counter, countFrames } from './kit/event_subscribers.ts';
+import { growth, median, type Row } from './kit/harness.ts';
+import { memoryOf, threadMs } from './kit/process_stats.ts';
 
 const SUBSCRIBERS = [1, 10, 100, 1_000, 5_000];
 const CROWDS = [1_000, 5_000];

@@ -1,9 +1,9 @@
 // What one service costs a daemon that has many of them registered, and many running.
 import { setTimeout as pause } from 'node:timers/promises';
-import { IDLE, registerMany, withDaemon } from './daemon.ts';
-import { growth, type Row } from './harness.ts';
-import { runHttpLoad } from './http_load.ts';
-import { cpuMs, memoryOf } from './process_stats.ts';
+import { IDLE, registerMany, withDaemon } from './kit/daemon.ts';
+import { growth, type Row } from './kit/harness.ts';
+import { runHttpLoad } from './kit/http_load.ts';
+import { cpuMs, memoryOf } from './kit/process_stats.ts';
 
 const REGISTERED = [10, 100, 1_000];
 const RUNNING = [10, 100, 300];

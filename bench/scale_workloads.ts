@@ -1,8 +1,8 @@
 // What one workload costs a daemon that has taken many from a cluster.
 import { type Ask, withCloud, withDouble } from './cloud.ts';
-import type { Daemon } from './daemon.ts';
-import { growth, type Row } from './harness.ts';
-import { memoryOf } from './process_stats.ts';
+import type { Daemon } from './kit/daemon.ts';
+import { growth, type Row } from './kit/harness.ts';
+import { memoryOf } from './kit/process_stats.ts';
 import { microseconds, reads } from './scale_services.ts';
 
 const WORKLOADS = [100, 1_000, 10_000];

@@ -1,11 +1,11 @@
 // Full load for minutes on end: services are registered, started, crash, are stopped and removed, agents come and go, lists
 // and logs are read, streams stay open and come anew. What counts is whether memory grows: the last minute next to the second.
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Daemon, withDaemon } from './daemon.ts';
-import { countFrames } from './event_subscribers.ts';
-import { type Benchmark, median, type Row } from './harness.ts';
-import { runHttpLoad } from './http_load.ts';
-import { memoryOf } from './process_stats.ts';
+import { type Daemon, withDaemon } from './kit/daemon.ts';
+import { countFrames } from './kit/event_subscribers.ts';
+import { type Benchmark, median, type Row } from './kit/harness.ts';
+import { runHttpLoad } from './kit/http_load.ts';
+import { memoryOf } from './kit/process_stats.ts';
 
 const MINUTES = 10;
 const MINUTE_MS = 60_000;

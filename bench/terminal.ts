@@ -1,10 +1,10 @@
 // Agents: output that nobody watches from a terminal to the log, the newest lines of a log, and spinup. The floors are a small
 // process with node-pty alone that counts bytes, a bare server that has the answer at hand, and a bare start in a terminal.
 import { setTimeout as pause } from 'node:timers/promises';
-import { type BareProcess, withBareProcess } from './bare_client.ts';
-import { type Daemon, daemonRequester, IDLE, withDaemon } from './daemon.ts';
-import { subscribe } from './event_subscribers.ts';
-import { type Benchmark, compare, cost, median, type Row } from './harness.ts';
+import { type BareProcess, withBareProcess } from './kit/bare_client.ts';
+import { type Daemon, daemonRequester, IDLE, withDaemon } from './kit/daemon.ts';
+import { subscribe } from './kit/event_subscribers.ts';
+import { type Benchmark, compare, cost, median, type Row } from './kit/harness.ts';
 
 const MIB = 1_024 * 1_024;
 const PRINTED = 96 * MIB;

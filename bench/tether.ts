@@ -9,8 +9,9 @@ import { createKubeCluster, type KubeCluster } from '../src/adapters/kube/kube_c
 import { createKubeHttp } from '../src/adapters/kube/kube_http.ts';
 import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
 import { podsResource } from '../src/adapters/kube/pods.ts';
-import { startDaemon, withFolder } from './daemon.ts';
-import { type Benchmark, compare, cost, median, type Row, throughput } from './harness.ts';
+import { systemClock } from '../src/runtime/clock.ts';
+import { startDaemon, withFolder } from './kit/daemon.ts';
+import { type Benchmark, compare, cost, median, type Row, throughput } from './kit/harness.ts';
 import {
   adminKubeconfig,
   getterKubeconfig,
@@ -178,7 +179,7 @@ async function woken(tethered: Tethered, cluster: KubeCluster, namespace: string
 async function measure(folder: string, namespace: string): Promise<Row[]> {
   const access = parseKubeconfig(adminKubeconfig(), Date.now());
   const cluster = createKubeCluster(
-    createKubeHttp(createClusterDialer(access, { allow: 'any', apiOnLoopback: true })),
+    createKubeHttp(createClusterDialer(access, { allow: 'any', apiOnLoopback: true }), systemClock),
   );
   const { rows } = await cluster.list(
     podsResource({ kind: 'Deployment', namespace, name: 'bench', selector: 'app=bench' }),

@@ -4,10 +4,10 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { growth } from '../bench/harness.ts';
-import { plot } from '../bench/plot.ts';
-import { between, tableOf } from '../bench/report.ts';
-import { misses } from '../bench/targets.ts';
+import { growth } from '../bench/kit/harness.ts';
+import { plot } from '../bench/kit/plot.ts';
+import { between, tableOf } from '../bench/kit/report.ts';
+import { misses } from '../bench/kit/targets.ts';
 
 const read = (name: string): string => readFileSync(new URL(`../bench/${name}`, import.meta.url), 'utf8');
 const grown = async (costOfAll: (size: number) => number) =>

@@ -1,5 +1,5 @@
-// Every command: its name, one line about it, and where it is. In the build each of the three parts is one file: many small files
-// take longer to load, and so does what is not needed.
+// Every command: its name, its summary, and the part of the build that holds it. The commands used most are loaded with
+// this table; the other two parts are loaded when one of their commands is called.
 
 import { completeCommand } from './commands/complete.ts';
 import { logsCommand } from './commands/logs.ts';
@@ -12,18 +12,7 @@ import { stopCommand } from './commands/stop.ts';
 import { urlCommand } from './commands/url.ts';
 import { waitCommand } from './commands/wait.ts';
 import type { Command } from './kit/command.ts';
-
-export interface CommandRow {
-  /** One word, or two for a command of a family. */
-  name: string;
-  aliases?: readonly string[];
-  summary: string;
-  /** The heading it stands under in the help. */
-  heading: string;
-  /** Works, but is not shown. */
-  isHidden?: boolean;
-  load: () => Promise<Command>;
-}
+import type { CommandRow, CommandTable } from './kit/command_table.ts';
 
 const PROJECT = 'A project';
 const SERVICES = 'Services';
@@ -32,14 +21,12 @@ const AGENTS = 'Agents';
 const KUBERNETES = 'Kubernetes';
 const DAEMON_AND_MACHINE = 'The daemon and this machine';
 
-/** A command that is loaded with this table. */
+/** For a command that is loaded with this table. */
 const loaded = (command: Command) => async (): Promise<Command> => command;
-/** Those that nobody waits for a hundred times a day. */
 const lazyCommands = () => import('./lazy_commands.ts');
-/** Those that read project files, with what that takes: zod and yaml. */
 const projectCommands = () => import('./project_commands.ts');
 
-export const COMMANDS: readonly CommandRow[] = [
+const ROWS: readonly CommandRow[] = [
   {
     name: 'init',
     summary: 'write a berth.yaml for this folder, and a token for this user',
@@ -323,12 +310,12 @@ export const COMMANDS: readonly CommandRow[] = [
     summary: 'what could come next (called by the completion scripts)',
     heading: DAEMON_AND_MACHINE,
     isHidden: true,
-    load: loaded(completeCommand),
+    load: async () => completeCommand(COMMAND_TABLE),
   },
 ];
 
-/** What families of commands are about. */
-export const FAMILIES: ReadonlyMap<string, string> = new Map([
+/** The families, with the summary that the help and the completion show. */
+const FAMILIES: ReadonlyMap<string, string> = new Map([
   ['group', 'start and stop whole groups'],
   ['agent', 'agents: programs in terminals of their own, with a host name each'],
   ['k8s', 'put Kubernetes workloads to sleep, wake them, reach them'],
@@ -337,8 +324,4 @@ export const FAMILIES: ReadonlyMap<string, string> = new Map([
   ['service', 'start the daemon at login'],
 ]);
 
-/** The row of what was called, by name or alias; for one of a family both words. */
-export function findCommand(first: string, second: string | undefined): CommandRow | undefined {
-  const both = COMMANDS.find(({ name }) => second !== undefined && name === `${first} ${second}`);
-  return both ?? COMMANDS.find(({ name, aliases }) => name === first || aliases?.includes(first));
-}
+export const COMMAND_TABLE: CommandTable = { rows: ROWS, families: FAMILIES };

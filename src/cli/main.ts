@@ -2,11 +2,12 @@
 // and an exit code.
 import { isBerthError } from '../client/errors.ts';
 import { printVersion } from './commands/version.ts';
-import { COMMANDS, FAMILIES, findCommand } from './commands.ts';
-import type { Command } from './kit/command.ts';
+import { COMMAND_TABLE } from './commands.ts';
+import { loadCommand } from './kit/command_table.ts';
 import { type CommandContext, createCommandContext, type GlobalOptions } from './kit/context.ts';
 import { EXIT_CODE, exitCodeOf } from './kit/exit_codes.ts';
 import { commandWords } from './kit/global_options.ts';
+import { readPlainCall } from './kit/plain_call.ts';
 import { sanitize } from './kit/sanitize.ts';
 import { stderr, stdout } from './kit/standard_streams.ts';
 
@@ -47,63 +48,25 @@ function endOnSignals(interrupt: () => void): void {
 
 async function runInContext(
   globals: GlobalOptions,
-  work: (cli: CommandContext) => Promise<number | undefined>,
+  work: (context: CommandContext) => Promise<number | undefined>,
 ): Promise<number> {
-  const { cli, interrupt } = createCommandContext(globals);
+  const { context, interrupt } = createCommandContext(globals);
   endOnSignals(interrupt);
-  return (await work(cli)) ?? EXIT_CODE.ok;
-}
-
-const DEFAULT_GLOBAL_OPTIONS: GlobalOptions = {
-  format: 'table',
-  url: undefined,
-  stateDir: undefined,
-  config: undefined,
-};
-
-/**
- * The arguments of a call that has no options, as most have none; undefined when it needs to be parsed after all. What
- * comes after `--` is no option.
- */
-export function plainArguments(
-  argv: readonly string[],
-  name: string,
-  command: Command,
-): string[] | undefined {
-  const end = argv.indexOf('--');
-  const before = end < 0 ? argv : argv.slice(0, end);
-  if (before.some((word) => word.startsWith('-'))) return undefined;
-  const given = [...before.slice(name.split(' ').length), ...(end < 0 ? [] : argv.slice(end + 1))];
-  const takes = command.args ?? [];
-  const least = takes.filter(({ syntax }) => syntax.startsWith('<')).length;
-  const most = takes.some(({ syntax }) => syntax.includes('...')) ? Number.POSITIVE_INFINITY : takes.length;
-  return given.length >= least && given.length <= most ? given : undefined;
+  return (await work(context)) ?? EXIT_CODE.ok;
 }
 
 async function runCommandLine(argv: readonly string[]): Promise<number> {
-  const [first, second] = commandWords(argv);
-  const row = first === undefined ? undefined : findCommand(first, second);
-  const command = await row?.load();
-  const alone = row && command && plainArguments(argv, row.name, command);
-  if (alone) {
-    const options = Object.entries(command.options ?? {}).map(([key, { defaultValue }]) => [
-      key,
-      defaultValue,
-    ]);
-    return runInContext(DEFAULT_GLOBAL_OPTIONS, (cli) =>
-      command.run(cli, alone, Object.fromEntries(options)),
-    );
-  }
-  const { parseCommandLine } = await import('./kit/parser.ts');
-  const called = row && command ? { row, command } : undefined;
-  const outcome = parseCommandLine(argv, { commands: COMMANDS, families: FAMILIES, called });
+  const called = await loadCommand(COMMAND_TABLE, commandWords(argv));
+  const plain = called && readPlainCall(argv, called);
+  // Loaded only here: see readPlainCall.
+  const outcome = plain ?? (await import('./kit/parser.ts')).parseCommandLine(argv, COMMAND_TABLE, called);
   if ('help' in outcome) {
     stdout().write(outcome.help);
     return EXIT_CODE.ok;
   }
   const { globals } = outcome;
-  if ('version' in outcome || !command) return runInContext(globals, printVersion);
-  return runInContext(globals, (cli) => command.run(cli, outcome.args, outcome.options));
+  if ('version' in outcome || !called) return runInContext(globals, printVersion);
+  return runInContext(globals, (context) => called.command.run(context, outcome.args, outcome.options));
 }
 
 /** Runs the command line `argv` (without node and script) and sets the exit code of the process. */

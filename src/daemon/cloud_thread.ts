@@ -7,24 +7,13 @@ import { tethersActor } from '../actors/tethers/tethers.ts';
 import { openKubeCluster } from '../adapters/kube/kube_cluster.ts';
 import { readOwnPod } from '../adapters/kube/own_pod.ts';
 import { embeddedCloudStore } from '../adapters/storage/cloud_store.ts';
-import { openStore, type Store } from '../adapters/storage/store.ts';
+import { openStore } from '../adapters/storage/store.ts';
 import { openVault, type Vault, VaultError } from '../adapters/storage/vault.ts';
-import type { CloudViewsProtocol } from '../protocol/cloud.ts';
-import { actor, type Node } from '../runtime/actor.ts';
+import type { Node } from '../runtime/actor.ts';
 import { SettingsError } from '../settings/config.ts';
 import { report } from './daemon_log.ts';
-import { createJobPool, type JobPool } from './job_pool.ts';
+import { createJobPool } from './job_pool.ts';
 import type { ThreadData } from './thread_data.ts';
-
-/** Lets go of the store and the job threads when everything that was started after it has stopped. */
-const cloudResources = actor<Record<never, never>, { store: Store; jobs: JobPool }>(
-  'cloudkeeper',
-  (context, { store, jobs }) => {
-    context.scope.defer(() => store.close());
-    context.scope.defer(() => jobs.close());
-    return {};
-  },
-);
 
 /**
  * Opens the vault and starts the cloud's actors. With a key file that does not belong to the store nothing is started and
@@ -33,7 +22,8 @@ const cloudResources = actor<Record<never, never>, { store: Store; jobs: JobPool
 export async function setupCloud(node: Node, data: ThreadData): Promise<void> {
   const embedded = openStore(join(data.stateDir, 'store.mdb'));
   const jobs = createJobPool();
-  await node.start('cloudkeeper', cloudResources, { store: embedded, jobs });
+  node.scope.defer(() => embedded.close());
+  node.scope.defer(() => jobs.close());
   const store = embeddedCloudStore(embedded);
   const { keyFile, tetherPorts, sweepMs, allowInCluster } = data.cloud;
   let vault: Vault;
@@ -43,7 +33,7 @@ export async function setupCloud(node: Node, data: ThreadData): Promise<void> {
     if (!(error instanceof VaultError || error instanceof SettingsError)) throw error;
     report(`the cloud part is closed: ${error.message}`);
     const hint = 'Put the key file back that the store was sealed with, or name it in cloud.key_file.';
-    node.ref<CloudViewsProtocol>('cloudviews').tell('unavailable', { reason: error.message, hint });
+    node.ref('cloudviews').tell('unavailable', { reason: error.message, hint });
     return;
   }
   const rule = data.addressRule;
@@ -51,7 +41,7 @@ export async function setupCloud(node: Node, data: ThreadData): Promise<void> {
   await node.start('workloads', workloadsActor, {
     store,
     vault,
-    open: (access) => openKubeCluster(access, rule),
+    open: (access) => openKubeCluster(access, rule, node.clock),
     podAccess: pod?.access ?? null,
     ownPod: pod,
   });

@@ -2,7 +2,6 @@
 // docs/reference.md "Shutdown".
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { portHolderOf } from '../actors/ports/port_holder.ts';
-import { connectHost, reconnectHost } from '../adapters/host/host_connection.ts';
 import type { HostStart } from '../adapters/host/host_start.ts';
 import { spawnHost } from '../adapters/host/spawn_host.ts';
 import { listeningSockets } from '../adapters/process/listeners.ts';
@@ -11,9 +10,6 @@ import { localUrl } from '../adapters/url_host.ts';
 import { dashboardPages } from '../front/api/dashboard_pages.ts';
 import { schemaPage } from '../front/api/schema_page.ts';
 import { type CloudFront, createFront, type Front } from '../front/front.ts';
-import type { GroupsProtocol } from '../protocol/groups.ts';
-import type { HostProtocol } from '../protocol/host.ts';
-import type { RegistryProtocol } from '../protocol/registry.ts';
 import type { Node } from '../runtime/actor.ts';
 import { dashboardUrl } from '../settings/build_paths.ts';
 import { type Settings, SettingsError } from '../settings/config.ts';
@@ -23,6 +19,7 @@ import { AddressFile } from './address_file.ts';
 import { CloudController, resolveCloudToken } from './cloud_controller.ts';
 import { report, reportDefect } from './daemon_log.ts';
 import { GatewayController } from './gateway_controller.ts';
+import { dialHost, keepHostJoined } from './host_link.ts';
 import type { DaemonOptions, MainThread } from './main_thread.ts';
 import type { ThreadData } from './thread_data.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
@@ -68,7 +65,7 @@ function createDaemonFront(
     },
     node,
     cloud,
-    openapi: async (rows) => (await import('../front/api/schemas.ts')).openapi(rows),
+    openapi: async (operations) => (await import('../api/shapes.ts')).openapiJson(operations),
     pageLookup: (path) => dashboard(path) ?? schemaPage(path),
     onGatewayRoutes: (routes) => gateway.setRoutes(routes),
     ensureGateway: () => gateway.open(),
@@ -114,8 +111,8 @@ class RunningDaemon implements Daemon {
     await this.hostJoined.catch(() => {});
     const stopped =
       settings.shutdown.services === 'stop'
-        ? node.ref<GroupsProtocol>('groups').ask('shutdown', {}, { deadlineMs: SHUTDOWN_MS })
-        : node.ref<RegistryProtocol>('registry').ask('close', {});
+        ? node.ref('groups').ask('shutdown', {}, { deadlineMs: SHUTDOWN_MS })
+        : node.ref('registry').ask('close', {});
     // Whatever could not be stopped is the host's: the next daemon has it.
     await stopped.catch((error: Error) => report(`not everything was stopped: ${error.message}`));
     await front.close();
@@ -159,40 +156,25 @@ class CurrentLogLimits {
 
   sendToHost(): void {
     const { max_bytes: maxBytes, keep } = this.logs;
-    this.node.ref<HostProtocol>('host').tell('logLimits', { maxBytes, keep });
+    this.node.ref('host').tell('logLimits', { maxBytes, keep });
   }
 }
 
-/** Joins the process host, now and again when it was lost: this is also what keeps a second daemon away. */
+/** Joins the process host, now and whenever it was lost: this is also what keeps a second daemon away. */
 async function joinHost(
   node: Node,
   data: ThreadData,
   logLimits: CurrentLogLimits,
   isStarting: boolean,
 ): Promise<void> {
-  const who = { version: VERSION, session: data.session, node: node.name, services: THREADS.services };
-  const { stateDir, hostEntry } = data;
-  const join = async (spawned: boolean): Promise<void> => {
-    const host = await connectHost({
-      stateDir,
-      entry: hostEntry,
-      identity: who,
-      withinMs: THREADS.hostStartTimeoutMs,
-      isSpawned: spawned,
-    });
-    node.connect('host', host.pipe);
-    logLimits.sendToHost();
-  };
-  // The services thread reports what is in the way.
-  node.onPeerLost((peer) => {
-    if (peer === 'host')
-      void reconnectHost(
-        () => join(true),
-        () => false,
-        () => undefined,
-      );
+  keepHostJoined(node, {
+    dial: () => dialHost(node, data, true),
+    onJoined: () => logLimits.sendToHost(),
+    // The services thread reports what is in the way.
+    report: () => undefined,
   });
-  await join(isStarting);
+  node.connect('host', await dialHost(node, data, isStarting));
+  logLimits.sendToHost();
 }
 
 /** Starts the host after whoever waits for the daemon has been told: it would take its processor from everything else. */
@@ -246,7 +228,7 @@ export async function bootDaemon(
     isLater ? undefined : join(),
   ]);
   address.update({ port });
-  const registry = node.ref<RegistryProtocol>('registry');
+  const registry = node.ref('registry');
   await Promise.all([registry.ask('boot', { autostart: true, nothingRuns: isLater }), front.restoreEvents()]);
   front.setReady(true);
   cloud.resume(data.cloud.keyFile);

@@ -1,6 +1,6 @@
 // The gateway as the main thread sees it: its thread is started with the first agent, and told of all of them.
 
-import type { GatewayProtocol, GatewayRoute } from '../protocol/gateway.ts';
+import type { GatewayRoute } from '../protocol/gateway.ts';
 import type { Node } from '../runtime/actor.ts';
 import type { Settings } from '../settings/config.ts';
 import { report } from './daemon_log.ts';
@@ -58,7 +58,7 @@ export class GatewayController {
   }
 
   private gateway() {
-    return this.options.node.ref<GatewayProtocol>('gateway');
+    return this.options.node.ref('gateway');
   }
 
   private async start(): Promise<number | null> {

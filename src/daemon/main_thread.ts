@@ -4,7 +4,6 @@ import { uptime } from 'node:os';
 import type { HostStart } from '../adapters/host/host_start.ts';
 import { createNodeLookup, mayAsk } from '../protocol/address.ts';
 import { fail } from '../protocol/errors.ts';
-import type { RegistryProtocol } from '../protocol/registry.ts';
 import type { Failure, Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { deferred } from '../runtime/deferred.ts';
@@ -102,7 +101,7 @@ export function createMainThread(
   });
   threads.onRestarted(async (name) => {
     if (!name.startsWith('services')) return;
-    await node.ref<RegistryProtocol>('registry').ask('boot', { autostart: false });
+    await node.ref('registry').ask('boot', { autostart: false });
   });
   // Who waits for it is told.
   threads.ensure('services').catch(() => {});

@@ -1,19 +1,22 @@
-// How logs lie on disk: docs/reference.md "Log files". A service has one folder, `<state>/logs/<name>`:
-//   out.log                raw bytes as the processes wrote them;  out.idx   which of them came when, from where
-//   out.<start>.log, .idx  the same, rotated; <start> is the logical offset of its first byte
-// Logical offsets count every byte ever logged for the service: they grow over rotations, runs and hosts.
-// A record says that the bytes from `offset` on, up to the next record or the end of the file, came from `stream` of `run`
-// at `time`. It is written before its bytes: one whose bytes never came is an empty piece and harms nobody.
-// The first record of an index has stream 0 and says where its file begins.
+// The format of logs on disk: docs/reference.md "Log files". Each service has a folder, `<state>/logs/<name>`, with pairs
+// of files:
+//   out.log, out.idx                  the current log, and its index
+//   out.<start>.log, out.<start>.idx  a rotated pair; <start> is the logical offset of its first byte
+// A log holds the bytes exactly as processes wrote them. Logical offsets count every byte ever logged for the service:
+// they grow over rotations, runs and hosts.
+// An index is a sequence of records. A record says that the bytes from `offset` up to the next record, or the end of the
+// file, come from `stream` of `run` at `time`. It is written before its bytes; where these never arrive, the record
+// describes an empty piece. The first record has stream 0 and says where the log begins.
+import { readdirSync } from 'node:fs';
 
-/** 1: stdout or a terminal; 2: stderr; 0: the head of an index. */
+/** 1: stdout or a terminal. 2: stderr. 0: the first record of an index. */
 export type LogStream = 0 | 1 | 2;
 
 export interface LogIndexRecord {
-  /** Logical. */
+  /** Logical offset of its first byte. */
   offset: number;
   stream: LogStream;
-  /** Epoch milliseconds, a whole number. */
+  /** Whole epoch milliseconds. */
   time: number;
   /** 16 hexadecimal digits. */
   run: string;
@@ -21,26 +24,34 @@ export interface LogIndexRecord {
 
 export const LOG_FILE = 'out.log';
 export const INDEX_FILE = 'out.idx';
-/** Bytes of a record: offset 6, stream 1, spare 1, time 8 (a double), run 8; all big-endian. */
+/** Size of a record: offset 6, stream 1, unused 1, time 8 (a double), run 8; all big-endian. */
 export const RECORD_BYTES = 24;
-/** Output of the same stream and run within this many milliseconds shares a record. */
+/** Output of one stream and run shares a record for less than this many milliseconds. */
 export const MAX_RECORD_SPAN_MS = 10;
+/** The run of the first record of an index. */
 export const NO_RUN_ID = '0'.repeat(16);
 
 const STREAM_AT = 6;
 const TIME_AT = 8;
 const RUN_AT = 16;
 
-/** The name of one file of the rotated pair that begins at the logical offset `start`. */
+/** The name of a file of the rotated pair that begins at the logical offset `start`. */
 export const rotatedFileName = (start: number, kind: 'log' | 'idx'): string => `out.${start}.${kind}`;
 
-/** The logical offset where the rotated log of this name begins; null for a name that is none. */
+/** The logical offset at which the rotated log `name` begins; null where it is not the name of one. */
 export function rotatedStart(name: string): number | null {
   const digits = /^out\.(\d{1,15})\.log$/.exec(name)?.[1];
   return digits === undefined ? null : Number(digits);
 }
 
-/** Writes `record` to the beginning of `into`. Throws a RangeError when that has less than `RECORD_BYTES`. */
+/** Where the rotated pairs in `folder` begin, ascending. Throws when the folder cannot be read. */
+export function rotatedStarts(folder: string): number[] {
+  return readdirSync(folder)
+    .flatMap((name) => rotatedStart(name) ?? [])
+    .sort((a, b) => a - b);
+}
+
+/** Writes `record` at the beginning of `into`. Throws a RangeError where that is shorter than `RECORD_BYTES`. */
 export function encodeIndexRecord(record: LogIndexRecord, into: Buffer): void {
   into.fill(0, 0, RECORD_BYTES);
   into.writeUIntBE(record.offset, 0, STREAM_AT);
@@ -49,7 +60,7 @@ export function encodeIndexRecord(record: LogIndexRecord, into: Buffer): void {
   into.write(record.run, RUN_AT, 'hex');
 }
 
-/** The record at the byte `at` of `from`, which has at least `RECORD_BYTES` from there on. */
+/** Reads the record at the byte `at` of `from`. Throws a RangeError where less than `RECORD_BYTES` follow. */
 export function decodeIndexRecord(from: Buffer, at: number): LogIndexRecord {
   const stream = from[at + STREAM_AT];
   return {

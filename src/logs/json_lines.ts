@@ -1,7 +1,8 @@
-// Lines as JSON, made where they lie: most are plain, and what is plain is copied byte by byte and never becomes a text.
-// Memory that is used again costs a tenth of fresh memory, so of all that this takes only the result is new.
+// Lines as JSON. Most are plain ASCII and are copied byte by byte, without ever becoming a string. All work is done in one
+// buffer that is used again, which costs a tenth of fresh memory; only the result is new.
 import { KIB } from '../settings/limits.ts';
-import { type LineFormat, type LogLine, lineText, mapInBatches } from './lines.ts';
+import type { CutLine } from './line_cutter.ts';
+import { type LineFormat, lineText, mapInBatches } from './line_text.ts';
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
@@ -9,16 +10,16 @@ const OPEN_BRACKET = 0x5b;
 const BACKSLASH = 0x5c;
 const CLOSE_BRACKET = 0x5d;
 const CARRIAGE_RETURN = 0x0d;
-/** What is kept for the next time; more is given back. */
+/** A buffer that has grown beyond this is given back. */
 const KEEP_SCRATCH_BYTES = 512 * KIB;
-/** Two quotes, a comma and a bracket. */
+/** Room for two quotes, a comma and a bracket. */
 const OVERHEAD_BYTES = 4;
-/** Of one unit of a text in UTF-8, at most; what is escaped is longer in the text already. */
+/** Longest UTF-8 form of one UTF-16 unit. Escapes are ASCII already. */
 const MAX_UNIT_BYTES = 3;
 
 let scratch = Buffer.allocUnsafeSlow(KEEP_SCRATCH_BYTES);
 
-/** Makes room for `bytes` more behind the `used` ones. */
+/** Makes room for `bytes` more after the first `used`. */
 function reserve(used: number, bytes: number): void {
   if (used + bytes <= scratch.length) return;
   const larger = Buffer.allocUnsafeSlow(2 * (used + bytes));
@@ -26,7 +27,7 @@ function reserve(used: number, bytes: number): void {
   scratch = larger;
 }
 
-/** Writes the bytes from `from` to `to` between quotes at `at`; 0, and rubbish there, if they read otherwise than they lie. */
+/** Writes `[from, to)` of `bytes` in quotes at `at`. Returns the bytes written; 0 where they need more than a copy. */
 function writePlain(bytes: Buffer, from: number, to: number, at: number): number {
   const into = scratch;
   let next = at + 1;
@@ -41,15 +42,15 @@ function writePlain(bytes: Buffer, from: number, to: number, at: number): number
   return next + 1 - at;
 }
 
-/** Where a line ends that is read by a person: the returns before a newline belong to that. */
-function endWithoutReturns({ bytes, from, to }: LogLine): number {
+/** The end of a line without the carriage returns before its newline. */
+function endWithoutReturns({ bytes, from, to }: CutLine): number {
   let end = to;
   while (end > from && bytes[end - 1] === CARRIAGE_RETURN) end -= 1;
   return end;
 }
 
-/** Writes the line at `at` as JSON; returns how many bytes that takes. */
-function writeLine(line: LogLine, format: LineFormat, at: number): number {
+/** Writes the line at `at` as a JSON string. Returns the bytes written. */
+function writeLine(line: CutLine, format: LineFormat, at: number): number {
   const { bytes, from, to } = line;
   reserve(at, to - from + OVERHEAD_BYTES);
   const plain = format.stamp ? 0 : writePlain(bytes, from, format.raw ? to : endWithoutReturns(line), at);
@@ -59,8 +60,8 @@ function writeLine(line: LogLine, format: LineFormat, at: number): number {
   return scratch.write(text, at);
 }
 
-/** The lines as an array of strings in JSON. */
-function batchToJson(lines: readonly LogLine[], format: LineFormat): Buffer {
+/** A JSON array of the lines as strings. */
+function batchToJson(lines: readonly CutLine[], format: LineFormat): Buffer {
   scratch[0] = OPEN_BRACKET;
   let at = 1;
   for (const line of lines) {
@@ -76,9 +77,9 @@ function batchToJson(lines: readonly LogLine[], format: LineFormat): Buffer {
   return json;
 }
 
-/** The lines as an array of strings in JSON; where that takes long everybody else has turns in between. */
-export async function linesToJson(lines: readonly LogLine[], format: LineFormat): Promise<Buffer> {
-  const parts = await mapInBatches(lines, (some) => batchToJson(some, format));
+/** A JSON array of the lines as strings. Other work of the thread has turns in between where there are many. */
+export async function linesToJson(lines: readonly CutLine[], format: LineFormat): Promise<Buffer> {
+  const parts = await mapInBatches(lines, (batch) => batchToJson(batch, format));
   if (parts.length <= 1) return parts[0] ?? batchToJson([], format);
   for (const part of parts.slice(1)) part[0] = COMMA;
   return Buffer.concat(parts.map((part, at) => (at < parts.length - 1 ? part.subarray(0, -1) : part)));

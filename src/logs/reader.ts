@@ -1,6 +1,6 @@
-// The reading side of the logs (how they lie on disk: protocol/log.ts). It needs nobody's help: what the process host has
-// read is in the files. It may run while the host writes and rotates.
-import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
+// The reading side of the logs (on disk: format.ts). It needs nothing but the files, which hold all that the process host
+// has read, and may run while the host writes and rotates.
+import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LogSlice, LogsQuery } from '../protocol/service.ts';
 import { LOGS } from '../settings/limits.ts';
@@ -11,42 +11,48 @@ import {
   type LogIndexRecord,
   RECORD_BYTES,
   rotatedFileName,
-  rotatedStart,
+  rotatedStarts,
 } from './format.ts';
-import { concatAdjacent, type LogLine, type LogPiece, lastLines } from './lines.ts';
+import { concatAdjacent, type LogLine, type LogPiece, lastLines } from './line_cutter.ts';
 
-/** A pair of files, open. */
+/** A log and its index, open. */
 interface LogFilePair {
+  /** Logical offset of its first byte. */
   start: number;
   size: number;
+  /** Descriptors. */
   log: number;
   index: number;
+  /** Whole records in the index. */
   records: number;
 }
 
 interface LogFilter {
+  /** null: both. */
   stream: LogsQuery['stream'];
+  /** null: all. */
   run: string | null;
 }
 
-/** Records are read this many at a time, backwards, until one begins early enough. */
+/** Records per read. Blocks are read backwards until one begins early enough. */
 const RECORDS_AT_ONCE = 512;
-/** A reader looks again when a rotation came between; many in a row do not happen. */
+/** A rotation while the pair is opened makes another attempt necessary; so many in a row do not happen. */
 const OPEN_ATTEMPTS = 20;
 const STREAM_NUMBERS = { stdout: 1, stderr: 2 } as const;
 
+/** Opens a pair. undefined where it is not whole, or not one pair, because of a rotation. */
 function openPair(logPath: string, indexPath: string): LogFilePair | undefined {
   const opened: number[] = [];
   try {
     for (const path of [indexPath, logPath]) opened.push(openSync(path, 'r'));
     const [index = -1, log = -1] = opened;
     const stat = fstatSync(index);
-    // The name may lead to the next pair by now: then the log that was opened may be that one's.
+    // Where the name leads to another index by now, the log that was opened may belong to that one.
     const records = Math.floor(stat.size / RECORD_BYTES);
     if (records === 0 || statSync(indexPath).ino !== stat.ino) throw new Error('rotated');
     const head = Buffer.alloc(RECORD_BYTES);
     readSync(index, head, 0, RECORD_BYTES, 0);
-    // The size of the log comes after the count of records: every record then begins within it.
+    // The size of the log is read after the count of records, so that every record begins within it.
     return { start: decodeIndexRecord(head, 0).offset, size: fstatSync(log).size, log, index, records };
   } catch {
     for (const fd of opened) closeSync(fd);
@@ -59,20 +65,21 @@ function closePair(pair: LogFilePair): void {
   closeSync(pair.index);
 }
 
+/** The pair with the end of the log; undefined where there is no log. */
 function openCurrent(folder: string): LogFilePair | undefined {
   for (let attempt = 0; attempt < OPEN_ATTEMPTS; attempt += 1) {
     const pair = openPair(join(folder, LOG_FILE), join(folder, INDEX_FILE));
     if (pair) return pair;
     if (!statSync(folder, { throwIfNoEntry: false })) return undefined;
-    const moved = openLatestRotated(folder);
-    if (moved) return moved;
+    const latest = openLatestRotated(folder);
+    if (latest) return latest;
   }
   return undefined;
 }
 
 /**
- * The newest pair that was moved aside, whole or only its log so far: a rotation is under way or was cut short, or the disk has
- * no room for the pair after it.
+ * The newest rotated pair. Its index may not be renamed yet. It is the end of the log while a rotation is under way, after
+ * one that was cut short, and where the disk has no room for the next pair.
  */
 function openLatestRotated(folder: string): LogFilePair | undefined {
   const start = rotatedStartsOrNone(folder).at(-1);
@@ -85,14 +92,7 @@ function openLatestRotated(folder: string): LogFilePair | undefined {
   return undefined;
 }
 
-/** Where the rotated pairs begin, oldest first. Throws when the folder cannot be read. */
-export function rotatedStarts(folder: string): number[] {
-  return readdirSync(folder)
-    .flatMap((name) => rotatedStart(name) ?? [])
-    .sort((a, b) => a - b);
-}
-
-/** The same for readers: none where the folder has gone. */
+/** As `rotatedStarts`, but none where the folder cannot be read. */
 function rotatedStartsOrNone(folder: string): number[] {
   try {
     return rotatedStarts(folder);
@@ -101,7 +101,7 @@ function rotatedStartsOrNone(folder: string): number[] {
   }
 }
 
-/** The rotated pairs that hold bytes at or after `from` and before `to`, oldest first. One that is just deleted is left out. */
+/** The rotated pairs with bytes in `[from, to)`, oldest first, without any that is being deleted. */
 function openRotated(folder: string, from: number, to: number): LogFilePair[] {
   const starts = rotatedStartsOrNone(folder).filter((start) => start < to);
   return starts
@@ -115,7 +115,7 @@ function openRotated(folder: string, from: number, to: number): LogFilePair[] {
     });
 }
 
-/** The records of a pair whose bytes reach past `from`, oldest first. */
+/** The records of a pair whose bytes end after `from`, oldest first. */
 function recordsFrom(pair: LogFilePair, from: number): LogIndexRecord[] {
   const blocks: LogIndexRecord[][] = [];
   for (let upTo = pair.records; upTo > 0; ) {
@@ -133,7 +133,7 @@ function recordsFrom(pair: LogFilePair, from: number): LogIndexRecord[] {
   return records.filter((_, index) => (records[index + 1]?.offset ?? Number.POSITIVE_INFINITY) > from);
 }
 
-/** The bytes of a pair from `from` up to `to` that pass the filter. Neighbours are read in one go. */
+/** The pieces of `[from, to)` of a pair that pass the filter. Adjacent ones are read in one go. */
 function piecesOf(pair: LogFilePair, from: number, to: number, filter: LogFilter): LogPiece[] {
   const end = Math.min(to, pair.start + pair.size);
   const stream = filter.stream && STREAM_NUMBERS[filter.stream];
@@ -149,7 +149,7 @@ function piecesOf(pair: LogFilePair, from: number, to: number, filter: LogFilter
     while (wanted[last + 1] && wanted[last + 1]?.start === wanted[last]?.stop) last += 1;
     const begin = wanted[first]?.start ?? 0;
     const bytes = Buffer.allocUnsafe((wanted[last]?.stop ?? 0) - begin);
-    // A file that somebody has cut holds less.
+    // Less than promised where somebody has truncated the file.
     const length = readSync(pair.log, bytes, 0, bytes.length, begin - pair.start);
     for (const { run, time, start, stop } of wanted.slice(first, last + 1))
       pieces.push({
@@ -164,13 +164,13 @@ function piecesOf(pair: LogFilePair, from: number, to: number, filter: LogFilter
 }
 
 interface LogSpan {
-  /** Where it really begins: rotation may have taken what was before. */
+  /** Where it begins: later than asked for where rotation has deleted the beginning. */
   start: number;
   end: number;
   pieces: LogPiece[];
 }
 
-/** Reads from `from` (negative: that many bytes before the end) over at most `limit` bytes of the log. */
+/** Reads at most `limit` bytes of the log from the logical offset `from`; a negative one counts from the end. */
 function readSpan(folder: string, from: number, limit: number, filter: LogFilter): LogSpan {
   const current = openCurrent(folder);
   if (!current) return { start: 0, end: 0, pieces: [] };
@@ -188,8 +188,8 @@ function readSpan(folder: string, from: number, limit: number, filter: LogFilter
 }
 
 /**
- * The bytes of the log in `folder` from the logical offset `offset` on: at most `limit` bytes of it, of which only those of
- * `run` are given. `start` is later than `offset` when rotation has taken what was there; go on at `end`.
+ * Reads at most `limit` bytes of the log in `folder` from the logical offset `offset`, and gives those of `run` (null: all).
+ * `start` is later than `offset` where rotation has deleted the beginning. The next read begins at `end`.
  */
 export function readLog(
   folder: string,
@@ -201,7 +201,7 @@ export function readLog(
   return { start, end, bytes: concatAdjacent(pieces.map((piece) => piece.bytes)) };
 }
 
-/** Pieces that lie next to each other in the log as one. */
+/** Joins pieces that are adjacent in the log. */
 function mergeAdjacent(pieces: readonly LogPiece[]): LogSlice['parts'] {
   const groups: LogPiece[][] = [];
   let next = -1;
@@ -217,9 +217,9 @@ function mergeAdjacent(pieces: readonly LogPiece[]): LogSlice['parts'] {
 }
 
 /**
- * For followers: what `stream` has brought in the log in `folder` from the logical offset `offset` on, over at most `limit`
- * bytes of it and never of more than one run; with `timestamps` also when. `start` is later than `offset` when rotation has taken what was there; go on at
- * `end`.
+ * For followers: reads at most `limit` bytes of the log in `folder` from the logical offset `offset`, and gives those of
+ * `stream` (null: both) and of the first run among them, with their times where `timestamps` is set. `start` is later than
+ * `offset` where rotation has deleted the beginning. The next read begins at `end`.
  */
 export function readLogParts(
   folder: string,
@@ -240,7 +240,7 @@ export function readLogParts(
   };
 }
 
-/** The logical offset of the end of the log in `folder`; 0 while there is none. */
+/** The logical offset of the end of the log in `folder`; 0 where there is none. */
 export function logEndOffset(folder: string): number {
   const current = openCurrent(folder);
   if (!current) return 0;
@@ -249,31 +249,32 @@ export function logEndOffset(folder: string): number {
 }
 
 export interface LogTailQuery extends Pick<LogsQuery, 'lines' | 'stream'> {
-  /** Only what this run printed; null: all runs. */
+  /** Only output of this run; null: of all. */
   run: string | null;
 }
 
 export interface LogTail {
   /** Oldest first. */
   lines: LogLine[];
-  /** The logical offset after them. */
+  /** Logical offset after the last one. */
   end: number;
 }
 
-/** A first guess at the bytes of a line; a window that is too small is followed by one four times as large. */
+/** First estimate of the bytes of a line. A window that is too small is followed by one four times as large. */
 const ESTIMATED_LINE_BYTES = 256;
 const MIN_WINDOW_BYTES = 64 * 1024;
 
 /**
- * The last lines of the log in `folder`. A line ends at a newline or where a run ends; one over 64 KiB is split; the last one
- * counts without its newline.
+ * The last lines of the log in `folder`. A line ends at a newline or where its run ends. One over 64 KiB is split. The last
+ * one counts without its newline.
  */
 export function readLogTail(folder: string, query: LogTailQuery): LogTail {
   for (let window = Math.max(MIN_WINDOW_BYTES, query.lines * ESTIMATED_LINE_BYTES); ; window *= 4) {
     const { start, end, pieces } = readSpan(folder, -window, window, query);
     const lines = lastLines(pieces, query.lines + 1);
     const bytes = pieces.reduce((sum, piece) => sum + piece.bytes.length, 0);
-    // Enough: more lines than asked for (the first may be half of one), nothing before, or as much as the longest lines take.
+    // Enough: one line more than asked for (the first may lack its beginning), the whole log, or all that the longest
+    // lines can take.
     if (lines.length > query.lines || end - start < window || bytes >= query.lines * LOGS.maxLineBytes)
       return { lines: lines.slice(-query.lines), end };
   }

@@ -1,39 +1,39 @@
-// What a person would have read of one line that was printed to a terminal, docs/reference.md "Agent logs":
-// each line by itself, `\r`, `\b` and CSI C D G K honoured, every other sequence removed. Linear in the
-// length of the line, whatever is in it.
+// What a person would have read of one line that was printed to a terminal: docs/reference.md "Agent logs". Each line is
+// emulated by itself; `\r`, `\b` and CSI C, D, G and K are honoured, every other sequence is removed. Linear in the length
+// of the line, whatever it holds.
 
-/** Whether a text needs any of this: without a control character but tab it reads as it is. */
+/** Without a control character other than tab and newline, a line reads as it is. */
 const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/;
-/** What is followed; if a line has none of these, removing the rest is all there is to do. */
+/** What is honoured. In a line without any of these, removing all other sequences is enough. */
 const CURSOR_MOVES = /[\r\b]|(?:\x1b\[|\x9b)[\d;]*[CDGK]/;
-/** Escape sequences that leave no mark: CSI; OSC, DCS, SOS, PM and APC with their text; two characters; charsets. */
+/** Any escape sequence: CSI; OSC, DCS, SOS, PM and APC with their text; two characters; charsets. */
 const SEQUENCE =
   /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\x18\x1a]*(?:\x07|\x1b\\|\x9c|[\x18\x1a])?|\x1b[ -/]*[0-~]?/g;
 const CONTROL_CHARACTERS = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
-/** A sequence that is followed, where a line continues with one. */
+/** An honoured sequence at `lastIndex`. */
 const CURSOR_MOVE = /(?:\x1b\[|\x9b)(\d*)[\d;]*([CDGK])/y;
-/** A character with all that is drawn over it. */
+/** A character with all that combines with it. */
 const GRAPHEME = /[\s\S](?:[\p{M}\p{Cf}\p{EMod}]|(?<=\u200d)[\s\S])*/uy;
-/** Below this every character takes one column. */
+/** Every character below takes one column and combines with nothing. */
 const FIRST_COMBINING = 0x300;
-/** Two columns: East Asian wide and full-width characters, and pictures. */
+/** Two columns: East Asian wide and full-width characters, and emoji. */
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
 
-/** No terminal is wider: a movement beyond it ends here. */
+/** Cursor movements end at this column: no terminal is wider. */
 const MAX_COLUMNS = 1_024;
 const BACKSPACE = 0x08;
 const CARRIAGE_RETURN = 0x0d;
 const ESCAPE = 0x1b;
 const CSI = 0x9b;
-/** In the column after a wide character. */
+/** Fills the second column of a wide character. */
 const SECOND_HALF = '';
 
-/** The columns of a line. Each remembers when it was written, so that erasing is a note and not a loop. */
+/** The columns of a line. Each keeps the time of its last write, so that erasing is one entry and not a loop. */
 class ColumnBuffer {
   private readonly text: string[] = [];
   private readonly written: number[] = [];
-  /** When everything from this column on, and up to it, was erased. */
+  /** When all columns from this one on, and all up to it, were last erased. */
   private readonly erasedFrom = new Map<number, number>();
   private readonly erasedTo = new Map<number, number>();
   private time = 0;
@@ -49,7 +49,7 @@ class ColumnBuffer {
   }
 
   moveTo(to: number): void {
-    // A line that was printed past the widest terminal may be moved about in, not lengthened further.
+    // In a line that is longer than the widest terminal, movements stay within what is printed.
     this.column = Math.max(0, Math.min(to, Math.max(MAX_COLUMNS - 1, this.column)));
   }
 
@@ -92,18 +92,19 @@ class ColumnBuffer {
     return line;
   }
 
-  /** Half of a wide character that was overwritten or erased leaves a blank. */
+  /** A wide character of which one half was overwritten or erased leaves a blank. */
   private shownAt(at: number, shown: Uint8Array): string {
     const { text, written } = this;
     const here = text[at] ?? ' ';
-    const together = (other: number) => shown[other] === 1 && written[other] === written[at];
-    if (here === SECOND_HALF) return together(at - 1) ? '' : ' ';
-    if (text[at + 1] === SECOND_HALF && written[at + 1] === written[at]) return together(at + 1) ? here : ' ';
+    const isWholeWith = (other: number) => shown[other] === 1 && written[other] === written[at];
+    if (here === SECOND_HALF) return isWholeWith(at - 1) ? '' : ' ';
+    if (text[at + 1] === SECOND_HALF && written[at + 1] === written[at])
+      return isWholeWith(at + 1) ? here : ' ';
     return here >= '\u1100' && WIDE.test(here) ? ' ' : here;
   }
 }
 
-/** Follows the sequence at `at` of `line`; returns where it ends. */
+/** Applies the sequence at `at` of `line` and returns where it ends. */
 function applySequence(line: string, at: number, row: ColumnBuffer): number {
   CURSOR_MOVE.lastIndex = at;
   const [sequence = ' ', count = '', final] = CURSOR_MOVE.exec(line) ?? [];
@@ -115,7 +116,7 @@ function applySequence(line: string, at: number, row: ColumnBuffer): number {
   return at + sequence.length;
 }
 
-/** What neither escapes nor combines nor takes two columns is written over what is there, several times as fast. */
+/** A line without escapes, combining and wide characters takes a simpler way, several times as fast. */
 const NEEDS_COLUMN_BUFFER = /[^\0-\x1a\x1c-\x9a\x9c-\u02ff]/;
 
 function emulateNarrow(line: string): string {
@@ -162,18 +163,18 @@ const APPLIED_SEQUENCE = /^(?:\x1b\[|\x9b)[\d;]*[CDGK]$/;
 const keepApplied = (sequence: string): string => (APPLIED_SEQUENCE.test(sequence) ? sequence : '');
 
 /**
- * The readable text of one line, given without its newline. A carriage return at its end belongs to the newline. Blanks at
- * the end stay when they were printed.
+ * The readable text of one line, given without its newline. Carriage returns at its end count as part of the newline.
+ * Blanks that were printed at the end stay.
  */
 export function readableLine(printed: string): string {
-  // Not by /\r+$/, which begins anew at each of many returns.
+  // Not by /\r+$/, which takes quadratic time over many returns.
   let end = printed.length;
   while (end > 0 && printed.charCodeAt(end - 1) === CARRIAGE_RETURN) end -= 1;
   const line = printed.slice(0, end);
   if (!CONTROL.test(line)) return line;
   if (!CURSOR_MOVES.test(line)) return line.replace(SEQUENCE, '').replace(CONTROL_CHARACTERS, '');
-  const followed = line
+  const applied = line
     .replace(SEQUENCE, keepApplied)
     .replace(/[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9a\x9c-\x9f]/g, '');
-  return NEEDS_COLUMN_BUFFER.test(followed) ? emulate(followed) : emulateNarrow(followed);
+  return NEEDS_COLUMN_BUFFER.test(applied) ? emulate(applied) : emulateNarrow(applied);
 }

@@ -1,6 +1,4 @@
-// The writing side of the logs of one service; how they lie on disk stands in protocol/log.ts.
-// Everything is written at once and synchronously to the page cache: a reader of the files sees all that the host has read.
-// A full disk costs output, which is counted, and never waits.
+// The writing side of the logs (on disk: format.ts).
 import {
   closeSync,
   constants,
@@ -20,37 +18,30 @@ import {
   encodeIndexRecord,
   INDEX_FILE,
   LOG_FILE,
+  type LogIndexRecord,
   type LogStream,
   MAX_RECORD_SPAN_MS,
   NO_RUN_ID,
   RECORD_BYTES,
   rotatedFileName,
+  rotatedStarts,
 } from './format.ts';
-import { rotatedStarts } from './reader.ts';
 
-/** Every so often the files are looked at: somebody may have removed or emptied them. */
+/** Interval between checks for files that somebody has removed or truncated. */
 const CHECK_MS = 1_000;
 const { O_CREAT, O_RDWR } = constants;
 
-export interface LogWriter {
-  /** Adds what a process printed. Never throws. */
-  append(stream: LogStream, run: string, bytes: Uint8Array): void;
-  /** The logical offset after the last byte. */
-  readonly end: number;
-  /** Bytes lost to a full disk so far. */
-  readonly dropped: number;
-  close(): void;
-}
-
+/** The current pair, open. */
 interface LogFiles {
+  /** Descriptors. */
   log: number;
   index: number;
-  /** The logical offset of the first byte of the file. */
+  /** Logical offset of the first byte of the log. */
   start: number;
+  /** Bytes of the log, and of its index. */
   size: number;
-  /** Bytes of the index. */
   indexed: number;
-  last: { stream: LogStream; run: string; time: number };
+  last: Pick<LogIndexRecord, 'stream' | 'run' | 'time'>;
 }
 
 const recordBuffer = Buffer.alloc(RECORD_BYTES);
@@ -66,7 +57,7 @@ function writeWhatFits(fd: number, bytes: Uint8Array, position: number): number 
       done += count;
     }
   } catch {
-    // Full, or over a limit of the user: what does not fit is the caller's loss.
+    // The disk is full, or a limit of the user is reached.
   }
   return done;
 }
@@ -75,14 +66,17 @@ function sizeOf(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.size;
 }
 
-/** The logical end of what an index promises and its log holds. */
+/** What an index says of its log. */
 interface IndexExtent {
+  /** Logical offset of the first byte of the log. */
   start: number;
-  /** The offset of the last record: there were at least this many bytes. */
+  /** Logical offset of the last record: the log reached at least there. */
   promised: number;
+  /** Bytes of whole records. */
   indexed: number;
 }
 
+/** undefined where there is no index, or no whole record in it. */
 function indexExtentOf(path: string): IndexExtent | undefined {
   const size = sizeOf(path);
   if (size === undefined || size < RECORD_BYTES) return undefined;
@@ -98,7 +92,7 @@ function indexExtentOf(path: string): IndexExtent | undefined {
   }
 }
 
-/** Moves the current pair aside under the name of its start. Safe to be cut short anywhere: `openFiles` finishes it. */
+/** Renames the current pair to a rotated one. May be cut short anywhere: `openLogFiles` finishes it. */
 function renameToRotated(folder: string, start: number): void {
   for (const [name, kind] of [
     [LOG_FILE, 'log'],
@@ -109,6 +103,7 @@ function renameToRotated(folder: string, start: number): void {
   }
 }
 
+/** Logical end of the rotated pairs; 0 where there are none. */
 function endOfRotated(folder: string): number {
   const start = rotatedStarts(folder).at(-1);
   if (start === undefined) return 0;
@@ -117,8 +112,8 @@ function endOfRotated(folder: string): number {
 }
 
 /**
- * Opens the current pair, whatever a killed host, a full disk or a person has left of it; makes a new one that begins at
- * `atLeast` or later. Throws when the disk is full.
+ * Opens the current pair, whatever a killed host, a full disk or a person has left of it, or makes a new one that begins at
+ * the logical offset `minStart` or later. Throws when the disk is full.
  */
 function openLogFiles(folder: string, minStart: number, time: number): LogFiles {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -138,12 +133,12 @@ function openLogFiles(folder: string, minStart: number, time: number): LogFiles 
     };
   }
   if (extent) {
-    // Half rotated, or the log is shorter than its index says: a crash of the machine or a person has taken its end.
+    // Either a rotation was cut short, or a crash of the machine or a person has removed the end of the log.
     renameToRotated(folder, extent.start);
     start = Math.max(start, extent.promised);
   }
   start = Math.max(start, endOfRotated(folder));
-  // The index comes last and whole, so that a reader who finds one finds the log it belongs to.
+  // The index appears last and whole, so that readers who find one also find its log.
   const log = openSync(logPath, O_RDWR | O_CREAT, 0o600);
   const index = openSync(`${indexPath}.new`, O_RDWR | O_CREAT, 0o600);
   encodeIndexRecord({ offset: start, stream: 0, time, run: NO_RUN_ID }, recordBuffer);
@@ -155,83 +150,104 @@ function openLogFiles(folder: string, minStart: number, time: number): LogFiles 
   return { log, index, start, size: fstatSync(log).size, indexed: RECORD_BYTES, last: NO_RECORD };
 }
 
-/** Opens the log of a service in `folder`. `limits` may change while it is open; `now` gives epoch milliseconds. */
-export function openLogWriter(folder: string, limits: Readonly<LogLimits>, now: () => number): LogWriter {
-  let files: LogFiles | undefined;
-  let end = 0;
-  let dropped = 0;
-  let checkedAt = now();
+/**
+ * Writes the log of one service. Everything goes to the page cache synchronously, so readers of the files see all that the
+ * host has read. A full disk costs output, which is counted; it never blocks.
+ */
+export class LogWriter {
+  private readonly folder: string;
+  private readonly limits: Readonly<LogLimits>;
+  private readonly now: () => number;
+  private files: LogFiles | undefined;
+  private endOffset = 0;
+  private droppedBytes = 0;
+  private checkedAt: number;
 
-  const close = () => {
-    if (files) for (const fd of [files.log, files.index]) closeSync(fd);
-    files = undefined;
-  };
-  const open = (): LogFiles | undefined => {
-    if (files) return files;
-    try {
-      files = openLogFiles(folder, end, now());
-      end = files.start + files.size;
-    } catch {
-      // Full: the next output tries again.
+  /** Opens the log in `folder`. `limits` may change while it is open; `now` gives epoch milliseconds. */
+  constructor(folder: string, limits: Readonly<LogLimits>, now: () => number) {
+    this.folder = folder;
+    this.limits = limits;
+    this.now = now;
+    this.checkedAt = now();
+    this.open();
+  }
+
+  /** The logical offset after the last byte. */
+  get end(): number {
+    return this.endOffset;
+  }
+
+  /** Bytes lost so far because the disk was full. */
+  get dropped(): number {
+    return this.droppedBytes;
+  }
+
+  /** Adds output of a process. Never throws. */
+  append(stream: LogStream, run: string, bytes: Uint8Array): void {
+    const time = this.now();
+    this.checkFiles(time);
+    let files = this.open();
+    if (files && files.size > 0 && files.size + bytes.length > this.limits.maxBytes) {
+      this.rotate(files.start);
+      files = this.open();
     }
-    return files;
-  };
-  const rotate = (start: number) => {
-    close();
+    const isMarked = files && this.mark(files, { offset: this.endOffset, stream, run, time });
+    const written = files && isMarked ? writeWhatFits(files.log, bytes, files.size) : 0;
+    if (files) files.size += written;
+    this.endOffset += written;
+    this.droppedBytes += bytes.length - written;
+  }
+
+  /** Closes the files. The next output opens them again. */
+  close(): void {
+    if (this.files) for (const fd of [this.files.log, this.files.index]) closeSync(fd);
+    this.files = undefined;
+  }
+
+  private open(): LogFiles | undefined {
+    if (this.files) return this.files;
     try {
-      renameToRotated(folder, start);
-      const old = rotatedStarts(folder);
-      for (const first of old.slice(0, Math.max(0, old.length - limits.keep)))
+      this.files = openLogFiles(this.folder, this.endOffset, this.now());
+      this.endOffset = this.files.start + this.files.size;
+    } catch {
+      // The disk is full: the next output tries again.
+    }
+    return this.files;
+  }
+
+  private rotate(start: number): void {
+    this.close();
+    try {
+      renameToRotated(this.folder, start);
+      const starts = rotatedStarts(this.folder);
+      for (const oldest of starts.slice(0, Math.max(0, starts.length - this.limits.keep)))
         for (const kind of ['log', 'idx'] as const)
-          rmSync(join(folder, rotatedFileName(first, kind)), { force: true });
+          rmSync(join(this.folder, rotatedFileName(oldest, kind)), { force: true });
     } catch {
-      // The folder has gone, or cannot be written to: `open` makes the best of it.
+      // The folder is gone or cannot be written to: `open` makes what it can of that.
     }
-  };
-  const check = (time: number) => {
-    if (!files || time - checkedAt < CHECK_MS) return;
-    checkedAt = time;
-    const [log, index] = [fstatSync(files.log), fstatSync(files.index)];
-    if (log.nlink === 0 || index.nlink === 0) close();
-    else if (log.size < files.size || index.size < files.indexed) rotate(files.start);
-  };
-  const mark = (to: LogFiles, stream: LogStream, run: string, time: number): boolean => {
-    const { last } = to;
-    if (
-      last.stream === stream &&
-      last.run === run &&
-      time >= last.time &&
-      time - last.time < MAX_RECORD_SPAN_MS
-    )
-      return true;
-    encodeIndexRecord({ offset: end, stream, time, run }, recordBuffer);
-    if (writeWhatFits(to.index, recordBuffer, to.indexed) < RECORD_BYTES) return false;
-    to.indexed += RECORD_BYTES;
-    to.last = { stream, run, time };
-    return true;
-  };
+  }
 
-  open();
-  return {
-    append(stream, run, bytes) {
-      const time = now();
-      check(time);
-      let to = open();
-      if (to && to.size > 0 && to.size + bytes.length > limits.maxBytes) {
-        rotate(to.start);
-        to = open();
-      }
-      const written = to && mark(to, stream, run, time) ? writeWhatFits(to.log, bytes, to.size) : 0;
-      if (to) to.size += written;
-      end += written;
-      dropped += bytes.length - written;
-    },
-    get end() {
-      return end;
-    },
-    get dropped() {
-      return dropped;
-    },
-    close,
-  };
+  /** Notices files that somebody has removed or truncated. */
+  private checkFiles(time: number): void {
+    const { files } = this;
+    if (!files || time - this.checkedAt < CHECK_MS) return;
+    this.checkedAt = time;
+    const [log, index] = [fstatSync(files.log), fstatSync(files.index)];
+    if (log.nlink === 0 || index.nlink === 0) this.close();
+    else if (log.size < files.size || index.size < files.indexed) this.rotate(files.start);
+  }
+
+  /** Writes the record for the output that follows, unless the last one covers it. False: the disk is full. */
+  private mark(files: LogFiles, record: LogIndexRecord): boolean {
+    const { last } = files;
+    const sinceLast = record.time - last.time;
+    const isCovered = last.stream === record.stream && last.run === record.run;
+    if (isCovered && sinceLast >= 0 && sinceLast < MAX_RECORD_SPAN_MS) return true;
+    encodeIndexRecord(record, recordBuffer);
+    if (writeWhatFits(files.index, recordBuffer, files.indexed) < RECORD_BYTES) return false;
+    files.indexed += RECORD_BYTES;
+    files.last = record;
+    return true;
+  }
 }

@@ -1,8 +1,9 @@
 // Between the document with its places and plain values that can be checked: values down, problems back up.
 import type { YamlNode, YamlPosition } from '../adapters/yaml.ts';
 import { InterpolationError, interpolate } from './interpolate.ts';
-import { type ProjectProblem, suggestion } from './project_error.ts';
+import type { ProjectProblem } from './project_error.ts';
 import { EXTENSION_KEY, PROJECT_SERVICE_SHAPE, PROJECT_SHAPE } from './project_shape.ts';
+import { suggestion } from './spelling.ts';
 
 type NodePath = readonly PropertyKey[];
 

@@ -8,8 +8,9 @@ import type { RestartPolicy } from '../protocol/service.ts';
 import { SERVICE } from '../settings/limits.ts';
 import { findDependencyCycle } from './dependency_order.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
-import { ProjectError, type ProjectProblem, suggestion } from './project_error.ts';
+import { ProjectError, type ProjectProblem } from './project_error.ts';
 import { PROJECT_SHAPE, type ProjectServiceShape } from './project_shape.ts';
+import { suggestion } from './spelling.ts';
 
 type ShellEnvironment = Readonly<Record<string, string | undefined>>;
 

@@ -1,44 +1,83 @@
 // Where every actor lives and who may ask whom. Asks go down (to a larger rank), tells go up: so no two actors can wait
 // for each other.
 
-interface ActorPlacement {
-  /** The address, or a prefix that ends in a colon for a family. */
-  address: string;
-  /** The node (thread or process) that holds it; a family may be spread over several. */
-  node: NodeName;
-  rank: number;
+import type { PlacementKey } from '../runtime/actor.ts';
+import type { AgentsProtocol } from './agents.ts';
+import type { CloudViewsProtocol, ClustersProtocol, SweeperProtocol, WorkloadsProtocol } from './cloud.ts';
+import type { EventsProtocol } from './events.ts';
+import type { GatewayProtocol } from './gateway.ts';
+import type { GroupsProtocol } from './groups.ts';
+import type { HostProtocol } from './host.ts';
+import type { PortsProtocol } from './ports.ts';
+import type { RegistryProtocol } from './registry.ts';
+import type { ServiceProtocol } from './service.ts';
+import type { StatsProtocol } from './stats.ts';
+import type { TerminalProtocol, TerminalViewersProtocol } from './terminal.ts';
+import type { TetherProtocol, TethersProtocol } from './tethers.ts';
+import type { ThreadsProtocol } from './threads.ts';
+import type { ViewsProtocol } from './views.ts';
+
+/** Every actor of the product with its protocol. */
+interface Actors {
+  views: ViewsProtocol;
+  cloudviews: CloudViewsProtocol;
+  viewers: TerminalViewersProtocol;
+  agents: AgentsProtocol;
+  groups: GroupsProtocol;
+  registry: RegistryProtocol;
+  stats: StatsProtocol;
+  [service: `service:${string}`]: ServiceProtocol & TerminalProtocol;
+  ports: PortsProtocol;
+  events: EventsProtocol;
+  host: HostProtocol;
+  gateway: GatewayProtocol;
+  sweeper: SweeperProtocol;
+  clusters: ClustersProtocol;
+  tethers: TethersProtocol;
+  threads: ThreadsProtocol;
+  [tether: `tether:${string}`]: TetherProtocol;
+  workloads: WorkloadsProtocol;
+}
+
+declare module '../runtime/actor.ts' {
+  interface Directory extends Actors {}
 }
 
 export type NodeName = 'front' | 'services' | 'cloud' | 'tethers' | 'gateway' | 'host';
 
-/** The one table of placement and rank. */
-const ACTOR_PLACEMENTS: readonly ActorPlacement[] = [
-  { address: 'views', node: 'front', rank: 0 },
-  { address: 'cloudviews', node: 'front', rank: 0 },
-  { address: 'viewers', node: 'front', rank: 0 },
-  { address: 'agents', node: 'services', rank: 10 },
-  { address: 'groups', node: 'services', rank: 20 },
-  { address: 'registry', node: 'services', rank: 30 },
-  { address: 'stats', node: 'services', rank: 40 },
-  { address: 'service:', node: 'services', rank: 50 },
-  { address: 'ports', node: 'services', rank: 60 },
-  { address: 'events', node: 'services', rank: 70 },
-  { address: 'host', node: 'host', rank: 80 },
-  { address: 'gateway', node: 'gateway', rank: 5 },
-  { address: 'sweeper', node: 'cloud', rank: 110 },
-  { address: 'clusters', node: 'cloud', rank: 120 },
-  { address: 'tethers', node: 'cloud', rank: 125 },
-  { address: 'threads', node: 'front', rank: 127 },
-  { address: 'tether:', node: 'tethers', rank: 130 },
-  { address: 'workloads', node: 'cloud', rank: 140 },
-];
+interface Placement {
+  /** The node (thread or process) that holds it; a family may be spread over several. */
+  readonly node: NodeName;
+  readonly rank: number;
+}
+
+/** The one table of placement and rank. An actor without a row does not compile. */
+const PLACEMENTS = {
+  views: { node: 'front', rank: 0 },
+  cloudviews: { node: 'front', rank: 0 },
+  viewers: { node: 'front', rank: 0 },
+  agents: { node: 'services', rank: 10 },
+  groups: { node: 'services', rank: 20 },
+  registry: { node: 'services', rank: 30 },
+  stats: { node: 'services', rank: 40 },
+  'service:': { node: 'services', rank: 50 },
+  ports: { node: 'services', rank: 60 },
+  events: { node: 'services', rank: 70 },
+  host: { node: 'host', rank: 80 },
+  gateway: { node: 'gateway', rank: 5 },
+  sweeper: { node: 'cloud', rank: 110 },
+  clusters: { node: 'cloud', rank: 120 },
+  tethers: { node: 'cloud', rank: 125 },
+  threads: { node: 'front', rank: 127 },
+  'tether:': { node: 'tethers', rank: 130 },
+  workloads: { node: 'cloud', rank: 140 },
+} as const satisfies Record<PlacementKey<keyof Actors & string>, Placement>;
+
+const placements: ReadonlyMap<string, Placement> = new Map(Object.entries(PLACEMENTS));
 
 /** The row of `address`: its own, or that of its family. */
-function placementOf(address: string): ActorPlacement | undefined {
-  const colon = address.indexOf(':');
-  const key = colon < 0 ? address : address.slice(0, colon + 1);
-  return ACTOR_PLACEMENTS.find((place) => place.address === key);
-}
+const placementOf = (address: string): Placement | undefined =>
+  placements.get(address.slice(0, address.indexOf(':') + 1) || address);
 
 /** Whether an actor at `from` may ask one at `to`: only downwards. An address without a row is under no rule. */
 export function mayAsk(from: string, to: string): boolean {
@@ -68,7 +107,7 @@ export function createNodeLookup(poolSizes: {
     const place = placementOf(address);
     if (!place) return undefined;
     if (place.node !== 'services' && place.node !== 'tethers') return place.node;
-    const index = place.address.endsWith(':') ? hash(address) % poolSizes[place.node] : 0;
+    const index = address.includes(':') ? hash(address) % poolSizes[place.node] : 0;
     return `${place.node}-${index}`;
   };
 }

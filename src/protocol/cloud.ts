@@ -1,7 +1,7 @@
 // The cloud part: records of clusters and workloads, and the letters of `clusters`, `workloads`, `sweeper` and
 // `cloudviews`, docs/reference.md "Cloud". Tethers have tethers.ts.
 
-import type { TetherView } from './tethers.ts';
+import type { TetherRow } from './tethers.ts';
 
 export const WORKLOAD_KINDS = ['Deployment', 'StatefulSet'] as const;
 export type WorkloadKind = (typeof WORKLOAD_KINDS)[number];
@@ -118,6 +118,15 @@ export interface AutoSleepSettings {
   idle_timeout_minutes: number;
 }
 
+/** The settings as clients read them. */
+export const autoSleepSettings = ({
+  autoSleep,
+  idleMinutes,
+}: Pick<StoredWorkload, 'autoSleep' | 'idleMinutes'>): AutoSleepSettings => ({
+  auto_sleep_enabled: autoSleep,
+  idle_timeout_minutes: idleMinutes,
+});
+
 /** A registration as it came in, shapes checked. */
 export interface ClusterInput {
   name: string;
@@ -195,34 +204,30 @@ export interface SweeperProtocol {
   sweep(message: Record<string, never>): { slept: string[]; left: { id: string; reason: string }[] };
 }
 
-/** A resource as JSON made by its owner: the front keeps and joins the texts and parses none. */
-export interface ClusterView {
-  id: string;
-  /** As in the list, and as GET of the one shows it. */
-  json: string;
-  detail: string;
+/** A cluster as clients may see it: without its secret. */
+export interface ClusterRow extends Omit<StoredCluster, 'access'> {
+  /** Whether the last call reached it; null: none was made since the start. */
+  reachable: boolean | null;
 }
-export interface WorkloadView {
-  id: string;
-  clusterId: string;
-  /** Lists are ordered by it: namespace, name, kind. */
-  key: string;
-  json: string;
-}
+/** What clients may see of a workload. */
+export interface WorkloadRow
+  extends Pick<StoredWorkload, 'id' | 'clusterId' | 'state' | 'sleepReason' | 'desiredReplicas'>,
+    Pick<StoredWorkload, 'autoSleep' | 'idleMinutes' | 'lastActivityAt'>,
+    Pick<ObservedWorkload, 'kind' | 'namespace' | 'name' | 'replicas' | 'ready'> {}
 
 /** The front's copies of the cloud's rows: it answers all reads from them. */
 export interface CloudViewsProtocol {
   /** The cloud part cannot be used (a wrong key file): every request under /k8s is answered with this. */
   unavailable(message: { reason: string; hint: string }): null;
   /** `all`: these are all there are. */
-  clusters(message: { rows: ClusterView[]; all: boolean }): null;
+  clusters(message: { rows: ClusterRow[]; all: boolean }): null;
   /** The cluster and every workload of it are forgotten. */
   clusterRemoved(message: { id: string }): null;
-  workloads(message: { rows: WorkloadView[] }): null;
+  workloads(message: { rows: WorkloadRow[] }): null;
   workloadsRemoved(message: { ids: string[] }): null;
   /** Every workload that is not among these is forgotten (sent at boot). */
   workloadsRetained(message: { ids: string[] }): null;
   /** `all`: these are all there are. */
-  tethers(message: { rows: TetherView[]; all: boolean }): null;
+  tethers(message: { rows: TetherRow[]; all: boolean }): null;
   tethersRemoved(message: { ids: string[] }): null;
 }

@@ -73,7 +73,7 @@ export interface LedgerRun {
   memo: RunMetadata;
   /** A stop under way: the host finishes it without a daemon. */
   stopping: boolean;
-  recordEnd: RunEnd | null;
+  end: RunEnd | null;
 }
 
 export interface LogLimits {

@@ -54,12 +54,6 @@ export interface TethersProtocol {
   stats(message: { id: string; numbers: TetherStats }): null;
 }
 
-/** Starts threads. */
-export interface ThreadsProtocol {
-  /** Answers when the thread that holds `address` is up, and starts it unless it runs. Fails gone. */
-  ensure(message: { address: string }): null;
-}
-
 /** One tether: a listener on loopback and the connections through it. Asks workloads. */
 export interface TetherProtocol {
   /** Listens on the first of `ports` that is free; counts on from `numbers`. Harmless when it listens already. Fails port_in_use. */
@@ -68,8 +62,10 @@ export interface TetherProtocol {
   close(message: { forget: boolean }): null;
 }
 
-/** A tether as JSON made by its owner. */
-export interface TetherView {
-  id: string;
-  json: string;
+/** What clients may see of a tether. */
+export interface TetherRow
+  extends Pick<StoredTether, 'id' | 'workloadId' | 'containerPort' | 'label' | 'localPort'>,
+    TetherStats {
+  /** Whether it listens. */
+  isOpen: boolean;
 }

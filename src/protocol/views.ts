@@ -1,26 +1,26 @@
-// What the owners tell the front: it answers reads of resources from these rows, without asking anybody.
+// What the owners of services tell the front, which answers all reads of services from these rows.
 import type { EventRecord } from './events.ts';
 import type { ServiceSpec, ServiceState } from './service.ts';
 import type { StatsRow } from './stats.ts';
 
-/** A spec as clients may see it: no values of env. */
+/** A spec as clients may see it: without the values of its environment. */
 export interface SpecRow extends Omit<ServiceSpec, 'env'> {
   revision: number;
   envKeys: string[];
-  /** HMAC over the whole spec with a key of the state directory. */
+  /** HMAC over the whole spec with a key from the state directory. */
   specHash: string;
 }
 
 export interface ViewSnapshot {
   specs: SpecRow[];
-  /** Of those whose actors have not begun. */
+  /** Only those of services whose actors have not started. */
   states: ServiceState[];
 }
 
 export interface ViewsProtocol {
   /**
-   * All services there are, at boot: the rest is forgotten. `text` is an Everything as JSON: at a start no code is hot, and
-   * reading hundreds of rows of msgpack takes JavaScript that is not ten times as long.
+   * All services, at boot: any other is forgotten. `text` is a ViewSnapshot as JSON: at a start no code is compiled
+   * yet, and decoding hundreds of rows of msgpack takes ten times as long as JSON.parse.
    */
   snapshot(message: { text: string }): null;
   /** Specs that were registered or changed. */
@@ -29,6 +29,9 @@ export interface ViewsProtocol {
   states(message: { rows: ServiceState[] }): null;
   stats(message: { rows: StatsRow[] }): null;
   events(message: { events: EventRecord[] }): null;
-  /** The log of `name` grew to the logical offset `end`: followers may read on. */
-  grew(message: { name: string; end: number }): null;
+  /**
+   * The log of `name` grew, so its followers may read on. The service passes this on from the host. A shorter way would
+   * save nothing: the link to the host ends on the services thread, and an agent's terminal waits for the same news.
+   */
+  grew(message: { name: string }): null;
 }

@@ -1,10 +1,27 @@
-// The vocabulary of the actor runtime. It knows nothing of the product; what it promises stands in ARCHITECTURE.md.
+// The vocabulary of the actor runtime, and its eight guarantees: each stands above the member that it concerns, has its
+// test in test/runtime, and is held under random crashes, cut links and delays by test/sim. It knows nothing of the product.
+
+import type { RestartLimit } from './restart_window.ts';
 
 /** A protocol is an interface of functions from one plain object to one plain object (or null). */
 export type Protocol<P> = { [K in keyof P]: (message: never) => unknown };
 export type MessageKind<P> = keyof P & string;
 export type MessageOf<P, K extends keyof P> = P[K] extends (message: infer M) => unknown ? M : never;
 export type ReplyOf<P, K extends keyof P> = P[K] extends (message: never) => infer R ? Awaited<R> : never;
+
+/**
+ * Every address with the protocol of the actor there; the key of a family is a template literal such as
+ * `service:${string}`. Empty here: the product adds its actors by declaration merging, so that a ref cannot
+ * have another protocol than its actor.
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: filled by declaration merging
+export interface Directory {}
+export type Address = keyof Directory & string;
+/** `service:` for `service:${string}`; the address itself for an actor that stands alone. */
+export type PlacementKey<A extends string> = A extends `${infer F}:${string}` ? `${F}:` : A;
+/** The prefix of a family: `service:`. */
+export type FamilyPrefix = Extract<PlacementKey<Address>, `${string}:`>;
+export type FamilyProtocol<F extends FamilyPrefix> = Directory[Extract<Address, `${F}${string}`>];
 
 /** Codes the runtime itself answers with; every other code belongs to the product. */
 export type RuntimeCode = 'overloaded' | 'deadline' | 'crashed' | 'gone';
@@ -29,21 +46,45 @@ export function isFailure(error: unknown): error is Failure {
   return error instanceof Error && error.name === 'Failure' && typeof (error as Failure).code === 'string';
 }
 
+/**
+ * The value of `work`, or what `instead` gives when it fails with a Failure. A defect is rethrown, so that it crashes
+ * the actor that waits.
+ */
+export async function tolerateFailure<T, U>(
+  work: Promise<T>,
+  instead: (failure: Failure) => U | Promise<U>,
+): Promise<T | U> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!isFailure(error)) throw error;
+    return instead(error);
+  }
+}
+
 export interface AskOptions {
-  /** Milliseconds until the ask fails with `deadline`; the letter is not run once it has expired. */
+  /** Milliseconds until the ask fails with `deadline`; the message is not run once it has expired. */
   deadlineMs?: number;
 }
 
 /** Where to reach an actor. It does not say where the actor is. */
-export interface Ref<P extends Protocol<P>> {
+export interface Ref<P> {
   readonly address: string;
-  /** Settles exactly once: reply, Failure of the handler, or a Failure with a RuntimeCode. */
+  /**
+   * Guarantee 3. An ask settles exactly once: with the reply, the Failure of the handler, or a Failure with a
+   * RuntimeCode. A message whose deadline has passed is not run.
+   */
   ask<K extends MessageKind<P>>(
     kind: K,
     message: MessageOf<P, K>,
     options?: AskOptions,
   ): Promise<ReplyOf<P, K>>;
-  /** Sends and forgets. Letters from one sender to one receiver arrive in order, tells and asks together. */
+  /**
+   * Sends and forgets.
+   *
+   * Guarantee 2. Messages of one sender to one receiver arrive in order, tells and asks together. Nothing is promised
+   * between senders.
+   */
   tell<K extends MessageKind<P>>(kind: K, message: MessageOf<P, K>): void;
 }
 
@@ -68,7 +109,7 @@ export interface Scope {
 }
 
 declare const deferredReplyBrand: unique symbol;
-/** What a handler returns to let the next message in before its own reply is there. */
+/** What a handler returns to let the next message in before its own reply is there. Made by `replyLater` and `turn`. */
 export interface DeferredReply<R> {
   readonly [deferredReplyBrand]: R;
 }
@@ -79,13 +120,18 @@ export interface Context {
   readonly clock: Clock;
   readonly scope: Scope;
   /** Asks through it are refused with `gone`, tells dropped, once this incarnation is over and closed. */
-  ref<P extends Protocol<P>>(address: string): Ref<P>;
-  /** The one way to have two requests open: the reply is that of `promise`, and the mailbox goes on meanwhile. */
+  ref<A extends Address>(address: A): Ref<Directory[A]>;
+  /** Replies with what `promise` gives; the mailbox goes on meanwhile. */
   replyLater<R>(promise: Promise<R>): DeferredReply<R>;
-  /** Calls `told` once when `address` has ended or its thread is gone, and soon if nobody is there now. */
+  /**
+   * Replies with what `work` gives; the mailbox goes on meanwhile. Work on one key runs in the order of the calls, one
+   * at a time; work on different keys runs side by side. Work that waits when the incarnation is over does not run.
+   */
+  turn<R>(key: string, work: () => Promise<R>): DeferredReply<R>;
+  /** Calls `onEnded` once when `address` has ended or its thread is gone, and soon if nobody is there now. */
   watch(address: string, onEnded: (address: string) => void): void;
   /**
-   * Ends this actor after the current message; open `later`s are awaited for `drainMs`. What is queued behind it gets
+   * Ends this actor after the current message; open deferred replies are awaited for `drainMs`. What is queued behind it gets
    * `gone`, or, in a family, starts the actor anew.
    */
   end(): void;
@@ -93,23 +139,31 @@ export interface Context {
   crash(error: unknown): void;
 }
 
-export type Handlers<P extends Protocol<P>> = {
+/**
+ * Guarantee 1. An actor handles one message at a time, awaits included. A DeferredReply is the one way to have two
+ * requests open.
+ *
+ * Guarantee 5. A Failure that a handler throws is a reply. Anything else is a crash: the caller gets `crashed`, what
+ * the incarnation opened is closed last-first, and `init` runs again after a pause. Queued messages stay; the one that
+ * crashed the actor is not tried again.
+ */
+export type Handlers<P> = {
   [K in keyof P]: (
     message: MessageOf<P, K>,
   ) => ReplyOf<P, K> | DeferredReply<ReplyOf<P, K>> | Promise<ReplyOf<P, K> | DeferredReply<ReplyOf<P, K>>>;
 };
 
 export interface ActorLimits {
-  /** Letters that may wait, open `later`s included; one more is refused with `overloaded`. */
+  /** Guarantee 4. Messages that may wait, open deferred replies included: one more is refused at once, `overloaded`. */
   mailbox: number;
-  /** More crashes than `max` within `withinMs` end the actor. */
-  restarts: { max: number; withinMs: number };
-  /** How long a stop waits for what is queued and for open `later`s before it reports the actor as late. */
+  /** Guarantee 6. More crashes than `max` within `withinMs` end the actor, and its watchers are told once. */
+  restarts: RestartLimit;
+  /** How long a stop waits for what is queued and for open deferred replies before it reports the actor as late. */
   drainMs: number;
 }
 
 /** An actor is a function returning an object of handlers; its state is the closure. */
-export interface ActorType<P extends Protocol<P>, C> {
+export interface ActorType<P, C> {
   readonly name: string;
   readonly limits: ActorLimits;
   init(context: Context, config: C): Handlers<P> | Promise<Handlers<P>>;
@@ -119,7 +173,7 @@ const DEFAULT_LIMITS: ActorLimits = { mailbox: 4096, restarts: { max: 5, withinM
 
 /**
  * A type of actor. `init` runs at the start and again after each crash; what it throws is a crash. `limits` left out: 4,096
- * letters, 5 crashes in 10 s, 5 s to drain.
+ * messages, 5 crashes in 10 s, 5 s to drain.
  */
 export function actor<P extends Protocol<P>, C>(
   name: string,
@@ -141,24 +195,44 @@ export interface Pipe {
 export interface Node {
   readonly name: string;
   readonly clock: Clock;
+  /** Closed by `stop` after the last actor has ended: for what several actors use. */
+  readonly scope: Scope;
   /** Starts one actor at `address`; resolves after its first `init`. */
-  start<P extends Protocol<P>, C>(address: string, type: ActorType<P, C>, config: C): Promise<Ref<P>>;
-  /** Actors whose address begins with `prefix` (such as `service:`) start at the first letter to them. */
-  family<P extends Protocol<P>, C>(
-    prefix: string,
-    type: ActorType<P, C>,
+  start<A extends Address, C>(
+    address: A,
+    type: ActorType<Directory[A], C>,
+    config: C,
+  ): Promise<Ref<Directory[A]>>;
+  /** Actors whose address begins with `prefix` (such as `service:`) start at the first message to them. */
+  family<F extends FamilyPrefix, C>(
+    prefix: F,
+    type: ActorType<FamilyProtocol<F>, C>,
     config: (address: string) => C,
   ): void;
-  ref<P extends Protocol<P>>(address: string): Ref<P>;
+  ref<A extends Address>(address: A): Ref<Directory[A]>;
   /** Joins the node `peer` over `pipe`. A second pipe to the same peer replaces the first, whose open asks settle `gone`. */
   connect(peer: string, pipe: Pipe): void;
   disconnect(peer: string): void;
   onPeerLost(onLost: (peer: string, reason: string) => void): void;
   /** Ends one actor in order. Resolves true when it drained in time. */
   end(address: string): Promise<boolean>;
-  /** Stops all actors, last started first. Resolves with the addresses that missed their drain time. */
+  /**
+   * Guarantee 8. A stop refuses new messages, answers those in the queues and closes all scopes, last started actor
+   * first. Resolves with the addresses that missed their drain time.
+   */
   stop(): Promise<string[]>;
 }
+
+/** For `observe`. */
+export type RuntimeEvent =
+  /** A message came into a mailbox: how many wait there, and how many deferred replies are open. */
+  | { is: 'queued'; address: string; waiting: number; open: number }
+  /** An ask was sent to a peer (the node itself included): how many are open to that peer. */
+  | { is: 'asked'; peer: string; to: string; open: number }
+  /** An ask got no answer in time. */
+  | { is: 'missed'; peer: string; to: string }
+  /** What `onCrash` gets. */
+  | { is: 'crashed'; address: string; error: unknown; ended: boolean };
 
 export interface NodeOptions {
   name: string;
@@ -166,15 +240,17 @@ export interface NodeOptions {
   /** The node that holds `address`; undefined: nobody, an ask settles `gone`. */
   nodeOf: (address: string) => string | undefined;
   /**
-   * Whether an actor at `from` may ask one at `to`; an ask that may not is a defect and throws. Tells and replies are free,
-   * as are asks of the node itself (`node.ref`).
+   * Guarantee 7. Two actors never wait for each other where this is an order: whether an actor at `from` may ask one
+   * at `to`. An ask that may not is a defect and throws. Tells, replies and asks of the node itself are free.
    */
   mayAsk?: (from: string, to: string) => boolean;
   /**
-   * Told of every crash (`ended`: it was one too many) and of what else goes wrong without anybody who asked: an error
-   * while closing a scope, a tell that was dropped or that nobody handles. The runtime prints nothing itself.
+   * Gets every crash (`ended`: it was one too many) and every error without a caller that could be told: an error
+   * while a scope closes, a tell that is dropped or that no handler takes. The runtime prints nothing itself.
    */
   onCrash?: (address: string, error: unknown, ended: boolean) => void;
+  /** Gets what happens inside. It must not throw. Costs nothing when it is absent. */
+  observe?: (event: RuntimeEvent) => void;
   /** The deadline of an ask that gives none, in milliseconds. */
   defaultDeadlineMs?: number;
 }

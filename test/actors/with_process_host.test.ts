@@ -13,7 +13,6 @@ import { bootId } from '../../src/adapters/process/process_table.ts';
 import { limitProbes, socketProbe } from '../../src/adapters/ready_probe.ts';
 import { openStore } from '../../src/adapters/storage/store.ts';
 import { mayAsk } from '../../src/protocol/address.ts';
-import type { EventsProtocol } from '../../src/protocol/events.ts';
 import type { GroupsProtocol } from '../../src/protocol/groups.ts';
 import type { RegistryProtocol } from '../../src/protocol/registry.ts';
 import type { ServiceProtocol, ServiceSpec, ServiceState } from '../../src/protocol/service.ts';
@@ -111,19 +110,19 @@ async function daemon(stateDir: string): Promise<Daemon> {
   node.onPeerLost((peer) => {
     if (peer !== 'host' || isOver) return;
     void connect().then(async () => {
-      for (const name of states.keys()) await node.ref<ServiceProtocol>(`service:${name}`).ask('adopt', {});
+      for (const name of states.keys()) await node.ref(`service:${name}`).ask('adopt', {});
     });
   });
-  const of = (name: string): Ref<ServiceProtocol> => node.ref<ServiceProtocol>(`service:${name}`);
+  const of = (name: string): Ref<ServiceProtocol> => node.ref(`service:${name}`);
   return {
     node,
     registry: records,
-    groups: node.ref<GroupsProtocol>('groups'),
+    groups: node.ref('groups'),
     of,
     state: (name) => states.get(name),
     async events() {
       const query = { types: null, names: null, since: null, limit: 1_000 };
-      const { events } = await node.ref<EventsProtocol>('events').ask('history', query);
+      const { events } = await node.ref('events').ask('history', query);
       return events
         .filter(({ type }) => type !== 'service.registered')
         .map(({ type, data }) => [type, JSON.parse(data)]);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { CloudController } from '../../src/daemon/cloud_controller.ts';
 import type { ClustersProtocol } from '../../src/protocol/cloud.ts';
-import type { ThreadsProtocol } from '../../src/protocol/tethers.ts';
+import type { ThreadsProtocol } from '../../src/protocol/threads.ts';
 import { Failure } from '../../src/runtime/actor.ts';
 import { loadSettings } from '../../src/settings/config.ts';
 import { tempDir, world } from '../kit/actors.ts';

@@ -1,18 +1,20 @@
 // The pool, with real threads.
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { pathToFileURL } from 'node:url';
+import { beforeAll, expect, it } from 'vitest';
 import { createJobPool, type JobPoolOptions } from '../../src/daemon/job_pool.ts';
 import { afterThisTest } from '../kit/actors.ts';
+import { bundle } from '../kit/bundle.ts';
 import { codeOf } from '../kit/probe_actor.ts';
-import { compile } from './compile_workers.ts';
 
-let compiled: Awaited<ReturnType<typeof compile>>;
+let testWorker: URL;
+let realWorker: URL;
 beforeAll(async () => {
-  compiled = await compile(['test/daemon/job_worker.ts', 'workers/jobs.ts']);
+  testWorker = pathToFileURL(await bundle('test/daemon/job_worker.ts'));
+  realWorker = pathToFileURL(await bundle('workers/jobs.ts'));
 });
-afterAll(() => compiled.remove());
 
-function open(options: JobPoolOptions = {}, entry = 'job_worker.ts') {
-  const jobs = createJobPool({ file: compiled.url(entry), ...options });
+function open(options: JobPoolOptions = {}, file = testWorker) {
+  const jobs = createJobPool({ file, ...options });
   afterThisTest(() => jobs.close());
   return { jobs, run: (upload: string) => jobs.run('parseKubeconfig', { upload, now: 7 }) };
 }
@@ -68,6 +70,6 @@ it('closing ends what runs, and refuses what comes', async () => {
 });
 
 it('the real table reads a kubeconfig', async () => {
-  const { run } = open({}, 'jobs.ts');
+  const { run } = open({}, realWorker);
   expect(await codeOf(run('not: a kubeconfig'))).toBe('invalid_spec');
 });

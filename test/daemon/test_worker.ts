@@ -3,6 +3,7 @@ import { appendFileSync, existsSync } from 'node:fs';
 import { threadId } from 'node:worker_threads';
 import { runThread } from '../../src/daemon/thread_supervisor.ts';
 import { actor, type Context, type Node } from '../../src/runtime/actor.ts';
+import { type UntypedNode, untypedRef } from '../kit/untyped_node.ts';
 
 export interface Worker {
   where(message: null): { node: string; thread: number };
@@ -31,7 +32,7 @@ function worker(node: Node, { log }: Data) {
     const where = () => ({ node: node.name, thread: threadId });
     return {
       where,
-      ask: ({ address }: { address: string }) => context.ref<Worker>(address).ask('where', null),
+      ask: ({ address }: { address: string }) => untypedRef<Worker>(context, address).ask('where', null),
       hang: () => new Promise<null>(() => {}),
       throw: ({ text }: { text: string }) => {
         setImmediate(() => {
@@ -53,8 +54,10 @@ await runThread(
     const given = data as Data;
     if (existsSync(given.broken)) throw new Error('broken setup');
     const type = worker(node, given);
-    for (const family of ['service:', 'tether:']) node.family(family, type, () => null);
-    for (const address of ADDRESSES) await node.start(address, type, null);
+    // Its actors stand where the product has others.
+    const untyped: UntypedNode = node as UntypedNode;
+    for (const family of ['service:', 'tether:']) untyped.family(family, type, () => null);
+    for (const address of ADDRESSES) await untyped.start(address, type, null);
     appendFileSync(given.log, `up ${node.name}\n`);
   },
   () => {},

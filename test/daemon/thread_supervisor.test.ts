@@ -1,22 +1,22 @@
 // Real worker threads: they meet, die, come back and stop.
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { pathToFileURL } from 'node:url';
+import { beforeAll, expect, it, vi } from 'vitest';
 import { createThreadSupervisor, type ThreadSupervisorOptions } from '../../src/daemon/thread_supervisor.ts';
 import { createNodeLookup, mayAsk } from '../../src/protocol/address.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
 import { deferred } from '../../src/runtime/deferred.ts';
-import { createNode } from '../../src/runtime/node.ts';
 import { afterThisTest, tempDir } from '../kit/actors.ts';
+import { bundle } from '../kit/bundle.ts';
 import { codeOf } from '../kit/probe_actor.ts';
-import { compile } from './compile_workers.ts';
+import { untypedNode } from '../kit/untyped_node.ts';
 import type { Data, Worker } from './test_worker.ts';
 
-let compiled: Awaited<ReturnType<typeof compile>>;
+let worker: URL;
 beforeAll(async () => {
-  compiled = await compile(['test/daemon/test_worker.ts']);
+  worker = pathToFileURL(await bundle('test/daemon/test_worker.ts'));
 });
-afterAll(() => compiled.remove());
 
 const sizes = { services: 2, tethers: 1 };
 
@@ -24,14 +24,14 @@ function open(options: Partial<ThreadSupervisorOptions> = {}) {
   const folder = tempDir();
   const data: Data = { log: join(folder, 'log'), broken: join(folder, 'broken') };
   const place = createNodeLookup(options.sizes ?? sizes);
-  const node = createNode({ name: 'front', clock: systemClock, nodeOf: place, mayAsk });
+  const node = untypedNode({ name: 'front', clock: systemClock, nodeOf: place, mayAsk });
   const deaths: { name: string; error: unknown; ended: boolean }[] = [];
   const threads = createThreadSupervisor({
     node,
     sizes,
     data,
     onDeath: (name, error, ended) => deaths.push({ name, error, ended }),
-    entryOf: () => compiled.url('test_worker.ts'),
+    entryOf: () => worker,
     ...options,
   });
   afterThisTest(async () => {

@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { spawnHost } from '../../src/adapters/host/spawn_host.ts';
-import { bundle, connectDaemon, eventually, hostsOf, newState, useHost } from '../kit/process_host.ts';
+import { bundle } from '../kit/bundle.ts';
+import { connectDaemon, eventually, hostsOf, newState, useHost } from '../kit/process_host.ts';
 
 useHost();
 

@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest';
 import { actor } from '../../src/runtime/actor.ts';
 import { settle, virtualClock, world } from './actors.ts';
+import { untypedRef } from './untyped_node.ts';
 
 interface Lower {
   lookup(message: { key: string }): { value: number };
@@ -11,7 +12,7 @@ interface Upper {
   get(message: { key: string }): { value: number };
 }
 const upper = actor<Upper, null>('upper', (context) => {
-  const lower = context.ref<Lower>('lower');
+  const lower = untypedRef<Lower>(context, 'lower');
   return {
     get: async ({ key }) => {
       lower.tell('changed', { key });

@@ -18,7 +18,7 @@ import {
   type Ref,
 } from '../../src/runtime/actor.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
-import { createNode } from '../../src/runtime/node.ts';
+import { type UntypedNode, untypedNode } from './untyped_node.ts';
 
 const closers: (() => void | Promise<void>)[] = [];
 afterEach(async () => {
@@ -152,7 +152,7 @@ export interface Stand<P extends Protocol<P>> {
 }
 
 export interface World {
-  readonly node: Node;
+  readonly node: UntypedNode;
   readonly clock: TestClock;
   /** Crashes so far. One that is still here at the end fails the test: expect it, then empty the list. */
   readonly crashes: Crash[];
@@ -173,7 +173,7 @@ export function world(options: Partial<Omit<NodeOptions, 'clock'>> & { clock?: T
   const timers = counted(clock);
   const crashes: Crash[] = [];
   const expectedLate: string[] = [];
-  const node = createNode({
+  const node = untypedNode({
     name: 'test',
     nodeOf: () => options.name ?? 'test',
     mayAsk,
@@ -200,7 +200,7 @@ export function world(options: Partial<Omit<NodeOptions, 'clock'>> & { clock?: T
 }
 
 /** Stops `node`. Time passes meanwhile, slowly enough for real I/O to keep pace. */
-export async function stopInTime(node: Node, clock: TestClock): Promise<string[]> {
+export async function stopInTime(node: Pick<Node, 'stop'>, clock: TestClock): Promise<string[]> {
   let late: string[] | undefined;
   const stopped = node.stop().then((addresses) => {
     late = addresses;
@@ -229,7 +229,7 @@ export function twoWorlds(carry?: Carry): { near: World; far: World; cut(reason:
 }
 
 async function stand<P extends Protocol<P>>(
-  node: Node,
+  node: UntypedNode,
   address: string,
   handlers: Partial<Handlers<P>>,
 ): Promise<Stand<P>> {

@@ -1,38 +1,6 @@
-// Programs of their own for tests that kill: built from the source into a folder below node_modules, where packages resolve.
+// Runs programs for tests that kill them, and disks that are full.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { basename, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
-import { afterAll } from 'vitest';
 import { afterThisTest } from './actors.ts';
-
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const folders: string[] = [];
-afterAll(() => {
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
-});
-
-/** Bundles the TypeScript file at `path`, relative to the repository; gives the path of a module that node can run. */
-export async function built(path: string): Promise<string> {
-  const cache = join(ROOT, 'node_modules', '.cache');
-  mkdirSync(cache, { recursive: true });
-  const folder = mkdtempSync(join(cache, 'berth-actors-'));
-  folders.push(folder);
-  const outfile = join(folder, `${basename(path, '.ts')}.mjs`);
-  await build({
-    absWorkingDir: ROOT,
-    entryPoints: [path],
-    outfile,
-    bundle: true,
-    platform: 'node',
-    target: 'node20',
-    format: 'esm',
-    packages: 'external',
-    logLevel: 'warning',
-  });
-  return outfile;
-}
 
 export interface Program {
   child: ChildProcess;
@@ -81,12 +49,13 @@ export function run(command: string, args: readonly string[], env: NodeJS.Proces
   return { child, lines, line, exited };
 }
 
-/** `script` of a shell on a disk of `size` that is its own, mounted at /mnt: takes a Linux that gives us a mount namespace. */
+/** A command that runs a shell `script` with a disk of `size` mounted at /mnt. Needs a Linux that grants a mount namespace. */
 export const onSmallDisk = (size: string, script: string): [string, string[]] => [
   'unshare',
   ['-rm', 'sh', '-c', `mount -t tmpfs -o size=${size} berth /mnt && ${script}`],
 ];
 
+/** Whether `onSmallDisk` works here. */
 export const canMount = (): boolean => {
   const [command, args] = onSmallDisk('64k', 'true');
   return spawnSync(command, args).status === 0;

@@ -10,9 +10,11 @@ import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
 import { type CloudStore, embeddedCloudStore } from '../../src/adapters/storage/cloud_store.ts';
 import { openStore } from '../../src/adapters/storage/store.ts';
 import { createVault, type Vault } from '../../src/adapters/storage/vault.ts';
-import { CloudViews, cloudViewsActor } from '../../src/front/views/cloud_views.ts';
+import { CloudViews } from '../../src/front/views/cloud_views.ts';
+import { cloudViewsActor } from '../../src/front/views/cloud_views_actor.ts';
 import type {
   ClusterAccess,
+  ClusterInput,
   ClustersProtocol,
   SweeperProtocol,
   WorkloadsProtocol,
@@ -21,7 +23,7 @@ import type { TethersProtocol } from '../../src/protocol/tethers.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
 import { afterThisTest, realTime, type Stand, type TestClock, tempDir, type World, world } from './actors.ts';
 import { eventually } from './eventually.ts';
-import type { Json } from './kube_double.ts';
+import { type Double, type Json, kubeDouble, workload } from './kube_double.ts';
 
 export { eventually };
 
@@ -67,6 +69,23 @@ export interface Cloud {
 
 export const parse = async (text: string): Promise<ClusterAccess> => parseKubeconfig(text, Date.now());
 
+/** A double with Deployments of three replicas in the namespace web; stopped after the test. */
+export async function doubleWith(...names: string[]): Promise<Double> {
+  const double = await kubeDouble();
+  afterThisTest(() => double.stop());
+  for (const name of names) double.put('Deployment', workload('web', name, 3));
+  return double;
+}
+
+/** What a client registers, besides what `more` says. */
+export const clusterInput = (more: Partial<ClusterInput>): ClusterInput => ({
+  name: 'one',
+  provider: 'other',
+  kubeconfig: null,
+  inCluster: false,
+  ...more,
+});
+
 /** The embedded store in a folder; closed after the test, or before by hand. */
 export function openCloudStore(folder: string): { cloudStore: CloudStore; close(): Promise<void> } {
   const store = openStore(join(folder, 'store.mdb'));
@@ -92,7 +111,7 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
   const workloads = await here.start('workloads', workloadsActor, {
     store: cloudStore,
     vault: key,
-    open: options.open ?? ((access) => openKubeCluster(access, ANY)),
+    open: options.open ?? ((access) => openKubeCluster(access, ANY, realTime)),
     podAccess: options.podAccess ?? null,
     ownPod: options.self ?? null,
   });

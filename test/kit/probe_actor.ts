@@ -1,5 +1,6 @@
 // An actor whose every step a test can hold, and that writes down what happened.
 import { type ActorLimits, type ActorType, actor, Failure } from '../../src/runtime/actor.ts';
+import { untypedRef } from './untyped_node.ts';
 
 export interface Probe {
   echo(message: { value: unknown }): { value: unknown };
@@ -7,6 +8,8 @@ export interface Probe {
   hold(message: { key: string }): { key: string };
   /** The same by `context.later`. */
   later(message: { key: string }): { key: string };
+  /** The same by `context.turn`. */
+  turn(message: { key: string; hold: string }): { key: string };
   fail(message: { code: string; detail: unknown }): null;
   boom(message: { text: string }): null;
   /** Crashes from outside of any handler while `hold` may be open. */
@@ -62,6 +65,7 @@ export function probe(limits: Partial<ActorLimits> = {}): Steps {
           },
           hold: ({ key }) => hold(key),
           later: ({ key }) => context.replyLater(hold(key)),
+          turn: ({ key, hold: gate }) => context.turn(key, () => hold(gate)),
           fail: ({ code, detail }) => {
             throw new Failure(code, 'as asked', detail);
           },
@@ -77,7 +81,7 @@ export function probe(limits: Partial<ActorLimits> = {}): Steps {
             return null;
           },
           ask: async ({ address, kind }) => {
-            const ref = context.ref<Probe>(address);
+            const ref = untypedRef<Probe>(context, address);
             await (kind === 'echo' ? ref.ask('echo', { value: 1 }) : ref.ask('hold', { key: address }));
             return null;
           },

@@ -2,12 +2,10 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
-import { afterAll, afterEach, beforeAll } from 'vitest';
+import { afterEach, beforeAll } from 'vitest';
 import { connectHost, type HostConnection } from '../../src/adapters/host/host_connection.ts';
 import { processRow, processTable, isRunning as rowRuns } from '../../src/adapters/process/process_table.ts';
-import { lineText } from '../../src/logs/lines.ts';
+import { lineText } from '../../src/logs/line_text.ts';
 import { readLog, readLogTail } from '../../src/logs/reader.ts';
 import type {
   HostProtocol,
@@ -18,37 +16,13 @@ import type {
 } from '../../src/protocol/host.ts';
 import { newRunId } from '../../src/protocol/names.ts';
 import type { RunEnd, ServiceProtocol } from '../../src/protocol/service.ts';
-import { actor, type Node, type Protocol, type Ref } from '../../src/runtime/actor.ts';
+import { actor, type Protocol, type Ref } from '../../src/runtime/actor.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
-import { createNode } from '../../src/runtime/node.ts';
-
+import { bundle } from './bundle.ts';
 import { eventually } from './eventually.ts';
+import { untypedNode } from './untyped_node.ts';
 
 export { eventually };
-
-const root = fileURLToPath(new URL('../..', import.meta.url));
-/** Below node_modules, so that the packages are found from there. */
-const built = join(root, 'node_modules', '.cache', `berth-host-test-${process.pid}`);
-
-/** Builds a file of the tree, without the package `missing`; returns where it lies. */
-export async function bundle(source: string, missing = ''): Promise<string> {
-  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const name = `${source.replaceAll(/[^\w]+/g, '-')}${missing}`;
-  await build({
-    absWorkingDir: root,
-    entryPoints: { [name]: source },
-    bundle: true,
-    platform: 'node',
-    target: 'node20',
-    format: 'esm',
-    outdir: built,
-    external: [...Object.keys(dependencies), 'no-such-package'],
-    alias: missing ? { [missing]: 'no-such-package' } : {},
-    define: { BERTH_VERSION: '"test"' },
-    logLevel: 'warning',
-  });
-  return join(built, `${name}.js`);
-}
 
 export let entry = '';
 const closers: (() => void | Promise<void>)[] = [];
@@ -65,7 +39,6 @@ export function useHost(): void {
   afterEach(async () => {
     while (closers.length > 0) await closers.pop()?.();
   });
-  afterAll(() => rmSync(built, { recursive: true, force: true }));
 }
 
 export function newState(): string {
@@ -149,7 +122,7 @@ export async function connectDaemon(
 }
 
 export function daemonOver(stateDir: string, connection: HostConnection, name: string): Daemon {
-  const node: Node = createNode({
+  const node = untypedNode({
     name,
     clock: systemClock,
     nodeOf: (address) => (address === 'host' ? 'host' : name),

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { linesToJson } from '../../src/logs/json_lines.ts';
-import { type LogLine, lineText } from '../../src/logs/lines.ts';
+import type { LogLine } from '../../src/logs/line_cutter.ts';
+import { lineText } from '../../src/logs/line_text.ts';
 
 /** Lines behind each other in one buffer, as they lie in a log. */
 function linesOf(texts: readonly (string | Buffer)[]): LogLine[] {

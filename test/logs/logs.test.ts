@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { rotatedStart } from '../../src/logs/format.ts';
-import { lineText } from '../../src/logs/lines.ts';
+import { lineText } from '../../src/logs/line_text.ts';
 import {
   type LogTailQuery,
   logEndOffset,
@@ -21,7 +21,7 @@ import {
   readLogParts,
   readLogTail,
 } from '../../src/logs/reader.ts';
-import { type LogWriter, openLogWriter } from '../../src/logs/writer.ts';
+import { LogWriter } from '../../src/logs/writer.ts';
 
 const RUN = '00000000000000aa';
 const OTHER = '00000000000000bb';
@@ -31,7 +31,7 @@ let folder = '';
 let log: LogWriter;
 let time = 0;
 const open = (limits = WIDE) => {
-  log = openLogWriter(folder, limits, () => time);
+  log = new LogWriter(folder, limits, () => time);
   return log;
 };
 beforeEach(() => {

@@ -7,7 +7,7 @@ import {
   withDependencies,
 } from '../../src/project/dependency_order.ts';
 import { formatDuration, parseDuration } from '../../src/project/duration.ts';
-import { nearestWord } from '../../src/project/project_error.ts';
+import { nearestWord } from '../../src/project/spelling.ts';
 
 it.each([
   ['500ms', 500],

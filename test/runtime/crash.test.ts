@@ -2,9 +2,9 @@
 // last-first, `init` runs again after a pause, queued letters stay, the one that crashed it is not tried again.
 import { expect, it } from 'vitest';
 import { actor } from '../../src/runtime/actor.ts';
-import { createNode } from '../../src/runtime/node.ts';
 import { afterThisTest, settle, stopInTime, twoWorlds, virtualClock, world } from '../kit/actors.ts';
 import { codeOf, type Probe, probe } from '../kit/probe_actor.ts';
+import { untypedNode, untypedRef } from '../kit/untyped_node.ts';
 
 it('a Failure is a reply and the incarnation lives on', async () => {
   const { start } = world();
@@ -138,7 +138,7 @@ it('an incarnation that is over sends nothing any more: its tells are dropped, i
     'zombie',
     (context) => ({
       work: async () => {
-        const target = context.ref<Probe>('lower');
+        const target = untypedRef<Probe>(context, 'lower');
         setImmediate(() => context.crash(new Error('under way')));
         await new Promise<void>((resolve) => {
           goOn = resolve;
@@ -192,7 +192,7 @@ it('a timer that has fired is off the scope: an actor that sets them for years k
       cancel();
     };
   };
-  const node = createNode({ name: 'test', nodeOf: () => 'test', clock: { ...clock, after } });
+  const node = untypedNode({ name: 'test', nodeOf: () => 'test', clock: { ...clock, after } });
   afterThisTest(() => stopInTime(node, clock).then(() => {}));
   const setter = actor<{ set(message: null): null }, null>('setter', (context) => ({
     set: () => {

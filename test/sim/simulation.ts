@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { actor, type Context, Failure, type Node, type Ref } from '../../src/runtime/actor.ts';
-import { createNode } from '../../src/runtime/node.ts';
+import { actor, type Context, Failure, type Ref } from '../../src/runtime/actor.ts';
 import { pipePair, stopInTime, type TestClock, virtualClock } from '../kit/actors.ts';
+import { type UntypedNode, untypedNode, untypedRef } from '../kit/untyped_node.ts';
 
 export type Outcomes = Map<string, number>;
 
@@ -64,7 +64,7 @@ class Simulation {
   readonly clock: TestClock = virtualClock();
   readonly outcomes: Outcomes = new Map();
   readonly log: string[] = [];
-  readonly nodes: Node[];
+  readonly nodes: UntypedNode[];
   private readonly dice: (below: number) => number;
   private readonly broken: string[] = [];
   private readonly handling = new Map<string, number>();
@@ -81,7 +81,7 @@ class Simulation {
     this.dice = random(seed);
     const place = (address: string) => `n${rankOf(address) % NODES}`;
     this.nodes = Array.from({ length: NODES }, (_, index) =>
-      createNode({
+      untypedNode({
         name: `n${index}`,
         clock: this.clock,
         nodeOf: place,
@@ -136,7 +136,7 @@ class Simulation {
     this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1);
   }
 
-  private nodeOf(address: string): Node {
+  private nodeOf(address: string): UntypedNode {
     const node = this.nodes[rankOf(address) % NODES];
     if (!node) throw new Error(address);
     return node;
@@ -308,7 +308,7 @@ class Simulation {
     if (deed === 'wait' || deed === 'end' || deed === 'crash while waiting') await pause();
     if (!onward) return;
     await this.send(
-      context.ref<Worker>(onward.to),
+      untypedRef<Worker>(context, onward.to),
       context.address,
       onward.order,
       deed === 'ask',

@@ -1,5 +1,8 @@
 // What must not compile. `tsc` checks this file; it is never run.
-import { actor, type Context, type Ref } from '../../src/runtime/actor.ts';
+import type {} from '../../src/protocol/address.ts';
+import type { GroupsProtocol } from '../../src/protocol/groups.ts';
+import { actor, type Context, type Node, type Ref } from '../../src/runtime/actor.ts';
+import { untypedRef } from '../kit/untyped_node.ts';
 
 interface Shop {
   order(message: { item: string; count: number }): { id: number };
@@ -50,7 +53,7 @@ export const wrongLater = actor<Shop, null>('shop', (context) => ({
 
 /** Every way to answer. */
 export const fine = actor<Shop, { first: number }>('shop', (context: Context, { first }) => {
-  const other = context.ref<Shop>('other');
+  const other = untypedRef<Shop>(context, 'other');
   return {
     order: async ({ item }) => (item === 'tea' ? other.ask('order', { item, count: first }) : { id: first }),
     cancel: async ({ id }) => {
@@ -59,6 +62,29 @@ export const fine = actor<Shop, { first: number }>('shop', (context: Context, { 
     },
   };
 });
+
+/** Refs and places by the directory of the product. */
+export async function directory(node: Node, context: Context): Promise<void> {
+  await context.ref('groups').ask('shutdown', {});
+  await node.ref('service:web').ask('adopt', {});
+  // @ts-expect-error nobody has this address
+  node.ref('gruops');
+  // @ts-expect-error nor is there such a family
+  context.ref('agent:one');
+  // @ts-expect-error `registry` does not have the protocol of `groups`
+  const wrong: Ref<GroupsProtocol> = node.ref('registry');
+  void wrong;
+  // @ts-expect-error a protocol is no argument
+  node.ref<GroupsProtocol>('groups');
+  // @ts-expect-error an actor of another protocol
+  await node.start('groups', fine, { first: 1 });
+  // @ts-expect-error an address that nobody has
+  await node.start('shop', fine, { first: 1 });
+  // @ts-expect-error a family of another protocol
+  node.family('service:', fine, () => ({ first: 1 }));
+  // @ts-expect-error an actor that stands alone is no family
+  node.family('groups', fine, () => ({ first: 1 }));
+}
 
 // @ts-expect-error the configuration has another type
 void fine.init({} as Context, { first: 'one' });

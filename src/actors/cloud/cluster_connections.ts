@@ -1,7 +1,7 @@
 // The links to all clusters that are in use: opened when first needed, with what the vault has sealed.
 
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
-import { kubeFailure } from '../../adapters/kube/kube_http.ts';
+import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import { type Vault, VaultError } from '../../adapters/storage/vault.ts';
 import type { ClusterAccess, SealedSecret, StoredCluster } from '../../protocol/cloud.ts';

@@ -9,16 +9,22 @@ import type {
   CloudViewsProtocol,
   ClusterAccess,
   ClusterInput,
+  ClusterRow,
   ClustersProtocol,
   StoredCluster,
   WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { TethersProtocol } from '../../protocol/tethers.ts';
 import { newUlid } from '../../protocol/ulid.ts';
-import { actor, type Context, type Handlers, type MessageOf, type Ref } from '../../runtime/actor.ts';
+import {
+  actor,
+  type Context,
+  type Handlers,
+  type MessageOf,
+  type Ref,
+  tolerateFailure,
+} from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/limits.ts';
-import { clusterView } from './cluster_json.ts';
 
 export interface ClustersConfig {
   store: CloudStore;
@@ -53,7 +59,10 @@ class Clusters {
     this.rows = new Map(rows.map((row) => [row.id, row]));
     this.views = context.ref('cloudviews');
     this.workloads = context.ref('workloads');
-    this.views.tell('clusters', { rows: [...this.rows.values()].map((row) => this.view(row)), all: true });
+    this.views.tell('clusters', {
+      rows: [...this.rows.values()].map((row) => this.shownRow(row)),
+      all: true,
+    });
   }
 
   async register(input: ClusterInput): Promise<{ id: string; name: string }> {
@@ -96,7 +105,7 @@ class Clusters {
     try {
       // First of all, so that nobody makes a tether to a workload of it any more.
       await this.workloads.ask('detach', { clusterId: id });
-      await this.context.ref<TethersProtocol>('tethers').ask('closeCluster', { clusterId: id });
+      await this.context.ref('tethers').ask('closeCluster', { clusterId: id });
       await this.config.store.removeCluster(id);
     } catch (error) {
       // It is still there: the next sync opens it again, or the next attempt removes it.
@@ -125,8 +134,9 @@ class Clusters {
     const next: StoredCluster = { ...row, version, capabilities, lastSyncAt };
     this.rows.set(row.id, next);
     this.publish(next);
-    // All of it is found out again at the next sync: a full disk loses nothing else.
-    this.factsSaved = this.config.store.saveCluster(next).catch(() => undefined);
+    // The next sync finds all of it out again, so a full disk loses nothing.
+    this.factsSaved = tolerateFailure(this.config.store.saveCluster(next), () => undefined);
+    this.factsSaved.catch((error: unknown) => this.context.crash(error));
     return null;
   }
 
@@ -160,12 +170,13 @@ class Clusters {
     return access;
   }
 
-  private view(row: StoredCluster) {
-    return clusterView(row, this.reachable.get(row.id) ?? null);
+  /** What the front may know of a cluster: everything but its secret. */
+  private shownRow({ access: _secret, ...row }: StoredCluster): ClusterRow {
+    return { ...row, reachable: this.reachable.get(row.id) ?? null };
   }
 
   private publish(row: StoredCluster): void {
-    this.views.tell('clusters', { rows: [this.view(row)], all: false });
+    this.views.tell('clusters', { rows: [this.shownRow(row)], all: false });
   }
 }
 

@@ -3,7 +3,7 @@
 // or the receipt with it. So nothing has to be remembered, and every step may be done again.
 
 import type { CurrentWorkload, KubeCluster, WorkloadReference } from '../../adapters/kube/kube_cluster.ts';
-import { KubeError, kubeFailure } from '../../adapters/kube/kube_http.ts';
+import { KubeError, kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import { RECEIPT_ANNOTATION } from '../../adapters/kube/parse_objects.ts';
 import type { ObservedWorkload, SleepCause, SleepReceipt } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';

@@ -1,7 +1,7 @@
 // State: none but a sweep under way. Rebuilt from: nothing.
 
-import type { SweeperProtocol, WorkloadsProtocol } from '../../protocol/cloud.ts';
-import { actor, type Context, type Handlers, isFailure, type ReplyOf } from '../../runtime/actor.ts';
+import type { SweeperProtocol } from '../../protocol/cloud.ts';
+import { actor, type Context, type Handlers, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/limits.ts';
 
 export interface SweeperConfig {
@@ -28,37 +28,27 @@ class Sweeper {
   }
 
   private async sweepNow(): Promise<SweepReport> {
-    const workloads = this.context.ref<WorkloadsProtocol>('workloads');
+    const workloads = this.context.ref('workloads');
     const { ids } = await workloads.ask('idle', {});
-    const swept: SweepReport = { slept: [], left: [] };
+    const report: SweepReport = { slept: [], left: [] };
     const next = async (): Promise<void> => {
       for (let id = ids.shift(); id !== undefined; id = ids.shift()) {
-        try {
-          const { slept } = await workloads.ask(
-            'sleep',
-            { id, by: 'idle' },
-            { deadlineMs: CLOUD.scaleTimeoutMs },
-          );
-          if (slept) swept.slept.push(id);
-        } catch (error) {
-          if (!isFailure(error)) throw error;
-          swept.left.push({ id, reason: error.message });
-        }
+        const sleep = workloads.ask('sleep', { id, by: 'idle' }, { deadlineMs: CLOUD.scaleTimeoutMs });
+        await tolerateFailure(
+          sleep.then(({ slept }) => slept && report.slept.push(id)),
+          ({ message }) => report.left.push({ id, reason: message }),
+        );
       }
     };
     await Promise.all(Array.from({ length: CLOUD.maxConcurrentSleeps }, next));
-    return swept;
+    return report;
   }
 }
 
 function init(context: Context, { intervalMs }: SweeperConfig): Handlers<SweeperProtocol> {
   const sweeper = new Sweeper(context);
   // One that fails altogether is made up for by the next.
-  context.clock.every(intervalMs, () =>
-    sweeper.sweep().catch((error: unknown) => {
-      if (!isFailure(error)) throw error;
-    }),
-  );
+  context.clock.every(intervalMs, () => tolerateFailure(sweeper.sweep(), () => undefined));
   return { sweep: () => context.replyLater(sweeper.sweep()) };
 }
 

@@ -1,14 +1,12 @@
 // Workloads as records: what a look at the cluster makes of one, when it is idle, and how it is shown. Pure.
 import { FIELD_MANAGER } from '../../adapters/kube/parse_objects.ts';
 import type {
-  AutoSleepSettings,
   ObservedWorkload,
   SleepReceipt,
   StoredWorkload,
+  WorkloadRow,
   WorkloadState,
-  WorkloadView,
 } from '../../protocol/cloud.ts';
-import { utcTime } from '../../protocol/timestamps.ts';
 import { derivedUlid } from '../../protocol/ulid.ts';
 import { CLOUD } from '../../settings/limits.ts';
 
@@ -151,11 +149,6 @@ export function withAutoSleep(
   };
 }
 
-export const autoSleepOf = (row: StoredWorkload): AutoSleepSettings => ({
-  auto_sleep_enabled: row.autoSleep,
-  idle_timeout_minutes: row.idleMinutes,
-});
-
 /**
  * Whether auto-sleep should put it to sleep at `now`: nobody has connected, and no connection has moved a byte, for the
  * whole timeout, and it has been awake and auto-sleep on for that long. One that something keeps awake is left alone.
@@ -167,25 +160,12 @@ export function isIdle(row: StoredWorkload, now: number): boolean {
   return now - last >= row.idleMinutes * 60_000;
 }
 
-/**
- * A workload as JSON: the fields of the base API in its order, then the additions.
- * docs/reference.md "Workloads".
- */
-export function workloadView(row: StoredWorkload): WorkloadView {
+/** What the front may know of a workload. */
+export function workloadRow(row: StoredWorkload): WorkloadRow {
+  const { id, clusterId, state, sleepReason, desiredReplicas, autoSleep, idleMinutes, lastActivityAt } = row;
   const { kind, namespace, name, replicas, ready } = row.seen;
-  const json = JSON.stringify({
-    id: row.id,
-    name,
-    namespace,
-    kind,
-    replicas,
-    desired_replicas: row.desiredReplicas,
-    ...autoSleepOf(row),
-    last_activity_at: utcTime(row.lastActivityAt),
-    cluster_id: row.clusterId,
-    ready_replicas: ready,
-    state: row.state,
-    sleep_reason: row.sleepReason,
-  });
-  return { id: row.id, clusterId: row.clusterId, key: `${namespace}/${name}/${kind}`, json };
+  return {
+    ...{ id, clusterId, state, sleepReason, desiredReplicas, autoSleep, idleMinutes, lastActivityAt },
+    ...{ kind, namespace, name, replicas, ready },
+  };
 }

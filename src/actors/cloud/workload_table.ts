@@ -1,16 +1,17 @@
 // The rows of all workloads: in memory, in the store, and as the front's views show them.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { isOlderVersion } from '../../adapters/kube/parse_objects.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
-import type { ObservedWorkload, StoredWorkload, WorkloadKind, WorkloadView } from '../../protocol/cloud.ts';
-import type { Clock } from '../../runtime/actor.ts';
+import type { ObservedWorkload, StoredWorkload, WorkloadKind, WorkloadRow } from '../../protocol/cloud.ts';
+import { type Clock, tolerateFailure } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/limits.ts';
-import { observe, tombstoneOf, workloadId, workloadView } from './workload_record.ts';
+import { observe, tombstoneOf, workloadId, workloadRow } from './workload_record.ts';
 
 /** The front's copies. */
 export interface WorkloadPublisher {
-  workloads(rows: WorkloadView[]): void;
+  workloads(rows: WorkloadRow[]): void;
   workloadsRemoved(ids: string[]): void;
   /** Whatever is shown besides these is forgotten. */
   workloadsRetained(ids: string[]): void;
@@ -26,7 +27,7 @@ export type OnWorkloadChange = (
 interface WorkloadEntry {
   row: StoredWorkload;
   /** As last shown; null: not shown. */
-  publishedJson: string | null;
+  published: WorkloadRow | null;
   /** When the cluster was last looked at for it (monotonic milliseconds). */
   observedAt: number;
 }
@@ -38,6 +39,8 @@ export class WorkloadTable {
   private readonly publisher: WorkloadPublisher;
   private readonly clock: Clock;
   private readonly onChange: OnWorkloadChange;
+  /** Work that nobody waits for has thrown. */
+  private readonly onDefect: (error: unknown) => void;
   private readonly entries = new Map<string, WorkloadEntry>();
   /** How many there are of each kind in each cluster. */
   private readonly counts = new Map<string, number>();
@@ -48,11 +51,18 @@ export class WorkloadTable {
   private publishing: Promise<void> | null = null;
   private cancelDelayedSave: (() => void) | null = null;
 
-  constructor(store: CloudStore, publisher: WorkloadPublisher, clock: Clock, onChange: OnWorkloadChange) {
+  constructor(
+    store: CloudStore,
+    publisher: WorkloadPublisher,
+    clock: Clock,
+    onChange: OnWorkloadChange,
+    onDefect: (error: unknown) => void,
+  ) {
     this.store = store;
     this.publisher = publisher;
     this.clock = clock;
     this.onChange = onChange;
+    this.onDefect = onDefect;
   }
 
   /** Takes what the store has. */
@@ -159,15 +169,14 @@ export class WorkloadTable {
 
   private remove(row: StoredWorkload): void {
     const kept = tombstoneOf(row);
-    if (kept)
-      this.entries.set(row.id, { row: kept, publishedJson: null, observedAt: this.clock.monotonic() });
+    if (kept) this.entries.set(row.id, { row: kept, published: null, observedAt: this.clock.monotonic() });
     else this.delete(row);
     this.markDirty(row.id);
     this.onChange(row.id, row, undefined);
   }
 
   private add(row: StoredWorkload): void {
-    this.entries.set(row.id, { row, publishedJson: null, observedAt: Number.NEGATIVE_INFINITY });
+    this.entries.set(row.id, { row, published: null, observedAt: Number.NEGATIVE_INFINITY });
     this.addToCount(row, 1);
   }
 
@@ -184,14 +193,14 @@ export class WorkloadTable {
   private markDirty(id: string, lazily = false): void {
     this.unsaved.add(id);
     this.unpublished.add(id);
-    void this.publish();
+    this.publish().catch(this.onDefect);
     if (lazily) this.cancelDelayedSave ??= this.clock.after(CLOUD.activityFlushMs, () => this.saveSoon());
     else this.saveSoon();
   }
 
   /** Whoever needs to know awaits `settled`. What could not be written is tried again with the next change. */
   private saveSoon(): void {
-    this.save().catch(() => undefined);
+    tolerateFailure(this.save(), () => undefined).catch(this.onDefect);
   }
 
   private save(): Promise<void> {
@@ -242,15 +251,16 @@ export class WorkloadTable {
   }
 
   private publishSome(ids: readonly string[]): void {
-    const rows: WorkloadView[] = [];
+    const rows: WorkloadRow[] = [];
     const goneIds: string[] = [];
     for (const id of ids) {
       const entry = this.entries.get(id);
       if (!entry || entry.row.gone) goneIds.push(id);
       else {
-        const view = workloadView(entry.row);
-        if (view.json !== entry.publishedJson) rows.push(view);
-        entry.publishedJson = view.json;
+        const row = workloadRow(entry.row);
+        if (isDeepStrictEqual(row, entry.published)) continue;
+        rows.push(row);
+        entry.published = row;
       }
     }
     if (rows.length > 0) this.publisher.workloads(rows);

@@ -1,18 +1,18 @@
 // State: the rows of all workloads, a link to each cluster that is followed, sleeps and wakes under way. Rebuilt from: the
 // store, then the clusters themselves.
-import { kubeFailure } from '../../adapters/kube/kube_http.ts';
-import type {
-  AutoSleepSettings,
-  CloudViewsProtocol,
-  ClusterFacts,
-  ClustersProtocol,
-  ForwardTarget,
-  ObservedWorkload,
-  SleepCause,
-  StoredWorkload,
-  WorkloadKind,
-  WorkloadsProtocol,
-  WorkloadView,
+import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
+import {
+  type AutoSleepSettings,
+  autoSleepSettings,
+  type ClusterFacts,
+  type ClustersProtocol,
+  type ForwardTarget,
+  type ObservedWorkload,
+  type SleepCause,
+  type StoredWorkload,
+  type WorkloadKind,
+  type WorkloadRow,
+  type WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import {
@@ -22,22 +22,15 @@ import {
   type Handlers,
   type MessageOf,
   type Ref,
+  tolerateFailure,
 } from '../../runtime/actor.ts';
+import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { CLOUD, THREADS } from '../../settings/limits.ts';
-import { KeyedMutex } from '../keyed_mutex.ts';
 import { ClusterConnections, type ClusterConnectionsConfig } from './cluster_connections.ts';
 import type { ClusterInformerOwner } from './cluster_informer.ts';
 import { type DaemonPod, putToSleep, wakeUp } from './sleep.ts';
 import { podTroubles, ReadinessWaiters } from './workload_readiness.ts';
-import {
-  autoSleepOf,
-  isIdle,
-  isReady,
-  isUndone,
-  observe,
-  withAutoSleep,
-  workloadId,
-} from './workload_record.ts';
+import { isIdle, isReady, isUndone, observe, withAutoSleep, workloadId } from './workload_record.ts';
 import { WorkloadTable } from './workload_table.ts';
 
 export interface WorkloadsConfig extends ClusterConnectionsConfig {
@@ -66,14 +59,18 @@ class Workloads implements ClusterInformerOwner {
     this.clusters = context.ref('clusters');
     this.readiness = new ReadinessWaiters(context.clock);
     this.connections = new ClusterConnections(config, this);
-    const views = context.ref<CloudViewsProtocol>('cloudviews');
+    const views = context.ref('cloudviews');
     const publisher = {
-      workloads: (rows: WorkloadView[]) => views.tell('workloads', { rows }),
+      workloads: (rows: WorkloadRow[]) => views.tell('workloads', { rows }),
       workloadsRemoved: (ids: string[]) => views.tell('workloadsRemoved', { ids }),
       workloadsRetained: (ids: string[]) => views.tell('workloadsRetained', { ids }),
     };
-    this.table = new WorkloadTable(config.store, publisher, context.clock, (id, before, after) =>
-      this.onRowChange(id, before, after),
+    this.table = new WorkloadTable(
+      config.store,
+      publisher,
+      context.clock,
+      (id, before, after) => this.onRowChange(id, before, after),
+      (error) => this.onDefect(error),
     );
     context.scope.defer(() => this.table.settled());
     context.scope.defer(() => this.connections.close());
@@ -135,7 +132,7 @@ class Workloads implements ClusterInformerOwner {
     this.get(id);
     this.table.update(id, (row) => withAutoSleep(row, enabled, minutes, this.clock.now()));
     await this.table.settled();
-    return autoSleepOf(this.get(id));
+    return autoSleepSettings(this.get(id));
   }
 
   idle(): { ids: string[] } {
@@ -256,7 +253,7 @@ class Workloads implements ClusterInformerOwner {
     const woken = this.get(id).seen;
     if (isReady(woken) || (woken.replicas > 0 && (await this.readiness.wait(id, ms)))) return;
     const waited = this.get(id);
-    if (waited.seen.replicas > 0) await this.refresh(waited).catch(() => undefined);
+    if (waited.seen.replicas > 0) await tolerateFailure(this.refresh(waited), () => undefined);
     const { seen, clusterId, sleepReason } = this.get(id);
     const name = `${seen.kind} ${seen.namespace}/${seen.name}`;
     if (seen.replicas === 0)
@@ -264,9 +261,10 @@ class Workloads implements ClusterInformerOwner {
         hint: 'Wake it again.',
       });
     if (isReady(seen)) return;
-    const troubles = await this.connections
-      .call(clusterId, (cluster) => podTroubles(cluster, seen))
-      .catch(() => '');
+    const troubles = await tolerateFailure(
+      this.connections.call(clusterId, (cluster) => podTroubles(cluster, seen)),
+      () => '',
+    );
     throw fail(
       'ready_timeout',
       `${name} has no Ready pod after ${ms} ms${troubles === '' ? '' : `: ${troubles}`}`,
@@ -280,14 +278,16 @@ class Workloads implements ClusterInformerOwner {
     // Who waits for a pod is told at once that none will come.
     if (!after || after.seen.replicas === 0) this.readiness.resolve(id, false);
     else if (isReady(after.seen)) this.readiness.resolve(id, true);
-    if (before && after && isUndone(before, after)) void this.nameAutoscaler(after);
+    if (before && after && isUndone(before, after))
+      this.nameAutoscaler(after).catch((error: unknown) => this.onDefect(error));
   }
 
   /** Says which HorizontalPodAutoscaler scales a workload whose sleep was undone: the object itself does not tell. */
   private async nameAutoscaler({ id, clusterId, seen, sleepReason }: StoredWorkload): Promise<void> {
-    const names = await this.connections
-      .call(clusterId, (cluster) => cluster.autoscalers(seen))
-      .catch(() => []);
+    const names = await tolerateFailure(
+      this.connections.call(clusterId, (cluster) => cluster.autoscalers(seen)),
+      () => [],
+    );
     if (names.length === 0) return;
     const reason = `${sleepReason}; HorizontalPodAutoscaler ${names.join(', ')} scales it`;
     this.table.update(id, (row) => (row.sleepReason === sleepReason ? { ...row, sleepReason: reason } : row));

@@ -4,7 +4,6 @@ import { EventJournal, type JournalLines } from '../../adapters/storage/event_jo
 import type { StoreTable } from '../../adapters/storage/store.ts';
 import { isStatistics } from '../../protocol/event_ring.ts';
 import type { EventCheckpoint, EventRecord, EventsProtocol, NewEvent } from '../../protocol/events.ts';
-import type { ViewsProtocol } from '../../protocol/views.ts';
 import { actor, isFailure } from '../../runtime/actor.ts';
 import { EVENTS } from '../../settings/limits.ts';
 import { formatJournalLine, parseJournalLine } from './journal_lines.ts';
@@ -57,7 +56,7 @@ export const eventsActor = actor<EventsProtocol, EventsConfig>(
   (context, config) => {
     const { marks, boot } = config;
     const journal = new EventJournal(config.folder, EVENTS.retained, config.report);
-    const views = context.ref<ViewsProtocol>('views');
+    const views = context.ref('views');
     const restored = restoreEvents(journal, marks.get(CHECKPOINT_KEY), boot);
     const { kept } = restored;
     let { lastId, mark } = restored;

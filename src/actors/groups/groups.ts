@@ -3,8 +3,7 @@
 
 import { fail } from '../../protocol/errors.ts';
 import type { GroupsProtocol } from '../../protocol/groups.ts';
-import type { RegistryProtocol } from '../../protocol/registry.ts';
-import type { ServiceProtocol, StartResult, StopResult } from '../../protocol/service.ts';
+import type { StartResult, StopResult } from '../../protocol/service.ts';
 import {
   actor,
   type Context,
@@ -110,11 +109,11 @@ class Groups {
   }
 
   private registry() {
-    return this.context.ref<RegistryProtocol>('registry');
+    return this.context.ref('registry');
   }
 
   private service(name: string) {
-    return this.context.ref<ServiceProtocol>(`service:${name}`);
+    return this.context.ref(`service:${name}`);
   }
 }
 

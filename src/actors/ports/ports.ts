@@ -3,7 +3,6 @@ import { openListenerTable } from '../../adapters/process/listener_table.ts';
 import type { ListeningSocket } from '../../adapters/process/listeners.ts';
 import type { Store } from '../../adapters/storage/store.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { HostProtocol } from '../../protocol/host.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import { actor } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
@@ -70,9 +69,7 @@ export const portsActor = actor<PortsProtocol, PortsConfig>('ports', (context, {
   const isOurs = async ({ name, run }: ServiceMark): Promise<boolean> => {
     if (!claims.has(name)) return false;
     if (store.table('ends').get(name)?.run === run) return true;
-    const asked = context
-      .ref<HostProtocol>('host')
-      .ask('runOf', { service: name }, { deadlineMs: SERVICE.hostRetryMs });
+    const asked = context.ref('host').ask('runOf', { service: name }, { deadlineMs: SERVICE.hostRetryMs });
     // Where the host does not say so at once the pid is told, which is as true.
     return (await asked.catch(() => null))?.run?.run === run;
   };

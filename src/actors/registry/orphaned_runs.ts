@@ -11,9 +11,9 @@ export async function stopOrphanedRuns(
   orphanedRuns: readonly LedgerRun[],
 ): Promise<void> {
   await Promise.all(
-    orphanedRuns.map(async ({ service, run, port, recordEnd }) => {
+    orphanedRuns.map(async ({ service, run, port, end }) => {
       const stop = { service, run, signal: 'SIGTERM', graceMs: SERVICE.defaultStopGraceMs, port };
-      if (!recordEnd) await stopProcessTree(host, stop);
+      if (!end) await stopProcessTree(host, stop);
       await host.ask('acknowledge', { service, run });
       await host.ask('forget', { service });
     }),

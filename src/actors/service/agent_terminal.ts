@@ -1,7 +1,6 @@
 // The terminal of an agent as its viewers see it, docs/reference.md "Terminals": one for each run, made when
 // somebody first looks.
 import { openTerminalScreen } from '../../adapters/terminal_screen.ts';
-import type { TerminalViewersProtocol } from '../../protocol/terminal.ts';
 import type { Context } from '../../runtime/actor.ts';
 import { AGENT } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
@@ -74,7 +73,7 @@ export class AgentTerminal {
       write: (data) => effects.writeInput(run, data),
       resize: (width, height) => effects.resize(run, width, height),
       openScreen: openTerminalScreen,
-      viewers: context.ref<TerminalViewersProtocol>('viewers'),
+      viewers: context.ref('viewers'),
       clock: context.clock,
       onDefect: (error) => context.crash(error),
     });

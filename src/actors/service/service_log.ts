@@ -1,12 +1,12 @@
 // The log of one service: read from its files, followed through the host.
 
 import { linesToJson } from '../../logs/json_lines.ts';
-import { type LineFormat, lineText, mapInBatches } from '../../logs/lines.ts';
+import { type LineFormat, lineText, mapInBatches } from '../../logs/line_text.ts';
 import { type LogTail, logEndOffset, readLog, readLogParts, readLogTail } from '../../logs/reader.ts';
 import type { LogSlice, LogsQuery } from '../../protocol/service.ts';
 import { localTime } from '../../protocol/timestamps.ts';
+import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { LOGS, SERVICE } from '../../settings/limits.ts';
-import { KeyedMutex } from '../keyed_mutex.ts';
 import type { ServiceEffects } from './effects.ts';
 
 export interface LogChunk {
@@ -78,8 +78,8 @@ export class ServiceLog {
     return null;
   }
 
-  grew(end: number): void {
-    this.effects.grew(end);
+  grew(): void {
+    this.effects.grew();
   }
 
   /** A host that was away does not know who follows. */

@@ -2,9 +2,8 @@
 // tracked stands in the configuration: services tell it once, and it outlives a crash.
 import { TICKS_PER_SECOND } from '../../adapters/process/process_table.ts';
 import type { MeasureUsage } from '../../adapters/process/process_usage.ts';
-import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
+import type { NewEvent } from '../../protocol/events.ts';
 import type { StatsProtocol, StatsRow } from '../../protocol/stats.ts';
-import type { ViewsProtocol } from '../../protocol/views.ts';
 import { actor } from '../../runtime/actor.ts';
 import { EVENTS, MIB } from '../../settings/limits.ts';
 import { type CpuSample, coresOf, cpuSampleOf } from './cpu_share.ts';
@@ -42,8 +41,8 @@ const statsEvent = ({ name, run, cpu, rssMB }: StatsRow): NewEvent => ({
  * docs/reference.md "Statistics".
  */
 export const statsActor = actor<StatsProtocol, StatsConfig>('stats', (context, { usage, tracked }) => {
-  const events = context.ref<EventsProtocol>('events');
-  const views = context.ref<ViewsProtocol>('views');
+  const events = context.ref('events');
+  const views = context.ref('views');
   let before: CpuSample | undefined;
   let measuring = false;
   let stop: (() => void) | undefined;

@@ -47,8 +47,8 @@ export class TetherForwarder {
     this.clock = clock;
     this.tether = tether;
     this.stats = { ...stats, connections: 0 };
-    this.workloads = context.ref<WorkloadsProtocol>('workloads');
-    this.tethers = context.ref<TethersProtocol>('tethers');
+    this.workloads = context.ref('workloads');
+    this.tethers = context.ref('tethers');
     this.pool = new ForwardPool({
       clock,
       networkClock,

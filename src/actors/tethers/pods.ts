@@ -2,7 +2,8 @@
 import type { AddressRule } from '../../adapters/address_rule.ts';
 import { type ClusterDialer, createClusterDialer } from '../../adapters/cluster_dialer.ts';
 import { createKubeCluster, type KubeCluster } from '../../adapters/kube/kube_cluster.ts';
-import { createKubeHttp, kubeFailure } from '../../adapters/kube/kube_http.ts';
+import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
+import { createKubeHttp } from '../../adapters/kube/kube_http.ts';
 import { listAndWatch } from '../../adapters/kube/list_watch.ts';
 import { type PodRow, podsResource, podsTrouble, type SelectedWorkload } from '../../adapters/kube/pods.ts';
 import type { ForwardTarget } from '../../protocol/cloud.ts';
@@ -107,7 +108,7 @@ export class TetherPods {
   }
 
   private startWatch(dialer: ClusterDialer, workload: SelectedWorkload): void {
-    const cluster = createKubeCluster(createKubeHttp(dialer));
+    const cluster = createKubeCluster(createKubeHttp(dialer, this.clock));
     const abort = new AbortController();
     const podWatch = {
       dialer,

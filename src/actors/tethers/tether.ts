@@ -2,7 +2,7 @@
 // tells `tethers`, which opens it again. This is the data plane: bytes go through this actor alone.
 import { type LoopbackListener, listenOnLoopback } from '../../adapters/loopback_listener.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { TetherProtocol, TethersProtocol } from '../../protocol/tethers.ts';
+import type { TetherProtocol } from '../../protocol/tethers.ts';
 import { actor, type Context } from '../../runtime/actor.ts';
 import { type TetherConfig, TetherForwarder } from './forwarder.ts';
 
@@ -55,7 +55,7 @@ async function openTether(
 export const tetherActor = actor<TetherProtocol, TetherConfig>('tether', (context, config) => {
   const id = context.address.slice('tether:'.length);
   let opened: OpenTether | null = null;
-  context.ref<TethersProtocol>('tethers').tell('listenerMissing', { id });
+  context.ref('tethers').tell('listenerMissing', { id });
   return {
     async open({ tether, ports, numbers }) {
       // A second `open` comes from a `tethers` that has restarted and does not know the numbers.

@@ -8,15 +8,14 @@ import type {
   StoredTether,
   TetherInput,
   TetherProtocol,
+  TetherRow,
   TetherStats,
   TethersProtocol,
-  TetherView,
-  ThreadsProtocol,
 } from '../../protocol/tethers.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import { actor, type Context, isFailure, type Ref } from '../../runtime/actor.ts';
+import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { TETHER } from '../../settings/limits.ts';
-import { KeyedMutex } from '../keyed_mutex.ts';
 
 export interface TethersConfig {
   store: CloudStore;
@@ -31,25 +30,14 @@ interface TetherEntry {
   isOpen: boolean;
 }
 
-const tetherAddress = (id: string): string => `tether:${id}`;
+const tetherAddress = (id: string) => `tether:${id}` as const;
 
 const ZERO_STATS: TetherStats = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
 
-/** The record as clients see it: docs/reference.md "Tethers". */
-function tetherView({ stored, stats, isOpen }: TetherEntry): TetherView {
-  const json = JSON.stringify({
-    tether_id: stored.id,
-    workload_id: stored.workloadId,
-    container_port: stored.containerPort,
-    label: stored.label,
-    local_port: stored.localPort,
-    state: isOpen ? 'active' : 'idle',
-    connections: stats.connections,
-    bytes_in: stats.bytesIn,
-    bytes_out: stats.bytesOut,
-    last_error: stats.lastError,
-  });
-  return { id: stored.id, json };
+/** What the front may know of a tether. */
+function tetherRow({ stored, stats, isOpen }: TetherEntry): TetherRow {
+  const { id, workloadId, containerPort, label, localPort } = stored;
+  return { id, workloadId, containerPort, label, localPort, ...stats, isOpen };
 }
 
 async function isFree(port: number): Promise<boolean> {
@@ -78,8 +66,8 @@ class TetherRecords {
   constructor(context: Context, { store, ports: [from, to] }: TethersConfig) {
     this.context = context;
     this.store = store;
-    this.workloads = context.ref<WorkloadsProtocol>('workloads');
-    this.views = context.ref<CloudViewsProtocol>('cloudviews');
+    this.workloads = context.ref('workloads');
+    this.views = context.ref('cloudviews');
     this.ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);
   }
 
@@ -143,7 +131,7 @@ class TetherRecords {
   /** Makes it listen, on the port it has if that is free. Resolves with the port once that is on disk. */
   async open(tether: TetherEntry): Promise<number> {
     const { id, localPort } = tether.stored;
-    await this.context.ref<ThreadsProtocol>('threads').ask('ensure', { address: tetherAddress(id) });
+    await this.context.ref('threads').ask('ensure', { address: tetherAddress(id) });
     if (localPort !== null) {
       try {
         return await this.listen(tether, [localPort]);
@@ -219,7 +207,7 @@ class TetherRecords {
   }
 
   private publish(tethers: readonly TetherEntry[], all = false): void {
-    this.views.tell('tethers', { rows: tethers.map(tetherView), all });
+    this.views.tell('tethers', { rows: tethers.map(tetherRow), all });
   }
 
   /** Makes it listen on the first free port of `ports`, unless it listens already. Fails port_in_use. */
@@ -239,7 +227,7 @@ class TetherRecords {
   }
 
   private tetherRef(id: string): Ref<TetherProtocol> {
-    return this.context.ref<TetherProtocol>(tetherAddress(id));
+    return this.context.ref(tetherAddress(id));
   }
 
   /** Opens it again when its actor or thread has ended. */
@@ -258,7 +246,7 @@ class TetherRecords {
 
   private reopenLater(id: string): void {
     this.context.clock.after(TETHER.reopenDelayMs, () => {
-      this.context.ref<TethersProtocol>(this.context.address).tell('listenerMissing', { id });
+      this.context.ref('tethers').tell('listenerMissing', { id });
     });
   }
 

@@ -1,7 +1,8 @@
 // The items of a listing out of a stream of bytes, one by one: a page of megabytes is never in memory as a whole, and no
 // step takes longer than the parsing of one object.
 import { CLOUD, MIB } from '../../settings/limits.ts';
-import { parseJson, WireError } from './parse_objects.ts';
+import { WireError } from './kube_errors.ts';
+import { parseJson } from './parse_objects.ts';
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

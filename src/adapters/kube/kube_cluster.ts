@@ -7,12 +7,14 @@ import type {
   ObservedWorkload,
   WorkloadKind,
 } from '../../protocol/cloud.ts';
+import type { Clock } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/limits.ts';
 import type { AddressRule } from '../address_rule.ts';
 import { type ClusterDialerOptions, createClusterDialer } from '../cluster_dialer.ts';
 import { reviewCapabilities } from './capabilities.ts';
 import { JsonItemStream } from './json_item_stream.ts';
-import { createKubeHttp, KubeError, type KubeHttp, type KubeRequest } from './kube_http.ts';
+import { KubeError, WireError } from './kube_errors.ts';
+import { createKubeHttp, type KubeHttp, type KubeRequest } from './kube_http.ts';
 import {
   arrayOrEmpty,
   boundedText,
@@ -24,7 +26,6 @@ import {
   parseJson,
   seenWorkloadOf,
   type WatchEvent,
-  WireError,
   watchEventOf,
 } from './parse_objects.ts';
 import { type V1HorizontalPodAutoscaler, type VersionInfo, wire } from './wire_types.ts';
@@ -57,7 +58,10 @@ export interface KubeListing<Row> {
   version: string;
 }
 
-/** Calls fail with a KubeError, a WireError or a Failure (cluster_unreachable, daemon_busy); `explain` makes a Failure of any. */
+/** Takes what a watch gives; null: a line that is passed over, which still shows that the watch is alive. */
+export type WatchHandler<Row> = (event: Exclude<WatchEvent<Row>, { type: 'error' }> | null) => void;
+
+/** Calls fail with a KubeError, a WireError or a Failure (cluster_unreachable, daemon_busy); `kubeFailure` makes a Failure of any. */
 export interface KubeCluster {
   version(): Promise<string>;
   capabilities(): Promise<ClusterCapabilities>;
@@ -69,7 +73,7 @@ export interface KubeCluster {
   watch<Row>(
     resource: Resource<Row>,
     from: string,
-    onEvent: (event: Exclude<WatchEvent<Row>, { type: 'error' }> | null) => void,
+    onEvent: WatchHandler<Row>,
     signal: AbortSignal,
   ): Promise<void>;
   /** null: it is not there. */
@@ -262,5 +266,6 @@ function requireSeen(target: WorkloadReference, object: unknown): ObservedWorklo
 export const openKubeCluster = (
   access: ClusterAccess,
   rule: AddressRule,
+  clock: Clock,
   options?: ClusterDialerOptions,
-): KubeCluster => createKubeCluster(createKubeHttp(createClusterDialer(access, rule, options)));
+): KubeCluster => createKubeCluster(createKubeHttp(createClusterDialer(access, rule, options), clock));

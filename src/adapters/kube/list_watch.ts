@@ -1,11 +1,13 @@
-// A list and a watch that never give up: whatever the server does, they go on until they are told to stop.
+// A list and a watch that never give up: whatever the server does, they go on until they are stopped.
 
 import type { Clock } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/limits.ts';
-import type { KubeCluster, KubeListing, Resource } from './kube_cluster.ts';
-import { KubeError } from './kube_http.ts';
+import { abortablePause } from './abortable_pause.ts';
+import type { KubeCluster, KubeListing, Resource, WatchHandler } from './kube_cluster.ts';
+import { isCallError, KubeError } from './kube_errors.ts';
 import { isOlderVersion } from './parse_objects.ts';
 
+/** What its methods throw is a defect, and ends the list and watch. */
 export interface ListWatchHandler<Row> {
   /** All there are, from a listing that was begun at `startedAt` (monotonic milliseconds). */
   onListed(rows: Row[], startedAt: number): void;
@@ -30,22 +32,19 @@ function isVersionUnusable(error: unknown): boolean {
   );
 }
 
-/** Waits, or until `signal` aborts. */
-function pauseOrAbort(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      cancel();
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const cancel = clock.after(ms, done);
-    if (signal.aborted) done();
-    else signal.addEventListener('abort', done);
-  });
-}
-
-/** A watch that has lasted so long was worth beginning: the next one follows soon. */
+/** A watch that has lasted this long was worth beginning: the next one follows soon. */
 const LASTING_WATCH_MS = 10_000;
+
+/** What is known of the collection, and so how the next attempt begins. */
+type Position =
+  /** Nothing: with a listing. */
+  | { kind: 'unlisted' }
+  /** With a watch from `version`. */
+  | { kind: 'listed'; version: string }
+  /** An attempt has failed: the server may be another one now, or one restored from a backup, older than `version`. */
+  | { kind: 'doubtful'; version: string };
+
+const UNLISTED: Position = { kind: 'unlisted' };
 
 class Reflector<Row> {
   private readonly cluster: KubeCluster;
@@ -54,26 +53,22 @@ class Reflector<Row> {
   private readonly clock: Clock;
   private readonly random: () => number;
   private readonly signal: AbortSignal;
-  private version: string | null;
+  private position: Position;
   /** Attempts in a row that brought nothing. */
   private fruitlessAttempts = 0;
-  /** The last watch ended with an error: the server may be another one now, or one restored from a backup. */
-  private mustCheckVersion = false;
-  /** What the follower itself has thrown: not an error of the cluster. */
-  private defect: { error: unknown } | undefined;
 
   constructor(
     cluster: KubeCluster,
     resource: Resource<Row>,
-    from: string | null,
-    follower: ListWatchHandler<Row>,
+    fromVersion: string | null,
+    handler: ListWatchHandler<Row>,
     signal: AbortSignal,
     { clock, random = Math.random }: ListWatchOptions,
   ) {
     this.cluster = cluster;
     this.resource = resource;
-    this.version = from;
-    this.handler = follower;
+    this.position = fromVersion === null ? UNLISTED : { kind: 'listed', version: fromVersion };
+    this.handler = handler;
     this.clock = clock;
     this.random = random;
     this.signal = signal;
@@ -81,102 +76,110 @@ class Reflector<Row> {
 
   async run(): Promise<void> {
     while (!this.signal.aborted) {
-      let error: unknown = null;
-      try {
-        if (this.mustCheckVersion && this.version !== null) await this.checkVersion(this.version);
-        this.version ??= await this.list();
-        this.mustCheckVersion = false;
-        await this.watch(this.version);
-      } catch (caught) {
-        error = caught;
-      }
-      if (this.defect) throw this.defect.error;
+      const error = await this.attempt();
       if (this.signal.aborted) return;
       const isFirst = this.fruitlessAttempts === 0;
       this.fruitlessAttempts += 1;
-      this.mustCheckVersion ||= error !== null;
       if (isVersionUnusable(error)) {
-        this.version = null;
+        this.position = UNLISTED;
         // Listed anew at once, but not in a circle with a server that calls every version too old.
         if (isFirst) continue;
-      } else if (error !== null) this.notify(() => this.handler.onHealth(error));
-      await pauseOrAbort(this.clock, this.delay(error), this.signal);
+      } else if (error !== null) {
+        if (this.position.kind === 'listed') this.position = { ...this.position, kind: 'doubtful' };
+        this.handler.onHealth(error);
+      }
+      await abortablePause(this.clock, this.delay(error), this.signal);
+    }
+  }
+
+  /** One watch, with what must come before it. Resolves with the error that ended it; null: it ended in order. */
+  private async attempt(): Promise<unknown> {
+    try {
+      await this.watch(await this.startVersion());
+      return null;
+    } catch (error) {
+      if (!isCallError(error)) throw error;
+      return error;
     }
   }
 
   private delay(error: unknown): number {
     const { initialDelayMs, maxDelayMs } = CLOUD.watch.retry;
-    const asked = error instanceof KubeError ? (error.status.retryAfterMs ?? 0) : 0;
-    return asked + this.random() * Math.min(initialDelayMs * 2 ** (this.fruitlessAttempts - 1), maxDelayMs);
+    const askedMs = error instanceof KubeError ? (error.status.retryAfterMs ?? 0) : 0;
+    return askedMs + this.random() * Math.min(initialDelayMs * 2 ** (this.fruitlessAttempts - 1), maxDelayMs);
+  }
+
+  private async startVersion(): Promise<string> {
+    const { position } = this;
+    if (position.kind === 'listed') return position.version;
+    const version =
+      position.kind === 'doubtful' && (await this.isStillGood(position.version))
+        ? position.version
+        : await this.list();
+    this.position = { kind: 'listed', version };
+    return version;
   }
 
   private async list(): Promise<string> {
     const startedAt = this.clock.monotonic();
     const listing: KubeListing<Row> = await this.cluster.list(this.resource, this.signal);
-    this.notify(() => {
+    if (!this.signal.aborted) {
       this.handler.onHealth(null);
       this.handler.onListed(listing.rows, startedAt);
-    });
+    }
     return listing.version;
   }
 
   /** A server restored from a backup keeps a watch from its future open and says nothing: then a listing must come first. */
-  private async checkVersion(version: string): Promise<void> {
-    if (isOlderVersion(await this.cluster.currentVersion(this.resource, this.signal), version))
-      this.version = null;
+  private async isStillGood(version: string): Promise<boolean> {
+    const current = await this.cluster.currentVersion(this.resource, this.signal);
+    if (isOlderVersion(current, version)) {
+      this.position = UNLISTED;
+      return false;
+    }
     // The watch that follows may have nothing to say for a minute.
-    else this.notify(() => this.handler.onHealth(null));
+    if (!this.signal.aborted) this.handler.onHealth(null);
+    return true;
   }
 
-  /** One watch, until it ends or nothing has come for so long that it must be dead. */
+  /** One watch, until it ends or has been silent for so long that it must be dead. */
   private async watch(from: string): Promise<void> {
     const abort = new AbortController();
     const stop = (): void => abort.abort();
     this.signal.addEventListener('abort', stop);
-    const begun = this.clock.monotonic();
+    const startedAt = this.clock.monotonic();
     let cancelSilence = this.clock.after(CLOUD.watch.silenceTimeoutMs, stop);
+    const onEvent: WatchHandler<Row> = (event) => {
+      if (abort.signal.aborted) return;
+      cancelSilence();
+      cancelSilence = this.clock.after(CLOUD.watch.silenceTimeoutMs, stop);
+      this.onEvent(event);
+    };
     try {
-      await this.cluster.watch(
-        this.resource,
-        from,
-        (event) => {
-          if (abort.signal.aborted) return;
-          cancelSilence();
-          cancelSilence = this.clock.after(CLOUD.watch.silenceTimeoutMs, stop);
-          if (this.fruitlessAttempts > 0) this.notify(() => this.handler.onHealth(null));
-          this.fruitlessAttempts = 0;
-          if (event === null) return;
-          this.version = event.version;
-          if (event.type !== 'bookmark')
-            this.notify(() => this.handler.onChanged(event.row, event.type === 'deleted'));
-        },
-        abort.signal,
-      );
+      await this.cluster.watch(this.resource, from, onEvent, abort.signal);
     } catch (error) {
-      if (!abort.signal.aborted || this.defect) throw error;
+      if (!abort.signal.aborted || !isCallError(error)) throw error;
     } finally {
       cancelSilence();
       this.signal.removeEventListener('abort', stop);
       // It was a good one, if perhaps a quiet one.
-      if (this.clock.monotonic() - begun >= LASTING_WATCH_MS) this.fruitlessAttempts = 0;
+      if (this.clock.monotonic() - startedAt >= LASTING_WATCH_MS) this.fruitlessAttempts = 0;
     }
   }
 
-  private notify(call: () => void): void {
-    if (this.signal.aborted) return;
-    try {
-      call();
-    } catch (error) {
-      this.defect = { error };
-      throw error;
-    }
+  private onEvent(event: Parameters<WatchHandler<Row>>[0]): void {
+    if (this.fruitlessAttempts > 0) this.handler.onHealth(null);
+    this.fruitlessAttempts = 0;
+    if (event === null) return;
+    this.position = { kind: 'listed', version: event.version };
+    if (event.type !== 'bookmark') this.handler.onChanged(event.row, event.type === 'deleted');
   }
 }
 
 /**
- * Follows `resource` until `signal` aborts: from the version `from` of an earlier listing, or with a listing first. After
- * an error it tries again with full jitter, up to 30 s apart, for ever; the server's Retry-After is added. It never
- * rejects but for what the follower itself throws.
+ * Follows `resource` until `signal` aborts: from the version `fromVersion` of an earlier listing, or with a listing
+ * first. After an error it tries again for ever, with full jitter and up to 30 s apart; the server's Retry-After is
+ * added. Rejects with defects alone, such as what `handler` throws.
  */
 export function listAndWatch<Row>(
   cluster: KubeCluster,

@@ -1,6 +1,7 @@
 // What is kept of the objects of a cluster: slim rows, read field by field. Nothing of a stranger's cluster gets further
 // unchecked; an object that is no proper one is left out. Pure.
 import type { ObservedWorkload, SleepReceipt, WorkloadKind } from '../../protocol/cloud.ts';
+import { type KubeStatus, WireError } from './kube_errors.ts';
 import {
   type KubeWorkload,
   type V1LabelSelectorRequirement,
@@ -23,23 +24,10 @@ export interface ListPage {
   next: string | null;
 }
 
-/** What the API says of an error, cut to what may be shown. */
-export interface KubeStatus {
-  status: number;
-  reason: string;
-  message: string;
-  retryAfterMs: number | null;
-}
-
 export type WatchEvent<Row> =
   | { type: 'changed' | 'deleted'; row: Row; version: string }
   | { type: 'bookmark'; version: string }
   | { type: 'error'; status: KubeStatus };
-
-/** A body that is not what the API promises. */
-export class WireError extends Error {
-  override readonly name = 'WireError';
-}
 
 /** The elements of what should be an array; none when it is not. */
 export const arrayOrEmpty = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);

@@ -1,4 +1,5 @@
 // Append-only lines in files that stay bounded: the newest lines of a series are always there, the oldest go a file at a time.
+// Its lines are its own and whole in one file, so they are cut at newlines alone, without the rules of logs for people.
 import {
   closeSync,
   fsyncSync,

@@ -56,8 +56,8 @@ export const addCommand = defineCommand({
     ['berth add web --ready / -- npm run dev', 'then: berth start web'],
     ["berth add api -p 4000 'cd api && ./run'", 'one word is a whole command line'],
   ],
-  run: async (cli, [name = '', ...line], { port = 0, cwd, ready, env, ...rest }) => {
-    const berth = await cli.client();
+  run: async (context, [name = '', ...line], { port = 0, cwd, ready, env, ...rest }) => {
+    const client = await context.client();
     const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
     const spec: Registration = {
       ...given,
@@ -68,12 +68,12 @@ export const addCommand = defineCommand({
       env: parseEnvEntries(env),
     };
     const register = (readyPort: number) =>
-      berth.register({ ...spec, ready: readyUrl(ready ?? null, readyPort) });
+      client.register({ ...spec, ready: readyUrl(ready ?? null, readyPort) });
     // A ready-check on the service's own port needs that port, which a free one has only once it is registered.
     const isLate = port === 0 && ready !== undefined && readyUrl(ready, 0) !== ready;
-    const first = await (isLate ? berth.register(spec) : register(port));
+    const first = await (isLate ? client.register(spec) : register(port));
     const service = isLate ? await register(first.port) : first;
-    cli.out.record(
+    context.out.record(
       service,
       () => `${name} is registered at ${service.url}; \`berth start ${name}\` starts it`,
     );

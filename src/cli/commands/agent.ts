@@ -14,8 +14,8 @@ import {
 } from '../kit/command.ts';
 import { commandLine, parseEnvEntries } from '../kit/command_line.ts';
 import type { Column } from '../kit/output.ts';
+import { followLogs } from '../kit/print_logs.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
-import { followLogs } from './logs.ts';
 
 const COLUMNS: readonly Column<Agent>[] = [
   { title: 'NAME', cell: ({ name }) => name },
@@ -54,8 +54,8 @@ export const agentSpinupCommand = defineCommand({
     ['berth agent spinup bot --type langgraph', 'in the folder of a langgraph.json'],
     ['berth agent spinup sh -- bash', 'a shell to attach to'],
   ],
-  run: async (cli, [name = '', ...line], { type, port, cwd, ready, env }) => {
-    const berth = await cli.client();
+  run: async (context, [name = '', ...line], { type, port, cwd, ready, env }) => {
+    const client = await context.client();
     const cmd = commandLine(line);
     const spec: SpinupRequest = {
       name,
@@ -66,8 +66,8 @@ export const agentSpinupCommand = defineCommand({
       ...(ready === undefined ? {} : { ready }),
       ...(env.length > 0 ? { env: parseEnvEntries(env) } : {}),
     };
-    const agent = await berth.spinup(spec);
-    cli.out.record(
+    const agent = await client.spinup(spec);
+    context.out.record(
       agent,
       () =>
         `${name} is up at ${agent.gatewayUrl ?? agent.url} (port ${agent.port}, pid ${agent.pid}); \`berth agent attach ${name}\` shows its terminal`,
@@ -76,9 +76,9 @@ export const agentSpinupCommand = defineCommand({
 });
 
 export const agentListCommand = defineCommand({
-  run: async (cli) => {
-    cli.out.rows(
-      await (await cli.client()).agents(),
+  run: async (context) => {
+    context.out.rows(
+      await (await context.client()).agents(),
       COLUMNS,
       'There are no agents: `berth agent spinup` starts one.',
     );
@@ -97,25 +97,25 @@ export const agentLogsCommand = defineCommand({
     ),
     raw: flagOption('--raw', 'the bytes as they were printed'),
   },
-  run: async (cli, [name = ''], { follow, lines = LOGS.defaultLines, raw }) => {
-    const berth = await cli.client();
+  run: async (context, [name = ''], { follow, lines = LOGS.defaultLines, raw }) => {
+    const client = await context.client();
     // Asked for its own logs first, so that a plain service is refused.
-    const answer = await berth.agentLogs(name, { lines: follow ? 1 : lines, raw });
+    const answer = await client.agentLogs(name, { lines: follow ? 1 : lines, raw });
     if (follow) {
-      await followLogs(cli, berth, [name], { lines, raw });
+      await followLogs(context, client, [name], { lines, raw });
       return;
     }
-    cli.out.record(answer, () => answer.lines.map(raw ? String : sanitizeLine).join('\n'));
+    context.out.record(answer, () => answer.lines.map(raw ? String : sanitizeLine).join('\n'));
   },
 });
 
 export const agentRemoveCommand = defineCommand({
   about: 'The whole process tree is ended first; the logs are deleted and the port is given back.',
   args: [{ syntax: '<names...>', about: 'the agents', completes: 'agent' }],
-  run: async (cli, names) => {
-    const berth = await cli.client();
-    return runBatch(cli, names, 'removing', async (name) => ({
-      record: await berth.removeAgent(name),
+  run: async (context, names) => {
+    const client = await context.client();
+    return runBatch(context, names, 'removing', async (name) => ({
+      record: await client.removeAgent(name),
       text: 'is removed',
     }));
   },

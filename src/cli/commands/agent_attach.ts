@@ -30,7 +30,7 @@ export const agentAttachCommand = defineCommand({
   about:
     'Your keys go to the agent and its screen comes to you, until you leave with Ctrl-] or it ends. Leaving does not end the agent.',
   args: [{ syntax: '<name>', about: 'the agent', completes: 'agent' }],
-  run: async (cli, [name = '']) => {
+  run: async (context, [name = '']) => {
     const { stdin } = process;
     const screen = stdout();
     if (!stdin.isTTY || !screen.isTTY) {
@@ -39,24 +39,24 @@ export const agentAttachCommand = defineCommand({
         `\`berth agent logs ${name} -f\` follows its output without one.`,
       );
     }
-    const berth = await cli.client();
+    const client = await context.client();
     let isEntered = false;
     const output = (bytes: Uint8Array) => {
       if (!isEntered) {
-        cli.out.note(`Attached to ${name}; Ctrl-] leaves.`);
+        context.out.note(`Attached to ${name}; Ctrl-] leaves.`);
         screen.write(enterAlternateScreen(name));
       }
       isEntered = true;
       return writeToScreen(bytes);
     };
-    const terminal = await berth.attach(name, { onOutput: output });
+    const terminal = await client.attach(name, { onOutput: output });
     const resize = (): void => terminal.resize(screen.columns, screen.rows);
     const restore = (): void => {
       stdin.setRawMode(false);
       stdin.pause();
       screen.write(RESTORE_TERMINAL);
     };
-    const off = cli.onInterrupt(restore);
+    const removeInterrupt = context.onInterrupt(restore);
     stdin.setRawMode(true);
     stdin.on('data', (keys: Buffer) => {
       const at = keys.indexOf(DETACH_KEY);
@@ -69,16 +69,18 @@ export const agentAttachCommand = defineCommand({
       screen.off('resize', resize);
       stdin.removeAllListeners('data');
       restore();
-      off();
+      removeInterrupt();
     };
     const { exit, code, reason } = await terminal.ended.finally(leave);
     if (exit) {
-      cli.out.note(`${name} has ended (${describeExit(exit) || 'not known how'}).`);
+      context.out.note(`${name} has ended (${describeExit(exit) || 'not known how'}).`);
       return exit.exitCode ?? 1;
     }
-    if (code === 1000) cli.out.note(`Left ${name}, which goes on.`);
+    if (code === 1000) context.out.note(`Left ${name}, which goes on.`);
     else
-      cli.out.warn(`the connection to ${name} was lost (${code}${reason ? ` ${reason}` : ''}); it goes on`);
+      context.out.warn(
+        `the connection to ${name} was lost (${code}${reason ? ` ${reason}` : ''}); it goes on`,
+      );
     return code === 1000 ? 0 : 1;
   },
 });

@@ -10,8 +10,8 @@ export const cloudTokenCommand = defineCommand({
       'use the cloud API',
     ],
   ],
-  run: async (cli) => {
-    const local = await cli.local();
+  run: async (context) => {
+    const local = await context.local();
     const token = local.cloudToken();
     if (token === null) {
       throw new CommandError(
@@ -19,6 +19,6 @@ export const cloudTokenCommand = defineCommand({
         'One is made in the state directory when the daemon first starts; or set cloud.token in the configuration.',
       );
     }
-    cli.out.record({ token }, () => token);
+    context.out.record({ token }, () => token);
   },
 });

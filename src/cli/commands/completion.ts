@@ -51,10 +51,10 @@ export const completionCommand = defineCommand({
     ['source <(berth completion zsh)', 'in ~/.zshrc, after compinit'],
     ['berth completion fish | source', 'in ~/.config/fish/config.fish'],
   ],
-  run: async (cli, [given = '']) => {
+  run: async (context, [given = '']) => {
     const shell = SHELLS.find((one) => one === given);
     if (!shell)
       throw new UsageError(`there is no completion for ${given}`, `There is one for ${SHELLS.join(', ')}.`);
-    cli.out.raw(COMPLETION_SCRIPTS[shell]);
+    context.out.raw(COMPLETION_SCRIPTS[shell]);
   },
 });

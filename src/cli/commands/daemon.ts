@@ -28,10 +28,10 @@ export const daemonForegroundCommand = defineCommand({
 
 export const daemonStartCommand = defineCommand({
   about: 'Does nothing when one runs already.',
-  run: async (cli) => {
-    const local = await cli.local();
-    const there = runningDaemon(local.stateDir);
-    const daemon = there ?? (await startBackgroundDaemon(cli, local));
+  run: async (context) => {
+    const local = await context.local();
+    const running = runningDaemon(local.stateDir);
+    const daemon = running ?? (await startBackgroundDaemon(context, local));
     const { pid, port } = daemon;
     const record = {
       pid,
@@ -39,8 +39,11 @@ export const daemonStartCommand = defineCommand({
       stateDir: local.stateDir,
       log: daemonLogPath(local.stateDir),
     };
-    const verb = there ? 'is already running' : 'is running';
-    cli.out.record({ ...record, started: !there }, () => `the daemon ${verb} at ${record.url} (pid ${pid})`);
+    const verb = running ? 'is already running' : 'is running';
+    context.out.record(
+      { ...record, started: !running },
+      () => `the daemon ${verb} at ${record.url} (pid ${pid})`,
+    );
     return undefined;
   },
 });
@@ -48,19 +51,19 @@ export const daemonStartCommand = defineCommand({
 export const daemonStopCommand = defineCommand({
   about:
     'Services end with it, in the reverse order of their dependencies, unless shutdown.services is "keep" in the configuration. What is registered stays registered.',
-  run: async (cli) => {
-    const { stateDir } = await cli.local();
-    const daemon = await stopBackgroundDaemon(cli, stateDir);
+  run: async (context) => {
+    const { stateDir } = await context.local();
+    const daemon = await stopBackgroundDaemon(context, stateDir);
     const text = daemon ? `the daemon has ended (pid ${daemon.pid})` : 'no daemon was running';
-    cli.out.record({ stopped: daemon !== undefined, pid: daemon?.pid ?? null }, () => text);
+    context.out.record({ stopped: daemon !== undefined, pid: daemon?.pid ?? null }, () => text);
     return undefined;
   },
 });
 
 export const daemonStatusCommand = defineCommand({
   about: 'Exit code 0 when it serves, 5 when it does not.',
-  run: async (cli) => {
-    const { client, settings, stateDir } = await cli.local();
+  run: async (context) => {
+    const { client, settings, stateDir } = await context.local();
     const version = await client.version();
     const { pid, startedAt, front, gatewayPort } = version;
     const port = runningDaemon(stateDir)?.port;
@@ -71,7 +74,7 @@ export const daemonStatusCommand = defineCommand({
       `  state      ${version.stateDir}`,
       `  front      ${front}`,
     ];
-    cli.out.record(version, () => lines.join('\n'));
+    context.out.record(version, () => lines.join('\n'));
     return EXIT_CODE.ok;
   },
 });

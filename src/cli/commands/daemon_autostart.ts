@@ -64,10 +64,10 @@ const LAUNCHD: InitSystem = {
 
 const initSystem = (): InitSystem => (process.platform === 'darwin' ? LAUNCHD : SYSTEMD);
 
-async function daemonProgram(cli: CommandContext): Promise<DaemonProgram> {
-  const { stateDir } = await cli.local();
-  const state = cli.globalOptions.stateDir ?? process.env['BERTH_STATE_DIR'];
-  const config = cli.globalOptions.config ?? process.env['BERTH_CONFIG'];
+async function daemonProgram(context: CommandContext): Promise<DaemonProgram> {
+  const { stateDir } = await context.local();
+  const state = context.globalOptions.stateDir ?? process.env['BERTH_STATE_DIR'];
+  const config = context.globalOptions.config ?? process.env['BERTH_CONFIG'];
   return {
     node: process.execPath,
     script: berthScript(),
@@ -95,58 +95,58 @@ export const autostartInstallCommand = defineCommand({
   about:
     'Writes a systemd user unit or a launchd agent and enables it. The manager ends the daemon alone, never your services behind its back, and starts it again when it fails.',
   options: { print: flagOption('--print', 'only print the file') },
-  run: async (cli, _args, { print }) => {
+  run: async (context, _args, { print }) => {
     const { name, unitFile, unitText, isAvailable, enable, start } = initSystem();
-    const content = unitText(await daemonProgram(cli));
+    const content = unitText(await daemonProgram(context));
     if (print) {
-      cli.out.raw(content);
+      context.out.raw(content);
       return;
     }
     mkdirSync(dirname(unitFile), { recursive: true });
     writeFileSync(unitFile, content);
-    const daemon = runningDaemon((await cli.local()).stateDir);
-    const canTell = isAvailable();
-    if (canTell) runAll(daemon ? enable : [...enable, start]);
-    cli.out.record(
-      { file: unitFile, enabled: canTell, started: canTell && !daemon },
+    const daemon = runningDaemon((await context.local()).stateDir);
+    const isReachable = isAvailable();
+    if (isReachable) runAll(daemon ? enable : [...enable, start]);
+    context.out.record(
+      { file: unitFile, enabled: isReachable, started: isReachable && !daemon },
       () => `${unitFile} is written`,
     );
-    if (!canTell)
-      cli.out.warn(`${name} does not run for this user here: the daemon starts with it once it does`);
+    if (!isReachable)
+      context.out.warn(`${name} does not run for this user here: the daemon starts with it once it does`);
     else if (daemon)
-      cli.out.note(
+      context.out.note(
         `A daemon runs already (pid ${daemon.pid}); to hand over: berth daemon stop && ${start.join(' ')}`,
       );
     if (name === 'systemd' && !isLingerEnabled()) {
-      cli.out.note('It ends when you log out, unless: loginctl enable-linger');
+      context.out.note('It ends when you log out, unless: loginctl enable-linger');
     }
   },
 });
 
 export const autostartUninstallCommand = defineCommand({
   about: 'A daemon that the manager runs is ended.',
-  run: async (cli) => {
+  run: async (context) => {
     const { unitFile, isAvailable, disable } = initSystem();
-    const there = existsSync(unitFile);
-    if (there && isAvailable()) runAll(disable.slice(0, 1));
+    const wasInstalled = existsSync(unitFile);
+    if (wasInstalled && isAvailable()) runAll(disable.slice(0, 1));
     rmSync(unitFile, { force: true });
-    if (there && isAvailable()) runAll(disable.slice(1));
-    cli.out.record({ file: unitFile, removed: there }, () =>
-      there ? `${unitFile} is removed` : 'it was not installed',
+    if (wasInstalled && isAvailable()) runAll(disable.slice(1));
+    context.out.record({ file: unitFile, removed: wasInstalled }, () =>
+      wasInstalled ? `${unitFile} is removed` : 'it was not installed',
     );
   },
 });
 
 export const autostartStatusCommand = defineCommand({
   about: 'Exit code 0 when it is installed, 3 when it is not.',
-  run: async (cli) => {
+  run: async (context) => {
     const { name, unitFile, isActiveCommand } = initSystem();
     const installed = existsSync(unitFile);
     const active = installed && succeeds(isActiveCommand);
     const text = installed
       ? `${unitFile} is installed; ${name} ${active ? 'runs it now' : 'does not run it now'}`
       : 'it is not installed; `berth service install` does that';
-    cli.out.record({ manager: name, file: unitFile, installed, active }, () => text);
+    context.out.record({ manager: name, file: unitFile, installed, active }, () => text);
     return installed ? EXIT_CODE.ok : EXIT_CODE.notRunning;
   },
 });

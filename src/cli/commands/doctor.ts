@@ -7,14 +7,14 @@ const MARKS = { ok: ['green', '✓'], warning: ['yellow', '!'], wrong: ['red', '
 
 export const doctorCommand = defineCommand({
   about: 'Changes nothing. Exit code 1 when something is wrong; what is only worth knowing is a warning.',
-  run: async (cli) => {
+  run: async (context) => {
     const findings: DoctorFinding[] = [];
-    for (const check of DOCTOR_CHECKS) findings.push(...(await check(cli)));
+    for (const check of DOCTOR_CHECKS) findings.push(...(await check(context)));
     const text = findings.map(({ state, about, fix }) => {
       const [style, mark] = MARKS[state];
-      return `${cli.out.style(style, mark)} ${sanitize(about)}${fix ? `\n    ${sanitize(fix)}` : ''}`;
+      return `${context.out.style(style, mark)} ${sanitize(about)}${fix ? `\n    ${sanitize(fix)}` : ''}`;
     });
-    cli.out.record(findings, () => text.join('\n'));
+    context.out.record(findings, () => text.join('\n'));
     return findings.some(({ state }) => state === 'wrong') ? 1 : 0;
   },
 });

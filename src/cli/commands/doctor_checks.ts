@@ -14,7 +14,7 @@ export interface DoctorFinding {
   fix?: string;
 }
 
-type DoctorCheck = (cli: CommandContext) => Promise<DoctorFinding[]>;
+type DoctorCheck = (context: CommandContext) => Promise<DoctorFinding[]>;
 
 const OLDEST_NODE = [20, 19] as const;
 const MIN_FREE_BYTES = 200 * 1024 * 1024;
@@ -44,9 +44,9 @@ const shell: DoctorCheck = async () => {
   }
 };
 
-const settings: DoctorCheck = async (cli) => {
+const settings: DoctorCheck = async (context) => {
   try {
-    await cli.local();
+    await context.local();
     return ok('the configuration can be read');
   } catch (error) {
     return [
@@ -63,13 +63,13 @@ const settings: DoctorCheck = async (cli) => {
 const withLocal =
   (
     check: (
-      cli: CommandContext,
+      context: CommandContext,
       local: Awaited<ReturnType<CommandContext['local']>>,
     ) => Promise<DoctorFinding[]>,
   ): DoctorCheck =>
-  async (cli) => {
-    const local = await cli.local().catch(() => undefined);
-    return local ? check(cli, local) : [];
+  async (context) => {
+    const local = await context.local().catch(() => undefined);
+    return local ? check(context, local) : [];
   };
 
 const stateDir = withLocal(async (_cli, { stateDir: path }) => {

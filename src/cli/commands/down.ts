@@ -3,9 +3,9 @@ import { reverseDependencies, runInDependencyOrder } from '../../project/depende
 import { batchReporter } from '../kit/batch.ts';
 import { defineCommand, durationOption, flagOption, textOption } from '../kit/command.ts';
 import { CommandError } from '../kit/exit_codes.ts';
+import { describeStop } from '../kit/format.ts';
 import { createProgress } from '../kit/progress.ts';
 import { projectFileOf, projectFilePath } from '../kit/project_file.ts';
-import { describeStop } from './stop.ts';
 
 export const downCommand = defineCommand({
   about:
@@ -20,30 +20,30 @@ export const downCommand = defineCommand({
     grace: durationOption('--grace <time>', 'how long each may take to end; default: its own'),
     keep: flagOption('--keep', 'only stop them: they stay registered and keep their logs and URLs'),
   },
-  run: async (cli, names, { file, grace, keep }) => {
+  run: async (context, names, { file, grace, keep }) => {
     const path = projectFilePath(file);
-    const berth = await cli.client();
-    const all = await berth.services();
-    const details = await Promise.all(all.map(({ name }) => berth.service(name)));
+    const client = await context.client();
+    const all = await client.services();
+    const details = await Promise.all(all.map(({ name }) => client.service(name)));
     const ours = details.filter(
       ({ labels, name }) => projectFileOf(labels) === path && (names.length === 0 || names.includes(name)),
     );
     const missing = names.find((name) => !ours.some((service) => service.name === name));
     if (missing !== undefined) throw new CommandError(`${missing} is no service that came from ${path}`);
-    const shown = createProgress(cli.out);
-    const report = batchReporter(cli, shown);
-    const off = cli.onInterrupt(() => shown.stop());
+    const progress = createProgress(context.out);
+    const report = batchReporter(context, progress);
+    const removeInterrupt = context.onInterrupt(() => progress.stop());
     const outcomes = await runInDependencyOrder(reverseDependencies(ours), async ({ name }) => {
-      shown.begin(name, 'stopping');
+      progress.begin(name, 'stopping');
       try {
-        const stopped = await berth.stop(name, { grace });
-        if (!keep) await berth.remove(name);
+        const stopped = await client.stop(name, { grace });
+        if (!keep) await client.remove(name);
         const text = keep
           ? describeStop(stopped)
           : `${describeStop(stopped).replace('stopped', 'stopped and removed')}`;
         report.done(name, { record: { ...stopped, removed: !keep }, text });
       } finally {
-        shown.end(name);
+        progress.end(name);
       }
     });
     for (const [name, outcome] of outcomes) {
@@ -51,8 +51,8 @@ export const downCommand = defineCommand({
       if ('skipped' in outcome)
         report.failed(name, new CommandError(`not stopped: ${outcome.skipped} needs it and still runs`));
     }
-    off();
-    if (ours.length === 0) cli.out.note(`Nothing of ${path} is up.`);
+    removeInterrupt();
+    if (ours.length === 0) context.out.note(`Nothing of ${path} is up.`);
     return report.end();
   },
 });

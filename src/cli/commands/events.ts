@@ -26,8 +26,8 @@ function eventText<T extends keyof EventData>(type: T, data: EventData[T]): stri
   return Object.hasOwn(EVENT_TEXTS, type) ? EVENT_TEXTS[type](data) : JSON.stringify(data);
 }
 
-function printEvent(cli: CommandContext, event: DaemonEvent): void {
-  const { out } = cli;
+function printEvent(context: CommandContext, event: DaemonEvent): void {
+  const { out } = context;
   if (out.isData) {
     out.line(JSON.stringify(event));
     return;
@@ -65,27 +65,27 @@ export const eventsCommand = defineCommand({
     ['berth events --type crashed', 'what goes wrong from now on'],
     ['berth events --past web', 'what happened to web'],
   ],
-  run: async (cli, names, { type, since, past }) => {
-    const berth = await cli.client();
+  run: async (context, names, { type, since, past }) => {
+    const client = await context.client();
     const types =
       type.length > 0 ? matchingTypes(type) : EVENT_TYPES.filter((one) => one !== 'service.stats');
     if (past) {
-      const rows = await berth.history({
+      const rows = await client.history({
         types,
         names,
         limit: 1024,
         since,
       });
-      for (const event of rows) printEvent(cli, event);
+      for (const event of rows) printEvent(context, event);
       return;
     }
-    const stream = berth.events({
+    const stream = client.events({
       types,
       names,
       detail: true,
       lastEventId: since,
-      onState: onStreamState(cli),
+      onState: onStreamState(context),
     });
-    for await (const event of stream) printEvent(cli, event);
+    for await (const event of stream) printEvent(context, event);
   },
 });

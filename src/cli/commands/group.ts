@@ -17,9 +17,9 @@ const COLUMNS: readonly Column<Group>[] = [
 ];
 
 export const groupListCommand = defineCommand({
-  run: async (cli) => {
-    cli.out.rows(
-      await (await cli.client()).groups(),
+  run: async (context) => {
+    context.out.rows(
+      await (await context.client()).groups(),
       COLUMNS,
       'There are no groups: a service says its own in `group`.',
     );
@@ -31,32 +31,32 @@ export const groupStartCommand = defineCommand({
     'Each member starts as soon as those of the group that it depends on are ready; one that runs is left alone. After a failure nothing new starts, and what had started stays.',
   args: [{ syntax: '<name>', about: 'the group', completes: 'group' }],
   options: { timeout: durationOption('--timeout <time>', 'how long each member may take; default: its own') },
-  run: async (cli, [name = ''], { timeout }) => {
-    const berth = await cli.client();
-    const shown = createProgress(cli.out);
-    const off = cli.onInterrupt(() => {
-      shown.stop();
-      cli.out.note(`The group goes on starting without you; \`berth group stop ${name}\` ends it.`);
+  run: async (context, [name = ''], { timeout }) => {
+    const client = await context.client();
+    const progress = createProgress(context.out);
+    const removeInterrupt = context.onInterrupt(() => {
+      progress.stop();
+      context.out.note(`The group goes on starting without you; \`berth group stop ${name}\` ends it.`);
     });
-    shown.begin(name, 'starting');
+    progress.begin(name, 'starting');
     const timer = setInterval(() => {
       const say = ({ running, services }: Group): void =>
-        shown.update(name, `${running} of ${pluralize(services, 'service')} running`);
-      berth.groups().then(
+        progress.update(name, `${running} of ${pluralize(services, 'service')} running`);
+      client.groups().then(
         (all) => all.filter((group) => group.name === name).forEach(say),
         () => {},
       );
     }, 500);
     try {
-      const answer = await berth.startGroup(name, { timeout });
-      shown.stop();
-      cli.out.record(answer, () =>
+      const answer = await client.startGroup(name, { timeout });
+      progress.stop();
+      context.out.record(answer, () =>
         answer.services.map((one) => `${one.name} is ${one.status} (pid ${one.pid ?? 'unknown'})`).join('\n'),
       );
     } finally {
       clearInterval(timer);
-      shown.stop();
-      off();
+      progress.stop();
+      removeInterrupt();
     }
   },
 });
@@ -67,18 +67,20 @@ export const groupStopCommand = defineCommand({
   options: {
     grace: durationOption('--grace <time>', 'how long each member may take to end; default: its own'),
   },
-  run: async (cli, [name = ''], { grace }) => {
-    const berth = await cli.client();
-    const shown = createProgress(cli.out);
-    const off = cli.onInterrupt(() => shown.stop());
-    shown.begin(name, 'stopping');
+  run: async (context, [name = ''], { grace }) => {
+    const client = await context.client();
+    const progress = createProgress(context.out);
+    const removeInterrupt = context.onInterrupt(() => progress.stop());
+    progress.begin(name, 'stopping');
     try {
-      const answer = await berth.stopGroup(name, { grace });
-      shown.stop();
-      cli.out.record(answer, () => answer.services.map((one) => `${one.name} is ${one.status}`).join('\n'));
+      const answer = await client.stopGroup(name, { grace });
+      progress.stop();
+      context.out.record(answer, () =>
+        answer.services.map((one) => `${one.name} is ${one.status}`).join('\n'),
+      );
     } finally {
-      shown.stop();
-      off();
+      progress.stop();
+      removeInterrupt();
     }
   },
 });

@@ -10,8 +10,8 @@ import { importableFiles } from '../../project/importers.ts';
 import { configFile } from '../../settings/config.ts';
 import { defineCommand, negatedFlagOption } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
+import { convertToProject, schemaServer } from '../kit/convert_project.ts';
 import { relativePath } from '../kit/format.ts';
-import { convertToProject, schemaServer } from './import.ts';
 
 const TEMPLATE = `# \`berth up\` brings these services up, \`berth down\` undoes that.
 services:
@@ -38,30 +38,31 @@ interface InitResult {
   text: string;
 }
 
-async function ensureProjectFile(cli: CommandContext): Promise<InitResult> {
+async function ensureProjectFile(context: CommandContext): Promise<InitResult> {
   const folder = process.cwd();
-  const there = PROJECT_FILE_NAMES.map((name) => join(folder, name)).find((path) => existsSync(path));
-  if (there) return { path: there, isWritten: false, text: `${relativePath(there)} is there already` };
+  const existing = PROJECT_FILE_NAMES.map((name) => join(folder, name)).find((path) => existsSync(path));
+  if (existing)
+    return { path: existing, isWritten: false, text: `${relativePath(existing)} is there already` };
   const path = join(folder, 'berth.yaml');
   const [source] = importableFiles(folder);
   if (source === undefined) {
-    writeFileSync(path, `${schemaLine(await schemaServer(cli))}\n${TEMPLATE}`);
+    writeFileSync(path, `${schemaLine(await schemaServer(context))}\n${TEMPLATE}`);
     return {
       path,
       isWritten: true,
       text: `${relativePath(path)} is written, with a first service to change`,
     };
   }
-  const { text, notes } = await convertToProject(cli, source);
-  for (const note of notes) cli.out.warn(note);
+  const { text, notes } = await convertToProject(context, source);
+  for (const note of notes) context.out.warn(note);
   writeFileSync(path, text);
   return { path, isWritten: true, text: `${relativePath(path)} is written from ${basename(source)}` };
 }
 
 /** Adds `auth.token` to the configuration; a daemon that runs in the background reads it again. */
-async function ensureToken(cli: CommandContext): Promise<InitResult> {
-  const { settings, stateDir } = await cli.local();
-  const { path } = configFile(cli.globalOptions.config, process.env);
+async function ensureToken(context: CommandContext): Promise<InitResult> {
+  const { settings, stateDir } = await context.local();
+  const { path } = configFile(context.globalOptions.config, process.env);
   if (settings.auth.token) return { path, isWritten: false, text: 'a token is set already' };
   const before = existsSync(path) ? readFileSync(path, 'utf8') : '';
   if (/^\s*\[auth\]/m.test(before) || /^\s*auth\b/m.test(before)) {
@@ -76,12 +77,12 @@ async function ensureToken(cli: CommandContext): Promise<InitResult> {
   const text = `${path} has a token now, so that no other user and no web page can use your daemon`;
   const daemon = runningDaemon(stateDir);
   // In a terminal SIGHUP would end it, and every service with it.
-  const mayTell = daemon !== undefined && hasTerminal(daemon.pid) === false;
-  if (mayTell) process.kill(daemon.pid, 'SIGHUP');
+  const canReload = daemon !== undefined && hasTerminal(daemon.pid) === false;
+  if (canReload) process.kill(daemon.pid, 'SIGHUP');
   return {
     path,
     isWritten: true,
-    text: daemon && !mayTell ? `${text}: start that one again, it runs in a terminal` : text,
+    text: daemon && !canReload ? `${text}: start that one again, it runs in a terminal` : text,
   };
 }
 
@@ -89,16 +90,16 @@ export const initCommand = defineCommand({
   about:
     'Writes berth.yaml in this folder, from a Procfile, package.json, compose or process-compose file when there is one, else with an example that runs. Sets a token in your configuration when there is none: this command line finds it there. What is there already is left as it is.',
   options: { token: negatedFlagOption('--no-token', 'set no token') },
-  run: async (cli, _args, { token: wantsToken }) => {
-    const project = await ensureProjectFile(cli);
-    const secret = wantsToken ? await ensureToken(cli) : undefined;
+  run: async (context, _args, { token: wantsToken }) => {
+    const project = await ensureProjectFile(context);
+    const secret = wantsToken ? await ensureToken(context) : undefined;
     const made = [project, ...(secret ? [secret] : [])];
     const record = {
       project: project.path,
       config: secret?.path ?? null,
       made: made.filter((one) => one.isWritten).map(({ path }) => path),
     };
-    cli.out.record(record, () =>
+    context.out.record(record, () =>
       [...made.map(({ text }) => text), '`berth up` brings the services up.'].join('\n'),
     );
   },

@@ -17,9 +17,9 @@ const COLUMNS: readonly Column<Cluster>[] = [
 ];
 
 export const clusterListCommand = defineCommand({
-  run: async (cli) => {
-    cli.out.rows(
-      await (await cli.client()).cloud.clusters(),
+  run: async (context) => {
+    context.out.rows(
+      await (await context.client()).cloud.clusters(),
       COLUMNS,
       'There are no clusters: `berth k8s add` registers one.',
     );
@@ -50,15 +50,15 @@ export const clusterAddCommand = defineCommand({
       'the current context',
     ],
   ],
-  run: async (cli, [name = ''], { file, provider, inCluster }) => {
+  run: async (context, [name = ''], { file, provider, inCluster }) => {
     if ((file === undefined) === !inCluster) throw new UsageError('give either --kubeconfig or --in-cluster');
-    const berth = await cli.client();
-    const cluster = await berth.cloud.addCluster({
+    const client = await context.client();
+    const cluster = await client.cloud.addCluster({
       name,
       ...(provider === undefined ? {} : { provider }),
       ...(file === undefined ? { in_cluster: true } : { kubeconfig: kubeconfig(file) }),
     });
-    cli.out.record(
+    context.out.record(
       cluster,
       () => `${name} is registered; \`berth k8s sync ${name}\` looks for its workloads`,
     );
@@ -68,12 +68,12 @@ export const clusterAddCommand = defineCommand({
 export const clusterRemoveCommand = defineCommand({
   about: 'Its tethers are closed. Workloads that sleep go on sleeping; wake them first.',
   args: [{ syntax: '<clusters...>', about: 'the clusters, by name or id', completes: 'cluster' }],
-  run: async (cli, clusters) => {
-    const berth = await cli.client();
-    return runBatch(cli, clusters, 'removing', async (given) => {
-      const { id, name } = await findCluster(berth, given);
+  run: async (context, clusters) => {
+    const client = await context.client();
+    return runBatch(context, clusters, 'removing', async (reference) => {
+      const { id, name } = await findCluster(client, reference);
       return {
-        record: { name, ...(await berth.cloud.removeCluster(id)) },
+        record: { name, ...(await client.cloud.removeCluster(id)) },
         text: 'is removed',
       };
     });
@@ -85,18 +85,19 @@ export const clusterSyncCommand = defineCommand({
   args: [
     { syntax: '[clusters...]', about: 'the clusters, by name or id; default: all', completes: 'cluster' },
   ],
-  run: async (cli, given) => {
-    const berth = await cli.client();
-    const clusters = given.length > 0 ? given : (await berth.cloud.clusters()).map(({ name }) => name);
+  run: async (context, reference) => {
+    const client = await context.client();
+    const clusters =
+      reference.length > 0 ? reference : (await client.cloud.clusters()).map(({ name }) => name);
     if (clusters.length === 0)
       throw new UsageError('there are no clusters', '`berth k8s add` registers one.');
-    return runBatch(cli, clusters, 'syncing', async (one, { progress }) => {
-      const { id, name } = await findCluster(berth, one);
-      const { synced } = await berth.cloud.sync(id);
-      if (!cli.out.isData) {
-        const denied = (await berth.cloud.cluster(id)).capabilities?.denied ?? [];
+    return runBatch(context, clusters, 'syncing', async (one, { progress }) => {
+      const { id, name } = await findCluster(client, one);
+      const { synced } = await client.cloud.sync(id);
+      if (!context.out.isData) {
+        const denied = (await client.cloud.cluster(id)).capabilities?.denied ?? [];
         if (denied.length > 0)
-          progress.print(() => cli.out.warn(`the account of ${name} may not ${denied.join(', ')}`));
+          progress.print(() => context.out.warn(`the account of ${name} may not ${denied.join(', ')}`));
       }
       return { record: { name, synced }, text: `has ${pluralize(synced, 'workload')}` };
     });

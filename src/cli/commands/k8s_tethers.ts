@@ -38,23 +38,23 @@ export const tetherCommand = defineCommand({
     wake: negatedFlagOption('--no-wake', 'a connection does not wake the workload'),
   },
   examples: [['curl "$(berth k8s tether shop/web 8080)/"', 'stdout is the address alone']],
-  run: async (cli, [given = '', port = ''], { cluster, label, wake }) => {
+  run: async (context, [reference = '', port = ''], { cluster, label, wake }) => {
     const number = /^\d+$/.test(port) ? Number(port) : 0;
     if (number < 1 || number > 65535) throw new UsageError(`the port must be from 1 to 65535, not ${port}`);
-    const berth = await cli.client();
-    const workload = await findWorkload(berth, given, cluster);
-    const { tether_id } = await berth.cloud.tether(workload.id, {
+    const client = await context.client();
+    const workload = await findWorkload(client, reference, cluster);
+    const { tether_id } = await client.cloud.tether(workload.id, {
       container_port: number,
       wake,
       ...(label === undefined ? {} : { label }),
     });
-    const open = await berth.cloud.activate(tether_id);
-    if (!cli.out.isData) {
-      cli.out.note(
+    const open = await client.cloud.activate(tether_id);
+    if (!context.out.isData) {
+      context.out.note(
         `${workloadName(workload)} port ${number} is at localhost:${open.local_port}; \`berth k8s untether ${open.local_port}\` closes it`,
       );
     }
-    cli.out.record(
+    context.out.record(
       { ...open, workload_id: workload.id, container_port: number },
       () => `localhost:${open.local_port}`,
     );
@@ -62,20 +62,20 @@ export const tetherCommand = defineCommand({
 });
 
 export const tetherListCommand = defineCommand({
-  run: async (cli) => {
-    const berth = await cli.client();
-    const tethers = await berth.cloud.tethers();
+  run: async (context) => {
+    const client = await context.client();
+    const tethers = await client.cloud.tethers();
     const empty = 'There are no tethers: `berth k8s tether` opens one.';
-    if (cli.out.isData || tethers.length === 0) {
-      cli.out.rows(tethers, [], empty);
+    if (context.out.isData || tethers.length === 0) {
+      context.out.rows(tethers, [], empty);
       return;
     }
-    const workloads = await berth.cloud.workloads();
+    const workloads = await client.cloud.workloads();
     const named = (id: string): string => {
       const workload = workloads.find((one) => one.id === id);
       return workload ? workloadName(workload) : id;
     };
-    cli.out.rows(
+    context.out.rows(
       tethers.map((one) => ({ ...one, workload: named(one.workload_id) })),
       COLUMNS,
       empty,
@@ -86,12 +86,12 @@ export const tetherListCommand = defineCommand({
 export const untetherCommand = defineCommand({
   about: 'Open connections are cut and the local port is given back.',
   args: [{ syntax: '<tethers...>', about: 'by local port, label, workload or id', completes: 'tether' }],
-  run: async (cli, tethers) => {
-    const berth = await cli.client();
-    return runBatch(cli, tethers, 'closing', async (given) => {
-      const { tether_id } = await findTether(berth, given);
-      await berth.cloud.deactivate(tether_id);
-      await berth.cloud.removeTether(tether_id);
+  run: async (context, tethers) => {
+    const client = await context.client();
+    return runBatch(context, tethers, 'closing', async (reference) => {
+      const { tether_id } = await findTether(client, reference);
+      await client.cloud.deactivate(tether_id);
+      await client.cloud.removeTether(tether_id);
       return { record: { tether_id, removed: true }, text: 'is closed' };
     });
   },

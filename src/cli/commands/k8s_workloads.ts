@@ -51,15 +51,15 @@ const workloadsArgument = {
 
 export const workloadListCommand = defineCommand({
   options: { cluster: clusterOption, namespace: textOption('-n, --namespace <name>', 'of this namespace') },
-  run: async (cli, _names, { cluster, namespace }) => {
-    const berth = await cli.client();
-    const clusters = await berth.cloud.clusters();
-    const only = cluster === undefined ? undefined : await findCluster(berth, cluster);
-    const all = await berth.cloud.workloads({ cluster: only?.id });
+  run: async (context, _names, { cluster, namespace }) => {
+    const client = await context.client();
+    const clusters = await client.cloud.clusters();
+    const only = cluster === undefined ? undefined : await findCluster(client, cluster);
+    const all = await client.cloud.workloads({ cluster: only?.id });
     const shown = all.filter((workload) => namespace === undefined || workload.namespace === namespace);
-    cli.out.rows(
+    context.out.rows(
       shown,
-      columns(only ? [only] : clusters, cli.out.format === 'wide'),
+      columns(only ? [only] : clusters, context.out.format === 'wide'),
       'No workload is known: `berth k8s sync` looks for them.',
     );
   },
@@ -69,11 +69,11 @@ export const sleepCommand = defineCommand({
   about: 'The replica count is saved in the workload itself. One that sleeps already is left alone.',
   args: [workloadsArgument],
   options: { cluster: clusterOption },
-  run: async (cli, names, { cluster }) => {
-    const berth = await cli.client();
-    return runBatch(cli, names, 'putting to sleep', async (given) => {
-      const { id, name, replicas } = await findWorkload(berth, given, cluster);
-      const answer = await berth.cloud.sleep(id);
+  run: async (context, names, { cluster }) => {
+    const client = await context.client();
+    return runBatch(context, names, 'putting to sleep', async (reference) => {
+      const { id, name, replicas } = await findWorkload(client, reference, cluster);
+      const answer = await client.cloud.sleep(id);
       const text = `sleeps (had ${pluralize(replicas, 'replica')})`;
       return {
         record: { id, name, ...answer },
@@ -92,11 +92,11 @@ export const wakeCommand = defineCommand({
     wait: negatedFlagOption('--no-wait', 'return at once'),
     timeout: durationOption('--timeout <time>', 'how long to wait for a ready pod; default 5m'),
   },
-  run: async (cli, names, { cluster, wait, timeout = DEFAULT_WAKE_WAIT_MS }) => {
-    const berth = await cli.client();
-    return runBatch(cli, names, 'waking', async (given) => {
-      const { id, name } = await findWorkload(berth, given, cluster);
-      const answer = await berth.cloud.wake(id, wait ? { wait, timeout } : {});
+  run: async (context, names, { cluster, wait, timeout = DEFAULT_WAKE_WAIT_MS }) => {
+    const client = await context.client();
+    return runBatch(context, names, 'waking', async (reference) => {
+      const { id, name } = await findWorkload(client, reference, cluster);
+      const answer = await client.cloud.wake(id, wait ? { wait, timeout } : {});
       return {
         record: { id, name, ...answer },
         text: `is ${wait ? 'awake' : 'waking'} with ${pluralize(answer.replicas, 'replica')}`,
@@ -116,23 +116,23 @@ export const autoSleepCommand = defineCommand({
     after: durationOption('--after <time>', 'how long it must be idle, in whole minutes such as 30m'),
   },
   examples: [['berth k8s auto-sleep shop/web on --after 45m', 'asleep after 45 idle minutes']],
-  run: async (cli, [given = '', asked], { cluster, after }) => {
+  run: async (context, [reference = '', asked], { cluster, after }) => {
     if (asked !== undefined && asked !== 'on' && asked !== 'off')
       throw new UsageError(`say on or off, not ${asked}`);
     if (after !== undefined && (after < MINUTE_MS || after % MINUTE_MS !== 0)) {
       throw new UsageError('--after must be whole minutes, such as 30m');
     }
-    const berth = await cli.client();
-    const { id, name } = await findWorkload(berth, given, cluster);
+    const client = await context.client();
+    const { id, name } = await findWorkload(client, reference, cluster);
     const settings = {
       ...(asked === undefined ? {} : { auto_sleep_enabled: asked === 'on' }),
       ...(after === undefined ? {} : { idle_timeout_minutes: after / MINUTE_MS }),
     };
     const isChange = Object.keys(settings).length > 0;
-    const now = await (isChange ? berth.cloud.setAutoSleep(id, settings) : berth.cloud.autoSleep(id));
+    const now = await (isChange ? client.cloud.setAutoSleep(id, settings) : client.cloud.autoSleep(id));
     const text = now.auto_sleep_enabled
       ? `sleeps after ${now.idle_timeout_minutes} idle minutes`
       : 'is never put to sleep by itself';
-    cli.out.record({ id, name, ...now }, () => `${name} ${text}`);
+    context.out.record({ id, name, ...now }, () => `${name} ${text}`);
   },
 });

@@ -1,5 +1,4 @@
 // berth logs
-import type { Client } from '../../client/create_client.ts';
 import { LOGS } from '../../settings/limits.ts';
 import {
   choiceOption,
@@ -9,93 +8,8 @@ import {
   negatedFlagOption,
   textOption,
 } from '../kit/command.ts';
-import { type CommandContext, hasErrorCode, onStreamState } from '../kit/context.ts';
 import { UsageError } from '../kit/exit_codes.ts';
-import { sanitizeLine } from '../kit/sanitize.ts';
-
-const COLOURS = ['cyan', 'yellow', 'green', 'magenta', 'blue', 'red'] as const;
-
-interface LogView {
-  lines?: number | undefined;
-  stream?: 'stdout' | 'stderr' | undefined;
-  raw?: boolean;
-  timestamps?: boolean;
-  prefix?: boolean;
-}
-
-/** Prints one line of one service: with its name before it when there are several, safe unless it is to be raw. */
-function linePrinter(cli: CommandContext, names: readonly string[], { raw = false, prefix = true }: LogView) {
-  const { out } = cli;
-  const width = Math.max(0, ...names.map((name) => name.length));
-  return (name: string, line: string, time = ''): void => {
-    if (out.isData) {
-      out.line(JSON.stringify({ name, line, ...(time ? { time } : {}) }));
-      return;
-    }
-    const colour = COLOURS[names.indexOf(name) % COLOURS.length] ?? 'cyan';
-    const start = prefix && names.length > 1 ? `${out.style(colour, `${name.padEnd(width)} |`)} ` : '';
-    out.raw(`${start}${time ? `${out.style('dim', time)} ` : ''}${raw ? line : sanitizeLine(line)}\n`);
-  };
-}
-
-/** A line with the time before it, as the daemon gives it. */
-function splitTimestamp(line: string): { time: string; text: string } {
-  const space = line.indexOf(' ');
-  return { time: line.slice(0, space), text: line.slice(space + 1) };
-}
-
-/** Follows the logs of `names`, services and agents alike, until Ctrl-C or until all of them are removed. */
-export async function followLogs(
-  cli: CommandContext,
-  berth: Client,
-  names: readonly string[],
-  view: LogView,
-): Promise<void> {
-  const print = linePrinter(cli, names, view);
-  const { lines = LOGS.defaultLines, stream = null, raw = false, timestamps = false } = view;
-  const onState = onStreamState(cli);
-  const follow = async (name: string): Promise<void> => {
-    try {
-      for await (const line of berth.followLogs(name, { lines, stream, raw, timestamps, onState })) {
-        if (!timestamps) print(name, line);
-        else {
-          const { time, text } = splitTimestamp(line);
-          print(name, text, time);
-        }
-      }
-    } catch (error) {
-      if (!hasErrorCode(error, 'unknown_service') || names.length === 1) throw error;
-      cli.out.note(`there is no service ${name} any more`);
-    }
-  };
-  await Promise.all(names.map(follow));
-}
-
-interface TimedLine {
-  name: string;
-  time: string;
-  text: string;
-}
-
-/** The last lines of several services, in the order of their times. */
-async function printTail(
-  cli: CommandContext,
-  berth: Client,
-  names: readonly string[],
-  view: LogView,
-): Promise<void> {
-  const { lines = LOGS.defaultLines, stream = null, raw = false, timestamps = false } = view;
-  const all = await Promise.all(
-    names.map(async (name): Promise<TimedLine[]> => {
-      const answer = await berth.logs(name, { lines, stream, raw, timestamps: true });
-      return answer.lines.map((line) => ({ name, ...splitTimestamp(line) }));
-    }),
-  );
-  const sorted = all.flat().map((line, index) => ({ line, at: Date.parse(line.time), index }));
-  sorted.sort((a, b) => a.at - b.at || a.index - b.index);
-  const print = linePrinter(cli, names, view);
-  for (const { line } of sorted) print(line.name, line.text, timestamps || cli.out.isData ? line.time : '');
-}
+import { followLogs, printLogTails } from '../kit/print_logs.ts';
 
 export const logsCommand = defineCommand({
   about:
@@ -120,16 +34,16 @@ export const logsCommand = defineCommand({
     ['berth logs web -f', 'watch one'],
     ['berth logs -n 5', 'the last words of each'],
   ],
-  run: async (cli, given, { follow, group, ...view }) => {
-    const berth = await cli.client();
-    const services = given.length === 0 || group !== undefined ? await berth.services() : [];
+  run: async (context, given, { follow, group, ...view }) => {
+    const client = await context.client();
+    const services = given.length === 0 || group !== undefined ? await client.services() : [];
     const members = services
       .filter((service) => group === undefined || service.group === group)
       .map(({ name }) => name);
     const names = [...new Set([...given, ...members])];
     if (names.length === 0)
       throw new UsageError('there is nothing to show logs of', '`berth ps` lists the services.');
-    if (follow) await followLogs(cli, berth, names, view);
-    else if (view.lines !== 0) await printTail(cli, berth, names, view);
+    if (follow) await followLogs(context, client, names, view);
+    else if (view.lines !== 0) await printLogTails(context, client, names, view);
   },
 });

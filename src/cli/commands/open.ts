@@ -40,14 +40,14 @@ export const openCommand = defineCommand({
     'Without a name the dashboard is opened; its token goes along in the part of the URL that is never sent. Where there is no browser the URL is printed; --print does that for a browser that may not read the state directory.',
   args: [{ syntax: '[name]', about: 'the service', completes: 'running' }],
   options: { print: flagOption('--print', 'only print the URL') },
-  run: async (cli, [name], { print }) => {
-    const { client, url, settings, stateDir } = await cli.local();
+  run: async (context, [name], { print }) => {
+    const { client, url, settings, stateDir } = await context.local();
     const { token } = settings.auth;
     const dashboard = (): string => `${url()}/${token ? `#token=${encodeURIComponent(token)}` : ''}`;
     const address = name === undefined ? dashboard() : (await client.resolve(name)).url;
     const program = print ? undefined : browserOpener();
     const target = name === undefined && token ? writeRedirectPage : () => address;
     const opened = program !== undefined && (await spawnOpener(program, target(stateDir, address)));
-    if (!opened || cli.out.isData) cli.out.record({ url: address, opened }, () => address);
+    if (!opened || context.out.isData) context.out.record({ url: address, opened }, () => address);
   },
 });

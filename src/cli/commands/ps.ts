@@ -38,8 +38,8 @@ export const psCommand = defineCommand({
     ['berth ps --status crashed', 'what went wrong'],
     ['berth ps --json | jq -r ".[].url"', 'every URL'],
   ],
-  run: async (cli, names, { status, group, quiet }) => {
-    const all = await (await cli.client()).services();
+  run: async (context, names, { status, group, quiet }) => {
+    const all = await (await context.client()).services();
     const shown = all.filter(
       (service) =>
         (names.length === 0 || names.includes(service.name)) &&
@@ -47,16 +47,16 @@ export const psCommand = defineCommand({
         (group === undefined || service.group === group),
     );
     const missing = names.filter((name) => !all.some((service) => service.name === name));
-    for (const name of missing) cli.out.warn(`there is no service ${name}`);
-    if (quiet && !cli.out.isData) {
-      for (const { name } of shown) cli.out.line(name);
+    for (const name of missing) context.out.warn(`there is no service ${name}`);
+    if (quiet && !context.out.isData) {
+      for (const { name } of shown) context.out.line(name);
       return undefined;
     }
     const empty =
       all.length === 0
         ? 'No service is registered: `berth up` brings up those of a berth.yaml, `berth add` registers one.'
         : 'No service is like that.';
-    cli.out.rows(shown, COLUMNS, empty);
+    context.out.rows(shown, COLUMNS, empty);
     return missing.length > 0 ? 1 : undefined;
   },
 });

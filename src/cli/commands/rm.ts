@@ -6,10 +6,10 @@ import { defineCommand } from '../kit/command.ts';
 export const rmCommand = defineCommand({
   about: 'A service that runs is stopped first. Its name no longer resolves, and its logs are deleted.',
   args: [{ syntax: '<names...>', about: 'the services', completes: 'service' }],
-  run: async (cli, names) => {
-    const berth = await cli.client();
-    return runBatch(cli, names, 'removing', async (name) => ({
-      record: await berth.remove(name),
+  run: async (context, names) => {
+    const client = await context.client();
+    return runBatch(context, names, 'removing', async (name) => ({
+      record: await client.remove(name),
       text: 'is removed',
     }));
   },

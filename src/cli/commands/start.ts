@@ -19,14 +19,14 @@ export const startCommand = defineCommand({
     ['berth start web', 'start one and wait until it is ready'],
     ['berth start web --timeout 2m', 'for one that is slow to start'],
   ],
-  run: async (cli, names, { group, timeout, wait, strict }) => {
-    const berth = await cli.client();
-    const all = await selectServices(berth, names, group);
+  run: async (context, names, { group, timeout, wait, strict }) => {
+    const client = await context.client();
+    const all = await selectServices(client, names, group);
     return runBatch(
-      cli,
+      context,
       all,
       'starting',
-      (name, { onWaiting }) => startService(berth, name, onWaiting, { timeout, wait, strict }),
+      (name, { onWaiting }) => startService(client, name, onWaiting, { timeout, wait, strict }),
       startContinuesNote,
     );
   },

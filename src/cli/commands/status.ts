@@ -65,16 +65,18 @@ export const statusCommand = defineCommand({
     'Says what the service is doing, what it waits for, how it ended, and shows the end of its log. Exit code 0 when it is running, 3 when it is not, 4 when there is no such service.',
   args: [{ syntax: '<name>', about: 'the service', completes: 'service' }],
   examples: [['berth status web -o json | jq .exit', 'how it ended']],
-  run: async (cli, [name = '']) => {
-    const berth = await cli.client();
+  run: async (context, [name = '']) => {
+    const client = await context.client();
     try {
-      const [service, explanation] = await Promise.all([berth.service(name), berth.explain(name)]);
-      cli.out.record({ ...service, ...explanation }, () => statusReport(service, explanation, cli.out));
+      const [service, explanation] = await Promise.all([client.service(name), client.explain(name)]);
+      context.out.record({ ...service, ...explanation }, () =>
+        statusReport(service, explanation, context.out),
+      );
       return service.status === 'running' ? EXIT_CODE.ok : EXIT_CODE.notRunning;
     } catch (error) {
       if (!hasErrorCode(error, 'unknown_service')) throw error;
-      if (!cli.out.isData) cli.out.note(`there is no service ${name}; \`berth ps\` lists them`);
-      else cli.out.errorLine(JSON.stringify(error));
+      if (!context.out.isData) context.out.note(`there is no service ${name}; \`berth ps\` lists them`);
+      else context.out.errorLine(JSON.stringify(error));
       return EXIT_CODE.unknown;
     }
   },

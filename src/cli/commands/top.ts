@@ -33,27 +33,27 @@ export const topCommand = defineCommand({
   about:
     'Sorted by CPU, over the whole process tree of each; every 2 s, until Ctrl-C. Where stdout is no terminal it prints once.',
   options: { stream: negatedFlagOption('--no-stream', 'print once and end') },
-  run: async (cli, _names, { stream }) => {
-    const berth = await cli.client();
+  run: async (context, _names, { stream }) => {
+    const client = await context.client();
     const out = stdout();
-    const isLive = out.isTTY && stream && !cli.out.isData;
+    const isLive = out.isTTY && stream && !context.out.isData;
     if (!isLive) {
-      cli.out.rows([...(await berth.services())].sort(byUsage), COLUMNS, 'No service is registered.');
+      context.out.rows([...(await client.services())].sort(byUsage), COLUMNS, 'No service is registered.');
       return;
     }
     // The other screen of the terminal: what was there before comes back.
     out.write('\x1b[?1049h\x1b[?25l');
     const restore = (): void => void out.write('\x1b[?25h\x1b[?1049l');
-    const off = cli.onInterrupt(restore);
+    const removeInterrupt = context.onInterrupt(restore);
     try {
       for (;;) {
-        const text = renderScreen(await berth.services(), cli.out, out.rows);
+        const text = renderScreen(await client.services(), context.out, out.rows);
         out.write(`\x1b[H\x1b[2J${text}\n`);
         await pause(REFRESH_MS);
       }
     } finally {
       restore();
-      off();
+      removeInterrupt();
     }
   },
 });

@@ -4,8 +4,9 @@ import { existsSync } from 'node:fs';
 import type { Client } from '../../client/create_client.ts';
 import type { ServiceDetail } from '../../client/records.ts';
 import { runInDependencyOrder, withDependencies } from '../../project/dependency_order.ts';
-import { nearestWord, ProjectError } from '../../project/project_error.ts';
+import { ProjectError } from '../../project/project_error.ts';
 import { type Project, type ProjectService, readProject } from '../../project/read_project.ts';
+import { nearestWord } from '../../project/spelling.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
 import { ensureDaemon } from '../kit/background_daemon.ts';
 import { type BatchResult, batchReporter } from '../kit/batch.ts';
@@ -13,12 +14,11 @@ import { defineCommand, durationOption, flagOption, negatedFlagOption, textOptio
 import type { CommandContext } from '../kit/context.ts';
 import { CommandError, EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 import { pluralize } from '../kit/format.ts';
+import { followLogs } from '../kit/print_logs.ts';
 import { createProgress, type Progress } from '../kit/progress.ts';
 import { projectFileOf, projectFilePath } from '../kit/project_file.ts';
 import { type RegistrationResult, registerService } from '../kit/registration_diff.ts';
-import { startContinuesNote, startService } from '../kit/start_service.ts';
-import { followLogs } from './logs.ts';
-import { restartService } from './restart.ts';
+import { restartService, startContinuesNote, startService } from '../kit/start_service.ts';
 
 /** The services that are meant: all, or those named with what they need. Throws a UsageError for an unknown one. */
 function selectedServices(project: Project, names: readonly string[]): ProjectService[] {
@@ -35,9 +35,9 @@ function selectedServices(project: Project, names: readonly string[]): ProjectSe
 }
 
 /** Every registered service by name, with its spec. */
-async function registeredServices(berth: Client): Promise<Map<string, ServiceDetail>> {
-  const all = await berth.services();
-  const details = await Promise.all(all.map(({ name }) => berth.service(name)));
+async function registeredServices(client: Client): Promise<Map<string, ServiceDetail>> {
+  const all = await client.services();
+  const details = await Promise.all(all.map(({ name }) => client.service(name)));
   return new Map(details.map((detail) => [detail.name, detail]));
 }
 
@@ -74,38 +74,38 @@ interface BringUpOptions {
 
 /** Brings one service to where its registration wants it, and says what that took. */
 async function bringUp(
-  berth: Client,
+  client: Client,
   { detail, change, mustRestart }: RegistrationResult,
   { timeout, wait, start }: BringUpOptions,
   progress: Progress,
 ): Promise<BatchResult> {
   const { name, url } = detail;
-  const tell = (about: string): void => progress.update(name, about);
+  const onWaiting = (about: string): void => progress.update(name, about);
   const isUp = detail.status === 'running' || detail.status === 'starting';
-  const isSame = change === 'unchanged';
+  const isUnchanged = change === 'unchanged';
   const record = { name, change, url };
   if (!start)
     return {
       record: { ...record, status: detail.status },
       text: `is ${change} (${detail.status})`,
-      isUnchanged: isSame,
+      isUnchanged,
     };
   if (mustRestart) {
-    const done = await restartService(berth, name, tell, { timeout });
+    const done = await restartService(client, name, onWaiting, { timeout });
     return { record: { ...record, ...done.record, restarted: true }, text: `has changed and ${done.text}` };
   }
-  const done = await startService(berth, name, tell, { timeout, wait });
+  const done = await startService(client, name, onWaiting, { timeout, wait });
   const again = isUp && change === 'updated' ? ', with a new registration that needs no restart' : '';
   return {
     record: { ...record, ...done.record },
     text: done.text + again,
-    isUnchanged: (done.isUnchanged ?? false) && isSame,
+    isUnchanged: (done.isUnchanged ?? false) && isUnchanged,
   };
 }
 
 /** Registers all before anything starts, so that a wrong registration starts nothing. */
 async function registerAll(
-  berth: Client,
+  client: Client,
   file: string,
   services: readonly ProjectService[],
   registered: ReadonlyMap<string, ServiceDetail>,
@@ -113,7 +113,7 @@ async function registerAll(
   const rows = await Promise.all(
     services.map(async (service): Promise<[string, RegistrationResult]> => {
       try {
-        return [service.name, await registerService(berth, file, service, registered.get(service.name))];
+        return [service.name, await registerService(client, file, service, registered.get(service.name))];
       } catch (error) {
         const message = `${service.name} cannot be registered: ${error instanceof Error ? error.message : String(error)}`;
         throw new CommandError(message, 'Nothing was started.');
@@ -125,8 +125,8 @@ async function registerAll(
 
 /** Services that this file once had and has no longer. */
 async function removeStale(
-  cli: CommandContext,
-  berth: Client,
+  context: CommandContext,
+  client: Client,
   project: Project,
   registered: ReadonlyMap<string, ServiceDetail>,
 ): Promise<void> {
@@ -135,38 +135,38 @@ async function removeStale(
     ({ name, labels }) => projectFileOf(labels) === project.file && !names.has(name),
   );
   for (const { name } of gone) {
-    await berth.remove(name);
-    cli.out.note(`${name} is no longer in ${project.file}: stopped and removed`);
+    await client.remove(name);
+    context.out.note(`${name} is no longer in ${project.file}: stopped and removed`);
   }
 }
 
 async function bringUpAll(
-  cli: CommandContext,
-  berth: Client,
+  context: CommandContext,
+  client: Client,
   services: readonly ProjectService[],
   specs: ReadonlyMap<string, RegistrationResult>,
   options: BringUpOptions,
 ): Promise<number | undefined> {
-  const shown = createProgress(cli.out);
-  const report = batchReporter(cli, shown);
+  const progress = createProgress(context.out);
+  const report = batchReporter(context, progress);
   const open = new Set<string>();
   let changes = 0;
-  const off = cli.onInterrupt(() => {
-    shown.stop();
-    if (open.size > 0) cli.out.note(startContinuesNote([...open]));
+  const removeInterrupt = context.onInterrupt(() => {
+    progress.stop();
+    if (open.size > 0) context.out.note(startContinuesNote([...open]));
   });
   const outcomes = await runInDependencyOrder(services, async ({ name }) => {
     const spec = specs.get(name);
     if (!spec) return;
     open.add(name);
-    shown.begin(name, spec.mustRestart ? 'restarting' : 'starting');
+    progress.begin(name, spec.mustRestart ? 'restarting' : 'starting');
     try {
-      const done = await bringUp(berth, spec, options, shown);
+      const done = await bringUp(client, spec, options, progress);
       if (!done.isUnchanged) changes += 1;
       report.done(name, done);
     } finally {
       open.delete(name);
-      shown.end(name);
+      progress.end(name);
     }
   });
   for (const [name, outcome] of outcomes) {
@@ -174,9 +174,9 @@ async function bringUpAll(
     if ('skipped' in outcome)
       report.failed(name, new CommandError(`not started: it needs ${outcome.skipped}`));
   }
-  off();
+  removeInterrupt();
   const exitCode = report.end();
-  if (exitCode === undefined && changes === 0) cli.out.note('Everything is up to date.');
+  if (exitCode === undefined && changes === 0) context.out.note('Everything is up to date.');
   return exitCode;
 }
 
@@ -200,22 +200,22 @@ export const upCommand = defineCommand({
     ['berth up', 'everything in berth.yaml'],
     ['berth up web', 'web, and what it needs'],
   ],
-  run: async (cli, names, { file, timeout, wait, start, adopt, attach }) => {
+  run: async (context, names, { file, timeout, wait, start, adopt, attach }) => {
     const project = readProject(projectFilePath(file), process.env);
     const services = selectedServices(project, names);
-    await ensureDaemon(cli);
-    const berth = await cli.client();
-    const there = await registeredServices(berth);
-    checkClaims(project, services, there, adopt);
-    const specs = await registerAll(berth, project.file, services, there);
-    if (names.length === 0) await removeStale(cli, berth, project, there);
-    if (services.length === 0) cli.out.note(`${project.file} has no services.`);
-    const exitCode = await bringUpAll(cli, berth, services, specs, { timeout, wait, start });
+    await ensureDaemon(context);
+    const client = await context.client();
+    const registered = await registeredServices(client);
+    checkClaims(project, services, registered, adopt);
+    const specs = await registerAll(client, project.file, services, registered);
+    if (names.length === 0) await removeStale(context, client, project, registered);
+    if (services.length === 0) context.out.note(`${project.file} has no services.`);
+    const exitCode = await bringUpAll(context, client, services, specs, { timeout, wait, start });
     if (!attach || services.length === 0) return exitCode;
-    cli.out.note(`Following ${pluralize(services.length, 'log')}; Ctrl-C ends this, not the services.`);
+    context.out.note(`Following ${pluralize(services.length, 'log')}; Ctrl-C ends this, not the services.`);
     await followLogs(
-      cli,
-      berth,
+      context,
+      client,
       services.map(({ name }) => name),
       { lines: 10 },
     );

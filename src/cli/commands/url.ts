@@ -5,9 +5,9 @@ export const urlCommand = defineCommand({
   about: 'Works for stopped services too: the URL is known before the service runs.',
   args: [{ syntax: '<name>', about: 'the service', completes: 'service' }],
   examples: [['curl "$(berth url web)/health"', 'use a service without knowing its port']],
-  run: async (cli, [name = '']) => {
-    const resolution = await (await cli.client()).resolve(name);
-    cli.out.record(resolution, () => resolution.url);
+  run: async (context, [name = '']) => {
+    const resolution = await (await context.client()).resolve(name);
+    context.out.record(resolution, () => resolution.url);
     return undefined;
   },
 });

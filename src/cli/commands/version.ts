@@ -5,23 +5,23 @@ import { VERSION } from '../../settings/version.ts';
 import type { CommandContext } from '../kit/context.ts';
 
 /** Prints the version, Node's, and the daemon's when one runs; warns when they differ. */
-export async function printVersion(cli: CommandContext): Promise<undefined> {
-  const daemon = await cli
+export async function printVersion(context: CommandContext): Promise<undefined> {
+  const daemon = await context
     .client()
-    .then((berth) => berth.version())
+    .then((client) => client.version())
     .catch((error: unknown) => {
       if (isBerthError(error)) return null;
       throw error;
     });
   const all = { version: VERSION, node: process.version, daemon: daemon?.version ?? null };
-  cli.out.record(all, () =>
+  context.out.record(all, () =>
     [
       `berth ${VERSION} (node ${process.version})`,
       ...(daemon ? [`daemon ${daemon.version}, pid ${daemon.pid}`] : []),
     ].join('\n'),
   );
   if (daemon && daemon.version !== VERSION) {
-    cli.out.warn(
+    context.out.warn(
       `the daemon is ${daemon.version}: restart it with \`berth daemon stop\` and \`berth daemon start\``,
     );
   }

@@ -17,15 +17,15 @@ export const waitCommand = defineCommand({
     timeout: durationOption('--timeout <time>', 'how long; default 30s'),
   },
   examples: [['berth start web --no-wait && berth wait web --timeout 2m', 'start now, wait later']],
-  run: async (cli, names, { goal = 'ready', timeout = DEFAULT_TIMEOUT_MS }) => {
-    const berth = await cli.client();
+  run: async (context, names, { goal = 'ready', timeout = DEFAULT_TIMEOUT_MS }) => {
+    const client = await context.client();
     const isThere = (status: string): boolean =>
       goal === 'ready' ? status === 'running' : status === 'stopped' || status === 'crashed';
-    return runBatch(cli, names, `waiting until it is ${goal}`, (name, { onWaiting }) => {
+    return runBatch(context, names, `waiting until it is ${goal}`, (name, { onWaiting }) => {
       const began = performance.now();
       const look = async () => {
         for (;;) {
-          const { status, pid, url } = await berth.service(name);
+          const { status, pid, url } = await client.service(name);
           if (isThere(status))
             return { record: { name, status, pid: pid ?? null, url }, text: `is ${status}` };
           if (performance.now() - began > timeout) {
@@ -36,7 +36,7 @@ export const waitCommand = defineCommand({
           await pause(POLL_MS);
         }
       };
-      return withWaitReports(berth, name, onWaiting, look());
+      return withWaitReports(client, name, onWaiting, look());
     });
   },
 });

@@ -36,12 +36,15 @@ function openDaemonLog(path: string): { fd: number; from: number } {
 }
 
 /** Starts a daemon in the background and resolves once it serves. Throws a CommandError with what it said if it does not. */
-export async function startBackgroundDaemon(cli: CommandContext, local: LocalDaemon): Promise<AddressRecord> {
+export async function startBackgroundDaemon(
+  context: CommandContext,
+  local: LocalDaemon,
+): Promise<AddressRecord> {
   const { stateDir } = local;
   openStateDir(stateDir);
   const path = daemonLogPath(stateDir);
   const { fd, from } = openDaemonLog(path);
-  const config = cli.globalOptions.config ?? process.env['BERTH_CONFIG'];
+  const config = context.globalOptions.config ?? process.env['BERTH_CONFIG'];
   const args = ['daemon', '--state-dir', stateDir, ...(config ? ['--config', realpathSync(config)] : [])];
   const child = spawn(process.execPath, [berthScript(), ...args], {
     detached: true,
@@ -54,8 +57,8 @@ export async function startBackgroundDaemon(cli: CommandContext, local: LocalDae
   child.on('exit', (code, signal) => {
     ended = signal ?? `exit code ${code}`;
   });
-  const shown = createProgress(cli.out);
-  shown.begin('the daemon', 'starting');
+  const progress = createProgress(context.out);
+  progress.begin('the daemon', 'starting');
   try {
     for (
       const until = performance.now() + START_TIMEOUT_MS;
@@ -67,7 +70,7 @@ export async function startBackgroundDaemon(cli: CommandContext, local: LocalDae
       if (ended !== undefined) break;
     }
   } finally {
-    shown.stop();
+    progress.stop();
   }
   const why =
     ended === undefined ? `does not serve after ${START_TIMEOUT_MS / 1000} s` : `ended with ${ended}`;
@@ -79,32 +82,32 @@ export async function startBackgroundDaemon(cli: CommandContext, local: LocalDae
 }
 
 /** The daemon that serves this state directory; one is started, and said so, when none runs. */
-export async function ensureDaemon(cli: CommandContext): Promise<void> {
-  const local = await cli.local();
-  const isElsewhere = (cli.globalOptions.url ?? process.env['BERTH_URL']) !== undefined;
+export async function ensureDaemon(context: CommandContext): Promise<void> {
+  const local = await context.local();
+  const isElsewhere = (context.globalOptions.url ?? process.env['BERTH_URL']) !== undefined;
   if (isElsewhere || runningDaemon(local.stateDir)) return;
-  const { pid, port } = await startBackgroundDaemon(cli, local);
-  cli.out.note(
+  const { pid, port } = await startBackgroundDaemon(context, local);
+  context.out.note(
     `Started the daemon in the background (pid ${pid}, ${localUrl(local.settings.bind, port)}); \`berth daemon stop\` ends it.`,
   );
 }
 
 /** Ends the daemon of this state directory and resolves once it is gone; undefined when none runs. */
 export async function stopBackgroundDaemon(
-  cli: CommandContext,
+  context: CommandContext,
   stateDir: string,
 ): Promise<AddressRecord | undefined> {
   const daemon = runningDaemon(stateDir);
   if (!daemon) return undefined;
   process.kill(daemon.pid, 'SIGTERM');
-  const shown = createProgress(cli.out);
-  shown.begin('the daemon', 'stopping its services and itself');
+  const progress = createProgress(context.out);
+  progress.begin('the daemon', 'stopping its services and itself');
   try {
     for (const until = performance.now() + STOP_TIMEOUT_MS; performance.now() < until; await pause(POLL_MS)) {
       if (runningDaemon(stateDir)?.pid !== daemon.pid) return daemon;
     }
   } finally {
-    shown.stop();
+    progress.stop();
   }
   throw new CommandError(
     `the daemon (pid ${daemon.pid}) does not end`,

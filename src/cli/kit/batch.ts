@@ -48,10 +48,10 @@ function errorRecord(error: unknown): object {
 }
 
 /** Collects what is done and what failed over the run of one command, and prints it as it comes. */
-export function batchReporter(cli: CommandContext, progress: Progress) {
+export function batchReporter(context: CommandContext, progress: Progress) {
   const records: object[] = [];
   let exitCode: number | undefined;
-  const { out } = cli;
+  const { out } = context;
   return {
     done: (name: string, { record, text, isUnchanged }: BatchResult): void => {
       records.push(record);
@@ -81,35 +81,35 @@ export function batchReporter(cli: CommandContext, progress: Progress) {
  * command: the daemon goes on with what it was asked.
  */
 export async function runBatch(
-  cli: CommandContext,
+  context: CommandContext,
   names: readonly string[],
   about: string,
   work: (name: string, work: BatchTask) => Promise<BatchResult>,
   interruptNote?: (names: string[]) => string,
 ): Promise<number | undefined> {
-  const shown = createProgress(cli.out);
-  const report = batchReporter(cli, shown);
+  const progress = createProgress(context.out);
+  const report = batchReporter(context, progress);
   const open = new Set(names);
-  const off = cli.onInterrupt(() => {
-    shown.stop();
-    if (interruptNote && open.size > 0) cli.out.note(interruptNote([...open]));
+  const removeInterrupt = context.onInterrupt(() => {
+    progress.stop();
+    if (interruptNote && open.size > 0) context.out.note(interruptNote([...open]));
   });
   await Promise.all(
     [...open].map(async (name) => {
-      shown.begin(name, about);
+      progress.begin(name, about);
       const outcome = await work(name, {
-        progress: shown,
-        onWaiting: (text) => shown.update(name, text),
+        progress,
+        onWaiting: (text) => progress.update(name, text),
       }).then(
         (done) => ({ done }),
         (error: unknown) => ({ error }),
       );
       open.delete(name);
-      shown.end(name);
+      progress.end(name);
       if ('done' in outcome) report.done(name, outcome.done);
       else report.failed(name, outcome.error);
     }),
   );
-  off();
+  removeInterrupt();
   return report.end();
 }

@@ -128,12 +128,12 @@ export interface CommandSpec<O extends OptionTable> {
   options?: O;
   examples?: readonly (readonly [line: string, about: string])[];
   /** Resolves with the exit code; nothing is 0. */
-  run(cli: CommandContext, args: string[], options: OptionValues<O>): Promise<number | undefined>;
+  run(context: CommandContext, args: string[], options: OptionValues<O>): Promise<number | undefined>;
 }
 
 /** A command with the types of its options forgotten, as the dispatcher holds it. */
 export interface Command extends Omit<CommandSpec<OptionTable>, 'run'> {
-  run(cli: CommandContext, args: string[], options: Record<string, unknown>): Promise<number | undefined>;
+  run(context: CommandContext, args: string[], options: Record<string, unknown>): Promise<number | undefined>;
 }
 
 /** Describes a command; `run` gets its options with their types. */
@@ -143,6 +143,6 @@ export function defineCommand<const O extends OptionTable = Record<string, never
   return {
     ...spec,
     // The dispatcher fills `options` from exactly these rows.
-    run: (cli, args, options) => spec.run(cli, args, options as OptionValues<O>),
+    run: (context, args, options) => spec.run(context, args, options as OptionValues<O>),
   };
 }

@@ -36,7 +36,7 @@ const BUSY_RETRY_MS = 10_000;
 
 /** The context of one run. */
 export function createCommandContext(globalOptions: GlobalOptions): {
-  cli: CommandContext;
+  context: CommandContext;
   interrupt: () => void;
 } {
   let local: Promise<LocalDaemon> | undefined;
@@ -45,21 +45,21 @@ export function createCommandContext(globalOptions: GlobalOptions): {
     checkUrl(globalOptions.url ?? process.env['BERTH_URL']);
     return findLocalDaemon({ ...globalOptions, busyRetryMs: BUSY_RETRY_MS });
   };
-  const cli: CommandContext = {
+  const context: CommandContext = {
     out: createOutput(globalOptions.format, { stdout, stderr }),
-    globalOptions: globalOptions,
+    globalOptions,
     local: () => {
       local ??= find();
       return local;
     },
-    client: async () => (await cli.local()).client,
+    client: async () => (await context.local()).client,
     onInterrupt: (clean) => {
       cleaners.add(clean);
       return () => void cleaners.delete(clean);
     },
   };
   return {
-    cli,
+    context,
     interrupt: () => {
       for (const clean of [...cleaners].reverse()) clean();
       cleaners.clear();
@@ -72,11 +72,13 @@ export const hasErrorCode = (error: unknown, code: BerthError['code']): boolean 
   isBerthError(error) && error.code === code;
 
 /** For streams: says once that the daemon is gone, and once that it is back. */
-export function onStreamState(cli: CommandContext): NonNullable<StreamOptions['onState']> {
+export function onStreamState(context: CommandContext): NonNullable<StreamOptions['onState']> {
   let isLost = false;
   return (state) => {
     if (isLost === !state.open) return;
     isLost = !state.open;
-    cli.out.note(state.open ? 'The daemon is back.' : `${state.error.message}; waiting for it to come back`);
+    context.out.note(
+      state.open ? 'The daemon is back.' : `${state.error.message}; waiting for it to come back`,
+    );
   };
 }

@@ -1,6 +1,6 @@
 // How records look to a person: the words, the units and the colours, each in one place.
 import { isAbsolute, relative } from 'node:path';
-import type { Service, ServiceStatus } from '../../client/records.ts';
+import type { Service, ServiceStatus, StopResult } from '../../client/records.ts';
 import { formatDuration } from '../../project/duration.ts';
 import type { Output } from './output.ts';
 
@@ -31,6 +31,21 @@ export function describeExit(end: {
 export function describeStatus(service: Service): string {
   const end = service.status === 'crashed' ? describeExit(service) : '';
   return end ? `${service.status} (${end})` : service.status;
+}
+
+/** What the proof of a stop says. */
+export function describeStop(answer: StopResult): string {
+  const facts = [
+    describeExit(answer),
+    answer.reaped > 1 ? `${answer.reaped} processes` : '',
+    answer.escalated ? 'had to be killed' : '',
+    formatDuration(answer.ms),
+  ].filter(Boolean);
+  const left = answer.left
+    .map(({ pid, command: line, reason }) => `\n    left: pid ${pid} (${line}): ${reason}`)
+    .join('');
+  const port = answer.portFree ? '' : '\n    its port is still in use';
+  return `is stopped (${facts.join(', ')})${left}${port}`;
 }
 
 /** How long ago an RFC 3339 time was. */

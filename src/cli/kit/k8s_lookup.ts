@@ -8,18 +8,18 @@ export const workloadName = ({ kind, namespace, name }: Workload): string =>
   `${namespace}/${kind.toLowerCase()}/${name}`;
 
 /** By id or name. Throws a CommandError that names what there is. */
-export async function findCluster(berth: Client, reference: string): Promise<Cluster> {
-  const all = await berth.cloud.clusters();
+export async function findCluster(client: Client, reference: string): Promise<Cluster> {
+  const all = await client.cloud.clusters();
   const found = all.find(({ id, name }) => id === reference || name === reference);
   if (found) return found;
-  const there =
+  const hint =
     all.length > 0
       ? `There are ${all.map(({ name }) => name).join(', ')}.`
       : '`berth k8s add` registers one.';
-  throw new CommandError(`there is no cluster ${reference}`, there);
+  throw new CommandError(`there is no cluster ${reference}`, hint);
 }
 
-const matchesName = (workload: Workload, given: string): boolean => {
+const matchesName = (workload: Workload, reference: string): boolean => {
   const { id, name, namespace, kind } = workload;
   const short = kind === 'Deployment' ? 'deploy' : 'sts';
   return [
@@ -30,17 +30,17 @@ const matchesName = (workload: Workload, given: string): boolean => {
     `${short}/${name}`,
     workloadName(workload),
     `${namespace}/${short}/${name}`,
-  ].includes(given);
+  ].includes(reference);
 };
 
 /** By id, name, namespace/name or kind/name. Throws a CommandError when none or several are meant. */
 export async function findWorkload(
-  berth: Client,
+  client: Client,
   reference: string,
   cluster: string | undefined,
 ): Promise<Workload> {
-  const at = cluster === undefined ? {} : { cluster: (await findCluster(berth, cluster)).id };
-  const all = (await berth.cloud.workloads(at)).filter((workload) => matchesName(workload, reference));
+  const at = cluster === undefined ? {} : { cluster: (await findCluster(client, cluster)).id };
+  const all = (await client.cloud.workloads(at)).filter((workload) => matchesName(workload, reference));
   const [first, second] = all;
   if (first && !second) return first;
   if (!first)
@@ -56,14 +56,14 @@ export async function findWorkload(
 }
 
 /** By id, label, local port or workload. Throws a CommandError when none or several are meant. */
-export async function findTether(berth: Client, reference: string): Promise<Tether> {
-  const tethers = await berth.cloud.tethers();
+export async function findTether(client: Client, reference: string): Promise<Tether> {
+  const tethers = await client.cloud.tethers();
   let all = tethers.filter(
     ({ tether_id, label, local_port }) =>
       tether_id === reference || label === reference || String(local_port) === reference,
   );
   if (all.length === 0) {
-    const meant = (await berth.cloud.workloads()).filter((workload) => matchesName(workload, reference));
+    const meant = (await client.cloud.workloads()).filter((workload) => matchesName(workload, reference));
     all = tethers.filter(({ workload_id }) => meant.some(({ id }) => id === workload_id));
   }
   const [first, second] = all;

@@ -1,31 +1,22 @@
 // Parses a command line with commander, of which this is the only importer: options, help, suggestions. It is loaded only for
 // calls that have options or are wrong; the others have nothing to parse.
 import {
+  Argument as CommanderArgument,
+  Command as CommanderCommand,
   CommanderError,
+  Option as CommanderOption,
   InvalidArgumentError,
-  Option as Parameter,
-  Argument as Positional,
-  Command as Program,
 } from 'commander';
-import type { CommandRow } from '../commands.ts';
 import type { Command, Option } from './command.ts';
+import type { CommandRow, CommandTable, LoadedCommand } from './command_table.ts';
 import type { GlobalOptions } from './context.ts';
 import { exitCodesHelp, isErrorNamed, UsageError } from './exit_codes.ts';
 import { GLOBAL_OPTIONS } from './global_options.ts';
 import { FORMATS } from './output.ts';
-
-/** The commands there are, and the one that was called, if it is one. */
-export interface CommandTable {
-  commands: readonly CommandRow[];
-  families: ReadonlyMap<string, string>;
-  called: { row: CommandRow; command: Command } | undefined;
-}
+import type { CommandCall } from './plain_call.ts';
 
 /** What was asked for: help, the version, or the command that was called with these. */
-export type ParsedCall =
-  | { help: string }
-  | { globals: GlobalOptions; version: true }
-  | { globals: GlobalOptions; args: string[]; options: Record<string, unknown> };
+export type ParsedCall = { help: string } | { globals: GlobalOptions; version: true } | CommandCall;
 
 /** A parser of ours as commander wants it: a wrong value is its kind of error. */
 function toArgParser(option: Option<unknown>) {
@@ -40,8 +31,8 @@ function toArgParser(option: Option<unknown>) {
   };
 }
 
-function toCommanderOption(option: Option<unknown>): Parameter {
-  const made = new Parameter(option.flags, option.about);
+function toCommanderOption(option: Option<unknown>): CommanderOption {
+  const made = new CommanderOption(option.flags, option.about);
   const parse = toArgParser(option);
   if (parse) made.argParser(parse);
   return made;
@@ -54,8 +45,8 @@ Exit codes:
 ${exitCodesHelp()}
 `;
 
-function createProgram(write: (text: string) => void): Program {
-  const program = new Program('berth')
+function createProgram(write: (text: string) => void): CommanderCommand {
+  const program = new CommanderCommand('berth')
     .description('A place for every process to lie: services, agents and workloads, by name.')
     .exitOverride()
     .configureOutput({ writeOut: write, writeErr: () => {}, outputError: () => {} })
@@ -70,22 +61,26 @@ function createProgram(write: (text: string) => void): Program {
 
 /** The program or family that a command belongs to. */
 function parentProgram(
-  program: Program,
+  program: CommanderCommand,
   { name, heading }: CommandRow,
   families: CommandTable['families'],
-): Program {
+): CommanderCommand {
   const [family, second] = name.split(' ');
   if (second === undefined || family === undefined) return program;
-  const there = program.commands.find((one) => one.name() === family);
-  if (there) return there;
+  const existing = program.commands.find((one) => one.name() === family);
+  if (existing) return existing;
   const about = families.get(family) ?? '';
   return program.command(family).description(about).helpCommand(false).helpGroup(`${heading}:`);
 }
 
 /** Adds a command by its row alone: enough for a list of commands and for a suggestion. */
-function addCommandRow(program: Program, row: CommandRow, families: CommandTable['families']): Program {
-  const there = program.commands.find((one) => one.name() === row.name);
-  if (there) return there;
+function addCommandRow(
+  program: CommanderCommand,
+  row: CommandRow,
+  families: CommandTable['families'],
+): CommanderCommand {
+  const existing = program.commands.find((one) => one.name() === row.name);
+  if (existing) return existing;
   const made = parentProgram(program, row, families)
     .command(row.name.split(' ').at(-1) ?? row.name, { hidden: row.isHidden === true })
     .description(families.get(row.name) ?? row.summary)
@@ -104,17 +99,17 @@ function examplesText(command: Command): string {
 
 /** Adds the command that was called, with all it takes; `called` gets what was given. */
 function addCalled(
-  program: Program,
-  { commands, families }: CommandTable,
-  { row, command }: NonNullable<CommandTable['called']>,
+  program: CommanderCommand,
+  { rows, families }: CommandTable,
+  { row, command }: LoadedCommand,
   called: (args: string[], options: Record<string, unknown>) => void,
 ): void {
   // `daemon` is a command and a family in one: its help lists both.
-  for (const one of commands) if (one.name.startsWith(`${row.name} `)) addCommandRow(program, one, families);
+  for (const one of rows) if (one.name.startsWith(`${row.name} `)) addCommandRow(program, one, families);
   const made = addCommandRow(program, row, families);
   const capital = row.summary[0]?.toUpperCase() + row.summary.slice(1);
   made.description(`${capital}.${command.about ? `\n\n${command.about}` : ''}`);
-  for (const { syntax, about } of command.args ?? []) made.addArgument(new Positional(syntax, about));
+  for (const { syntax, about } of command.args ?? []) made.addArgument(new CommanderArgument(syntax, about));
   const parameters = Object.entries(command.options ?? {}).map(([key, option]) => ({
     key,
     option,
@@ -132,7 +127,7 @@ function addCalled(
   });
 }
 
-function globalOptionsOf(program: Program): GlobalOptions {
+function globalOptionsOf(program: CommanderCommand): GlobalOptions {
   const given = program.opts();
   const asked: string = given['output'] ?? (given['json'] ? 'json' : 'table');
   const format = FORMATS.find((one) => one === asked);
@@ -147,19 +142,22 @@ function toUsageError(error: CommanderError): UsageError {
 }
 
 /** What `argv` asks for. Throws a UsageError that says what is wrong with it, with a suggestion where there is a near one. */
-export function parseCommandLine(argv: readonly string[], table: CommandTable): ParsedCall {
+export function parseCommandLine(
+  argv: readonly string[],
+  table: CommandTable,
+  called: LoadedCommand | undefined,
+): ParsedCall {
   let help = '';
   const program = createProgram((text) => {
     help += text;
   });
   let outcome: ParsedCall | undefined;
-  const { commands, families, called } = table;
   if (called) {
     addCalled(program, table, called, (args, options) => {
       outcome = { globals: globalOptionsOf(program), args, options };
     });
   } else {
-    for (const row of commands) addCommandRow(program, row, families);
+    for (const row of table.rows) addCommandRow(program, row, table.families);
     const family = program.commands.find((one) => one.name() === argv[0] && argv.length === 1);
     if (family || argv.length === 0) return { help: (family ?? program).helpInformation() };
     // With an action of its own the program would not suggest the command that was meant.

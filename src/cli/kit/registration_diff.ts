@@ -6,7 +6,7 @@ import { readyUrl } from '../../project/ready_url.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { NO_RESTART_LABEL, projectLabel } from './project_file.ts';
 
-type RegistrationSpec = Required<Registration>;
+type RegistrationSpec = { [K in keyof Registration]-?: Exclude<Registration[K], undefined> };
 
 /** What a registration says, with every default: the same fields that a read gives back. */
 const COMPARED_FIELDS = [
@@ -66,24 +66,24 @@ const currentSpec = (detail: ServiceDetail): Omit<RegistrationSpec, 'env'> => ({
 
 const isSameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-async function registerAndRead(berth: Client, spec: Registration): Promise<ServiceDetail> {
-  await berth.register(spec);
-  return berth.service(spec.name);
+async function registerAndRead(client: Client, spec: Registration): Promise<ServiceDetail> {
+  await client.register(spec);
+  return client.service(spec.name);
 }
 
 /** A new service. Its ready URL needs its port, which is known once it is registered when the port is `auto`. */
 async function registerNew(
-  berth: Client,
+  client: Client,
   file: string,
   service: ProjectService,
 ): Promise<RegistrationResult> {
   const port = service.port === 'auto' ? 0 : service.port;
   const isLate = port === 0 && readyUrl(service.ready, 0) !== service.ready;
   const detail = await registerAndRead(
-    berth,
+    client,
     desiredSpec(file, isLate ? { ...service, ready: null } : service, port, port),
   );
-  const whole = isLate ? await registerAndRead(berth, desiredSpec(file, service, 0, detail.port)) : detail;
+  const whole = isLate ? await registerAndRead(client, desiredSpec(file, service, 0, detail.port)) : detail;
   return { detail: whole, change: 'registered', mustRestart: false };
 }
 
@@ -99,18 +99,18 @@ export interface RegistrationResult {
  * read back, so a change of them shows in the spec's hash, with everything else left as it was.
  */
 export async function registerService(
-  berth: Client,
+  client: Client,
   file: string,
   service: ProjectService,
   before: ServiceDetail | undefined,
 ): Promise<RegistrationResult> {
-  if (!before) return registerNew(berth, file, service);
+  if (!before) return registerNew(client, file, service);
   const isAuto = service.port === 'auto';
   const readyPort = isAuto ? before.port : Number(service.port);
   const goal = desiredSpec(file, service, isAuto ? 0 : readyPort, readyPort);
   const alive = before.pid !== undefined;
-  // An older process with the mark of a calm change is as good as one of the newest registration.
-  const wasCalm = !before.stale || before.labels.includes(NO_RESTART_LABEL);
+  // With this label the process is older than the registration, but no change since concerns it.
+  const isProcessCurrent = !before.stale || before.labels.includes(NO_RESTART_LABEL);
 
   const changed = COMPARED_FIELDS.filter((field) => !isSameJson(goal[field], before[field]));
   const labelsChanged = !isSameJson(
@@ -119,18 +119,18 @@ export async function registerService(
   );
   const portChanged = !isAuto && goal.port !== before.port;
   if (portChanged || changed.some((field) => PROCESS_FIELDS.includes(field)))
-    return { detail: await registerAndRead(berth, goal), change: 'updated', mustRestart: alive };
+    return { detail: await registerAndRead(client, goal), change: 'updated', mustRestart: alive };
 
-  const withEnv = await registerAndRead(berth, {
+  const withEnv = await registerAndRead(client, {
     ...currentSpec(before),
     port: isAuto ? 0 : before.port,
     env: goal.env,
   });
   const envChanged = withEnv.specHash !== before.specHash;
-  const isCalm = !envChanged && wasCalm;
-  const mustRestart = alive && !isCalm;
+  const needsNoRestart = !envChanged && isProcessCurrent;
+  const mustRestart = alive && !needsNoRestart;
   if (changed.length === 0 && !labelsChanged)
     return { detail: withEnv, change: envChanged ? 'updated' : 'unchanged', mustRestart };
-  const labels = alive && isCalm ? [...goal.labels, NO_RESTART_LABEL] : goal.labels;
-  return { detail: await registerAndRead(berth, { ...goal, labels }), change: 'updated', mustRestart };
+  const labels = alive && needsNoRestart ? [...goal.labels, NO_RESTART_LABEL] : goal.labels;
+  return { detail: await registerAndRead(client, { ...goal, labels }), change: 'updated', mustRestart };
 }

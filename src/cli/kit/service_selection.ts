@@ -4,7 +4,7 @@ import { CommandError, UsageError } from './exit_codes.ts';
 
 /** The names given, or those of `group`. Throws a UsageError when neither is given. */
 export async function selectServices(
-  berth: Client,
+  client: Client,
   names: readonly string[],
   group: string | undefined,
 ): Promise<string[]> {
@@ -15,7 +15,7 @@ export async function selectServices(
       'Name one or several, or give --group. `berth ps` lists them.',
     );
   }
-  const members = (await berth.services())
+  const members = (await client.services())
     .filter((service) => service.group === group)
     .map(({ name }) => name);
   if (members.length === 0)

@@ -18,14 +18,14 @@ function describeWait({ waitingFor, reason, lastCheck }: Explanation): string {
 
 /** Resolves like `work`; until then `tell` hears what the service `name` is waiting for. */
 export async function withWaitReports<T>(
-  berth: Client,
+  client: Client,
   name: string,
   onWaiting: (about: string) => void,
   work: Promise<T>,
 ): Promise<T> {
   const over = new AbortController();
   const ask = (): void => {
-    berth.explain(name, { signal: over.signal }).then(
+    client.explain(name, { signal: over.signal }).then(
       (explanation) => onWaiting(describeWait(explanation)),
       // It is only for show, and the next one may succeed.
       () => {},
@@ -48,9 +48,9 @@ export interface StartServiceOptions {
 }
 
 /** Resolves once a service that is alive already runs; with `wait` false at once. Throws a CommandError when it ends first. */
-async function awaitRunning(berth: Client, name: string, wait: boolean): Promise<StartResult> {
+async function awaitRunning(client: Client, name: string, wait: boolean): Promise<StartResult> {
   for (;;) {
-    const { status, pid } = await berth.service(name);
+    const { status, pid } = await client.service(name);
     if (status === 'running' || (status === 'starting' && !wait)) return { name, status, pid: pid ?? null };
     if (status !== 'starting') {
       throw new CommandError(
@@ -64,28 +64,45 @@ async function awaitRunning(berth: Client, name: string, wait: boolean): Promise
 
 /** Starts `name` and says how it went. One that is running already is fine, one that is starting is joined. */
 export async function startService(
-  berth: Client,
+  client: Client,
   name: string,
   onWaiting: (about: string) => void,
   { timeout, wait = true, strict = false }: StartServiceOptions,
 ): Promise<BatchResult> {
   const began = performance.now();
-  let isSame = false;
+  let isAlreadyStarted = false;
   const answer = await withWaitReports(
-    berth,
+    client,
     name,
     onWaiting,
-    berth.start(name, { timeout, wait: wait ? undefined : false }).catch((error: unknown) => {
+    client.start(name, { timeout, wait: wait ? undefined : false }).catch((error: unknown) => {
       if (strict || !hasErrorCode(error, 'already_running')) throw error;
-      isSame = true;
-      return awaitRunning(berth, name, wait);
+      isAlreadyStarted = true;
+      return awaitRunning(client, name, wait);
     }),
   );
-  const { url } = await berth.resolve(name);
-  const record = { ...answer, url, ...(isSame ? { already: true } : {}) };
-  if (isSame) return { record, text: `is already ${answer.status} at ${url}`, isUnchanged: isSame };
+  const { url } = await client.resolve(name);
+  const record = { ...answer, url, ...(isAlreadyStarted ? { already: true } : {}) };
+  if (isAlreadyStarted) return { record, text: `is already ${answer.status} at ${url}`, isUnchanged: true };
   const took = formatDuration(performance.now() - began);
   return { record, text: `is ${answer.status} at ${url} (pid ${answer.pid ?? 'unknown'}, ${took})` };
+}
+
+/** Stops `name` and starts it again; one that is stopped is started. */
+export async function restartService(
+  client: Client,
+  name: string,
+  onWaiting: (about: string) => void,
+  { timeout, grace }: { timeout?: number | undefined; grace?: number | undefined },
+): Promise<BatchResult> {
+  const began = performance.now();
+  const answer = await withWaitReports(client, name, onWaiting, client.restart(name, { timeout, grace }));
+  const { url } = await client.resolve(name);
+  const took = formatDuration(performance.now() - began);
+  return {
+    record: { ...answer, url },
+    text: `was restarted at ${url} (pid ${answer.pid ?? 'unknown'}, ${took})`,
+  };
 }
 
 /** What an interrupted start leaves behind. */

@@ -23,7 +23,7 @@ import {
   type ServerWebSocket,
   type WebSocketHandlers,
 } from './http_server.ts';
-import { type UpgradeContext, UwsStream, webSocketBehavior } from './uws_stream.ts';
+import { type UpgradeContext, UwsStream, type WebSocketUserData, webSocketBehavior } from './uws_stream.ts';
 
 declare module 'uWebSockets.js' {
   interface TemplatedApp {
@@ -150,9 +150,10 @@ class UwsExchange implements HttpExchange {
     if (!req) throw new Error('a WebSocket is accepted before its handler returns');
     this.ended = true;
     this.needsAbortHandler = false;
-    const holder: UpgradeContext = { open, events: null };
+    const upgradeContext: UpgradeContext = { open, events: null };
     const key = this.header('sec-websocket-key');
-    this.res.upgrade({ holder }, key, protocol, this.header('sec-websocket-extensions'), context);
+    const userData: WebSocketUserData = { upgradeContext };
+    this.res.upgrade(userData, key, protocol, this.header('sec-websocket-extensions'), context);
   }
 
   /** The handler has returned. What is not answered yet will be later: only now somebody listens for the client's going. */

@@ -118,7 +118,7 @@ export interface UpgradeContext {
   open: (socket: ServerWebSocket) => WebSocketHandlers;
   events: WebSocketHandlers | null;
 }
-interface WebSocketUserData {
+export interface WebSocketUserData {
   upgradeContext: UpgradeContext;
 }
 

@@ -1,5 +1,5 @@
 // Keeps the hub in step with the journal: what is kept is asked for once, what is new is told; a hole is asked for again.
-import type { EventRecord, EventsProtocol } from '../../protocol/events.ts';
+import type { EventRecord } from '../../protocol/events.ts';
 import type { Node } from '../../runtime/actor.ts';
 import { EventHub } from './event_hub.ts';
 
@@ -50,7 +50,7 @@ export class EventFeed {
     this.backlog ??= [];
     while (!this.closed) {
       const kept = await this.node
-        .ref<EventsProtocol>('events')
+        .ref('events')
         .ask('subscribe', {})
         .catch(() => null);
       if (kept) {

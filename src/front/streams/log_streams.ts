@@ -1,17 +1,16 @@
 // Logs as they are written: each follower reads on from its own offset whenever the log has grown and its client has taken
 // what it was sent, so a slow one costs nothing and misses nothing.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { splitOffset } from '../../logs/lines.ts';
-import { readableLine } from '../../logs/terminal_text.ts';
+import { LineCutter } from '../../logs/line_cutter.ts';
+import { type LineFormat, lineText } from '../../logs/line_text.ts';
 import type { LogSlice, LogsQuery, ServiceProtocol } from '../../protocol/service.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import type { Ref } from '../../runtime/actor.ts';
-import { EVENTS, KIB, LOGS } from '../../settings/limits.ts';
+import { EVENTS, KIB } from '../../settings/limits.ts';
 import type { ResponseStream } from '../server/http_server.ts';
 
 /** Bytes of log per question to the service. */
 const READ_BYTES = 128 * KIB;
-const NEWLINE = 0x0a;
 const OFFSET = /^[0-9]{1,15}$/;
 const RETRY_FRAME = Buffer.from(`retry: ${EVENTS.reconnectDelayMs}\n\n`);
 
@@ -37,9 +36,9 @@ class LogFollower {
   private readonly isRunning: () => boolean;
   private stream: ResponseStream | null = null;
   private offset = 0;
-  /** The beginning of a line whose end has not come yet, when that came and which run has printed it. */
-  private partialLine: Buffer = Buffer.alloc(0);
-  private partialLineTime = 0;
+  /** Holds the beginning of a line of `run` until its end arrives. */
+  private readonly cutter = new LineCutter();
+  private readonly format: LineFormat;
   private run: string | null = null;
   private reading = false;
   /** Asked to read on while it was reading. */
@@ -48,6 +47,7 @@ class LogFollower {
   constructor(service: Ref<ServiceProtocol>, query: LogsQuery, isRunning: () => boolean) {
     this.service = service;
     this.query = query;
+    this.format = { raw: query.raw, stamp: query.timestamps ? localTime : null };
     this.isRunning = isRunning;
   }
 
@@ -109,45 +109,17 @@ class LogFollower {
     if (isOther) this.run = run;
     let frames = isOver ? this.flushPartialLine(from) : '';
     const timeAt = timeLookup(times);
-    for (const { offset, bytes } of parts) frames += this.lineFrames(Buffer.from(bytes), offset, timeAt);
+    for (const { offset, bytes } of parts)
+      for (const line of this.cutter.cut(Buffer.from(bytes), offset, timeAt))
+        frames += lineFrame(lineText(line, this.format), line.next);
     if (frames !== '') stream.write(Buffer.from(frames));
     return end > from;
   }
 
-  /** The frames of the lines that end in what the log has at `offset`; the rest waits for its newline. */
-  private lineFrames(bytes: Buffer, offset: number, timeAt: (offset: number) => number): string {
-    const before = this.partialLine.length;
-    const all = before === 0 ? bytes : Buffer.concat([this.partialLine, bytes]);
-    let frames = '';
-    let from = 0;
-    while (from < all.length) {
-      const newline = all.indexOf(NEWLINE, from);
-      const isLong = (newline < 0 ? all.length : newline) - from > LOGS.maxLineBytes;
-      if (newline < 0 && !isLong) break;
-      const to = isLong ? splitOffset(all, from) : newline;
-      const time = from < before ? this.partialLineTime : timeAt(offset + from - before);
-      const line = this.lineText(all.subarray(from, to), time);
-      from = isLong ? to : to + 1;
-      // What was left of the part before need not lie next to this one.
-      frames += lineFrame(line, from < before ? null : offset + from - before);
-    }
-    this.partialLine = Buffer.from(all.subarray(from));
-    if (from >= before) this.partialLineTime = timeAt(offset + from - before);
-    return frames;
-  }
-
   /** The frame of a line that will not end, after which the log goes on at `offset`. */
   private flushPartialLine(offset: number): string {
-    if (this.partialLine.length === 0) return '';
-    const line = this.lineText(this.partialLine, this.partialLineTime);
-    this.partialLine = Buffer.alloc(0);
-    return lineFrame(line, offset);
-  }
-
-  private lineText(bytes: Buffer, time: number): string {
-    const { raw, timestamps } = this.query;
-    const text = raw ? bytes.toString() : readableLine(bytes.toString());
-    return timestamps ? `${localTime(time)} ${text}` : text;
+    const line = this.cutter.flush();
+    return line === undefined ? '' : lineFrame(lineText(line, this.format), offset);
   }
 }
 

@@ -1,70 +1,45 @@
-// What the front answers reads of the cloud from: the JSON of every cluster, workload and tether as its owner made it.
-// Bodies of lists are joined when first asked for and kept until a part changes.
-import type { CloudViewsProtocol, ClusterView, WorkloadView } from '../../protocol/cloud.ts';
+// What the front answers reads of the cloud from. The JSON of a row is composed when the row arrives: the owner
+// tells few rows at a time, so no read of a long list has to compose all of it, and the text takes less memory than
+// the row.
+import {
+  type AutoSleepSettings,
+  autoSleepSettings,
+  type ClusterRow,
+  type WorkloadRow,
+} from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { TetherView } from '../../protocol/tethers.ts';
-import { actor, type Failure } from '../../runtime/actor.ts';
+import type { TetherRow } from '../../protocol/tethers.ts';
+import type { Failure } from '../../runtime/actor.ts';
+import { clusterDetail, clusterItem, tetherItem, workloadItem } from './cloud_json.ts';
+import { JsonCollection, type JsonEntry } from './json_collection.ts';
 
-/** The workloads of one cluster. */
-class ClusterWorkloads {
-  private readonly rows = new Map<string, WorkloadView>();
-  /** In the order of their keys, unless one was added since. */
-  private order: WorkloadView[] = [];
-  private isOrdered = true;
-  private joinedJson: string | null = null;
-
-  get(id: string): WorkloadView | undefined {
-    return this.rows.get(id);
-  }
-
-  ids(): Iterable<string> {
-    return this.rows.keys();
-  }
-
-  put(view: WorkloadView): void {
-    const known = this.rows.get(view.id);
-    this.joinedJson = null;
-    if (known) known.json = view.json;
-    else {
-      this.rows.set(view.id, view);
-      this.order.push(view);
-      this.isOrdered = false;
-    }
-  }
-
-  /** Leaves only what `stays`. */
-  retain(isKept: (id: string) => boolean): void {
-    for (const id of [...this.rows.keys()]) if (!isKept(id)) this.rows.delete(id);
-    this.order = this.order.filter(({ id }) => this.rows.has(id));
-    this.joinedJson = null;
-  }
-
-  /** The items with commas between them. */
-  itemsJson(): string {
-    // What was ordered before is one run to the sort: it costs little more than a look at each.
-    if (!this.isOrdered) this.order.sort((one, other) => (one.key < other.key ? -1 : 1));
-    this.isOrdered = true;
-    this.joinedJson ??= this.order.map(({ json }) => json).join(',');
-    return this.joinedJson;
-  }
+interface ClusterEntry extends JsonEntry {
+  /** As read by itself. */
+  detail: string;
 }
 
-const byId = (one: { id: string }, other: { id: string }): number => (one.id < other.id ? -1 : 1);
+interface WorkloadEntry extends JsonEntry {
+  autoSleep: boolean;
+  idleMinutes: number;
+}
 
-/** `[<items>]`; ULIDs order by age. */
-const jsonArray = (rows: Iterable<{ id: string; json: string }>): Buffer =>
-  Buffer.from(
-    `[${[...rows]
-      .sort(byId)
-      .map(({ json }) => json)
-      .join(',')}]`,
-  );
+const jsonArray = (itemsJson: string): Buffer => Buffer.from(`[${itemsJson}]`);
 
+function workloadEntry(row: WorkloadRow): WorkloadEntry {
+  const { id, namespace, name, kind, autoSleep, idleMinutes } = row;
+  const json = JSON.stringify(workloadItem(row));
+  return { id, key: `${namespace}/${name}/${kind}`, json, autoSleep, idleMinutes };
+}
+
+/** The clusters, workloads and tethers that their owners last told, as JSON. */
 export class CloudViews {
-  private readonly clusterRows = new Map<string, ClusterView>();
-  private readonly tetherRows = new Map<string, TetherView>();
-  private readonly workloadsByCluster = new Map<string, ClusterWorkloads>();
-  private readonly clusterIdOf = new Map<string, string>();
+  /** ULIDs are in the order of age. */
+  private readonly clusterEntries = new JsonCollection<ClusterEntry>();
+  private readonly tetherEntries = new JsonCollection<JsonEntry>();
+  private readonly workloadsByCluster = new Map<string, JsonCollection<WorkloadEntry>>();
+  /** The collection that holds a workload, by the workload's id. */
+  private readonly collectionOf = new Map<string, JsonCollection<WorkloadEntry>>();
+  /** Lists of all clusters, tethers and workloads; null: something has changed since. */
   private clusterList: Buffer | null = null;
   private tetherList: Buffer | null = null;
   private workloadList: Buffer | null = null;
@@ -75,114 +50,106 @@ export class CloudViews {
     this.unavailable = fail('internal', `the cloud part is closed: ${reason}`, { hint });
   }
 
-  /** Throws when the cloud part cannot be used. */
+  /** Throws `internal` while the cloud part cannot be used. */
   assertAvailable(): void {
     if (this.unavailable) throw this.unavailable;
   }
 
-  setClusters(rows: readonly ClusterView[], all: boolean): void {
+  /** Takes new or changed clusters. `all`: there are no others. */
+  setClusters(rows: readonly ClusterRow[], all: boolean): void {
     this.unavailable = null;
-    const named = new Set(rows.map(({ id }) => id));
-    if (all) for (const id of [...this.clusterRows.keys()]) if (!named.has(id)) this.removeCluster(id);
-    for (const row of rows) this.clusterRows.set(row.id, row);
+    const told = new Set(rows.map(({ id }) => id));
+    if (all) for (const id of this.clusterEntries.ids()) if (!told.has(id)) this.removeCluster(id);
+    for (const row of rows) {
+      const json = JSON.stringify(clusterItem(row));
+      this.clusterEntries.put({ id: row.id, key: row.id, json, detail: JSON.stringify(clusterDetail(row)) });
+    }
     this.clusterList = null;
   }
 
+  /** Forgets a cluster with its workloads. */
   removeCluster(id: string): void {
-    for (const workload of this.workloadsByCluster.get(id)?.ids() ?? []) this.clusterIdOf.delete(workload);
+    for (const workload of this.workloadsByCluster.get(id)?.ids() ?? []) this.collectionOf.delete(workload);
     this.workloadsByCluster.delete(id);
-    this.clusterRows.delete(id);
+    this.clusterEntries.retain((other) => other !== id);
     this.clusterList = null;
     this.workloadList = null;
   }
 
-  setWorkloads(rows: readonly WorkloadView[]): void {
+  /** Takes new or changed workloads. */
+  setWorkloads(rows: readonly WorkloadRow[]): void {
     for (const row of rows) {
-      const shelf = this.workloadsByCluster.get(row.clusterId) ?? new ClusterWorkloads();
-      this.workloadsByCluster.set(row.clusterId, shelf);
-      this.clusterIdOf.set(row.id, row.clusterId);
-      shelf.put(row);
+      let collection = this.workloadsByCluster.get(row.clusterId);
+      if (!collection) {
+        collection = new JsonCollection();
+        this.workloadsByCluster.set(row.clusterId, collection);
+      }
+      collection.put(workloadEntry(row));
+      this.collectionOf.set(row.id, collection);
     }
     this.workloadList = null;
   }
 
   removeWorkloads(ids: readonly string[]): void {
-    const gone = new Set(ids);
-    const touched = new Set(ids.map((id) => this.clusterIdOf.get(id) ?? ''));
-    for (const cluster of touched) this.workloadsByCluster.get(cluster)?.retain((id) => !gone.has(id));
-    for (const id of ids) this.clusterIdOf.delete(id);
+    const removed = new Set(ids);
+    const changed = new Set(ids.map((id) => this.collectionOf.get(id)));
+    for (const collection of changed) collection?.retain((id) => !removed.has(id));
+    for (const id of ids) this.collectionOf.delete(id);
     this.workloadList = null;
   }
 
+  /** Forgets every workload that is not among `ids`. */
   retainWorkloads(ids: readonly string[]): void {
     const kept = new Set(ids);
-    this.removeWorkloads([...this.clusterIdOf.keys()].filter((id) => !kept.has(id)));
+    this.removeWorkloads([...this.collectionOf.keys()].filter((id) => !kept.has(id)));
   }
 
-  setTethers(rows: readonly TetherView[], all: boolean): void {
-    if (all) this.tetherRows.clear();
-    for (const row of rows) this.tetherRows.set(row.id, row);
+  /** Takes new or changed tethers. `all`: there are no others. */
+  setTethers(rows: readonly TetherRow[], all: boolean): void {
+    if (all) this.tetherEntries.retain(() => false);
+    for (const row of rows)
+      this.tetherEntries.put({ id: row.id, key: row.id, json: JSON.stringify(tetherItem(row)) });
     this.tetherList = null;
   }
 
   removeTethers(ids: readonly string[]): void {
-    for (const id of ids) this.tetherRows.delete(id);
+    this.tetherEntries.retain((id) => !ids.includes(id));
     this.tetherList = null;
   }
 
+  /** The list of clusters, oldest first. */
   clusters(): Buffer {
-    this.clusterList ??= jsonArray(this.clusterRows.values());
+    this.clusterList ??= jsonArray(this.clusterEntries.itemsJson());
     return this.clusterList;
   }
 
-  /** null: there is none of that id. */
+  /** One cluster; null: there is none of that id. */
   cluster(id: string): string | null {
-    return this.clusterRows.get(id)?.detail ?? null;
+    return this.clusterEntries.get(id)?.detail ?? null;
   }
 
-  /** Those of all clusters, oldest cluster first, or of one. */
+  /** The list of workloads by namespace, name and kind: of one cluster, or (null) of all, oldest cluster first. */
   workloads(clusterId: string | null): Buffer {
-    if (clusterId !== null)
-      return Buffer.from(`[${this.workloadsByCluster.get(clusterId)?.itemsJson() ?? ''}]`);
-    if (this.workloadList === null) {
-      const bodies = [...this.workloadsByCluster.keys()]
+    if (clusterId !== null) return jsonArray(this.workloadsByCluster.get(clusterId)?.itemsJson() ?? '');
+    this.workloadList ??= jsonArray(
+      [...this.workloadsByCluster.keys()]
         .sort()
-        .map((id) => this.workloadsByCluster.get(id)?.itemsJson() ?? '');
-      this.workloadList = Buffer.from(`[${bodies.filter((body) => body !== '').join(',')}]`);
-    }
+        .map((id) => this.workloadsByCluster.get(id)?.itemsJson() ?? '')
+        .filter((items) => items !== '')
+        .join(','),
+    );
     return this.workloadList;
   }
 
-  /** The JSON of one workload; null: there is none of that id. */
-  workload(id: string): string | null {
-    return this.workloadsByCluster.get(this.clusterIdOf.get(id) ?? '')?.get(id)?.json ?? null;
+  /** The auto-sleep settings of a workload; null: there is none of that id. */
+  autoSleep(id: string): AutoSleepSettings | null {
+    const entry = this.collectionOf.get(id)?.get(id);
+    return entry ? autoSleepSettings(entry) : null;
   }
 
+  /** The list of tethers, oldest first. */
   tethers(): Buffer {
-    this.tetherList ??= jsonArray(this.tetherRows.values());
+    this.tetherList ??= jsonArray(this.tetherEntries.itemsJson());
     return this.tetherList;
   }
 }
-
-/** A letter dropped here would be a change that nobody ever sees, and handling one takes no time. */
-const LIMITS = { mailbox: 1_000_000 };
-
-// State: none of its own; it hands on what owners tell. Rebuilt from: what the cloud's actors tell at their start.
-/** At `cloudviews`, on the thread of the front. */
-export const cloudViewsActor = actor<CloudViewsProtocol, CloudViews>(
-  'cloudviews',
-  (_context, views) => {
-    const done = (_told: unknown): null => null;
-    return {
-      unavailable: ({ reason, hint }) => done(views.markUnavailable(reason, hint)),
-      clusters: ({ rows, all }) => done(views.setClusters(rows, all)),
-      clusterRemoved: ({ id }) => done(views.removeCluster(id)),
-      workloads: ({ rows }) => done(views.setWorkloads(rows)),
-      workloadsRemoved: ({ ids }) => done(views.removeWorkloads(ids)),
-      workloadsRetained: ({ ids }) => done(views.retainWorkloads(ids)),
-      tethers: ({ rows, all }) => done(views.setTethers(rows, all)),
-      tethersRemoved: ({ ids }) => done(views.removeTethers(ids)),
-    };
-  },
-  LIMITS,
-);

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
 import { createVault } from '../../../src/adapters/storage/vault.ts';
 import { fail } from '../../../src/protocol/errors.ts';
-import { afterThisTest, tempDir } from '../../kit/actors.ts';
+import { afterThisTest, realTime, tempDir } from '../../kit/actors.ts';
 import { ANY, type Cloud, cloud, eventually, openCloudStore } from '../../kit/cloud.ts';
 import { type Double, kubeDouble, workload } from '../../kit/kube_double.ts';
 
@@ -103,7 +103,7 @@ async function lives(replicas: number, first: Life): Promise<Lives> {
       shared: cloudStore,
       vault: key,
       open: (access) =>
-        life.mortal(openKubeCluster(access, ANY), CLUSTER_CALLS, () => {
+        life.mortal(openKubeCluster(access, ANY, realTime), CLUSTER_CALLS, () => {
           throw fail('cluster_unreachable', 'the program has died');
         }),
       store: (store) => life.mortal(store, STORE_CALLS, () => []),
@@ -190,7 +190,7 @@ describe('the points', () => {
     const slept = life.names.splice(0);
     await here.workloads.ask('wake', { id, waitMs: null });
     for (const names of [slept, life.names]) {
-      expect(names.slice(0, 3)).toEqual(['read', 'patch', 'saveWorkloads']);
+      expect(names.slice(0, 3)).toEqual(['getWorkload', 'patchWorkload', 'saveWorkloads']);
       expect(POINTS.length / 2).toBeGreaterThan(3);
     }
   });

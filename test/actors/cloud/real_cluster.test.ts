@@ -71,7 +71,7 @@ describeReal('a real cluster', () => {
     await Promise.all(names.map((name) => mine.create('Deployment', sleeper(name, 0))));
     // Real pages and tokens, only more of them.
     here = await cloud({
-      open: (access) => createKubeCluster(createKubeHttp(createClusterDialer(access, ANY)), 7),
+      open: (access) => createKubeCluster(createKubeHttp(createClusterDialer(access, ANY), realTime), 7),
     });
     await here.add(kubeconfig());
     const found = here.list().filter((row) => row.namespace === mine.namespace && row.name !== 'known');

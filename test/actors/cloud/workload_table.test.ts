@@ -20,6 +20,7 @@ describe('the table of workloads', () => {
       { workloads: () => undefined, workloadsRemoved: () => undefined, workloadsRetained: () => undefined },
       virtualClock(),
       () => undefined,
+      (error) => expect.fail(String(error)),
     );
     const all = Array.from({ length: CLOUD.maxWorkloadsPerKind }, (_, index) =>
       look('Deployment', `w${index}`),

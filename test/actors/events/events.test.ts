@@ -18,11 +18,12 @@ import type { ViewsProtocol } from '../../../src/protocol/views.ts';
 import type { Ref } from '../../../src/runtime/actor.ts';
 import { EVENTS } from '../../../src/settings/limits.ts';
 import { afterThisTest, realTime, type Stand, tempDir, type World, world } from '../../kit/actors.ts';
-import { built, canMount, onSmallDisk, run } from '../../kit/child_program.ts';
+import { bundle } from '../../kit/bundle.ts';
+import { canMount, onSmallDisk, run } from '../../kit/child_program.ts';
 
 let child = '';
 beforeAll(async () => {
-  child = await built('test/actors/events/events_child.ts');
+  child = await bundle('test/actors/events/events_child.ts');
 });
 
 const event = (

@@ -7,11 +7,11 @@ import type { EventRecord, NewEvent } from '../../../src/protocol/events.ts';
 import type { ViewsProtocol } from '../../../src/protocol/views.ts';
 import { actor } from '../../../src/runtime/actor.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
-import { createNode } from '../../../src/runtime/node.ts';
+import { untypedNode } from '../../kit/untyped_node.ts';
 
 const say = (text: string): void => void writeSync(1, `${text}\n`);
 const [, , what, folder = ''] = process.argv;
-const node = createNode({
+const node = untypedNode({
   name: 'test',
   clock: systemClock,
   nodeOf: () => 'test',

@@ -9,7 +9,8 @@ import type { LedgerRun } from '../../../src/protocol/host.ts';
 import type { LastEnd, ServiceInput } from '../../../src/protocol/service.ts';
 import type { ViewSnapshot } from '../../../src/protocol/views.ts';
 import { settle, tempDir } from '../../kit/actors.ts';
-import { built, run } from '../../kit/child_program.ts';
+import { bundle } from '../../kit/bundle.ts';
+import { run } from '../../kit/child_program.ts';
 import { must } from '../../kit/must.ts';
 import { type Setting, setting } from '../../kit/registry.ts';
 import { agentInput, input } from '../../kit/service_inputs.ts';
@@ -308,7 +309,7 @@ describe('booting', () => {
     pty: false,
     memo: { revision: 1, port: 1, ready: null, passed: true, deadline: null, restarts: 0 },
     stopping: false,
-    recordEnd: null,
+    end: null,
   });
 
   const runsOf = (...services: string[]) => ({ runs: () => ({ runs: services.map(row) }) });
@@ -496,7 +497,7 @@ describe('booting', () => {
 describe('after kill -9', () => {
   let child = '';
   beforeAll(async () => {
-    child = await built('test/actors/registry/registry_child.ts');
+    child = await bundle('test/actors/registry/registry_child.ts');
   });
 
   it('every registration that was answered is there, with its port', async () => {

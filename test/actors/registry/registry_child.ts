@@ -5,11 +5,11 @@ import { registryActor } from '../../../src/actors/registry/registry.ts';
 import { openStore } from '../../../src/adapters/storage/store.ts';
 import { actor } from '../../../src/runtime/actor.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
-import { createNode } from '../../../src/runtime/node.ts';
 import { input } from '../../kit/service_inputs.ts';
+import { untypedNode } from '../../kit/untyped_node.ts';
 
 const store = openStore(process.argv[2] ?? '');
-const node = createNode({ name: 'test', clock: systemClock, nodeOf: () => 'test' });
+const node = untypedNode({ name: 'test', clock: systemClock, nodeOf: () => 'test' });
 const nothing = actor('nothing', () => ({
   specs: () => null,
   append: () => ({ lastId: 0 }),

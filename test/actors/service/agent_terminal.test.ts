@@ -2,7 +2,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type LogWriter, openLogWriter } from '../../../src/logs/writer.ts';
+import { LogWriter } from '../../../src/logs/writer.ts';
 import type { TerminalProtocol, TerminalViewersProtocol } from '../../../src/protocol/terminal.ts';
 import { Failure, type Ref } from '../../../src/runtime/actor.ts';
 import { afterThisTest, type Stand } from '../../kit/actors.ts';
@@ -25,7 +25,7 @@ async function agent(maxBytes = 1_000_000): Promise<Shown> {
   const viewers = await world.services.stand<TerminalViewersProtocol>('viewers');
   await world.begin();
   await running(world);
-  const log = openLogWriter(join(world.config.logs, 'web'), { maxBytes, keep: 2 }, Date.now);
+  const log = new LogWriter(join(world.config.logs, 'web'), { maxBytes, keep: 2 }, Date.now);
   afterThisTest(() => log.close());
   const run = world.host.row?.run ?? '';
   return {

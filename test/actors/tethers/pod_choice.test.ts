@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
 import { podsResource as podRowsOf } from '../../../src/adapters/kube/pods.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';
-import { settle } from '../../kit/actors.ts';
+import { realTime, settle } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import type { Json } from '../../kit/kube_double.ts';
 import { api, describeReal, sandbox } from '../../kit/kube_real.ts';
@@ -148,7 +148,7 @@ describeReal('a tether and its pods', () => {
     await box.create('Deployment', server('noroom', 1, { spec: nowhere }));
     const tether = await field({ sandbox: box, name: 'noroom' });
     const waiting = answer(tether.port, 'name\n');
-    const cluster = openKubeCluster(access(), RULE);
+    const cluster = openKubeCluster(access(), RULE, realTime);
     const { trouble } = await eventually(async () => {
       const { rows } = await cluster.list(podRowsOf(tether.route.workload));
       return rows.find(({ mayPass }) => mayPass);

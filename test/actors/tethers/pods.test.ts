@@ -4,7 +4,7 @@ import { TetherPods } from '../../../src/actors/tethers/pods.ts';
 import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
 import type { ForwardTarget } from '../../../src/protocol/cloud.ts';
 import { TETHER } from '../../../src/settings/limits.ts';
-import { afterThisTest, type TestClock, virtualClock } from '../../kit/actors.ts';
+import { afterThisTest, realTime, type TestClock, virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { type Double, type Fault, type Json, kubeDouble, type Seen } from '../../kit/kube_double.ts';
 import { client, field, lastError, RULE } from './tether_kit.ts';
@@ -111,7 +111,7 @@ it('are asked for anew no more than once a second, and never while an attempt is
   await clock.advance(TETHER.minRelistIntervalMs);
   pods.start(route);
   // Whatever that may have sent has arrived when the answer to a later request is here.
-  const other = openKubeCluster(double.access, RULE);
+  const other = openKubeCluster(double.access, RULE, realTime);
   await other.version();
   await other.close();
   expect(asked()).toBe(2);

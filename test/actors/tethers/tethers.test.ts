@@ -8,9 +8,11 @@ import { tethersActor } from '../../../src/actors/tethers/tethers.ts';
 import { openLoopbackPeers } from '../../../src/adapters/process/loopback_peers.ts';
 import { type CloudStore, embeddedCloudStore } from '../../../src/adapters/storage/cloud_store.ts';
 import { openStore } from '../../../src/adapters/storage/store.ts';
+import { tetherItem } from '../../../src/front/views/cloud_json.ts';
 import type { CloudViewsProtocol, WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
 import { fail } from '../../../src/protocol/errors.ts';
-import type { StoredTether, TethersProtocol, ThreadsProtocol } from '../../../src/protocol/tethers.ts';
+import type { StoredTether, TethersProtocol } from '../../../src/protocol/tethers.ts';
+import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
 import { Failure, type Ref } from '../../../src/runtime/actor.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';
 import { TETHER } from '../../../src/settings/limits.ts';
@@ -91,7 +93,7 @@ async function part(
         if (kind === 'tethers') {
           const { rows: told, all } = message as Parameters<CloudViewsProtocol['tethers']>[0];
           if (all) rows.clear();
-          for (const { id, json } of told) rows.set(id, JSON.parse(json));
+          for (const row of told) rows.set(row.id, tetherItem(row));
         } else if (kind === 'tethersRemoved') {
           for (const id of (message as { ids: string[] }).ids) rows.delete(id);
         }

@@ -13,9 +13,11 @@ import { openLoopbackPeers } from '../../../src/adapters/process/loopback_peers.
 import { embeddedCloudStore } from '../../../src/adapters/storage/cloud_store.ts';
 import { openStore } from '../../../src/adapters/storage/store.ts';
 import { createVault, type Vault } from '../../../src/adapters/storage/vault.ts';
-import { CloudViews, cloudViewsActor } from '../../../src/front/views/cloud_views.ts';
+import { CloudViews } from '../../../src/front/views/cloud_views.ts';
+import { cloudViewsActor } from '../../../src/front/views/cloud_views_actor.ts';
 import type { ClustersProtocol, WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
-import type { TethersProtocol, ThreadsProtocol } from '../../../src/protocol/tethers.ts';
+import type { TethersProtocol } from '../../../src/protocol/tethers.ts';
+import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
 import type { Ref } from '../../../src/runtime/actor.ts';
 import { afterThisTest, realTime, tempDir, world } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
@@ -52,7 +54,7 @@ async function cloud(folder: string, key: Vault, ports: readonly [number, number
   const workloads = await here.start('workloads', workloadsActor, {
     store: cloudStore,
     vault: key,
-    open: (access) => openKubeCluster(access, RULE),
+    open: (access) => openKubeCluster(access, RULE, realTime),
     podAccess: null,
     ownPod: null,
   });

@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { bundle } from '../../kit/bundle.ts';
 import {
   after,
-  bundle,
   connectDaemon,
   eventually,
   hostsOf,
@@ -24,18 +24,18 @@ function newFolder(): string {
 }
 
 /** How long one that finds the place taken waits. */
-const PATIENCE_MS = 2_000;
+const START_DEADLINE_MS = 2_000;
 
 /** A process that asks as a daemon does, and lives on until `end`. */
 async function asks(
   stateDir: string,
-): Promise<{ turn: string; end: (signal: NodeJS.Signals) => Promise<void> }> {
+): Promise<{ hostStart: string; end: (signal: NodeJS.Signals) => Promise<void> }> {
   const script = join(stateDir, 'ask.mjs');
   const source = await bundle('src/adapters/host/host_start.ts');
   writeFileSync(
     script,
-    `import { hostTurn } from ${JSON.stringify(source)};
-    console.log(await hostTurn(${JSON.stringify(stateDir)}, ${PATIENCE_MS}));
+    `import { decideHostStart } from ${JSON.stringify(source)};
+    console.log(await decideHostStart(${JSON.stringify(stateDir)}, ${START_DEADLINE_MS}));
     setInterval(() => {}, 1000);`,
   );
   const child = spawn(process.execPath, [script], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -46,13 +46,13 @@ async function asks(
   };
   after(() => end('SIGKILL'));
   const [said] = await once(child.stdout, 'data');
-  return { turn: String(said).trim(), end };
+  return { hostStart: String(said).trim(), end };
 }
 
-const turnOf = async (stateDir: string): Promise<string> => {
-  const { turn, end } = await asks(stateDir);
+const hostStartOf = async (stateDir: string): Promise<string> => {
+  const { hostStart, end } = await asks(stateDir);
   await end('SIGKILL');
-  return turn;
+  return hostStart;
 };
 
 async function killHosts(stateDir: string): Promise<void> {
@@ -66,14 +66,14 @@ test('on a new state directory the host may come later, for one daemon at a time
   const stateDir = newFolder();
   for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
     const one = await asks(stateDir);
-    expect(one.turn).toBe('deferred');
-    expect(await turnOf(stateDir)).toBe('started');
-    expect(await turnOf(newFolder())).toBe('deferred');
+    expect(one.hostStart).toBe('deferred');
+    expect(await hostStartOf(stateDir)).toBe('started');
+    expect(await hostStartOf(newFolder())).toBe('deferred');
     // One that has to wait for it has its place when it ends.
     const next = asks(stateDir);
     await one.end(signal);
-    const { turn, end } = await next;
-    expect(turn).toBe('deferred');
+    const { hostStart, end } = await next;
+    expect(hostStart).toBe('deferred');
     await end(signal);
   }
 });
@@ -93,19 +93,19 @@ test.runIf(process.getuid?.() === 0)('another user who has the place holds nobod
   after(() => void squatter.kill('SIGKILL'));
   await once(squatter.stdout, 'data');
   const holder = await asks(own);
-  expect(holder.turn).toBe('deferred');
+  expect(holder.hostStart).toBe('deferred');
   // Who waits for a daemon of its own user is told after all others.
   const told: string[] = [];
-  const waits = asks(own).then(({ turn }) => told.push(`own: ${turn}`));
-  await asks(foreign).then(({ turn }) => told.push(`foreign: ${turn}`));
+  const waits = asks(own).then(({ hostStart }) => told.push(`own: ${hostStart}`));
+  await asks(foreign).then(({ hostStart }) => told.push(`foreign: ${hostStart}`));
   await waits;
-  expect(told).toEqual(['foreign: first', 'own: first']);
+  expect(told).toEqual(['foreign: started', 'own: started']);
 });
 
 test('a host that lives is there', async () => {
   const stateDir = newFolder();
   await connectDaemon(stateDir);
-  expect(await turnOf(stateDir)).toBe('running');
+  expect(await hostStartOf(stateDir)).toBe('running');
 });
 
 test('a host that was killed comes first while its ledger has a run, also one that has ended', async () => {
@@ -113,13 +113,13 @@ test('a host that was killed comes first while its ledger has a run, also one th
   const one = await connectDaemon(stateDir);
   const lives = await one.spawn('lives', 'exec sleep 60');
   await killHosts(stateDir);
-  expect(await turnOf(stateDir)).toBe('started');
+  expect(await hostStartOf(stateDir)).toBe('started');
   const next = await connectDaemon(stateDir);
   await next.stop(lives);
   await killHosts(stateDir);
-  expect(await turnOf(stateDir)).toBe('started');
+  expect(await hostStartOf(stateDir)).toBe('started');
   const last = await connectDaemon(stateDir);
   await last.host.ask('acknowledge', lives);
   await killHosts(stateDir);
-  expect(await turnOf(stateDir)).toBe('deferred');
+  expect(await hostStartOf(stateDir)).toBe('deferred');
 });

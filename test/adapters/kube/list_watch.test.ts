@@ -5,10 +5,10 @@ import {
   openKubeCluster,
   workloadsResource,
 } from '../../../src/adapters/kube/kube_cluster.ts';
-import { kubeFailure } from '../../../src/adapters/kube/kube_http.ts';
+import { kubeFailure } from '../../../src/adapters/kube/kube_errors.ts';
 import { listAndWatch } from '../../../src/adapters/kube/list_watch.ts';
 import { CLOUD } from '../../../src/settings/limits.ts';
-import { type TestClock, virtualClock } from '../../kit/actors.ts';
+import { realTime, type TestClock, virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { type Double, kubeDouble, type OpenWatch, type Seen, workload } from '../../kit/kube_double.ts';
 
@@ -27,7 +27,7 @@ let told: string[];
 beforeEach(async () => {
   double = await kubeDouble();
   double.put('Deployment', workload('web', 'a', 1));
-  cluster = openKubeCluster(double.access, { allow: 'any', apiOnLoopback: true });
+  cluster = openKubeCluster(double.access, { allow: 'any', apiOnLoopback: true }, realTime);
   timers = new Map();
   clock = counted(virtualClock());
   stop = new AbortController();

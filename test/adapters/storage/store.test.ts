@@ -8,12 +8,13 @@ import { openStore, type Store } from '../../../src/adapters/storage/store.ts';
 import type { StoredService } from '../../../src/protocol/service.ts';
 import { encodeMsgpack } from '../../../src/runtime/msgpack.ts';
 import { afterThisTest, settle, tempDir } from '../../kit/actors.ts';
-import { built, canMount, onSmallDisk, run } from '../../kit/child_program.ts';
+import { bundle } from '../../kit/bundle.ts';
+import { canMount, onSmallDisk, run } from '../../kit/child_program.ts';
 import { spec } from '../../kit/service_inputs.ts';
 
 let child = '';
 beforeAll(async () => {
-  child = await built('test/adapters/storage/store_child.ts');
+  child = await bundle('test/adapters/storage/store_child.ts');
 });
 
 function opened(path: string): Store {

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { completionsOf } from '../../../src/cli/commands/complete.ts';
-import { COMMANDS } from '../../../src/cli/commands.ts';
+import { COMMAND_TABLE } from '../../../src/cli/commands.ts';
 import { freePort } from '../../kit/free_ports.ts';
 import { json, serve } from '../../kit/recording_server.ts';
 import { binFolder, cleanEnv, folder, stateOf } from '../berth_process.ts';
@@ -21,7 +21,7 @@ const fake = () =>
 
 const offered = async (line: string, state: string): Promise<string[]> => {
   const globals = { format: 'table', url: undefined, stateDir: state, config: undefined } as const;
-  return (await completionsOf(line.split(' ').slice(1), globals)).map(([word]) => word);
+  return (await completionsOf(COMMAND_TABLE, line.split(' ').slice(1), globals)).map(([word]) => word);
 };
 
 describe('a Tab', () => {
@@ -63,7 +63,7 @@ describe('a Tab', () => {
   });
 
   it('can describe every command', async () => {
-    for (const row of COMMANDS) {
+    for (const row of COMMAND_TABLE.rows) {
       const command = await row.load();
       expect([row.name, typeof command.run]).toEqual([row.name, 'function']);
     }

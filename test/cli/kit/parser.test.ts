@@ -1,29 +1,30 @@
 // Most calls have no options and are not parsed at all: what they come to must be what commander would have made of them.
 import { describe, expect, it } from 'vitest';
-import { COMMANDS, type CommandRow, FAMILIES } from '../../../src/cli/commands.ts';
-import type { Command } from '../../../src/cli/kit/command.ts';
+import { COMMAND_TABLE } from '../../../src/cli/commands.ts';
+import { type LoadedCommand, loadCommand } from '../../../src/cli/kit/command_table.ts';
 import { type ParsedCall, parseCommandLine } from '../../../src/cli/kit/parser.ts';
-import { plainArguments } from '../../../src/cli/main.ts';
+import { readPlainCall } from '../../../src/cli/kit/plain_call.ts';
 
-const called = async (row: CommandRow): Promise<{ row: CommandRow; command: Command }> => ({
-  row,
-  command: await row.load(),
-});
-const parsed = (argv: string[], one: { row: CommandRow; command: Command } | undefined): ParsedCall =>
-  parseCommandLine(argv, { commands: COMMANDS, families: FAMILIES, called: one });
+const called = async (name: string): Promise<LoadedCommand> => {
+  const found = await loadCommand(COMMAND_TABLE, name.split(' '));
+  if (!found) throw new Error(`there is no ${name}`);
+  return found;
+};
+const parsed = (argv: string[], one: LoadedCommand | undefined): ParsedCall =>
+  parseCommandLine(argv, COMMAND_TABLE, one);
 
-describe.each(COMMANDS.map((row) => [row.name, row] as const))('berth %s', (name, row) => {
+describe.each(COMMAND_TABLE.rows.map(({ name }) => name))('berth %s', (name) => {
   it('is the same parsed and unparsed', async () => {
-    const one = await called(row);
+    const one = await called(name);
     const takes = one.command.args ?? [];
     const least = takes.filter(({ syntax }) => syntax.startsWith('<')).length;
     const isVariadic = takes.some(({ syntax }) => syntax.includes('...'));
     for (let count = 0; count <= takes.length + 2; count += 1) {
       const words = Array.from({ length: count }, (_, at) => `word${at}`);
       const argv = [...name.split(' '), ...words];
-      const alone = plainArguments(argv, name, one.command);
+      const plain = readPlainCall(argv, one);
       if (count < least || (count > takes.length && !isVariadic)) {
-        expect(alone).toBeUndefined();
+        expect(plain).toBeUndefined();
         expect(() => parsed(argv, one)).toThrow();
         continue;
       }
@@ -31,17 +32,17 @@ describe.each(COMMANDS.map((row) => [row.name, row] as const))('berth %s', (name
         key,
         defaultValue,
       ]);
-      expect(alone).toEqual(words);
-      expect(parsed(argv, one)).toEqual({
+      expect(plain).toEqual({
         args: words,
         options: Object.fromEntries(options),
         globals: { format: 'table', url: undefined, stateDir: undefined, config: undefined },
       });
+      expect(parsed(argv, one)).toEqual(plain);
     }
   });
 
   it('has a help with its arguments and options', async () => {
-    const one = await called(row);
+    const one = await called(name);
     const outcome = parsed([...name.split(' '), '--help'], one);
     const help = 'help' in outcome ? outcome.help : '';
     for (const { about } of one.command.args ?? []) expect(help.replace(/\s+/g, ' ')).toContain(about);
@@ -50,19 +51,15 @@ describe.each(COMMANDS.map((row) => [row.name, row] as const))('berth %s', (name
 });
 
 it('takes what stands behind -- as arguments', async () => {
-  const [row] = COMMANDS.filter(({ name }) => name === 'add');
-  if (!row) throw new Error('there is no add');
-  const one = await called(row);
+  const one = await called('add');
   const argv = ['add', 'web', '--', 'run', '-p', '--', 'x'];
-  expect(plainArguments(argv, 'add', one.command)).toEqual(['web', 'run', '-p', '--', 'x']);
+  expect(readPlainCall(argv, one)?.args).toEqual(['web', 'run', '-p', '--', 'x']);
   expect(parsed(argv, one)).toMatchObject({ args: ['web', 'run', '-p', '--', 'x'] });
-  expect(plainArguments(['add', 'web', '-p', '1', '--', 'x'], 'add', one.command)).toBeUndefined();
+  expect(readPlainCall(['add', 'web', '-p', '1', '--', 'x'], one)).toBeUndefined();
 });
 
 it('takes global options before and behind the command', async () => {
-  const [row] = COMMANDS.filter(({ name }) => name === 'ps');
-  if (!row) throw new Error('there is no ps');
-  const one = await called(row);
+  const one = await called('ps');
   const globals = { format: 'jsonl', url: 'http://x', stateDir: '/s', config: '/c' };
   const given = ['-o', 'jsonl', '--url', 'http://x', '--state-dir=/s', '--config', '/c'];
   expect(parsed([...given, 'ps', '-q'], one)).toEqual({

@@ -21,8 +21,8 @@ describe('a table', () => {
   ];
   const columns = [
     { title: 'NAME', cell: ({ name }: { name: string }) => name },
-    { title: 'SIZE', cell: ({ size }: { size: number | null }) => size, right: true },
-    { title: 'MORE', cell: () => 'x', wide: true },
+    { title: 'SIZE', cell: ({ size }: { size: number | null }) => size, alignRight: true },
+    { title: 'MORE', cell: () => 'x', wideOnly: true },
   ];
   const printed = (format: 'table' | 'wide' | 'json' | 'jsonl', list = rows): [string, string] => {
     let out = '';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ServiceLog } from '../../../src/actors/service/service_log.ts';
-import { openLogWriter, type LogWriter as Writer } from '../../../src/logs/writer.ts';
+import { LogWriter } from '../../../src/logs/writer.ts';
 import { fail } from '../../../src/protocol/errors.ts';
 import type { ServiceProtocol } from '../../../src/protocol/service.ts';
 import { localTime } from '../../../src/protocol/timestamps.ts';
@@ -35,13 +35,13 @@ class Log extends ServiceLog {
   readonly limits = { maxBytes: Number.POSITIVE_INFINITY, keep: 0 };
   run = FIRST_RUN;
   now = Date.parse('2026-11-20T10:00:00Z');
-  private readonly writer: Writer;
+  private readonly writer: LogWriter;
 
   constructor() {
     const folder = mkdtempSync(join(tmpdir(), 'berth-follow-'));
     // The test says itself that it grew.
     super(folder, { follow: () => {}, grew: () => {} });
-    this.writer = openLogWriter(folder, this.limits, () => this.now);
+    this.writer = new LogWriter(folder, this.limits, () => this.now);
     afterThisTest(() => {
       this.writer.close();
       rmSync(folder, { recursive: true });
@@ -72,7 +72,7 @@ async function startLogged(setup: FrontSetup): Promise<Logged> {
   await settle();
   const print = (text: string | Buffer, stream: Output = 'stdout') => {
     log.add(text, stream);
-    front.views.tell('grew', { name: 'web', end: log.end() });
+    front.views.tell('grew', { name: 'web' });
   };
   return Object.assign(front, { log, service, print });
 }

@@ -1,15 +1,49 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';
+import type { ClusterRow, WorkloadRow } from '../../../src/protocol/cloud.ts';
+import type { TetherRow } from '../../../src/protocol/tethers.ts';
 
-const view = (id: string, clusterId: string, json = `{"id":"${id}"}`) => ({
+const workload = (id: string, clusterId: string, replicas = 1): WorkloadRow => ({
   id,
   clusterId,
-  key: `${id.slice(-1)}/${id}`,
-  json,
+  kind: 'Deployment',
+  namespace: id.slice(-1),
+  name: id,
+  replicas,
+  ready: 0,
+  desiredReplicas: null,
+  autoSleep: true,
+  idleMinutes: 7,
+  lastActivityAt: 1_700_000_000_000,
+  state: 'waking',
+  sleepReason: null,
 });
-const ids = (bytes: Uint8Array): string[] =>
-  JSON.parse(Buffer.from(bytes).toString()).map((row: { id: string }) => row.id);
+const cluster = (id: string): ClusterRow => ({
+  id,
+  name: `cluster ${id}`,
+  provider: 'other',
+  inCluster: false,
+  createdAt: 0,
+  lastSyncAt: null,
+  version: null,
+  capabilities: null,
+  reachable: null,
+});
+const tether = (id: string): TetherRow => ({
+  id,
+  workloadId: 'w',
+  containerPort: 80,
+  label: null,
+  localPort: null,
+  connections: 0,
+  bytesIn: 0,
+  bytesOut: 0,
+  lastError: null,
+  isOpen: false,
+});
+const items = (bytes: Uint8Array): Record<string, unknown>[] => JSON.parse(Buffer.from(bytes).toString());
+const ids = (bytes: Uint8Array): unknown[] => items(bytes).map(({ id, tether_id }) => id ?? tether_id);
 
 describe("the front's copies of workloads", () => {
   it('are listed by cluster and key after any changes, and each is found', () => {
@@ -27,7 +61,7 @@ describe("the front's copies of workloads", () => {
         const model = new Set<string>();
         for (const step of changes) {
           if ('put' in step) {
-            views.setWorkloads(step.put.map((one) => view(one, one[0] ?? '')));
+            views.setWorkloads(step.put.map((one) => workload(one, one[0] ?? '')));
             for (const one of step.put) model.add(one);
           } else if ('gone' in step) {
             views.removeWorkloads(step.gone);
@@ -42,34 +76,56 @@ describe("the front's copies of workloads", () => {
           const expected = [...model].sort();
           expect(ids(views.workloads(null))).toEqual(expected);
           expect(ids(views.workloads('2'))).toEqual(expected.filter((one) => one.startsWith('2')));
-          for (const one of ['1a', '2h']) expect(views.workload(one) !== null).toBe(model.has(one));
+          for (const one of ['1a', '2h']) expect(views.autoSleep(one) !== null).toBe(model.has(one));
         }
       }),
     );
   });
 
-  it('show the newest text of each', () => {
+  it('show the newest row of each', () => {
     const views = new CloudViews();
-    views.setWorkloads([view('a', 'c'), view('b', 'c')]);
+    views.setWorkloads([workload('a', 'c'), workload('b', 'c')]);
     views.workloads(null);
-    views.setWorkloads([view('a', 'c', '{"id":"a","replicas":5}')]);
-    expect(JSON.parse(views.workloads(null).toString())).toEqual([{ id: 'a', replicas: 5 }, { id: 'b' }]);
-    expect(views.workload('a')).toBe('{"id":"a","replicas":5}');
+    views.setWorkloads([{ ...workload('a', 'c', 5), autoSleep: false }]);
+    expect(items(views.workloads(null))).toMatchObject([
+      { id: 'a', replicas: 5, auto_sleep_enabled: false },
+      { id: 'b', replicas: 1, auto_sleep_enabled: true },
+    ]);
+    expect(views.autoSleep('a')).toEqual({ auto_sleep_enabled: false, idle_timeout_minutes: 7 });
+  });
+
+  it('have the fields of the API in its order', () => {
+    const views = new CloudViews();
+    views.setWorkloads([workload('a', 'c')]);
+    expect(views.workloads('c').toString()).toBe(
+      '[{"id":"a","name":"a","namespace":"a","kind":"Deployment","replicas":1,"desired_replicas":null,' +
+        '"auto_sleep_enabled":true,"idle_timeout_minutes":7,"last_activity_at":"2023-11-14T22:13:20.000Z",' +
+        '"cluster_id":"c","ready_replicas":0,"state":"waking","sleep_reason":null}]',
+    );
+    views.setClusters([cluster('c')], true);
+    const item =
+      '"id":"c","name":"cluster c","provider":"other","in_cluster":false,"created_at":"1970-01-01T00:00:00.000Z"';
+    expect(views.clusters().toString()).toBe(`[{${item}}]`);
+    const more = '"version":null,"reachable":null,"last_sync_at":null,"capabilities":null';
+    expect(views.cluster('c')).toBe(`{${item},${more}}`);
+    views.setTethers([tether('t')], true);
+    expect(views.tethers().toString()).toBe(
+      '[{"tether_id":"t","workload_id":"w","container_port":80,"label":null,"local_port":null,"state":"idle",' +
+        '"connections":0,"bytes_in":0,"bytes_out":0,"last_error":null}]',
+    );
   });
 });
 
 describe("the front's copies of clusters and tethers", () => {
   it('are forgotten when they are not among all there are', () => {
     const views = new CloudViews();
-    const cluster = (id: string) => ({ id, json: `{"id":"${id}"}`, detail: `{"id":"${id}","version":null}` });
     views.setClusters([cluster('b'), cluster('a')], true);
-    views.setWorkloads([view('1', 'a'), view('2', 'b')]);
+    views.setWorkloads([workload('1', 'a'), workload('2', 'b')]);
     expect(ids(views.clusters())).toEqual(['a', 'b']);
     views.setClusters([cluster('a')], true);
     expect(ids(views.clusters())).toEqual(['a']);
     expect(ids(views.workloads(null))).toEqual(['1']);
-    expect([views.cluster('a'), views.cluster('b')]).toEqual(['{"id":"a","version":null}', null]);
-    const tether = (id: string) => ({ id, json: `{"id":"${id}"}` });
+    expect([views.cluster('a') !== null, views.cluster('b')]).toEqual([true, null]);
     views.setTethers([tether('y'), tether('x')], true);
     views.setTethers([tether('z')], false);
     views.removeTethers(['y']);

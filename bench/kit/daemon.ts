@@ -1,0 +1,179 @@
+// A real daemon, as built, on a state directory of its own: what the benches of the whole run against.
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import http from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { commandLine, listPids } from './process_stats.ts';
+
+/** What is built lies beside or above the file that this is bundled into. */
+export const builtFile = (name: string): string =>
+  fileURLToPath(new URL(import.meta.url.includes('/chunks/') ? `../${name}` : name, import.meta.url));
+
+/** A daemon that has not ended in order by then is killed, with its host. */
+const END_TIMEOUT_MS = 20_000;
+const HOST_POLL_MS = 5;
+
+export interface Daemon {
+  pid: number;
+  hostPid: number;
+  port: number;
+  /** From the spawn to the line that says that it listens. */
+  startMs: number;
+  ask: DaemonRequester['ask'];
+  /** Ends it and all it supervises. */
+  end(): Promise<void>;
+  /** Without any warning. What it leaves is the next daemon's on this folder. */
+  kill(): Promise<void>;
+}
+
+/** What every process that is measured has as its environment: NODE_EXTRA_CA_CERTS alone costs a Node 25 ms at its start. */
+export const PLAIN_ENVIRONMENT: NodeJS.ProcessEnv = { PATH: process.env['PATH'] };
+
+/** The environment of a daemon that lives in `folder`. */
+export const environmentIn = (folder: string): NodeJS.ProcessEnv => ({
+  ...PLAIN_ENVIRONMENT,
+  HOME: folder,
+  BERTH_STATE_DIR: join(folder, 'state'),
+  BERTH_PORT: '0',
+});
+
+export interface DaemonRequester {
+  /** Resolves with the parsed body; rejects with anything but a 2xx. */
+  ask(method: string, path: string, body?: unknown): Promise<unknown>;
+  close(): void;
+}
+
+/** Keeps up to `connections` connections to an HTTP server on this machine. */
+export function daemonRequester(port: number, connections = 64): DaemonRequester {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: connections });
+  const ask: DaemonRequester['ask'] = (method, path, body) =>
+    new Promise((resolve, reject) => {
+      const text = body === undefined ? undefined : JSON.stringify(body);
+      const headers =
+        text === undefined
+          ? {}
+          : { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) };
+      const request = http.request({ agent, host: '127.0.0.1', port, method, path, headers }, (answer) => {
+        let got = '';
+        answer.setEncoding('utf8');
+        answer.on('data', (part) => {
+          got += part;
+        });
+        answer.on('end', () =>
+          (answer.statusCode ?? 500) < 300
+            ? resolve(JSON.parse(got))
+            : reject(new Error(`${method} ${path}: ${answer.statusCode} ${got}`)),
+        );
+      });
+      request.on('error', reject);
+      request.end(text);
+    });
+  return { ask, close: () => agent.destroy() };
+}
+
+/** The process host of the daemon that lives in `folder`: on a new one it comes after the daemon. */
+async function hostOf(folder: string): Promise<number> {
+  const path = join(folder, 'state');
+  for (
+    const began = performance.now();
+    performance.now() - began < END_TIMEOUT_MS;
+    await pause(HOST_POLL_MS)
+  ) {
+    if (!existsSync(join(path, 'host/host.sock'))) continue;
+    const found = listPids().find((pid) => {
+      const [, entry = '', stateDir] = commandLine(pid);
+      return entry.endsWith('/workers/host.cjs') && stateDir === path;
+    });
+    if (found !== undefined) return found;
+  }
+  throw new Error('the daemon has no process host');
+}
+
+/** Starts a daemon that lives in `folder`; resolves when it says that it listens. */
+export async function startDaemon(folder: string): Promise<Daemon> {
+  const began = performance.now();
+  const child = spawn(process.execPath, [builtFile('bin.cjs'), 'daemon'], {
+    env: environmentIn(folder),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const ended = new Promise<void>((resolve) => child.on('exit', () => resolve()));
+  const port = await new Promise<number>((resolve, reject) => {
+    let said = '';
+    child.stdout.on('data', (text) => {
+      said += text;
+      const found = Number(/listening on \S+:(\d+)\n/.exec(said)?.[1]);
+      if (found) resolve(found);
+    });
+    void ended.then(() => reject(new Error('the daemon ended')));
+  });
+  const startMs = performance.now() - began;
+  const { ask, close } = daemonRequester(port);
+  const finish = async (signal: NodeJS.Signals): Promise<void> => {
+    close();
+    child.kill(signal);
+    await ended;
+  };
+  const hostPid = await hostOf(folder);
+  return {
+    pid: child.pid ?? 0,
+    hostPid,
+    port,
+    startMs,
+    ask,
+    async end() {
+      const patience = setTimeout(() => {
+        child.kill('SIGKILL');
+        process.kill(hostPid, 'SIGKILL');
+      }, END_TIMEOUT_MS);
+      await finish('SIGTERM');
+      clearTimeout(patience);
+    },
+    kill: () => finish('SIGKILL'),
+  };
+}
+
+/** Runs `use` with a folder that is removed afterwards. */
+export async function withFolder<T>(use: (folder: string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), 'berth-bench-'));
+  try {
+    return await use(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** Runs `use` with a daemon that is ended afterwards, whatever happened, with all it supervises. */
+export function withDaemon<T>(use: (daemon: Daemon) => Promise<T>): Promise<T> {
+  return withFolder(async (folder) => {
+    const daemon = await startDaemon(folder);
+    try {
+      return await use(daemon);
+    } finally {
+      await daemon.end();
+    }
+  });
+}
+
+/** The command of a service that does nothing at all. */
+export const IDLE = 'exec sleep 1000';
+
+/** Registers services that do nothing, or what they are told, as `svc-1` and so on, all in one group. */
+export async function registerMany(
+  daemon: Daemon,
+  count: number,
+  cmd: string = IDLE,
+  group = 'bench',
+): Promise<void> {
+  const one = (_: unknown, index: number): Promise<unknown> =>
+    daemon.ask('POST', '/v1/services', {
+      name: `svc-${index + 1}`,
+      port: 14_000 + index,
+      group,
+      cwd: '/tmp',
+      cmd,
+    });
+  await Promise.all(Array.from({ length: count }, one));
+}

@@ -1,0 +1,35 @@
+// What one run measured, and on which machine: the content of last.json.
+import { cpus, totalmem } from 'node:os';
+import type { Row } from './harness.ts';
+
+const GIB = 2 ** 30;
+
+interface Machine {
+  cpu: string;
+  cores: number;
+  memoryGiB: number;
+  node: string;
+}
+
+export interface Run {
+  machine: Machine;
+  /** By benchmark: the day, and the rows. */
+  results: Record<string, { at: string; rows: readonly Row[] }>;
+}
+
+/** The machine without a name of its own. */
+const machine = (): Machine => ({
+  cpu: cpus()[0]?.model ?? 'unknown',
+  cores: cpus().length,
+  memoryGiB: Math.round(totalmem() / GIB),
+  node: process.version,
+});
+
+/** What has just been measured. */
+export function runOf(results: ReadonlyMap<string, readonly Row[]>): Run {
+  const at = new Date().toISOString().slice(0, 10);
+  return {
+    machine: machine(),
+    results: Object.fromEntries([...results].map(([name, rows]) => [name, { at, rows }])),
+  };
+}

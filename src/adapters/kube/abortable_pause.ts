@@ -1,0 +1,16 @@
+// A pause that a signal ends early.
+import type { Clock } from '../../runtime/actor.ts';
+
+/** Resolves after `ms`, or as soon as `signal` aborts; then with false. */
+export function abortablePause(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      cancel();
+      signal.removeEventListener('abort', finish);
+      resolve(!signal.aborted);
+    };
+    const cancel = clock.after(ms, finish);
+    if (signal.aborted) finish();
+    else signal.addEventListener('abort', finish);
+  });
+}

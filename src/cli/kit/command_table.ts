@@ -1,0 +1,43 @@
+// The table of all commands: one row each, and how a row is found by the words of a call.
+import type { Command } from './command.ts';
+
+export interface CommandRow {
+  /** One word, or two for a command of a family. */
+  name: string;
+  aliases?: readonly string[];
+  /** One line, in lower case and without a full stop. */
+  summary: string;
+  /** Heading of its section in the help. */
+  heading: string;
+  /** Can be called, but is not listed. */
+  isHidden?: boolean;
+  load: () => Promise<Command>;
+}
+
+export interface CommandTable {
+  rows: readonly CommandRow[];
+  /** The first words of two-word commands, with what the family is about. */
+  families: ReadonlyMap<string, string>;
+}
+
+/** A row of the table with its command loaded. */
+export interface LoadedCommand {
+  row: CommandRow;
+  command: Command;
+}
+
+/** The row that `words` name, by name or alias; a two-word name wins over a one-word name. */
+function findCommand({ rows }: CommandTable, words: readonly string[]): CommandRow | undefined {
+  const [first, second] = words;
+  const both = rows.find(({ name }) => second !== undefined && name === `${first} ${second}`);
+  return both ?? rows.find(({ name, aliases }) => name === first || aliases?.includes(first ?? ''));
+}
+
+/** The same with its command; undefined when no row is named. */
+export async function loadCommand(
+  table: CommandTable,
+  words: readonly string[],
+): Promise<LoadedCommand | undefined> {
+  const row = findCommand(table, words);
+  return row && { row, command: await row.load() };
+}

@@ -1,0 +1,37 @@
+// Makes the text of a berth.yaml from another tool's file.
+import { basename } from 'node:path';
+import { localUrl } from '../../adapters/url_host.ts';
+import { YamlPositionError } from '../../adapters/yaml.ts';
+import { runningDaemon } from '../../client/local_daemon.ts';
+import { schemaLine, stringifyProject } from '../../project/imported_project.ts';
+import { IMPORTERS, importProject } from '../../project/importers.ts';
+import type { CommandContext } from './context.ts';
+import { CommandError, UsageError } from './exit_codes.ts';
+
+/** Where the daemon serves the schema: where it runs, or where it would. */
+export async function schemaServer(context: CommandContext): Promise<string> {
+  const { stateDir, settings } = await context.local();
+  return localUrl(settings.bind, runningDaemon(stateDir)?.port ?? settings.port);
+}
+
+/** The project file made from `path`, with what could not be carried over. Throws a CommandError or UsageError. */
+export async function convertToProject(context: CommandContext, path: string) {
+  const known = IMPORTERS.flatMap(({ files }) => files).join(', ');
+  let imported: ReturnType<typeof importProject>;
+  try {
+    imported = importProject(path);
+  } catch (error) {
+    if (error instanceof YamlPositionError)
+      throw new UsageError(`${path}:${error.at.line}:${error.at.column}: ${error.message}`);
+    throw new UsageError(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  if (!imported)
+    throw new UsageError(`${basename(path)} is no file that can be imported`, `Known are ${known}.`);
+  const { services, notes, kind } = imported;
+  if (services.length === 0) throw new CommandError(`${path} has nothing to run`, notes.join('\n'));
+  const head = [
+    schemaLine(await schemaServer(context)),
+    `# Made from ${basename(path)} by \`berth import\`.`,
+  ];
+  return { text: stringifyProject(services, head), services, notes, kind };
+}

@@ -1,0 +1,94 @@
+// Prints logs of services and agents: their last lines, or every new line.
+import type { Client } from '../../client/create_client.ts';
+import { LOGS } from '../../settings/limits.ts';
+import { type CommandContext, hasErrorCode, onStreamState } from './context.ts';
+import { sanitizeLine } from './sanitize.ts';
+
+const COLOURS = ['cyan', 'yellow', 'green', 'magenta', 'blue', 'red'] as const;
+
+export interface LogView {
+  lines?: number | undefined;
+  stream?: 'stdout' | 'stderr' | undefined;
+  raw?: boolean;
+  timestamps?: boolean;
+  prefix?: boolean;
+}
+
+/** Prints one line of one service: with its name before it when there are several, safe unless it is to be raw. */
+function linePrinter(
+  context: CommandContext,
+  names: readonly string[],
+  { raw = false, prefix = true }: LogView,
+) {
+  const { out } = context;
+  const width = Math.max(0, ...names.map((name) => name.length));
+  return (name: string, line: string, time = ''): void => {
+    if (out.isData) {
+      out.line(JSON.stringify({ name, line, ...(time ? { time } : {}) }));
+      return;
+    }
+    const colour = COLOURS[names.indexOf(name) % COLOURS.length] ?? 'cyan';
+    const start = prefix && names.length > 1 ? `${out.style(colour, `${name.padEnd(width)} |`)} ` : '';
+    out.raw(`${start}${time ? `${out.style('dim', time)} ` : ''}${raw ? line : sanitizeLine(line)}\n`);
+  };
+}
+
+/** A line with the time before it, as the daemon gives it. */
+function splitTimestamp(line: string): { time: string; text: string } {
+  const space = line.indexOf(' ');
+  return { time: line.slice(0, space), text: line.slice(space + 1) };
+}
+
+/** Follows the logs of `names`, services and agents alike, until Ctrl-C or until all of them are removed. */
+export async function followLogs(
+  context: CommandContext,
+  client: Client,
+  names: readonly string[],
+  view: LogView,
+): Promise<void> {
+  const print = linePrinter(context, names, view);
+  const { lines = LOGS.defaultLines, stream = null, raw = false, timestamps = false } = view;
+  const onState = onStreamState(context);
+  const follow = async (name: string): Promise<void> => {
+    try {
+      for await (const line of client.followLogs(name, { lines, stream, raw, timestamps, onState })) {
+        if (!timestamps) print(name, line);
+        else {
+          const { time, text } = splitTimestamp(line);
+          print(name, text, time);
+        }
+      }
+    } catch (error) {
+      if (!hasErrorCode(error, 'unknown_service') || names.length === 1) throw error;
+      context.out.note(`there is no service ${name} any more`);
+    }
+  };
+  await Promise.all(names.map(follow));
+}
+
+interface TimedLine {
+  name: string;
+  time: string;
+  text: string;
+}
+
+/** The last lines of several services, in the order of their times. */
+export async function printLogTails(
+  context: CommandContext,
+  client: Client,
+  names: readonly string[],
+  view: LogView,
+): Promise<void> {
+  const { lines = LOGS.defaultLines, stream = null, raw = false, timestamps = false } = view;
+  const all = await Promise.all(
+    names.map(async (name): Promise<TimedLine[]> => {
+      const answer = await client.logs(name, { lines, stream, raw, timestamps: true });
+      return answer.lines.map((line) => ({ name, ...splitTimestamp(line) }));
+    }),
+  );
+  const sorted = all.flat().map((line, index) => ({ line, at: Date.parse(line.time), index }));
+  sorted.sort((a, b) => a.at - b.at || a.index - b.index);
+  const print = linePrinter(context, names, view);
+  for (const { line } of sorted)
+    print(line.name, line.text, timestamps || context.out.isData ? line.time : '');
+}

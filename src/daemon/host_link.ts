@@ -1,0 +1,47 @@
+// A thread's connection to the process host: made at the start, and made again whenever it was lost.
+import { connectHost, reconnectHost } from '../adapters/host/host_connection.ts';
+import type { Node, Pipe } from '../runtime/actor.ts';
+import { THREADS } from '../settings/limits.ts';
+import { VERSION } from '../settings/version.ts';
+import { reportCrash } from './daemon_log.ts';
+import type { ThreadData } from './thread_data.ts';
+
+/**
+ * Connects to the host, and starts one when there is none. `isSpawned`: one has been started just now and is waited
+ * for first. Rejects with second_daemon, host_refused, host_absent.
+ */
+export async function dialHost(node: Node, data: ThreadData, isSpawned: boolean): Promise<Pipe> {
+  const { stateDir, hostEntry, session } = data;
+  const { pipe } = await connectHost({
+    stateDir,
+    entry: hostEntry,
+    identity: { version: VERSION, session, node: node.name, services: THREADS.services },
+    withinMs: THREADS.hostStartTimeoutMs,
+    isSpawned,
+  });
+  return pipe;
+}
+
+export interface HostRecovery {
+  dial: () => Promise<Pipe>;
+  /** Runs each time a lost host was joined again. */
+  onJoined: () => unknown;
+  /** Lines about a loss and what is in the way of a new host. */
+  report: (line: string) => void;
+}
+
+/** Joins the host again whenever its connection is lost, until the node has stopped. */
+export function keepHostJoined(node: Node, { dial, onJoined, report }: HostRecovery): void {
+  const isOver = () => node.scope.signal.aborted;
+  const rejoin = async (): Promise<void> => {
+    report('the process host is gone: a new one takes over');
+    const pipe = await reconnectHost(dial, isOver, report);
+    if (!pipe) return;
+    node.connect('host', pipe);
+    await onJoined();
+  };
+  node.onPeerLost((peer) => {
+    if (peer === 'host' && !isOver())
+      rejoin().catch((error: unknown) => reportCrash('hostlink', error, false));
+  });
+}

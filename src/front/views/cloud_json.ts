@@ -1,0 +1,53 @@
+// Clusters, workloads and tethers as clients see them, docs/reference.md "Clusters", "Workloads", "Tethers":
+// the fields of the base API in its order, then the additions.
+import { autoSleepSettings, type ClusterRow, type WorkloadRow } from '../../protocol/cloud.ts';
+import type { TetherRow } from '../../protocol/tethers.ts';
+import { utcTime } from '../../protocol/timestamps.ts';
+
+/** A cluster as it is listed. */
+export const clusterItem = (row: ClusterRow) => ({
+  id: row.id,
+  name: row.name,
+  provider: row.provider,
+  in_cluster: row.inCluster,
+  created_at: utcTime(row.createdAt),
+});
+
+/** A cluster as it is read by itself. */
+export const clusterDetail = (row: ClusterRow) => ({
+  ...clusterItem(row),
+  version: row.version,
+  reachable: row.reachable,
+  last_sync_at: utcTime(row.lastSyncAt),
+  capabilities: row.capabilities,
+});
+
+/** A workload as it is listed. */
+export const workloadItem = (row: WorkloadRow) => ({
+  id: row.id,
+  name: row.name,
+  namespace: row.namespace,
+  kind: row.kind,
+  replicas: row.replicas,
+  desired_replicas: row.desiredReplicas,
+  ...autoSleepSettings(row),
+  last_activity_at: utcTime(row.lastActivityAt),
+  cluster_id: row.clusterId,
+  ready_replicas: row.ready,
+  state: row.state,
+  sleep_reason: row.sleepReason,
+});
+
+/** A tether as it is listed. */
+export const tetherItem = (row: TetherRow) => ({
+  tether_id: row.id,
+  workload_id: row.workloadId,
+  container_port: row.containerPort,
+  label: row.label,
+  local_port: row.localPort,
+  state: row.isOpen ? 'active' : 'idle',
+  connections: row.connections,
+  bytes_in: row.bytesIn,
+  bytes_out: row.bytesOut,
+  last_error: row.lastError,
+});

@@ -1,0 +1,26 @@
+// State: none of its own; it updates the views. Rebuilt from: what the cloud's actors tell at their start.
+import type { CloudViewsProtocol } from '../../protocol/cloud.ts';
+import { actor } from '../../runtime/actor.ts';
+import type { CloudViews } from './cloud_views.ts';
+
+/** A message refused here would be a change that nobody ever sees, and handling one takes no time. */
+const LIMITS = { mailbox: 1_000_000 };
+
+/** At `cloudviews`, on the thread of the front. */
+export const cloudViewsActor = actor<CloudViewsProtocol, CloudViews>(
+  'cloudviews',
+  (_context, views) => {
+    const done = (_updated: unknown): null => null;
+    return {
+      unavailable: ({ reason, hint }) => done(views.markUnavailable(reason, hint)),
+      clusters: ({ rows, all }) => done(views.setClusters(rows, all)),
+      clusterRemoved: ({ id }) => done(views.removeCluster(id)),
+      workloads: ({ rows }) => done(views.setWorkloads(rows)),
+      workloadsRemoved: ({ ids }) => done(views.removeWorkloads(ids)),
+      workloadsRetained: ({ ids }) => done(views.retainWorkloads(ids)),
+      tethers: ({ rows, all }) => done(views.setTethers(rows, all)),
+      tethersRemoved: ({ ids }) => done(views.removeTethers(ids)),
+    };
+  },
+  LIMITS,
+);

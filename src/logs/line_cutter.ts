@@ -1,0 +1,161 @@
+// Cuts output into lines for people: at newlines, where a run ends, and at 64 KiB. `lastLines` cuts backwards, from the
+// end of a log; `LineCutter` cuts forwards, while a log grows.
+import { LOGS } from '../settings/limits.ts';
+
+/** Output that was written in one go. */
+export interface LogPiece {
+  run: string;
+  /** Epoch milliseconds. */
+  time: number;
+  /** Logical offset of its first byte. */
+  offset: number;
+  bytes: Buffer;
+}
+
+/**
+ * A line without its newline: the bytes `[from, to)` of a buffer that many lines share. A thousand views of that buffer
+ * would take longer to collect than to read.
+ */
+export interface CutLine {
+  /** When its first byte was written, in epoch milliseconds. */
+  time: number;
+  bytes: Buffer;
+  from: number;
+  to: number;
+}
+
+export interface LogLine extends CutLine {
+  /** Logical offset of its first byte. */
+  offset: number;
+}
+
+export interface FollowedLine extends CutLine {
+  /** Logical offset at which the log goes on after the line; null where its bytes are not all adjacent in the log. */
+  next: number | null;
+}
+
+/** Adjacent pieces of one run. A line may cross the bounds of pieces, never those of a span. */
+interface RunSpan {
+  bytes: Buffer;
+  /** Ascending by `at`; the first is at 0. */
+  marks: TimeMark[];
+}
+
+/** From the byte `at` of a span on, output is of `time` and lies at the logical `offset`. */
+interface TimeMark {
+  at: number;
+  time: number;
+  offset: number;
+}
+
+const NEWLINE = 0x0a;
+const NO_BYTES = Buffer.alloc(0);
+const NO_MARK: TimeMark = { at: 0, time: 0, offset: 0 };
+
+/** Joins buffers. Copies only what is not adjacent in memory already; most often all was read in one go. */
+export function concatAdjacent(parts: readonly Buffer[]): Buffer {
+  const [first] = parts;
+  if (!first) return NO_BYTES;
+  let end = first.byteOffset;
+  const isAdjacent = parts.every(({ buffer, byteOffset, length }) => {
+    const follows = buffer === first.buffer && byteOffset === end;
+    end += length;
+    return follows;
+  });
+  return isAdjacent
+    ? Buffer.from(first.buffer, first.byteOffset, end - first.byteOffset)
+    : Buffer.concat(parts);
+}
+
+function spansOf(pieces: readonly LogPiece[]): RunSpan[] {
+  const groups: LogPiece[][] = [];
+  for (const piece of pieces) {
+    const group = groups.at(-1);
+    if (group?.[0]?.run === piece.run) group.push(piece);
+    else groups.push([piece]);
+  }
+  return groups.map((group) => {
+    let at = 0;
+    const marks = group.map(({ time, offset, bytes }) => {
+      at += bytes.length;
+      return { at: at - bytes.length, time, offset };
+    });
+    return { bytes: concatAdjacent(group.map(({ bytes }) => bytes)), marks };
+  });
+}
+
+/** Where a line that begins at `from` and is too long is split: after at most 64 KiB, never within a character. */
+function splitOffset(bytes: Uint8Array, from: number): number {
+  const max = from + LOGS.maxLineBytes;
+  let end = max;
+  while (end > max - 3 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return end;
+}
+
+/** Where the last part of the line `[from, to)` begins once it is split. */
+function lastPartStart(bytes: Buffer, from: number, to: number): number {
+  let start = from;
+  while (to - start > LOGS.maxLineBytes) start = splitOffset(bytes, start);
+  return start;
+}
+
+/** The last lines of `pieces`, at most `max`, oldest first. The beginning of the very first may be missing. */
+export function lastLines(pieces: readonly LogPiece[], max: number): LogLine[] {
+  const lines: LogLine[] = [];
+  for (const { bytes, marks } of spansOf(pieces).reverse()) {
+    let mark = marks.length - 1;
+    let to = bytes.at(-1) === NEWLINE ? bytes.length - 1 : bytes.length;
+    // A span of one newline is one empty line; an empty span is none.
+    let hasMore = bytes.length > 0;
+    while (hasMore && lines.length < max) {
+      const newline = to > 0 ? bytes.lastIndexOf(NEWLINE, to - 1) : -1;
+      const from = lastPartStart(bytes, newline + 1, to);
+      while (mark > 0 && (marks[mark]?.at ?? 0) > from) mark -= 1;
+      const { at, time, offset } = marks[mark] ?? NO_MARK;
+      lines.push({ time, offset: offset + from - at, bytes, from, to });
+      // A later part of a line follows another part; a whole line follows the newline of another line.
+      to = from > newline + 1 ? from : newline;
+      hasMore = to >= 0;
+    }
+  }
+  return lines.reverse();
+}
+
+/** Cuts a log that is read forwards, piece by piece. Keeps the beginning of a line until its end arrives. */
+export class LineCutter {
+  private partial: Buffer = NO_BYTES;
+  private partialTime = 0;
+
+  /**
+   * The lines that end in `bytes`, which begin at the logical `offset`. `timeAt` gives the time of the byte at an offset
+   * and is called with ascending ones.
+   */
+  cut(bytes: Buffer, offset: number, timeAt: (offset: number) => number): FollowedLine[] {
+    const before = this.partial.length;
+    const all = before === 0 ? bytes : Buffer.concat([this.partial, bytes]);
+    const lines: FollowedLine[] = [];
+    let from = 0;
+    while (from < all.length) {
+      const newline = all.indexOf(NEWLINE, from);
+      const isTooLong = (newline < 0 ? all.length : newline) - from > LOGS.maxLineBytes;
+      if (newline < 0 && !isTooLong) break;
+      const to = isTooLong ? splitOffset(all, from) : newline;
+      const time = from < before ? this.partialTime : timeAt(offset + from - before);
+      const next = isTooLong ? to : to + 1;
+      // Output of the other stream may lie between the kept beginning and these bytes.
+      lines.push({ time, bytes: all, from, to, next: next < before ? null : offset + next - before });
+      from = next;
+    }
+    this.partial = Buffer.from(all.subarray(from));
+    if (from >= before) this.partialTime = timeAt(offset + from - before);
+    return lines;
+  }
+
+  /** The kept beginning of a line whose end will never come, and forgets it; undefined where there is none. */
+  flush(): CutLine | undefined {
+    const bytes = this.partial;
+    if (bytes.length === 0) return undefined;
+    this.partial = NO_BYTES;
+    return { time: this.partialTime, bytes, from: 0, to: bytes.length };
+  }
+}

@@ -1,0 +1,44 @@
+// Lines as text. Reading what a program has drawn takes up to 100 ns per byte, so long logs are shown in batches.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { KIB } from '../settings/limits.ts';
+import type { CutLine } from './line_cutter.ts';
+import { readableLine } from './terminal_text.ts';
+
+/** How lines are shown. */
+export interface LineFormat {
+  /** As they were written, not as a person would have read them. */
+  raw: boolean;
+  /** Makes what precedes each line, from its time in epoch milliseconds; null: nothing. */
+  stamp: ((time: number) => string) | null;
+}
+
+/** A line as text. */
+export function lineText({ time, bytes, from, to }: CutLine, { raw, stamp }: LineFormat): string {
+  const printed = bytes.toString('utf8', from, to);
+  const text = raw ? printed : readableLine(printed);
+  return stamp ? `${stamp(time)} ${text}` : text;
+}
+
+/** More than 1,000 lines usually have: a turn in between would cost their reader a third of the time. */
+const BATCH_BYTES = 256 * KIB;
+
+/** Maps lines batch by batch, in order. Other work of the thread has a turn after each full batch. */
+export async function mapInBatches<L extends CutLine, T>(
+  lines: readonly L[],
+  map: (batch: readonly L[]) => T,
+): Promise<T[]> {
+  const results: T[] = [];
+  let batch: L[] = [];
+  let bytes = 0;
+  for (const line of lines) {
+    batch.push(line);
+    bytes += line.to - line.from;
+    if (bytes < BATCH_BYTES) continue;
+    results.push(map(batch));
+    batch = [];
+    bytes = 0;
+    await nextTurn();
+  }
+  if (batch.length > 0) results.push(map(batch));
+  return results;
+}
