@@ -2,7 +2,7 @@
 
 import type { HostProtocol, LedgerRun } from '../../protocol/host.ts';
 import type { LastEnd, ServiceProtocol, ServiceState, StoredService } from '../../protocol/service.ts';
-import { type Context, isFailure, type Ref } from '../../runtime/actor.ts';
+import { type Context, isFailure, type Ref, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 
 import { DependencyOrder } from '../dependency_order.ts';
@@ -12,17 +12,6 @@ import { serviceStateOf } from '../service/state.ts';
 const CONCURRENT_ADOPTIONS = 32;
 
 const serviceRef = (context: Context, name: string): Ref<ServiceProtocol> => context.ref(`service:${name}`);
-
-/** Whether it succeeded. One service's failure, which its own events tell, must not keep the daemon down. */
-export async function tolerateFailure(work: Promise<unknown>): Promise<boolean> {
-  try {
-    await work;
-    return true;
-  } catch (error) {
-    if (!isFailure(error)) throw error;
-    return false;
-  }
-}
 
 /** null when the host does not answer: each service asks it again for itself. */
 export async function hostRuns(host: Ref<HostProtocol>): Promise<LedgerRun[] | null> {
@@ -53,7 +42,8 @@ export function idleStates(
 export async function adoptAll(context: Context, names: readonly string[]): Promise<void> {
   const waiting = names.values();
   const next = async (): Promise<void> => {
-    for (const name of waiting) await tolerateFailure(serviceRef(context, name).ask('adopt', {}));
+    for (const name of waiting)
+      await tolerateFailure(serviceRef(context, name).ask('adopt', {}), () => undefined);
   };
   await Promise.all(Array.from({ length: CONCURRENT_ADOPTIONS }, next));
 }
@@ -70,7 +60,8 @@ export async function autostartAll(
     if (isClosed()) return;
     const message = { timeoutMs: null, wait: true, join: true };
     const start = serviceRef(context, name).ask('start', message, { deadlineMs: SERVICE.askDeadlineMs });
-    if (await tolerateFailure(start)) await Promise.all(order.complete(name).map(visit));
+    // The failure of one service, which its own events tell, must not keep the daemon down.
+    if (await tolerateFailure(start, () => null)) await Promise.all(order.complete(name).map(visit));
   };
   await Promise.all(order.takeReady().map(visit));
 }

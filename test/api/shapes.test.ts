@@ -1,14 +1,18 @@
 import { homedir } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { isJsonType, parseBody } from '../../../src/front/api/json_body.ts';
-import { checkService, checkSpinup, ServiceShape, SpinupShape } from '../../../src/front/api/shapes.ts';
-import { z } from '../../../src/front/api/validation.ts';
-import { serviceDetail } from '../../../src/front/views/service_json.ts';
-import type { FailureDetail } from '../../../src/protocol/errors.ts';
-import type { LastEnd } from '../../../src/protocol/service.ts';
-import { isFailure } from '../../../src/runtime/actor.ts';
-import { HTTP } from '../../../src/settings/limits.ts';
-import { runningState, specRow, stateRow } from '../kit.ts';
+import { SpinupRequest } from '../../src/api/agents_shapes.ts';
+import { Registration } from '../../src/api/services_shapes.ts';
+import { z } from '../../src/api/validation.ts';
+import { isJsonType, parseBody } from '../../src/front/api/json_body.ts';
+import { serviceDetail } from '../../src/front/views/service_json.ts';
+import type { FailureDetail } from '../../src/protocol/errors.ts';
+import type { LastEnd } from '../../src/protocol/service.ts';
+import { isFailure } from '../../src/runtime/actor.ts';
+import { HTTP } from '../../src/settings/limits.ts';
+import { runningState, specRow, stateRow } from '../front/kit.ts';
+
+const parseRegistration = Registration.parse;
+const parseSpinup = SpinupRequest.parse;
 
 const SMALL = { name: 'web', port: 3000, cmd: 'true' };
 const END: LastEnd = { run: 'r1', status: 'crashed', exitCode: null, signal: null, exitUnknown: true, at: 0 };
@@ -30,11 +34,11 @@ function faults(
   }
   throw new Error(`taken: ${JSON.stringify(value)}`);
 }
-const paths = (value: unknown): string[] => [...faults(checkService, value).details.keys()].sort();
+const paths = (value: unknown): string[] => [...faults(parseRegistration, value).details.keys()].sort();
 
 describe('a registration', () => {
   it('of the three required fields has every default', () => {
-    expect(checkService(SMALL)).toEqual({
+    expect(parseRegistration(SMALL)).toEqual({
       ...SMALL,
       cwd: homedir(),
       group: null,
@@ -66,7 +70,7 @@ describe('a registration', () => {
       startTimeout: 3_600_000,
       labels: ['berth.yaml', ''],
     };
-    expect(checkService(full)).toEqual({
+    expect(parseRegistration(full)).toEqual({
       ...full,
       env: [
         ['A', '1'],
@@ -78,7 +82,7 @@ describe('a registration', () => {
   });
 
   it('may say null for group, ready and cwd, and {} for env', () => {
-    expect(checkService({ ...SMALL, group: null, ready: null, cwd: null, env: {} })).toMatchObject({
+    expect(parseRegistration({ ...SMALL, group: null, ready: null, cwd: null, env: {} })).toMatchObject({
       group: null,
       ready: null,
       cwd: homedir(),
@@ -92,7 +96,7 @@ describe('a registration', () => {
   ])('takes back what a GET has shown of one that %s', (_, state) => {
     const spec = specRow('web', { ...SMALL, envKeys: ['A'] });
     const shown = serviceDetail({ spec, state, stats: null });
-    expect(checkService(shown)).toEqual({ ...checkService(SMALL), cwd: spec.cwd });
+    expect(parseRegistration(shown)).toEqual({ ...parseRegistration(SMALL), cwd: spec.cwd });
   });
 
   it.each([
@@ -121,7 +125,7 @@ describe('a registration', () => {
     ['startTimeout', [0, 3_600_000]],
     ['labels', [[], [''], Array(16).fill('x'.repeat(256))]],
   ])('takes %s', (field, values) => {
-    for (const value of values) expect(() => checkService({ ...SMALL, [field]: value })).not.toThrow();
+    for (const value of values) expect(() => parseRegistration({ ...SMALL, [field]: value })).not.toThrow();
   });
 
   const NUL = 'a\0b';
@@ -168,7 +172,7 @@ describe('a registration', () => {
     ['labels', ['a', {}, null, Array(17).fill('x')]],
   ])('refuses %s', (field, values) => {
     for (const value of values) {
-      const { details } = faults(checkService, { ...SMALL, [field]: value });
+      const { details } = faults(parseRegistration, { ...SMALL, [field]: value });
       expect([...details.keys()]).toEqual([field]);
       expect(details.get(field)).toMatch(new RegExp(`^${field} must (not )?be |^${field} must `));
     }
@@ -198,8 +202,8 @@ describe('a registration', () => {
 
   it('takes exactly 256 entries and 64 KiB of env', () => {
     const many = Object.fromEntries(Array.from({ length: 256 }, (_, i) => [`K${i}`, '']));
-    expect(checkService({ ...SMALL, env: many }).env).toHaveLength(256);
-    expect(checkService({ ...SMALL, env: { A: 'x'.repeat(65_535) } }).env).toHaveLength(1);
+    expect(parseRegistration({ ...SMALL, env: many }).env).toHaveLength(256);
+    expect(parseRegistration({ ...SMALL, env: { A: 'x'.repeat(65_535) } }).env).toHaveLength(1);
   });
 
   it('refuses __proto__ wherever it stands, and is not fooled by it', () => {
@@ -238,10 +242,10 @@ describe('a registration', () => {
     const unknown = Object.fromEntries(
       Array.from({ length: HTTP.maxErrorDetails + 150 }, (_, i) => [`x${i}`, i]),
     );
-    const { details, message } = faults(checkService, { ...SMALL, ...unknown, port: 'x' });
+    const { details, message } = faults(parseRegistration, { ...SMALL, ...unknown, port: 'x' });
     expect(details.size).toBe(HTTP.maxErrorDetails);
     expect(message).toMatch(/; and 151 more$/);
-    expect(faults(checkService, { ...SMALL, x: 1 }).message).toBe('x is not a field of this request');
+    expect(faults(parseRegistration, { ...SMALL, x: 1 }).message).toBe('x is not a field of this request');
   });
 
   it('with too many entries in a field is not told what each of them must be', () => {
@@ -252,7 +256,7 @@ describe('a registration', () => {
     expect(paths({ ...SMALL, ...wrong, port: -1, foo: 1 })).toEqual([
       ...['dependsOn', 'env', 'foo', 'labels', 'port'],
     ]);
-    const agent = faults(checkSpinup, { name: 'bot', cmd: 'x', ...wrong });
+    const agent = faults(parseSpinup, { name: 'bot', cmd: 'x', ...wrong });
     expect([...agent.details]).toEqual([
       ['dependsOn', 'dependsOn is not a field of this request'],
       ['labels', 'labels is not a field of this request'],
@@ -261,21 +265,21 @@ describe('a registration', () => {
   });
 
   it.each([null, 5, 'x', [], [SMALL], true])('is no %j', (value) => {
-    const { details } = faults(checkService, value);
+    const { details } = faults(parseRegistration, value);
     expect(details.get('')).toBe('the body must be a JSON object');
   });
 
   it('in group Agents says how an agent is made', () => {
-    expect(faults(checkService, { ...SMALL, group: 'Agents' }).hint).toContain('/v1/agents/spinup');
-    expect(faults(checkService, { ...SMALL, group: 'x y' }).hint).toBe('');
+    expect(faults(parseRegistration, { ...SMALL, group: 'Agents' }).hint).toContain('/v1/agents/spinup');
+    expect(faults(parseRegistration, { ...SMALL, group: 'x y' }).hint).toBe('');
   });
 });
 
 describe('a spinup', () => {
-  const spinupPaths = (value: unknown) => [...faults(checkSpinup, value).details.keys()].sort();
+  const spinupPaths = (value: unknown) => [...faults(parseSpinup, value).details.keys()].sort();
 
   it('of a name and a command has every default', () => {
-    expect(checkSpinup({ name: 'bot', cmd: 'x' })).toEqual({
+    expect(parseSpinup({ name: 'bot', cmd: 'x' })).toEqual({
       name: 'bot',
       cmd: 'x',
       port: null,
@@ -299,7 +303,7 @@ describe('a spinup', () => {
       cols: 80,
       rows: 24,
     };
-    expect(checkSpinup(full)).toEqual({
+    expect(parseSpinup(full)).toEqual({
       name: 'bot_1',
       cmd: null,
       port: 9000,
@@ -327,7 +331,7 @@ describe('a spinup', () => {
       'https://[::1]:$PORT',
       'http://x:1/?of=$PORT',
     ];
-    for (const ready of urls) expect(checkSpinup({ name: 'bot', cmd: 'x', ready }).ready).toBe(ready);
+    for (const ready of urls) expect(parseSpinup({ name: 'bot', cmd: 'x', ready }).ready).toBe(ready);
     for (const ready of [
       'http://x:$PORTS/',
       'http://x:$port/',
@@ -350,7 +354,7 @@ describe('a spinup', () => {
       agent_type: null,
       group: 'Agents',
     };
-    expect(checkSpinup({ ...shown, cmd: 'x' })).toMatchObject({ name: 'bot', port: 8100, agentType: null });
+    expect(parseSpinup({ ...shown, cmd: 'x' })).toMatchObject({ name: 'bot', port: 8100, agentType: null });
   });
 
   it.each<[unknown, string[]]>([
@@ -374,11 +378,12 @@ describe('a spinup', () => {
 });
 
 it('can be shown as JSON Schema, required fields alone required', () => {
-  const service = z.toJSONSchema(ServiceShape, { io: 'input' });
-  expect(service.required).toEqual(['name', 'port', 'cmd']);
-  expect(service.properties?.['pid']).toMatchObject({ readOnly: true });
-  expect(service.properties?.['port']).toMatchObject({ type: 'integer', minimum: 0, maximum: 65_535 });
-  expect(z.toJSONSchema(SpinupShape, { io: 'input' }).required).toEqual(['name']);
+  const service = z.toJSONSchema(Registration.shape, { io: 'input' }).$defs?.['ServiceInput'];
+  expect(service?.required).toEqual(['name', 'port', 'cmd']);
+  expect(service?.properties?.['pid']).toMatchObject({ readOnly: true });
+  expect(service?.properties?.['port']).toMatchObject({ type: 'integer', minimum: 0, maximum: 65_535 });
+  const spinup = z.toJSONSchema(SpinupRequest.shape, { io: 'input' }).$defs?.['SpinupInput'];
+  expect(spinup?.required).toEqual(['name']);
 });
 
 describe('a body', () => {

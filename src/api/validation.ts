@@ -1,8 +1,7 @@
-// Kinds of fields, and a check that names every wrong one: docs/reference.md "Errors". Loaded with
-// the first request that has a body, because zod costs a cold start more than all the rest of the front.
-import { z } from '../../adapters/zod.ts';
-import { type FailureDetail, fail } from '../../protocol/errors.ts';
-import { HTTP } from '../../settings/limits.ts';
+// Kinds of fields, and a check that names every wrong one: docs/reference.md "Errors".
+import { z } from '../adapters/zod.ts';
+import { type FailureDetail, fail } from '../protocol/errors.ts';
+import { HTTP } from '../settings/limits.ts';
 
 export { z };
 
@@ -10,6 +9,12 @@ export type InvalidField = NonNullable<FailureDetail['details']>[number];
 
 /** Text that can be written to a file, an environment and a header of ours: no NUL, no half surrogate pairs. */
 export const isText = (text: string): boolean => !/[\0\p{Surrogate}]/u.test(text);
+
+const CONTROLS = /[\0-\x1f\x7f-\x9f]/;
+
+/** Whether `text` has at most `maxLength` characters and no control characters. */
+export const isPlainText = (text: string, maxLength: number): boolean =>
+  text.length <= maxLength && !CONTROLS.test(text);
 
 /** A string for which `fits` holds; `must` says what it must be, after the word "must". */
 export const stringField = (must: string, fits: (value: string) => boolean = () => true) =>
@@ -24,6 +29,19 @@ export const integerField = (from: number, to: number, must = `must be an intege
   z.int(must).min(from, must).max(to, must).describe(must);
 
 export const flagField = () => z.boolean('must be true or false');
+
+/** The body of a request: `I` as a client sends it, `B` with every default filled in. */
+export class RequestBody<I = unknown, B = unknown> {
+  /** For the API's document. */
+  readonly shape: z.ZodType<unknown, I>;
+  /** Throws invalid_spec with every wrong field. */
+  readonly parse: (value: unknown) => B;
+
+  constructor(shape: z.ZodType<unknown, I>, parse: (value: unknown) => B) {
+    this.shape = shape;
+    this.parse = parse;
+  }
+}
 
 /** An object without other fields; `readOnly` are those a GET returns: they may be sent back and are ignored. */
 export function objectShape<S extends z.core.$ZodLooseShape>(fields: S, readOnly: readonly string[] = []) {

@@ -1,9 +1,10 @@
 // The API's document: every row is in it, and it says what the rows say.
 import { describe, expect, it } from 'vitest';
-import { buildDocument } from '../../../src/front/api/openapi.ts';
-import { schemaPage } from '../../../src/front/api/schema_page.ts';
-import { ERRORS } from '../../../src/protocol/errors.ts';
-import { checkAnswer, DOCUMENT, ROWS } from '../../kit/api_document.ts';
+import { buildDocument, loadShapes } from '../../src/api/openapi.ts';
+import { ALL_OPERATIONS } from '../../src/api/operations.ts';
+import { schemaPage } from '../../src/front/api/schema_page.ts';
+import { ERRORS } from '../../src/protocol/errors.ts';
+import { checkAnswer, DOCUMENT } from '../kit/api_document.ts';
 
 interface Operation {
   operationId: string;
@@ -28,7 +29,7 @@ describe('the document', () => {
   it('has every row of the route table, and no more', () => {
     expect(DOCUMENT.openapi).toBe('3.1.0');
     expect(operations.map(([name]) => name).sort()).toEqual(
-      ROWS.map(({ method, path }) => `${method} ${path}`).sort(),
+      ALL_OPERATIONS.map(({ method, path }) => `${method} ${path}`).sort(),
     );
   });
 
@@ -61,7 +62,7 @@ describe('the document', () => {
   });
 
   it('says the status of every error a row names', () => {
-    for (const row of ROWS) {
+    for (const row of ALL_OPERATIONS) {
       const { responses } = operation(`${row.method} ${row.path}`);
       for (const code of row.errors) {
         expect(responses[String(ERRORS[code].status)]?.description.split(', ')).toContain(code);
@@ -79,9 +80,10 @@ describe('the document', () => {
     expect(operation('GET /v1/services').security).toEqual([{ daemonToken: [] }]);
   });
 
-  it('cannot be made of a row whose answer has no shape', () => {
-    const rows = ROWS.map((row) => ({ ...row, reply: row.path === '/livez' ? 'Nothing' : row.reply }));
-    expect(() => buildDocument(rows, { inputs: {}, answers: {} })).toThrow('has no shape');
+  it('cannot be made of an operation whose answer has no shape', async () => {
+    const wrong = ALL_OPERATIONS.map((one) => (one.path === '/livez' ? { ...one, answer: 'Nothing' } : one));
+    const shapes = await loadShapes();
+    expect(() => buildDocument(wrong, shapes)).toThrow('has no shape');
   });
 });
 

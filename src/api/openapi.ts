@@ -1,20 +1,23 @@
-// GET /openapi.json: the route table as an OpenAPI 3.1 document (the one importer of zod-openapi). Made when it is first asked for.
+// GET /openapi.json: the operations as an OpenAPI 3.1 document.
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
-import { z } from '../../adapters/zod.ts';
-import { ERRORS, type ErrorCode } from '../../protocol/errors.ts';
-import { VERSION } from '../../settings/version.ts';
-import { ANSWERS, ErrorBody } from './answers.ts';
-import { isPublicPath } from './public_paths.ts';
+import { z } from '../adapters/zod.ts';
+import { ERRORS, type ErrorCode } from '../protocol/errors.ts';
+import { VERSION } from '../settings/version.ts';
+import type { Operation, ResourceName } from './operation.ts';
 import type { QueryField } from './query.ts';
-import type { ApiRoute } from './route.ts';
+import { SHAPES } from './shapes.ts';
+import { ErrorBody } from './system_shapes.ts';
+import { RequestBody } from './validation.ts';
 
-/** Shapes of request bodies and of more answers, by the names the rows give. */
-export interface Shapes {
-  inputs: Readonly<Record<string, z.ZodType>>;
-  answers: Readonly<Record<string, z.ZodType>>;
+/** The modules of shapes of all resources. */
+type Shapes = Readonly<Record<ResourceName, Readonly<Record<string, unknown>>>>;
+
+function namedShape({ method, path, resource }: Operation, name: string, shapes: Shapes): z.ZodType {
+  const found = shapes[resource][name];
+  if (found instanceof z.ZodType) return found;
+  if (found instanceof RequestBody) return found.shape;
+  throw new Error(`${method} ${path}: ${resource} has no shape ${name}`);
 }
-
-const DAEMON_ANSWERS: Readonly<Record<string, z.ZodType>> = ANSWERS;
 
 /** What any request may meet; those with a body may meet more. */
 const COMMON_ERRORS: readonly ErrorCode[] = ['forbidden_host', 'forbidden_origin', 'internal'];
@@ -36,13 +39,12 @@ function shapeOfQuery(field: QueryField): z.ZodType {
 }
 
 /** The parameters of a row: `{name}` of the path, the query, and where events are replayed the header. */
-function parametersOf(row: ApiRoute): ZodOpenApiOperationObject['requestParams'] {
+function parametersOf(row: Operation): ZodOpenApiOperationObject['requestParams'] {
   const inPath = [...row.path.matchAll(/\{(\w+)\}/g)].map(([, key = '']): [string, z.ZodType] => [
     key,
     z.string(),
   ]);
-  const query = 'query' in row ? Object.entries(row.query) : [];
-  const inQuery = query.map(([key, field]): [string, z.ZodType] => [
+  const inQuery = Object.entries(row.query).map(([key, field]): [string, z.ZodType] => [
     key,
     shapeOfQuery(field)
       .optional()
@@ -59,24 +61,22 @@ function parametersOf(row: ApiRoute): ZodOpenApiOperationObject['requestParams']
   };
 }
 
-function codesOf(row: ApiRoute): ErrorCode[] {
-  const isOpen = isPublicPath(row.path);
+function codesOf(row: Operation): ErrorCode[] {
   const isChange = row.method !== 'GET';
-  const hasBody = row.kind === 'call' && row.input !== null;
-  const hasQuery = 'query' in row && Object.keys(row.query).length > 0;
+  const hasQuery = Object.keys(row.query).length > 0;
   const all: ErrorCode[] = [
     ...row.errors,
     ...COMMON_ERRORS,
-    ...(isOpen ? [] : (['unauthorized'] as const)),
-    ...(isChange || row.path === '/readyz' || !row.always ? (['daemon_busy'] as const) : []),
+    ...(row.isPublic ? [] : (['unauthorized'] as const)),
+    ...(isChange || row.path === '/readyz' || !row.isAlways ? (['daemon_busy'] as const) : []),
     ...(isChange ? (['storage_full'] as const) : []),
-    ...(hasBody ? BODY_ERRORS : []),
+    ...(row.body !== null ? BODY_ERRORS : []),
     ...(hasQuery || (isChange && row.nameKind) ? (['invalid_spec'] as const) : []),
   ];
   return [...new Set(all)];
 }
 
-function errorsOf(row: ApiRoute): ZodOpenApiOperationObject['responses'] {
+function errorsOf(row: Operation): ZodOpenApiOperationObject['responses'] {
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of codesOf(row))
     byStatus.set(ERRORS[code].status, [...(byStatus.get(ERRORS[code].status) ?? []), code]);
@@ -89,18 +89,17 @@ function errorsOf(row: ApiRoute): ZodOpenApiOperationObject['responses'] {
   );
 }
 
-function successOf(row: ApiRoute, shape: z.ZodType | undefined): ZodOpenApiOperationObject['responses'] {
+function successOf(row: Operation, shapes: Shapes): ZodOpenApiOperationObject['responses'] {
   const described = { description: row.summary };
-  if (row.kind === 'socket') return { '101': { description: `A WebSocket that speaks ${row.protocol}` } };
-  if (!shape) throw new Error(`${row.method} ${row.path}: the answer ${row.reply} has no shape`);
-  const type = row.kind === 'stream' ? 'text/event-stream' : 'application/json';
-  const answer = { ...described, content: { [type]: { schema: shape } } };
+  if (row.answer === null) return { '101': { description: `A WebSocket that speaks ${row.protocol}` } };
+  const type = row.contentType ?? (row.kind === 'stream' ? 'text/event-stream' : 'application/json');
+  const answer = { ...described, content: { [type]: { schema: namedShape(row, row.answer, shapes) } } };
   // A start that is not to be waited for answers 202 with the same body.
-  const isWaitless = 'query' in row && 'wait' in row.query && row.method === 'POST' && row.status === 200;
+  const isWaitless = 'wait' in row.query && row.method === 'POST' && row.status === 200;
   return { [String(row.status)]: answer, ...(isWaitless ? { '202': answer } : {}) };
 }
 
-const operationId = ({ method, path }: ApiRoute): string =>
+const operationId = ({ method, path }: Operation): string =>
   method.toLowerCase() +
   path
     .replace(/[{}]/g, '')
@@ -109,28 +108,23 @@ const operationId = ({ method, path }: ApiRoute): string =>
     .map((part) => part[0]?.toUpperCase() + part.slice(1))
     .join('');
 
-function operationOf(row: ApiRoute, shapes: Shapes): ZodOpenApiOperationObject {
-  const input = row.kind === 'call' ? row.input : null;
-  const body = input && shapes.inputs[input.schema];
-  if (input && !body) throw new Error(`${row.method} ${row.path}: the body ${input.schema} has no shape`);
+function operationOf(row: Operation, shapes: Shapes): ZodOpenApiOperationObject {
+  const body = row.body === null ? null : namedShape(row, row.body, shapes);
   const scheme = row.path.startsWith('/k8s') ? 'cloudToken' : 'daemonToken';
   const parameters = parametersOf(row);
   return {
     operationId: operationId(row),
     summary: row.summary,
     tags: [row.path.split('/').find((part) => part !== '' && part !== 'v1') ?? 'daemon'],
-    security: isPublicPath(row.path) ? [] : [{ [scheme]: [] }],
+    security: row.isPublic ? [] : [{ [scheme]: [] }],
     ...(parameters ? { requestParams: parameters } : {}),
     ...(body ? { requestBody: { required: true, content: { 'application/json': { schema: body } } } } : {}),
-    responses: {
-      ...successOf(row, shapes.answers[row.reply] ?? DAEMON_ANSWERS[row.reply]),
-      ...errorsOf(row),
-    },
+    responses: { ...successOf(row, shapes), ...errorsOf(row) },
   };
 }
 
-/** The document of `rows`. Throws when a row names a shape that is not there. */
-export function buildDocument(rows: readonly ApiRoute[], shapes: Shapes) {
+/** The document of `rows`. Throws when an operation names a shape that is not there. */
+export function buildDocument(rows: readonly Operation[], shapes: Shapes) {
   const paths: ZodOpenApiPathsObject = {};
   for (const row of rows) {
     paths[row.path] = { ...paths[row.path], [row.method.toLowerCase()]: operationOf(row, shapes) };
@@ -154,14 +148,12 @@ export function buildDocument(rows: readonly ApiRoute[], shapes: Shapes) {
   });
 }
 
-/** The document as it is served; the shapes are loaded with it. */
-export async function openapiJson(rows: readonly ApiRoute[]): Promise<Uint8Array> {
-  const { ServiceShape, SpinupShape } = await import('./shapes.ts');
-  const { CLOUD_SHAPES } = await import('./shapes_cloud.ts');
-  const inputs = {
-    ...CLOUD_SHAPES.inputs,
-    ServiceInput: ServiceShape.meta({ id: 'ServiceInput' }),
-    SpinupInput: SpinupShape.meta({ id: 'SpinupInput' }),
-  };
-  return Buffer.from(JSON.stringify(buildDocument(rows, { inputs, answers: CLOUD_SHAPES.answers })));
+/** The modules of shapes of all resources. */
+export async function loadShapes(): Promise<Shapes> {
+  const loaded = Object.entries(SHAPES).map(async ([resource, load]) => [resource, await load()]);
+  return Object.fromEntries(await Promise.all(loaded));
 }
+
+/** The document as it is served. */
+export const openapiJson = async (rows: readonly Operation[]): Promise<Uint8Array> =>
+  Buffer.from(JSON.stringify(buildDocument(rows, await loadShapes())));
