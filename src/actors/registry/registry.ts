@@ -9,7 +9,7 @@ import { fail } from '../../protocol/errors.ts';
 import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { RegistryProtocol } from '../../protocol/registry.ts';
-import type { ServiceInput, ServiceProtocol, StoredService } from '../../protocol/service.ts';
+import type { ServiceInput, ServiceProtocol, ServiceSpec, StoredService } from '../../protocol/service.ts';
 import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
 import {
   actor,
@@ -127,6 +127,10 @@ class Registry {
     return { members };
   }
 
+  specOf({ name }: MessageOf<RegistryProtocol, 'specOf'>): { spec: ServiceSpec | null } {
+    return { spec: this.services.get(name)?.spec ?? null };
+  }
+
   close(): null {
     this.isClosed = true;
     return null;
@@ -242,6 +246,7 @@ async function init(context: Context, config: RegistryConfig): Promise<Handlers<
     boot: (message) => context.replyLater(registry.boot(message)),
     register: (message) => registry.register(message),
     remove: (message) => registry.remove(message),
+    specOf: (message) => registry.specOf(message),
     members: (message) => registry.members(message),
     close: () => registry.close(),
   };
