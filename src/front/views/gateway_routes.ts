@@ -1,12 +1,12 @@
-// What the gateway must know of the agents, told whenever that has changed.
+// What the gateway knows of the agents.
 import type { GatewayRoute } from '../../protocol/gateway.ts';
 import type { ServiceViews } from './service_views.ts';
 
-/** ollama answers only to addresses: docs/reference.md "Gateway". */
+/** ollama answers only to a Host that is an address: docs/reference.md "Gateway". */
 const hostOverride = (agentType: string | null, port: number): string | null =>
   agentType === 'ollama' ? `127.0.0.1:${port}` : null;
 
-/** Every agent as the gateway reaches it. */
+/** Every agent, by name. */
 function gatewayRoutes(views: ServiceViews): GatewayRoute[] {
   return views.agentRows().map(({ spec, agent, state }) => {
     const port = state?.process?.port ?? spec.port;
@@ -21,7 +21,10 @@ function gatewayRoutes(views: ServiceViews): GatewayRoute[] {
   });
 }
 
-/** Calls `tell` with all routes once per turn in which `changed` was called and they are not what was told last. */
+/**
+ * Returns a function that passes all routes to `onRoutes`, once per turn and only if they differ from the
+ * last ones.
+ */
 export function gatewayRoutesPublisher(
   views: ServiceViews,
   onRoutes: (routes: GatewayRoute[]) => void,
