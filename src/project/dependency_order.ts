@@ -47,8 +47,9 @@ export function withDependencies(
 }
 
 /**
- * Runs `work` for every service as soon as it is done for those it depends on. What depends on a failure is not run; the
- * reply has an outcome for every service: `done`, `failed` with the error, or `skipped` with the name it needed.
+ * Runs `work` for every service as soon as it is done for those it depends on. What depends on a failure is
+ * not run; the reply has an outcome for every service: `done`, `failed` with the error, or `skipped` with the
+ * name it needed.
  */
 export async function runInDependencyOrder<S extends DependentService>(
   services: readonly S[],
