@@ -4,11 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { isCloudPath } from '../src/front/api/guard.ts';
 import { isPublicPath } from '../src/front/api/public_paths.ts';
 import { ROUTES } from '../src/front/api/routes.ts';
-import { cloudRoutes } from '../src/front/api/routes_cloud.ts';
-import { CloudViews } from '../src/front/views/cloud_views.ts';
 import { ERRORS } from '../src/protocol/errors.ts';
-
-const ROWS = [...ROUTES, ...cloudRoutes({ views: new CloudViews(), ensure: async () => {} })];
 
 /** docs/reference.md "Base API and additions": the base API. */
 const SPECIFIED: readonly [method: string, path: string, status: number][] = [
@@ -70,7 +66,7 @@ const CODES: readonly [code: string, status: number][] = [
   ['daemon_busy', 503],
 ];
 
-const served = ROWS.map(({ method, path, status }) => `${method} ${path} ${status}`);
+const served = ROUTES.map(({ method, path, status }) => `${method} ${path} ${status}`);
 const expected = [...SPECIFIED, ...ADDED].map((row) => row.join(' '));
 
 describe('the endpoints', () => {
@@ -84,25 +80,25 @@ describe('the endpoints', () => {
   });
 
   it('take the token that their path says', () => {
-    const open = ROWS.filter(({ path }) => isPublicPath(path)).map(({ path }) => path);
+    const open = ROUTES.filter(({ path }) => isPublicPath(path)).map(({ path }) => path);
     expect(open.sort()).toEqual(['/livez', '/openapi.json', '/readyz']);
-    expect(ROWS.filter(({ path }) => isCloudPath(path)).every(({ path }) => path.startsWith('/k8s/'))).toBe(
+    expect(ROUTES.filter(({ path }) => isCloudPath(path)).every(({ path }) => path.startsWith('/k8s/'))).toBe(
       true,
     );
     // What needs no token and what is answered in every phase tells of no service.
     expect(
-      ROWS.filter(({ always }) => always)
+      ROUTES.filter(({ isAlways }) => isAlways)
         .map(({ path }) => path)
         .sort(),
     ).toEqual(['/livez', '/openapi.json', '/readyz', '/v1/version']);
   });
 
   it('that change something are no GETs, and the others are', () => {
-    for (const { kind, method } of ROWS) if (kind !== 'call') expect(method).toBe('GET');
+    for (const { kind, method } of ROUTES) if (kind !== 'call') expect(method).toBe('GET');
   });
 
   it('name only errors of the table', () => {
-    for (const { errors } of ROWS) for (const code of errors) expect(ERRORS).toHaveProperty(code);
+    for (const { errors } of ROUTES) for (const code of errors) expect(ERRORS).toHaveProperty(code);
   });
 });
 

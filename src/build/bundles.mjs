@@ -28,7 +28,7 @@ const DAEMON = {
   'workers/jobs': 'workers/jobs.ts',
 };
 /** What the daemon loads when a request first needs it: one file with the packages that nothing else takes in. */
-const SCHEMAS = { file: 'schemas', source: 'src/front/api/schemas.ts', with: ['zod', 'zod-openapi'] };
+const SCHEMAS = { file: 'schemas', source: 'src/api/shapes.ts', with: ['zod', 'zod-openapi'] };
 /** What others import are modules, and so are the benches, which an installed package does not have. */
 const MODULES = {
   client: 'src/client/index.ts',
@@ -56,7 +56,7 @@ const partsApart = {
 const schemasApart = {
   name: 'schemas-apart',
   setup: (build) =>
-    build.onResolve({ filter: /\/schemas\.ts$/ }, ({ kind }) =>
+    build.onResolve({ filter: /\/shapes\.ts$/ }, ({ kind }) =>
       kind === 'dynamic-import' ? { path: `./${SCHEMAS.file}.cjs`, external: true } : undefined,
     ),
 };

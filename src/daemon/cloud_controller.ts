@@ -1,7 +1,6 @@
 // The cloud part as the main thread sees it: its threads are started when a request or a registered cluster needs them.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { cloudRoutes } from '../front/api/routes_cloud.ts';
 import type { CloudFront } from '../front/front.ts';
 import { CloudViews } from '../front/views/cloud_views.ts';
 import { cloudViewsActor } from '../front/views/cloud_views_actor.ts';
@@ -43,8 +42,7 @@ export class CloudController {
   async front(settings: Settings, token: string): Promise<CloudFront> {
     await this.node.start('cloudviews', cloudViewsActor, this.views);
     await this.node.start('threads', threadStarter, this.threads);
-    const rows = cloudRoutes({ views: this.views, ensure: () => this.ensure() });
-    return { token, rows, ownListener: ownListener(settings) };
+    return { token, views: this.views, ensure: () => this.ensure(), ownListener: ownListener(settings) };
   }
 
   /** Where a cluster may be registered already its watches, tethers and sweeper go on with the daemon. */

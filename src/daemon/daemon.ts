@@ -65,7 +65,7 @@ function createDaemonFront(
     },
     node,
     cloud,
-    openapi: async (rows) => (await import('../front/api/schemas.ts')).openapi(rows),
+    openapi: async (operations) => (await import('../api/shapes.ts')).openapiJson(operations),
     pageLookup: (path) => dashboard(path) ?? schemaPage(path),
     onGatewayRoutes: (routes) => gateway.setRoutes(routes),
     ensureGateway: () => gateway.open(),

@@ -48,6 +48,6 @@ export async function setupServices(node: Node, data: ThreadData): Promise<void>
     ports: { service: data.servicePorts, agent: data.agentPorts },
   });
   await node.start('groups', groupsActor, null);
-  await node.start('agents', agentsActor, { domain: data.agentDomain, store });
+  await node.start('agents', agentsActor, { domain: data.agentDomain });
   begun.resolve();
 }

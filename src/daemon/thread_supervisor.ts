@@ -8,6 +8,7 @@ import { Failure, type Node, type NodeOptions } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { type Deferred, deferred, withTimeout } from '../runtime/deferred.ts';
 import { createNode } from '../runtime/node.ts';
+import { type RestartLimit, RestartWindow } from '../runtime/restart_window.ts';
 import { entryUrl } from '../settings/build_paths.ts';
 import { THREADS } from '../settings/limits.ts';
 import { receiveAssignment, type StartedWorker, startWorker } from './worker_thread.ts';
@@ -45,7 +46,7 @@ export interface ThreadSupervisorOptions {
   receiveAfter?: Promise<void>;
   /** Told of every death of a thread; `ended`: it was one too many and it stays away. */
   onDeath: (name: string, error: unknown, ended: boolean) => void;
-  restarts?: { max: number; withinMs: number };
+  restarts?: RestartLimit;
   /** How long a thread may take to stop its actors before it is ended, in milliseconds. */
   stopMs?: number;
   entryOf?: (kind: ThreadKind) => URL;
@@ -94,7 +95,7 @@ interface ThreadInstance {
 interface Thread {
   readonly name: string;
   readonly kind: ThreadKind;
-  readonly deaths: number[];
+  readonly deaths: RestartWindow;
   /** Settles when it is up, over as many deaths on the way as are allowed. */
   whenUp: Deferred<void>;
   isUp: boolean;
@@ -184,10 +185,7 @@ export function createThreadSupervisor(options: ThreadSupervisorOptions): Thread
       thread.whenUp.reject(new Failure('gone', 'the daemon stops'));
       return;
     }
-    const now = systemClock.monotonic();
-    thread.deaths.push(now);
-    while ((thread.deaths[0] ?? now) < now - restarts.withinMs) thread.deaths.shift();
-    const ended = thread.deaths.length > restarts.max;
+    const ended = !thread.deaths.add(systemClock.monotonic());
     onDeath(thread.name, error, ended);
     if (ended) thread.whenUp.reject(new Failure('gone', `${thread.name} died too often`));
     else launch(thread);
@@ -209,7 +207,7 @@ export function createThreadSupervisor(options: ThreadSupervisorOptions): Thread
       thread = {
         name,
         kind,
-        deaths: [],
+        deaths: new RestartWindow(restarts),
         whenUp: deferred(),
         isUp: false,
         wasUp: false,

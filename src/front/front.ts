@@ -5,26 +5,26 @@ import type { TerminalViewersProtocol } from '../protocol/terminal.ts';
 import { actor, type Node } from '../runtime/actor.ts';
 import { withTimeout } from '../runtime/deferred.ts';
 import { EVENTS, KIB } from '../settings/limits.ts';
+import type { AppContext, DaemonInfo, DocumentBuilder } from './api/app_context.ts';
+import { CloudGate, type CloudPart } from './api/cloud_gate.ts';
 import { Guard } from './api/guard.ts';
 import { RequestHandler } from './api/request_handler.ts';
-import type { ApiRoute, AppContext, DaemonInfo } from './api/route.ts';
 import { Router } from './api/router.ts';
-import { ROUTES } from './api/routes.ts';
+import { ROUTES, type Route } from './api/routes.ts';
 import type { PageLookup } from './api/static_pages.ts';
 import { type CreateServer, type HttpServer, ResponseHeaders } from './server/http_server.ts';
 import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
 import { EventFeed } from './streams/event_feed.ts';
 import { LogStreams } from './streams/log_streams.ts';
 import { TerminalSockets } from './streams/terminal_sockets.ts';
+import { CloudViews } from './views/cloud_views.ts';
 import { gatewayRoutesPublisher } from './views/gateway_routes.ts';
 import { ServiceViews } from './views/service_views.ts';
 import { serviceViewsActor } from './views/service_views_actor.ts';
 
 /** The cloud's part of the front. */
-export interface CloudFront {
+export interface CloudFront extends CloudPart {
   token: string;
-  /** Its rows; their handlers start what they need when first asked. */
-  rows: readonly ApiRoute[];
   /** An address of its own, where the Host is not checked; null: /k8s is served on the daemon's own. */
   ownListener: { bind: string; port: number; tls?: { cert: string; key: string } } | null;
 }
@@ -42,8 +42,8 @@ export interface FrontOptions {
   /** The node of the main thread: `views` is started on it, and everything else is asked through it. */
   node: Node;
   cloud: CloudFront | null;
-  /** The API's document, made from the rows when it is first asked for. */
-  openapi: (rows: readonly ApiRoute[]) => Promise<Uint8Array>;
+  /** Called when the API's document is first asked for. */
+  openapi: DocumentBuilder;
   /** Static files and documents at the open paths. */
   pageLookup: PageLookup;
   /** One line for people: which server answers, a defect. */
@@ -59,6 +59,13 @@ export interface FrontOptions {
   /** Only this server instead of the best that loads. */
   server?: ServerKind;
 }
+
+const CLOUD_ROUTES = ROUTES.filter(({ needs }) => needs === 'cloud');
+const DAEMON_ROUTES = ROUTES.filter(({ needs }) => needs !== 'cloud');
+const HEALTH_ROUTES = ROUTES.filter(({ path }) => path === '/livez' || path === '/readyz');
+
+/** Where there is no cloud part, none of its routes is served. */
+const noCloud = (): CloudPart => ({ views: new CloudViews(), ensure: async () => {} });
 
 /** The cloud's own listener shows nothing but the cloud. */
 const noPage: PageLookup = () => null;
@@ -102,7 +109,7 @@ const VIEWERS = actor<TerminalViewersProtocol, TerminalSockets>(
 interface ApiListener {
   bind: string;
   port: number;
-  rows: readonly ApiRoute[];
+  routes: readonly Route[];
   cloudOnly: boolean;
   tls?: { cert: string; key: string };
 }
@@ -112,7 +119,7 @@ class HttpFront implements Front {
   private readonly events: EventFeed;
   private readonly logs = new LogStreams();
   private readonly terminals: TerminalSockets;
-  private readonly desk: { -readonly [K in keyof AppContext]: AppContext[K] };
+  private readonly app: { -readonly [K in keyof AppContext]: AppContext[K] };
   private readonly guards: Guard[] = [];
   private readonly handlers: RequestHandler[] = [];
   private readonly servers: HttpServer[] = [];
@@ -126,8 +133,9 @@ class HttpFront implements Front {
     this.settings = { token, allowedExtensions };
     this.events = new EventFeed(node);
     this.terminals = new TerminalSockets(node.clock);
-    this.desk = {
+    this.app = {
       views: new ServiceViews(),
+      cloud: new CloudGate(options.cloud ?? noCloud()),
       hub: this.events.hub,
       logs: this.logs,
       terminals: this.terminals,
@@ -141,7 +149,7 @@ class HttpFront implements Front {
 
   async start(): Promise<void> {
     const { node, onGatewayRoutes } = this.options;
-    const { views } = this.desk;
+    const { views } = this.app;
     const changed = gatewayRoutesPublisher(views, onGatewayRoutes);
     await node.start('views', serviceViewsActor, { views, logs: this.logs, events: this.events, changed });
     await node.start('viewers', VIEWERS, this.terminals);
@@ -152,7 +160,7 @@ class HttpFront implements Front {
       void this.events.restore();
     });
     this.stopKeepAlive = node.clock.every(EVENTS.heartbeatMs, () => {
-      this.desk.hub.keepAlive();
+      this.app.hub.keepAlive();
       this.logs.keepAlive();
     });
   }
@@ -161,21 +169,12 @@ class HttpFront implements Front {
     const { bind, port, cloud, log, server } = this.options;
     const create = await chooseServer(log, server);
     const own = cloud?.ownListener ?? null;
-    const shared = cloud && !own ? cloud.rows : [];
-    const main = await this.openListener(create, {
-      bind,
-      port,
-      rows: [...ROUTES, ...shared],
-      cloudOnly: false,
-    });
-    this.desk.daemonInfo = { ...this.desk.daemonInfo, front: main.name };
+    const routes = cloud && !own ? ROUTES : DAEMON_ROUTES;
+    const main = await this.openListener(create, { bind, port, routes, cloudOnly: false });
+    this.app.daemonInfo = { ...this.app.daemonInfo, front: main.name };
     if (!own || !cloud) return { port: main.port, cloudPort: null, server: main.name };
-    const health = ROUTES.filter(({ path }) => path === '/livez' || path === '/readyz');
-    const other = await this.openListener(create, {
-      ...own,
-      rows: [...health, ...cloud.rows],
-      cloudOnly: true,
-    });
+    const routesOfCloud = [...HEALTH_ROUTES, ...CLOUD_ROUTES];
+    const other = await this.openListener(create, { ...own, routes: routesOfCloud, cloudOnly: true });
     return { port: main.port, cloudPort: other.port, server: main.name };
   }
 
@@ -184,11 +183,11 @@ class HttpFront implements Front {
   }
 
   setReady(ready: boolean): void {
-    if (this.desk.phase !== 'closing') this.desk.phase = ready ? 'ready' : 'starting';
+    if (this.app.phase !== 'closing') this.app.phase = ready ? 'ready' : 'starting';
   }
 
   setGatewayPort(port: number | null): void {
-    this.desk.daemonInfo = { ...this.desk.daemonInfo, gatewayPort: port };
+    this.app.daemonInfo = { ...this.app.daemonInfo, gatewayPort: port };
   }
 
   reload(settings: { token: string; allowedExtensions: readonly string[] }): void {
@@ -197,7 +196,7 @@ class HttpFront implements Front {
   }
 
   shutdown(): void {
-    this.desk.phase = 'closing';
+    this.app.phase = 'closing';
   }
 
   async close(): Promise<void> {
@@ -218,7 +217,7 @@ class HttpFront implements Front {
   /** Made once: it takes this thread many milliseconds, and whoever asks needs no token. */
   private openapi(): Promise<Uint8Array> {
     const { openapi, cloud } = this.options;
-    this.openapiDocument ??= openapi([...ROUTES, ...(cloud?.rows ?? [])]).catch((error: unknown) => {
+    this.openapiDocument ??= openapi(cloud ? ROUTES : DAEMON_ROUTES).catch((error: unknown) => {
       this.openapiDocument = null;
       throw error;
     });
@@ -230,11 +229,11 @@ class HttpFront implements Front {
     listener: ApiListener,
   ): Promise<{ port: number; name: ServerKind }> {
     const { onDefect, pageLookup, describePortHolder, cloud } = this.options;
-    const { bind, rows, cloudOnly, tls } = listener;
+    const { bind, routes, cloudOnly, tls } = listener;
     let handler: RequestHandler | null = null;
     const server = create({
       handle: (exchange) => (handler ? handler.handle(exchange) : exchange.send(503, RETRY_LATER, '')),
-      webSocketPaths: rows
+      webSocketPaths: routes
         .filter(({ kind }) => kind === 'socket')
         .map(({ path }) => path.replace(/\{(\w+)\}/, ':$1')),
       maxMessageBytes: MAX_MESSAGE_BYTES,
@@ -252,8 +251,8 @@ class HttpFront implements Front {
     this.guards.push(guard);
     handler = new RequestHandler({
       guard,
-      router: new Router(rows),
-      desk: this.desk,
+      router: new Router(routes),
+      app: this.app,
       pageLookup: cloudOnly ? noPage : pageLookup,
       onDefect,
     });

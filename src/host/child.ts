@@ -1,4 +1,4 @@
-// What the two ways to start a process have in common: with FIFOs (spawn.ts) and in a terminal (pty.ts).
+// What both ways to start a process share: with FIFOs (spawn_piped.ts) and in a terminal (pty.ts).
 import { accessSync, constants, statSync } from 'node:fs';
 import type { LogStream } from '../logs/format.ts';
 import { fail } from '../protocol/errors.ts';
@@ -8,35 +8,38 @@ import { type Failure, isFailure } from '../runtime/actor.ts';
 export const SHELL = '/bin/sh';
 
 export interface ChildEvents {
-  /** `bytes` are only lent. */
+  /** `bytes` are valid until the call returns. */
   onOutput(stream: LogStream, bytes: Uint8Array): void;
-  /** Once, after all its output. `exitCode` is null when a signal ended it. */
+  /** Called once, after all output. `exitCode` is null where a signal ended the process. */
   onExit(exitCode: number | null, signal: string | null): void;
 }
 
-/** The Failure of a start, with its reason. */
+/** The Failure start_failed of the service `name`, with its reason. */
 export function startFailed(name: string, reason: string): Failure {
   return fail('start_failed', `${name} could not be started: ${reason}`, {
     hint: 'Correct what the message names and start it again.',
   });
 }
 
+/** The Failure storage_full of a start. */
 export const diskFull = (name: string): Failure =>
   fail('storage_full', `${name} was not started: the disk is full`);
 
-/** The Failure for what was thrown on the way to a start. */
+/** The Failure for an error that was thrown during a start: itself, storage_full or start_failed. */
 export function spawnFailure(name: string, error: unknown): Failure {
   if (isFailure(error)) return error;
   if (!(error instanceof Error)) return startFailed(name, String(error));
-  const full = 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
-  return full ? diskFull(name) : startFailed(name, error.message);
+  const isDiskFull = 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
+  return isDiskFull ? diskFull(name) : startFailed(name, error.message);
 }
 
-/** Throws start_failed when a process could not even begin: the system would say ENOENT and not of what. */
-export function checkStartable({ service, cwd }: Pick<SpawnRequest, 'service' | 'cwd'>): void {
+/**
+ * Fails start_failed where the directory or the shell is missing: the system says ENOENT, but not of what.
+ */
+export function checkStartable({ service: name, cwd }: Pick<SpawnRequest, 'service' | 'cwd'>): void {
   const place = statSync(cwd, { throwIfNoEntry: false });
-  if (!place) throw startFailed(service, `its working directory ${cwd} does not exist`);
-  if (!place.isDirectory()) throw startFailed(service, `its working directory ${cwd} is no directory`);
+  if (!place) throw startFailed(name, `its working directory ${cwd} does not exist`);
+  if (!place.isDirectory()) throw startFailed(name, `its working directory ${cwd} is no directory`);
   for (const [path, what] of [
     [cwd, `its working directory ${cwd} cannot be entered`],
     [SHELL, `the shell ${SHELL} cannot be run`],
@@ -44,12 +47,12 @@ export function checkStartable({ service, cwd }: Pick<SpawnRequest, 'service' | 
     try {
       accessSync(path, constants.X_OK);
     } catch {
-      throw startFailed(service, what);
+      throw startFailed(name, what);
     }
   }
 }
 
-/** Runs `start` with the umask of the user: children get it, files of the host do not. */
+/** Runs `start` with `umask`, the user's own, so that the child has it and files of the host do not. */
 export function withUmask<R>(umask: number, start: () => R): R {
   const own = process.umask(umask);
   try {
@@ -59,7 +62,7 @@ export function withUmask<R>(umask: number, start: () => R): R {
   }
 }
 
-/** Rows to what `spawn` takes. Without a prototype: no key of a user means anything else. */
+/** The environment as `spawn` takes it. It has no prototype, so that every key is only a key. */
 export function environmentOf(rows: SpawnRequest['env']): NodeJS.ProcessEnv {
   const env: NodeJS.ProcessEnv = Object.create(null);
   for (const [key, value] of rows) env[key] = value;

@@ -1,10 +1,10 @@
-// Who may talk to the host: the threads of one daemon. A second daemon is turned away with the pid of the first as long as
-// that one is alive, which is what keeps two daemons off one state directory
-// (docs/reference.md "State directory"). The first is the one that has started the host, if it lives: it may
-// listen already, so none that only came sooner may take its place.
+// Admits to the host the threads of one daemon: docs/reference.md "State directory". A second daemon is
+// refused with the pid of the first for as long as that one lives, which keeps two daemons off one state
+// directory. The first is the one that has started the host, if it lives: it may be listening already, so no
+// other that only connects sooner may replace it.
+import { once } from 'node:events';
 import { rmSync } from 'node:fs';
-import { createServer, type Server, type Socket } from 'node:net';
-import { join } from 'node:path';
+import { createServer, type Socket } from 'node:net';
 import { readFirstLine, socketPath } from '../adapters/host/host_socket.ts';
 import { socketPipe } from '../adapters/pipes.ts';
 import { mayBeAlive } from '../adapters/process/process_table.ts';
@@ -16,25 +16,14 @@ import type { Pipe } from '../runtime/actor.ts';
 export interface DaemonGateConfig {
   folder: string;
   version: string;
-  /** The daemon this host was started by; null: whoever comes first. */
+  /** The daemon that has started this host; null: the first to connect may have it. */
   startedBy: DaemonProcess | null;
   /** Whether nothing would be lost if the host ended now. */
   isIdle: () => boolean;
-  /** A thread of the daemon has been let in. */
+  /** A thread of the daemon was admitted. */
   onWelcome: (hello: Hello, pipe: Pipe) => void;
-  /** A connection has gone, or a daemon of another version waits for the end of this host. */
+  /** A connection was closed, or a daemon of another version waits for the end of this host. */
   onLeft: () => void;
-}
-
-export interface DaemonGate {
-  /** The daemon that has this host, or waits for its end, if it is alive. */
-  daemon(): Hello | null;
-  /** Whether a daemon has ever come. */
-  readonly hasMetDaemon: boolean;
-  /** Whether `daemon` would get a better host by starting one. */
-  isOutdated(daemon: Hello): boolean;
-  readonly connections: number;
-  close(): void;
 }
 
 const HELLO_FIELDS: FieldTypes<Hello> = {
@@ -62,18 +51,74 @@ const isDaemonAlive = ({ daemonPid, daemonStart }: DaemonProcess): boolean =>
 const isSameDaemon = (a: DaemonProcess, b: DaemonProcess): boolean =>
   a.daemonPid === b.daemonPid && a.daemonStart === b.daemonStart;
 
-/** Opens the socket; resolves when it listens. The caller holds the lock: a socket that is there is a killed host's. */
-export async function openDaemonGate(config: DaemonGateConfig): Promise<DaemonGate> {
-  const { folder, version, startedBy } = config;
-  let owner: Hello | null = null;
-  let first: Hello | null = null;
-  const sockets = new Set<Socket>();
+export class DaemonGate {
+  private readonly config: DaemonGateConfig;
+  private readonly server = createServer((socket) => void this.greet(socket));
+  private readonly socket: ReturnType<typeof socketPath>;
+  private readonly sockets = new Set<Socket>();
+  /** The daemon that was admitted last, or waits for the end of this host. */
+  private owner: Hello | null = null;
+  private first: Hello | null = null;
 
-  const daemon = () => (owner && (sockets.size > 0 || isDaemonAlive(owner)) ? owner : null);
-  // The one that has started this host would only start the same again: its files were replaced while it runs.
-  const outdated = (hello: Hello) =>
-    hello.version !== version && first !== null && hello.version !== first.version;
-  const judge = (hello: Hello | null): HelloReply => {
+  constructor(config: DaemonGateConfig) {
+    this.config = config;
+    this.socket = socketPath(config.folder);
+  }
+
+  /**
+   * Opens the gate. Rejects with the error of the system. The caller holds the lock of the folder: a socket
+   * that is there was left by a host that was killed.
+   */
+  async listen(): Promise<void> {
+    rmSync(this.socket.path, { force: true });
+    this.server.listen(this.socket.path);
+    await once(this.server, 'listening');
+  }
+
+  /** The daemon that has this host, or waits for its end; null once it is dead. */
+  daemon(): Hello | null {
+    const { owner } = this;
+    return owner && (this.sockets.size > 0 || isDaemonAlive(owner)) ? owner : null;
+  }
+
+  /** Whether any daemon has ever been admitted. */
+  get hasMetDaemon(): boolean {
+    return this.first !== null;
+  }
+
+  /** Connections that are open. */
+  get connections(): number {
+    return this.sockets.size;
+  }
+
+  /** Whether `daemon` would get another version of the host by starting one. */
+  isOutdated({ version }: Hello): boolean {
+    // The daemon that has started this host would only start the same again: its files were replaced while it
+    // runs.
+    return version !== this.config.version && this.first !== null && version !== this.first.version;
+  }
+
+  close(): void {
+    this.server.close();
+    rmSync(this.socket.path, { force: true });
+    this.socket.release();
+  }
+
+  private async greet(socket: Socket): Promise<void> {
+    socket.on('error', () => {
+      // Its close follows and says enough.
+    });
+    const hello = await readFirstLine(socket).then(parseHello, () => null);
+    const reply = this.judge(hello);
+    socket.write(`${JSON.stringify(reply)}\n`);
+    if (hello && reply.is === 'welcome') return this.admit(hello, socket);
+    if (hello && reply.is === 'leaving') this.owner = hello;
+    socket.end(this.config.onLeft);
+  }
+
+  private judge(hello: Hello | null): HelloReply {
+    const { owner, config } = this;
+    const { startedBy, version, isIdle } = config;
     if (!hello) return { is: 'refused', reason: 'no hello' };
     if (Math.abs(hello.protocol - HOST_PROTOCOL_VERSION) > 1)
       return { is: 'refused', reason: `it speaks protocol ${HOST_PROTOCOL_VERSION}, not ${hello.protocol}` };
@@ -81,62 +126,22 @@ export async function openDaemonGate(config: DaemonGateConfig): Promise<DaemonGa
       return { is: 'taken', daemonPid: owner.daemonPid };
     if (!owner && startedBy && !isSameDaemon(startedBy, hello) && isDaemonAlive(startedBy))
       return { is: 'taken', daemonPid: startedBy.daemonPid };
-    if (outdated(hello) && config.isIdle()) return { is: 'leaving' };
+    if (this.isOutdated(hello) && isIdle()) return { is: 'leaving' };
     const protocol = Math.min(hello.protocol, HOST_PROTOCOL_VERSION);
     return { is: 'welcome', protocol, version, hostPid: process.pid };
-  };
-  const letIn = (hello: Hello, socket: Socket) => {
-    // Whoever had it before is dead: what it had open must not act any more.
-    if (owner?.session !== hello.session) for (const old of sockets) old.destroy();
-    owner = hello;
-    first ??= hello;
-    sockets.add(socket);
+  }
+
+  private admit(hello: Hello, socket: Socket): void {
+    // Any earlier daemon is dead: what it has left open must not act any more.
+    if (this.owner?.session !== hello.session) for (const old of this.sockets) old.destroy();
+    this.owner = hello;
+    this.first ??= hello;
+    this.sockets.add(socket);
     socket.on('close', () => {
-      sockets.delete(socket);
-      config.onLeft();
+      this.sockets.delete(socket);
+      this.config.onLeft();
     });
-    config.onWelcome(hello, socketPipe(socket));
+    this.config.onWelcome(hello, socketPipe(socket));
     socket.resume();
-  };
-  const greet = async (socket: Socket) => {
-    socket.on('error', () => {
-      // Its close says all there is to say.
-    });
-    const hello = await readFirstLine(socket).then(parseHello, () => null);
-    const answer = judge(hello);
-    socket.write(`${JSON.stringify(answer)}\n`);
-    if (hello && answer.is === 'welcome') return letIn(hello, socket);
-    if (hello && answer.is === 'leaving') owner = hello;
-    socket.end(config.onLeft);
-  };
-
-  const { path, release } = socketPath(folder);
-  rmSync(path, { force: true });
-  const server = createServer((socket) => void greet(socket));
-  await listening(server, path);
-  return {
-    daemon,
-    isOutdated: outdated,
-    get hasMetDaemon() {
-      return first !== null;
-    },
-    get connections() {
-      return sockets.size;
-    },
-    close() {
-      server.close();
-      rmSync(join(folder, 'host.sock'), { force: true });
-      release();
-    },
-  };
-}
-
-function listening(server: Server, path: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(path, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
+  }
 }

@@ -1,8 +1,10 @@
-// The FIFOs that carry the output of a process to the host: the process holds them read-write, the host reads. When the
-// host is killed the process lives on (it waits at worst, when one is full) and the next host reads on.
+// The FIFOs that carry the output of a process to the host. The process holds them read-write, the host
+// reads. When the host is killed, the process lives on and the next host reads on; meanwhile the process
+// waits at worst, when a FIFO is full.
 //
-// Those that nobody has open any more are used again under another name: ext4 takes up to a millisecond to find an inode for a new
-// one in a folder where many were removed in the last minute, which is as long as all the rest of a start.
+// FIFOs that nobody has open are reused under another name. In a folder where many were removed within the
+// last minute, ext4 takes up to a millisecond to find an inode for a new one, which is as long as the rest of
+// a start.
 import { spawnSync } from 'node:child_process';
 import { closeSync, constants, openSync, readSync, renameSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -14,17 +16,23 @@ const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
 export const FIFO_KINDS = ['out', 'err'] as const;
 export type FifoKind = (typeof FIFO_KINDS)[number];
 
-/** One buffer for all: what is read is written to the log before anything else is read. */
+/** One buffer for all readers: what is read goes to the log before the next read. */
 const readBuffer = Buffer.allocUnsafeSlow(64 * KIB);
-/** So many are kept for later. */
+/** FIFOs that are kept for reuse. */
 const MAX_FREE_FIFOS = 512;
-/** A process holds no more than this in its FIFO. More after its end comes from another, which need not be waited for. */
+/**
+ * The most that a FIFO of a process holds. Further output after its end is another's, and is not waited for.
+ */
 const MAX_DRAIN_BYTES = MIB;
 
+/** The path of a FIFO of `run`. */
 export const fifoPath = (folder: string, run: string, kind: FifoKind): string =>
   join(folder, `${run}.${kind}`);
 
-/** Whether nobody has it open for reading: what a run has left behind may, and would take what the next one says. */
+/**
+ * Whether nobody has a FIFO open for reading. Processes that a run has left behind may, and would steal
+ * output.
+ */
 function hasNoReader(path: string): boolean {
   try {
     closeSync(openSync(path, O_WRONLY | O_NONBLOCK));
@@ -34,11 +42,11 @@ function hasNoReader(path: string): boolean {
   }
 }
 
-/** The FIFOs of a folder, by the run they are for. */
+/** The FIFOs in a folder. Each run has two. */
 export class Fifos {
   readonly folder: string;
   private readonly libc: Libc | null;
-  /** Paths of those that nobody has open. */
+  /** Paths of FIFOs that nobody has open. */
   private readonly freePaths: string[] = [];
 
   constructor(folder: string, libc: Libc | null) {
@@ -46,7 +54,7 @@ export class Fifos {
     this.libc = libc;
   }
 
-  /** Makes both of a run. Throws with the reason. */
+  /** Makes the FIFOs of a run. Throws with the reason. */
   make(run: string): void {
     const missing = this.paths(run).filter((path) => !this.reuse(path));
     if (this.libc) for (const path of missing) this.libc.makeFifo(path);
@@ -56,7 +64,10 @@ export class Fifos {
     }
   }
 
-  /** Of a run that has ended. What has one open keeps it; nobody finds it any more. `free`: those that nobody holds for writing. */
+  /**
+   * Removes the FIFOs of a run that has ended, or keeps those of `reusable`, which nobody has open for
+   * writing.
+   */
   remove(run: string, reusable: readonly FifoKind[] = []): void {
     for (const kind of FIFO_KINDS) {
       const path = fifoPath(this.folder, run, kind);
@@ -66,7 +77,7 @@ export class Fifos {
     }
   }
 
-  /** Removes those that are kept for later. */
+  /** Removes the FIFOs that are kept for reuse. */
   removeFree(): void {
     for (const path of this.freePaths.splice(0)) rmSync(path, { force: true });
   }
@@ -75,12 +86,12 @@ export class Fifos {
     return FIFO_KINDS.map((kind) => fifoPath(this.folder, run, kind));
   }
 
-  /** False when there is none to be had. */
+  /** Renames a kept FIFO to `path`. False where there is none. */
   private reuse(path: string): boolean {
-    const spare = this.freePaths.pop();
-    if (spare === undefined) return false;
+    const free = this.freePaths.pop();
+    if (free === undefined) return false;
     try {
-      renameSync(spare, path);
+      renameSync(free, path);
       return true;
     } catch {
       // Somebody has removed it.
@@ -89,17 +100,23 @@ export class Fifos {
   }
 }
 
-/** The end for the process: it never sees that a reader has gone, because it is one. */
+/**
+ * Opens the end for the process, for reading too, so that it never sees its reader go. Throws the system's
+ * error.
+ */
 export const openFifoForProcess = (folder: string, run: string, kind: FifoKind): number =>
   openSync(fifoPath(folder, run, kind), O_RDWR);
 
 export interface FifoReader {
-  /** Takes in what is there now. True: it is closed, because nobody holds it for writing any more. */
+  /** Reads what is there now. True: nobody has it open for writing any more, and it is closed. */
   drain(): boolean;
   close(): void;
 }
 
-/** Bytes read into `buffer` without waiting; 0 at the end, less when there are none now. */
+/**
+ * Reads into `readBuffer` without waiting. Returns the bytes read; 0 at the end, a negative number where none
+ * are there.
+ */
 function readNonBlocking(fd: number, libc: Libc | null): number {
   if (libc) return libc.read(fd, readBuffer);
   try {
@@ -110,8 +127,8 @@ function readNonBlocking(fd: number, libc: Libc | null): number {
 }
 
 /**
- * Reads a FIFO from now on. `take` must be done with the bytes when it returns. `ended`, once: nobody holds it for writing
- * any more. Throws when it cannot be opened.
+ * Reads a FIFO from now on. The bytes given to `onBytes` are valid until it returns. `onEnded` is called
+ * once, when nobody has it open for writing any more. Throws when it cannot be opened.
  */
 export function openFifoReader(
   path: string,
@@ -127,6 +144,7 @@ export function openFifoReader(
       return true;
     },
   };
+  // A constant, because the types of Node do not know `onread` here.
   const options = { fd, readable: true, writable: false, onread };
   const socket = new Socket(options);
   const close = () => socket.destroy();
@@ -134,13 +152,14 @@ export function openFifoReader(
   socket.on('close', onEnded);
   return {
     drain() {
-      // Once it is destroyed its descriptor may be another file's already, long before its `close` is told.
-      for (let taken = 0; !socket.destroyed && taken < MAX_DRAIN_BYTES; ) {
+      // Once the socket is destroyed, its descriptor may belong to another file, long before the `close`
+      // event.
+      for (let drained = 0; !socket.destroyed && drained < MAX_DRAIN_BYTES; ) {
         const count = readNonBlocking(fd, libc);
         if (count < 0) return false;
         if (count === 0) close();
         else onBytes(readBuffer.subarray(0, count));
-        taken += count;
+        drained += count;
       }
       return socket.destroyed && socket.errored === null;
     },
@@ -148,7 +167,7 @@ export function openFifoReader(
   };
 }
 
-/** Closes descriptors of which some may not have been opened. */
+/** Closes all of `fds`. */
 export function closeDescriptors(fds: readonly number[]): void {
   for (const fd of fds) closeSync(fd);
 }

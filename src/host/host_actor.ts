@@ -1,4 +1,5 @@
-// State: what `Runs` and `Journal` hold; nothing of its own, so that a crash of a handler loses nothing.
+// State: none of its own, so that a crash of a handler loses nothing. `HostRuns` and `LogWriters` hold what
+// there is.
 import type { HostProtocol } from '../protocol/host.ts';
 import { actor, type Context, type Handlers } from '../runtime/actor.ts';
 import type { HostRuns } from './host_runs.ts';
@@ -9,12 +10,13 @@ export interface HostActorConfig {
   logWriters: LogWriters;
 }
 
+/** The terminal of a run of the service `name`; null where there is none. */
 const terminalOf = (runs: HostRuns, name: string, id: string) => {
   const run = runs.all.get(id);
-  return run?.row.service === name ? run.terminal : null;
+  return run?.name === name ? run.terminal : null;
 };
 
-/** The actor `host`: letters to the functions behind them. */
+/** The actor `host`: hands each message to the part that it is for. */
 export const hostActor = actor<HostProtocol, HostActorConfig>(
   'host',
   (context: Context, { runs, logWriters }): Handlers<HostProtocol> => ({

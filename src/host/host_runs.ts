@@ -1,5 +1,5 @@
-// Every run this host has: alive, or ended and not yet acknowledged. The ledger comes first: a run is in it before its start
-// is answered, an end before it is told.
+// Every run of this host: alive, or ended and not yet acknowledged. The ledger comes first: it has a run
+// before its start is answered, and an end before that is told.
 import { constants } from 'node:os';
 import type { Libc } from '../adapters/process/libc.ts';
 import { processRow, residentBytes } from '../adapters/process/process_table.ts';
@@ -25,7 +25,8 @@ import type { HostTerminal, SpawnTerminal } from './pty.ts';
 import type { StartProgram } from './reap_children.ts';
 import type { RunLedger } from './run_ledger.ts';
 import { spawnPiped } from './spawn_piped.ts';
-import type { StopTarget, TreeStops } from './stop_tree.ts';
+import type { StopTarget } from './stop_tree.ts';
+import type { TreeStops } from './tree_stops.ts';
 
 export interface HostRunsConfig {
   clock: Clock;
@@ -34,208 +35,230 @@ export interface HostRunsConfig {
   stops: TreeStops;
   boot: string;
   fifos: Fifos;
-  /** null where it does not load: terminals are refused then. */
+  /** null where it does not load: terminals are refused. */
   libc: Libc | null;
-  /** What starts processes without a terminal; null: Node does. */
+  /** Starts processes without a terminal; null: Node does. */
   startProgram: StartProgram | null;
-  /** Rejects where terminals are not to be had. */
+  /** Rejects where node-pty does not load. */
   loadTerminals: () => Promise<SpawnTerminal>;
-  /** An end is in the ledger and may be told. */
+  /** Called with an end once it is in the ledger. */
   onEnded: (end: RunEnd) => void;
-  /** Lent to the look at a process that was just started: its start is what it is known by. */
+  /** Lent to read the start time of a new process, which identifies it. */
   reservedDescriptor: ReservedDescriptor;
 }
 
 export interface HostRun extends StopTarget {
+  /** The service. */
+  readonly name: string;
+  /** `row.end` is null while the process lives. */
   row: LedgerRow;
-  root: RunRoot;
-  /** Its process is a child of ours; of one that was taken over only the absence can be noticed. */
-  isOwnChild: boolean;
+  /** A spawned process is a child of this host. Of an adopted one, only the absence can be noticed. */
+  readonly origin: 'spawned' | 'adopted';
   terminal: HostTerminal | null;
 }
 
 type RunOutcome = Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause'>;
+/** The outcome of a run whose exit code cannot be known. */
 export const UNKNOWN_OUTCOME: RunOutcome = { exitCode: null, signal: null, exitUnknown: true, cause: 'exit' };
 
 export class HostRuns {
   readonly all = new Map<string, HostRun>();
   private readonly config: HostRunsConfig;
   /** Runs that are being started. */
-  private readonly starting = new Map<string, { service: string; reply: Promise<SpawnReply> }>();
+  private readonly starting = new Map<string, { name: string; reply: Promise<SpawnReply> }>();
 
   constructor(config: HostRunsConfig) {
     this.config = config;
   }
 
-  /** How many processes there are, those about to be included. */
+  /** How many processes live or are being started. */
   get liveCount(): number {
     let count = this.starting.size;
-    for (const { row } of this.all.values()) if (!row.recordEnd) count += 1;
+    for (const { row } of this.all.values()) if (!row.end) count += 1;
     return count;
   }
 
+  /** The trees of the runs that live. */
   roots(): RunRoot[] {
-    return [...this.all.values()].filter(({ row }) => !row.recordEnd).map(({ root }) => root);
+    return [...this.all.values()].filter(({ row }) => !row.end).map(({ root }) => root);
   }
 
-  /** The processes that somebody waits for already. */
+  /** The processes that libuv, node-pty or this host wait for. */
   childPids(): Set<number> {
     return new Set(
-      [...this.all.values()].flatMap(({ isOwnChild, row }) =>
-        isOwnChild && !row.recordEnd ? [row.pid] : [],
+      [...this.all.values()].flatMap(({ origin, row }) =>
+        origin === 'spawned' && !row.end ? [row.pid] : [],
       ),
     );
   }
 
-  /** Ends that were told before `time` and not acknowledged. */
+  /** Ends before `time`, in epoch milliseconds, that are not acknowledged. */
   unacknowledged(time: number): RunEnd[] {
-    return [...this.all.values()].flatMap(({ row }) =>
-      row.recordEnd && row.recordEnd.at < time ? [row.recordEnd] : [],
-    );
+    return [...this.all.values()].flatMap(({ row }) => (row.end && row.end.at < time ? [row.end] : []));
   }
 
   /** The run of a service: the one that lives, or else the latest. */
   ofService(name: string): HostRun | undefined {
     let found: HostRun | undefined;
     for (const run of this.all.values()) {
-      if (run.row.service !== name) continue;
-      if (!run.row.recordEnd) return run;
+      if (run.name !== name) continue;
+      if (!run.row.end) return run;
       if (!found || run.row.startedAt >= found.row.startedAt) found = run;
     }
     return found;
   }
 
-  /** Of `service`, or of all, once no start that was asked for before is under way: whoever looks may not miss its process. */
+  /**
+   * The run of a service (null: all runs), once every start that was requested before is done, so that none
+   * is missed.
+   */
   async settledRows(name: string | null): Promise<LedgerRun[]> {
-    const under = [...this.starting.values()].filter((start) => name === null || start.service === name);
-    await Promise.allSettled(under.map(({ reply }) => reply));
+    const starts = [...this.starting.values()].filter((start) => name === null || start.name === name);
+    await Promise.allSettled(starts.map(({ reply }) => reply));
     if (name === null) return [...this.all.values()].map(runRowOf);
     const run = this.ofService(name);
     return run ? [runRowOf(run)] : [];
   }
 
-  /** Starts a process; the same run again gets the same answer. Rejects with start_failed, storage_full or already_running. */
+  /**
+   * Starts a process. A repeated request gets the same reply. Fails start_failed, storage_full or
+   * already_running.
+   */
   spawn(request: SpawnRequest): Promise<SpawnReply> {
-    const { service, run } = request;
+    const { service: name, run } = request;
     const known = this.all.get(run);
-    if (known && !known.row.recordEnd) return Promise.resolve(spawnReplyOf(known.row));
-    const under = this.starting.get(run);
-    if (under) return under.reply;
-    const other = this.ofService(service);
-    if (other && !other.row.recordEnd)
-      return Promise.reject(fail('already_running', `${service} runs already, with pid ${other.row.pid}`));
+    if (known && !known.row.end) return Promise.resolve(spawnReplyOf(known.row));
+    const underWay = this.starting.get(run);
+    if (underWay) return underWay.reply;
+    const other = this.ofService(name);
+    if (other && !other.row.end)
+      return Promise.reject(fail('already_running', `${name} runs already, with pid ${other.row.pid}`));
     const reply = this.begin(request).finally(() => this.starting.delete(run));
-    this.starting.set(run, { service, reply });
+    this.starting.set(run, { name, reply });
     return reply;
   }
 
   private async begin(request: SpawnRequest): Promise<SpawnReply> {
     const { clock, ledger, boot } = this.config;
-    const { service, run, port, memo, pty } = request;
+    const { service: name, run, port, memo, pty } = request;
     checkStartable(request);
     const intent: LedgerRow = {
-      ...{ service, run, port, memo, boot },
-      ...{ pid: 0, startTicks: 0, startedAt: clock.now() },
-      ...{ pty: pty !== null, stop: null, recordEnd: null },
+      service: name,
+      run,
+      port,
+      memo,
+      boot,
+      pid: 0,
+      startTicks: 0,
+      startedAt: clock.now(),
+      pty: pty !== null,
+      stop: null,
+      end: null,
     };
-    // A host that is killed between the start and the next line must be missed by its successor: by mark, not by pid.
+    // Written before the start: if the host is killed before it knows the pid, the next one finds the process
+    // by its mark.
     if (!ledger.put(intent)) {
       ledger.drop(run);
-      throw diskFull(service);
+      throw diskFull(name);
     }
     try {
       return await this.launch(request, intent);
     } catch (error) {
       ledger.drop(run);
-      throw spawnFailure(service, error);
+      throw spawnFailure(name, error);
     }
   }
 
   private async launch(request: SpawnRequest, intent: LedgerRow): Promise<SpawnReply> {
-    const { fifos, libc, startProgram, loadTerminals, logWriters, ledger, reservedDescriptor } = this.config;
-    const { service, run } = request;
+    const { ledger, reservedDescriptor, stops } = this.config;
+    const { pid, terminal } = await this.startProcess(request);
+    // The exit comes as an event, in a later turn: it cannot be missed before `add`.
+    const first = reservedDescriptor.lend(() => processRow(pid));
+    const row = { ...intent, pid, startTicks: first?.startTicks ?? 0 };
+    const started = this.add(row, 'spawned', terminal);
+    // A run that cannot be recorded must not live: no later host would know of it.
+    if (!ledger.put(row)) {
+      await stops.stop(started, { signal: 'SIGKILL', graceMs: 0, port: 0, isSent: false });
+      this.all.delete(row.run);
+      throw diskFull(started.name);
+    }
+    return spawnReplyOf(row);
+  }
+
+  private async startProcess(request: SpawnRequest): Promise<{ pid: number; terminal: HostTerminal | null }> {
+    const { fifos, libc, startProgram, loadTerminals, logWriters } = this.config;
+    const { service: name, run } = request;
     const events: ChildEvents = {
-      onOutput: (stream, bytes) => logWriters.append(service, stream, run, bytes),
+      onOutput: (stream, bytes) => logWriters.append(name, stream, run, bytes),
       onExit: (exitCode, signal) => {
         const known = this.all.get(run);
         if (known) this.end(known, { exitCode, signal, exitUnknown: false, cause: 'exit' });
       },
     };
-    let terminal: HostTerminal | null = null;
-    let pid: number;
-    if (request.pty) {
-      if (!libc) throw startFailed(service, 'terminals need koffi, which does not load here');
-      const spawnTerminal = await loadTerminals().catch((error) => {
-        throw startFailed(service, `terminals need node-pty, which does not load here: ${error}`);
-      });
-      terminal = spawnTerminal(request, libc, events);
-      pid = terminal.pid;
-    } else {
-      const drained = () => logWriters.closeFiles(service);
-      pid = await spawnPiped(request, { fifos, libc, startProgram, events, onDrained: drained });
+    if (!request.pty) {
+      const onDrained = () => logWriters.closeFiles(name);
+      const pid = await spawnPiped(request, { fifos, libc, startProgram, events, onDrained });
+      return { pid, terminal: null };
     }
-    // Its end comes as an event, in another turn: nothing is missed until `keep`.
-    const first = reservedDescriptor.lend(() => processRow(pid));
-    const row = { ...intent, pid, startTicks: first?.startTicks ?? 0 };
-    const known = this.add(row, true, terminal);
-    // What could not be written down must not run: nobody would know of it.
-    if (!ledger.put(row)) {
-      await this.config.stops.stop(known, { signal: 'SIGKILL', graceMs: 0, port: 0, sent: false });
-      this.all.delete(run);
-      throw diskFull(service);
-    }
-    return spawnReplyOf(row);
+    if (!libc) throw startFailed(name, 'terminals need koffi, which does not load here');
+    const spawnTerminal = await loadTerminals().catch((error) => {
+      throw startFailed(name, `terminals need node-pty, which does not load here: ${error}`);
+    });
+    const terminal = spawnTerminal(request, libc, events);
+    return { pid: terminal.pid, terminal };
   }
 
-  /** Takes a run in. */
-  add(row: LedgerRow, ours: boolean, terminal: HostTerminal | null): HostRun {
-    const root: RunRoot = { run: row.run, pid: row.pid, startTicks: row.startTicks, grouped: !row.recordEnd };
+  /** Adds a run that is in the ledger. */
+  add(row: LedgerRow, origin: HostRun['origin'], terminal: HostTerminal | null): HostRun {
+    const root: RunRoot = { run: row.run, pid: row.pid, startTicks: row.startTicks, grouped: !row.end };
     const run: HostRun = {
+      name: row.service,
       row,
       root,
-      isOwnChild: ours,
+      origin,
       terminal,
-      pty: row.pty,
-      end: () => run.row.recordEnd,
+      hasTerminal: row.pty,
+      end: () => run.row.end,
       onGone: () => {
-        if (!ours) this.end(run, UNKNOWN_OUTCOME);
+        if (origin === 'adopted') this.end(run, UNKNOWN_OUTCOME);
       },
     };
     this.all.set(row.run, run);
     return run;
   }
 
-  /** Its process has ended: in the ledger, then told. Once. */
+  /** Records the end of a process, then reports it. Does nothing the second time. */
   end(run: HostRun, outcome: RunOutcome): void {
-    if (run.row.recordEnd) return;
-    const { service, run: id, pty } = run.row;
-    const end: RunEnd = { service, run: id, ...outcome, at: this.config.clock.now() };
-    run.row = { ...run.row, recordEnd: end };
+    if (run.row.end) return;
+    const { clock, ledger, logWriters, stops, onEnded } = this.config;
+    const end: RunEnd = { service: run.name, run: run.row.run, ...outcome, at: clock.now() };
+    run.row = { ...run.row, end };
     run.terminal = null;
-    this.config.ledger.put(run.row);
-    if (pty) this.config.logWriters.closeFiles(service);
-    this.config.logWriters.notifyGrowth();
-    this.config.onEnded(end);
-    this.config.stops.checkSoon();
+    ledger.put(run.row);
+    if (run.hasTerminal) logWriters.closeFiles(run.name);
+    logWriters.notifyGrowth();
+    onEnded(end);
+    stops.checkSoon();
   }
 
-  /** Ends the tree of a run, or joins the stop under way. Of a run that has ended it ends what that has left behind. */
-  async stop({ service, run: id, signal, graceMs, port }: StopRequest): Promise<StopReport> {
+  /**
+   * Ends the tree of a run, or what a run that has ended has left behind. Joins a stop under way. Fails
+   * invalid_spec.
+   */
+  async stop({ service: name, run: id, signal, graceMs, port }: StopRequest): Promise<StopReport> {
     if (!isSignalName(signal)) throw fail('invalid_spec', `${signal} is no signal`);
+    // A start that fails has told its caller so.
     await this.starting.get(id)?.reply.catch(() => undefined);
     const known = this.all.get(id);
-    if (known && !known.row.stop && !known.row.recordEnd) {
+    if (known && !known.row.stop && !known.row.end) {
       known.row = { ...known.row, stop: { signal, graceMs, at: this.config.clock.now() } };
       this.config.ledger.put(known.row);
     }
-    return this.config.stops.stop(known ?? forgottenTarget(service, id), {
-      signal,
-      graceMs,
-      port,
-      sent: false,
-    });
+    const target = known ?? forgottenTarget(name, id);
+    return this.config.stops.stop(target, { signal, graceMs, port, isSent: false });
   }
 
+  /** Keeps the daemon's own data on a run. */
   setRunMetadata(run: string, runMetadata: RunMetadata): void {
     const known = this.all.get(run);
     if (!known) return;
@@ -243,17 +266,18 @@ export class HostRuns {
     this.config.ledger.put(known.row);
   }
 
+  /** Forgets a run whose end the daemon has on disk. */
   acknowledge(run: string): void {
-    if (!this.all.get(run)?.row.recordEnd) return;
+    if (!this.all.get(run)?.row.end) return;
     this.all.delete(run);
     this.config.ledger.drop(run);
   }
 
-  /** Drops all that is kept of a service. Throws already_running while it has a process. */
+  /** Deletes all that is kept of a service. Fails already_running while it has a process. */
   forget(name: string): void {
     const run = this.ofService(name);
-    if (run && !run.row.recordEnd) throw fail('already_running', `${name} has a process: stop it first`);
-    for (const { row } of [...this.all.values()]) if (row.service === name) this.acknowledge(row.run);
+    if (run && !run.row.end) throw fail('already_running', `${name} has a process: stop it first`);
+    for (const { name: of, row } of [...this.all.values()]) if (of === name) this.acknowledge(row.run);
     this.config.logWriters.remove(name);
   }
 }
@@ -272,12 +296,12 @@ const spawnReplyOf = ({ pid, startTicks, startedAt }: LedgerRow): SpawnReply => 
   rssMB: Math.ceil(residentBytes(pid) / MIB),
 });
 
-/** A run that is not in the ledger any more: only what bears its mark can be found. */
+/** A run that is not in the ledger any more: only processes with its mark can be found. */
 function forgottenTarget(name: string, run: string): StopTarget {
   const end = { service: name, run, ...UNKNOWN_OUTCOME, at: 0 };
   return {
     root: { run, pid: 0, startTicks: 0, grouped: false },
-    pty: false,
+    hasTerminal: false,
     end: () => end,
     onGone: () => {},
   };

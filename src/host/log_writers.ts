@@ -1,4 +1,4 @@
-// The logs of all services, and who is told that they grow.
+// The logs of all services, and the notice to followers that one has grown.
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LogStream } from '../logs/format.ts';
@@ -6,71 +6,77 @@ import { LogWriter } from '../logs/writer.ts';
 import type { LogLimits } from '../protocol/host.ts';
 
 export interface LogWriters {
+  /** Adds output of a run of the service `name`. Never throws. */
   append(name: string, stream: LogStream, run: string, bytes: Uint8Array): void;
-  /** Nobody writes to the log of this service for now. */
-  closeFiles(service: string): void;
+  /** Closes the files of a service that writes nothing for now. */
+  closeFiles(name: string): void;
   /** Deletes the logs of a service. */
-  remove(service: string): void;
+  remove(name: string): void;
+  /** Begins or ends the notices about a service. */
   follow(name: string, on: boolean): void;
-  /** Nobody follows anything any more. */
+  /** Ends all notices. */
   unfollowAll(): void;
   setLimits(limits: LogLimits): void;
-  /** Tells now what has grown in this turn: before the end of a run is told, all of its output is. */
+  /** Gives the notices of this turn now: those of all output come before that of the end of its run. */
   notifyGrowth(): void;
+  /** Bytes lost to a full disk, of each service that has lost any. */
   droppedBytes(): { service: string; bytes: number }[];
 }
 
-/** `grew` is called at most once per turn and service, with the logical end of a log that is followed. */
+/**
+ * Opens the logs in `folder`. `onGrowth` is called at most once per turn and service, with the logical end of
+ * its log.
+ */
 export function createLogWriters(
   folder: string,
   now: () => number,
-  onGrowth: (service: string, end: number) => void,
+  onGrowth: (name: string, end: number) => void,
 ): LogWriters {
-  // Until the daemon has said what it wants nothing is taken away.
+  // Nothing is deleted before the daemon has told its limits.
   const limits: LogLimits = { maxBytes: Number.POSITIVE_INFINITY, keep: Number.POSITIVE_INFINITY };
   const logs = new Map<string, LogWriter>();
   const followed = new Set<string>();
   const growing = new Set<string>();
 
-  const logOf = (service: string): LogWriter => {
-    const known = logs.get(service);
+  const logOf = (name: string): LogWriter => {
+    const known = logs.get(name);
     if (known) return known;
-    const log = new LogWriter(join(folder, service), limits, now);
-    logs.set(service, log);
+    const log = new LogWriter(join(folder, name), limits, now);
+    logs.set(name, log);
     return log;
   };
-  const tell = () => {
-    for (const service of growing) onGrowth(service, logOf(service).end);
+  const notifyGrowth = () => {
+    for (const name of growing) onGrowth(name, logOf(name).end);
     growing.clear();
   };
-  const grows = (service: string) => {
-    if (growing.size === 0) setImmediate(tell);
-    growing.add(service);
+  const markGrown = (name: string) => {
+    if (growing.size === 0) setImmediate(notifyGrowth);
+    growing.add(name);
   };
   return {
-    append(service, stream, run, bytes) {
-      logOf(service).append(stream, run, bytes);
-      if (followed.has(service)) grows(service);
+    append(name, stream, run, bytes) {
+      logOf(name).append(stream, run, bytes);
+      if (followed.has(name)) markGrown(name);
     },
-    closeFiles: (service) => logs.get(service)?.close(),
-    remove(service) {
-      logs.get(service)?.close();
-      logs.delete(service);
-      growing.delete(service);
-      rmSync(join(folder, service), { recursive: true, force: true });
+    closeFiles: (name) => logs.get(name)?.close(),
+    remove(name) {
+      logs.get(name)?.close();
+      logs.delete(name);
+      growing.delete(name);
+      rmSync(join(folder, name), { recursive: true, force: true });
     },
-    follow(service, on) {
-      if (!on) followed.delete(service);
+    follow(name, on) {
+      if (!on) followed.delete(name);
       else {
-        followed.add(service);
-        // The follower may have looked before what came last: nobody was told of that.
-        if (logs.has(service)) grows(service);
+        followed.add(name);
+        // The follower may have read before the latest output, of which nobody was notified.
+        if (logs.has(name)) markGrown(name);
       }
     },
     unfollowAll: () => followed.clear(),
     setLimits: (to) => Object.assign(limits, to),
-    notifyGrowth: tell,
+    notifyGrowth,
     droppedBytes: () =>
-      [...logs].flatMap(([service, { dropped }]) => (dropped > 0 ? [{ service, bytes: dropped }] : [])),
+      [...logs].flatMap(([name, { dropped }]) => (dropped > 0 ? [{ service: name, bytes: dropped }] : [])),
   };
 }

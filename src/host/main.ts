@@ -1,4 +1,4 @@
-// The process host: puts its parts together, and ends when nobody needs it.
+// The process host: puts its parts together, and ends when it is not needed.
 import { mkdirSync, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -6,55 +6,62 @@ import { isListening } from '../adapters/host/host_socket.ts';
 import { hostFolder } from '../adapters/host/spawn_host.ts';
 import { type Libc, loadLibc } from '../adapters/process/libc.ts';
 import { bootId } from '../adapters/process/process_table.ts';
-import { createProcessTree } from '../adapters/process/process_tree.ts';
+import { ProcessTree } from '../adapters/process/process_tree.ts';
 import { type ReservedDescriptor, reserveDescriptor } from '../adapters/process/reserved_descriptor.ts';
 import { ledgerFile } from '../adapters/storage/ledger_file.ts';
 import { createNodeLookup } from '../protocol/address.ts';
 import type { DaemonProcess } from '../protocol/host_handshake.ts';
 import type { RunEnd } from '../protocol/service.ts';
-import type { Node } from '../runtime/actor.ts';
+import type { Clock, Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { createNode } from '../runtime/node.ts';
 import { adoptRuns } from './adopt_runs.ts';
-import { type DaemonGate, openDaemonGate } from './daemon_gate.ts';
+import { DaemonGate } from './daemon_gate.ts';
 import { Fifos } from './fifo.ts';
 import { hostActor } from './host_actor.ts';
 import { HostRuns } from './host_runs.ts';
 import { createLogWriters, type LogWriters } from './log_writers.ts';
 import { loadTerminalSpawner, type SpawnTerminal } from './pty.ts';
 import { reapChildren } from './reap_children.ts';
-import { openRunLedger } from './run_ledger.ts';
-import { createTreeStops, type TreeStops } from './stop_tree.ts';
+import { RunLedger } from './run_ledger.ts';
+import { TreeStops } from './tree_stops.ts';
 
 export interface HostOptions {
   stateDir: string;
-  /** Of the package. */
+  /** The version of the package. */
   version: string;
-  /** The daemon that has started it, which comes for it. */
+  /** The daemon that has started this host; null: none is known. */
   startedBy: DaemonProcess | null;
 }
 
-/** What the host keeps, put together. */
+/** The parts of a host that the rest of this file uses. */
 interface HostParts {
   runs: HostRuns;
-  stops: TreeStops;
   logWriters: LogWriters;
-  /** Begins to load node-pty, once. */
+  /** Loads node-pty, once. */
   loadTerminals: () => Promise<SpawnTerminal>;
-  /** Nothing would be lost if the host ended now. */
+  /** Whether nothing would be lost if the host ended now. */
   isIdle: () => boolean;
-  /** Leaves nothing behind that the next host does not need. */
+  /** Removes what the next host does not need. */
   removeFreeFifos: () => void;
 }
 
-/** A host that no daemon has come to ends after this long. */
+interface HostPartsConfig {
+  stateDir: string;
+  libc: Libc | null;
+  node: Node;
+  reservedDescriptor: ReservedDescriptor;
+  daemonPid: () => number;
+}
+
+/** A host to which no daemon has come ends after this long. */
 const NO_DAEMON_MS = 10_000;
-/** How often it looks whether it is still needed while no daemon is connected. */
+/** Interval between checks whether the host is needed, while no daemon is connected. */
 const NEEDED_CHECK_MS = 250;
-/** An end that was not acknowledged is told again. */
+/** Interval at which ends that are not acknowledged are told again. */
 const RESEND_END_MS = 2_000;
 const LOAD_PTY_AFTER_MS = 500;
-/** How often a host that finds another one's lock looks again. */
+/** Interval between attempts to take a lock that another host has. */
 const LOCK_RETRY_MS = 5;
 const INIT_PID = 1;
 
@@ -62,21 +69,22 @@ const log = (text: string): void => {
   process.stderr.write(`${new Date().toISOString()} host ${process.pid}: ${text}\n`);
 };
 
-/** Keeps what this process was given beyond stdin, stdout and stderr from all it will start. */
+/** Keeps programs from inheriting what this process has inherited itself, beyond stdin, stdout and stderr. */
 function closeInherited(libc: Libc): void {
   for (const name of readdirSync('/dev/fd')) if (Number(name) > 2) libc.closeOnExec(Number(name));
 }
 
 /**
- * Whether this process is the only host of the folder. The lock lasts until its end, however that comes; without one, who
- * answers first.
+ * Whether this process is the only host of the folder. The lock lasts until the process ends, in whatever
+ * way. Without libc there is no lock, and the host that answers on the socket is the one.
  */
 async function acquireLock(folder: string, libc: Libc | null): Promise<boolean> {
   if (!libc) return !(await isListening(folder));
   const lock = openSync(join(folder, 'lock'), 'w', 0o600);
   const began = systemClock.monotonic();
   while (!libc.lock(lock)) {
-    // Who has it and answers stays. Who does not is about to answer, or to end: then a daemon waits for this one.
+    // A host that has the lock and answers stays. One that does not is about to answer, or to end while a
+    // daemon waits for this one.
     if (await isListening(folder)) return false;
     if (systemClock.monotonic() - began > NO_DAEMON_MS) return false;
     // Not by the clock, whose timers keep no process alive.
@@ -85,97 +93,95 @@ async function acquireLock(folder: string, libc: Libc | null): Promise<boolean> 
   return true;
 }
 
-function createParts(
-  { stateDir, spare }: { stateDir: string; spare: ReservedDescriptor },
-  libc: Libc | null,
-  node: Node,
-  daemonPid: () => number,
-): HostParts {
+/** Puts the parts together and takes over the runs of an earlier host. */
+function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: HostPartsConfig): HostParts {
   const { clock } = node;
   const boot = bootId();
   const fifos = new Fifos(join(stateDir, 'runs'), libc);
   const service = (name: string) => node.ref(`service:${name}`);
-  const ledger = openRunLedger(ledgerFile(hostFolder(stateDir)));
-  const journal = createLogWriters(join(stateDir, 'logs'), clock.now, (name, end) =>
+  const ledger = new RunLedger(ledgerFile(hostFolder(stateDir)));
+  const logWriters = createLogWriters(join(stateDir, 'logs'), clock.now, (name, end) =>
     service(name).tell('grew', { end }),
   );
-  const stops = createTreeStops({
+  const stops = new TreeStops({
     clock,
-    tree: createProcessTree(),
+    tree: new ProcessTree(),
     roots: () => runs.roots(),
     protectedPids: () => new Set([INIT_PID, process.pid, daemonPid()]),
-    reservedDescriptor: spare,
+    reservedDescriptor,
     onScanFailed: (error) => log(`cannot see what runs, so no stop goes on: ${error}`),
   });
-  let loading: Promise<SpawnTerminal> | undefined;
-  const terminals = () => {
-    loading ??= loadTerminalSpawner();
-    return loading;
+  let terminals: Promise<SpawnTerminal> | undefined;
+  const loadTerminals = () => {
+    terminals ??= loadTerminalSpawner(clock);
+    return terminals;
   };
-  const ended = (end: RunEnd) => service(end.service).tell('exited', end);
-  const start = libc && reapChildren(libc, () => runs.childPids(), stops.checkSoon);
-  const runs: HostRuns = new HostRuns({
-    ...{
-      clock,
-      ledger,
-      logWriters: journal,
-      stops,
-      boot,
-      fifos,
+  const onEnded = (end: RunEnd) => service(end.service).tell('exited', end);
+  const startProgram =
+    libc &&
+    reapChildren(
       libc,
-      startProgram: start,
-      loadTerminals: terminals,
-      onEnded: ended,
-      reservedDescriptor: spare,
-    },
+      () => runs.childPids(),
+      () => stops.checkSoon(),
+    );
+  const shared = { clock, ledger, logWriters, stops, boot, fifos, libc };
+  const runs: HostRuns = new HostRuns({
+    ...shared,
+    startProgram,
+    loadTerminals,
+    onEnded,
+    reservedDescriptor,
   });
-  adoptRuns({ clock, ledger, logWriters: journal, stops, runs, boot, fifos, libc });
+  adoptRuns({ ...shared, runs });
   clock.every(RESEND_END_MS, () => {
     ledger.flush();
-    for (const end of runs.unacknowledged(clock.now() - RESEND_END_MS)) ended(end);
+    for (const end of runs.unacknowledged(clock.now() - RESEND_END_MS)) onEnded(end);
   });
-  const idle = () => runs.liveCount === 0 && stops.roots().length === 0 && ledger.flush();
-  return {
-    runs,
-    stops,
-    logWriters: journal,
-    loadTerminals: terminals,
-    isIdle: idle,
-    removeFreeFifos: () => fifos.removeFree(),
-  };
+  const isIdle = () => runs.liveCount === 0 && stops.roots().length === 0 && ledger.flush();
+  return { runs, logWriters, loadTerminals, isIdle, removeFreeFifos: () => fifos.removeFree() };
 }
 
-/** Ends the process once it has no process, no daemon and nothing to write down. Returns what to call when that may be. */
-function exitWhenUnneeded(gate: DaemonGate, { isIdle, logWriters, removeFreeFifos }: HostParts): () => void {
-  const startedAt = systemClock.monotonic();
-  let pending = false;
-  const needed = () => {
+/**
+ * Makes a function that ends this process once it has no process, no daemon and nothing to write. Call it
+ * whenever that may be so; without a connection it repeats itself.
+ */
+function createExitCheck(
+  gate: DaemonGate,
+  { isIdle, logWriters, removeFreeFifos }: HostParts,
+  clock: Clock,
+): () => void {
+  const startedAt = clock.monotonic();
+  let isScheduled = false;
+  const isNeeded = () => {
     const daemon = gate.daemon();
     if (daemon) return !gate.isOutdated(daemon);
-    return !gate.hasMetDaemon && systemClock.monotonic() - startedAt < NO_DAEMON_MS;
+    return !gate.hasMetDaemon && clock.monotonic() - startedAt < NO_DAEMON_MS;
   };
-  const look = () => {
+  const check = () => {
     if (gate.connections === 0) logWriters.unfollowAll();
-    if (isIdle() && !needed()) {
+    if (isIdle() && !isNeeded()) {
       gate.close();
       removeFreeFifos();
       process.exit(0);
     }
-    if (pending || gate.connections > 0) return;
-    pending = true;
-    systemClock.after(NEEDED_CHECK_MS, () => {
-      pending = false;
-      look();
+    if (isScheduled || gate.connections > 0) return;
+    isScheduled = true;
+    clock.after(NEEDED_CHECK_MS, () => {
+      isScheduled = false;
+      check();
     });
   };
-  return look;
+  return check;
 }
 
-/** Runs the host of a state directory in this process; does nothing when there is one. */
+/**
+ * Runs the host of a state directory in this process; does nothing where there is one. Rejects where it
+ * cannot start.
+ */
 export async function startHost({ stateDir, version, startedBy }: HostOptions): Promise<void> {
   process.umask(0o077);
-  const spare = reserveDescriptor();
-  // Agents die with this process: a defect in one handler must not be their end.
+  const reservedDescriptor = reserveDescriptor();
+  // Agents die with this process: a defect in one handler must not end it.
   process.on('uncaughtException', (error) => log(`defect: ${error.stack}`));
   const folder = hostFolder(stateDir);
   for (const path of [folder, join(stateDir, 'runs')]) mkdirSync(path, { recursive: true, mode: 0o700 });
@@ -188,33 +194,33 @@ export async function startHost({ stateDir, version, startedBy }: HostOptions): 
 
   // Threads that `service:<name>` is spread over, as the daemon says.
   let services = 1;
-  let door: DaemonGate | undefined;
-  let look = () => {};
   const node = createNode({
     name: 'host',
     clock: systemClock,
     nodeOf: (address) => createNodeLookup({ services, tethers: 1 })(address),
     onCrash: (address, error) => log(`defect in ${address}: ${error instanceof Error ? error.stack : error}`),
   });
-  const parts = createParts({ stateDir, spare }, libc, node, () => door?.daemon()?.daemonPid ?? INIT_PID);
-  await node.start('host', hostActor, parts);
-  door = await openDaemonGate({
+  const gate: DaemonGate = new DaemonGate({
     folder,
     version,
     startedBy,
-    isIdle: parts.isIdle,
+    isIdle: () => parts.isIdle(),
     onWelcome: (hello, pipe) => {
       services = hello.services;
       node.connect(hello.node, pipe);
     },
-    onLeft: () => look(),
+    onLeft: () => checkExit(),
   });
-  look = exitWhenUnneeded(door, parts);
-  look();
+  const daemonPid = () => gate.daemon()?.daemonPid ?? INIT_PID;
+  const parts = createParts({ stateDir, libc, node, reservedDescriptor, daemonPid });
+  await node.start('host', hostActor, parts);
+  const checkExit = createExitCheck(gate, parts, node.clock);
+  await gate.listen();
+  checkExit();
   // A daemon of another version waits for the last process to end.
-  systemClock.every(RESEND_END_MS, () => look());
-  // Loaded ahead of the first agent, but not while a daemon is starting, which is what this host was started for.
-  systemClock.after(LOAD_PTY_AFTER_MS, () => {
+  node.clock.every(RESEND_END_MS, checkExit);
+  // Loaded ahead of the first agent, but not while a daemon is starting, which is why this host was started.
+  node.clock.after(LOAD_PTY_AFTER_MS, () => {
     parts
       .loadTerminals()
       .catch((error) => log(`node-pty does not load, so there are no terminals: ${error}`));

@@ -1,12 +1,12 @@
-// What the host uses of node-pty, as it really is on Unix with no encoding. The package is installed under this name, but its
-// own types declare another, without the descriptor and with strings for bytes.
+// What the host uses of node-pty, as it is on Unix without an encoding. The types of the package are declared
+// under another name, lack the descriptor, and have strings for bytes.
 declare module 'node-pty' {
   export interface Pty {
     readonly pid: number;
-    /** The terminal's controlling side. */
+    /** The controlling side of the terminal. */
     readonly fd: number;
     onData(listener: (bytes: Buffer) => void): void;
-    /** `signal` is 0 or absent when none ended it. */
+    /** `signal` is 0 or absent where no signal ended the process. */
     onExit(listener: (end: { exitCode: number; signal?: number }) => void): void;
     resize(cols: number, rows: number): void;
   }

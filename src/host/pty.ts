@@ -1,34 +1,40 @@
 // Starts an agent: a shell in a terminal of its own. The only importer of node-pty.
 //
-// node-pty alone loses the end of what short-lived programs print (it takes a hang-up for the end although there is more to
-// read) and gives its descriptors to every later child. So the host keeps a duplicate of each: it reads on from that while
-// there is more, writes through it without waiting, and empties it after the exit.
+// node-pty alone loses the end of what short-lived programs print, because it takes a hang-up for the end
+// although there is more to read; and every later child inherits its descriptors. So the host keeps a
+// duplicate of each descriptor: it reads from the duplicate while there is more, writes to it without
+// waiting, and empties it after the exit.
 import { closeSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Pty } from 'node-pty';
 import { type Libc, signalNameOf } from '../adapters/process/libc.ts';
 import type { SpawnRequest } from '../protocol/host.ts';
+import type { Clock } from '../runtime/actor.ts';
 import { KIB, MIB } from '../settings/limits.ts';
 import { type ChildEvents, environmentOf, SHELL, spawnFailure, withUmask } from './child.ts';
 
 export interface HostTerminal {
   pid: number;
-  /** Input; what a program does not read waits, and is dropped beyond 1 MiB. */
+  /** Gives input. What the program does not read is kept, up to 1 MiB; more is dropped. */
   write(data: Uint8Array): void;
   resize(cols: number, rows: number): void;
 }
 
+/** Starts a shell in a terminal. Fails start_failed or storage_full. */
 export type SpawnTerminal = (request: SpawnRequest, libc: Libc, events: ChildEvents) => HostTerminal;
 
-/** A terminal gives at most 4 KiB at a time: what is there at once goes to the log together. */
+/** A terminal gives at most `READ_BYTES` per read. What is there at once goes to the log together. */
 const readBuffer = Buffer.allocUnsafeSlow(64 * KIB);
 const READ_BYTES = 4 * KIB;
 const MAX_INPUT_BYTES = MIB;
-/** How long until input is offered again to a program that does not read. */
+/** Pause before input is offered again to a program that does not read. */
 const INPUT_RETRY_MS = 5;
 const EAGAIN = -constants.errno.EAGAIN;
 
-/** Reads until `buffer` is full or nothing is there; `filled` bytes are in it already. Returns how many are then. */
+/**
+ * Adds what is there to the first `filled` bytes of `readBuffer`, until it is full. Returns how many are in
+ * it then.
+ */
 function readAvailable(libc: Libc, fd: number, filled: number): number {
   let size = filled;
   while (size + READ_BYTES <= readBuffer.length) {
@@ -39,19 +45,24 @@ function readAvailable(libc: Libc, fd: number, filled: number): number {
   return size;
 }
 
-function createInputQueue(libc: Libc, fd: number): { write(data: Uint8Array): void; close(): void } {
+/** Keeps input until the program reads it. */
+function createInputQueue(
+  libc: Libc,
+  fd: number,
+  clock: Clock,
+): { write(data: Uint8Array): void; close(): void } {
   const waiting: Uint8Array[] = [];
   let bytes = 0;
-  let timer: NodeJS.Timeout | undefined;
+  let cancelRetry: (() => void) | null = null;
   const offer = () => {
-    timer = undefined;
+    cancelRetry = null;
     for (let data = waiting[0]; data; data = waiting[0]) {
       const count = libc.write(fd, data);
       if (count === EAGAIN) {
-        timer = setTimeout(offer, INPUT_RETRY_MS);
+        cancelRetry = clock.after(INPUT_RETRY_MS, offer);
         return;
       }
-      // Nobody is there any more: all that waits is lost.
+      // The other side is closed: all that waits is lost.
       const done = count < 0 ? data.length : count;
       bytes -= done;
       if (done === data.length) waiting.shift();
@@ -61,13 +72,14 @@ function createInputQueue(libc: Libc, fd: number): { write(data: Uint8Array): vo
   return {
     write(data) {
       if (bytes + data.length > MAX_INPUT_BYTES || data.length === 0) return;
-      // A copy: the frame it came in is not ours to keep.
+      // A copy, because the frame is not ours to keep.
       waiting.push(Uint8Array.from(data));
       bytes += data.length;
-      if (!timer) offer();
+      if (!cancelRetry) offer();
     },
     close() {
-      clearTimeout(timer);
+      cancelRetry?.();
+      cancelRetry = null;
       waiting.length = 0;
     },
   };
@@ -77,15 +89,15 @@ function resizePty(terminal: Pty, cols: number, rows: number): void {
   try {
     terminal.resize(cols, rows);
   } catch {
-    // It has just ended.
+    // The process has just ended.
   }
 }
 
-/** Loads node-pty. Rejects with the reason where it does not. */
-export async function loadTerminalSpawner(): Promise<SpawnTerminal> {
+/** Loads node-pty. Rejects with the reason where it does not load. */
+export async function loadTerminalSpawner(clock: Clock): Promise<SpawnTerminal> {
   const { spawn } = await import('node-pty');
   return (request, libc, events) => {
-    const { service, cmd, cwd, env, umask } = request;
+    const { service: name, cmd, cwd, env, umask } = request;
     const size = request.pty ?? { cols: 80, rows: 24 };
     let terminal: Pty | undefined;
     let fd: number;
@@ -97,9 +109,9 @@ export async function loadTerminalSpawner(): Promise<SpawnTerminal> {
       fd = libc.duplicate(terminal.fd);
     } catch (error) {
       if (terminal) process.kill(-terminal.pid, 'SIGKILL');
-      throw spawnFailure(service, error);
+      throw spawnFailure(name, error);
     }
-    const input = createInputQueue(libc, fd);
+    const input = createInputQueue(libc, fd, clock);
     terminal.onData((bytes) => {
       const filled = readAvailable(libc, fd, bytes.copy(readBuffer));
       events.onOutput(1, readBuffer.subarray(0, filled));

@@ -1,13 +1,16 @@
-// The children of the host: those it starts itself, and orphans of services, which come to it so that they can be found.
+// The children of the host: those it starts, and the orphans of services, which it adopts so that they can be
+// found.
 import { readFileSync } from 'node:fs';
 import type { Libc } from '../adapters/process/libc.ts';
 import type { PosixSpawn, ProgramSpec } from '../adapters/process/posix_spawn.ts';
 import type { ChildEvents } from './child.ts';
 
-/** Starts a program and gives its pid; `ended` is called once, in another turn. Throws with what the system says. */
-export type StartProgram = (program: ProgramSpec, ended: ChildEvents['onExit']) => number;
+/**
+ * Starts a program and gives its pid. `onExit` is called once, in a later turn. Throws the system's error.
+ */
+export type StartProgram = (program: ProgramSpec, onExit: ChildEvents['onExit']) => number;
 
-/** The children of this process; none where the system does not list them. */
+/** The pids of the children of this process; none where the system does not list them. */
 function childPids(): number[] {
   try {
     return readFileSync(`/proc/self/task/${process.pid}/children`, 'latin1')
@@ -19,7 +22,7 @@ function childPids(): number[] {
   }
 }
 
-/** null where libc lacks a call. */
+/** null where libc lacks a call that it needs. */
 function posixSpawnOf(libc: Libc): PosixSpawn | null {
   try {
     return libc.posixSpawn();
@@ -29,9 +32,9 @@ function posixSpawnOf(libc: Libc): PosixSpawn | null {
 }
 
 /**
- * Makes this process the one that orphans come to, and takes their zombies. `others` wait for their own: the children of
- * libuv and node-pty. `died` is told, at most once per turn, that some child has ended. Returns what starts children that are
- * waited for here; null where only Node can.
+ * Makes orphans among the descendants children of this process, and reaps them. `reapedElsewhere` are the
+ * children that libuv and node-pty wait for. `onChildExit` is called, at most once per turn, when any child
+ * has ended. Returns what starts children that are reaped here; null where only Node can start them.
  */
 export function reapChildren(
   libc: Libc,
@@ -40,35 +43,35 @@ export function reapChildren(
 ): StartProgram | null {
   if (!libc.becomeSubreaper()) return null;
   const spawn = posixSpawnOf(libc);
-  const waiting = new Map<number, ChildEvents['onExit']>();
-  const takeOurs = (): void => {
-    for (const [pid, ended] of waiting) {
-      const exit = libc.reap(pid);
-      if (!exit) continue;
-      waiting.delete(pid);
-      // By itself: what goes wrong with one end must not keep the others from being told.
-      queueMicrotask(() => ended(exit.exitCode, exit.signal));
+  const started = new Map<number, ChildEvents['onExit']>();
+  const reapStarted = (): void => {
+    for (const [pid, onExit] of started) {
+      const status = libc.reap(pid);
+      if (!status) continue;
+      started.delete(pid);
+      // Each in a microtask of its own, so that an exception in one does not suppress the others.
+      queueMicrotask(() => onExit(status.exitCode, status.signal));
     }
   };
-  const takeOrphans = (): void => {
-    const known = reapedElsewhere();
-    for (const pid of childPids()) if (!known.has(pid) && !waiting.has(pid)) libc.reap(pid);
+  const reapOrphans = (): void => {
+    const others = reapedElsewhere();
+    for (const pid of childPids()) if (!others.has(pid) && !started.has(pid)) libc.reap(pid);
   };
-  let due = false;
+  let isScheduled = false;
   process.on('SIGCHLD', () => {
-    if (due) return;
-    due = true;
+    if (isScheduled) return;
+    isScheduled = true;
     setImmediate(() => {
-      due = false;
-      takeOurs();
-      takeOrphans();
+      isScheduled = false;
+      reapStarted();
+      reapOrphans();
       onChildExit();
     });
   });
   if (!spawn) return null;
-  return (program, ended) => {
+  return (program, onExit) => {
     const pid = spawn(program);
-    waiting.set(pid, ended);
+    started.set(pid, onExit);
     return pid;
   };
 }

@@ -1,4 +1,5 @@
-// Starts a service: a shell in a session of its own, stdin /dev/null, stdout and stderr FIFOs.
+// Starts a service: a shell in a session of its own, with stdin from /dev/null and FIFOs as stdout and
+// stderr.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Libc } from '../adapters/process/libc.ts';
@@ -19,14 +20,15 @@ import type { StartProgram } from './reap_children.ts';
 
 /** The reading ends of a run's FIFOs. */
 export interface OutputReaders {
-  /** Takes in all that is there now. Gives and closes those that nobody holds for writing any more. */
+  /** Reads all that is there now. Closes, and returns, those that nobody has open for writing any more. */
   drain(): FifoKind[];
   close(): void;
 }
 
 /**
- * Reads both FIFOs of `run` from now on. `ended` is called once nobody can write to either any more, which may be long after
- * the end of the process when it has left others behind. A FIFO that is not there counts as ended.
+ * Reads both FIFOs of `run` from now on. `onEnded` is called once, when nobody can write to either any more.
+ * That may be long after the end of the process where it has left others behind. A FIFO that is missing
+ * counts as ended.
  */
 export function openOutputReaders(
   folder: string,
@@ -35,37 +37,37 @@ export function openOutputReaders(
   onOutput: ChildEvents['onOutput'],
   onEnded: () => void,
 ): OutputReaders {
-  const intakes = new Map<FifoKind, FifoReader>();
-  let open = 0;
+  const readers = new Map<FifoKind, FifoReader>();
+  let openCount = 0;
   const streams: readonly LogStream[] = [1, 2];
   for (const [index, kind] of FIFO_KINDS.entries()) {
     const stream = streams[index] ?? 1;
     try {
-      const intake = openFifoReader(
+      const reader = openFifoReader(
         fifoPath(folder, run, kind),
         libc,
         (bytes) => onOutput(stream, bytes),
         () => {
-          open -= 1;
-          if (open === 0) onEnded();
+          openCount -= 1;
+          if (openCount === 0) onEnded();
         },
       );
-      intakes.set(kind, intake);
-      open += 1;
+      readers.set(kind, reader);
+      openCount += 1;
     } catch {
-      // Somebody removed it: the process writes to where nobody can read.
+      // Somebody has removed it: nobody can read what the process writes.
     }
   }
-  if (open === 0) setImmediate(onEnded);
+  if (openCount === 0) setImmediate(onEnded);
   return {
-    drain: () => [...intakes].filter(([, intake]) => intake.drain()).map(([kind]) => kind),
+    drain: () => [...readers].filter(([, reader]) => reader.drain()).map(([kind]) => kind),
     close: () => {
-      for (const intake of intakes.values()) intake.close();
+      for (const reader of readers.values()) reader.close();
     },
   };
 }
 
-/** Starts the shell of `request`. Rejects with what the system says. */
+/** Starts the shell of a request. Rejects with the error of the system. */
 async function startShell(
   { cmd, cwd, env, umask }: SpawnRequest,
   [out, err]: readonly [out: number, err: number],
@@ -89,37 +91,40 @@ async function startShell(
 export interface SpawnPipedOptions {
   fifos: Fifos;
   libc: Libc | null;
-  /** null: Node has to do. */
+  /** null: Node starts the shell. */
   startProgram: StartProgram | null;
   events: ChildEvents;
-  /** See openIntakes. */
+  /** See `onEnded` of `openOutputReaders`. */
   onDrained: () => void;
 }
 
-/** Starts the process of `request` and reads its output. Rejects with start_failed or storage_full. */
+/**
+ * Starts the process of `request`, reads its output, and resolves with its pid. Fails start_failed or
+ * storage_full.
+ */
 export async function spawnPiped(request: SpawnRequest, options: SpawnPipedOptions): Promise<number> {
   const { fifos, libc, startProgram, events, onDrained } = options;
   const { folder } = fifos;
-  const { service, run } = request;
+  const { service: name, run } = request;
   const ends: number[] = [];
   const openEnd = (kind: FifoKind): number => {
     const fd = openFifoForProcess(folder, run, kind);
     ends.push(fd);
     return fd;
   };
-  let intakes: OutputReaders | undefined;
+  let opened: OutputReaders | undefined;
   try {
     fifos.make(run);
-    const reading = openOutputReaders(folder, run, libc, events.onOutput, onDrained);
-    intakes = reading;
+    const readers = openOutputReaders(folder, run, libc, events.onOutput, onDrained);
+    opened = readers;
     return await startShell(request, [openEnd('out'), openEnd('err')], startProgram, (exitCode, signal) => {
-      fifos.remove(run, reading.drain());
+      fifos.remove(run, readers.drain());
       events.onExit(exitCode, signal);
     });
   } catch (error) {
-    intakes?.close();
+    opened?.close();
     fifos.remove(run);
-    throw spawnFailure(service, error);
+    throw spawnFailure(name, error);
   } finally {
     closeDescriptors(ends);
   }

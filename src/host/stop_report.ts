@@ -1,4 +1,4 @@
-// What a stop says once it is over: docs/reference.md "Proof of a stop".
+// The report of a stop: docs/reference.md "Proof of a stop".
 import { type ListeningSocket, socketHolder } from '../adapters/process/listeners.ts';
 import { commandOf, type ProcessRow } from '../adapters/process/process_table.ts';
 import type { StopReport } from '../protocol/host.ts';
@@ -8,12 +8,13 @@ import type { RunEnd } from '../protocol/service.ts';
 export interface FinishedStop {
   /** How its first process ended; null when that cannot be known. */
   end: Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown'> | null;
-  escalated: boolean;
-  /** How many processes of the tree were seen. */
+  /** SIGKILL was sent. */
+  isEscalated: boolean;
+  /** Processes of the tree that were seen. */
   seenCount: number;
-  /** Those that could not be ended. */
+  /** Processes that could not be ended. */
   survivors: readonly ProcessRow[];
-  /** Who still listens on the port. */
+  /** Sockets that still listen on the port. */
   portListeners: readonly ListeningSocket[];
   ms: number;
 }
@@ -24,7 +25,7 @@ const survivorRow = (row: ProcessRow): StopReport['left'][number] => ({
   reason: 'did not end after SIGKILL',
 });
 
-/** Who listens on the port, as `left` names them. */
+/** The processes that listen on the port. */
 function portHolders(rows: readonly ListeningSocket[]): StopReport['left'] {
   return rows.map(({ inode, port }) => {
     const holder = socketHolder(inode);
@@ -36,10 +37,10 @@ function portHolders(rows: readonly ListeningSocket[]): StopReport['left'] {
   });
 }
 
-/** The report of a stop; what is left is looked at now. */
+/** The report of a stop that is over. Command lines are read now. */
 export function stopReportOf({
   end,
-  escalated,
+  isEscalated,
   seenCount,
   survivors,
   portListeners,
@@ -50,7 +51,7 @@ export function stopReportOf({
     exitCode,
     signal,
     exitUnknown,
-    escalated,
+    escalated: isEscalated,
     reaped: seenCount - survivors.length,
     left: survivors.length > 0 ? survivors.map(survivorRow) : portHolders(portListeners),
     portFree: portListeners.length === 0,

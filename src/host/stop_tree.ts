@@ -1,15 +1,14 @@
-// Ends the whole tree of a run, docs/reference.md "Stop": the stop signal, a grace period, then SIGSTOP and
-// SIGKILL, until two scans find nothing and the port is free. All stops under way share their scans.
-import { constants } from 'node:os';
-import { openListenerTable } from '../adapters/process/listener_table.ts';
-import { isLocalAddress, type ListeningSocket } from '../adapters/process/listeners.ts';
-import { type ProcessRow, processRow, signalDisposition } from '../adapters/process/process_table.ts';
-import type { ProcessTree, RunRoot } from '../adapters/process/process_tree.ts';
-import type { ReservedDescriptor } from '../adapters/process/reserved_descriptor.ts';
+// One stop of the whole tree of a run, docs/reference.md "Stop": the stop signal, a grace period, then
+// SIGSTOP and SIGKILL, until two scans find nothing and the port is free. Advanced by the scans of
+// tree_stops.ts.
+import type { ListeningSocket } from '../adapters/process/listeners.ts';
+import type { ProcessRow } from '../adapters/process/process_table.ts';
+import type { RunRoot } from '../adapters/process/process_tree.ts';
 import type { StopReport } from '../protocol/host.ts';
 import type { RunEnd } from '../protocol/service.ts';
-import type { Clock } from '../runtime/actor.ts';
+import { deferred } from '../runtime/deferred.ts';
 import { SERVICE } from '../settings/limits.ts';
+import { needsHangUp, sendSignal, signalRun } from './signals.ts';
 import { stopReportOf } from './stop_report.ts';
 
 export interface TreeStopOptions {
@@ -17,296 +16,172 @@ export interface TreeStopOptions {
   graceMs: number;
   port: number;
   /** An earlier host has sent the signal already. */
-  sent: boolean;
+  isSent: boolean;
 }
 
-/** What is to end. */
+/** The run whose tree is to end. */
 export interface StopTarget {
   readonly root: RunRoot;
-  readonly pty: boolean;
+  readonly hasTerminal: boolean;
   /** How its first process ended; null while that is not known. */
   end(): Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown'> | null;
-  /** Nothing of it runs any more: if its end cannot become known, it is unknown from now on. */
+  /** Called when no process of the tree is left. An end that is not known by then may never be. */
   onGone(): void;
 }
 
-interface TreeStop {
-  target: StopTarget;
-  options: TreeStopOptions;
-  /** Monotonic milliseconds, as are all times here. */
-  startedAt: number;
-  phase: 'asked' | 'waiting' | 'freezing' | 'killing';
-  /** Every process of the tree that was seen, and those that have had the stop signal, SIGHUP or SIGSTOP. */
-  seen: Map<number, ProcessRow>;
-  signalled: Set<ProcessRow['pid']>;
-  hungUp: Set<ProcessRow['pid']>;
-  frozen: Set<ProcessRow['pid']>;
-  freezeRounds: number;
-  killedAt: number | null;
-  /** Scans in a row that found nothing, and since when. */
-  emptyScans: number;
-  emptySince: number;
-  resolve: (report: StopReport) => void;
-  report: Promise<StopReport>;
+/** What the latest scan shows. */
+export interface TreeStopScan {
+  /** The processes of the tree that run. */
+  members: readonly ProcessRow[];
+  /** Who listens on the port of the run. */
+  portListeners: () => readonly ListeningSocket[];
+  /** Monotonic milliseconds, as all times here. */
+  now: number;
 }
 
-export interface TreeStops {
-  /** Ends the tree of `target`, or joins the stop of it that is under way. */
-  stop(target: StopTarget, options: TreeStopOptions): Promise<StopReport>;
-  /** Something has ended: looks soon. */
-  checkSoon(): void;
-  /** The trees that are being ended. */
-  roots(): RunRoot[];
-}
+type StopPhase =
+  /** The stop signal is to be sent. */
+  | { is: 'requested' }
+  /** The grace period runs. */
+  | { is: 'waiting' }
+  /** Processes are stopped, so that none forks unseen before the kill. */
+  | { is: 'freezing'; round: number }
+  | { is: 'killing'; since: number };
 
-export interface TreeStopsConfig {
-  clock: Clock;
-  tree: ProcessTree;
-  /** The runs there are, so that nobody's process is taken for another's. */
-  roots: () => RunRoot[];
-  /** Pids that are never ended: the host itself and the daemon. */
-  protectedPids: () => ReadonlySet<number>;
-  /** Lent to every look: with no descriptor left a tree would seem to be gone. */
-  reservedDescriptor: ReservedDescriptor;
-  /** Told when a look has failed after one that did not: nothing is concluded from it, and it is tried again. */
-  onScanFailed: (error: unknown) => void;
-}
-
-/** To `kill` what is below means the host's own group, init, or everybody: such a number is never sent a signal. */
-const FIRST_PID = 2;
+/** Scans in a row without a member that prove that the tree is gone. */
 const EMPTY_SCANS = 2;
-/** What is frozen may have had a child the moment before: it is looked for so often before the kill. */
+/**
+ * A process may fork just before it is stopped, so its children are looked for in so many rounds before the
+ * kill.
+ */
 const MAX_FREEZE_ROUNDS = 10;
-/** A port is free as soon as its process is gone; a foreign one is given this long before it is named. */
+/**
+ * A port is free as soon as its process is gone. A listener outside of the tree is given this long before it
+ * is named.
+ */
 const PORT_FREE_MS = 50;
-const POLL = { soonMs: 1, minMs: 5, maxMs: 250, share: 1 / 8, killMs: 3, scanFailedMs: 250 };
+/** Pauses between scans: at least and at most, and a share of the time waited; after SIGKILL. */
+const POLL = { minMs: 5, maxMs: 250, share: 1 / 8, afterKillMs: 3 };
 
-/** Sends `signal` to a process, if it is still the one that was seen. */
-function sendSignal(row: ProcessRow, signal: NodeJS.Signals): void {
-  const now = processRow(row.pid);
-  if (row.pid < FIRST_PID || (now && now.startTicks !== row.startTicks)) return;
-  try {
-    process.kill(row.pid, signal);
-  } catch {
-    // Gone, or of another user: the next scan tells.
+export class TreeStop {
+  readonly target: StopTarget;
+  readonly options: TreeStopOptions;
+  private readonly startedAt: number;
+  private readonly reported = deferred<StopReport>();
+  private phase: StopPhase = { is: 'requested' };
+  /**
+   * Every process of the tree so far, by pid, and those that were sent the stop signal, SIGHUP or SIGSTOP.
+   */
+  private readonly seen = new Map<number, ProcessRow>();
+  private readonly signalled = new Set<number>();
+  private readonly hungUp = new Set<number>();
+  private readonly frozen = new Set<number>();
+  /** Scans in a row that have found nothing; null after one that has found something. */
+  private empty: { scans: number; since: number } | null = null;
+
+  constructor(target: StopTarget, options: TreeStopOptions, now: number) {
+    this.target = target;
+    this.options = options;
+    this.startedAt = now;
   }
-}
 
-/** Sends `signal` to the group of the run, and to each member outside of it. */
-function signalAll(root: RunRoot, rows: readonly ProcessRow[], signal: NodeJS.Signals): void {
-  const inGroup = (row: ProcessRow) => root.grouped && root.pid >= FIRST_PID && row.pgid === root.pid;
-  if (rows.some(inGroup)) {
-    try {
-      process.kill(-root.pid, signal);
-    } catch {
-      // Gone meanwhile.
+  /** Resolves when the stop is over. */
+  get report(): Promise<StopReport> {
+    return this.reported.promise;
+  }
+
+  /**
+   * Takes one step after a scan. Returns the milliseconds until the next scan, or null when the stop is over.
+   */
+  advance(scan: TreeStopScan): number | null {
+    const { members, now } = scan;
+    if (members.length === 0) return this.advanceEmpty(scan);
+    this.empty = null;
+    for (const row of members) this.seen.set(row.pid, row);
+    const { phase } = this;
+    if (phase.is === 'killing' && now - phase.since >= SERVICE.killTimeoutMs) return this.finish(scan);
+    const isInGrace = phase.is === 'waiting' && now - this.startedAt < this.options.graceMs;
+    return phase.is === 'requested' || isInGrace ? this.terminate(scan) : this.kill(scan);
+  }
+
+  private advanceEmpty(scan: TreeStopScan): number | null {
+    const { now } = scan;
+    this.empty ??= { scans: 0, since: now };
+    this.empty.scans += 1;
+    if (this.empty.scans < EMPTY_SCANS) return 0;
+    this.target.onGone();
+    const waitedMs = now - this.empty.since;
+    // The end of its first process is known a moment after the process is gone.
+    if (!this.target.end() && waitedMs < SERVICE.killTimeoutMs) return POLL.minMs;
+    if (scan.portListeners().length > 0 && waitedMs < PORT_FREE_MS) return POLL.minMs;
+    return this.finish(scan);
+  }
+
+  /** Sends what the grace period asks for. */
+  private terminate({ members, now }: TreeStopScan): number {
+    this.sendStopSignal(members);
+    this.phase = { is: 'waiting' };
+    const waitedMs = now - this.startedAt;
+    const halfMs = this.options.graceMs / 2;
+    if (this.target.hasTerminal && waitedMs >= halfMs) this.hangUp(members);
+    const nextStepMs = waitedMs < halfMs ? halfMs : this.options.graceMs;
+    const pollMs = Math.min(Math.max(waitedMs * POLL.share, POLL.minMs), POLL.maxMs);
+    return Math.min(pollMs, Math.max(0, nextStepMs - waitedMs));
+  }
+
+  /**
+   * Sends the stop signal, once to each process, and SIGCONT, because a stopped process does not act on
+   * signals.
+   */
+  private sendStopSignal(members: readonly ProcessRow[]): void {
+    const { target, options, signalled } = this;
+    const isFirst = this.phase.is === 'requested';
+    // What joins the group later is the response to the signal, such as a command of a trap.
+    const isResponse = (row: ProcessRow) => !isFirst && target.root.grouped && row.pgid === target.root.pid;
+    const fresh = members.filter((row) => !signalled.has(row.pid) && !isResponse(row));
+    for (const row of fresh) signalled.add(row.pid);
+    if (fresh.length === 0 || options.isSent) return;
+    signalRun(target.root, fresh, options.signal);
+    if (target.hasTerminal && options.signal === 'SIGTERM') this.hangUp(fresh.filter(needsHangUp));
+    signalRun(target.root, fresh, 'SIGCONT');
+  }
+
+  private hangUp(rows: readonly ProcessRow[]): void {
+    for (const row of rows) {
+      if (this.hungUp.has(row.pid)) continue;
+      this.hungUp.add(row.pid);
+      sendSignal(row, 'SIGHUP');
     }
   }
-  for (const row of rows) if (!inGroup(row)) sendSignal(row, signal);
-}
 
-/**
- * Whether SIGHUP should follow SIGTERM at once: to those that SIGTERM cannot end, and to those that know what a hang-up
- * means, which are shells. To a program that is just ending in order it would be a second blow.
- */
-function needsHangUp(row: ProcessRow): boolean {
-  return (
-    signalDisposition(row.pid, constants.signals.SIGTERM) === 'ignored' ||
-    signalDisposition(row.pid, constants.signals.SIGHUP) === 'caught'
-  );
-}
-
-/** Sends the stop signal, once to each. A stopped process must go on to act on it. */
-function sendStopSignal(stop: TreeStop, members: readonly ProcessRow[]): void {
-  const { target, options } = stop;
-  const first = stop.phase === 'asked';
-  // What joins the group later is the answer to the signal, such as a command of a trap.
-  const fresh = members.filter(
-    (row) => !stop.signalled.has(row.pid) && (first || row.pgid !== target.root.pid || !target.root.grouped),
-  );
-  for (const row of fresh) stop.signalled.add(row.pid);
-  if (fresh.length === 0 || options.sent) return;
-  signalAll(target.root, fresh, options.signal);
-  if (target.pty && options.signal === 'SIGTERM') hangUp(stop, fresh.filter(needsHangUp));
-  signalAll(target.root, fresh, 'SIGCONT');
-}
-
-function hangUp(stop: TreeStop, rows: readonly ProcessRow[]): void {
-  for (const row of rows) {
-    if (stop.hungUp.has(row.pid)) continue;
-    stop.hungUp.add(row.pid);
-    sendSignal(row, 'SIGHUP');
+  /** Sends SIGKILL to all processes, once none of them can have children that were not seen. */
+  private kill({ members, now }: TreeStopScan): number {
+    const { target, phase } = this;
+    const round = phase.is === 'freezing' ? phase.round + 1 : 1;
+    const moving = members.filter((row) => !this.frozen.has(row.pid));
+    if (phase.is !== 'killing' && moving.length > 0 && round <= MAX_FREEZE_ROUNDS) {
+      this.phase = { is: 'freezing', round };
+      for (const row of moving) this.frozen.add(row.pid);
+      signalRun(target.root, moving, 'SIGSTOP');
+      return 0;
+    }
+    if (phase.is !== 'killing') this.phase = { is: 'killing', since: now };
+    signalRun(target.root, members, 'SIGKILL');
+    return POLL.afterKillMs;
   }
-}
 
-/** SIGKILL to all, once none of them can have children that were not seen. */
-function kill(stop: TreeStop, members: readonly ProcessRow[], now: number): void {
-  const { root } = stop.target;
-  const moving = members.filter((row) => !stop.frozen.has(row.pid));
-  stop.freezeRounds += 1;
-  if (stop.killedAt === null && moving.length > 0 && stop.freezeRounds <= MAX_FREEZE_ROUNDS) {
-    stop.phase = 'freezing';
-    for (const row of moving) stop.frozen.add(row.pid);
-    signalAll(root, moving, 'SIGSTOP');
-    return;
-  }
-  stop.phase = 'killing';
-  stop.killedAt ??= now;
-  signalAll(root, members, 'SIGKILL');
-}
-
-/** Resolves a stop: `members` are what could not be ended. */
-function finish(
-  stop: TreeStop,
-  members: readonly ProcessRow[],
-  held: readonly ListeningSocket[],
-  now: number,
-): void {
-  stop.resolve(
-    stopReportOf({
-      end: stop.target.end(),
-      escalated: stop.killedAt !== null,
-      seenCount: stop.seen.size,
-      survivors: members,
-      portListeners: held,
-      ms: now - stop.startedAt,
-    }),
-  );
-}
-
-/** Two scans in a row have found nothing. Returns when to look again, or null when the stop is done. */
-function finishWhenPortFree(stop: TreeStop, held: readonly ListeningSocket[], now: number): number | null {
-  stop.target.onGone();
-  const waited = now - stop.emptySince;
-  // Its end is on its way to us.
-  if (!stop.target.end() && waited < SERVICE.killTimeoutMs) return POLL.minMs;
-  if (held.length > 0 && waited < PORT_FREE_MS) return POLL.minMs;
-  finish(stop, [], held, now);
-  return null;
-}
-
-/** One step after a scan. Returns when to look again, or null when the stop is done. */
-function advance(
-  stop: TreeStop,
-  members: readonly ProcessRow[],
-  held: () => readonly ListeningSocket[],
-  now: number,
-): number | null {
-  const { options, startedAt } = stop;
-  for (const row of members) stop.seen.set(row.pid, row);
-  if (members.length === 0) {
-    if (stop.emptyScans === 0) stop.emptySince = now;
-    stop.emptyScans += 1;
-    return stop.emptyScans < EMPTY_SCANS ? 0 : finishWhenPortFree(stop, held(), now);
-  }
-  stop.emptyScans = 0;
-  if (stop.killedAt !== null && now - stop.killedAt >= SERVICE.killTimeoutMs) {
-    finish(stop, members, held(), now);
+  /** Resolves the report; the members of `scan` could not be ended. */
+  private finish({ members, portListeners, now }: TreeStopScan): null {
+    this.reported.resolve(
+      stopReportOf({
+        end: this.target.end(),
+        isEscalated: this.phase.is === 'killing',
+        seenCount: this.seen.size,
+        survivors: members,
+        portListeners: portListeners(),
+        ms: now - this.startedAt,
+      }),
+    );
     return null;
   }
-  const waited = now - startedAt;
-  if (stop.phase === 'asked' || (stop.phase === 'waiting' && waited < options.graceMs)) {
-    sendStopSignal(stop, members);
-    stop.phase = 'waiting';
-    const half = options.graceMs / 2;
-    if (stop.target.pty && waited >= half) hangUp(stop, members);
-    const next = waited < half ? half : options.graceMs;
-    const poll = Math.min(Math.max(waited * POLL.share, POLL.minMs), POLL.maxMs);
-    return Math.min(poll, Math.max(0, next - waited));
-  }
-  kill(stop, members, now);
-  return stop.phase === 'freezing' ? 0 : POLL.killMs;
-}
-
-/** The stops of one host: each look is one scan for all of them, as often as the most urgent needs it. Never throws. */
-export function createTreeStops({
-  clock,
-  tree,
-  roots,
-  protectedPids,
-  reservedDescriptor,
-  onScanFailed,
-}: TreeStopsConfig): TreeStops {
-  const stops = new Map<string, TreeStop>();
-  const listeners = openListenerTable();
-  let cancel: (() => void) | null = null;
-  let dueAt = Number.POSITIVE_INFINITY;
-  /** Scans take at most half of the time. */
-  let restUntil = 0;
-  let isBlind = false;
-
-  const schedule = (inMs: number) => {
-    if (stops.size === 0) return;
-    const at = Math.max(clock.monotonic() + inMs, restUntil);
-    if (cancel && at >= dueAt) return;
-    cancel?.();
-    dueAt = at;
-    cancel = clock.after(Math.max(0, at - clock.monotonic()), look);
-  };
-  /** One scan, and a step of every stop. Returns when to look again. */
-  const round = () => {
-    const all = new Map(
-      [...roots(), ...[...stops.values()].map((stop) => stop.target.root)].map((r) => [r.run, r]),
-    );
-    const { members } = tree.scan([...all.values()], protectedPids());
-    let rows: ListeningSocket[] | undefined;
-    const heldBy = (port: number) => {
-      rows ??= listeners.rows().filter((row) => isLocalAddress(row.address));
-      return rows.filter((row) => row.port === port);
-    };
-    let next = Number.POSITIVE_INFINITY;
-    for (const [run, stop] of stops) {
-      const wish = advance(stop, members.get(run) ?? [], () => heldBy(stop.options.port), clock.monotonic());
-      if (wish === null) stops.delete(run);
-      else next = Math.min(next, wish);
-    }
-    return next;
-  };
-  const look = () => {
-    cancel = null;
-    const began = clock.monotonic();
-    let next: number = POLL.scanFailedMs;
-    try {
-      next = reservedDescriptor.lend(round);
-      isBlind = false;
-    } catch (error) {
-      if (!isBlind) onScanFailed(error);
-      isBlind = true;
-    }
-    const ended = clock.monotonic();
-    restUntil = ended + (ended - began);
-    if (Number.isFinite(next)) schedule(next);
-  };
-
-  return {
-    stop(target, order) {
-      const { run } = target.root;
-      const under = stops.get(run);
-      if (under) return under.report;
-      let done: TreeStop['resolve'] = () => {};
-      const report = new Promise<StopReport>((resolve) => {
-        done = resolve;
-      });
-      stops.set(run, {
-        target,
-        options: order,
-        startedAt: clock.monotonic(),
-        phase: 'asked',
-        seen: new Map(),
-        signalled: new Set(),
-        hungUp: new Set(),
-        frozen: new Set(),
-        freezeRounds: 0,
-        killedAt: null,
-        emptyScans: 0,
-        emptySince: 0,
-        resolve: done,
-        report,
-      });
-      schedule(0);
-      return report;
-    },
-    checkSoon: () => schedule(POLL.soonMs),
-    roots: () => [...stops.values()].map((stop) => stop.target.root),
-  };
 }

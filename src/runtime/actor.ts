@@ -1,4 +1,7 @@
-// The vocabulary of the actor runtime. It knows nothing of the product; what it promises stands in ARCHITECTURE.md.
+// The vocabulary of the actor runtime, and its eight guarantees: each stands above the member that it concerns, has its
+// test in test/runtime, and is held under random crashes, cut links and delays by test/sim. It knows nothing of the product.
+
+import type { RestartLimit } from './restart_window.ts';
 
 /** A protocol is an interface of functions from one plain object to one plain object (or null). */
 export type Protocol<P> = { [K in keyof P]: (message: never) => unknown };
@@ -60,20 +63,28 @@ export async function tolerateFailure<T, U>(
 }
 
 export interface AskOptions {
-  /** Milliseconds until the ask fails with `deadline`; the letter is not run once it has expired. */
+  /** Milliseconds until the ask fails with `deadline`; the message is not run once it has expired. */
   deadlineMs?: number;
 }
 
 /** Where to reach an actor. It does not say where the actor is. */
 export interface Ref<P> {
   readonly address: string;
-  /** Settles exactly once: reply, Failure of the handler, or a Failure with a RuntimeCode. */
+  /**
+   * Guarantee 3. An ask settles exactly once: with the reply, the Failure of the handler, or a Failure with a
+   * RuntimeCode. A message whose deadline has passed is not run.
+   */
   ask<K extends MessageKind<P>>(
     kind: K,
     message: MessageOf<P, K>,
     options?: AskOptions,
   ): Promise<ReplyOf<P, K>>;
-  /** Sends and forgets. Letters from one sender to one receiver arrive in order, tells and asks together. */
+  /**
+   * Sends and forgets.
+   *
+   * Guarantee 2. Messages of one sender to one receiver arrive in order, tells and asks together. Nothing is promised
+   * between senders.
+   */
   tell<K extends MessageKind<P>>(kind: K, message: MessageOf<P, K>): void;
 }
 
@@ -98,7 +109,7 @@ export interface Scope {
 }
 
 declare const deferredReplyBrand: unique symbol;
-/** What a handler returns to let the next message in before its own reply is there. */
+/** What a handler returns to let the next message in before its own reply is there. Made by `replyLater` and `turn`. */
 export interface DeferredReply<R> {
   readonly [deferredReplyBrand]: R;
 }
@@ -110,12 +121,17 @@ export interface Context {
   readonly scope: Scope;
   /** Asks through it are refused with `gone`, tells dropped, once this incarnation is over and closed. */
   ref<A extends Address>(address: A): Ref<Directory[A]>;
-  /** The one way to have two requests open: the reply is that of `promise`, and the mailbox goes on meanwhile. */
+  /** Replies with what `promise` gives; the mailbox goes on meanwhile. */
   replyLater<R>(promise: Promise<R>): DeferredReply<R>;
-  /** Calls `told` once when `address` has ended or its thread is gone, and soon if nobody is there now. */
+  /**
+   * Replies with what `work` gives; the mailbox goes on meanwhile. Work on one key runs in the order of the calls, one
+   * at a time; work on different keys runs side by side. Work that waits when the incarnation is over does not run.
+   */
+  turn<R>(key: string, work: () => Promise<R>): DeferredReply<R>;
+  /** Calls `onEnded` once when `address` has ended or its thread is gone, and soon if nobody is there now. */
   watch(address: string, onEnded: (address: string) => void): void;
   /**
-   * Ends this actor after the current message; open `later`s are awaited for `drainMs`. What is queued behind it gets
+   * Ends this actor after the current message; open deferred replies are awaited for `drainMs`. What is queued behind it gets
    * `gone`, or, in a family, starts the actor anew.
    */
   end(): void;
@@ -123,6 +139,14 @@ export interface Context {
   crash(error: unknown): void;
 }
 
+/**
+ * Guarantee 1. An actor handles one message at a time, awaits included. A DeferredReply is the one way to have two
+ * requests open.
+ *
+ * Guarantee 5. A Failure that a handler throws is a reply. Anything else is a crash: the caller gets `crashed`, what
+ * the incarnation opened is closed last-first, and `init` runs again after a pause. Queued messages stay; the one that
+ * crashed the actor is not tried again.
+ */
 export type Handlers<P> = {
   [K in keyof P]: (
     message: MessageOf<P, K>,
@@ -130,11 +154,11 @@ export type Handlers<P> = {
 };
 
 export interface ActorLimits {
-  /** Letters that may wait, open `later`s included; one more is refused with `overloaded`. */
+  /** Guarantee 4. Messages that may wait, open deferred replies included: one more is refused at once, `overloaded`. */
   mailbox: number;
-  /** More crashes than `max` within `withinMs` end the actor. */
-  restarts: { max: number; withinMs: number };
-  /** How long a stop waits for what is queued and for open `later`s before it reports the actor as late. */
+  /** Guarantee 6. More crashes than `max` within `withinMs` end the actor, and its watchers are told once. */
+  restarts: RestartLimit;
+  /** How long a stop waits for what is queued and for open deferred replies before it reports the actor as late. */
   drainMs: number;
 }
 
@@ -149,7 +173,7 @@ const DEFAULT_LIMITS: ActorLimits = { mailbox: 4096, restarts: { max: 5, withinM
 
 /**
  * A type of actor. `init` runs at the start and again after each crash; what it throws is a crash. `limits` left out: 4,096
- * letters, 5 crashes in 10 s, 5 s to drain.
+ * messages, 5 crashes in 10 s, 5 s to drain.
  */
 export function actor<P extends Protocol<P>, C>(
   name: string,
@@ -179,7 +203,7 @@ export interface Node {
     type: ActorType<Directory[A], C>,
     config: C,
   ): Promise<Ref<Directory[A]>>;
-  /** Actors whose address begins with `prefix` (such as `service:`) start at the first letter to them. */
+  /** Actors whose address begins with `prefix` (such as `service:`) start at the first message to them. */
   family<F extends FamilyPrefix, C>(
     prefix: F,
     type: ActorType<FamilyProtocol<F>, C>,
@@ -192,9 +216,23 @@ export interface Node {
   onPeerLost(onLost: (peer: string, reason: string) => void): void;
   /** Ends one actor in order. Resolves true when it drained in time. */
   end(address: string): Promise<boolean>;
-  /** Stops all actors, last started first. Resolves with the addresses that missed their drain time. */
+  /**
+   * Guarantee 8. A stop refuses new messages, answers those in the queues and closes all scopes, last started actor
+   * first. Resolves with the addresses that missed their drain time.
+   */
   stop(): Promise<string[]>;
 }
+
+/** For `observe`. */
+export type RuntimeEvent =
+  /** A message came into a mailbox: how many wait there, and how many deferred replies are open. */
+  | { is: 'queued'; address: string; waiting: number; open: number }
+  /** An ask was sent to a peer (the node itself included): how many are open to that peer. */
+  | { is: 'asked'; peer: string; to: string; open: number }
+  /** An ask got no answer in time. */
+  | { is: 'missed'; peer: string; to: string }
+  /** What `onCrash` gets. */
+  | { is: 'crashed'; address: string; error: unknown; ended: boolean };
 
 export interface NodeOptions {
   name: string;
@@ -202,15 +240,17 @@ export interface NodeOptions {
   /** The node that holds `address`; undefined: nobody, an ask settles `gone`. */
   nodeOf: (address: string) => string | undefined;
   /**
-   * Whether an actor at `from` may ask one at `to`; an ask that may not is a defect and throws. Tells and replies are free,
-   * as are asks of the node itself (`node.ref`).
+   * Guarantee 7. Two actors never wait for each other where this is an order: whether an actor at `from` may ask one
+   * at `to`. An ask that may not is a defect and throws. Tells, replies and asks of the node itself are free.
    */
   mayAsk?: (from: string, to: string) => boolean;
   /**
-   * Told of every crash (`ended`: it was one too many) and of what else goes wrong without anybody who asked: an error
-   * while closing a scope, a tell that was dropped or that nobody handles. The runtime prints nothing itself.
+   * Gets every crash (`ended`: it was one too many) and every error without a caller that could be told: an error
+   * while a scope closes, a tell that is dropped or that no handler takes. The runtime prints nothing itself.
    */
   onCrash?: (address: string, error: unknown, ended: boolean) => void;
+  /** Gets what happens inside. It must not throw. Costs nothing when it is absent. */
+  observe?: (event: RuntimeEvent) => void;
   /** The deadline of an ask that gives none, in milliseconds. */
   defaultDeadlineMs?: number;
 }

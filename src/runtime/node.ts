@@ -1,4 +1,4 @@
-// One thread's share of the actors: where letters go, who watches whom, and the order in which everything stops.
+// One thread's share of the actors: where messages go, who watches whom, and the order in which everything stops.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type {
   ActorType,
@@ -15,9 +15,8 @@ import type {
   Ref,
   ReplyOf,
 } from './actor.ts';
-import { type ActorCell, type CellNode, type ConfiguredActor, startCell } from './actor_cell.ts';
 import { withTimeout } from './deferred.ts';
-import type { Sender } from './incarnation.ts';
+import { type ConfiguredActor, Mailbox, type MailboxNode, type Sender } from './mailbox.ts';
 import { type Envelope, goneFailure, type LinkListener, PeerLink } from './peer_link.ts';
 import { openScope } from './scope.ts';
 
@@ -25,7 +24,7 @@ const DEFAULT_DEADLINE_MS = 30_000;
 /** A stop waits no longer for the node's own scope to close. */
 const SCOPE_CLOSE_MS = 5_000;
 
-/** The node is its own peer over this pipe: near and far letters take the same way, encoding included. */
+/** The node is its own peer over this pipe: near and far messages take the same way, encoding included. */
 function loopbackPipe(): Pipe {
   let deliver = (_: Uint8Array): void => {};
   return {
@@ -83,13 +82,13 @@ class NodeRef<P> implements Ref<P> {
   }
 }
 
-class LocalNode implements Node, CellNode, LinkListener, Sender {
+class LocalNode implements Node, MailboxNode, LinkListener, Sender {
   readonly options: NodeOptions;
   readonly links = new Map<string, PeerLink>();
   readonly address = undefined;
   live = true;
   readonly scope = openScope((error) => this.report(this.name, error, false));
-  private readonly cells = new Map<string, ActorCell>();
+  private readonly mailboxes = new Map<string, Mailbox>();
   private readonly families = new Map<string, ConfiguredActor>();
   /** Addresses and family prefixes in the order in which they were started. */
   private readonly order: string[] = [];
@@ -111,13 +110,17 @@ class LocalNode implements Node, CellNode, LinkListener, Sender {
     return this.options.clock;
   }
 
+  get observe() {
+    return this.options.observe;
+  }
+
   async start<A extends Address, C>(
     address: A,
     type: ActorType<Directory[A], C>,
     config: C,
   ): Promise<Ref<Directory[A]>> {
     if (this.stopped) throw goneFailure(address);
-    if (this.cells.has(address)) throw new TypeError(`${address} is started already`);
+    if (this.mailboxes.has(address)) throw new TypeError(`${address} is started already`);
     this.order.push(address);
     await this.open(
       address,
@@ -154,7 +157,7 @@ class LocalNode implements Node, CellNode, LinkListener, Sender {
   }
 
   async end(address: string): Promise<boolean> {
-    return (await this.cells.get(address)?.stop()) ?? true;
+    return (await this.mailboxes.get(address)?.stop()) ?? true;
   }
 
   stop(): Promise<string[]> {
@@ -167,12 +170,12 @@ class LocalNode implements Node, CellNode, LinkListener, Sender {
     for (const entry of this.order.toReversed()) {
       // From here on nothing of this family starts; what other actors asked of it until now was answered.
       this.families.delete(entry);
-      const cells = [...this.cells.values()].filter(
-        (cell) => cell.address === entry || familyOf(cell.address) === entry,
+      const mailboxes = [...this.mailboxes.values()].filter(
+        ({ address }) => address === entry || familyOf(address) === entry,
       );
       await Promise.all(
-        cells.map(async (cell) => {
-          if (!(await cell.stop())) late.push(cell.address);
+        mailboxes.map(async (mailbox) => {
+          if (!(await mailbox.stop())) late.push(mailbox.address);
         }),
       );
     }
@@ -198,10 +201,11 @@ class LocalNode implements Node, CellNode, LinkListener, Sender {
 
   report(address: string, error: unknown, ended: boolean): void {
     this.options.onCrash?.(address, error, ended);
+    this.options.observe?.({ is: 'crashed', address, error, ended });
   }
 
-  onCellEnded(address: string): void {
-    this.cells.delete(address);
+  onMailboxClosed(address: string): void {
+    this.mailboxes.delete(address);
     const at = this.order.indexOf(address);
     if (at >= 0) this.order.splice(at, 1);
     for (const link of this.watchers.get(address) ?? []) link.ended(address);
@@ -209,20 +213,20 @@ class LocalNode implements Node, CellNode, LinkListener, Sender {
   }
 
   onEnvelope(envelope: Envelope): void {
-    const cell = this.cells.get(envelope.to) ?? this.activate(envelope.to);
-    if (cell) cell.deliver(envelope);
+    const mailbox = this.mailboxes.get(envelope.to) ?? this.activate(envelope.to);
+    if (mailbox) mailbox.deliver(envelope);
     else envelope.link.refuse(envelope.id, 'gone', envelope.to);
   }
 
   onWatch(link: PeerLink, address: string): void {
-    if (!this.cells.has(address)) link.ended(address);
+    if (!this.mailboxes.has(address)) link.ended(address);
     else this.watchers.set(address, (this.watchers.get(address) ?? new Set()).add(link));
   }
 
   onEnded(address: string): void {
     const list = this.endListeners.get(address);
     this.endListeners.delete(address);
-    for (const told of list ?? []) told(address);
+    for (const onEnded of list ?? []) onEnded(address);
   }
 
   onLost(link: PeerLink, reason: string): void {
@@ -232,19 +236,19 @@ class LocalNode implements Node, CellNode, LinkListener, Sender {
     for (const address of [...this.endListeners.keys()]) {
       if (this.options.nodeOf(address) === link.peer) this.onEnded(address);
     }
-    for (const told of this.peerLostListeners) told(link.peer, reason);
+    for (const onLost of this.peerLostListeners) onLost(link.peer, reason);
   }
 
-  private open(address: string, type: ConfiguredActor): ActorCell {
-    const cell = startCell(address, type, this);
-    this.cells.set(address, cell);
-    return cell;
+  private open(address: string, type: ConfiguredActor): Mailbox {
+    const mailbox = new Mailbox(address, type, this);
+    this.mailboxes.set(address, mailbox);
+    return mailbox;
   }
 
-  private activate(address: string): ActorCell | undefined {
-    const role = this.families.get(familyOf(address));
-    if (!role || this.options.nodeOf(address) !== this.name) return undefined;
-    return this.open(address, role);
+  private activate(address: string): Mailbox | undefined {
+    const type = this.families.get(familyOf(address));
+    if (!type || this.options.nodeOf(address) !== this.name) return undefined;
+    return this.open(address, type);
   }
 }
 

@@ -1,14 +1,47 @@
 // Frames between two nodes over a pipe, all frames of one turn in one post, and the asks that are open over it.
-import { type Clock, Failure, type Pipe, type RuntimeCode } from './actor.ts';
+import { type Clock, Failure, type Pipe, type RuntimeCode, type RuntimeEvent } from './actor.ts';
 import { decodeAllMsgpack, encodeMsgpack } from './msgpack.ts';
 
-/** The first element of a frame; the rest is beside it. */
-const ASK = 0; // id, to, kind, message, milliseconds left
-const TELL = 1; // to, kind, message
-const REPLY = 2; // id, value
-const FAIL = 3; // id, code, message, detail
-const WATCH = 4; // address
-const ENDED = 5; // address
+const ASK = 0;
+const TELL = 1;
+const REPLY = 2;
+const FAIL = 3;
+const WATCH = 4;
+const ENDED = 5;
+
+/** What two nodes say to each other. */
+type Frame =
+  | [type: typeof ASK, id: number, to: string, kind: string, message: unknown, millisecondsLeft: number]
+  | [type: typeof TELL, to: string, kind: string, message: unknown]
+  | [type: typeof REPLY, id: number, value: unknown]
+  | [type: typeof FAIL, id: number, code: string, message: string, detail: unknown]
+  | [type: typeof WATCH, address: string]
+  | [type: typeof ENDED, address: string];
+
+function isFrame(value: unknown): value is Frame {
+  if (!Array.isArray(value)) return false;
+  const [type, first, second, third, , fifth]: unknown[] = value;
+  switch (type) {
+    case ASK:
+      return (
+        typeof first === 'number' &&
+        typeof second === 'string' &&
+        typeof third === 'string' &&
+        typeof fifth === 'number'
+      );
+    case TELL:
+      return typeof first === 'string' && typeof second === 'string';
+    case REPLY:
+      return typeof first === 'number';
+    case FAIL:
+      return typeof first === 'number' && typeof second === 'string' && typeof third === 'string';
+    case WATCH:
+    case ENDED:
+      return typeof first === 'string';
+    default:
+      return false;
+  }
+}
 
 /** A turn with more than this is posted in parts, so that no pipe has to take a frame of any size. */
 const MAX_POST_BYTES = 1024 * 1024;
@@ -21,9 +54,11 @@ const ignore = () => {};
 class PendingAsk {
   readonly promise: Promise<unknown>;
   readonly expires: number;
+  readonly to: string;
   resolve: (value: unknown) => void = ignore;
   reject: (error: Failure) => void = ignore;
-  constructor(expires: number) {
+  constructor(to: string, expires: number) {
+    this.to = to;
     this.expires = expires;
     this.promise = new Promise((resolve, reject) => {
       this.resolve = resolve;
@@ -32,7 +67,7 @@ class PendingAsk {
   }
 }
 
-/** A letter on its way to an actor of this node; its answer goes back over `link`. */
+/** A message on its way to an actor of this node; its answer goes back over `link`. */
 export interface Envelope {
   readonly link: PeerLink;
   /** 0: a tell, nobody waits for an answer. */
@@ -46,6 +81,7 @@ export interface Envelope {
 
 /** What a link does with what it does not settle itself. None of these may throw. */
 export interface LinkListener {
+  readonly observe: ((event: RuntimeEvent) => void) | undefined;
   onEnvelope(envelope: Envelope): void;
   onWatch(link: PeerLink, address: string): void;
   onEnded(address: string): void;
@@ -84,8 +120,9 @@ export class PeerLink {
     this.lastId += 1;
     this.send([ASK, this.lastId, to, kind, message, ms]);
     const expires = this.clock.monotonic() + ms;
-    const ask = new PendingAsk(expires);
+    const ask = new PendingAsk(to, expires);
     this.asks.set(this.lastId, ask);
+    this.listener.observe?.({ is: 'asked', peer: this.peer, to, open: this.asks.size });
     if (expires < this.sweepAt) this.scheduleSweep(ms, expires);
     return ask.promise;
   }
@@ -129,7 +166,7 @@ export class PeerLink {
   }
 
   // Encoded at once: what the sender does to the object afterwards is no part of the message.
-  private send(frame: unknown[]): void {
+  private send(frame: Frame): void {
     if (!this.open) return;
     const part = encodeMsgpack(frame);
     // The end of the turn, after its promises: process.nextTick from within a promise job waits for the others.
@@ -166,52 +203,43 @@ export class PeerLink {
     for (const frame of frames) {
       // A frame before it may have ended the link.
       if (!this.open) return;
-      if (!(Array.isArray(frame) && this.dispatch(frame, now))) this.close('garbled bytes: not a frame');
+      if (isFrame(frame)) this.dispatch(frame, now);
+      else this.close('garbled bytes: not a frame');
     }
   }
 
-  /** False when `frame` is none. */
-  private dispatch(frame: unknown[], now: number): boolean {
-    const [type, first, second, third, fourth, fifth] = frame;
-    switch (type) {
-      case ASK:
-        if (typeof first !== 'number' || typeof fifth !== 'number') return false;
-        // No time left: its asker has been told, and nothing runs that nobody waits for.
-        return fifth <= 0 || this.deliver(first, second, third, fourth, now + fifth);
-      case TELL:
-        return this.deliver(0, first, second, third, Number.POSITIVE_INFINITY);
+  private dispatch(frame: Frame, now: number): void {
+    switch (frame[0]) {
+      case ASK: {
+        const [, id, to, kind, message, left] = frame;
+        // Without time left its sender has its answer: nothing runs that nobody waits for.
+        if (left > 0) this.listener.onEnvelope({ link: this, id, to, kind, message, expires: now + left });
+        return;
+      }
+      case TELL: {
+        const [, to, kind, message] = frame;
+        this.listener.onEnvelope({ link: this, id: 0, to, kind, message, expires: Number.POSITIVE_INFINITY });
+        return;
+      }
       case REPLY:
-        if (typeof first !== 'number') return false;
-        this.settle(first)?.resolve(second);
-        return true;
+        this.take(frame[1])?.resolve(frame[2]);
+        return;
       case FAIL: {
-        if (typeof first !== 'number' || typeof second !== 'string' || typeof third !== 'string')
-          return false;
-        const ask = this.settle(first);
-        if (ask) rejectAsk(ask, new Failure(second, third, fourth ?? undefined));
-        return true;
+        const [, id, code, message, detail] = frame;
+        const ask = this.take(id);
+        if (ask) rejectAsk(ask, new Failure(code, message, detail ?? undefined));
+        return;
       }
       case WATCH:
-        if (typeof first !== 'string') return false;
-        this.listener.onWatch(this, first);
-        return true;
+        this.listener.onWatch(this, frame[1]);
+        return;
       case ENDED:
-        if (typeof first !== 'string') return false;
-        this.listener.onEnded(first);
-        return true;
-      default:
-        return false;
+        this.listener.onEnded(frame[1]);
     }
-  }
-
-  private deliver(id: number, to: unknown, kind: unknown, message: unknown, expires: number): boolean {
-    if (typeof to !== 'string' || typeof kind !== 'string') return false;
-    this.listener.onEnvelope({ link: this, id, to, kind, message, expires });
-    return true;
   }
 
   /** Takes an ask off the list: whoever gets it settles it, and nobody else can. */
-  private settle(id: number): PendingAsk | undefined {
+  private take(id: number): PendingAsk | undefined {
     const ask = this.asks.get(id);
     if (ask) this.asks.delete(id);
     return ask;
@@ -230,6 +258,7 @@ export class PeerLink {
     for (const [id, ask] of this.asks) {
       if (ask.expires <= now) {
         this.asks.delete(id);
+        this.listener.observe?.({ is: 'missed', peer: this.peer, to: ask.to });
         rejectAsk(ask, new Failure('deadline', `${this.peer}: ${RUNTIME_CODE_TEXT.deadline}`));
       } else if (ask.expires < next) next = ask.expires;
     }

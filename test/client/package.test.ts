@@ -28,6 +28,8 @@ it('comes with types', () => {
   cpSync(join(ROOT, 'node_modules/undici-types'), join(folder, 'node_modules/undici-types'), {
     recursive: true,
   });
+  // The types of the client name zod, which the package depends on.
+  cpSync(join(ROOT, 'node_modules/zod'), join(folder, 'node_modules/zod'), { recursive: true });
   mkdirSync(installed, { recursive: true });
   cpSync(join(ROOT, 'package.json'), join(installed, 'package.json'));
   const made = tsc(ROOT, '-p', 'src/client', '--outDir', join(installed, 'dist/types'));

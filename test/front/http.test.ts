@@ -3,9 +3,11 @@ import net from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { type ApiRoute, callRoute, readRoute } from '../../src/front/api/route.ts';
+import type { Operation } from '../../src/api/operation.ts';
+import { ALL_OPERATIONS } from '../../src/api/operations.ts';
 import { ROUTES } from '../../src/front/api/routes.ts';
 import type { AgentsProtocol } from '../../src/protocol/agents.ts';
+import type { ClustersProtocol } from '../../src/protocol/cloud.ts';
 import { ERRORS, fail } from '../../src/protocol/errors.ts';
 import type { GroupsProtocol } from '../../src/protocol/groups.ts';
 import type { RegistryProtocol } from '../../src/protocol/registry.ts';
@@ -16,6 +18,7 @@ import { AGENT, MIB } from '../../src/settings/limits.ts';
 import { afterThisTest, settle, virtualClock } from '../kit/actors.ts';
 import type { Answer } from '../kit/http_request.ts';
 import {
+  cloudFront,
   eventRecord,
   type FrontSetup,
   type Running,
@@ -872,8 +875,8 @@ describe.each(SERVERS)('%s', (server) => {
             hostname: 'bot.agents.localhost',
             name: 'bot',
             port: 8100,
-            active: false,
-            host: '127.0.0.1:8100',
+            isRunning: false,
+            hostHeader: '127.0.0.1:8100',
           },
         ],
         [],
@@ -925,14 +928,14 @@ describe.each(SERVERS)('%s', (server) => {
     it('may be the document of the API, made from all rows', async () => {
       const seen: string[] = [];
       const front = await start({
-        openapi: async (rows: readonly ApiRoute[]) => {
+        openapi: async (rows: readonly Operation[]) => {
           seen.push(...rows.map(({ path }) => path));
           return Buffer.from('{"openapi":"3.1.0"}');
         },
-        cloud: { token: 'c', rows: CLOUD_ROWS, ownListener: null },
+        cloud: cloudFront(),
       });
       expect((await front.request('GET', '/openapi.json')).body).toEqual({ openapi: '3.1.0' });
-      expect(seen).toEqual([...ROUTES, ...CLOUD_ROWS].map(({ path }) => path));
+      expect(seen).toEqual(ALL_OPERATIONS.map(({ path }) => path));
     });
 
     it('may be the document of the API, which is made once, and anew only when that failed', async () => {
@@ -964,16 +967,15 @@ describe.each(SERVERS)('%s', (server) => {
       });
 
     it('on the daemon’s own address has its own token', async () => {
-      const front = await start({
-        token: 'daemon',
-        cloud: { token: 'cloud', rows: CLOUD_ROWS, ownListener: null },
-      });
+      const front = await start({ token: 'daemon', cloud: cloudFront() });
+      const owner = await front.stand<ClustersProtocol>('clusters', { sync: () => ({ synced: 3 }) });
       expect((await clusters(front, 'cloud')).body).toEqual([]);
       expectError(await clusters(front, 'daemon'), 'unauthorized');
       const made = await front.request('POST', '/k8s/clusters/7/sync', {
         headers: { authorization: 'Bearer cloud' },
       });
-      expect([made.status, made.body]).toEqual([200, { id: '7' }]);
+      expect([made.status, made.body]).toEqual([200, { synced: 3 }]);
+      expect(owner.letters).toMatchObject([{ kind: 'sync', message: { id: '7' } }]);
       const daemon = await front.request('GET', '/v1/services', {
         headers: { authorization: 'Bearer cloud' },
       });
@@ -982,7 +984,7 @@ describe.each(SERVERS)('%s', (server) => {
 
     it('on an address of its own is served there alone', async () => {
       const own = { bind: '127.0.0.1', port: 0 };
-      const front = await start({ cloud: { token: 'cloud', rows: CLOUD_ROWS, ownListener: own } });
+      const front = await start({ cloud: cloudFront({ ownListener: own }) });
       const port = front.cloudPort ?? 0;
       expect((await clusters(front, 'cloud', port)).body).toEqual([]);
       expectError(await clusters(front, 'wrong', port), 'unauthorized');
@@ -1166,25 +1168,6 @@ describe.each(SERVERS)('%s', (server) => {
     expect([registry.letters, front.defects]).toEqual([[], []]);
   });
 });
-
-const CLOUD_ROWS: readonly ApiRoute[] = [
-  callRoute({ method: 'GET', path: '/k8s/clusters', summary: '', reply: 'ClusterList', run: () => [] }),
-  callRoute({
-    method: 'POST',
-    path: '/k8s/clusters/{id}/sync',
-    summary: '',
-    reply: 'Synced',
-    nameKind: 'id',
-    run: async ({ name }) => ({ id: name }),
-  }),
-  readRoute({
-    method: 'GET',
-    path: '/k8s/workloads',
-    summary: '',
-    reply: 'WorkloadList',
-    read: () => Buffer.from('[]'),
-  }),
-];
 
 it('opens nothing twice: every row has a path and method of its own', () => {
   const keys = ROUTES.map(({ method, path }) => `${method} ${path}`);

@@ -2,8 +2,9 @@
 import http from 'node:http';
 import { createRequire } from 'node:module';
 import net from 'node:net';
-import { createFront, type Front, type FrontOptions } from '../../src/front/front.ts';
+import { type CloudFront, createFront, type Front, type FrontOptions } from '../../src/front/front.ts';
 import type { ServerKind } from '../../src/front/server/listen.ts';
+import { CloudViews } from '../../src/front/views/cloud_views.ts';
 import type { EventRecord, EventsProtocol } from '../../src/protocol/events.ts';
 import type { GatewayRoute } from '../../src/protocol/gateway.ts';
 import type { ServiceState } from '../../src/protocol/service.ts';
@@ -57,6 +58,15 @@ export interface FrontSetup extends Partial<FrontOptions> {
   ready?: boolean;
   clock?: TestClock;
 }
+
+/** A cloud part that is up and has nothing. */
+export const cloudFront = (more: Partial<CloudFront> = {}): CloudFront => ({
+  token: 'cloud',
+  views: new CloudViews(),
+  ensure: async () => {},
+  ownListener: null,
+  ...more,
+});
 
 export async function startFront(setup: FrontSetup = {}): Promise<Running> {
   const made = world({ clock: setup.clock ?? realTime });

@@ -93,7 +93,7 @@ test('on a full disk output is dropped, starts are refused, ends are told; with 
   process.kill(daemon.connection.hostPid, 'SIGKILL');
   await daemon.lost;
   const second = await connectDaemon(stateDir);
-  expect((await second.host.ask('runOf', { service: 'waiting' })).run?.recordEnd).toMatchObject({
+  expect((await second.host.ask('runOf', { service: 'waiting' })).run?.end).toMatchObject({
     exitCode: 4,
     exitUnknown: false,
   });

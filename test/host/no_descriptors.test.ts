@@ -6,10 +6,10 @@ import net from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { processRow, processTable } from '../../src/adapters/process/process_table.ts';
-import { createProcessTree } from '../../src/adapters/process/process_tree.ts';
+import { ProcessTree } from '../../src/adapters/process/process_tree.ts';
 import { treeUsage } from '../../src/adapters/process/process_usage.ts';
 import { isOutOfDescriptors } from '../../src/adapters/process/reserved_descriptor.ts';
-import { createTreeStops } from '../../src/host/stop_tree.ts';
+import { TreeStops } from '../../src/host/tree_stops.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
 import { must } from '../kit/must.ts';
 import {
@@ -77,9 +77,9 @@ test('a stop that cannot see what runs says so, ends nothing as gone, and goes o
   let looks = 0;
   let isBlind = true;
   const told: unknown[] = [];
-  const stops = createTreeStops({
+  const stops = new TreeStops({
     clock: systemClock,
-    tree: createProcessTree(() => {
+    tree: new ProcessTree(() => {
       looks += 1;
       if (isBlind) throw outOfFiles();
       return processTable();
@@ -90,9 +90,9 @@ test('a stop that cannot see what runs says so, ends nothing as gone, and goes o
     onScanFailed: (error) => told.push(error),
   });
   const end = () => ({ exitCode: null, signal: 'SIGTERM', exitUnknown: false });
-  const target = { root, pty: false, end, onGone: () => told.push('gone') };
+  const target = { root, hasTerminal: false, end, onGone: () => told.push('gone') };
   let report: unknown = null;
-  const stopped = stops.stop(target, { signal: 'SIGTERM', graceMs: 20_000, port: 0, sent: false });
+  const stopped = stops.stop(target, { signal: 'SIGTERM', graceMs: 20_000, port: 0, isSent: false });
   void stopped.then((said) => {
     report = said;
   });
@@ -108,7 +108,7 @@ test('a stop that cannot see what runs says so, ends nothing as gone, and goes o
 test('a process whose mark could not be read is not taken for one without', () => {
   let isBlind = true;
   const row = must(processRow(process.pid));
-  const tree = createProcessTree(
+  const tree = new ProcessTree(
     () => new Map([[row.pid, row]]),
     () => {
       if (isBlind) throw outOfFiles();

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { LedgerRow } from '../../src/adapters/storage/ledger_file.ts';
-import { openRunLedger } from '../../src/host/run_ledger.ts';
+import { RunLedger } from '../../src/host/run_ledger.ts';
 
 let folder = '';
 let path = '';
@@ -32,30 +32,30 @@ const row = (run: string, more: Partial<LedgerRow> = {}): LedgerRow => ({
   memo: { revision: 1, port: 4, ready: null, passed: false, deadline: null, restarts: 0 },
   boot: 'boot',
   stop: null,
-  recordEnd: null,
+  end: null,
   ...more,
 });
-const runs = () => [...openRunLedger(path).rows.keys()];
+const runs = () => [...new RunLedger(path).rows.keys()];
 
 test('gives back what was put, the newest row of each run, without what was dropped', () => {
-  const ledger = openRunLedger(path);
+  const ledger = new RunLedger(path);
   expect(ledger.put(row('a'))).toBe(true);
   ledger.put(row('b'));
   ledger.put(row('c'));
   ledger.put(row('a', { pid: 7, stop: { signal: 'SIGTERM', graceMs: 5, at: 6 } }));
   ledger.drop('b');
   ledger.drop('never');
-  const again = openRunLedger(path);
+  const again = new RunLedger(path);
   expect(again.rows).toEqual(ledger.rows);
   expect(again.rows.get('a')?.pid).toBe(7);
   expect([...again.rows.keys()]).toEqual(['a', 'c']);
 });
 
 test('a pid that can be no process of ours is none: to kill it would mean a group, init or everybody', () => {
-  const ledger = openRunLedger(path);
+  const ledger = new RunLedger(path);
   for (const pid of [0, 1, -1, -7, 1.5, 2 ** 53]) ledger.put(row(`pid ${pid}`, { pid }));
   ledger.put(row('kept', { pid: 2 }));
-  const read = [...openRunLedger(path).rows.values()].map(({ run, pid, startTicks }) => [
+  const read = [...new RunLedger(path).rows.values()].map(({ run, pid, startTicks }) => [
     run,
     pid,
     startTicks,
@@ -79,7 +79,7 @@ test('a row that lacks a part, or has one of another kind, is none', () => {
 });
 
 test('a line torn anywhere never happened, and what is written after it counts', () => {
-  const ledger = openRunLedger(path);
+  const ledger = new RunLedger(path);
   ledger.put(row('a'));
   const before = statSync(path).size;
   ledger.put(row('b'));
@@ -89,13 +89,13 @@ test('a line torn anywhere never happened, and what is written after it counts',
     writeFileSync(path, whole.subarray(0, size));
     expect(runs()).toEqual(['a']);
     writeFileSync(path, whole.subarray(0, size));
-    openRunLedger(path).put(row('c'));
+    new RunLedger(path).put(row('c'));
     expect(runs()).toEqual(['a', 'c']);
   }
 });
 
 test('rubbish of any kind is passed over', () => {
-  openRunLedger(path).put(row('a'));
+  new RunLedger(path).put(row('a'));
   appendFileSync(
     path,
     '{}\nnull\n[]\n5\n{"put":null}\n{"put":{"run":5}}\n{"drop":{}}\n\0\0\0\n{"drop":"x"}\n',
@@ -104,7 +104,7 @@ test('rubbish of any kind is passed over', () => {
 });
 
 test('stays small while runs come and go', () => {
-  const ledger = openRunLedger(path);
+  const ledger = new RunLedger(path);
   ledger.put(row('kept'));
   for (let index = 0; index < 3_000; index += 1) {
     ledger.put(row(`run ${index}`));
@@ -117,5 +117,5 @@ test('stays small while runs come and go', () => {
 
 test('a ledger that cannot be read is not taken for an empty one', () => {
   rmSync(path, { force: true });
-  expect(() => openRunLedger(folder)).toThrow('EISDIR');
+  expect(() => new RunLedger(folder)).toThrow('EISDIR');
 });

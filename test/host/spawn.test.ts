@@ -83,7 +83,7 @@ test('exit codes, signals and all output are known, and kept until they are ackn
   expect(daemon.whole('zero').toString().split('').sort()).toEqual('out\nerr\nlast'.split('').sort());
   expect(daemon.tail('missing')[0]).toContain('not found');
   const rows = () =>
-    daemon.host.ask('runs', {}).then(({ runs }) => runs.map((row) => [row.service, row.recordEnd?.exitCode]));
+    daemon.host.ask('runs', {}).then(({ runs }) => runs.map((row) => [row.service, row.end?.exitCode]));
   expect((await rows()).sort()).toEqual([
     ['killed', null],
     ['missing', 127],

@@ -9,7 +9,7 @@ import { isListening, readFirstLine, socketPath } from '../../src/adapters/host/
 import { spawnHost } from '../../src/adapters/host/spawn_host.ts';
 import { socketPipe } from '../../src/adapters/pipes.ts';
 import { processRow } from '../../src/adapters/process/process_table.ts';
-import { openRunLedger } from '../../src/host/run_ledger.ts';
+import { RunLedger } from '../../src/host/run_ledger.ts';
 import type { Hello } from '../../src/protocol/host_handshake.ts';
 import { must } from '../kit/must.ts';
 import {
@@ -169,7 +169,7 @@ test('a run that was taken over is stopped with all it has, and what ended meanw
   await eventually(() => !isRunning(short.pid));
   const second = await connectDaemon(stateDir);
   const { runs } = await second.host.ask('runs', {});
-  expect(runs.find((row) => row.run === short.run)?.recordEnd).toMatchObject({
+  expect(runs.find((row) => row.run === short.run)?.end).toMatchObject({
     exitCode: null,
     exitUnknown: true,
   });
@@ -236,12 +236,12 @@ test('a pid that another process has by now is neither taken over nor ended', as
   after(() => {
     innocent.kill('SIGKILL');
   });
-  const ledger = openRunLedger(join(stateDir, 'host', 'ledger'));
+  const ledger = new RunLedger(join(stateDir, 'host', 'ledger'));
   const { pid, startTicks } = must(processRow(must(innocent.pid)));
   // No number comes round again within a tick, as this test would have it where all of it takes less than one.
   ledger.put({ ...must(ledger.rows.get(started.run)), pid, startTicks: startTicks - 1 });
   const second = await connectDaemon(stateDir);
-  expect((await second.host.ask('runOf', { service: 'web' })).run?.recordEnd).toMatchObject({
+  expect((await second.host.ask('runOf', { service: 'web' })).run?.end).toMatchObject({
     exitUnknown: true,
   });
   expect(await second.stop(started)).toMatchObject({ reaped: 0, left: [] });
@@ -253,10 +253,10 @@ test('after another boot of the machine everything has ended by it', async () =>
   const first = await connectDaemon(stateDir);
   const started = await first.spawn('web', 'exec sleep 60');
   await killHost(first);
-  const ledger = openRunLedger(join(stateDir, 'host', 'ledger'));
+  const ledger = new RunLedger(join(stateDir, 'host', 'ledger'));
   for (const row of ledger.rows.values()) ledger.put({ ...row, boot: 'another' });
   const second = await connectDaemon(stateDir);
-  expect((await second.host.ask('runOf', { service: 'web' })).run?.recordEnd).toMatchObject({
+  expect((await second.host.ask('runOf', { service: 'web' })).run?.end).toMatchObject({
     cause: 'reboot',
     exitCode: null,
     signal: null,
@@ -272,9 +272,9 @@ test('a host that was killed between the start and its ledger finds the process 
   const never = await first.spawn('never', 'exec sleep 60');
   await first.stop(never);
   await killHost(first);
-  const ledger = openRunLedger(join(stateDir, 'host', 'ledger'));
+  const ledger = new RunLedger(join(stateDir, 'host', 'ledger'));
   for (const row of ledger.rows.values())
-    ledger.put({ ...row, pid: 0, startTicks: 0, recordEnd: null, stop: null });
+    ledger.put({ ...row, pid: 0, startTicks: 0, end: null, stop: null });
   const second = await connectDaemon(stateDir);
   expect((await second.host.ask('runs', {})).runs).toMatchObject([
     { service: 'web', pid: started.pid, end: null },
@@ -424,7 +424,7 @@ test('the host ends when it has no process and no daemon, and not before', async
   expect(readdirSync(join(stateDir, 'runs'))).toEqual([]);
   // What nobody has acknowledged is still known.
   const second = await connectDaemon(stateDir);
-  expect((await second.host.ask('runOf', { service: 'web' })).run?.recordEnd).toMatchObject({
+  expect((await second.host.ask('runOf', { service: 'web' })).run?.end).toMatchObject({
     run: started.run,
     exitCode: 9,
   });

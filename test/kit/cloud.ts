@@ -15,6 +15,7 @@ import { CloudViews } from '../../src/front/views/cloud_views.ts';
 import { cloudViewsActor } from '../../src/front/views/cloud_views_actor.ts';
 import type {
   ClusterAccess,
+  ClusterInput,
   ClustersProtocol,
   SweeperProtocol,
   WorkloadsProtocol,
@@ -23,7 +24,7 @@ import type { TethersProtocol } from '../../src/protocol/tethers.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
 import { afterThisTest, realTime, type Stand, type TestClock, tempDir, type World, world } from './actors.ts';
 import { eventually } from './eventually.ts';
-import type { Json } from './kube_double.ts';
+import { type Double, type Json, kubeDouble, workload } from './kube_double.ts';
 
 export { eventually };
 
@@ -68,6 +69,23 @@ export interface Cloud {
 }
 
 export const parse = async (text: string): Promise<ClusterAccess> => parseKubeconfig(text, Date.now());
+
+/** A double with Deployments of three replicas in the namespace web; stopped after the test. */
+export async function doubleWith(...names: string[]): Promise<Double> {
+  const double = await kubeDouble();
+  afterThisTest(() => double.stop());
+  for (const name of names) double.put('Deployment', workload('web', name, 3));
+  return double;
+}
+
+/** What a client registers, besides what `more` says. */
+export const clusterInput = (more: Partial<ClusterInput>): ClusterInput => ({
+  name: 'one',
+  provider: 'other',
+  kubeconfig: null,
+  inCluster: false,
+  ...more,
+});
 
 /** The embedded store in a folder; closed after the test, or before by hand. */
 export function openCloudStore(folder: string): { cloudStore: CloudStore; close(): Promise<void> } {

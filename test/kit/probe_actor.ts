@@ -8,6 +8,8 @@ export interface Probe {
   hold(message: { key: string }): { key: string };
   /** The same by `context.later`. */
   later(message: { key: string }): { key: string };
+  /** The same by `context.turn`. */
+  turn(message: { key: string; hold: string }): { key: string };
   fail(message: { code: string; detail: unknown }): null;
   boom(message: { text: string }): null;
   /** Crashes from outside of any handler while `hold` may be open. */
@@ -63,6 +65,7 @@ export function probe(limits: Partial<ActorLimits> = {}): Steps {
           },
           hold: ({ key }) => hold(key),
           later: ({ key }) => context.replyLater(hold(key)),
+          turn: ({ key, hold: gate }) => context.turn(key, () => hold(gate)),
           fail: ({ code, detail }) => {
             throw new Failure(code, 'as asked', detail);
           },

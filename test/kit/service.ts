@@ -107,7 +107,7 @@ export class HostDouble {
   }
 
   get alive(): boolean {
-    return this.row !== undefined && this.row.recordEnd === null;
+    return this.row !== undefined && this.row.end === null;
   }
 
   async start(node: Node): Promise<void> {
@@ -131,7 +131,7 @@ export class HostDouble {
       },
       acknowledge: ({ service, run }) => {
         this.acknowledged.push(run);
-        if (this.row?.run === run && this.row.recordEnd) this.ledger.delete(service);
+        if (this.row?.run === run && this.row.end) this.ledger.delete(service);
         return null;
       },
       forget: ({ service }) => {
@@ -179,7 +179,7 @@ export class HostDouble {
       pty: pty !== null,
       memo,
       stopping: false,
-      recordEnd: null,
+      end: null,
     });
     if (this.stillborn !== null) this.exit(this.stillborn);
     return { ...begun, rssMB: 12 };
@@ -189,8 +189,8 @@ export class HostDouble {
   private async stop(run: string, signal: string, graceMs: number): Promise<StopReport> {
     const { row } = this;
     this.stops.push({ run, signal, graceMs });
-    if (row?.run !== run || row.recordEnd) {
-      const { exitCode = null, signal = null } = (row?.run === run && row.recordEnd) || {};
+    if (row?.run !== run || row.end) {
+      const { exitCode = null, signal = null } = (row?.run === run && row.end) || {};
       const reaped = this.leftBehind;
       this.leftBehind = 0;
       const rest = {
@@ -213,12 +213,12 @@ export class HostDouble {
     const escalated = this.stopMs > graceMs;
     const ms = Math.min(this.stopMs, graceMs);
     if (ms > 0) await this.pause(ms);
-    if (!row.recordEnd) {
+    if (!row.end) {
       const by = escalated ? 'SIGKILL' : signal;
       const exitCode = escalated ? null : this.onSignal;
       this.end(row, exitCode, exitCode === null ? by : null);
     }
-    const { exitCode = null, signal: ended = null } = row.recordEnd ?? {};
+    const { exitCode = null, signal: ended = null } = row.end ?? {};
     return {
       exitCode,
       signal: ended,
@@ -234,12 +234,12 @@ export class HostDouble {
   /** The process ends; the service is told, and told again until it is acknowledged. */
   exit(exitCode: number | null, signal: string | null = null): void {
     const { row } = this;
-    if (row && !row.recordEnd) this.end(row, exitCode, signal);
+    if (row && !row.end) this.end(row, exitCode, signal);
   }
 
   private end(row: LedgerRun, exitCode: number | null, signal: string | null): void {
     const { service, run } = row;
-    row.recordEnd = {
+    row.end = {
       service,
       run,
       exitCode,
@@ -252,7 +252,7 @@ export class HostDouble {
   }
 
   tellEnd(): void {
-    if (this.row?.recordEnd) this.service?.tell('exited', this.row.recordEnd);
+    if (this.row?.end) this.service?.tell('exited', this.row.end);
   }
 
   private pause(ms: number): Promise<void> {
@@ -453,7 +453,7 @@ export function row(clock: TestClock, over: Partial<LedgerRun> = {}): LedgerRun 
     pty: false,
     memo: MEMO,
     stopping: false,
-    recordEnd: null,
+    end: null,
     ...over,
   };
 }

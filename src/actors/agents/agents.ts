@@ -5,20 +5,18 @@
 // each other's way.
 import { homedir } from 'node:os';
 import { isOnPath } from '../../adapters/process/path_lookup.ts';
-import type { Store } from '../../adapters/storage/store.ts';
 import type { AgentsProtocol, SpinupInput } from '../../protocol/agents.ts';
 import { fail } from '../../protocol/errors.ts';
 import { AGENTS_GROUP, hostLabel } from '../../protocol/names.ts';
+import { completeRegistration } from '../../protocol/registration.ts';
 import type { ServiceInput, ServiceSpec } from '../../protocol/service.ts';
-import { actor, type Context, isFailure } from '../../runtime/actor.ts';
+import { actor, type Context, type DeferredReply, isFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { KeyedMutex } from '../keyed_mutex.ts';
 import { AGENT_KINDS } from './agent_kinds.ts';
 
 export interface AgentsConfig {
   /** What agents' host names end in. */
   domain: string;
-  store: Pick<Store, 'table'>;
 }
 
 type LaunchSpec = Pick<ServiceSpec, 'cmd' | 'ready' | 'stopSignal'>;
@@ -52,15 +50,14 @@ function launchSpecOf(input: SpinupInput, env: EnvRows, cwd: string): LaunchSpec
 class Agents {
   private readonly context: Context;
   private readonly config: AgentsConfig;
-  private readonly mutex = new KeyedMutex();
 
   constructor(context: Context, config: AgentsConfig) {
     this.context = context;
     this.config = config;
   }
 
-  spinup(input: SpinupInput): Promise<{ name: string; port: number; pid: number }> {
-    return this.mutex.runExclusive(input.name, async () => {
+  spinup(input: SpinupInput): DeferredReply<{ name: string; port: number; pid: number }> {
+    return this.context.turn(input.name, async () => {
       const { name } = input;
       const registered = await this.serviceInputOf(input);
       const { stored, created } = await this.registry().ask('register', { input: registered });
@@ -76,8 +73,8 @@ class Agents {
     });
   }
 
-  remove(name: string): Promise<{ name: string; port: number }> {
-    return this.mutex.runExclusive(name, async () => {
+  remove(name: string): DeferredReply<{ name: string; port: number }> {
+    return this.context.turn(name, async () => {
       const removal = { name, agent: true, graceMs: null };
       const { port } = await this.registry().ask('remove', removal, DEADLINE);
       return { name, port };
@@ -86,30 +83,24 @@ class Agents {
 
   private async serviceInputOf(input: SpinupInput): Promise<ServiceInput> {
     const { name, agentType, env, cols, rows } = input;
-    const before = this.config.store.table('services').get(name)?.spec;
+    const { spec: before } = await this.registry().ask('specOf', { name });
     if (before && !before.agent) throw fail('name_in_use', `${name} is a service already`);
     if (before) await this.refuseIfRunning(name);
     const cwd = input.cwd ?? homedir();
-    return {
+    return completeRegistration({
       name,
       port: input.port ?? 0,
       ...launchSpecOf(input, env ?? before?.env ?? [], cwd),
       cwd,
       group: AGENTS_GROUP,
       env,
-      dependsOn: [],
-      restart: 'no',
-      autostart: false,
-      stopGrace: SERVICE.defaultStopGraceMs,
-      startTimeout: SERVICE.defaultStartTimeoutMs,
-      labels: [],
       agent: { agentType, hostname: `${hostLabel(name)}.${this.config.domain}`, cols, rows },
-    };
+    });
   }
 
   private async refuseIfRunning(name: string): Promise<void> {
     const { run } = await this.context.ref('host').ask('runOf', { service: name });
-    if (!run || run.recordEnd) return;
+    if (!run || run.end) return;
     if (run.stopping) throw fail('daemon_busy', `${name} is being stopped`);
     throw fail('already_running', `${name} is running already`);
   }
@@ -132,7 +123,7 @@ class Agents {
 export const agentsActor = actor<AgentsProtocol, AgentsConfig>('agents', (context, config) => {
   const all = new Agents(context, config);
   return {
-    spinup: ({ input }) => context.replyLater(all.spinup(input)),
-    remove: ({ name }) => context.replyLater(all.remove(name)),
+    spinup: ({ input }) => all.spinup(input),
+    remove: ({ name }) => all.remove(name),
   };
 });

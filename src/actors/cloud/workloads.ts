@@ -24,8 +24,8 @@ import {
   type Ref,
   tolerateFailure,
 } from '../../runtime/actor.ts';
+import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { CLOUD, THREADS } from '../../settings/limits.ts';
-import { KeyedMutex } from '../keyed_mutex.ts';
 import { ClusterConnections, type ClusterConnectionsConfig } from './cluster_connections.ts';
 import type { ClusterInformerOwner } from './cluster_informer.ts';
 import { type DaemonPod, putToSleep, wakeUp } from './sleep.ts';

@@ -1,14 +1,13 @@
 import type { GatewayProtocol } from '../../protocol/gateway.ts';
 import { actor } from '../../runtime/actor.ts';
-import type { Gateway } from './gateway_server.ts';
-import { createGateway } from './gateway_server.ts';
+import { Gateway } from './gateway_server.ts';
 
 /**
- * State: the listener and the table of host names. Rebuilt from: the front, which tells settings and routes again when the
- * thread has been restarted.
+ * State: the listener and the table of host names. Rebuilt from: the main thread, which tells settings and
+ * routes again when the thread was restarted.
  */
 export const gatewayActor = actor<GatewayProtocol, null>('gateway', (context) => {
-  const gateway: Gateway = createGateway({ agentDomain: '', allowedExtensions: [], tokens: [] });
+  const gateway = new Gateway({ agentDomain: '', allowedExtensions: [], tokens: [] });
   context.scope.defer(() => gateway.close());
   return {
     listen: async ({ port, agentDomain, allowedExtensions, tokens }) => {

@@ -1,5 +1,4 @@
-// The gateway's listener: who is asked for, may they be, and then bytes both ways with back pressure.
-
+// The gateway's listener: finds the agent that a request is for, checks whether it may pass, and carries it.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import http from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -19,32 +18,26 @@ import {
 import { ProxiedRequest } from './proxied_request.ts';
 import type { RequestHeaders } from './request_headers.ts';
 import { forwardedHead, hostnameOf, isAllowedOrigin, parseRequestHeaders } from './request_headers.ts';
-import { openTunnel, readAhead } from './tunnel.ts';
+import { RequestPipeline } from './request_pipeline.ts';
+import { openTunnel } from './tunnel.ts';
 import { UpstreamPool } from './upstream_pool.ts';
 
 const HEAD_MS = 10_000;
-/** How often it is looked for heads that take longer. */
+/** Interval between checks for heads that take longer. */
 const CHECK_MS = 1_000;
-/** So many requests may wait on one connection for the answer to the first. */
-const MAX_PIPELINED = 512;
 
 export interface GatewaySettings {
+  /** The domain that host names of agents end in, lower case. */
   agentDomain: string;
+  /** Ids of browser extensions that may call; empty: any. */
   allowedExtensions: string[];
+  /** Berth's own tokens, which no agent may see. */
   tokens: string[];
 }
 
-export interface Gateway {
-  /** Listens on the loopback addresses; resolves with the port. Fails port_in_use. */
-  listen(port: number): Promise<number>;
-  setRoutes(rows: readonly GatewayRoute[]): void;
-  settings: GatewaySettings;
-  close(): Promise<void>;
-}
-
 /**
- * Any other protocol than WebSocket is declined as HTTP has it: the request is read again without its Upgrade, with its body
- * and what follows. Carried on blindly, `h2c` would take further requests past every check.
+ * Declines any protocol but WebSocket as HTTP provides: the request is read again without its Upgrade, with
+ * its body and what follows. Carried on blindly, `h2c` would take further requests past every check.
  */
 function declineUpgrade(server: http.Server, request: IncomingMessage, early: Buffer): void {
   const { method, url, httpVersion, rawHeaders, socket } = request;
@@ -53,7 +46,8 @@ function declineUpgrade(server: http.Server, request: IncomingMessage, early: Bu
     if (rawHeaders[index]?.toLowerCase() !== 'upgrade')
       head += `${rawHeaders[index]}: ${rawHeaders[index + 1]}\r\n`;
   }
-  // The end of the answer before it has begun to count down the keep-alive, which the new reader does not know to stop.
+  // The end of an earlier answer has started the keep-alive timeout, which the new reader does not know to
+  // stop.
   socket.setTimeout(0);
   socket.pause();
   socket.unshift(Buffer.concat([Buffer.from(`${head}\r\n`, 'latin1'), early]));
@@ -61,135 +55,75 @@ function declineUpgrade(server: http.Server, request: IncomingMessage, early: Bu
   socket.resume();
 }
 
-/** RFC 6455, 4.1: with GET and HTTP/1.1. Elsewhere an Upgrade says nothing. */
+/**
+ * A WebSocket is asked for with GET and HTTP/1.1 (RFC 6455 section 4.1). In other requests, Upgrade has no
+ * meaning.
+ */
 const asksForWebSocket = (request: IncomingMessage, { upgrade }: RequestHeaders): boolean =>
   upgrade?.toLowerCase() === 'websocket' && request.method === 'GET' && request.httpVersion === '1.1';
 
-/** What one client connection has asked for. */
-interface PipelineState {
-  /** The answer to its last request. */
-  last: ServerResponse | undefined;
-  /** Requests that wait for the answers before theirs. */
-  waiting: number;
+/** The head of `request` as the agent of `route` gets it, without the empty line. */
+function headFor(request: IncomingMessage, headers: RequestHeaders, route: GatewayRoute): string {
+  const host = headers.host ?? '';
+  const peer = request.socket.remoteAddress ?? '127.0.0.1';
+  const { method = '', url = '' } = request;
+  return forwardedHead({ method, url, peer, host, upstreamHost: route.hostHeader ?? host }, headers);
 }
 
-/** Makes a gateway; nothing listens before `listen`. */
-export function createGateway(initial: GatewaySettings): Gateway {
-  const pool = new UpstreamPool();
-  const routes = new Map<string, GatewayRoute>();
-  const servers: http.Server[] = [];
-  const tunnels = new Set<Duplex>();
-  const lines = new WeakMap<Duplex, PipelineState>();
-  let ownPort = 0;
+/** The gateway: docs/reference.md "Gateway". */
+export class Gateway {
+  settings: GatewaySettings;
+  private readonly pool = new UpstreamPool();
+  private readonly pipeline = new RequestPipeline();
+  private readonly routes = new Map<string, GatewayRoute>();
+  private readonly servers: http.Server[] = [];
+  /** Sockets of upgrade requests, which their server does not know any more. */
+  private readonly upgradeSockets = new Set<Duplex>();
+  private port = 0;
 
-  const lineOf = (socket: Duplex): PipelineState => {
-    let line = lines.get(socket);
-    if (!line) {
-      line = { last: undefined, waiting: 0 };
-      lines.set(socket, line);
-    }
-    return line;
-  };
+  /** Makes a gateway that does not listen yet. */
+  constructor(settings: GatewaySettings) {
+    this.settings = settings;
+  }
 
-  /** docs/reference.md "Gateway": its second and third check, in this order. */
-  const judge = (headers: RequestHeaders, url: string): GatewayRoute | ErrorPage => {
-    if (headers.malformedReason !== undefined) return malformedPage(headers.malformedReason);
-    if (!/^[/*]/.test(url)) return malformedPage('What it asks for is no path');
-    const hostname = hostnameOf(headers.host, ownPort);
-    const route = hostname === undefined ? undefined : routes.get(hostname);
-    if (!route) return unknownAgentPage(hostname ?? '');
-    const { agentDomain, allowedExtensions } = gateway.settings;
-    if (!isAllowedOrigin(headers.origin, agentDomain, allowedExtensions)) return forbiddenPage;
-    if (headers.isLooped || route.port === ownPort) return loopPage;
-    return route.isRunning ? route : stoppedPage(route.name);
-  };
-
-  const headFor = (request: IncomingMessage, headers: RequestHeaders, route: GatewayRoute): string => {
-    const host = headers.host ?? '';
-    const peer = request.socket.remoteAddress ?? '127.0.0.1';
-    const { method = '', url = '' } = request;
-    return forwardedHead({ method, url, peer, host, upstreamHost: route.hostHeader ?? host }, headers);
-  };
-
-  const carry = (request: IncomingMessage, response: ServerResponse): void => {
-    const headers = parseRequestHeaders(request.rawHeaders, gateway.settings.tokens);
-    const route = judge(headers, request.url ?? '');
-    if ('status' in route) {
-      sendErrorPage(request, response, route);
-      return;
-    }
-    const head = `${headFor(request, headers, route)}\r\n`;
-    const { isChunked, length } = headers;
-    const hasBody = isChunked || Number(length ?? 0) > 0;
-    new ProxiedRequest({ request, response, route, head, hasBody, isChunked }, pool).start();
-  };
-
-  /**
-   * Of what a client sends at once, one request goes on at a time: the others would each hold a connection to the agent, and
-   * nobody says to a response without a socket that the client has gone. What waits is judged when its turn comes. Who lets
-   * too much wait is hung up on: a paused connection does not stay paused, as every end of a request has it read on.
-   */
-  const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
-    const line = lineOf(request.socket);
-    line.last = response;
-    if (response.socket) {
-      carry(request, response);
-      return;
-    }
-    line.waiting += 1;
-    if (line.waiting > MAX_PIPELINED) request.socket.destroy();
-    response.once('socket', (socket) => {
-      line.waiting -= 1;
-      queueMicrotask(() => socket.destroyed || carry(request, response));
+  /** Listens on the loopback addresses; resolves with the port. Fails port_in_use. */
+  async listen(port: number): Promise<number> {
+    const server = await this.listenOn('127.0.0.1', port).catch((error: Error) => {
+      throw fail('port_in_use', `the gateway's port ${port} cannot be had: ${error.message}`);
     });
-  };
+    this.servers.push(server);
+    const address = server.address();
+    this.port = typeof address === 'object' && address ? address.port : port;
+    // Where the machine has no ::1, 127.0.0.1 alone serves.
+    await this.listenOn('::1', this.port).then(
+      (second) => this.servers.push(second),
+      () => undefined,
+    );
+    return this.port;
+  }
 
-  /** The server has let go of the socket: without these a reset would be thrown, and the gateway's end would leave it open. */
-  const adopt = (socket: Duplex): void => {
-    if (tunnels.has(socket)) return;
-    tunnels.add(socket);
-    socket.on('close', () => tunnels.delete(socket));
-    socket.on('error', () => socket.destroy());
-  };
+  /** Replaces the agents that requests are passed to. */
+  setRoutes(rows: readonly GatewayRoute[]): void {
+    this.routes.clear();
+    for (const row of rows) this.routes.set(row.hostname.toLowerCase(), row);
+    this.pool.keepOnly(new Set(rows.filter((row) => row.isRunning).map((row) => row.port)));
+  }
 
-  /** An upgrade waits until everything that was asked before it on its connection is answered: the answers would mix. */
-  const onUpgrade = (server: http.Server, request: IncomingMessage, first: Buffer): void => {
-    const { socket } = request;
-    adopt(socket);
-    const { last } = lineOf(socket);
-    if (!last || last.closed) {
-      upgrade(server, request, socket, first);
-      return;
-    }
-    const stopReading = readAhead(socket, first);
-    last.once('close', () => {
-      if (socket.writable) upgrade(server, request, socket, stopReading());
-    });
-  };
+  /** Stops listening and ends all connections. */
+  async close(): Promise<void> {
+    this.pool.close();
+    for (const socket of this.upgradeSockets) socket.destroy();
+    await Promise.all(
+      this.servers.map((server) => {
+        const closed = new Promise((resolve) => server.close(resolve));
+        server.closeAllConnections();
+        return closed;
+      }),
+    );
+  }
 
-  const upgrade = (server: http.Server, request: IncomingMessage, socket: Duplex, first: Buffer): void => {
-    const headers = parseRequestHeaders(request.rawHeaders, gateway.settings.tokens);
-    if (!asksForWebSocket(request, headers)) {
-      declineUpgrade(server, request, first);
-      return;
-    }
-    if (headers.isChunked || headers.length !== undefined)
-      headers.malformedReason = 'It has a body and wants a WebSocket';
-    const route = judge(headers, request.url ?? '');
-    if ('status' in route) {
-      // Only a reader hears the client's end.
-      socket.resume();
-      socket.end(upgradeRefusal(route, headers.accept));
-      return;
-    }
-    const head = `${headFor(request, headers, route)}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
-    const unreachable = (error: Error): string =>
-      upgradeRefusal(unreachablePage(route.name, route.port, error.message), headers.accept);
-    void openTunnel({ port: route.port, socket, head, early: first, unreachable });
-  };
-
-  const listenOn = (host: string, port: number): Promise<http.Server> =>
-    new Promise((resolve, reject) => {
+  private listenOn(host: string, port: number): Promise<http.Server> {
+    return new Promise((resolve, reject) => {
       const server = http.createServer(
         {
           headersTimeout: HEAD_MS,
@@ -197,50 +131,81 @@ export function createGateway(initial: GatewaySettings): Gateway {
           connectionsCheckingInterval: CHECK_MS,
           keepAlive: true,
         },
-        onRequest,
+        (request, response) => this.pipeline.enqueue(request, response, () => this.carry(request, response)),
       );
-      // Left to itself it keeps the first 2,000 headers and obeys all of them. The size of the head bounds them anyway.
+      // By default only the first 2,000 headers are kept, but all are obeyed. The size of the head bounds
+      // them anyway.
       server.maxHeadersCount = 0;
-      server.on('upgrade', (request, _socket, first) => onUpgrade(server, request, first));
+      server.on('upgrade', (request, _socket, early) => this.onUpgrade(server, request, early));
       server.once('error', reject);
       server.listen({ host, port, exclusive: true }, () => {
         server.off('error', reject);
         resolve(server);
       });
     });
+  }
 
-  const gateway: Gateway = {
-    settings: initial,
-    listen: async (port) => {
-      const first = await listenOn('127.0.0.1', port).catch((error: Error) => {
-        throw fail('port_in_use', `the gateway's port ${port} cannot be had: ${error.message}`);
-      });
-      servers.push(first);
-      const address = first.address();
-      ownPort = typeof address === 'object' && address ? address.port : port;
-      // Where the machine has no ::1, 127.0.0.1 alone serves.
-      await listenOn('::1', ownPort).then(
-        (server) => servers.push(server),
-        () => undefined,
-      );
-      return ownPort;
-    },
-    setRoutes: (rows) => {
-      routes.clear();
-      for (const row of rows) routes.set(row.hostname.toLowerCase(), row);
-      pool.keepOnly(new Set(rows.filter((row) => row.isRunning).map((row) => row.port)));
-    },
-    close: async () => {
-      pool.close();
-      for (const socket of tunnels) socket.destroy();
-      await Promise.all(
-        servers.map((server) => {
-          const closed = new Promise((resolve) => server.close(resolve));
-          server.closeAllConnections();
-          return closed;
-        }),
-      );
-    },
-  };
-  return gateway;
+  /**
+   * The second and the third check of docs/reference.md "Gateway", in this order, then whether the agent can
+   * be asked.
+   */
+  private judge(headers: RequestHeaders, url: string): GatewayRoute | ErrorPage {
+    if (headers.malformedReason !== undefined) return malformedPage(headers.malformedReason);
+    if (!/^[/*]/.test(url)) return malformedPage('What it asks for is no path');
+    const hostname = hostnameOf(headers.host, this.port);
+    const route = hostname === undefined ? undefined : this.routes.get(hostname);
+    if (!route) return unknownAgentPage(hostname ?? '');
+    const { agentDomain, allowedExtensions } = this.settings;
+    if (!isAllowedOrigin(headers.origin, agentDomain, allowedExtensions)) return forbiddenPage;
+    if (headers.isLooped || route.port === this.port) return loopPage;
+    return route.isRunning ? route : stoppedPage(route.name);
+  }
+
+  private carry(request: IncomingMessage, response: ServerResponse): void {
+    const headers = parseRequestHeaders(request.rawHeaders, this.settings.tokens);
+    const route = this.judge(headers, request.url ?? '');
+    if ('status' in route) {
+      sendErrorPage(request, response, route);
+      return;
+    }
+    const head = `${headFor(request, headers, route)}\r\n`;
+    const { isChunked, length } = headers;
+    const hasBody = isChunked || Number(length ?? 0) > 0;
+    new ProxiedRequest({ request, response, route, head, hasBody, isChunked }, this.pool).start();
+  }
+
+  private onUpgrade(server: http.Server, request: IncomingMessage, early: Buffer): void {
+    this.adopt(request.socket);
+    this.pipeline.enqueueUpgrade(request.socket, early, (all) => this.carryUpgrade(server, request, all));
+  }
+
+  /** Takes over a socket that the server has released: a reset must not throw, and `close` must end it. */
+  private adopt(socket: Duplex): void {
+    if (this.upgradeSockets.has(socket)) return;
+    this.upgradeSockets.add(socket);
+    socket.on('close', () => this.upgradeSockets.delete(socket));
+    socket.on('error', () => socket.destroy());
+  }
+
+  private carryUpgrade(server: http.Server, request: IncomingMessage, early: Buffer): void {
+    const { socket } = request;
+    const headers = parseRequestHeaders(request.rawHeaders, this.settings.tokens);
+    if (!asksForWebSocket(request, headers)) {
+      declineUpgrade(server, request, early);
+      return;
+    }
+    if (headers.isChunked || headers.length !== undefined)
+      headers.malformedReason = 'It has a body and wants a WebSocket';
+    const route = this.judge(headers, request.url ?? '');
+    if ('status' in route) {
+      // The client's end is noticed only while the socket is read.
+      socket.resume();
+      socket.end(upgradeRefusal(route, headers.accept));
+      return;
+    }
+    const head = `${headFor(request, headers, route)}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
+    const unreachable = (error: Error): string =>
+      upgradeRefusal(unreachablePage(route.name, route.port, error.message), headers.accept);
+    void openTunnel({ port: route.port, socket, head, early, unreachable });
+  }
 }

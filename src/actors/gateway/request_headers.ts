@@ -1,10 +1,11 @@
-// Who may pass and with which headers: pure, and one pass over what came.
+// Which requests may pass, and with which headers: pure, in one pass over the headers.
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { isAllowedExtension } from '../../protocol/extension_origin.ts';
 
-/** Headers as node:http gives them raw: name, value, name, value ... */
+/** Raw headers of node:http: name, value, name, value ... */
 export type RawHeaders = readonly string[];
 
-/** The headers that end here; `named` looks into Connection for more of them. */
+/** Headers that end here. Connection may name more; see `withoutConnectionHeaders`. */
 export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -17,12 +18,12 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** What marks a request that has passed this gateway once: a second time it is a loop. */
+/** Marks a request that has passed this gateway. One that comes with the mark is in a loop. */
 const VIA = '1.1 berth';
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
-/** Whether `authorization` is exactly one of our tokens, as the daemon would take it; in constant time per token. */
+/** Whether the daemon would accept `authorization` as one of its tokens. Takes constant time per token. */
 function isDaemonToken(authorization: string, tokens: readonly string[]): boolean {
   const given = /^bearer +(.*)$/i.exec(authorization)?.[1];
   if (given === undefined) return false;
@@ -30,7 +31,10 @@ function isDaemonToken(authorization: string, tokens: readonly string[]): boolea
   return tokens.reduce((found, token) => timingSafeEqual(hash, digest(token)) || found, false);
 }
 
-/** The host name of a Host header if its port is ours: lower case, without the trailing dot. undefined: not for us. */
+/**
+ * The host name in a Host header with our `port`, lower case and without a trailing dot; undefined with any
+ * other.
+ */
 export function hostnameOf(host: string | undefined, port: number): string | undefined {
   if (host === undefined) return undefined;
   const match = /^([A-Za-z0-9.-]+?)\.?(?::(\d{1,5}))?$/.exec(host);
@@ -39,8 +43,8 @@ export function hostnameOf(host: string | undefined, port: number): string | und
 }
 
 /**
- * docs/reference.md "Gateway", the third check: loopback names with any port, names below the agent domain,
- * allowed extensions.
+ * The third check of docs/reference.md "Gateway": loopback names and names below the agent domain with any
+ * port, and allowed extensions.
  */
 export function isAllowedOrigin(
   origin: string | undefined,
@@ -48,22 +52,20 @@ export function isAllowedOrigin(
   allowedExtensions: readonly string[],
 ): boolean {
   if (origin === undefined) return true;
-  const match = /^(https?|chrome-extension):\/\/(\[::1\]|[A-Za-z0-9-][A-Za-z0-9.-]*)(?::\d{1,5})?$/.exec(
-    origin,
-  );
-  const host = match?.[2]?.toLowerCase();
-  if (!match || host === undefined) return false;
-  if (match[1] === 'chrome-extension')
-    return allowedExtensions.length === 0 || allowedExtensions.includes(host);
+  if (isAllowedExtension(origin, allowedExtensions)) return true;
+  const host = /^https?:\/\/(\[::1\]|[A-Za-z0-9-][A-Za-z0-9.-]*)(?::\d{1,5})?$/
+    .exec(origin)?.[1]
+    ?.toLowerCase();
+  if (host === undefined) return false;
   const names = ['localhost', '127.0.0.1', '[::1]'];
   return names.includes(host) || host.endsWith('.localhost') || host.endsWith(`.${agentDomain}`);
 }
 
-/** Whether a Connection header names other headers as hop-by-hop too. */
+/** Whether a Connection header names further hop-by-hop headers. */
 export const namesExtraHeaders = (connection: string): boolean =>
   !/^(?:close|keep-alive|upgrade)$/i.test(connection);
 
-/** `headers` without those that the values of Connection name. */
+/** `headers` without those that `connection`, the values of Connection headers, names. */
 export function withoutConnectionHeaders(headers: RawHeaders, connection: readonly string[]): string[] {
   const named = new Set(
     connection.flatMap((value) => value.split(',')).map((name) => name.trim().toLowerCase()),
@@ -71,23 +73,23 @@ export function withoutConnectionHeaders(headers: RawHeaders, connection: readon
   return headers.filter((_, index) => !named.has((headers[index & ~1] ?? '').toLowerCase()));
 }
 
-/** What the gateway has to know of a request's headers, and those that travel on. */
+/** The headers of a request that the gateway acts on, and those that it passes on. */
 export interface RequestHeaders {
   host: string | undefined;
   origin: string | undefined;
   accept: string | undefined;
   upgrade: string | undefined;
-  /** It has passed this gateway once. */
+  /** The request has passed this gateway before. */
   isLooped: boolean;
-  /** How the body is framed: nothing of it ever depends on what Connection names. */
+  /** Framing of the body. It never depends on what Connection names. */
   isChunked: boolean;
   length: string | undefined;
-  /** Why no agent may see it: it could be read in two ways. */
+  /** Why no agent may see the request: it could be read in two ways. */
   malformedReason: string | undefined;
   forwarded: string[];
 }
 
-/** Reads the headers of a request in one pass; `tokens` are ours and never travel on. */
+/** Reads the headers of a request. `tokens` are Berth's own and are never passed on. */
 export function parseRequestHeaders(raw: RawHeaders, tokens: readonly string[]): RequestHeaders {
   const read: RequestHeaders = {
     host: undefined,
@@ -128,7 +130,7 @@ export function parseRequestHeaders(raw: RawHeaders, tokens: readonly string[]):
         if (isDaemonToken(value, tokens)) continue;
         break;
       case 'origin':
-        // One more is never let in by the first.
+        // Two Origin headers are refused, whatever they say.
         read.origin = read.origin === undefined ? value : 'null';
         break;
       case 'accept':
@@ -149,18 +151,18 @@ export function parseRequestHeaders(raw: RawHeaders, tokens: readonly string[]):
   return read;
 }
 
-/** Who asks for what, and where it goes. */
+/** The line of a request, and what its new headers are made of. */
 export interface ForwardedRequest {
   method: string;
   url: string;
-  /** The address of the peer. */
+  /** Address of the client. */
   peer: string;
-  /** What the client has asked for as Host, and what the agent is told. */
+  /** The Host that the client has sent, and the one that the agent gets. */
   host: string;
   upstreamHost: string;
 }
 
-/** The head of a request as the agent gets it, up to the empty line: ours removed, forwarding set anew. */
+/** The head of a request as the agent gets it, with forwarding headers of our own, without the empty line. */
 export function forwardedHead(
   { method, url, peer, host, upstreamHost }: ForwardedRequest,
   headers: RequestHeaders,
@@ -173,5 +175,7 @@ export function forwardedHead(
     text += `${forwarded[index]}: ${forwarded[index + 1]}\r\n`;
   if (isChunked) text += 'Transfer-Encoding: chunked\r\n';
   else if (length !== undefined) text += `Content-Length: ${length}\r\n`;
-  return `${text}Forwarded: for=${node};host="${host}";proto=http\r\nX-Forwarded-For: ${address}\r\nX-Forwarded-Host: ${host}\r\nX-Forwarded-Proto: http\r\nVia: ${VIA}\r\n`;
+  text += `Forwarded: for=${node};host="${host}";proto=http\r\n`;
+  text += `X-Forwarded-For: ${address}\r\nX-Forwarded-Host: ${host}\r\nX-Forwarded-Proto: http\r\n`;
+  return `${text}Via: ${VIA}\r\n`;
 }

@@ -9,14 +9,21 @@ import { fail } from '../../protocol/errors.ts';
 import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { RegistryProtocol } from '../../protocol/registry.ts';
-import type { ServiceInput, ServiceProtocol, StoredService } from '../../protocol/service.ts';
+import type { ServiceInput, ServiceProtocol, ServiceSpec, StoredService } from '../../protocol/service.ts';
 import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
-import { actor, type Context, type Handlers, type MessageOf, type Ref } from '../../runtime/actor.ts';
+import {
+  actor,
+  type Context,
+  type DeferredReply,
+  type Handlers,
+  type MessageOf,
+  type Ref,
+  tolerateFailure,
+} from '../../runtime/actor.ts';
 import { SERVICE, THREADS } from '../../settings/limits.ts';
-import { KeyedMutex } from '../keyed_mutex.ts';
 import { stopOrphanedRuns } from './orphaned_runs.ts';
 import { dependencyCycle, nextRecord, specRow } from './registration_rules.ts';
-import { adoptAll, autostartAll, hostRuns, idleStates, tolerateFailure } from './startup.ts';
+import { adoptAll, autostartAll, hostRuns, idleStates } from './startup.ts';
 
 type LeaseRange = readonly [from: number, to: number];
 
@@ -45,7 +52,6 @@ class Registry {
   /** What is being registered, by name. */
   private readonly registering = new Map<string, ServiceInput>();
   private readonly removing = new Set<string>();
-  private readonly mutex = new KeyedMutex();
   private isClosed = false;
   private readonly ports: Ref<PortsProtocol>;
   private readonly events: Ref<EventsProtocol>;
@@ -82,12 +88,12 @@ class Registry {
     return { services: specs.length };
   }
 
-  register({ input }: MessageOf<RegistryProtocol, 'register'>): Promise<{
+  register({ input }: MessageOf<RegistryProtocol, 'register'>): DeferredReply<{
     stored: StoredService;
     created: boolean;
   }> {
     this.refuseChange(input.name);
-    return this.mutex.runExclusive(input.name, async () => {
+    return this.context.turn(input.name, async () => {
       this.checkKind(input);
       this.checkHostname(input);
       this.checkCycle(input);
@@ -100,12 +106,16 @@ class Registry {
     });
   }
 
-  remove({ name, agent, graceMs }: MessageOf<RegistryProtocol, 'remove'>): Promise<{ port: number }> {
+  remove({ name, agent, graceMs }: MessageOf<RegistryProtocol, 'remove'>): DeferredReply<{ port: number }> {
     this.refuseChange(name);
     this.removing.add(name);
-    return this.mutex
-      .runExclusive(name, () => this.removeNow(name, agent, graceMs))
-      .finally(() => this.removing.delete(name));
+    return this.context.turn(name, async () => {
+      try {
+        return await this.removeNow(name, agent, graceMs);
+      } finally {
+        this.removing.delete(name);
+      }
+    });
   }
 
   members({ group }: MessageOf<RegistryProtocol, 'members'>): {
@@ -115,6 +125,10 @@ class Registry {
       .filter(({ spec }) => group === null || spec.group === group)
       .map(({ spec }) => ({ name: spec.name, dependsOn: spec.dependsOn }));
     return { members };
+  }
+
+  specOf({ name }: MessageOf<RegistryProtocol, 'specOf'>): { spec: ServiceSpec | null } {
+    return { spec: this.services.get(name)?.spec ?? null };
   }
 
   close(): null {
@@ -215,7 +229,7 @@ class Registry {
   }
 
   private inBackground(work: Promise<unknown>): void {
-    tolerateFailure(work).catch((error: unknown) => this.context.crash(error));
+    tolerateFailure(work, () => undefined).catch((error: unknown) => this.context.crash(error));
   }
 
   private service(name: string): Ref<ServiceProtocol> {
@@ -230,8 +244,9 @@ async function init(context: Context, config: RegistryConfig): Promise<Handlers<
   const registry = new Registry(context, config, key);
   return {
     boot: (message) => context.replyLater(registry.boot(message)),
-    register: (message) => context.replyLater(registry.register(message)),
-    remove: (message) => context.replyLater(registry.remove(message)),
+    register: (message) => registry.register(message),
+    remove: (message) => registry.remove(message),
+    specOf: (message) => registry.specOf(message),
     members: (message) => registry.members(message),
     close: () => registry.close(),
   };

@@ -2,12 +2,19 @@
 import type { Store } from '../../adapters/storage/store.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
-import type { HostProtocol, LedgerRun, SpawnReply, StopReport } from '../../protocol/host.ts';
+import {
+  type HostProtocol,
+  type LedgerRun,
+  type SpawnReply,
+  type StopReport,
+  type StopRequest,
+  stopProcessTree,
+} from '../../protocol/host.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { LastEnd, ServiceSpec, ServiceState, StoredService } from '../../protocol/service.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
-import type { Context, MessageOf, Ref, ReplyOf } from '../../runtime/actor.ts';
+import { type Context, type Failure, type Ref, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { childEnvironment } from './environment.ts';
 import type { LiveRun, Run } from './run.ts';
@@ -21,12 +28,19 @@ export interface ServiceEffectsConfig {
   umask: number;
 }
 
-/** Ends the whole tree of a run, which may have ended itself; resolves at the latest 2 s after the kill. */
-export const stopProcessTree = (
-  host: Ref<HostProtocol>,
-  stop: MessageOf<HostProtocol, 'stop'>,
-): Promise<StopReport> =>
-  host.ask('stop', stop, { deadlineMs: stop.graceMs + SERVICE.killTimeoutMs + SERVICE.hostStopMarginMs });
+type StopSettings = Pick<StopRequest, 'signal' | 'graceMs'>;
+
+/** How a service is stopped. `stored` null: it is not registered. `graceMs` null: its own grace period. */
+export function stopSettings(stored: StoredService | null, graceMs: number | null): StopSettings {
+  const { stopSignal = 'SIGTERM', stopGrace = SERVICE.defaultStopGraceMs } = stored?.spec ?? {};
+  return { signal: stopSignal, graceMs: graceMs ?? stopGrace };
+}
+
+/** Refusals of a spawn that leave open what the host has: nobody answered, or it has a process not known here. */
+const DOUBT: readonly string[] = ['overloaded', 'deadline', 'crashed', 'gone', 'already_running'];
+
+/** Whether a spawn that failed with `error` may have made a process. */
+export const leavesDoubt = ({ code }: Failure): boolean => DOUBT.includes(code);
 
 const NO_DROPPED_ROWS: ReplyOf<HostProtocol, 'dropped'> = { rows: [] };
 
@@ -77,9 +91,8 @@ export class ServiceEffects {
 
   /** How much of its output a full disk did not take; 0 where the host does not say so at once. */
   async droppedBytes(): Promise<number> {
-    const { rows } = await this.host
-      .ask('dropped', {}, { deadlineMs: SERVICE.hostRetryMs })
-      .catch(() => NO_DROPPED_ROWS);
+    const dropped = this.host.ask('dropped', {}, { deadlineMs: SERVICE.hostRetryMs });
+    const { rows } = await tolerateFailure(dropped, () => NO_DROPPED_ROWS);
     return rows.find(({ service }) => service === this.name)?.bytes ?? 0;
   }
 
@@ -95,7 +108,8 @@ export class ServiceEffects {
    */
   async spawn(run: Run, spec: ServiceSpec, last: LastEnd | null): Promise<SpawnReply> {
     const { name } = this;
-    if (last && !last.whole) await this.stopRun(last.run, spec.port, spec.stopSignal, spec.stopGrace);
+    if (last && !last.whole)
+      await this.stopRun(last.run, spec.port, { signal: spec.stopSignal, graceMs: spec.stopGrace });
     const holder = await this.portHolder(spec.port);
     if (holder !== null) {
       await this.appendEvent(events.portConflictEvent(name, run, holder));
@@ -114,9 +128,9 @@ export class ServiceEffects {
     });
   }
 
-  /** As `stopTree`. */
-  stopRun(run: string, port: number, signal: string, graceMs: number): Promise<StopReport> {
-    return stopProcessTree(this.host, { service: this.name, run, signal, graceMs, port });
+  /** Ends the whole tree of `run`, as `stopProcessTree` does. */
+  stopRun(run: string, port: number, settings: StopSettings): Promise<StopReport> {
+    return stopProcessTree(this.host, { service: this.name, run, port, ...settings });
   }
 
   async runOf(): Promise<LedgerRun | null> {

@@ -7,7 +7,7 @@ import type { Failure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import type { LastCheck } from './ready_check.ts';
 import type { LiveRun } from './run.ts';
-import type { EndedState, LifecycleState } from './state.ts';
+import type { In, LifecycleState } from './state.ts';
 
 /** All that an explanation is made from. */
 export interface ExplanationFacts {
@@ -206,7 +206,7 @@ export function explainService(facts: ExplanationFacts): ServiceExplanation {
 /** What the start of a run that ended before it was ready is answered. */
 export async function startFailure(
   name: string,
-  { run, end, how, backoff }: EndedState,
+  { run, end, how, backoff }: In<'ended'>,
   lastLines: string[],
   now: number,
 ): Promise<Failure> {

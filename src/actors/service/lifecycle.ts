@@ -1,34 +1,38 @@
-// The effects behind the table in state.ts: one service from start to end and again, together with the process
-// host that owns its process.
+// The transitions of one service, made together with the process host, which owns its process. The table in machine.ts
+// says when each is due.
 //
-// What has happened is told and written in this order: the views first, so that whoever hears of it reads it; then the
-// event in the journal, then the end in the store; only then the host may drop the run from its ledger and whoever waits is
-// answered. A daemon that was killed in between does it again: both may be done twice.
+// An end goes to the views first, then to the journal, then to the store. Only then may the host drop the run from its
+// ledger, and only then are waiting callers answered. After a kill of the daemon in between, both writes are repeated.
 import type { Probe } from '../../adapters/ready_probe.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { LedgerRun, SpawnReply } from '../../protocol/host.ts';
-import type { LastEnd, RunEnd, ServiceState, StopResult, StoredService } from '../../protocol/service.ts';
-import { type Context, type Failure, isFailure } from '../../runtime/actor.ts';
-import { type Deferred, deferred } from '../../runtime/deferred.ts';
-import { READY_CHECK, SERVICE } from '../../settings/limits.ts';
-import { reconcile } from './adopt.ts';
-import type { ServiceEffects } from './effects.ts';
+import type {
+  LastEnd,
+  ServiceState,
+  StartResult,
+  StopResult,
+  StoredService,
+} from '../../protocol/service.ts';
+import { type Context, type Failure, isFailure, tolerateFailure } from '../../runtime/actor.ts';
+import { type Deferred, deferred, withTimeout } from '../../runtime/deferred.ts';
+import { SERVICE } from '../../settings/limits.ts';
+import { leavesDoubt, type ServiceEffects, stopSettings } from './effects.ts';
 import { startFailure } from './explain.ts';
-import { startReadyCheck } from './ready_check.ts';
-import { type Backoff, classifyEnd, nextRestart } from './restart_policy.ts';
+import { readyPlanOf, startReadyCheck } from './ready_check.ts';
+import { applyFinding, type FindingActions, type Known, reconcile } from './reconcile.ts';
+import { type Backoff, classifyEnd, nextRestart, type RunOutcome } from './restart_policy.ts';
 import { type LiveRun, plannedRun, type Run, withMeasuredMemory } from './run.ts';
 import {
-  disposeState,
   type EndContext,
-  type EndedState,
+  type In,
   type LifecycleState,
   type ReadyTimeout,
+  SUCCESSORS,
   serviceStateOf,
-  TRANSITIONS,
+  UNASKED,
 } from './state.ts';
 
-/** Refusals of a spawn that leave open what the host has: nobody answered, or it has a process not known here. */
-const DOUBT: readonly string[] = ['overloaded', 'deadline', 'crashed', 'gone', 'already_running'];
+const nothing = (): void => {};
 
 export interface LifecycleOptions {
   context: Context;
@@ -39,25 +43,21 @@ export interface LifecycleOptions {
   bootedAt: number;
   /** The last lines that a run has printed. */
   lastLines: (run: string) => Promise<string[]>;
-  /** Told once of each end. */
+  /** Called once for each end. */
   onEnded: (run: LiveRun, end: LastEnd) => void;
 }
 
-type EndOutcome = Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause' | 'at'>;
-type Lost = Extract<LifecycleState, { phase: 'lost' }>;
-
-const nothing = (): void => {};
-export const UNASKED: EndContext = { stopped: false, late: null, stop: null };
-
-/** In which phase one service is, and what takes it to the next. Its actor (service.ts) owns it. */
+/** One service: its phase, its record, and what is kept of its last process. */
 export class ServiceLifecycle {
-  stored: StoredService | null;
-  end: LastEnd | null;
-  state: LifecycleState = { phase: 'lost', was: null, cancel: nothing };
-  /** Restarts by policy since a client started it; `attempt` counts those in a row that did not stay up. */
-  restarts = 0;
-  attempt = 0;
   private readonly options: LifecycleOptions;
+  private stored: StoredService | null;
+  private end: LastEnd | null;
+  private state: LifecycleState = { phase: 'lost', was: null };
+  /** Ends the timer or check of the phase. */
+  private leavePhase: () => void = nothing;
+  /** Restarts by policy since a client started it; `attempt` counts those in a row that did not stay up. */
+  private restarts = 0;
+  private attempt = 0;
 
   constructor(options: LifecycleOptions) {
     this.options = options;
@@ -65,13 +65,38 @@ export class ServiceLifecycle {
     this.end = options.effects.lastEnd();
     // What is still under way finds another state and does nothing more.
     options.context.scope.defer(() => {
-      disposeState(this.state);
-      this.state = { phase: 'lost', was: null, cancel: nothing };
+      this.leavePhase();
+      this.state = { phase: 'lost', was: null };
     });
   }
 
+  /** What is known now. */
+  snapshot(): Known {
+    return { stored: this.stored, state: this.state, end: this.end };
+  }
+
+  /** What clients see of it. */
   view(): ServiceState {
     return serviceStateOf(this.options.name, this.state, this.end, this.restarts);
+  }
+
+  /** The record of the service. Fails unknown_service when there is none. */
+  registered(): StoredService {
+    if (this.stored) return this.stored;
+    throw fail('unknown_service', `there is no service ${this.options.name}`);
+  }
+
+  /** It was registered, or registered again. */
+  register(stored: StoredService): void {
+    this.stored = stored;
+    this.publish();
+  }
+
+  /** The service has been removed: from now on there is none, until it is registered again. */
+  forget(): void {
+    this.stored = null;
+    this.end = null;
+    this.restarts = 0;
   }
 
   busy(): Failure {
@@ -81,73 +106,52 @@ export class ServiceLifecycle {
       : fail('daemon_busy', `the process host does not answer; it is asked again what it has of ${name}`);
   }
 
-  /** Makes a process from the spec as it is now. `timeoutMs` null: no deadline for its ready-check. */
-  launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
-    const { context, effects } = this.options;
-    const asked = { now: context.clock.now(), timeoutMs, byPolicy, restarts: this.restarts };
-    const run = plannedRun(stored, asked);
-    const state = { phase: 'launching', run, early: null } as const;
-    this.become(state);
-    this.inBackground(
-      effects.spawn(run, stored.spec, this.end).then(
-        (reply) => this.state === state && this.spawned(run, reply),
-        (error: unknown) => this.state === state && this.unspawned(state, error),
-      ),
-    );
-    return run;
+  startResult(status: StartResult['status'], { pid }: LiveRun): StartResult {
+    return { name: this.options.name, status, pid };
   }
 
-  private spawned(run: Run, reply: SpawnReply): void {
-    const { state } = this;
-    const live: LiveRun = { ...run, ...reply };
-    // The end may have arrived before the answer of the spawn was read.
-    if (state.phase === 'launching' && state.early) this.finish(live, state.early, UNASKED);
-    else this.check(live, run.timeoutMs);
-    run.spawned.resolve({ name: this.options.name, status: 'starting', pid: live.pid });
+  /** Begins a start that a client has asked for. `timeoutMs` null: no deadline for its ready-check. */
+  launchAsked(timeoutMs: number | null): Run {
+    this.restarts = 0;
+    this.attempt = 0;
+    return this.launch(this.registered(), timeoutMs, false);
   }
 
-  private unspawned(state: Extract<LifecycleState, { phase: 'launching' }>, error: unknown): void {
-    if (!isFailure(error)) throw error;
-    if (DOUBT.includes(error.code)) this.sever(state);
-    else this.refused(state.run, error);
+  /** Waits until `run` is ready, at most `ms` milliseconds. Then it fails ready_timeout, and the start goes on. */
+  async awaitReady({ ready }: Run, ms: number): Promise<StartResult> {
+    const answer = await withTimeout(ms, ready.promise, this.options.context.clock);
+    if (answer) return answer;
+    throw fail('ready_timeout', `${this.options.name} is still starting after ${ms} ms; its start goes on`);
   }
 
-  private refused(run: Run, error: Failure): void {
-    const policy = run.byPolicy && this.stored ? this.stored.spec.restart : 'no';
-    const now = this.options.context.clock.now();
-    const backoff = nextRestart(policy, { failed: true, upMs: 0, attempt: this.attempt }, now);
-    if (backoff) this.wait(backoff, error.message);
-    else this.become({ phase: 'idle', trouble: error.message });
-    run.spawned.reject(error);
-    run.ready.reject(error);
-  }
-
-  check(run: LiveRun, timeoutMs: number | null): void {
+  /** Starts the ready-check of a process. `timeoutMs` null: it has no deadline. */
+  private check(run: LiveRun, timeoutMs: number | null): void {
     const { context, effects, probe } = this.options;
-    const { port, ready: url } = run.metadata;
-    const slowestMs = run.pty ? READY_CHECK.agentMaxIntervalMs : READY_CHECK.maxIntervalMs;
-    const plan = { url, upMs: context.clock.now() - run.startedAt, timeoutMs, slowestMs };
+    const plan = readyPlanOf(run, timeoutMs, context.clock.now());
     const check = startReadyCheck(context.clock, probe, plan, (passed) => {
-      if (passed) this.running(run, true);
-      // Who listens is looked at before the stop changes it; without an answer the hint says less.
-      else this.halt(run, null, { check: check.last(), holder: effects.portHolder(port).catch(() => null) });
+      if (passed) {
+        this.becomeRunning(run);
+        this.announce(run);
+      } else {
+        // Who listens is asked before the stop changes it; without an answer the hint says less.
+        const holder = tolerateFailure(effects.portHolder(run.metadata.port), () => null);
+        this.halt(run, null, { check: check.last(), holder });
+      }
     });
-    this.become({ phase: 'checking', run, check });
+    this.become({ phase: 'checking', run, check }, check.stop);
     effects.track(run, false);
   }
 
-  /** `news`: it has just become ready. */
-  running(run: LiveRun, news: boolean): void {
+  private becomeRunning(run: LiveRun): void {
     this.become({ phase: 'running', run: withMeasuredMemory(run) });
     this.options.effects.track(run, true);
-    if (news) this.announce(run);
   }
 
-  announce(run: LiveRun): void {
-    const { name, effects } = this.options;
+  /** Writes down that the run is ready, and answers its start. */
+  private announce(run: LiveRun): void {
     this.inBackground(
-      effects.announce(run).then(
-        () => run.ready.resolve({ name, status: 'running', pid: run.pid }),
+      this.options.effects.announce(run).then(
+        () => run.ready.resolve(this.startResult('running', run)),
         (error: unknown) => {
           // It runs all the same; a later look at the host finds that it is still to be announced.
           run.ready.reject(error);
@@ -157,15 +161,15 @@ export class ServiceLifecycle {
     );
   }
 
-  /** Has the host end the process tree. `graceMs` null: the service's own grace period. */
+  /** Has the host end the process tree. */
   halt(run: LiveRun, graceMs: number | null, late: ReadyTimeout | null): Deferred<StopResult> {
-    const { context, name, effects } = this.options;
-    const { stopSignal = 'SIGTERM', stopGrace = SERVICE.defaultStopGraceMs } = this.stored?.spec ?? {};
+    const { context, effects, name } = this.options;
     const stop = deferred<StopResult>();
-    const state = { phase: 'stopping', run, graceMs: graceMs ?? stopGrace, late, stop } as const;
+    const settings = stopSettings(this.stored, graceMs);
+    const state = { phase: 'stopping', run, graceMs: settings.graceMs, late, stop } as const;
     this.become(state);
     this.inBackground(
-      effects.stopRun(run.id, run.metadata.port, stopSignal, state.graceMs).then(
+      effects.stopRun(run.id, run.metadata.port, settings).then(
         ({ exitUnknown, ...report }) => {
           if (this.state !== state) return;
           const answer: StopResult = { name, status: 'stopped', ...report };
@@ -181,48 +185,180 @@ export class ServiceLifecycle {
     return stop;
   }
 
+  /** Nothing is left of the run of `end`, which no longer counts as a crash. */
+  async settleEnd(end: LastEnd): Promise<void> {
+    if (this.end?.run !== end.run || end.whole) return;
+    await this.replaceEnd({ ...end, status: 'stopped', whole: true });
+  }
+
   /** The process is gone: this is written down, and then what follows from it. */
-  finish(run: LiveRun, outcome: EndOutcome, how: EndContext): void {
-    const { stopped } = how;
-    const late = how.late !== null;
+  finish(run: LiveRun, outcome: RunOutcome, how: EndContext): void {
+    const timedOut = how.late !== null;
     const { end, backoff } = classifyEnd(
-      { run, attempt: this.attempt, outcome, stopped, timedOut: late },
+      { run, attempt: this.attempt, outcome, stopped: how.stopped, timedOut },
       this.stored?.spec.restart ?? 'no',
       this.options.context.clock.now(),
     );
     this.end = end;
-    const state: EndedState = { phase: 'ended', run, end, how, backoff, recording: null, cancel: nothing };
+    const state: In<'ended'> = { phase: 'ended', run, end, how, backoff, recording: null };
     this.become(state);
     this.options.onEnded(run, end);
     this.recordSoon(state);
   }
 
   /** Resolves when the end at hand is on disk; with the answer of the stop that made it, if one did. */
-  async record(state: EndedState): Promise<StopResult | null> {
+  async record(state: In<'ended'>): Promise<StopResult | null> {
     state.recording ??= this.write(state);
     await state.recording;
     return state.how.stop?.answer ?? null;
   }
 
-  private recordSoon(state: EndedState): void {
-    // A Failure is told to whoever waits, and the next attempt has its timer.
-    this.inBackground(this.record(state).catch((error) => (isFailure(error) ? null : Promise.reject(error))));
+  /** Whether the end of `run` is in the store. In phase `ended` the last one is still being written. */
+  isRecorded(run: string): boolean {
+    return this.state.phase !== 'ended' && this.end?.run === run;
   }
 
-  private async write(state: EndedState): Promise<void> {
+  /** Lets the host drop `run` from its ledger. */
+  acknowledge(run: string): void {
+    this.options.effects.acknowledge(run);
+  }
+
+  /** No restart follows any more, in this life or a later daemon's. */
+  async cancelRestart(): Promise<null> {
+    this.become({ phase: 'idle', trouble: null });
+    if (!this.end?.restart) return null;
+    const { restart: _, ...end } = this.end;
+    await this.replaceEnd(end);
+    return null;
+  }
+
+  /** The host has no process. */
+  private rest(owed: Backoff | null): void {
+    if (this.state.phase !== 'lost') return;
+    if (owed) this.wait(owed, null);
+    else this.become({ phase: 'idle', trouble: null });
+  }
+
+  /** Asks the host what it has of this service, and goes on from there. */
+  async look(): Promise<void> {
+    const asked = this.state;
+    const { bootedAt, context, effects } = this.options;
+    let row: LedgerRun | null;
+    try {
+      row = await effects.runOf();
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      if (this.state === asked && asked.phase === 'lost') this.lookLater();
+      return;
+    }
+    if (this.state !== asked) return;
+    const finding = reconcile(row, this.snapshot(), context.clock.now(), bootedAt);
+    // Of a run of another daemon's the ledger says how often it was restarted, which is also the most in a row.
+    if ('run' in finding && asked.phase === 'lost' && !asked.was)
+      this.restarts = this.attempt = finding.run.metadata.restarts;
+    applyFinding(this.findingActions(), finding);
+  }
+
+  /** The same, for somebody who does not wait for it. */
+  lookSoon(): void {
+    this.inBackground(this.look());
+  }
+
+  /** What follows from a look at the host's ledger. */
+  private findingActions(): FindingActions {
+    return {
+      same: nothing,
+      unannounced: ({ run }) => this.announce(run),
+      absent: ({ owed }) => this.rest(owed),
+      recorded: ({ id, owed }) => {
+        this.acknowledge(id);
+        this.rest(owed);
+      },
+      ended: ({ run, outcome, stopped, late }) => this.finish(run, outcome, { stopped, late, stop: null }),
+      checking: ({ run, timeoutMs }) => this.check(run, timeoutMs),
+      running: ({ run }) => this.becomeRunning(run),
+      stopping: ({ run, late }) => void this.halt(run, null, late),
+    };
+  }
+
+  private inBackground(work: Promise<unknown>): void {
+    work.catch((error: unknown) => this.options.context.crash(error));
+  }
+
+  /** Enters `next`, a phase that may follow. `leave` ends its timer or check. */
+  private become(next: LifecycleState, leave: () => void = nothing): void {
+    if (!SUCCESSORS[this.state.phase].includes(next.phase))
+      throw new TypeError(`${this.options.name} cannot go from ${this.state.phase} to ${next.phase}`);
+    this.leavePhase();
+    this.leavePhase = leave;
+    this.state = next;
+    this.publish();
+  }
+
+  /** Tells the views, unless there is no such service. */
+  private publish(): void {
+    if (this.stored) this.options.effects.publish(this.view());
+  }
+
+  /** Makes a process from the spec as it is now. `timeoutMs` null: no deadline for its ready-check. */
+  private launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
+    const { context, effects } = this.options;
+    const { restarts } = this;
+    const run = plannedRun(stored, { now: context.clock.now(), timeoutMs, byPolicy, restarts });
+    const state: In<'launching'> = { phase: 'launching', run, early: null };
+    this.become(state);
+    this.inBackground(
+      effects.spawn(run, stored.spec, this.end).then(
+        (reply) => this.state === state && this.spawned(state, reply),
+        (error: unknown) => this.state === state && this.unspawned(state, error),
+      ),
+    );
+    return run;
+  }
+
+  private spawned({ run, early }: In<'launching'>, reply: SpawnReply): void {
+    const live: LiveRun = { ...run, ...reply };
+    if (early) this.finish(live, early, UNASKED);
+    else this.check(live, run.timeoutMs);
+    run.spawned.resolve(this.startResult('starting', live));
+  }
+
+  private unspawned(state: In<'launching'>, error: unknown): void {
+    if (!isFailure(error)) throw error;
+    if (leavesDoubt(error)) {
+      this.sever(state);
+      return;
+    }
+    const { run } = state;
+    const policy = run.byPolicy && this.stored ? this.stored.spec.restart : 'no';
+    const now = this.options.context.clock.now();
+    const backoff = nextRestart(policy, { failed: true, upMs: 0, attempt: this.attempt }, now);
+    if (backoff) this.wait(backoff, error.message);
+    else this.become({ phase: 'idle', trouble: error.message });
+    run.spawned.reject(error);
+    run.ready.reject(error);
+  }
+
+  private recordSoon(state: In<'ended'>): void {
+    // A Failure is told to whoever waits, and the next attempt has its timer.
+    this.inBackground(tolerateFailure(this.record(state), nothing));
+  }
+
+  private async write(state: In<'ended'>): Promise<void> {
     const { run, end, how, backoff } = state;
     const { context, lastLines, name, effects } = this.options;
     try {
       await effects.recordEnd(end);
     } catch (error) {
       state.recording = null;
-      state.cancel = context.clock.after(SERVICE.endRecordRetryMs, () => this.recordSoon(state));
+      if (this.state === state)
+        this.leavePhase = context.clock.after(SERVICE.endRecordRetryMs, () => this.recordSoon(state));
       run.ready.reject(error);
       how.stop?.asked.reject(error);
       throw error;
     }
     if (this.state !== state) return;
-    effects.acknowledge(end.run);
+    this.acknowledge(end.run);
     if (backoff) this.wait(backoff, null);
     else this.become({ phase: 'idle', trouble: null });
     how.stop?.asked.resolve(how.stop.answer);
@@ -230,7 +366,13 @@ export class ServiceLifecycle {
       run.ready.reject(await startFailure(name, state, await lastLines(run.id), context.clock.now()));
   }
 
-  wait(backoff: Backoff, trouble: string | null): void {
+  private async replaceEnd(end: LastEnd): Promise<void> {
+    this.end = end;
+    this.publish();
+    await this.options.effects.saveEnd(end);
+  }
+
+  private wait(backoff: Backoff, trouble: string | null): void {
     const { clock } = this.options.context;
     const due = (): void => {
       if (!this.stored) return;
@@ -240,71 +382,19 @@ export class ServiceLifecycle {
       this.launch(this.stored, agent ? null : startTimeout, true);
     };
     const cancel = clock.after(Math.max(0, backoff.nextAt - clock.now()), due);
-    this.become({ phase: 'waiting', backoff, trouble, cancel });
-  }
-
-  /** No restart follows any more, in this life or a later daemon's. */
-  async cancelRestart(): Promise<void> {
-    this.become({ phase: 'idle', trouble: null });
-    if (!this.end?.restart) return;
-    const { restart: _, ...end } = this.end;
-    await this.keep(end);
-  }
-
-  /** Resolves when `end` is on disk. */
-  async keep(end: LastEnd): Promise<void> {
-    this.end = end;
-    this.publish();
-    await this.options.effects.saveEnd(end);
+    this.become({ phase: 'waiting', backoff, trouble }, cancel);
   }
 
   /** The host is gone in the middle of something: whoever waits is told, and it is asked again until it answers. */
-  private sever(was: Extract<LifecycleState, { phase: 'launching' | 'stopping' }>): void {
-    const state: Lost = { phase: 'lost', was, cancel: nothing };
-    this.become(state);
-    this.lookLater(state);
-    const busy = this.busy();
+  private sever(was: In<'launching' | 'stopping'>): void {
+    this.become({ phase: 'lost', was });
+    this.lookLater();
     const waiting = [was.run.spawned, was.run.ready, ...(was.phase === 'stopping' ? [was.stop] : [])];
-    for (const answer of waiting) answer.reject(busy);
+    for (const answer of waiting) answer.reject(this.busy());
   }
 
-  /** Asks the host what it has of this service and goes on from there; harmless at any time. */
-  async look(): Promise<void> {
-    const asked = this.state;
-    const { bootedAt, context, effects } = this.options;
-    if (TRANSITIONS[asked.phase].adopt === 'skip') return;
-    let row: LedgerRun | null;
-    try {
-      row = await effects.runOf();
-    } catch (error) {
-      if (!isFailure(error)) throw error;
-      if (this.state === asked && asked.phase === 'lost') this.lookLater(asked);
-      return;
-    }
-    if (this.state === asked) reconcile(this, effects, row, context.clock.now(), bootedAt);
-  }
-
-  private lookLater(state: Lost): void {
-    state.cancel();
-    state.cancel = this.options.context.clock.after(SERVICE.hostRetryMs, () =>
-      this.inBackground(this.look()),
-    );
-  }
-
-  become(next: LifecycleState): void {
-    if (!TRANSITIONS[this.state.phase].next.includes(next.phase))
-      throw new TypeError(`${this.options.name} cannot go from ${this.state.phase} to ${next.phase}`);
-    disposeState(this.state);
-    this.state = next;
-    this.publish();
-  }
-
-  /** Tells the views, unless there is no such service. */
-  publish(): void {
-    if (this.stored) this.options.effects.publish(this.view());
-  }
-
-  inBackground(work: Promise<unknown>): void {
-    work.catch((error: unknown) => this.options.context.crash(error));
+  private lookLater(): void {
+    this.leavePhase();
+    this.leavePhase = this.options.context.clock.after(SERVICE.hostRetryMs, () => this.lookSoon());
   }
 }

@@ -4,6 +4,7 @@ import type { Probe } from '../../adapters/ready_probe.ts';
 import type { ServiceExplanation } from '../../protocol/service.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { READY_CHECK, SERVICE } from '../../settings/limits.ts';
+import type { LiveRun } from './run.ts';
 
 export type LastCheck = NonNullable<ServiceExplanation['lastCheck']>;
 
@@ -25,6 +26,16 @@ export interface ReadyPlan {
   slowestMs: number;
 }
 
+/** The check of `run`, which has `timeoutMs` left for it. `now`: epoch milliseconds. */
+export function readyPlanOf(
+  { metadata, pty, startedAt }: LiveRun,
+  timeoutMs: number | null,
+  now: number,
+): ReadyPlan {
+  const slowestMs = pty ? READY_CHECK.agentMaxIntervalMs : READY_CHECK.maxIntervalMs;
+  return { url: metadata.ready, upMs: now - startedAt, timeoutMs, slowestMs };
+}
+
 /** Milliseconds from one probe to the next, after `waitedMs` of waiting. */
 export function probePauseMs(waitedMs: number, slowestMs: number): number {
   return waitedMs < READY_CHECK.fastPhaseMs
@@ -32,7 +43,7 @@ export function probePauseMs(waitedMs: number, slowestMs: number): number {
     : Math.min(slowestMs, waitedMs * READY_CHECK.elapsedFraction);
 }
 
-/** Watches until the check passes or its time is over; `told` hears once which of the two. */
+/** Probes until the check passes or its time is over; `onResult` is called once with which of the two. */
 export function startReadyCheck(
   clock: Clock,
   probe: Probe,

@@ -32,11 +32,14 @@ export function nextRestart(
   return { attempt, delayMs: delay, nextAt: now + delay };
 }
 
+/** How a process has ended, whoever says so. */
+export type RunOutcome = Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause' | 'at'>;
+
 export interface EndedRun {
   run: { id: string; startedAt: number; byPolicy: boolean };
   /** Of that run. */
   attempt: number;
-  outcome: Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause' | 'at'>;
+  outcome: RunOutcome;
   /** Somebody asked for it. */
   stopped: boolean;
   /** It was stopped because it was not ready in time. */

@@ -5,8 +5,8 @@ import { type LineFormat, lineText, mapInBatches } from '../../logs/line_text.ts
 import { type LogTail, logEndOffset, readLog, readLogParts, readLogTail } from '../../logs/reader.ts';
 import type { LogSlice, LogsQuery } from '../../protocol/service.ts';
 import { localTime } from '../../protocol/timestamps.ts';
+import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { LOGS, SERVICE } from '../../settings/limits.ts';
-import { KeyedMutex } from '../keyed_mutex.ts';
 import type { ServiceEffects } from './effects.ts';
 
 export interface LogChunk {

@@ -14,8 +14,8 @@ import type {
 } from '../../protocol/tethers.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import { actor, type Context, isFailure, type Ref } from '../../runtime/actor.ts';
+import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { TETHER } from '../../settings/limits.ts';
-import { KeyedMutex } from '../keyed_mutex.ts';
 
 export interface TethersConfig {
   store: CloudStore;

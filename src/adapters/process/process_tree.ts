@@ -1,9 +1,9 @@
-// Which processes belong to which run. A run is more than its first process: what that one has started may have left its
-// group, its session and its parent. What belongs to a run is found by
-//   1. having been seen in its tree before (pid and start: a pid given to another process does not count),
-//   2. the environment mark BERTH_RUN,
-//   3. the process group and session of its first process,
-//   4. a parent that belongs to it.
+// Which processes belong to which run. A run is more than its first process, whose descendants may have left its group, its
+// session and their parents. A process belongs to a run, in this order, if
+//   1. it was seen in the tree of the run before; pid and start identify it,
+//   2. its environment has the mark of the run, BERTH_RUN,
+//   3. it is in the process group or the session of the first process,
+//   4. its parent belongs to the run.
 import { environOf, isRunning, type ProcessRow, processTable } from './process_table.ts';
 
 export interface RunRoot {
@@ -11,28 +11,23 @@ export interface RunRoot {
   pid: number;
   startTicks: number;
   /**
-   * Whether its group and session are still its own. The system does not give the number of a group to another process
-   * while the group has a member; once it has none, whatever bears the number is somebody else's.
+   * Whether the group and the session with its number are still its own. The system does not reuse the number while the
+   * group has a member; afterwards it may be anybody's.
    */
   grouped: boolean;
 }
 
 export interface TreeScan {
-  /** What runs and belongs to each of the roots; the first process first, if it runs. */
+  /** The running processes of each run; its first process first, if it runs. */
   members: ReadonlyMap<string, ProcessRow[]>;
   table: ReadonlyMap<number, ProcessRow>;
 }
 
-export interface ProcessTree {
-  /** One pass over the process table for all `roots`. `spared` are never members, and nothing is through them. */
-  scan(roots: readonly RunRoot[], protectedPids: ReadonlySet<number>): TreeScan;
-}
-
-/** The parent of kernel threads, which have no group and no environment and are nobody's. In a container it is anybody. */
+/** The parent of kernel threads, which have no group and no environment. In a container it may be any process. */
 const KTHREADD_PID = 2;
 const RUN_MARK = 'BERTH_RUN=';
 
-/** The run an environment is marked with. */
+/** The run that an environment is marked with; null where it has no mark. */
 export function runMarkInEnviron(environ: Buffer): string | null {
   let at = environ.indexOf(RUN_MARK);
   while (at > 0 && environ[at - 1] !== 0) at = environ.indexOf(RUN_MARK, at + 1);
@@ -46,7 +41,7 @@ interface KnownProcess {
   run: string | null;
 }
 
-/** Fits when it is the same process. */
+/** What is known of a process; undefined where its pid was another process's. */
 const knownProcessOf = (
   map: ReadonlyMap<number, KnownProcess>,
   row: ProcessRow,
@@ -59,7 +54,7 @@ function dropGone(map: Map<number, KnownProcess>, table: ReadonlyMap<number, Pro
   for (const [pid, { startTicks }] of map) if (table.get(pid)?.startTicks !== startTicks) map.delete(pid);
 }
 
-/** Whether the group of a root may still be trusted, after what `table` shows. */
+/** Whether the group of a root is still its own by what `table` shows. */
 function stillOwnsGroup(root: RunRoot, table: ReadonlyMap<number, ProcessRow>): boolean {
   const first = table.get(root.pid);
   if (first) return first.startTicks === root.startTicks;
@@ -68,7 +63,7 @@ function stillOwnsGroup(root: RunRoot, table: ReadonlyMap<number, ProcessRow>): 
   return false;
 }
 
-/** Of a run that is not known any more the pid is 0, which to the system is the group of whoever asks. */
+/** False for the pid 0 of a forgotten run, which the system would take for the caller's own group. */
 function exists(pid: number): boolean {
   try {
     return pid > 0 && process.kill(pid, 0);
@@ -77,7 +72,7 @@ function exists(pid: number): boolean {
   }
 }
 
-/** Without a process table (macOS) a run is its first process, as far as the system says that it is there. */
+/** Without a process table (macOS), a run is its first process, if the system says that it exists. */
 function scanWithoutTable(roots: readonly RunRoot[]): TreeScan {
   const members = new Map<string, ProcessRow[]>();
   for (const { run, pid, startTicks } of roots) {
@@ -97,68 +92,83 @@ function scanWithoutTable(roots: readonly RunRoot[]): TreeScan {
   return { members, table: new Map() };
 }
 
-/**
- * A tree that remembers between scans what it has seen; `read` and `environ` are where it looks. A scan throws when no file
- * can be opened.
- */
-export function createProcessTree(
-  readTable: typeof processTable = processTable,
-  readEnviron: typeof environOf = environOf,
-): ProcessTree {
-  /** An environment does not change its mark: it is read once per process. */
-  const marks = new Map<number, KnownProcess>();
-  const seen = new Map<number, KnownProcess>();
+/** Finds the processes of runs, and remembers between scans what it has seen. */
+export class ProcessTree {
+  private readonly readTable: typeof processTable;
+  private readonly readEnviron: typeof environOf;
+  /** The run that each process is marked with. The environment of a process is read once: its mark never changes. */
+  private readonly marks = new Map<number, KnownProcess>();
+  /** The run that each process was found to belong to. */
+  private readonly seen = new Map<number, KnownProcess>();
 
-  const mark = (row: ProcessRow): string | null => {
-    if (row.pgid === 0 && (row.pid === KTHREADD_PID || row.ppid === KTHREADD_PID)) return null;
-    const known = knownProcessOf(marks, row);
+  constructor(readTable: typeof processTable = processTable, readEnviron: typeof environOf = environOf) {
+    this.readTable = readTable;
+    this.readEnviron = readEnviron;
+  }
+
+  /**
+   * One pass over the process table for all `roots`, whose `grouped` it updates. A process of `protectedPids` is no member,
+   * nor is any other only because of it. Throws when no file can be opened.
+   */
+  scan(roots: readonly RunRoot[], protectedPids: ReadonlySet<number>): TreeScan {
+    const table = this.readTable();
+    if (table.size === 0) return scanWithoutTable(roots);
+    dropGone(this.marks, table);
+    dropGone(this.seen, table);
+    for (const root of roots) root.grouped = stillOwnsGroup(root, table);
+    const byRun = new Map(roots.map((root) => [root.run, root]));
+    const ownerOf = this.ownerLookup(byRun, table, protectedPids);
+    const members = new Map<string, ProcessRow[]>(roots.map((root) => [root.run, []]));
+    for (const row of table.values()) {
+      const owner = isRunning(row) ? ownerOf(row) : null;
+      if (owner === null) continue;
+      this.seen.set(row.pid, { startTicks: row.startTicks, run: owner });
+      const list = members.get(owner);
+      if (row.pid === byRun.get(owner)?.pid) list?.unshift(row);
+      else list?.push(row);
+    }
+    return { members, table };
+  }
+
+  /** Makes the function that finds the run a process belongs to, for one scan. */
+  private ownerLookup(
+    roots: ReadonlyMap<string, RunRoot>,
+    table: ReadonlyMap<number, ProcessRow>,
+    protectedPids: ReadonlySet<number>,
+  ): (row: ProcessRow) => string | null {
+    const byGroup = new Map(
+      [...roots.values()].filter((root) => root.grouped).map((root) => [root.pid, root.run]),
+    );
+    const ifScanned = (run: string | null | undefined) => (run && roots.has(run) ? run : null);
+    const owners = new Map<number, string | null>();
+    const ownerOf = (row: ProcessRow): string | null => {
+      const known = owners.get(row.pid);
+      if (known !== undefined) return known;
+      // Set before the parent is asked: a table that is read while processes come and go may hold a cycle.
+      owners.set(row.pid, null);
+      if (protectedPids.has(row.pid)) return null;
+      const mark = this.markOf(row);
+      const parent = table.get(row.ppid);
+      const owner =
+        ifScanned(knownProcessOf(this.seen, row)?.run) ??
+        ifScanned(mark) ??
+        byGroup.get(row.pgid) ??
+        byGroup.get(row.session) ??
+        (parent ? ownerOf(parent) : null);
+      owners.set(row.pid, owner);
+      return owner;
+    };
+    return ownerOf;
+  }
+
+  private markOf(row: ProcessRow): string | null {
+    const isKernelThread = row.pgid === 0 && (row.pid === KTHREADD_PID || row.ppid === KTHREADD_PID);
+    if (isKernelThread) return null;
+    const known = knownProcessOf(this.marks, row);
     if (known) return known.run;
-    const bytes = readEnviron(row.pid);
-    const run = bytes ? runMarkInEnviron(bytes) : null;
-    marks.set(row.pid, { startTicks: row.startTicks, run });
+    const environ = this.readEnviron(row.pid);
+    const run = environ ? runMarkInEnviron(environ) : null;
+    this.marks.set(row.pid, { startTicks: row.startTicks, run });
     return run;
-  };
-
-  return {
-    scan(roots, spared) {
-      const table = readTable();
-      if (table.size === 0) return scanWithoutTable(roots);
-      dropGone(marks, table);
-      dropGone(seen, table);
-      for (const root of roots) root.grouped = stillOwnsGroup(root, table);
-      const byRun = new Map(roots.map((root) => [root.run, root]));
-      const byGroup = new Map(roots.filter((root) => root.grouped).map((root) => [root.pid, root.run]));
-
-      const owners = new Map<number, string | null>();
-      const ownerOf = (row: ProcessRow): string | null => {
-        const settled = owners.get(row.pid);
-        if (settled !== undefined) return settled;
-        // Before its parent is asked: a table read while processes come and go may hold a cycle.
-        owners.set(row.pid, null);
-        if (spared.has(row.pid)) return null;
-        const before = knownProcessOf(seen, row)?.run;
-        const marked = mark(row);
-        const parent = table.get(row.ppid);
-        const owner =
-          (before && byRun.has(before) ? before : null) ??
-          (marked && byRun.has(marked) ? marked : null) ??
-          byGroup.get(row.pgid) ??
-          byGroup.get(row.session) ??
-          (parent ? ownerOf(parent) : null);
-        owners.set(row.pid, owner);
-        return owner;
-      };
-
-      const members = new Map<string, ProcessRow[]>(roots.map((root) => [root.run, []]));
-      for (const row of table.values()) {
-        const owner = isRunning(row) ? ownerOf(row) : null;
-        if (owner === null) continue;
-        seen.set(row.pid, { startTicks: row.startTicks, run: owner });
-        const list = members.get(owner);
-        if (row.pid === byRun.get(owner)?.pid) list?.unshift(row);
-        else list?.push(row);
-      }
-      return { members, table };
-    },
-  };
+  }
 }

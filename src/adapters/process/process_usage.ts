@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import type pidusage from 'pidusage';
 import { type ProcessRow, refreshProcessTable, TICKS_PER_SECOND } from './process_table.ts';
-import { createProcessTree, type RunRoot, type TreeScan } from './process_tree.ts';
+import { ProcessTree, type RunRoot, type TreeScan } from './process_tree.ts';
 import { isOutOfDescriptors } from './reserved_descriptor.ts';
 
 export interface ProcessUsage {
@@ -58,7 +58,7 @@ export function treeUsage(readTable: typeof refreshProcessTable = refreshProcess
   let strangers = new Map<number, ProcessRow>();
   let pass = 0;
   const known = (pid: number) => (pid % UNRELATED_REREAD_PASSES === pass ? undefined : strangers.get(pid));
-  const tree = createProcessTree(() => readTable(known));
+  const tree = new ProcessTree(() => readTable(known));
   return async (roots) => {
     const nowTicks = uptimeTicks() ?? 0;
     pass = (pass + 1) % UNRELATED_REREAD_PASSES;

@@ -23,7 +23,7 @@ const LEDGER_FIELDS: FieldTypes<LedgerRow> = {
   pty: 'boolean',
   memo: 'object',
   stop: 'object',
-  recordEnd: 'object',
+  end: 'object',
 };
 
 const isLedgerRow = (value: unknown): value is LedgerRow =>

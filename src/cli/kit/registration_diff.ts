@@ -6,7 +6,7 @@ import { readyUrl } from '../../project/ready_url.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { NO_RESTART_LABEL, projectLabel } from './project_file.ts';
 
-type RegistrationSpec = Required<Registration>;
+type RegistrationSpec = { [K in keyof Registration]-?: Exclude<Registration[K], undefined> };
 
 /** What a registration says, with every default: the same fields that a read gives back. */
 const COMPARED_FIELDS = [

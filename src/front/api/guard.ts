@@ -4,6 +4,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { hostInUrl, isWildcard } from '../../adapters/url_host.ts';
 import { fail } from '../../protocol/errors.ts';
+import { isAllowedExtension } from '../../protocol/extension_origin.ts';
 import type { Failure } from '../../runtime/actor.ts';
 import { isLoopback } from '../../settings/config.ts';
 import type { HttpExchange } from '../server/http_server.ts';
@@ -34,7 +35,6 @@ export interface Verdict {
 const PASS: Verdict = { refusal: null, origin: '' };
 
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+?)\.?(?::([0-9]+))?$/;
-const EXTENSION = /^chrome-extension:\/\/([A-Za-z0-9-][A-Za-z0-9.-]*)$/;
 const TOKEN_PROTOCOL = /(?:^|,)\s*base64url\.bearer\.authorization\.berth\.([A-Za-z0-9_-]+)\s*(?:,|$)/;
 
 export const isCloudPath = (path: string): boolean =>
@@ -77,7 +77,7 @@ export class Guard {
   private readonly checksPeer: boolean;
   private readonly cloud: Secret | null;
   private token: Secret | null = null;
-  private extensions: ReadonlySet<string> = new Set();
+  private allowedExtensions: readonly string[] = [];
 
   constructor(options: GuardOptions) {
     this.options = options;
@@ -104,7 +104,7 @@ export class Guard {
   /** Takes new values of what may change while the daemon runs. */
   reload({ token, allowedExtensions }: Pick<GuardOptions, 'token' | 'allowedExtensions'>): void {
     this.token = token === '' ? null : new Secret(token);
-    this.extensions = new Set(allowedExtensions);
+    this.allowedExtensions = allowedExtensions;
   }
 
   check(exchange: HttpExchange): Verdict {
@@ -121,7 +121,7 @@ export class Guard {
       if (isChange(exchange.method) && !isSameSite(exchange.header('sec-fetch-site')))
         return refuse('forbidden_origin', 'a page of another site may not change anything here');
     } else if (!this.origins.has(origin)) {
-      if (!this.isExtension(origin))
+      if (!isAllowedExtension(origin, this.allowedExtensions))
         return refuse('forbidden_origin', `the Origin ${shown(origin)} may not call this daemon`);
       verdict = { refusal: null, origin };
     }
@@ -136,11 +136,6 @@ export class Guard {
     if (!parts?.[1] || !this.names.has(parts[1])) return false;
     const { port } = this.options;
     return parts[2] === undefined ? port === 80 : parts[2] === String(port);
-  }
-
-  private isExtension(origin: string): boolean {
-    const id = EXTENSION.exec(origin)?.[1];
-    return id !== undefined && (this.extensions.size === 0 || this.extensions.has(id));
   }
 
   private isAuthorized(exchange: HttpExchange): boolean {

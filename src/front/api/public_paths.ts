@@ -1,10 +1,9 @@
 // What is served without a token, because it carries no data.
+import { ALL_OPERATIONS } from '../../api/operations.ts';
 import { DASHBOARD_FILES } from './dashboard_pages.ts';
 
 const PUBLIC_PATHS: ReadonlySet<string> = new Set([
-  '/livez',
-  '/readyz',
-  '/openapi.json',
+  ...ALL_OPERATIONS.filter(({ isPublic }) => isPublic).map(({ path }) => path),
   ...DASHBOARD_FILES.keys(),
 ]);
 

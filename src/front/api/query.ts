@@ -1,44 +1,7 @@
 // Query values, strict: what is declared is checked, what is not declared is left alone.
 // docs/reference.md "Query values".
+import type { QueryField, QueryShape, QueryValues } from '../../api/query.ts';
 import { fail } from '../../protocol/errors.ts';
-
-interface QueryFieldBase {
-  /** For the API's document. */
-  summary: string;
-}
-interface IntegerField extends QueryFieldBase {
-  kind: 'integer';
-  /** A value outside is an error; above `most` it counts as `most` when `clamp` is set. */
-  least: number;
-  most: number;
-  clamp?: boolean;
-}
-interface FlagField extends QueryFieldBase {
-  kind: 'flag';
-}
-interface ListField extends QueryFieldBase {
-  kind: 'list';
-  /** The words that may stand in it; absent: any. */
-  of?: readonly string[];
-}
-interface WordField extends QueryFieldBase {
-  kind: 'word';
-  of?: readonly string[];
-}
-export type QueryField = IntegerField | FlagField | ListField | WordField;
-export type QueryShape = Readonly<Record<string, QueryField>>;
-
-/** What a field's value becomes; null: not given. */
-type QueryValue<F> = F extends IntegerField
-  ? number | null
-  : F extends FlagField
-    ? boolean | null
-    : F extends ListField
-      ? string[] | null
-      : F extends { of: readonly (infer W)[] }
-        ? W | null
-        : string | null;
-export type QueryValues<S> = { readonly [K in keyof S]: QueryValue<S[K]> };
 
 const INTEGER = /^(?:0|-?[1-9][0-9]*)$/;
 

@@ -11,11 +11,11 @@ const SAFE_HEADERS = [
 ].flat();
 
 export const EMPTY_HEADERS = new ResponseHeaders(SAFE_HEADERS);
-export const JSON_HEADERS = new ResponseHeaders([
-  'Content-Type',
-  'application/json; charset=utf-8',
-  ...SAFE_HEADERS,
-]);
+/** The headers of an answer of `contentType`. */
+export const headersOf = (contentType: string): ResponseHeaders =>
+  new ResponseHeaders(['Content-Type', contentType, ...SAFE_HEADERS]);
+
+export const JSON_HEADERS = headersOf('application/json; charset=utf-8');
 export const EVENT_STREAM_HEADERS = new ResponseHeaders([
   'Content-Type',
   'text/event-stream',
@@ -84,9 +84,10 @@ export class HttpReply {
     this.exchange.send(status, this.withCors(head), '');
   }
 
-  /** Bytes are JSON already, anything else becomes it. */
-  json(status: number, value: unknown): void {
-    this.bytes(status, JSON_HEADERS, value instanceof Uint8Array ? value : JSON.stringify(value));
+  /** Bytes and text are sent as they are, anything else becomes JSON. */
+  value(status: number, headers: ResponseHeaders, value: unknown): void {
+    const isReady = value instanceof Uint8Array || typeof value === 'string';
+    this.bytes(status, headers, isReady ? value : JSON.stringify(value));
   }
 
   bytes(status: number, head: ResponseHeaders, body: Uint8Array | string, close = false): void {

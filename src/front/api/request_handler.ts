@@ -1,34 +1,26 @@
-// From a request to its answer: guard, row, input, handler, answer. Reads are answered at once from the views; everything
-// that is read from the request is read before anything is awaited.
-
+// From a request to its answer: guard, route, input, handler, answer. Reads are answered at once from the views. Everything
+// that is needed of the request is read before anything is awaited.
+import type { NameKind } from '../../api/operation.ts';
 import { fail } from '../../protocol/errors.ts';
 import { GROUP_NAME_PATTERN, SERVICE_NAME_PATTERN } from '../../protocol/names.ts';
 import { HTTP } from '../../settings/limits.ts';
 import type { HttpExchange } from '../server/http_server.ts';
 import { KEEP_ALIVE_COMMENT } from '../streams/event_hub.ts';
+import type { AppContext } from './app_context.ts';
 import { type Guard, isPreflight } from './guard.ts';
+import type { RequestContext } from './handler.ts';
 import { isJsonType, parseBody } from './json_body.ts';
 import { isPublicPath } from './public_paths.ts';
 import { percentDecode, readQuery } from './query.ts';
-import { EMPTY_HEADERS, EVENT_STREAM_HEADERS, HttpReply, JSON_HEADERS, preflightHeaders } from './reply.ts';
-import type {
-  ApiRoute,
-  AppContext,
-  BodyInput,
-  CallRoute,
-  NameKind,
-  ReadRoute,
-  RequestContext,
-  SocketRoute,
-  StreamRoute,
-} from './route.ts';
+import { EMPTY_HEADERS, HttpReply, preflightHeaders } from './reply.ts';
 import type { RouteMatch, Router } from './router.ts';
+import type { Route, RouteOf } from './routes.ts';
 import { type PageLookup, sendStaticPage } from './static_pages.ts';
 
 export interface RequestHandlerOptions {
   guard: Guard;
-  router: Router<ApiRoute>;
-  desk: AppContext;
+  router: Router<Route>;
+  app: AppContext;
   /** The page at an open path without a row. */
   pageLookup: PageLookup;
   onDefect: (error: unknown) => void;
@@ -57,15 +49,19 @@ function isFramed(exchange: HttpExchange): boolean {
 }
 
 /** Bad percent-encoding is 400 whatever the method. */
-function decodeName({ name }: RouteMatch<ApiRoute>): string {
+function decodeName({ name }: RouteMatch<Route>): string {
   const decoded = percentDecode(name);
   if (decoded === null) throw fail('invalid_spec', 'the path has broken percent-encoding');
   return decoded;
 }
 
-function sendRead(reply: HttpReply, row: ReadRoute, bytes: Uint8Array | null, name: string): void {
-  if (!bytes) throw fail(row.errors[0] ?? 'not_found', `there is no ${row.nameKind} ${name}`);
-  reply.bytes(row.status, JSON_HEADERS, bytes);
+/** The bytes that a read gives. Throws the code of its operation for a name that nothing has. */
+function readBytes(route: RouteOf<'read'>, app: AppContext, name: string): Uint8Array {
+  const bytes = route.run(app, name);
+  if (bytes) return bytes;
+  const { missing, path } = route;
+  if (missing === null) throw new Error(`${path} says no code for what is missing`);
+  throw fail(missing, `there is no ${missing.slice('unknown_'.length)} ${name}`);
 }
 
 /** Answers every request of one listener; the front has one beside each guard, and waits for it when it closes. */
@@ -107,7 +103,7 @@ export class RequestHandler {
 
   private route(exchange: HttpExchange, reply: HttpReply): void {
     const { method, path } = exchange;
-    const { router, desk } = this.options;
+    const { router } = this.options;
     if (hasBody(exchange) && !isFramed(exchange)) {
       const failure = fail('invalid_spec', 'the request says twice or unclearly where its body ends');
       // Later: as long as this is open no server takes what follows for the next request.
@@ -115,13 +111,9 @@ export class RequestHandler {
       return;
     }
     const found = router.find(path);
-    const row = isRead(method) ? found?.entry.get : found?.entry.rows.get(method);
-    if (found && row) {
-      const name = decodeName(found);
-      if (row.kind === 'read' && desk.phase !== 'starting')
-        sendRead(reply, row, row.read(desk.views, name), name);
-      else this.runRoute(exchange, reply, row, name);
-    } else if (reply.origin !== '' && isPreflight(exchange))
+    const route = isRead(method) ? found?.entry.get : found?.entry.rows.get(method);
+    if (found && route) this.run(exchange, reply, route, decodeName(found));
+    else if (reply.origin !== '' && isPreflight(exchange))
       exchange.send(204, preflightHeaders(reply.origin), '');
     else if (!found) this.sendPage(exchange, reply);
     else if (method === 'OPTIONS') reply.empty(204, EMPTY_HEADERS.with('Allow', found.entry.allow));
@@ -134,77 +126,134 @@ export class RequestHandler {
     else reply.fail(fail('not_found', `there is no ${path.slice(0, 200)}`));
   }
 
-  /** A row that takes more than a look at the views. */
-  private runRoute(exchange: HttpExchange, reply: HttpReply, route: ApiRoute, name: string): void {
-    const { desk } = this.options;
-    const isChange = !isRead(exchange.method);
-    if (!route.always && desk.phase === 'starting') throw fail('daemon_busy', 'the daemon is starting');
-    if (isChange && desk.phase === 'closing') throw fail('daemon_busy', 'the daemon is shutting down');
-    const names = route.nameKind ? NAME_RULES[route.nameKind] : null;
-    if (isChange && names && !names.pattern.test(name)) {
-      const details = [{ path: 'name', message: `name ${names.must}` }];
-      throw fail('invalid_spec', `the name in the path ${names.must}`, { details });
+  private run(exchange: HttpExchange, reply: HttpReply, route: Route, name: string): void {
+    const { phase } = this.options.app;
+    if (phase === 'starting' && !route.isAlways) throw fail('daemon_busy', 'the daemon is starting');
+    if (!isRead(exchange.method)) this.checkChange(route, name);
+    switch (route.kind) {
+      case 'read':
+        this.runRead(reply, route, name);
+        return;
+      case 'call':
+        this.runCall(exchange, reply, route, name);
+        return;
+      case 'stream':
+        this.runStream(exchange, reply, route, name);
+        return;
+      case 'socket':
+        this.runUpgrade(exchange, route, name);
+        return;
+      default:
+        route satisfies never;
     }
-    const query =
-      route.kind === 'call' || route.kind === 'stream' ? readQuery(exchange.query(), route.query) : {};
-    const requestContext: RequestContext = { desk, name, query, body: null, status: route.status };
-    if (route.kind === 'stream') this.runStream(exchange, reply, route, requestContext);
-    else if (route.kind === 'socket') this.runUpgrade(exchange, route, requestContext);
-    else if (route.kind === 'call') this.runCall(exchange, reply, route, requestContext);
   }
 
-  private runCall(exchange: HttpExchange, reply: HttpReply, row: CallRoute, call: RequestContext): void {
-    const result = row.input ? this.withBody(exchange, row, row.input, call) : row.run(call);
+  /** Throws where no change is taken any more, and for a name that cannot be. */
+  private checkChange({ nameKind }: Route, name: string): void {
+    if (this.options.app.phase === 'closing') throw fail('daemon_busy', 'the daemon is shutting down');
+    const rule = nameKind ? NAME_RULES[nameKind] : null;
+    if (!rule || rule.pattern.test(name)) return;
+    const details = [{ path: 'name', message: `name ${rule.must}` }];
+    throw fail('invalid_spec', `the name in the path ${rule.must}`, { details });
+  }
+
+  /** What `work` gives once the part of the daemon that `route` needs is there. */
+  private whenServed<T>({ needs }: Route, work: () => T | Promise<T>): T | Promise<T> {
+    switch (needs) {
+      case null:
+        return work();
+      case 'cloud':
+        return this.options.app.cloud.pass(work);
+      default:
+        return needs satisfies never;
+    }
+  }
+
+  private runRead(reply: HttpReply, route: RouteOf<'read'>, name: string): void {
+    const { app } = this.options;
+    if (route.needs === null) reply.bytes(route.status, route.headers, readBytes(route, app, name));
+    else
+      this.settle(
+        reply,
+        route,
+        route,
+        this.whenServed(route, () => readBytes(route, app, name)),
+      );
+  }
+
+  private runCall(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'call'>, name: string): void {
+    const { app } = this.options;
+    const query = readQuery(exchange.query(), route.query);
+    const request = { app, name, query, body: null, status: route.status };
+    const result =
+      route.parseBody === null
+        ? this.whenServed(route, () => route.run(request))
+        : this.runWithBody(exchange, route, route.parseBody, request);
+    this.settle(reply, route, request, result);
+  }
+
+  /** Answers with `result` when it is there; the status is asked for only then, because a handler may set another. */
+  private settle(
+    reply: HttpReply,
+    { headers }: Route,
+    state: { readonly status: number },
+    result: unknown,
+  ): void {
     if (!(result instanceof Promise)) {
-      reply.json(call.status, result);
+      reply.value(state.status, headers, result);
       return;
     }
     this.pending.add(reply);
     result
-      .then((value) => reply.json(call.status, value))
+      .then((value) => reply.value(state.status, headers, value))
       .catch((error: unknown) => reply.fail(error))
       .finally(() => {
         this.pending.delete(reply);
-        if (this.pending.size === 0) for (const told of this.idleWaiters.splice(0)) told();
+        if (this.pending.size === 0) for (const onIdle of this.idleWaiters.splice(0)) onIdle();
       });
   }
 
-  private withBody(
+  private runWithBody(
     exchange: HttpExchange,
-    row: CallRoute,
-    input: BodyInput<unknown>,
-    call: RequestContext,
+    route: RouteOf<'call'>,
+    parse: (value: unknown) => Promise<unknown>,
+    request: RequestContext,
   ): Promise<unknown> {
     if (hasBody(exchange) && !isJsonType(exchange.header('content-type')))
       throw fail('unsupported_media_type', 'the body is not application/json');
-    const limits = { bytes: input.maxBytes ?? HTTP.maxBodyBytes, ms: HTTP.bodyTimeoutMs };
+    const limits = { bytes: HTTP.maxBodyBytes, ms: HTTP.bodyTimeoutMs };
     return exchange.readBody(limits).then(async (bytes) => {
-      const value = parseBody(bytes);
-      call.body = (await input.load())(value);
-      return row.run(call);
+      request.body = await parse(parseBody(bytes));
+      return this.whenServed(route, () => route.run(request));
     });
   }
 
-  private runStream(exchange: HttpExchange, reply: HttpReply, row: StreamRoute, call: RequestContext): void {
-    const { method } = exchange;
-    const head = reply.withCors(EVENT_STREAM_HEADERS);
+  private runStream(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'stream'>, name: string): void {
+    const { app } = this.options;
+    const query = readQuery(exchange.query(), route.query);
+    const headers = reply.withCors(route.headers);
     const open = () => {
-      if (method !== 'HEAD') return exchange.startStream(head, KEEP_ALIVE_COMMENT);
-      exchange.send(row.status, head, { length: null });
+      if (exchange.method !== 'HEAD') return exchange.startStream(headers, KEEP_ALIVE_COMMENT);
+      exchange.send(route.status, headers, { length: null });
       return null;
     };
     const lastEventId = exchange.header('last-event-id');
-    row.run({ ...call, lastEventId, open })?.catch((error: unknown) => reply.fail(error));
+    const opened = this.whenServed(route, () =>
+      route.run({ app, name, query, body: null, lastEventId, open }),
+    );
+    opened?.catch((error: unknown) => reply.fail(error));
   }
 
-  private runUpgrade(exchange: HttpExchange, row: SocketRoute, call: RequestContext): void {
+  private runUpgrade(exchange: HttpExchange, route: RouteOf<'socket'>, name: string): void {
+    const protocol = route.protocol ?? '';
     const offered = exchange.header('sec-websocket-protocol').split(',');
     const isFit =
       exchange.isHandshake &&
       exchange.header('sec-websocket-version') === '13' &&
-      offered.some((protocol) => protocol.trim() === row.protocol);
+      offered.some((one) => one.trim() === protocol);
     if (!isFit)
-      throw fail('invalid_spec', `this path takes a WebSocket handshake with the protocol ${row.protocol}`);
-    exchange.acceptWebSocket(row.protocol, row.run(call));
+      throw fail('invalid_spec', `this path takes a WebSocket handshake with the protocol ${protocol}`);
+    const request = { app: this.options.app, name, query: {}, body: null, status: route.status };
+    exchange.acceptWebSocket(protocol, route.run(request));
   }
 }

@@ -1,265 +1,71 @@
-// The one table of the daemon's paths: docs/reference.md "Endpoints". The cloud's rows are in
-// a table of their own.
-import type { SpinupInput } from '../../protocol/agents.ts';
-import type { ServiceInput } from '../../protocol/service.ts';
-import * as calls from './calls.ts';
-import { livez, readyz, versionInfo } from './daemon_status.ts';
-import { follow, grace, limit, logs, names, since, timeout, types, wait } from './fields.ts';
-import { type ApiRoute, type BodyInput, callRoute, readRoute, socketRoute, streamRoute } from './route.ts';
+// The routes of the daemon: every operation of the API with what handles it. docs/reference.md "Endpoints".
+import type { Operation, OperationKind, ResourceName } from '../../api/operation.ts';
+import { OPERATIONS } from '../../api/operations.ts';
+import type { ResponseHeaders } from '../server/http_server.ts';
+import type { AnyHandler, HandlersOf } from './handler.ts';
+import { agentHandlers } from './handlers/agents.ts';
+import { clusterHandlers } from './handlers/clusters.ts';
+import { eventHandlers } from './handlers/events.ts';
+import { groupHandlers } from './handlers/groups.ts';
+import { serviceHandlers } from './handlers/services.ts';
+import { systemHandlers } from './handlers/system.ts';
+import { tetherHandlers } from './handlers/tethers.ts';
+import { workloadHandlers } from './handlers/workloads.ts';
+import { EVENT_STREAM_HEADERS, headersOf, JSON_HEADERS } from './reply.ts';
 
-const service: BodyInput<ServiceInput> = {
-  schema: 'ServiceInput',
-  load: async () => (await import('./schemas.ts')).checkService,
-};
-const spinup: BodyInput<SpinupInput> = {
-  schema: 'SpinupInput',
-  load: async () => (await import('./schemas.ts')).checkSpinup,
+/** An operation of one kind as it is served. */
+export interface RouteOf<K extends OperationKind> extends Operation<ResourceName, K> {
+  readonly run: AnyHandler<K>;
+  /** Of the answer when all is well. */
+  readonly headers: ResponseHeaders;
+  /** Checks a body and completes it; its shape is loaded with the first one. Rejects with invalid_spec. */
+  readonly parseBody: ((value: unknown) => Promise<unknown>) | null;
+}
+
+export type Route = { [K in OperationKind]: RouteOf<K> }[OperationKind];
+
+const HANDLERS: { readonly [R in ResourceName]: HandlersOf<(typeof OPERATIONS)[R]> } = {
+  services: serviceHandlers,
+  groups: groupHandlers,
+  events: eventHandlers,
+  agents: agentHandlers,
+  system: systemHandlers,
+  clusters: clusterHandlers,
+  workloads: workloadHandlers,
+  tethers: tetherHandlers,
 };
 
-export const ROUTES: readonly ApiRoute[] = [
-  readRoute({
-    method: 'GET',
-    path: '/v1/services',
-    summary: 'Every registered service, ordered by name',
-    reply: 'ServiceList',
-    read: (views) => views.services(),
-  }),
-  callRoute({
-    method: 'POST',
-    path: '/v1/services',
-    summary: 'Register a service, or replace its registration',
-    status: 201,
-    reply: 'Service',
-    errors: ['invalid_spec', 'name_in_use', 'port_in_use', 'storage_full'],
-    input: service,
-    run: calls.register,
-  }),
-  readRoute({
-    method: 'GET',
-    path: '/v1/services/{name}',
-    summary: 'One service with its registration',
-    reply: 'ServiceDetail',
-    errors: ['unknown_service'],
-    nameKind: 'service',
-    read: (views, name) => views.detail(name),
-  }),
-  callRoute({
-    method: 'DELETE',
-    path: '/v1/services/{name}',
-    summary: 'Stop a service if need be and forget it with its logs',
-    reply: 'Removed',
-    errors: ['unknown_service', 'storage_full'],
-    nameKind: 'service',
-    run: calls.removeService,
-  }),
-  callRoute({
-    method: 'POST',
-    path: '/v1/services/{name}/start',
-    summary: 'Start a service and wait until it is ready',
-    reply: 'Started',
-    errors: ['unknown_service', 'already_running', 'port_in_use', 'ready_timeout', 'start_failed'],
-    nameKind: 'service',
-    query: { timeout, wait },
-    run: calls.start,
-  }),
-  callRoute({
-    method: 'POST',
-    path: '/v1/services/{name}/stop',
-    summary: 'Stop a service with everything it has started',
-    reply: 'Stopped',
-    errors: ['unknown_service'],
-    nameKind: 'service',
-    query: { grace },
-    run: calls.stop,
-  }),
-  callRoute({
-    method: 'POST',
-    path: '/v1/services/{name}/restart',
-    summary: 'Stop a service if it runs and start it',
-    reply: 'Started',
-    errors: ['unknown_service', 'port_in_use', 'ready_timeout', 'start_failed'],
-    nameKind: 'service',
-    query: { timeout, grace },
-    run: calls.restart,
-  }),
-  callRoute({
-    method: 'GET',
-    path: '/v1/services/{name}/explain',
-    summary: 'Why a service is as it is',
-    reply: 'Explanation',
-    errors: ['unknown_service'],
-    nameKind: 'service',
-    run: calls.explain,
-  }),
-  callRoute({
-    method: 'GET',
-    path: '/v1/services/{name}/logs',
-    summary: 'The last lines a service has printed',
-    reply: 'Logs',
-    errors: ['unknown_service'],
-    nameKind: 'service',
-    query: logs,
-    run: calls.serviceLogs,
-  }),
-  streamRoute({
-    method: 'GET',
-    path: '/v1/services/{name}/logs/stream',
-    summary: 'Every line a service prints from now on',
-    reply: 'LineStream',
-    errors: ['unknown_service'],
-    nameKind: 'service',
-    query: follow,
-    run: calls.followService,
-  }),
-  readRoute({
-    method: 'GET',
-    path: '/v1/resolve/{name}',
-    summary: 'The URL of a service, running or not',
-    reply: 'Resolution',
-    errors: ['unknown_service'],
-    nameKind: 'service',
-    read: (views, name) => views.resolve(name),
-  }),
-  readRoute({
-    method: 'GET',
-    path: '/v1/groups',
-    summary: 'Every group with its members counted',
-    reply: 'GroupList',
-    read: (views) => views.groups(),
-  }),
-  callRoute({
-    method: 'POST',
-    path: '/v1/groups/{name}/start',
-    summary: 'Start the members of a group in dependsOn order',
-    reply: 'GroupStarted',
-    errors: ['unknown_group', 'port_in_use', 'ready_timeout', 'start_failed'],
-    nameKind: 'group',
-    query: { timeout },
-    run: calls.startGroup,
-  }),
-  callRoute({
-    method: 'POST',
-    path: '/v1/groups/{name}/stop',
-    summary: 'Stop the members of a group in reverse order',
-    reply: 'GroupStopped',
-    errors: ['unknown_group'],
-    nameKind: 'group',
-    query: { grace },
-    run: calls.stopGroup,
-  }),
-  streamRoute({
-    method: 'GET',
-    path: '/v1/events',
-    summary: 'Events as they happen; the header Last-Event-ID asks for what was missed',
-    reply: 'EventStream',
-    query: {
-      types,
-      names,
-      detail: { kind: 'flag', summary: 'true: the data has at and run besides' },
-      lastEventId: { kind: 'word', summary: 'As the header, which wins' },
-    },
-    run: calls.followEvents,
-  }),
-  callRoute({
-    method: 'GET',
-    path: '/v1/events/history',
-    summary: 'Past events of the journal',
-    reply: 'EventList',
-    query: {
-      types,
-      names,
-      since,
-      limit,
-    },
-    run: calls.history,
-  }),
-  readRoute({
-    method: 'GET',
-    path: '/v1/agents',
-    summary: 'Every agent, ordered by name',
-    reply: 'AgentList',
-    read: (views) => views.agents(),
-  }),
-  callRoute({
-    method: 'POST',
-    path: '/v1/agents/spinup',
-    summary: 'Register an agent and start its process',
-    status: 201,
-    reply: 'SpunUp',
-    errors: ['invalid_spec', 'already_running', 'name_in_use', 'port_in_use', 'start_failed', 'storage_full'],
-    input: spinup,
-    run: calls.spinup,
-  }),
-  callRoute({
-    method: 'DELETE',
-    path: '/v1/agents/{name}',
-    summary: 'Stop an agent if need be and remove it',
-    reply: 'AgentRemoved',
-    errors: ['unknown_agent', 'storage_full'],
-    nameKind: 'agent',
-    run: calls.removeAgent,
-  }),
-  callRoute({
-    method: 'GET',
-    path: '/v1/agents/{name}/logs',
-    summary: 'The last lines an agent has printed',
-    reply: 'Logs',
-    errors: ['unknown_agent'],
-    nameKind: 'agent',
-    query: logs,
-    run: calls.agentLogs,
-  }),
-  streamRoute({
-    method: 'GET',
-    path: '/v1/agents/{name}/logs/stream',
-    summary: 'Every line an agent prints from now on',
-    reply: 'LineStream',
-    errors: ['unknown_agent'],
-    nameKind: 'agent',
-    query: follow,
-    run: calls.followAgent,
-  }),
-  socketRoute({
-    method: 'GET',
-    path: '/v1/agents/{name}/attach',
-    summary: 'The terminal of an agent, as a WebSocket',
-    status: 101,
-    reply: 'Terminal',
-    errors: ['unknown_agent', 'not_running'],
-    nameKind: 'agent',
-    protocol: 'berth.v1',
-    run: calls.attach,
-  }),
-  callRoute({
-    method: 'GET',
-    path: '/v1/version',
-    summary: 'Which daemon this is',
-    reply: 'Version',
-    always: true,
-    run: versionInfo,
-  }),
-  callRoute({
-    method: 'GET',
-    path: '/livez',
-    summary: 'Whether the daemon lives',
-    reply: 'Health',
-    always: true,
-    run: livez,
-  }),
-  callRoute({
-    method: 'GET',
-    path: '/readyz',
-    summary: 'Whether the daemon serves: not while it starts or shuts down',
-    reply: 'Health',
-    always: true,
-    run: readyz,
-  }),
-  callRoute({
-    method: 'GET',
-    path: '/openapi.json',
-    summary: 'This API as an OpenAPI 3.1 document',
-    reply: 'OpenApi',
-    always: true,
-    run: ({ desk }) => desk.openapi(),
-  }),
-];
+function bodyParser(operation: Operation): Route['parseBody'] {
+  if (operation.body === null) return null;
+  let parse: ((value: unknown) => unknown) | null = null;
+  return async (value) => {
+    if (!parse) {
+      const { requestBodyOf } = await import('../../api/shapes.ts');
+      ({ parse } = await requestBodyOf(operation));
+    }
+    return parse(value);
+  };
+}
+
+function headersFor({ contentType, kind }: Operation): ResponseHeaders {
+  if (contentType !== null) return headersOf(contentType);
+  return kind === 'stream' ? EVENT_STREAM_HEADERS : JSON_HEADERS;
+}
+
+function routesOf(
+  operations: Readonly<Record<string, Operation>>,
+  handlers: Readonly<Record<string, unknown>>,
+): Route[] {
+  return Object.entries(operations).map(([name, operation]) => {
+    const parseBody = bodyParser(operation);
+    const headers = headersFor(operation);
+    // HANDLERS has a handler of the operation's kind under its name, and only gives it what the operation's own query and
+    // body have made.
+    return { ...operation, run: handlers[name], headers, parseBody } as Route;
+  });
+}
+
+/** In the order of the API's document. */
+export const ROUTES: readonly Route[] = Object.entries(OPERATIONS).flatMap(([resource, operations]) =>
+  routesOf(operations, HANDLERS[resource as ResourceName]),
+);

@@ -50,7 +50,7 @@ async function started(): Promise<AgentSetting> {
     alive.delete(name);
     return null;
   };
-  const ref = await base.world.start('agents', agentsActor, { domain: 'agents.test', store: base.store });
+  const ref = await base.world.start('agents', agentsActor, { domain: 'agents.test' });
   return {
     ...base,
     agents: ref,
@@ -69,7 +69,7 @@ const row = (service: string): LedgerRun => ({
   pty: true,
   memo: { revision: 1, port: 1, ready: null, passed: true, deadline: null, restarts: 0 },
   stopping: false,
-  recordEnd: null,
+  end: null,
 });
 
 /** A folder with an executable `program` that prints its arguments and what is set of its environment. */
@@ -159,7 +159,7 @@ describe('a spinup', () => {
       cause: 'exit',
       at: 1,
     } as const;
-    it.host.answer({ runOf: () => ({ run: { ...row('bot'), recordEnd: end } }) });
+    it.host.answer({ runOf: () => ({ run: { ...row('bot'), end } }) });
     expect(await it.spin('bot', { cmd: 'other' })).toMatchObject({ port: 301 });
     const stored = it.store.table('services').get('bot');
     expect(stored).toMatchObject({ revision: 2, spec: { cmd: 'other', env: [['A', '1']] } });

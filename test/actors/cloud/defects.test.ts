@@ -2,8 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { type KubeCluster, openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
 import { realTime } from '../../kit/actors.ts';
-import { ANY, type CloudOptions, cloud, eventually } from '../../kit/cloud.ts';
-import { kubeDouble, workload } from '../../kit/kube_double.ts';
+import { ANY, type CloudOptions, cloud, clusterInput, doubleWith, eventually } from '../../kit/cloud.ts';
 
 const defect = new TypeError('x is not a function');
 const brokenRow = (): never => {
@@ -14,8 +13,7 @@ async function cloudWith(
   changes: (cluster: KubeCluster) => Partial<KubeCluster>,
   options: CloudOptions = {},
 ) {
-  const double = await kubeDouble();
-  double.put('Deployment', workload('web', 'hello', 1));
+  const double = await doubleWith('hello');
   const here = await cloud({
     ...options,
     open: (access) => {
@@ -24,7 +22,7 @@ async function cloudWith(
     },
   });
   const { id } = await here.clusters.ask('register', {
-    input: { name: 'test', provider: 'other', kubeconfig: double.kubeconfig, inCluster: false },
+    input: clusterInput({ kubeconfig: double.kubeconfig }),
   });
   return { double, here, id };
 }

@@ -5,8 +5,7 @@ import http from 'node:http';
 import net from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
-import type { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
-import { createGateway } from '../../../src/actors/gateway/gateway_server.ts';
+import { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
 
 const TOKEN = 'secret-token';
 let gateway: Gateway;
@@ -14,7 +13,7 @@ let port: number;
 const closers: (() => unknown)[] = [];
 
 beforeEach(async () => {
-  gateway = createGateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [TOKEN] });
+  gateway = new Gateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [TOKEN] });
   port = await gateway.listen(0);
 });
 afterEach(async () => {
@@ -162,6 +161,16 @@ describe('who may pass', () => {
     gateway.settings = { ...gateway.settings, allowedExtensions: ['good'] };
     expect((await call('/', { headers: { Origin: 'chrome-extension://good' } })).status).toBe(200);
     expect((await call('/', { headers: { Origin: 'chrome-extension://bad' } })).status).toBe(403);
+  });
+
+  it('takes the id of an extension as it is written, with nothing after it', async () => {
+    await agent(mirror);
+    gateway.settings = { ...gateway.settings, allowedExtensions: ['Good'] };
+    expect((await call('/', { headers: { Origin: 'chrome-extension://Good' } })).status).toBe(200);
+    for (const origin of ['good', 'Good:123', 'Good/', 'Good:'])
+      expect((await call('/', { headers: { Origin: `chrome-extension://${origin}` } })).status).toBe(403);
+    gateway.settings = { ...gateway.settings, allowedExtensions: [] };
+    expect((await call('/', { headers: { Origin: 'chrome-extension://any:123' } })).status).toBe(403);
   });
 });
 

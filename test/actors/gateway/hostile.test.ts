@@ -2,8 +2,7 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
-import { createGateway } from '../../../src/actors/gateway/gateway_server.ts';
+import { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
 import { eventually } from '../../kit/eventually.ts';
 
 let gateway: Gateway;
@@ -11,7 +10,7 @@ let port: number;
 const closers: (() => unknown)[] = [];
 
 beforeEach(async () => {
-  gateway = createGateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [] });
+  gateway = new Gateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [] });
   port = await gateway.listen(0);
 });
 afterEach(async () => {
@@ -279,12 +278,17 @@ describe('a client that smuggles', () => {
     expect(requests).toBe(1);
   });
 
-  it('cannot use two origins, one of them allowed', async () => {
+  it.each([
+    ['first', ['http://localhost', 'https://evil.example']],
+    ['last', ['https://evil.example', 'http://localhost']],
+    ['in the middle', ['https://evil.example', 'http://localhost', 'https://evil.example']],
+    ['every time', ['http://localhost', 'http://localhost']],
+  ])('cannot use several origins, the allowed one %s', async (_, origins) => {
     await saying(OK);
-    const origins = 'Origin: http://localhost\r\nOrigin: https://evil.example\r\n';
-    expect(await raw(`GET / HTTP/1.1\r\n${HOST()}${origins}Connection: close\r\n\r\n`)).toMatch(
-      /^HTTP\/1\.1 403 /,
-    );
+    const lines = origins.map((origin) => `Origin: ${origin}\r\n`).join('');
+    const upgrade = 'Upgrade: websocket\r\nConnection: Upgrade\r\n';
+    for (const more of ['Connection: close\r\n', upgrade])
+      expect(await raw(`GET / HTTP/1.1\r\n${HOST()}${lines}${more}\r\n`)).toMatch(/^HTTP\/1\.1 403 /);
   });
 
   it('gets the answers to what it sends at once in its order', async () => {

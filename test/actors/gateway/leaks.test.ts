@@ -3,8 +3,7 @@ import diagnostics from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import net from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
-import { createGateway } from '../../../src/actors/gateway/gateway_server.ts';
+import { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
 
 let gateway: Gateway;
 let port: number;
@@ -18,7 +17,7 @@ const noteEnd = (message: unknown): void => {
 };
 
 beforeEach(async () => {
-  gateway = createGateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [] });
+  gateway = new Gateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [] });
   port = await gateway.listen(0);
   ends = [];
   diagnostics.subscribe('net.server.socket', noteEnd);

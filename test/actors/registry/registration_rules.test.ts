@@ -96,6 +96,35 @@ describe('a record', () => {
     expect(canonicalSpec({ ...spec, env: env.toReversed() })).toBe(canonicalSpec(spec));
   });
 
+  it('keeps the hash that an earlier version has stored', () => {
+    const stored = nextRecord(
+      {
+        name: 'web',
+        port: 0,
+        cmd: 'serve',
+        cwd: '/srv',
+        group: 'g',
+        ready: 'http://localhost:$PORT/',
+        env: [
+          ['B', '2'],
+          ['A', '1'],
+        ],
+        dependsOn: ['db', 'cache'],
+        restart: 'always',
+        autostart: true,
+        stopSignal: 'SIGINT',
+        stopGrace: 1_000,
+        startTimeout: 2_000,
+        labels: ['x', 'y'],
+        agent: { agentType: 'vllm', hostname: 'web.test', cols: 80, rows: 24 },
+      },
+      8105,
+      undefined,
+      KEY,
+    );
+    expect(stored.hash).toBe('2ce8654185cc4ca182b7c69cb5575a2d9ee954ad692d35427468238ac7478aaa');
+  });
+
   it('of an agent has its port in the ready URL', () => {
     const ready = 'http://127.0.0.1:$PORT/ok';
     expect(nextRecord(agentInput('a', { ready }), 8105, undefined, KEY).spec.ready).toBe(

@@ -309,7 +309,7 @@ describe('booting', () => {
     pty: false,
     memo: { revision: 1, port: 1, ready: null, passed: true, deadline: null, restarts: 0 },
     stopping: false,
-    recordEnd: null,
+    end: null,
   });
 
   const runsOf = (...services: string[]) => ({ runs: () => ({ runs: services.map(row) }) });

@@ -123,7 +123,7 @@ describe('a later daemon', () => {
       ['service.stopped', { name: 'web', exitCode: null, signal: null }],
     ],
   ] as const)('tells an end that came meanwhile: %o', async (end, status, event) => {
-    const world = await begun({ row: { recordEnd: end } });
+    const world = await begun({ row: { end } });
     expect(world.state()).toMatchObject({
       status,
       process: null,
@@ -136,7 +136,7 @@ describe('a later daemon', () => {
   });
 
   it('tells no event twice of an end that is in the journal but not in the store', async () => {
-    const world = await supervise({ row: { recordEnd: ending({ exitCode: 3 }) } });
+    const world = await supervise({ row: { end: ending({ exitCode: 3 }) } });
     const data = JSON.stringify({ name: 'web', exitCode: 3, signal: null });
     world.journal.push({
       type: 'service.crashed',
@@ -151,7 +151,7 @@ describe('a later daemon', () => {
   });
 
   it('only acknowledges an end that is in the store', async () => {
-    const world = await begun({ end: lastEnd({ exitCode: 3 }), row: { recordEnd: ending({ exitCode: 3 }) } });
+    const world = await begun({ end: lastEnd({ exitCode: 3 }), row: { end: ending({ exitCode: 3 }) } });
     await quiet();
     expect(world.host.acknowledged).toEqual([RUN]);
     expect(world.events()).toEqual([]);
@@ -160,7 +160,7 @@ describe('a later daemon', () => {
 
   it('counts an end as stopped that came by a stop of the daemon before', async () => {
     const end = ending({ exitCode: 1 });
-    const world = await begun({ spec: { restart: 'always' }, row: { recordEnd: end, stopping: true } });
+    const world = await begun({ spec: { restart: 'always' }, row: { end, stopping: true } });
     expect(world.events()).toEqual([['service.stopped', { name: 'web', exitCode: 1 }]]);
     await world.advance(60_000);
     expect(world.host.spawns).toEqual([]);
@@ -181,7 +181,7 @@ describe('a later daemon', () => {
   it('starts again what ended meanwhile, as its policy says', async () => {
     const world = await begun({
       spec: { restart: 'on-failure' },
-      row: { recordEnd: ending({ exitCode: 3 }) },
+      row: { end: ending({ exitCode: 3 }) },
     });
     await world.advance(200);
     expect(world.state()).toMatchObject({ status: 'running', restarts: 1 });
@@ -189,7 +189,7 @@ describe('a later daemon', () => {
 
   it('starts nothing by policy after a boot of the machine', async () => {
     const end = ending({ exitCode: null, cause: 'reboot' });
-    const world = await begun({ spec: { restart: 'always' }, row: { recordEnd: end } });
+    const world = await begun({ spec: { restart: 'always' }, row: { end } });
     await world.advance(60_000);
     expect(world.host.spawns).toEqual([]);
   });
@@ -332,8 +332,8 @@ describe('a host that is away', () => {
     const { row } = world.host;
     world.host.exit(0);
     await quiet();
-    const { recordEnd } = row ?? {};
-    if (recordEnd) world.host.service?.tell('exited', recordEnd);
+    const { end } = row ?? {};
+    if (end) world.host.service?.tell('exited', end);
     await quiet();
     expect(world.host.acknowledged).toHaveLength(2);
     expect(world.journal).toHaveLength(2);

@@ -96,9 +96,9 @@ describe('a viewer', () => {
     terminal.attach('one');
     await print('text');
     await eventually(() => of('one', 'output').length > 0);
-    expect(of('one', 'gone')).toHaveLength(0);
+    expect(of('one', 'detached')).toHaveLength(0);
     terminal.close();
-    expect(of('one', 'gone')).toHaveLength(1);
+    expect(of('one', 'detached')).toHaveLength(1);
     expect(terminal.hasViewers).toBe(false);
   });
 

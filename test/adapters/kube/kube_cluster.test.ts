@@ -1,6 +1,3 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
-import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createClusterDialer } from '../../../src/adapters/cluster_dialer.ts';
 import {
@@ -8,19 +5,10 @@ import {
   openKubeCluster,
   workloadsResource,
 } from '../../../src/adapters/kube/kube_cluster.ts';
-import { kubeFailure, WireError } from '../../../src/adapters/kube/kube_errors.ts';
+import { kubeFailure } from '../../../src/adapters/kube/kube_errors.ts';
 import { createKubeHttp } from '../../../src/adapters/kube/kube_http.ts';
-import { LineTooLong, lineSplitter } from '../../../src/adapters/kube/line_splitter.ts';
-import {
-  isOlderVersion,
-  kubeStatusOf,
-  listPageOf,
-  losesVolumes,
-  seenWorkloadOf,
-  watchEventOf,
-} from '../../../src/adapters/kube/parse_objects.ts';
-import { afterThisTest, realTime } from '../../kit/actors.ts';
-import { eventually } from '../../kit/eventually.ts';
+import { CLOUD } from '../../../src/settings/limits.ts';
+import { afterThisTest, realTime, virtualClock } from '../../kit/actors.ts';
 import { type Double, type Fault, kubeDouble, workload } from '../../kit/kube_double.ts';
 
 const ANY = { allow: 'any', apiOnLoopback: true };
@@ -38,6 +26,18 @@ afterEach(async () => {
   await double.stop();
 });
 const any = (): boolean => true;
+/** Turns the clock a little at a time, so that sockets keep pace, until `work` is over. */
+async function untilOver(work: Promise<unknown>, turn: () => Promise<void>): Promise<void> {
+  let isOver = false;
+  const over = work.finally(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    await turn();
+    await Promise.race([over, realTime.advance(5)]);
+  }
+  await over;
+}
 const saidOf = async (work: Promise<unknown>): Promise<{ code: string; message: string }> => {
   const error = await work.then(
     () => new Error('it succeeded'),
@@ -110,7 +110,7 @@ describe('a listing', () => {
   });
 });
 
-describe('an object', () => {
+describe('a workload that is read', () => {
   it('becomes a slim row', async () => {
     double.put(
       'Deployment',
@@ -130,165 +130,6 @@ describe('an object', () => {
       keeper: 'Argo CD',
     });
     expect(await cluster.getWorkload({ ...hello, name: 'absent' })).toBeNull();
-  });
-
-  it('leaves nothing of its long texts in memory', () => {
-    setFlagsFromString('--expose-gc');
-    const collect: () => void = runInNewContext('gc');
-    const used = (): number => {
-      collect();
-      return process.memoryUsage().heapUsed;
-    };
-    const MIB = 1024 * 1024;
-    const fieldsV1 = { 'f:spec': { 'f:replicas': {} } };
-    const before = used();
-    const rows = Array.from({ length: 50 }, (_, index) =>
-      seenWorkloadOf('Deployment', {
-        metadata: {
-          ...{ name: 'a', namespace: 'b', uid: 'u', resourceVersion: '1' },
-          managedFields: [{ manager: `${index} ${'x'.repeat(MIB)}`, fieldsV1 }],
-        },
-      }),
-    );
-    expect(used() - before).toBeLessThan(10 * MIB);
-    expect(rows.map((row) => row?.scaledBy?.length)).toEqual(rows.map(() => 128));
-  });
-
-  it('that is no proper one is left out', () => {
-    const good = { ...workload('web', 'hello', 1) };
-    good.metadata = { ...good.metadata, uid: 'u-1', resourceVersion: '7' };
-    expect(seenWorkloadOf('Deployment', good)).toMatchObject({ name: 'hello', replicas: 1 });
-    const metadata = (more: object) => ({ ...good, metadata: { ...good.metadata, ...more } });
-    for (const bad of [
-      null,
-      7,
-      'x',
-      [],
-      {},
-      { metadata: 7 },
-      metadata({ name: '../../secrets' }),
-      metadata({ name: 'a/b' }),
-      metadata({ namespace: 'A' }),
-      metadata({ name: 'x'.repeat(300) }),
-      metadata({ uid: '' }),
-      metadata({ uid: 'a b' }),
-      metadata({ resourceVersion: 7 }),
-    ])
-      expect(seenWorkloadOf('Deployment', bad)).toBeUndefined();
-  });
-
-  it('gives what makes no sense as if it were not there', () => {
-    const row = seenWorkloadOf('StatefulSet', {
-      metadata: {
-        name: 'a',
-        namespace: 'b',
-        uid: 'u',
-        resourceVersion: '1',
-        labels: 7,
-        annotations: { 'berth/sleep': '{"replicas":-1}' },
-        managedFields: 'x',
-      },
-      spec: { replicas: 'many', selector: { matchLabels: { 'a b': 'c' } } },
-      status: { replicas: -1, readyReplicas: 1.5 },
-    });
-    expect(row).toMatchObject({
-      replicas: 1,
-      pods: 0,
-      ready: 0,
-      selector: '',
-      receipt: null,
-      scaledBy: null,
-      keeper: null,
-    });
-  });
-
-  it('may be anything: it becomes a row, nothing, or a WireError', () => {
-    const hostile = fc.letrec((tie) => ({
-      value: fc.oneof({ maxDepth: 6 }, fc.jsonValue({ maxDepth: 2 }), tie('object')),
-      object: fc.dictionary(
-        fc.constantFrom(
-          ...[
-            'metadata',
-            'spec',
-            'status',
-            'name',
-            'namespace',
-            'uid',
-            'resourceVersion',
-            'labels',
-            'annotations',
-            'selector',
-          ],
-          ...[
-            'matchLabels',
-            'matchExpressions',
-            'managedFields',
-            'fieldsV1',
-            'replicas',
-            'berth/sleep',
-            'type',
-            'object',
-            '__proto__',
-          ],
-        ),
-        tie('value'),
-      ),
-    }));
-    fc.assert(
-      fc.property(hostile.value, (value) => {
-        seenWorkloadOf('Deployment', value);
-        losesVolumes(value);
-        kubeStatusOf(value, null);
-        for (const read of [
-          () => listPageOf(value),
-          () =>
-            watchEventOf(Buffer.from(JSON.stringify(value)), (object) =>
-              seenWorkloadOf('StatefulSet', object),
-            ),
-        ]) {
-          try {
-            read();
-          } catch (error) {
-            expect(error).toBeInstanceOf(WireError);
-          }
-        }
-      }),
-      { numRuns: 2_000 },
-    );
-  });
-
-  it('has its selector as the API takes it', () => {
-    const withSelector = (selector: object) =>
-      seenWorkloadOf('Deployment', {
-        metadata: { name: 'a', namespace: 'b', uid: 'u', resourceVersion: '1' },
-        spec: { selector },
-      })?.selector;
-    expect(
-      withSelector({
-        matchLabels: { app: 'web', 'example.com/tier': '' },
-        matchExpressions: [
-          { key: 'env', operator: 'In', values: ['a', 'b'] },
-          { key: 'old', operator: 'DoesNotExist' },
-          { key: 'new', operator: 'Exists' },
-          { key: 'zone', operator: 'NotIn', values: ['c'] },
-        ],
-      }),
-    ).toBe('app=web,example.com/tier=,env in (a,b),!old,new,zone notin (c)');
-    expect(withSelector({ matchExpressions: [{ key: 'x', operator: 'Gt', values: ['1'] }] })).toBe('');
-    expect(withSelector({ matchLabels: { app: 'a,b in (c)' } })).toBe('');
-    const labels = (count: number): object =>
-      Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 'v'.repeat(63)]));
-    expect(withSelector({ matchLabels: labels(50) })).toMatch(/^k0=v+,.*,k49=v+$/);
-    expect(withSelector({ matchLabels: labels(100) })).toBe('');
-  });
-
-  it('has versions that are compared as the numbers they are', () => {
-    expect([
-      isOlderVersion('9', '10'),
-      isOlderVersion('10', '9'),
-      isOlderVersion('10', '10'),
-      isOlderVersion('a', '10'),
-    ]).toEqual([true, false, false, false]);
   });
 });
 
@@ -377,28 +218,36 @@ describe('what goes wrong', () => {
 
   it('429 with a call for the next attempt at once makes no storm', async () => {
     double.fault(any, { kind: 'status', status: 429, headers: { 'retry-after': '0' } }, Infinity);
-    const http = createKubeHttp(createClusterDialer(double.access, ANY), realTime);
+    const clock = virtualClock();
+    const http = createKubeHttp(createClusterDialer(double.access, ANY), clock);
     afterThisTest(() => http.close());
-    const asked = http.call({ action: 'read', path: '/version', deadlineMs: 375 });
-    await expect(asked).rejects.toMatchObject({ status: { status: 429 } });
+    const deadlineMs = 1.5 * CLOUD.minRetryAfterMs;
+    const refused = expect(http.call({ action: 'read', path: '/version', deadlineMs })).rejects.toMatchObject(
+      { status: { status: 429 } },
+    );
+    await untilOver(refused, () => clock.advance(deadlineMs / 20));
     expect(double.requests.length).toBeLessThanOrEqual(2);
   });
 
   it('a cluster that is down is left alone for a while, then tried again', async () => {
+    const clock = virtualClock();
+    const patient = openKubeCluster(double.access, ANY, clock);
+    afterThisTest(() => patient.close());
     const { port } = double;
     await double.stop();
     for (let call = 0; call < 3; call += 1)
-      expect(await saidOf(cluster.getWorkload(hello))).toMatchObject({
+      expect(await saidOf(patient.getWorkload(hello))).toMatchObject({
         code: 'cluster_unreachable',
         message: /ECONNREFUSED/,
       });
-    expect(await saidOf(cluster.getWorkload(hello))).toMatchObject({
-      code: 'cluster_unreachable',
-      message: /tried again shortly/,
-    });
+    const refusal = { code: 'cluster_unreachable', message: /tried again shortly/ };
+    expect(await saidOf(patient.getWorkload(hello))).toMatchObject(refusal);
     await double.start();
     expect(double.port).toBe(port);
-    await eventually(() => cluster.getWorkload(hello).catch(() => null));
+    await clock.advance(CLOUD.circuitBreaker.initialOpenMs - 1);
+    expect(await saidOf(patient.getWorkload(hello))).toMatchObject(refusal);
+    await clock.advance(1);
+    expect((await patient.getWorkload(hello))?.seen.replicas).toBe(2);
   });
 
   it('an answer with an error does not count as being down', async () => {
@@ -435,30 +284,5 @@ describe('what the account may do', () => {
     double.addAutoscaler('web', 'scaler', 'Deployment', 'hello');
     double.addAutoscaler('web', 'other', 'Deployment', 'other');
     expect(await cluster.autoscalers(hello)).toEqual(['scaler']);
-  });
-});
-
-describe('lines', () => {
-  it('are the same however the bytes were cut', () => {
-    const whole = fc.array(fc.string({ unit: 'grapheme' }).map((text) => text.replaceAll('\n', ' ')));
-    fc.assert(
-      fc.property(whole, fc.array(fc.integer({ min: 1, max: 9 })), (lines, cuts) => {
-        const bytes = Buffer.from(lines.map((line) => `${line}\n`).join(''));
-        const split = lineSplitter(1_000);
-        const found: string[] = [];
-        for (let at = 0, cut = 0; at < bytes.length; cut += 1) {
-          const size = cuts[cut % Math.max(1, cuts.length)] ?? 3;
-          for (const line of split(bytes.subarray(at, at + size))) found.push(Buffer.from(line).toString());
-          at += size;
-        }
-        expect(found).toEqual(lines.filter((line) => line !== ''));
-      }),
-    );
-  });
-
-  it('end when one is too long', () => {
-    const split = lineSplitter(4);
-    expect(split(Buffer.from('1234\n12'))).toHaveLength(1);
-    expect(() => split(Buffer.from('345'))).toThrow(LineTooLong);
   });
 });

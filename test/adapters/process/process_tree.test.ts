@@ -1,11 +1,7 @@
 // Whose process is whose, on tables that cannot be had from the system at will.
 import { expect, test } from 'vitest';
 import type { ProcessRow } from '../../../src/adapters/process/process_table.ts';
-import {
-  createProcessTree,
-  type RunRoot,
-  runMarkInEnviron,
-} from '../../../src/adapters/process/process_tree.ts';
+import { ProcessTree, type RunRoot, runMarkInEnviron } from '../../../src/adapters/process/process_tree.ts';
 
 type Given = Partial<ProcessRow> & { pid: number; mark?: string };
 
@@ -23,7 +19,7 @@ const root = (run: string, pid: number, more: Partial<RunRoot> = {}): RunRoot =>
 function scans(...tables: Given[][]) {
   let current: Given[] = [];
   const reads: number[] = [];
-  const tree = createProcessTree(
+  const tree = new ProcessTree(
     () => new Map(current.map((given) => [given.pid, row(given)])),
     (pid) => {
       reads.push(pid);
@@ -149,7 +145,7 @@ test('in a container process 2 is one as any other', () => {
 });
 
 test('without a table a run is its first process, and one that is not known any more is nothing', () => {
-  const { members } = createProcessTree(() => new Map()).scan(
+  const { members } = new ProcessTree(() => new Map()).scan(
     [root('a', process.pid), root('b', 2 ** 22 + 1), root('c', 0, { grouped: false })],
     new Set(),
   );

@@ -1,6 +1,5 @@
 // The cloud API as clients meet it: the real front, actors and store over the double.
 import { describe, expect, it } from 'vitest';
-import { cloudRoutes } from '../../../src/front/api/routes_cloud.ts';
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';
 import { ULID_PATTERN } from '../../../src/protocol/ulid.ts';
 import { afterThisTest } from '../../kit/actors.ts';
@@ -28,14 +27,13 @@ async function api(ensure: () => Promise<void> = async () => undefined): Promise
   double.put('StatefulSet', workload('data', 'store', 2));
   const views = new CloudViews();
   let ensured = 0;
-  const rows = cloudRoutes({
-    views,
-    ensure: async () => {
-      ensured += 1;
-      await ensure();
-    },
+  const counted = async () => {
+    ensured += 1;
+    await ensure();
+  };
+  const front = await startFront({
+    cloud: { token: 'secret', views, ensure: counted, ownListener: null },
   });
-  const front = await startFront({ cloud: { token: 'secret', rows, ownListener: null } });
   const here = await cloud({ world: front, views });
   return {
     double,

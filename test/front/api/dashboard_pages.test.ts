@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { dashboardPages } from '../../../src/front/api/dashboard_pages.ts';
 import { schemaPage } from '../../../src/front/api/schema_page.ts';
 import { dashboardUrl } from '../../../src/settings/build_paths.ts';
-import { SERVERS, startFront } from '../kit.ts';
+import { cloudFront, SERVERS, startFront } from '../kit.ts';
 
 const PAGES = [
   ['/', 'index.html', 'text/html; charset=utf-8'],
@@ -73,7 +73,7 @@ describe.each(SERVERS)('the page, from %s', (server) => {
     const front = await startFront({
       server,
       pageLookup: dashboardPages(dashboardUrl()),
-      cloud: { token: 'cloud', rows: [], ownListener: { bind: '127.0.0.1', port: 0 } },
+      cloud: cloudFront({ ownListener: { bind: '127.0.0.1', port: 0 } }),
     });
     const port = front.cloudPort ?? 0;
     expect(port).not.toBe(0);

@@ -1,0 +1,234 @@
+// The life of one service as a table: what each phase answers to each event.
+// docs/reference.md "Status and transitions". A cell is the action itself; the machine only looks it up.
+import { fail } from '../../protocol/errors.ts';
+import type {
+  RunEnd,
+  ServiceProtocol,
+  StartResult,
+  StopResult,
+  StoredService,
+} from '../../protocol/service.ts';
+import { isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
+import { type ServiceEffects, stopSettings } from './effects.ts';
+import type { ServiceLifecycle } from './lifecycle.ts';
+import { type In, type Phase, UNASKED } from './state.ts';
+
+type StartRequest = MessageOf<ServiceProtocol, 'start'>;
+
+/** What may happen to a service, and how it is answered. */
+interface Events {
+  /** A client's start. */
+  start(request: StartRequest): Promise<StartResult>;
+  /** A group's start of a member: what runs is left alone, a start under way is joined. */
+  join(request: StartRequest): Promise<StartResult>;
+  /** `graceMs` null: the service's own grace period. */
+  stop(graceMs: number | null): Promise<StopResult>;
+  /** The service was registered again: a pending restart is cancelled. */
+  changed(stored: StoredService): Promise<null>;
+  /** The host tells the end of a run. */
+  exited(end: RunEnd): void;
+  /** The host is there, at boot or again: its ledger is compared with what is known. */
+  adopt(): Promise<void>;
+}
+
+type Cell<P extends Phase, E extends keyof Events> = (
+  machine: ServiceMachine,
+  state: In<P>,
+  ...message: Parameters<Events[E]>
+) => ReturnType<Events[E]>;
+
+type Row<P extends Phase> = { readonly [E in keyof Events]: Cell<P, E> };
+
+const launch: Cell<'idle', 'start'> = ({ life }, _, { timeoutMs, wait }) => {
+  const { spec } = life.registered();
+  // An agent that nobody waits for may take as long as it likes to become ready.
+  const { ready, spawned } = life.launchAsked(spec.agent && !wait ? null : (timeoutMs ?? spec.startTimeout));
+  return wait ? ready.promise : spawned.promise;
+};
+const startWithoutRestart: Cell<'waiting', 'start'> = (machine, _, request) =>
+  machine.life.cancelRestart().then(() => machine.start(request));
+const startAfterRecord: Cell<'ended', 'start'> = (machine, state, request) =>
+  machine.life.record(state).then(() => machine.start(request));
+const joinStart: Cell<'launching' | 'checking', 'join'> = ({ life }, { run }, { timeoutMs }) =>
+  life.awaitReady(run, timeoutMs ?? life.registered().spec.startTimeout);
+const refuseRunning = ({ life, name }: ServiceMachine): never => {
+  throw fail('already_running', `${name} is ${life.view().status} already`);
+};
+const refuseBusy = ({ life }: ServiceMachine): never => {
+  throw life.busy();
+};
+const halt: Cell<'checking' | 'running', 'stop'> = ({ life }, { run }, graceMs) =>
+  life.halt(run, graceMs, null).promise;
+const finish: Cell<'checking' | 'running', 'exited'> = ({ life }, { run }, end) => {
+  if (end.run === run.id) life.finish(run, end, UNASKED);
+};
+/** Ends what the last run has left behind. Fails daemon_busy when the host does not answer. */
+const acceptEnd: Cell<'idle', 'stop'> = async ({ effects, life, name }, _, asked) => {
+  const { end, stored } = life.snapshot();
+  const port = stored?.spec.port ?? 0;
+  const answer = { name, status: 'stopped', exitCode: null, signal: null } as const;
+  if (!end) {
+    const portFree = port === 0 || (await effects.portHolder(port)) === null;
+    return { ...answer, escalated: false, reaped: 0, left: [], portFree, ms: 0 };
+  }
+  const stopped = effects.stopRun(end.run, port, stopSettings(stored, asked));
+  const { exitUnknown: _exitUnknown, ...report } = await stopped.catch((error: unknown) => {
+    throw isFailure(error) ? life.busy() : error;
+  });
+  await life.settleEnd(end);
+  return { ...answer, ...report, exitCode: end.exitCode, signal: end.signal };
+};
+const look = ({ life }: ServiceMachine): Promise<void> => life.look();
+const lookSoon = ({ life }: ServiceMachine): void => life.lookSoon();
+const keep = async (): Promise<null> => null;
+/** The reply that is under way from the host says it. */
+const skip = async (): Promise<void> => {};
+const skipEnd = (): void => {};
+
+const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
+  lost: {
+    start: refuseBusy,
+    join: refuseBusy,
+    stop: refuseBusy,
+    changed: keep,
+    exited: lookSoon,
+    adopt: look,
+  },
+  idle: {
+    start: launch,
+    join: launch,
+    stop: acceptEnd,
+    changed: keep,
+    exited: lookSoon,
+    adopt: look,
+  },
+  waiting: {
+    start: startWithoutRestart,
+    join: startWithoutRestart,
+    stop: (machine, _, graceMs) => machine.life.cancelRestart().then(() => machine.stop(graceMs)),
+    changed: ({ life }) => life.cancelRestart(),
+    exited: lookSoon,
+    adopt: look,
+  },
+  launching: {
+    start: refuseRunning,
+    join: joinStart,
+    stop: (machine, { run }, graceMs) => {
+      const stop = () => machine.stop(graceMs);
+      return run.spawned.promise.then(stop, stop);
+    },
+    changed: keep,
+    exited: (_, state, end) => {
+      if (end.run === state.run.id) state.early = end;
+    },
+    adopt: skip,
+  },
+  checking: {
+    start: refuseRunning,
+    join: joinStart,
+    stop: halt,
+    changed: keep,
+    exited: finish,
+    adopt: look,
+  },
+  running: {
+    start: refuseRunning,
+    join: async ({ life }, { run }) => life.startResult('running', run),
+    stop: halt,
+    changed: keep,
+    exited: finish,
+    adopt: look,
+  },
+  stopping: {
+    start: refuseBusy,
+    join: refuseBusy,
+    stop: (_, { stop }) => stop.promise,
+    changed: keep,
+    exited: skipEnd,
+    adopt: skip,
+  },
+  ended: {
+    start: startAfterRecord,
+    join: startAfterRecord,
+    // A stop that comes while the end of another stop is written down gets the answer of that one.
+    stop: async (machine, state, graceMs) =>
+      (await machine.life.record(state)) ?? (await machine.stop(graceMs)),
+    changed: (machine, state, stored) => machine.life.record(state).then(() => machine.changed(stored)),
+    exited: skipEnd,
+    adopt: skip,
+  },
+};
+
+function cellOf<P extends Phase, E extends keyof Events>(state: In<P>, event: E): Cell<P, E> {
+  const row: Row<P> = TRANSITIONS[state.phase];
+  return row[event];
+}
+
+/** Takes what happens to one service to the cell of its phase. */
+export class ServiceMachine {
+  readonly name: string;
+  readonly life: ServiceLifecycle;
+  readonly effects: ServiceEffects;
+  /** Why no start is accepted any more. */
+  private closedBecause: string | null = null;
+
+  constructor(name: string, life: ServiceLifecycle, effects: ServiceEffects) {
+    this.name = name;
+    this.life = life;
+    this.effects = effects;
+  }
+
+  /** Fails unknown_service, or daemon_busy after `close`, beside what the phase answers. */
+  start(request: StartRequest): Promise<StartResult> {
+    this.life.registered();
+    if (this.closedBecause)
+      throw fail('daemon_busy', `${this.name} cannot be started: ${this.closedBecause}`);
+    return this.dispatch(request.join ? 'join' : 'start', request);
+  }
+
+  /** Ends a process and any restart. `graceMs` null: the service's own grace period. */
+  stop(graceMs: number | null): Promise<StopResult> {
+    return this.dispatch('stop', graceMs);
+  }
+
+  changed(stored: StoredService): Promise<null> {
+    this.life.register(stored);
+    return this.dispatch('changed', stored);
+  }
+
+  exited(end: RunEnd): void {
+    if (this.life.isRecorded(end.run)) this.life.acknowledge(end.run);
+    else this.dispatch('exited', end);
+  }
+
+  /** Resolves when an end that the ledger told is on disk, if the disk takes it. */
+  async adopt(): Promise<void> {
+    await this.dispatch('adopt');
+    const { state } = this.life.snapshot();
+    // What cannot be written now is tried again until it succeeds.
+    if (state.phase === 'ended') await tolerateFailure(this.life.record(state), () => null);
+  }
+
+  /** Refuses starts from now on, for `reason`. Returns what undoes it. */
+  close(reason: string): () => void {
+    const before = this.closedBecause;
+    this.closedBecause = reason;
+    return () => {
+      this.closedBecause = before;
+    };
+  }
+
+  /** The service was removed: there is none from now on, until it is registered again. */
+  forget(): void {
+    this.life.forget();
+    this.closedBecause = null;
+  }
+
+  private dispatch<E extends keyof Events>(
+    event: E,
+    ...message: Parameters<Events[E]>
+  ): ReturnType<Events[E]> {
+    const { state } = this.life.snapshot();
+    return cellOf(state, event)(this, state, ...message);
+  }
+}

@@ -1,0 +1,86 @@
+// What the process host's ledger means for a service: after a start of the daemon, and when the host was away:
+// docs/reference.md "Death of the daemon", "Death of the process host". Pure.
+import type { LedgerRun } from '../../protocol/host.ts';
+import type { LastEnd, StoredService } from '../../protocol/service.ts';
+import { type Backoff, backoffDelayMs, type RunOutcome } from './restart_policy.ts';
+import { type LiveRun, runFromLedger } from './run.ts';
+import { type LifecycleState, liveRun, type ReadyTimeout } from './state.ts';
+
+/** What each finding says. */
+export interface Findings {
+  /** The host has what is known here. */
+  same: object;
+  /** What runs here has passed its ready-check, and the host does not know it: it is a new host. */
+  unannounced: { run: LiveRun };
+  /** The host has no process. `owed`: the restart that an earlier daemon owed. */
+  absent: { owed: Backoff | null };
+  /** The run has ended, and its end is in the store: the host may drop it. */
+  recorded: { id: string; owed: Backoff | null };
+  /** The run has ended, or the host has lost it, and that is not written down yet. */
+  ended: { run: LiveRun; outcome: RunOutcome; stopped: boolean; late: ReadyTimeout | null };
+  /** The process waits for its ready-check. `timeoutMs` null: it has no deadline. */
+  checking: { run: LiveRun; timeoutMs: number | null };
+  running: { run: LiveRun };
+  /** The process is being stopped; a stop that the host forgot with its own end is asked for again. */
+  stopping: { run: LiveRun; late: ReadyTimeout | null };
+}
+
+export type Finding<K extends keyof Findings = keyof Findings> = {
+  [F in K]: { readonly is: F } & Findings[F];
+}[K];
+
+/** What follows from each finding. */
+export type FindingActions = { readonly [K in keyof Findings]: (finding: Findings[K]) => void };
+
+/** Runs the action of `finding`. */
+export function applyFinding<K extends keyof Findings>(actions: FindingActions, finding: Finding<K>): void {
+  actions[finding.is](finding);
+}
+
+/** What a service knows of itself. */
+export interface Known {
+  state: LifecycleState;
+  end: LastEnd | null;
+  /** null: it is not registered. */
+  stored: StoredService | null;
+}
+
+/** Compares `row`, what the host has (null: nothing), with what is known. `now` and `bootedAt` are epoch milliseconds. */
+export function reconcile(row: LedgerRun | null, known: Known, now: number, bootedAt: number): Finding {
+  const { state, end } = known;
+  const live = liveRun(state);
+  const stopping = stoppingState(state);
+  const late = state.phase === 'lost' ? (stopping?.late ?? null) : null;
+  if (!row) {
+    if (!live) return { is: 'absent', owed: owedRestart(known, now, bootedAt) };
+    const outcome = { exitCode: null, signal: null, exitUnknown: true, cause: 'exit', at: now } as const;
+    return { is: 'ended', run: live, outcome, stopped: stopping !== null, late };
+  }
+  const run = live?.id === row.run ? live : runFromLedger(row);
+  const stopped = stopping !== null || row.stopping;
+  if (row.end) {
+    if (row.run === end?.run) return { is: 'recorded', id: row.run, owed: owedRestart(known, now, bootedAt) };
+    return { is: 'ended', run, outcome: row.end, stopped, late };
+  }
+  if (run === live && state.phase !== 'lost') {
+    // The host that was told that it is ready is gone.
+    return state.phase === 'running' && !row.memo.passed ? { is: 'unannounced', run } : { is: 'same' };
+  }
+  if (stopped) return { is: 'stopping', run, late };
+  if (row.memo.passed) return { is: 'running', run };
+  const { deadline } = run.metadata;
+  return { is: 'checking', run, timeoutMs: deadline === null ? null : Math.max(0, deadline - now) };
+}
+
+/** The stop that is under way as far as is known. */
+function stoppingState(state: LifecycleState): Extract<LifecycleState, { phase: 'stopping' }> | null {
+  const was = state.phase === 'lost' ? state.was : state;
+  return was?.phase === 'stopping' ? was : null;
+}
+
+/** The restart that an earlier daemon owed, unless the policy says otherwise by now or the machine was booted since. */
+function owedRestart({ end, stored }: Known, now: number, bootedAt: number): Backoff | null {
+  if (!end?.restart || end.at < bootedAt || !stored || stored.spec.restart === 'no') return null;
+  const { attempt, at } = end.restart;
+  return { attempt, delayMs: backoffDelayMs(attempt), nextAt: Math.max(now, at) };
+}

@@ -1,0 +1,65 @@
+// The operations of agents: docs/reference.md "Endpoints".
+import { operationsOf } from './operation.ts';
+import { followedLogs, logs } from './query_fields.ts';
+
+const operation = operationsOf('agents');
+
+export const agents = {
+  list: operation({
+    kind: 'read',
+    method: 'GET',
+    path: '/v1/agents',
+    summary: 'Every agent, ordered by name',
+    answer: 'AgentList',
+  }),
+  spinup: operation({
+    kind: 'call',
+    method: 'POST',
+    path: '/v1/agents/spinup',
+    summary: 'Register an agent and start its process',
+    status: 201,
+    body: 'SpinupRequest',
+    answer: 'SpunUp',
+    errors: ['invalid_spec', 'already_running', 'name_in_use', 'port_in_use', 'start_failed', 'storage_full'],
+  }),
+  remove: operation({
+    kind: 'call',
+    method: 'DELETE',
+    path: '/v1/agents/{name}',
+    summary: 'Stop an agent if need be and remove it',
+    answer: 'AgentRemoved',
+    errors: ['unknown_agent', 'storage_full'],
+    nameKind: 'agent',
+  }),
+  logs: operation({
+    kind: 'call',
+    method: 'GET',
+    path: '/v1/agents/{name}/logs',
+    summary: 'The last lines an agent has printed',
+    query: logs,
+    answer: 'Logs',
+    errors: ['unknown_agent'],
+    nameKind: 'agent',
+  }),
+  followLogs: operation({
+    kind: 'stream',
+    method: 'GET',
+    path: '/v1/agents/{name}/logs/stream',
+    summary: 'Every line an agent prints from now on',
+    query: followedLogs,
+    answer: 'LogLine',
+    errors: ['unknown_agent'],
+    nameKind: 'agent',
+  }),
+  attach: operation({
+    kind: 'socket',
+    method: 'GET',
+    path: '/v1/agents/{name}/attach',
+    summary: 'The terminal of an agent, as a WebSocket',
+    status: 101,
+    protocol: 'berth.v1',
+    answer: null,
+    errors: ['unknown_agent', 'not_running'],
+    nameKind: 'agent',
+  }),
+};

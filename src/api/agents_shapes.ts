@@ -1,0 +1,92 @@
+// Agents: what a spinup must look like, docs/reference.md "Spinup", and what the operations answer.
+import type { SpinupInput } from '../protocol/agents.ts';
+import { AGENTS_GROUP, hostLabel } from '../protocol/names.ts';
+import { AGENT_TYPES } from '../protocol/service.ts';
+import { AGENT } from '../settings/limits.ts';
+import { agentType, name, pid, port } from './answer_fields.ts';
+import * as field from './registration_fields.ts';
+import { type InvalidField, integerField, objectShape, RequestBody, validate, z } from './validation.ts';
+
+export { LogLine, Logs } from './services_shapes.ts';
+
+const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+const SpinupShape = objectShape(
+  {
+    name: field.name.refine(
+      (value) => HOST_LABEL.test(hostLabel(value)),
+      'must be a host label when _ is written -',
+    ),
+    cmd: field.cmd.optional(),
+    port: integerField(1, 65_535).optional(),
+    agent_type: z
+      .enum(AGENT_TYPES, `must be one of ${AGENT_TYPES.join(', ')}`)
+      .nullable()
+      .optional(),
+    cwd: field.cwd.nullable().optional(),
+    env: field.env.optional(),
+    ready: field.agentReady.nullable().optional(),
+    cols: integerField(1, AGENT.maxColsOrRows).optional(),
+    rows: integerField(1, AGENT.maxColsOrRows).optional(),
+  },
+  ['active', 'pid', 'hostname', 'group', 'url', 'gatewayUrl'],
+).meta({ id: 'SpinupInput' });
+
+function nothingToRun(value: unknown): InvalidField[] {
+  if (!(value instanceof Object) || Array.isArray(value)) return [];
+  if ('cmd' in value || ('agent_type' in value && value.agent_type !== null)) return [];
+  return [{ path: 'cmd', message: 'cmd must be given when agent_type is not' }];
+}
+
+/** With the defaults that do not depend on the type of the agent: those are known to the actor `agents`. */
+function parseSpinup(value: unknown): SpinupInput {
+  const { rest, faults } = field.checkBeforehand(value, [field.ENV_LIMIT]);
+  const given = validate(SpinupShape, rest, [...faults, ...nothingToRun(rest)]);
+  return {
+    name: given.name,
+    cmd: given.cmd ?? null,
+    port: given.port ?? null,
+    agentType: given.agent_type ?? null,
+    cwd: given.cwd ?? null,
+    env: field.envRows(given.env),
+    ready: given.ready ?? null,
+    cols: given.cols ?? AGENT.defaultCols,
+    rows: given.rows ?? AGENT.defaultRows,
+  };
+}
+
+/** What `spinup` takes; one of `cmd` and `agent_type` is required. */
+export type SpinupRequest = z.input<typeof SpinupShape>;
+export const SpinupRequest = new RequestBody(SpinupShape, parseSpinup);
+
+export type Agent = z.infer<typeof Agent>;
+export const Agent = z
+  .object({
+    port,
+    name,
+    active: z.boolean(),
+    pid: pid.nullable(),
+    hostname: z.string(),
+    agent_type: agentType,
+    group: z.literal(AGENTS_GROUP),
+  })
+  .meta({ id: 'Agent' });
+
+export const AgentList = z.object({ agents: z.array(Agent) });
+
+export type SpunUp = z.infer<typeof SpunUp>;
+export const SpunUp = z
+  .object({
+    port,
+    name,
+    active: z.boolean(),
+    hostname: z.string(),
+    pid,
+    url: z.string(),
+    gatewayUrl: z.string().nullable(),
+    agent_type: agentType,
+  })
+  .meta({ id: 'SpunUp' });
+
+export type AgentRemoved = z.infer<typeof AgentRemoved>;
+export const AgentRemoved = z.object({ removed: z.literal(true), name, port });

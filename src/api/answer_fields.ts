@@ -1,0 +1,34 @@
+// The fields that answers of several resources have.
+import { z } from '../adapters/zod.ts';
+import { AGENT_TYPES, SERVICE_STATUSES } from '../protocol/service.ts';
+
+export const name = z.string().meta({ description: 'Its unique name', example: 'web' });
+export const port = z.int().min(1).max(65_535);
+export const pid = z.int().min(1);
+export const time = z
+  .string()
+  .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(Z|[+-]\d\d:\d\d)$/)
+  .meta({
+    id: 'Time',
+    format: 'date-time',
+    description: 'RFC 3339, with the local offset; of the cloud API in UTC',
+  });
+export const exitCode = z.int().nullable().meta({ description: 'null when a signal ended the process' });
+export const signal = z.string().nullable().meta({ example: 'SIGTERM' });
+export const milliseconds = z.number().min(0).meta({ description: 'Milliseconds' });
+export const cpu = z
+  .number()
+  .min(0)
+  .meta({ description: 'Cores over the whole process tree: 1.0 is one core busy' });
+export const rssMB = z
+  .int()
+  .min(0)
+  .meta({ description: 'Resident memory of the whole process tree in megabytes' });
+export const agentType = z.enum(AGENT_TYPES).nullable();
+export const status = z
+  .enum(SERVICE_STATUSES)
+  .meta({ id: 'Status', description: 'starting: its ready-check has not passed yet' });
+
+/** Of the cloud API. */
+export const id = z.string().describe('A ULID');
+export const utcTime = z.iso.datetime().describe('RFC 3339, UTC');

@@ -1,0 +1,35 @@
+// The operations of groups: docs/reference.md "Endpoints".
+import { operationsOf } from './operation.ts';
+import { grace, timeout } from './query_fields.ts';
+
+const operation = operationsOf('groups');
+
+export const groups = {
+  list: operation({
+    kind: 'read',
+    method: 'GET',
+    path: '/v1/groups',
+    summary: 'Every group with its members counted',
+    answer: 'GroupList',
+  }),
+  start: operation({
+    kind: 'call',
+    method: 'POST',
+    path: '/v1/groups/{name}/start',
+    summary: 'Start the members of a group in dependsOn order',
+    query: { timeout },
+    answer: 'GroupStarted',
+    errors: ['unknown_group', 'port_in_use', 'ready_timeout', 'start_failed'],
+    nameKind: 'group',
+  }),
+  stop: operation({
+    kind: 'call',
+    method: 'POST',
+    path: '/v1/groups/{name}/stop',
+    summary: 'Stop the members of a group in reverse order',
+    query: { grace },
+    answer: 'GroupStopped',
+    errors: ['unknown_group'],
+    nameKind: 'group',
+  }),
+};

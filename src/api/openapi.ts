@@ -1,0 +1,159 @@
+// GET /openapi.json: the operations as an OpenAPI 3.1 document.
+import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
+import { z } from '../adapters/zod.ts';
+import { ERRORS, type ErrorCode } from '../protocol/errors.ts';
+import { VERSION } from '../settings/version.ts';
+import type { Operation, ResourceName } from './operation.ts';
+import type { QueryField } from './query.ts';
+import { SHAPES } from './shapes.ts';
+import { ErrorBody } from './system_shapes.ts';
+import { RequestBody } from './validation.ts';
+
+/** The modules of shapes of all resources. */
+type Shapes = Readonly<Record<ResourceName, Readonly<Record<string, unknown>>>>;
+
+function namedShape({ method, path, resource }: Operation, name: string, shapes: Shapes): z.ZodType {
+  const found = shapes[resource][name];
+  if (found instanceof z.ZodType) return found;
+  if (found instanceof RequestBody) return found.shape;
+  throw new Error(`${method} ${path}: ${resource} has no shape ${name}`);
+}
+
+/** What any request may meet; those with a body may meet more. */
+const COMMON_ERRORS: readonly ErrorCode[] = ['forbidden_host', 'forbidden_origin', 'internal'];
+const BODY_ERRORS: readonly ErrorCode[] = [
+  'invalid_spec',
+  'request_timeout',
+  'payload_too_large',
+  'unsupported_media_type',
+];
+
+function shapeOfQuery(field: QueryField): z.ZodType {
+  if (field.kind === 'integer') {
+    const from = z.int().min(field.least);
+    return field.clamp ? from : from.max(field.most);
+  }
+  if (field.kind === 'flag') return z.boolean();
+  const word = field.of ? z.enum([...field.of]) : z.string();
+  return field.kind === 'list' ? z.array(word).min(1) : word;
+}
+
+/** The parameters of a row: `{name}` of the path, the query, and where events are replayed the header. */
+function parametersOf(row: Operation): ZodOpenApiOperationObject['requestParams'] {
+  const inPath = [...row.path.matchAll(/\{(\w+)\}/g)].map(([, key = '']): [string, z.ZodType] => [
+    key,
+    z.string(),
+  ]);
+  const inQuery = Object.entries(row.query).map(([key, field]): [string, z.ZodType] => [
+    key,
+    shapeOfQuery(field)
+      .optional()
+      .meta({
+        description: field.summary,
+        ...(field.kind === 'list' ? { param: { style: 'form', explode: false } } : {}),
+      }),
+  ]);
+  const lastId = z.string().optional().meta({ description: 'The id of the last event that was seen' });
+  return {
+    ...(inPath.length > 0 ? { path: z.object(Object.fromEntries(inPath)) } : {}),
+    ...(inQuery.length > 0 ? { query: z.object(Object.fromEntries(inQuery)) } : {}),
+    ...(row.kind === 'stream' ? { header: z.object({ 'Last-Event-ID': lastId }) } : {}),
+  };
+}
+
+function codesOf(row: Operation): ErrorCode[] {
+  const isChange = row.method !== 'GET';
+  const hasQuery = Object.keys(row.query).length > 0;
+  const all: ErrorCode[] = [
+    ...row.errors,
+    ...COMMON_ERRORS,
+    ...(row.isPublic ? [] : (['unauthorized'] as const)),
+    ...(isChange || row.path === '/readyz' || !row.isAlways ? (['daemon_busy'] as const) : []),
+    ...(isChange ? (['storage_full'] as const) : []),
+    ...(row.body !== null ? BODY_ERRORS : []),
+    ...(hasQuery || (isChange && row.nameKind) ? (['invalid_spec'] as const) : []),
+  ];
+  return [...new Set(all)];
+}
+
+function errorsOf(row: Operation): ZodOpenApiOperationObject['responses'] {
+  const byStatus = new Map<number, ErrorCode[]>();
+  for (const code of codesOf(row))
+    byStatus.set(ERRORS[code].status, [...(byStatus.get(ERRORS[code].status) ?? []), code]);
+  const rows = [...byStatus].sort(([a], [b]) => a - b);
+  return Object.fromEntries(
+    rows.map(([status, codes]) => [
+      String(status),
+      { description: codes.join(', '), content: { 'application/json': { schema: ErrorBody } } },
+    ]),
+  );
+}
+
+function successOf(row: Operation, shapes: Shapes): ZodOpenApiOperationObject['responses'] {
+  const described = { description: row.summary };
+  if (row.answer === null) return { '101': { description: `A WebSocket that speaks ${row.protocol}` } };
+  const type = row.contentType ?? (row.kind === 'stream' ? 'text/event-stream' : 'application/json');
+  const answer = { ...described, content: { [type]: { schema: namedShape(row, row.answer, shapes) } } };
+  // A start that is not to be waited for answers 202 with the same body.
+  const isWaitless = 'wait' in row.query && row.method === 'POST' && row.status === 200;
+  return { [String(row.status)]: answer, ...(isWaitless ? { '202': answer } : {}) };
+}
+
+const operationId = ({ method, path }: Operation): string =>
+  method.toLowerCase() +
+  path
+    .replace(/[{}]/g, '')
+    .split(/[/.-]/)
+    .filter((part) => part !== '' && part !== 'v1')
+    .map((part) => part[0]?.toUpperCase() + part.slice(1))
+    .join('');
+
+function operationOf(row: Operation, shapes: Shapes): ZodOpenApiOperationObject {
+  const body = row.body === null ? null : namedShape(row, row.body, shapes);
+  const scheme = row.path.startsWith('/k8s') ? 'cloudToken' : 'daemonToken';
+  const parameters = parametersOf(row);
+  return {
+    operationId: operationId(row),
+    summary: row.summary,
+    tags: [row.path.split('/').find((part) => part !== '' && part !== 'v1') ?? 'daemon'],
+    security: row.isPublic ? [] : [{ [scheme]: [] }],
+    ...(parameters ? { requestParams: parameters } : {}),
+    ...(body ? { requestBody: { required: true, content: { 'application/json': { schema: body } } } } : {}),
+    responses: { ...successOf(row, shapes), ...errorsOf(row) },
+  };
+}
+
+/** The document of `rows`. Throws when an operation names a shape that is not there. */
+export function buildDocument(rows: readonly Operation[], shapes: Shapes) {
+  const paths: ZodOpenApiPathsObject = {};
+  for (const row of rows) {
+    paths[row.path] = { ...paths[row.path], [row.method.toLowerCase()]: operationOf(row, shapes) };
+  }
+  return createDocument({
+    openapi: '3.1.0',
+    info: {
+      title: 'Berth',
+      version: VERSION,
+      description: 'Local services, agents and Kubernetes workloads, by name. Durations are milliseconds.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/' }],
+    paths,
+    components: {
+      securitySchemes: {
+        daemonToken: { type: 'http', scheme: 'bearer', description: 'auth.token, where one is set' },
+        cloudToken: { type: 'http', scheme: 'bearer', description: 'The token of the cloud API, always' },
+      },
+    },
+  });
+}
+
+/** The modules of shapes of all resources. */
+export async function loadShapes(): Promise<Shapes> {
+  const loaded = Object.entries(SHAPES).map(async ([resource, load]) => [resource, await load()]);
+  return Object.fromEntries(await Promise.all(loaded));
+}
+
+/** The document as it is served. */
+export const openapiJson = async (rows: readonly Operation[]): Promise<Uint8Array> =>
+  Buffer.from(JSON.stringify(buildDocument(rows, await loadShapes())));

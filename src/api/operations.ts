@@ -1,0 +1,17 @@
+// Every operation of the API, by resource, in the order of the API's document.
+import { agents } from './agents.ts';
+import { clusters } from './clusters.ts';
+import { events } from './events.ts';
+import { groups } from './groups.ts';
+import type { Operation } from './operation.ts';
+import { services } from './services.ts';
+import { system } from './system.ts';
+import { tethers } from './tethers.ts';
+import { workloads } from './workloads.ts';
+
+export const OPERATIONS = { services, groups, events, agents, system, clusters, workloads, tethers };
+
+/** The same without their resources. */
+export const ALL_OPERATIONS: readonly Operation[] = Object.values(OPERATIONS).flatMap((operations) =>
+  Object.values<Operation>(operations),
+);

@@ -1,0 +1,32 @@
+// The query fields that operations of several resources have.
+import { HTTP, LOGS } from '../settings/limits.ts';
+
+const milliseconds = (summary: string) =>
+  ({ kind: 'integer', least: 0, most: HTTP.maxQueryDurationMs, summary }) as const;
+
+export const timeout = milliseconds(
+  'How long to wait until it is ready (ms); the service says the default, 30000',
+);
+export const grace = milliseconds(
+  'How long it has after the stop signal (ms); the service says the default, 5000',
+);
+
+/** What a read of a log takes. */
+export const logs = {
+  lines: {
+    kind: 'integer',
+    least: 1,
+    most: LOGS.maxLines,
+    clamp: true,
+    summary: `How many of the last lines; default ${LOGS.defaultLines}, at most ${LOGS.maxLines}`,
+  },
+  stream: { kind: 'word', of: ['stdout', 'stderr'], summary: 'Only this output' },
+  timestamps: { kind: 'flag', summary: 'true: the time before each line' },
+  raw: { kind: 'flag', summary: 'true: lines as they came, control sequences and all' },
+} as const;
+
+/** What a stream of a log takes. */
+export const followedLogs = {
+  ...logs,
+  lines: { ...logs.lines, least: 0, summary: 'How many of the last lines come first; default 0' },
+} as const;

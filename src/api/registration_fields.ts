@@ -1,0 +1,97 @@
+// The fields that a registration and a spinup have in common: docs/reference.md "Registration", "Spinup".
+import { ENV_KEY_PATTERN, SERVICE_NAME_PATTERN } from '../protocol/names.ts';
+import { SERVICE } from '../settings/limits.ts';
+import { type InvalidField, patternField, stringField, z } from './validation.ts';
+
+const NAME_RULE = 'must be 1 to 63 of a-z, 0-9, _ and -, and not begin with -';
+const CMD_RULE = 'must be a shell command of 1 byte to 64 KiB without NUL';
+const CWD_RULE = 'must be an absolute path of up to 4 KiB without NUL';
+const READY_RULE = 'must be a URL of up to 4 KiB with http://, https:// or tcp://host:port';
+const AGENT_READY_RULE = `${READY_RULE}; $PORT in it is the port of the agent`;
+const ENV_RULE = 'must be an object of up to 256 strings and 64 KiB';
+const ENV_KEY_RULE = 'must have a key of letters, digits and _ that begins with no digit and not with BERTH_';
+const ENV_VALUE_RULE = 'must be a string without NUL';
+
+function isReadyUrl(value: string): boolean {
+  if (!URL.canParse(value)) return false;
+  // What the URL parser forgives (spaces, a missing host) is a mistake here.
+  if (/^https?:\/\/[^\s/?#]\S*$/i.test(value)) return true;
+  return /^tcp:\/\/[^\s/?#@]+$/.test(value) && Number(new URL(value).port) > 0;
+}
+
+/** The port is not known yet: as the port itself, and after the address, any number makes a URL. */
+function isAgentReadyUrl(value: string): boolean {
+  const filled = value.replace(/^([^/]*\/\/[^/?#$]*:)\$PORT(?![^/?#])/, (_, before) => `${before}1`);
+  const isInAddress = /^[^/]*\/\/[^/?#]*\$PORT/.test(filled);
+  return isReadyUrl(filled) && !isInAddress;
+}
+
+const envBytes = (env: Record<string, string>): number =>
+  Object.entries(env).reduce(
+    (sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(value),
+    0,
+  );
+
+const isShort = (value: string): boolean => Buffer.byteLength(value) <= SERVICE.maxReadyUrlBytes;
+const envKey = z
+  .string()
+  .refine((key) => ENV_KEY_PATTERN.test(key) && !key.startsWith('BERTH_'), ENV_KEY_RULE);
+
+export const name = patternField(NAME_RULE, SERVICE_NAME_PATTERN);
+export const cmd = stringField(
+  CMD_RULE,
+  (value) => value !== '' && Buffer.byteLength(value) <= SERVICE.maxCmdBytes,
+);
+export const cwd = stringField(
+  CWD_RULE,
+  (value) => value.startsWith('/') && Buffer.byteLength(value) <= SERVICE.maxCwdBytes,
+);
+export const ready = stringField(READY_RULE, (value) => isShort(value) && isReadyUrl(value));
+export const agentReady = stringField(AGENT_READY_RULE, (value) => isShort(value) && isAgentReadyUrl(value));
+export const env = z
+  .record(envKey, stringField(ENV_VALUE_RULE), {
+    error: (issue) => (issue.code === 'invalid_key' ? ENV_KEY_RULE : ENV_RULE),
+  })
+  .refine(
+    (value) => Object.keys(value).length <= SERVICE.maxEnvEntries && envBytes(value) <= SERVICE.maxEnvBytes,
+    ENV_RULE,
+  )
+  .describe(ENV_RULE);
+
+/** A field of many entries: how many it may have, and what it must be. */
+export type LargeField = readonly [field: string, maxEntries: number, rule: string];
+export const ENV_LIMIT: LargeField = ['env', SERVICE.maxEnvEntries, ENV_RULE];
+
+const entriesIn = (value: object, field: string): number => {
+  const inner: unknown = Object.hasOwn(value, field) ? Reflect.get(value, field) : null;
+  return inner instanceof Object ? Object.keys(inner).length : 0;
+};
+
+/**
+ * The faults of a body that zod does not find, and the body that is left for zod: fields of `limits` with too many entries are
+ * taken out, because zod looks at each entry and names its faults, most of a second for the largest body; and zod's records
+ * drop a key `__proto__` silently.
+ */
+export function checkBeforehand(
+  value: unknown,
+  limits: readonly LargeField[],
+): { rest: unknown; faults: InvalidField[] } {
+  if (!(value instanceof Object)) return { rest: value, faults: [] };
+  const tooLarge = limits.filter(([field, maxEntries]) => entriesIn(value, field) > maxEntries);
+  const faults = tooLarge.map(([field, , rule]) => ({ path: field, message: `${field} ${rule}` }));
+  if (faults.length === 0) return { rest: value, faults: hiddenKey(value) };
+  const rest = Object.fromEntries(
+    Object.entries(value).filter(([key]) => !tooLarge.some(([field]) => field === key)),
+  );
+  return { rest, faults: [...faults, ...hiddenKey(rest)] };
+}
+
+function hiddenKey(value: object): InvalidField[] {
+  const inner: unknown = 'env' in value ? value.env : null;
+  const isHidden = inner instanceof Object && Object.hasOwn(inner, '__proto__');
+  return isHidden ? [{ path: 'env.__proto__', message: `env.__proto__ ${ENV_KEY_RULE}` }] : [];
+}
+
+/** User strings are rows, never keys of objects; null: absent. */
+export const envRows = (given: Record<string, string> | undefined): [string, string][] | null =>
+  given ? Object.entries(given) : null;

@@ -1,0 +1,187 @@
+// Services: what a registration must look like, docs/reference.md "Registration", and what the operations answer.
+import { constants, homedir } from 'node:os';
+import { AGENTS_GROUP, GROUP_NAME_PATTERN } from '../protocol/names.ts';
+import { completeRegistration } from '../protocol/registration.ts';
+import { RESTART_POLICIES, type ServiceInput } from '../protocol/service.ts';
+import { HTTP, SERVICE } from '../settings/limits.ts';
+import {
+  cpu,
+  exitCode,
+  milliseconds,
+  name,
+  pid,
+  port,
+  rssMB,
+  signal,
+  status,
+  time,
+} from './answer_fields.ts';
+import * as field from './registration_fields.ts';
+import {
+  flagField,
+  integerField,
+  objectShape,
+  patternField,
+  RequestBody,
+  stringField,
+  validate,
+  z,
+} from './validation.ts';
+
+const GROUP_RULE = 'must be 1 to 63 of A-Z, a-z, 0-9, _ and -, and begin with a letter or digit';
+const LABELS_RULE = `must be an array of up to ${SERVICE.maxLabels} strings`;
+const LABEL_RULE = `must be a string of up to ${SERVICE.maxLabelLength} characters without NUL`;
+const NAMES_RULE = `must be an array of up to ${SERVICE.maxDependsOn} service names`;
+const SIGNAL_RULE = 'must be the name of a signal such as SIGTERM';
+const DURATION_RULE = `must be milliseconds from 0 to ${HTTP.maxQueryDurationMs}`;
+
+const duration = integerField(0, HTTP.maxQueryDurationMs, DURATION_RULE);
+const group = patternField(GROUP_RULE, GROUP_NAME_PATTERN).refine((value) => value !== AGENTS_GROUP, {
+  error: 'must not be Agents, which is reserved',
+});
+
+const RegistrationShape = objectShape(
+  {
+    name: field.name,
+    port: integerField(0, 65_535, 'must be an integer from 1 to 65535, or 0 for a free one'),
+    cmd: field.cmd,
+    cwd: field.cwd.nullable().optional(),
+    group: group.nullable().optional(),
+    ready: field.ready.nullable().optional(),
+    env: field.env.optional(),
+    dependsOn: z.array(field.name, NAMES_RULE).max(SERVICE.maxDependsOn, NAMES_RULE).optional(),
+    restart: z.enum(RESTART_POLICIES, 'must be "no", "on-failure" or "always"').optional(),
+    autostart: flagField().optional(),
+    stopSignal: stringField(SIGNAL_RULE, (value) => Object.hasOwn(constants.signals, value)).optional(),
+    stopGrace: duration.optional(),
+    startTimeout: duration.optional(),
+    labels: z
+      .array(
+        stringField(LABEL_RULE, (value) => value.length <= SERVICE.maxLabelLength),
+        LABELS_RULE,
+      )
+      .max(SERVICE.maxLabels, LABELS_RULE)
+      .optional(),
+  },
+  [
+    ...['status', 'pid', 'url', 'startedAt', 'cpu', 'rssMB', 'exitCode', 'signal', 'exitUnknown'],
+    ...['restarts', 'revision', 'stale', 'envKeys', 'specHash'],
+  ],
+).meta({ id: 'ServiceInput' });
+
+const LARGE_FIELDS: readonly field.LargeField[] = [
+  field.ENV_LIMIT,
+  ['dependsOn', SERVICE.maxDependsOn, NAMES_RULE],
+  ['labels', SERVICE.maxLabels, LABELS_RULE],
+];
+
+function parseRegistration(value: unknown): ServiceInput {
+  const isAgent = value instanceof Object && 'group' in value && value.group === AGENTS_GROUP;
+  const hint = isAgent ? 'POST /v1/agents/spinup makes an agent.' : undefined;
+  const { rest, faults } = field.checkBeforehand(value, LARGE_FIELDS);
+  const { cwd, env, dependsOn, ...given } = validate(RegistrationShape, rest, faults, hint);
+  return completeRegistration({
+    ...given,
+    cwd: cwd ?? homedir(),
+    env: field.envRows(env),
+    dependsOn: [...new Set(dependsOn)],
+    agent: null,
+  });
+}
+
+/** What `register` takes. An absent field takes its default, but `env`: absent keeps what is stored. */
+export type Registration = z.input<typeof RegistrationShape>;
+export const Registration = new RequestBody(RegistrationShape, parseRegistration);
+
+const serviceFields = {
+  name,
+  port,
+  group: z.string().nullable(),
+  status,
+  pid: pid.exactOptional().meta({ description: 'While there is a process, as are startedAt, cpu and rssMB' }),
+  url: z.string().meta({ example: 'http://localhost:3000' }),
+  startedAt: time.exactOptional(),
+  cpu: cpu.exactOptional(),
+  rssMB: rssMB.exactOptional(),
+  exitCode: exitCode.exactOptional(),
+  signal: signal.exactOptional(),
+  exitUnknown: z.literal(true).exactOptional().meta({ description: 'Nobody saw how it ended' }),
+  restarts: z.int().min(0),
+};
+
+/** A service as it is listed. */
+export type Service = z.infer<typeof Service>;
+export const Service = z.object(serviceFields).meta({ id: 'Service' });
+
+/** A service as it is read by itself: with its spec, but for the values of `env`. */
+export type ServiceDetail = z.infer<typeof ServiceDetail>;
+export const ServiceDetail = z
+  .object({
+    ...serviceFields,
+    cmd: z.string(),
+    cwd: z.string(),
+    ready: z.string().nullable(),
+    dependsOn: z.array(z.string()),
+    restart: z.enum(RESTART_POLICIES),
+    autostart: z.boolean(),
+    stopSignal: z.string(),
+    stopGrace: milliseconds,
+    startTimeout: milliseconds,
+    labels: z.array(z.string()),
+    revision: z.int().min(1).meta({ description: 'Grows when the effective spec changes' }),
+    stale: z.boolean().meta({ description: 'The process runs an older revision' }),
+    envKeys: z.array(z.string()).meta({ description: 'The values are never returned' }),
+    specHash: z
+      .string()
+      .meta({ description: 'Differs when anything in the spec differs, values of env too' }),
+  })
+  .meta({ id: 'ServiceDetail' });
+
+export const ServiceList = z.object({ services: z.array(Service) });
+
+export type StartResult = z.infer<typeof StartResult>;
+export const StartResult = z.object({ name, status, pid: pid.nullable() }).meta({ id: 'Started' });
+
+export type StopResult = z.infer<typeof StopResult>;
+export const StopResult = z
+  .object({
+    name,
+    status: z.literal('stopped'),
+    exitCode,
+    signal,
+    escalated: z.boolean().meta({ description: 'SIGKILL was needed' }),
+    reaped: z.int().min(0).meta({ description: 'How many processes were ended' }),
+    left: z.array(z.object({ pid, command: z.string(), reason: z.string() })),
+    portFree: z.boolean(),
+    ms: milliseconds,
+  })
+  .meta({ id: 'Stopped' });
+
+export type Removed = z.infer<typeof Removed>;
+export const Removed = z.object({ removed: z.literal(true), name });
+
+/** Why a service is as it is. */
+export type Explanation = z.infer<typeof Explanation>;
+export const Explanation = z
+  .object({
+    status,
+    reason: z.string(),
+    waitingFor: z.string().nullable(),
+    lastCheck: z
+      .object({ url: z.string(), at: time, status: z.int().nullable(), error: z.string().nullable() })
+      .nullable(),
+    portHolder: z.string().nullable(),
+    backoff: z.object({ attempt: z.int(), delayMs: milliseconds, nextAt: time }).nullable(),
+    exit: z.object({ exitCode, signal, at: time }).nullable(),
+    lastLines: z.array(z.string()),
+    next: z.string(),
+  })
+  .meta({ id: 'Explanation' });
+
+export type Logs = z.infer<typeof Logs>;
+export const Logs = z.object({ name, port, lines: z.array(z.string()) });
+
+export const LogLine = z.object({ line: z.string() }).meta({ description: 'The data of each event `line`' });
+
+export type Resolution = z.infer<typeof Resolution>;
+export const Resolution = z.object({ name, url: z.string(), port, status });

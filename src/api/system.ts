@@ -1,0 +1,42 @@
+// What the daemon says of itself: docs/reference.md "System endpoints".
+import { operationsOf } from './operation.ts';
+
+const operation = operationsOf('system');
+
+export const system = {
+  version: operation({
+    kind: 'call',
+    method: 'GET',
+    path: '/v1/version',
+    summary: 'Which daemon this is',
+    answer: 'Version',
+    isAlways: true,
+  }),
+  livez: operation({
+    kind: 'call',
+    method: 'GET',
+    path: '/livez',
+    summary: 'Whether the daemon lives',
+    answer: 'Health',
+    isAlways: true,
+    isPublic: true,
+  }),
+  readyz: operation({
+    kind: 'call',
+    method: 'GET',
+    path: '/readyz',
+    summary: 'Whether the daemon serves: not while it starts or shuts down',
+    answer: 'Health',
+    isAlways: true,
+    isPublic: true,
+  }),
+  openapi: operation({
+    kind: 'call',
+    method: 'GET',
+    path: '/openapi.json',
+    summary: 'This API as an OpenAPI 3.1 document',
+    answer: 'OpenApi',
+    isAlways: true,
+    isPublic: true,
+  }),
+};

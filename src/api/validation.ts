@@ -1,0 +1,91 @@
+// Kinds of fields, and a check that names every wrong one: docs/reference.md "Errors".
+import { z } from '../adapters/zod.ts';
+import { type FailureDetail, fail } from '../protocol/errors.ts';
+import { HTTP } from '../settings/limits.ts';
+
+export { z };
+
+export type InvalidField = NonNullable<FailureDetail['details']>[number];
+
+/** Text that can be written to a file, an environment and a header of ours: no NUL, no half surrogate pairs. */
+export const isText = (text: string): boolean => !/[\0\p{Surrogate}]/u.test(text);
+
+const CONTROLS = /[\0-\x1f\x7f-\x9f]/;
+
+/** Whether `text` has at most `maxLength` characters and no control characters. */
+export const isPlainText = (text: string, maxLength: number): boolean =>
+  text.length <= maxLength && !CONTROLS.test(text);
+
+/** A string for which `fits` holds; `must` says what it must be, after the word "must". */
+export const stringField = (must: string, fits: (value: string) => boolean = () => true) =>
+  z
+    .string(must)
+    .refine((value) => isText(value) && fits(value), must)
+    .describe(must);
+
+export const patternField = (must: string, regex: RegExp) => z.string(must).regex(regex, must).describe(must);
+
+export const integerField = (from: number, to: number, must = `must be an integer from ${from} to ${to}`) =>
+  z.int(must).min(from, must).max(to, must).describe(must);
+
+export const flagField = () => z.boolean('must be true or false');
+
+/** The body of a request: `I` as a client sends it, `B` with every default filled in. */
+export class RequestBody<I = unknown, B = unknown> {
+  /** For the API's document. */
+  readonly shape: z.ZodType<unknown, I>;
+  /** Throws invalid_spec with every wrong field. */
+  readonly parse: (value: unknown) => B;
+
+  constructor(shape: z.ZodType<unknown, I>, parse: (value: unknown) => B) {
+    this.shape = shape;
+    this.parse = parse;
+  }
+}
+
+/** An object without other fields; `readOnly` are those a GET returns: they may be sent back and are ignored. */
+export function objectShape<S extends z.core.$ZodLooseShape>(fields: S, readOnly: readonly string[] = []) {
+  const ignored = readOnly.map((name) => [name, z.unknown().meta({ readOnly: true }).optional()]);
+  const shape: S = { ...Object.fromEntries(ignored), ...fields };
+  return z.strictObject(shape, 'must be a JSON object');
+}
+
+const fieldPath = (path: readonly PropertyKey[]): string => path.map(String).join('.');
+
+/** At most as many as are told, and how many more there are. */
+function detailsOf(issues: readonly z.core.$ZodIssue[]): { details: InvalidField[]; left: number } {
+  const details = new Map<string, string>();
+  let left = 0;
+  const add = (path: string, message: string): void => {
+    if (details.size < HTTP.maxErrorDetails) details.set(path, message);
+    else left += 1;
+  };
+  for (const issue of issues) {
+    const unknown = issue.code === 'unrecognized_keys' ? issue.keys : null;
+    for (const key of unknown ?? []) add(fieldPath([...issue.path, key]), 'is not a field of this request');
+    const path = fieldPath(issue.path);
+    if (!unknown && !details.has(path)) add(path, issue.message);
+  }
+  const told = [...details].map(([path, message]) => ({ path, message: `${path || 'the body'} ${message}` }));
+  return { details: told, left };
+}
+
+/** A wrong body: one message for people, one detail per field for programs; `left` are faults that nobody needs to read. */
+function invalidBody(details: InvalidField[], hint?: string, left = 0) {
+  const messages = details.map(({ message }) => message);
+  if (left > 0) messages.push(`and ${left} more`);
+  return fail('invalid_spec', messages.join('; '), { details, ...(hint ? { hint } : {}) });
+}
+
+/** The value as `shape` has it. Throws invalid_spec naming every wrong field; `more` are faults that zod cannot see. */
+export function validate<S extends z.ZodType>(
+  shape: S,
+  value: unknown,
+  extraFaults: InvalidField[] = [],
+  hint?: string,
+): z.infer<S> {
+  const result = shape.safeParse(value);
+  if (result.success && extraFaults.length === 0) return result.data;
+  const { details, left } = result.success ? { details: [], left: 0 } : detailsOf(result.error.issues);
+  throw invalidBody([...details, ...extraFaults], hint, left);
+}

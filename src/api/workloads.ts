@@ -1,0 +1,66 @@
+// The operations of workloads: docs/reference.md "Endpoints".
+import { CLOUD, HTTP } from '../settings/limits.ts';
+import { operationsOf } from './operation.ts';
+
+const operation = operationsOf('workloads');
+
+const timeout = {
+  kind: 'integer',
+  least: 0,
+  most: HTTP.maxQueryDurationMs,
+  summary: `How long to wait for it (ms); default ${CLOUD.defaultWakeWaitMs}`,
+} as const;
+
+export const workloads = {
+  list: operation({
+    kind: 'call',
+    method: 'GET',
+    path: '/k8s/workloads',
+    summary: 'The Deployments and StatefulSets of all clusters, or of one',
+    query: { cluster_id: { kind: 'word', summary: 'Only those of this cluster' } },
+    answer: 'WorkloadList',
+    needs: 'cloud',
+  }),
+  sleep: operation({
+    kind: 'call',
+    method: 'POST',
+    path: '/k8s/workloads/{id}/sleep',
+    summary: 'Save the count of replicas and scale to 0; harmless when asleep',
+    answer: 'Replicas',
+    errors: ['unknown_workload', 'sleep_refused', 'cluster_unreachable', 'cluster_denied'],
+    nameKind: 'id',
+    needs: 'cloud',
+  }),
+  wake: operation({
+    kind: 'call',
+    method: 'POST',
+    path: '/k8s/workloads/{id}/wake',
+    summary: 'Give back the saved count of replicas, or 1; harmless when awake',
+    query: { wait: { kind: 'flag', summary: 'true: answer when a pod is Ready' }, timeout },
+    answer: 'Replicas',
+    errors: ['unknown_workload', 'ready_timeout', 'cluster_unreachable', 'cluster_denied'],
+    nameKind: 'id',
+    needs: 'cloud',
+  }),
+  autoSleep: operation({
+    kind: 'read',
+    method: 'GET',
+    path: '/k8s/workloads/{id}/auto-sleep',
+    summary: 'The auto-sleep settings of a workload',
+    answer: 'AutoSleepSettings',
+    missing: 'unknown_workload',
+    nameKind: 'id',
+    needs: 'cloud',
+  }),
+  setAutoSleep: operation({
+    kind: 'call',
+    method: 'PATCH',
+    path: '/k8s/workloads/{id}/auto-sleep',
+    summary: 'Change the auto-sleep settings of a workload; what is left out stays',
+    body: 'AutoSleepChange',
+    answer: 'AutoSleepSettings',
+    errors: ['invalid_spec', 'unknown_workload'],
+    nameKind: 'id',
+    needs: 'cloud',
+  }),
+};

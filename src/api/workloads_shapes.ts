@@ -1,0 +1,50 @@
+// Workloads: what a change of auto-sleep must look like, docs/reference.md "Auto-sleep", and what the operations answer.
+import { WORKLOAD_KINDS, WORKLOAD_STATES } from '../protocol/cloud.ts';
+import { CLOUD } from '../settings/limits.ts';
+import { id, utcTime } from './answer_fields.ts';
+import { flagField, integerField, objectShape, RequestBody, validate, z } from './validation.ts';
+
+const { default: defaultMinutes, min, max } = CLOUD.idleMinutes;
+
+const AutoSleepShape = objectShape({
+  auto_sleep_enabled: flagField().optional(),
+  idle_timeout_minutes: integerField(min, max).optional(),
+}).meta({ id: 'AutoSleepInput' });
+
+function parseAutoSleep(value: unknown): { enabled: boolean | null; minutes: number | null } {
+  const given = validate(AutoSleepShape, value);
+  return { enabled: given.auto_sleep_enabled ?? null, minutes: given.idle_timeout_minutes ?? null };
+}
+
+/** Settings of auto-sleep to change; absent: left as it is. */
+export type AutoSleepChange = z.input<typeof AutoSleepShape>;
+export const AutoSleepChange = new RequestBody(AutoSleepShape, parseAutoSleep);
+
+const autoSleep = {
+  auto_sleep_enabled: z.boolean().describe('Default false'),
+  idle_timeout_minutes: z.int().describe(`Default ${defaultMinutes}`),
+};
+
+export type AutoSleepSettings = z.infer<typeof AutoSleepSettings>;
+export const AutoSleepSettings = z.object(autoSleep).meta({ id: 'AutoSleep' });
+
+export type Workload = z.infer<typeof Workload>;
+export const Workload = z
+  .object({
+    id,
+    name: z.string(),
+    namespace: z.string(),
+    kind: z.enum(WORKLOAD_KINDS),
+    replicas: z.int(),
+    desired_replicas: z.int().nullable().describe('null until a sleep saved one'),
+    ...autoSleep,
+    last_activity_at: utcTime.nullable(),
+    cluster_id: id,
+    ready_replicas: z.int(),
+    state: z.enum(WORKLOAD_STATES),
+    sleep_reason: z.string().nullable(),
+  })
+  .meta({ id: 'Workload' });
+
+export const WorkloadList = z.array(Workload);
+export const Replicas = z.object({ replicas: z.int() }).meta({ id: 'Replicas' });

@@ -1,0 +1,43 @@
+// What handlers work with.
+import type { Operation } from '../../api/operation.ts';
+import type { Node } from '../../runtime/actor.ts';
+import type { EventHub } from '../streams/event_hub.ts';
+import type { LogStreams } from '../streams/log_streams.ts';
+import type { TerminalSockets } from '../streams/terminal_sockets.ts';
+import type { ServiceViews } from '../views/service_views.ts';
+import type { CloudGate } from './cloud_gate.ts';
+
+/** What the daemon says of itself; read at each request, so the owner may change it. */
+export interface DaemonInfo {
+  version: string;
+  pid: number;
+  /** Epoch milliseconds. */
+  startedAt: number;
+  /** The name of the server that answers. */
+  front: string;
+  stateDir: string;
+  /** null: off. */
+  gatewayPort: number | null;
+  agentDomain: string;
+}
+
+/** `starting`: the views are not filled yet; `closing`: no change is taken any more. */
+export type DaemonPhase = 'starting' | 'ready' | 'closing';
+
+/** Makes the API's document of the operations that are served. */
+export type DocumentBuilder = (operations: readonly Operation[]) => Promise<Uint8Array>;
+
+export interface AppContext {
+  readonly views: ServiceViews;
+  readonly cloud: CloudGate;
+  readonly hub: EventHub;
+  readonly logs: LogStreams;
+  readonly terminals: TerminalSockets;
+  readonly daemonInfo: DaemonInfo;
+  readonly phase: DaemonPhase;
+  /** Starts the gateway unless it runs: its port, or null when it is off or its port cannot be had. */
+  ensureGateway(): Promise<number | null>;
+  /** The API's document. */
+  openapi(): Promise<Uint8Array>;
+  readonly ref: Node['ref'];
+}

@@ -1,0 +1,52 @@
+// The handlers of agents.
+import type { agents } from '../../../api/agents.ts';
+import { fail } from '../../../protocol/errors.ts';
+import { hostLabel } from '../../../protocol/names.ts';
+import type { SpecRow } from '../../../protocol/views.ts';
+import type { AppContext } from '../app_context.ts';
+import type { HandlersOf } from '../handler.ts';
+import { followLogs, readLogs } from './logs.ts';
+import { deadline, stopMs } from './service_lookup.ts';
+
+/** The spec of an agent that exists. Throws unknown_agent, also for a service that is none. */
+function findAgent(app: AppContext, name: string): SpecRow {
+  const spec = app.views.spec(name);
+  if (!spec?.agent) throw fail('unknown_agent', `there is no agent ${name}`);
+  return spec;
+}
+
+const agentsOf = (app: AppContext) => app.ref('agents');
+
+export const agentHandlers: HandlersOf<typeof agents> = {
+  list: ({ views }) => views.agents(),
+
+  spinup: async ({ app, body }) => {
+    // With the first agent the gateway starts too, at the same time.
+    const opening = app.ensureGateway();
+    const { name, port, pid } = await agentsOf(app).ask('spinup', { input: body });
+    const gatewayPort = await opening;
+    const hostname = `${hostLabel(name)}.${app.daemonInfo.agentDomain}`;
+    const gatewayUrl = gatewayPort === null ? null : `http://${hostname}:${gatewayPort}/`;
+    const url = `http://localhost:${port}`;
+    return { port, name, active: true, hostname, pid, url, gatewayUrl, agent_type: body.agentType };
+  },
+
+  remove: async ({ app, name }) => {
+    const spec = findAgent(app, name);
+    const { port } = await agentsOf(app).ask('remove', { name }, deadline(stopMs(spec, null)));
+    return { removed: true, name, port };
+  },
+
+  logs: ({ app, name, query }) => readLogs(app, findAgent(app, name), query),
+  followLogs: (request) => {
+    findAgent(request.app, request.name);
+    return followLogs(request);
+  },
+
+  // Whether it has a terminal is in the views: nobody need be asked.
+  attach: ({ app, name }) => {
+    findAgent(app, name);
+    if (!app.views.state(name)?.process) throw fail('not_running', `the agent ${name} does not run`);
+    return (socket) => app.terminals.open(socket, app.ref(`service:${name}`));
+  },
+};

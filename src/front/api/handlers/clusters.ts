@@ -1,0 +1,24 @@
+// The handlers of clusters. Reads are answered from the views; everything else is asked of the owner.
+import type { clusters } from '../../../api/clusters.ts';
+import { CLOUD, THREADS } from '../../../settings/limits.ts';
+import type { AppContext } from '../app_context.ts';
+import type { HandlersOf } from '../handler.ts';
+
+const clustersOf = (app: AppContext) => app.ref('clusters');
+
+export const clusterHandlers: HandlersOf<typeof clusters> = {
+  list: ({ cloud }) => cloud.views.clusters(),
+
+  read: ({ cloud }, id) => {
+    const json = cloud.views.cluster(id);
+    return json === null ? null : Buffer.from(json);
+  },
+
+  register: ({ app, body }) => clustersOf(app).ask('register', { input: body }),
+  remove: ({ app, name }) => clustersOf(app).ask('remove', { id: name }),
+
+  sync: ({ app, name }) => {
+    const deadlineMs = CLOUD.syncTimeoutMs + THREADS.askDeadlineMs;
+    return clustersOf(app).ask('sync', { id: name }, { deadlineMs });
+  },
+};

@@ -1,0 +1,31 @@
+// The handlers of groups.
+import type { groups } from '../../../api/groups.ts';
+import { fail } from '../../../protocol/errors.ts';
+import type { SpecRow } from '../../../protocol/views.ts';
+import type { AppContext } from '../app_context.ts';
+import type { HandlersOf } from '../handler.ts';
+import { deadline, startMs, stopMs } from './service_lookup.ts';
+
+function membersOf(app: AppContext, name: string): SpecRow[] {
+  const members = app.views.members(name);
+  if (members.length === 0) throw fail('unknown_group', `there is no group ${name}`);
+  return members;
+}
+
+export const groupHandlers: HandlersOf<typeof groups> = {
+  list: ({ views }) => views.groups(),
+
+  start: async ({ app, name, query }) => {
+    const times = membersOf(app, name).map((spec) => startMs(spec, query.timeout));
+    const message = { name, timeoutMs: query.timeout };
+    const { services } = await app.ref('groups').ask('start', message, deadline(...times));
+    return { name, services };
+  },
+
+  stop: async ({ app, name, query }) => {
+    const times = membersOf(app, name).map((spec) => stopMs(spec, query.grace));
+    const message = { name, graceMs: query.grace };
+    const { services } = await app.ref('groups').ask('stop', message, deadline(...times));
+    return { name, services };
+  },
+};

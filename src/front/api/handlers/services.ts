@@ -1,0 +1,73 @@
+// The handlers of services: who is asked, for how long, and what the answer is made of.
+import type { services } from '../../../api/services.ts';
+import { fail } from '../../../protocol/errors.ts';
+import { localTime } from '../../../protocol/timestamps.ts';
+import type { AppContext } from '../app_context.ts';
+import type { HandlersOf } from '../handler.ts';
+import { followLogs, readLogs } from './logs.ts';
+import { deadline, findService, serviceRef, startMs, stopMs } from './service_lookup.ts';
+
+const registryOf = (app: AppContext) => app.ref('registry');
+
+export const serviceHandlers: HandlersOf<typeof services> = {
+  list: ({ views }) => views.services(),
+  read: ({ views }, name) => views.detail(name),
+  resolve: ({ views }, name) => views.resolve(name),
+
+  register: async ({ app, body }) => {
+    await registryOf(app).ask('register', { input: body });
+    const item = app.views.item(body.name);
+    if (!item) throw fail('unknown_service', `the service ${body.name} was removed meanwhile`);
+    return item;
+  },
+
+  remove: async ({ app, name }) => {
+    const spec = findService(app, name);
+    const message = { name, agent: false, graceMs: null };
+    await registryOf(app).ask('remove', message, deadline(stopMs(spec, null)));
+    return { removed: true, name };
+  },
+
+  start: (request) => {
+    const { app, name, query } = request;
+    const spec = findService(app, name);
+    const wait = query.wait ?? true;
+    if (!wait) request.status = 202;
+    const message = { timeoutMs: query.timeout, wait };
+    return serviceRef(app, name).ask('start', message, deadline(startMs(spec, query.timeout)));
+  },
+
+  stop: ({ app, name, query }) => {
+    const spec = findService(app, name);
+    return serviceRef(app, name).ask('stop', { graceMs: query.grace }, deadline(stopMs(spec, query.grace)));
+  },
+
+  restart: ({ app, name, query }) => {
+    const spec = findService(app, name);
+    const message = { timeoutMs: query.timeout, graceMs: query.grace };
+    const limit = deadline(startMs(spec, query.timeout), stopMs(spec, query.grace));
+    return serviceRef(app, name).ask('restart', message, limit);
+  },
+
+  explain: async ({ app, name }) => {
+    findService(app, name);
+    const { lastCheck, backoff, exit, ...facts } = await serviceRef(app, name).ask('explain', {});
+    return {
+      status: facts.status,
+      reason: facts.reason,
+      waitingFor: facts.waitingFor,
+      lastCheck: lastCheck && { ...lastCheck, at: localTime(lastCheck.at) },
+      portHolder: facts.portHolder,
+      backoff: backoff && { ...backoff, nextAt: localTime(backoff.nextAt) },
+      exit: exit && { ...exit, at: localTime(exit.at) },
+      lastLines: facts.lastLines,
+      next: facts.next,
+    };
+  },
+
+  logs: ({ app, name, query }) => readLogs(app, findService(app, name), query),
+  followLogs: (request) => {
+    findService(request.app, request.name);
+    return followLogs(request);
+  },
+};

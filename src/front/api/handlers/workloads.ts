@@ -1,0 +1,30 @@
+// The handlers of workloads. Reads are answered from the views; everything else is asked of the owner.
+import type { workloads } from '../../../api/workloads.ts';
+import { CLOUD } from '../../../settings/limits.ts';
+import type { AppContext } from '../app_context.ts';
+import type { HandlersOf } from '../handler.ts';
+
+const workloadsOf = (app: AppContext) => app.ref('workloads');
+
+export const workloadHandlers: HandlersOf<typeof workloads> = {
+  list: ({ app, query }) => app.cloud.views.workloads(query.cluster_id),
+
+  sleep: async ({ app, name }) => {
+    const message = { id: name, by: 'request' } as const;
+    const { replicas } = await workloadsOf(app).ask('sleep', message, { deadlineMs: CLOUD.scaleTimeoutMs });
+    return { replicas };
+  },
+
+  wake: ({ app, name, query }) => {
+    const waitMs = query.wait ? (query.timeout ?? CLOUD.defaultWakeWaitMs) : null;
+    const deadlineMs = CLOUD.scaleTimeoutMs + (waitMs ?? 0);
+    return workloadsOf(app).ask('wake', { id: name, waitMs }, { deadlineMs });
+  },
+
+  autoSleep: ({ cloud }, id) => {
+    const settings = cloud.views.autoSleep(id);
+    return settings && Buffer.from(JSON.stringify(settings));
+  },
+
+  setAutoSleep: ({ app, name, body }) => workloadsOf(app).ask('autoSleep', { id: name, ...body }),
+};

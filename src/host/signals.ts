@@ -1,0 +1,45 @@
+// Signals to the processes of a run. No number below 2 is ever given to `kill`: there it means the host's own
+// group, init, or every process.
+import { constants } from 'node:os';
+import { type ProcessRow, processRow, signalDisposition } from '../adapters/process/process_table.ts';
+import type { RunRoot } from '../adapters/process/process_tree.ts';
+
+const FIRST_PID = 2;
+
+/** Sends `signal` to a process, if its pid is still its own. */
+export function sendSignal(row: ProcessRow, signal: NodeJS.Signals): void {
+  const now = processRow(row.pid);
+  if (row.pid < FIRST_PID || (now && now.startTicks !== row.startTicks)) return;
+  try {
+    process.kill(row.pid, signal);
+  } catch {
+    // It is gone, or belongs to another user: the next scan tells.
+  }
+}
+
+/**
+ * Sends `signal` to the group of a run, where any of `rows` is in it, and to each of `rows` outside of the
+ * group.
+ */
+export function signalRun(root: RunRoot, rows: readonly ProcessRow[], signal: NodeJS.Signals): void {
+  const isInGroup = (row: ProcessRow) => root.grouped && root.pid >= FIRST_PID && row.pgid === root.pid;
+  if (rows.some(isInGroup)) {
+    try {
+      process.kill(-root.pid, signal);
+    } catch {
+      // The group is gone meanwhile.
+    }
+  }
+  for (const row of rows) if (!isInGroup(row)) sendSignal(row, signal);
+}
+
+/**
+ * Whether SIGHUP should follow SIGTERM at once: for processes that SIGTERM cannot end, and for those that
+ * handle a hang-up, which are shells. For a program that is ending in order it would be a second blow.
+ */
+export function needsHangUp({ pid }: ProcessRow): boolean {
+  return (
+    signalDisposition(pid, constants.signals.SIGTERM) === 'ignored' ||
+    signalDisposition(pid, constants.signals.SIGHUP) === 'caught'
+  );
+}

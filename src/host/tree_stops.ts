@@ -1,0 +1,114 @@
+// All stops under way: each scan of the process table serves all of them, as often as the most urgent one
+// needs it.
+import { openListenerTable } from '../adapters/process/listener_table.ts';
+import { isLocalAddress, type ListeningSocket } from '../adapters/process/listeners.ts';
+import type { ProcessTree, RunRoot } from '../adapters/process/process_tree.ts';
+import type { ReservedDescriptor } from '../adapters/process/reserved_descriptor.ts';
+import type { StopReport } from '../protocol/host.ts';
+import type { Clock } from '../runtime/actor.ts';
+import { type StopTarget, TreeStop, type TreeStopOptions } from './stop_tree.ts';
+
+export interface TreeStopsConfig {
+  clock: Clock;
+  tree: ProcessTree;
+  /** All runs, so that no process is attributed to the wrong one. */
+  roots: () => RunRoot[];
+  /** Pids that are never ended: the host itself and the daemon. */
+  protectedPids: () => ReadonlySet<number>;
+  /** Lent to every scan: without a descriptor a tree would seem to be gone. */
+  reservedDescriptor: ReservedDescriptor;
+  /** Called when a scan fails after one that did not. Nothing is concluded from it, and it is repeated. */
+  onScanFailed: (error: unknown) => void;
+}
+
+const SOON_MS = 1;
+const SCAN_RETRY_MS = 250;
+
+export class TreeStops {
+  private readonly config: TreeStopsConfig;
+  private readonly stops = new Map<string, TreeStop>();
+  private readonly listeners = openListenerTable();
+  /** The next scan, in monotonic milliseconds. */
+  private scheduled: { at: number; cancel: () => void } | null = null;
+  /** No scan before this time: scans take at most half of the processor. */
+  private restUntil = 0;
+  private isBlind = false;
+
+  constructor(config: TreeStopsConfig) {
+    this.config = config;
+  }
+
+  /** Ends the tree of `target`, or joins the stop of it that is under way. Never rejects. */
+  stop(target: StopTarget, options: TreeStopOptions): Promise<StopReport> {
+    const { run } = target.root;
+    const underWay = this.stops.get(run);
+    if (underWay) return underWay.report;
+    const stop = new TreeStop(target, options, this.config.clock.monotonic());
+    this.stops.set(run, stop);
+    this.schedule(0);
+    return stop.report;
+  }
+
+  /** A process has ended: the next scan comes soon. */
+  checkSoon(): void {
+    this.schedule(SOON_MS);
+  }
+
+  /** The trees that are being ended. */
+  roots(): RunRoot[] {
+    return [...this.stops.values()].map((stop) => stop.target.root);
+  }
+
+  private schedule(inMs: number): void {
+    if (this.stops.size === 0) return;
+    const { clock } = this.config;
+    const at = Math.max(clock.monotonic() + inMs, this.restUntil);
+    if (this.scheduled && at >= this.scheduled.at) return;
+    this.scheduled?.cancel();
+    const cancel = clock.after(Math.max(0, at - clock.monotonic()), () => this.look());
+    this.scheduled = { at, cancel };
+  }
+
+  private look(): void {
+    const { clock, reservedDescriptor, onScanFailed } = this.config;
+    this.scheduled = null;
+    const began = clock.monotonic();
+    let nextMs = SCAN_RETRY_MS;
+    try {
+      nextMs = reservedDescriptor.lend(() => this.scan());
+      this.isBlind = false;
+    } catch (error) {
+      if (!this.isBlind) onScanFailed(error);
+      this.isBlind = true;
+    }
+    const ended = clock.monotonic();
+    this.restUntil = ended + (ended - began);
+    if (Number.isFinite(nextMs)) this.schedule(nextMs);
+  }
+
+  /**
+   * One scan, and a step of every stop. Returns the milliseconds until the next scan; infinite without a
+   * stop.
+   */
+  private scan(): number {
+    const { clock, tree, roots, protectedPids } = this.config;
+    const all = new Map([...roots(), ...this.roots()].map((root) => [root.run, root]));
+    const { members } = tree.scan([...all.values()], protectedPids());
+    let rows: ListeningSocket[] | undefined;
+    const listenersOn = (port: number): ListeningSocket[] => {
+      rows ??= this.listeners.rows().filter((row) => isLocalAddress(row.address));
+      return rows.filter((row) => row.port === port);
+    };
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const [run, stop] of this.stops) {
+      const wishMs = stop.advance({
+        members: members.get(run) ?? [],
+        portListeners: () => listenersOn(stop.options.port),
+        now: clock.monotonic(),
+      });
+      if (wishMs === null) this.stops.delete(run);
+      else nextMs = Math.min(nextMs, wishMs);
+    }
+    return nextMs;
+  }
+}

@@ -1,0 +1,393 @@
+// A mailbox queues the messages of one address; the incarnations of its actor handle them, one after the other.
+import {
+  type ActorLimits,
+  type Address,
+  type Clock,
+  type Context,
+  type DeferredReply,
+  type Directory,
+  Failure,
+  isFailure,
+  type Ref,
+  type RuntimeEvent,
+} from './actor.ts';
+import { deferred, withTimeout } from './deferred.ts';
+import { KeyedMutex } from './keyed_mutex.ts';
+import { type Envelope, goneFailure } from './peer_link.ts';
+import { RestartWindow } from './restart_window.ts';
+import { type ClosableScope, openScope } from './scope.ts';
+
+/** The pause before `init` runs again; it doubles with every crash in the window. */
+const BACKOFF = { firstMs: 10, maxMs: 1_000 };
+
+type HandlerTable = Readonly<Record<string, (message: never) => unknown>>;
+
+/** An actor type with its configuration filled in. */
+export interface ConfiguredActor {
+  readonly limits: ActorLimits;
+  init(context: Context): HandlerTable | Promise<HandlerTable>;
+}
+
+/** Whoever holds a ref. Once it is no longer live, its asks are refused with `gone` and its tells dropped. */
+export interface Sender {
+  readonly address: string | undefined;
+  readonly live: boolean;
+}
+
+/** What a mailbox needs of its node. */
+export interface MailboxNode {
+  readonly clock: Clock;
+  readonly observe: ((event: RuntimeEvent) => void) | undefined;
+  ref<A extends Address>(address: A, sender: Sender): Ref<Directory[A]>;
+  watch(address: string, onEnded: (address: string) => void): () => void;
+  report(address: string, error: unknown, ended: boolean): void;
+  /** Delivers a message to whoever has its address now. */
+  onEnvelope(envelope: Envelope): void;
+  /** The actor at `address` has ended. */
+  onMailboxClosed(address: string): void;
+}
+
+interface Crash {
+  error: unknown;
+}
+
+/** The reply that a handler promised by `replyLater` or `turn`. */
+class PendingReply {
+  readonly promise: Promise<unknown>;
+  constructor(promise: Promise<unknown>) {
+    this.promise = promise;
+  }
+}
+
+/** Starts its actor at once. Never throws: crashes, and a scope that did not close in time, are reported to the node. */
+export class Mailbox {
+  readonly address: string;
+  readonly type: ConfiguredActor;
+  readonly node: MailboxNode;
+  readonly queue: Envelope[] = [];
+  /** `full`: it has dropped a tell since it was last empty, and has reported that. */
+  private state: 'open' | 'full' | 'stopping' = 'open';
+  private incarnation: Incarnation;
+  readonly started = deferred<void>();
+  private readonly crashes: RestartWindow;
+  private skipPause = () => {};
+  private readonly closed: Promise<void>;
+  private stopped: Promise<boolean> | undefined;
+
+  constructor(address: string, type: ConfiguredActor, node: MailboxNode) {
+    this.address = address;
+    this.type = type;
+    this.node = node;
+    this.crashes = new RestartWindow(type.limits.restarts);
+    this.incarnation = new Incarnation(this);
+    this.closed = this.live();
+  }
+
+  /** Resolves after the first `init` that succeeds; rejects when the actor ended before that. */
+  get ready(): Promise<void> {
+    return this.started.promise;
+  }
+
+  deliver(envelope: Envelope): void {
+    const { address, node, queue, incarnation } = this;
+    const open = incarnation.openReplies.size;
+    if (this.state === 'stopping') envelope.link.refuse(envelope.id, 'gone', address);
+    else if (queue.length + open >= this.type.limits.mailbox) this.overflow(envelope);
+    else {
+      if (queue.length === 0) this.state = 'open';
+      queue.push(envelope);
+      node.observe?.({ is: 'queued', address, waiting: queue.length, open });
+      incarnation.pump();
+    }
+  }
+
+  /** Handles what is queued, closes and ends. Resolves true when that was done in time. */
+  stop(): Promise<boolean> {
+    this.stopped ??= this.drain();
+    return this.stopped;
+  }
+
+  private overflow(envelope: Envelope): void {
+    envelope.link.refuse(envelope.id, 'overloaded', this.address);
+    // A tell has no sender that could be told, so the first one that a full mailbox drops is reported.
+    if (envelope.id !== 0 || this.state === 'full') return;
+    this.state = 'full';
+    this.node.report(this.address, new Failure('overloaded', `${envelope.kind} was dropped`), false);
+  }
+
+  private async live(): Promise<void> {
+    for (;;) {
+      const crash = await this.incarnation.ended;
+      const restarts = crash !== null && this.crashes.add(this.node.clock.monotonic()) && !this.isStopping();
+      if (crash) this.node.report(this.address, crash.error, !restarts);
+      if (!(await this.incarnation.close()))
+        this.node.report(this.address, new Error('its scope did not close in time'), false);
+      if (restarts) await this.pause();
+      if (!restarts || this.isStopping()) return this.leave(crash !== null || this.isStopping());
+      this.incarnation = new Incarnation(this);
+    }
+  }
+
+  private isStopping(): boolean {
+    return this.state === 'stopping';
+  }
+
+  private async pause(): Promise<void> {
+    const over = deferred<void>();
+    const ms = BACKOFF.firstMs * 2 ** (this.crashes.count - 1);
+    const cancel = this.node.clock.after(Math.min(ms, BACKOFF.maxMs), over.resolve);
+    this.skipPause = over.resolve;
+    if (!this.isStopping()) await over.promise;
+    cancel();
+  }
+
+  /** After a crash or a stop the queue gets `gone`; after `context.end` it is delivered anew: a family starts again. */
+  private leave(refuses: boolean): void {
+    this.started.reject(new Failure('crashed', `${this.address} did not start`));
+    this.node.onMailboxClosed(this.address);
+    for (const envelope of this.queue.splice(0)) {
+      if (refuses) envelope.link.refuse(envelope.id, 'gone', this.address);
+      else this.node.onEnvelope(envelope);
+    }
+  }
+
+  private async drain(): Promise<boolean> {
+    this.state = 'stopping';
+    let isInTime = true;
+    const cancel = this.node.clock.after(this.type.limits.drainMs, () => {
+      isInTime = false;
+      this.incarnation.finish(null);
+    });
+    this.skipPause();
+    this.incarnation.drain();
+    await this.closed;
+    cancel();
+    return isInTime;
+  }
+}
+
+/**
+ * From one `init` to the crash or the end after it, with everything that was opened on the way.
+ *
+ * `draining`: handles the queue, then ends. `ending`: ends after the current message. `lingering`: waits for the
+ * deferred replies that are open. `over`: nothing runs any more, and everything open has been answered.
+ */
+class Incarnation implements Sender {
+  readonly address: string;
+  /** Until its scope has closed. */
+  live = true;
+  /** Messages whose deferred reply is not there yet. */
+  readonly openReplies = new Set<Envelope>();
+  private readonly mailbox: Mailbox;
+  private readonly scope: ClosableScope;
+  private readonly turns = new KeyedMutex();
+  private readonly over = deferred<Crash | null>();
+  private state: 'running' | 'draining' | 'ending' | 'lingering' | 'over' = 'running';
+  /** Set by the end of `init`. */
+  private handlers: HandlerTable | undefined;
+  private current: Envelope | undefined;
+  /** The code that runs now; never rejects. */
+  private running: Promise<unknown>;
+
+  constructor(mailbox: Mailbox) {
+    this.mailbox = mailbox;
+    this.address = mailbox.address;
+    this.scope = openScope((error) => mailbox.node.report(mailbox.address, error, false));
+    this.running = this.begin();
+  }
+
+  /** Resolves when no message is taken any more: with the crash, or with null after an end in order. */
+  get ended(): Promise<Crash | null> {
+    return this.over.promise;
+  }
+
+  /** Handles what is queued, as far as it may now. */
+  readonly pump = (): void => {
+    const { queue, node } = this.mailbox;
+    while (this.handlers && !this.current && (this.state === 'running' || this.state === 'draining')) {
+      const envelope = queue.shift();
+      if (!envelope) break;
+      // The sender of an expired ask has been told `deadline` by its own node.
+      if (envelope.expires > node.clock.monotonic()) this.run(envelope, this.handlers);
+    }
+    this.endIfDone();
+  };
+
+  /** Goes on until the queue and the open replies are empty, then ends. */
+  drain(): void {
+    if (this.state === 'running') this.state = 'draining';
+    this.endIfDone();
+  }
+
+  /** Ends now. Answers what is open, as nobody else will. */
+  finish(crash: Crash | null): void {
+    if (this.state === 'over') return;
+    this.state = 'over';
+    const open = this.current ? [this.current, ...this.openReplies] : this.openReplies;
+    for (const { link, id } of open) link.refuse(id, crash ? 'crashed' : 'gone', this.address);
+    this.openReplies.clear();
+    this.over.resolve(crash);
+  }
+
+  /** Closes the scope and waits for the code that still runs. Resolves false when `drainMs` was too short. */
+  async close(): Promise<boolean> {
+    const { type, node } = this.mailbox;
+    const rest = Promise.all([this.scope.close(), this.running]);
+    const closed = await withTimeout(type.limits.drainMs, rest, node.clock);
+    this.live = false;
+    return closed !== null;
+  }
+
+  private async begin(): Promise<void> {
+    try {
+      const handlers = await this.mailbox.type.init(this.context());
+      if (this.state === 'over') return;
+      this.handlers = handlers;
+      this.mailbox.started.resolve();
+      this.pump();
+    } catch (error) {
+      this.crash(error);
+    }
+  }
+
+  private run(envelope: Envelope, handlers: HandlerTable): void {
+    const { link, id, kind, message } = envelope;
+    if (!Object.hasOwn(handlers, kind)) {
+      link.refuse(id, 'gone', `${this.address}.${kind}`);
+      this.mailbox.node.report(this.address, new TypeError(`no handler for ${kind}`), false);
+      return;
+    }
+    this.current = envelope;
+    try {
+      // A message off the wire has no type: the protocol, with which both sides were compiled, gives it one.
+      const result = handlers[kind]?.(message as never);
+      if (result instanceof Promise) this.running = result.then(this.returned, this.threw).then(this.pump);
+      else this.returned(result);
+    } catch (error) {
+      this.threw(error);
+    }
+  }
+
+  private readonly returned = (result: unknown): void => {
+    const envelope = this.current;
+    this.current = undefined;
+    if (!envelope || this.state === 'over') return;
+    if (result instanceof PendingReply) this.postpone(envelope, result.promise);
+    else this.reply(envelope, result);
+  };
+
+  private readonly threw = (error: unknown): void => {
+    const envelope = this.current;
+    this.current = undefined;
+    if (envelope && this.state !== 'over') this.fail(envelope, error);
+  };
+
+  private reply(envelope: Envelope, value: unknown): void {
+    try {
+      envelope.link.reply(envelope.id, value);
+    } catch (unsendable) {
+      this.fail(envelope, unsendable);
+    }
+  }
+
+  private fail(envelope: Envelope, error: unknown): void {
+    const { link, id } = envelope;
+    let defect = error;
+    if (isFailure(error)) {
+      try {
+        link.fail(id, error.code, error.message, error.detail);
+        return;
+      } catch (unsendable) {
+        defect = unsendable;
+      }
+    }
+    link.refuse(id, 'crashed', this.address);
+    this.crash(defect);
+  }
+
+  private postpone(envelope: Envelope, promise: Promise<unknown>): void {
+    this.openReplies.add(envelope);
+    const settled = (settle: () => void): void => {
+      // Not among the open replies any more: the incarnation was over first and has answered.
+      if (!this.openReplies.delete(envelope)) return;
+      settle();
+      this.endIfDone();
+    };
+    promise.then(
+      (value) => settled(() => this.reply(envelope, value)),
+      (error: unknown) => settled(() => this.fail(envelope, error)),
+    );
+  }
+
+  private endIfDone(): void {
+    const { state, mailbox } = this;
+    if (!this.handlers || this.current || state === 'running' || state === 'over') return;
+    if (state === 'draining' && mailbox.queue.length > 0) return;
+    if (this.openReplies.size === 0) this.finish(null);
+    else if (state === 'ending') {
+      this.state = 'lingering';
+      this.after(mailbox.type.limits.drainMs, () => this.finish(null));
+    }
+  }
+
+  private end(): void {
+    if (this.state === 'running' || this.state === 'draining') this.state = 'ending';
+    this.endIfDone();
+  }
+
+  private crash(error: unknown): void {
+    this.finish({ error });
+  }
+
+  /** Runs a callback of this incarnation: not once it is over, and an error in it is a crash. */
+  private guard(callback: () => unknown): void {
+    if (this.state === 'over') return;
+    try {
+      const result = callback();
+      if (result instanceof Promise) result.catch((error: unknown) => this.crash(error));
+    } catch (error) {
+      this.crash(error);
+    }
+  }
+
+  private after(ms: number, callback: () => unknown): () => void {
+    const fire = () => {
+      cancel();
+      this.guard(callback);
+    };
+    const cancel = this.scope.defer(this.mailbox.node.clock.after(ms, fire));
+    return cancel;
+  }
+
+  /** Runs `work` in its turn, unless this incarnation is over by then. */
+  private inTurn<R>(key: string, work: () => Promise<R>): Promise<R> {
+    return this.turns.runExclusive(key, () => {
+      if (this.state === 'over') throw goneFailure(this.address);
+      return work();
+    });
+  }
+
+  private context(): Context {
+    const { address, scope, mailbox } = this;
+    const { node } = mailbox;
+    // The brand of DeferredReply is there for the compiler only.
+    const deferReply = <R>(promise: Promise<R>) => new PendingReply(promise) as unknown as DeferredReply<R>;
+    return {
+      address,
+      clock: {
+        now: () => node.clock.now(),
+        monotonic: () => node.clock.monotonic(),
+        after: (ms, callback) => this.after(ms, callback),
+        every: (ms, callback) => scope.defer(node.clock.every(ms, () => this.guard(callback))),
+      },
+      scope,
+      ref: (to) => node.ref(to, this),
+      replyLater: deferReply,
+      turn: (key, work) => deferReply(this.inTurn(key, work)),
+      watch: (other, onEnded) =>
+        void scope.defer(node.watch(other, (ended) => this.guard(() => onEnded(ended)))),
+      end: () => this.end(),
+      crash: (error) => this.crash(error),
+    };
+  }
+}

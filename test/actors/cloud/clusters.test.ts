@@ -1,0 +1,282 @@
+// Clusters over the wire-accurate double: registration, removal, and what is shown of them.
+import { randomBytes } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { createVault } from '../../../src/adapters/storage/vault.ts';
+import type { ClusterInput } from '../../../src/protocol/cloud.ts';
+import { fail } from '../../../src/protocol/errors.ts';
+import { ULID_PATTERN } from '../../../src/protocol/ulid.ts';
+import { deferred } from '../../../src/runtime/deferred.ts';
+import { cloud, clusterInput, doubleWith, eventually } from '../../kit/cloud.ts';
+
+describe('clusters', () => {
+  it('are registered without a connection, and listed with the fields of the base API', async () => {
+    const double = await doubleWith();
+    const { clusters, views } = await cloud();
+    const { id, name } = await clusters.ask('register', {
+      input: clusterInput({ kubeconfig: double.kubeconfig, provider: 'kind' }),
+    });
+    expect([id, name]).toEqual([expect.stringMatching(ULID_PATTERN), 'one']);
+    expect(JSON.parse(views.clusters().toString())).toEqual([
+      {
+        id,
+        name: 'one',
+        provider: 'kind',
+        in_cluster: false,
+        created_at: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/),
+      },
+    ]);
+    expect(JSON.parse(views.cluster(id) ?? '')).toMatchObject({
+      id,
+      version: null,
+      reachable: null,
+      last_sync_at: null,
+      capabilities: null,
+    });
+    expect(double.requests).toEqual([]);
+  });
+
+  it('have names of their own', async () => {
+    const double = await doubleWith();
+    const { clusters } = await cloud();
+    const one = { input: clusterInput({ kubeconfig: double.kubeconfig }) };
+    const both = await Promise.allSettled([clusters.ask('register', one), clusters.ask('register', one)]);
+    expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+    await expect(clusters.ask('register', one)).rejects.toMatchObject({ code: 'name_in_use' });
+  });
+
+  it('need a kubeconfig whose server may be dialled', async () => {
+    const double = await doubleWith();
+    const { clusters } = await cloud();
+    const register = (more: Partial<ClusterInput>) => clusters.ask('register', { input: clusterInput(more) });
+    await expect(register({})).rejects.toMatchObject({
+      code: 'invalid_spec',
+      message: /kubeconfig is required/,
+    });
+    const metadata = double.kubeconfig.replace(/https:\/\/[^"]+/, 'https://0xa9fea9fe');
+    await expect(register({ kubeconfig: metadata })).rejects.toMatchObject({
+      code: 'invalid_spec',
+      message: /169\.254\.169\.254.*never dialled/,
+    });
+    await expect(register({ kubeconfig: 'a: b' })).rejects.toMatchObject({
+      code: 'invalid_spec',
+      detail: { details: expect.any(Array) },
+    });
+  });
+
+  it('that are in_cluster need the setting and a pod, and are possible once', async () => {
+    const double = await doubleWith('hello');
+    const inCluster = (name: string) => ({ input: clusterInput({ name, inCluster: true }) });
+    const off = await cloud({ podAccess: double.access });
+    await expect(off.clusters.ask('register', inCluster('a'))).rejects.toMatchObject({
+      code: 'invalid_spec',
+      message: /allow_in_cluster/,
+    });
+    const outside = await cloud({ allowInCluster: true });
+    await expect(outside.clusters.ask('register', inCluster('a'))).rejects.toMatchObject({
+      code: 'invalid_spec',
+      message: /no pod/,
+    });
+    const on = await cloud({ allowInCluster: true, podAccess: double.access });
+    const both = { input: { ...inCluster('a').input, kubeconfig: double.kubeconfig } };
+    await expect(on.clusters.ask('register', both)).rejects.toMatchObject({ code: 'invalid_spec' });
+    const { id } = await on.clusters.ask('register', inCluster('a'));
+    expect(await on.clusters.ask('sync', { id })).toEqual({ synced: 1 });
+    await expect(on.clusters.ask('register', inCluster('b'))).rejects.toMatchObject({ code: 'name_in_use' });
+  });
+
+  it('are forgotten with their rows; the workloads are left as they are', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    const id = await here.add(double.kubeconfig);
+    await eventually(() => double.watches.length === 2);
+    expect(await here.clusters.ask('remove', { id })).toEqual({ removed: true, id });
+    expect(here.tethers.of('closeCluster')).toEqual([{ clusterId: id }]);
+    expect(here.list()).toEqual([]);
+    expect(here.views.cluster(id)).toBeNull();
+    await eventually(() => double.watches.length === 0);
+    expect(double.get('Deployment', 'web', 'hello').spec.replicas).toBe(3);
+    for (const kind of ['sync', 'remove'] as const)
+      await expect(here.clusters.ask(kind, { id })).rejects.toMatchObject({ code: 'unknown_cluster' });
+    const again = await here.add(double.kubeconfig);
+    expect(again).not.toBe(id);
+    await here.stop();
+    const later = await cloud({ folder: here.folder, vault: here.vault });
+    expect(JSON.parse(later.views.clusters().toString())).toHaveLength(1);
+    expect(later.list()).toHaveLength(1);
+  });
+
+  it('are not opened again by a sync that comes while they are removed', async () => {
+    const double = await doubleWith('hello');
+    const asked = deferred<void>();
+    const removed = deferred<void>();
+    const here = await cloud({
+      store: (store) => ({
+        ...store,
+        async removeCluster(clusterId) {
+          asked.resolve();
+          await removed.promise;
+          await store.removeCluster(clusterId);
+        },
+      }),
+    });
+    const id = await here.add(double.kubeconfig);
+    const removal = here.clusters.ask('remove', { id });
+    await asked.promise;
+    await expect(here.clusters.ask('sync', { id })).rejects.toMatchObject({ code: 'unknown_cluster' });
+    removed.resolve();
+    await removal;
+    await eventually(() => double.watches.length === 0);
+    expect(here.list()).toEqual([]);
+    await here.stop();
+    const later = await cloud({ folder: here.folder, vault: here.vault });
+    expect(later.list()).toEqual([]);
+  });
+
+  it('are removed once, however many ask for it at once', async () => {
+    const double = await doubleWith('hello');
+    const removals: string[] = [];
+    const removed = deferred<void>();
+    const here = await cloud({
+      store: (store) => ({
+        ...store,
+        async removeCluster(clusterId) {
+          removals.push(clusterId);
+          await removed.promise;
+          await store.removeCluster(clusterId);
+        },
+      }),
+    });
+    const id = await here.add(double.kubeconfig);
+    const first = here.clusters.ask('remove', { id });
+    await eventually(() => removals.length > 0);
+    const second = here.clusters.ask('remove', { id });
+    // Letters are handled in the order in which they came: by now the second has been.
+    await here.clusters.ask('viewsReady', {});
+    removed.resolve();
+    expect(await Promise.all([first, second])).toEqual([
+      { removed: true, id },
+      { removed: true, id },
+    ]);
+    await expect(here.clusters.ask('remove', { id })).rejects.toMatchObject({ code: 'unknown_cluster' });
+    expect(removals).toEqual([id]);
+    expect(here.tethers.of('closeCluster')).toHaveLength(1);
+  });
+
+  it('have no workload left that could be tethered when their tethers are closed', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    const id = await here.add(double.kubeconfig);
+    const workload = here.find('web/hello').id;
+    const route = (): Promise<unknown> => here.workloads.ask('forwardTarget', { id: workload });
+    await expect(route()).resolves.toMatchObject({ clusterId: id });
+    here.tethers.answer({
+      async closeCluster() {
+        await expect(route()).rejects.toMatchObject({ code: 'unknown_workload' });
+        return { closed: 0 };
+      },
+    });
+    expect(await here.clusters.ask('remove', { id })).toEqual({ removed: true, id });
+  });
+
+  it('that could not be removed are synced as before', async () => {
+    const double = await doubleWith('hello');
+    const refusals = [fail('storage_full', 'the disk is full')];
+    const here = await cloud({
+      store: (store) => ({
+        ...store,
+        async removeCluster(clusterId) {
+          const refusal = refusals.pop();
+          if (refusal) throw refusal;
+          await store.removeCluster(clusterId);
+        },
+      }),
+    });
+    const id = await here.add(double.kubeconfig);
+    await expect(here.clusters.ask('remove', { id })).rejects.toMatchObject({ code: 'storage_full' });
+    expect(await here.clusters.ask('sync', { id })).toEqual({ synced: 1 });
+    expect(here.find('web/hello').replicas).toBe(3);
+    expect(await here.clusters.ask('remove', { id })).toEqual({ removed: true, id });
+    expect(here.list()).toEqual([]);
+  });
+
+  it('say after a sync what they are and what the account may do', async () => {
+    const double = await doubleWith('hello');
+    double.denied.add('create pods/portforward');
+    const here = await cloud();
+    const id = await here.add(double.kubeconfig);
+    expect(JSON.parse(here.views.cluster(id) ?? '')).toMatchObject({
+      version: 'v1.33.0-double',
+      reachable: true,
+      last_sync_at: expect.stringMatching(/Z$/),
+      capabilities: {
+        sync: true,
+        watch: true,
+        sleep: true,
+        tether: false,
+        denied: ['create pods/portforward'],
+      },
+    });
+    await here.stop();
+    const later = await cloud({ folder: here.folder, vault: here.vault });
+    expect(JSON.parse(later.views.cluster(id) ?? '')).toMatchObject({
+      version: 'v1.33.0-double',
+      capabilities: { tether: false },
+    });
+  });
+
+  it('whose access does not open are said to be so, and keep no other from being followed', async () => {
+    const [one, two] = [await doubleWith('hello'), await doubleWith('other')];
+    const here = await cloud();
+    const broken = await here.add(one.kubeconfig, 'one');
+    await here.add(two.kubeconfig, 'two');
+    await here.stop();
+    const later = await cloud({
+      folder: here.folder,
+      vault: {
+        ...here.vault,
+        open: (owner, sealed) =>
+          (owner === broken ? createVault(randomBytes(32)) : here.vault).open(owner, sealed),
+      },
+    });
+    two.change('Deployment', 'web', 'other', (object) => {
+      object.spec.replicas = 8;
+    });
+    await later.until('web/other', (row) => row.replicas === 8);
+    expect(JSON.parse(later.views.cluster(broken) ?? '')).toMatchObject({ reachable: false });
+    await expect(later.clusters.ask('sync', { id: broken })).rejects.toMatchObject({
+      code: 'internal',
+      message: /cannot be opened/,
+    });
+    expect(await later.clusters.ask('remove', { id: broken })).toEqual({ removed: true, id: broken });
+  });
+
+  it('of a pod are unreachable outside of it, and keep no other from being followed', async () => {
+    const double = await doubleWith('hello');
+    const inside = await cloud({ allowInCluster: true, podAccess: double.access });
+    const { id } = await inside.clusters.ask('register', { input: clusterInput({ inCluster: true }) });
+    await inside.clusters.ask('sync', { id });
+    await inside.stop();
+    const outside = await cloud({ folder: inside.folder, vault: inside.vault });
+    expect(outside.list()).toHaveLength(1);
+    await expect(outside.clusters.ask('sync', { id })).rejects.toMatchObject({ code: 'cluster_unreachable' });
+  });
+});
+
+describe('a route', () => {
+  it('says where the pods are and how to get there', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    const clusterId = await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    expect(await here.workloads.ask('forwardTarget', { id })).toEqual({
+      clusterId,
+      access: double.access,
+      state: 'awake',
+      replicas: 3,
+      workload: { id, kind: 'Deployment', namespace: 'web', name: 'hello', selector: 'app=hello' },
+    });
+    await expect(here.workloads.ask('forwardTarget', { id: 'x' })).rejects.toMatchObject({
+      code: 'unknown_workload',
+    });
+  });
+});

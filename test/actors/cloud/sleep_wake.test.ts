@@ -1,0 +1,440 @@
+// Sleep and wake over the wire-accurate double.
+import { describe, expect, it } from 'vitest';
+import { type KubeCluster, openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
+import { deferred } from '../../../src/runtime/deferred.ts';
+import { afterThisTest, realTime, virtualClock } from '../../kit/actors.ts';
+import { ANY, cloud, doubleWith, eventually } from '../../kit/cloud.ts';
+import { kubeDouble, statusOf, workload } from '../../kit/kube_double.ts';
+
+describe('sleep and wake', () => {
+  it('save the count, scale to 0 with a receipt, and give it back', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    double.onPatched = (_, object) =>
+      double.change('Deployment', 'web', 'hello', (row) => {
+        row.status = statusOf(object.spec.replicas);
+      });
+    expect(await here.workloads.ask('sleep', { id, by: 'request' })).toEqual({ replicas: 0, slept: true });
+    expect(here.find('web/hello')).toMatchObject({
+      replicas: 0,
+      desired_replicas: 3,
+      sleep_reason: 'put to sleep by request',
+    });
+    await here.until('web/hello', (row) => row.state === 'asleep');
+    const { annotations } = double.get('Deployment', 'web', 'hello').metadata;
+    expect(JSON.parse(annotations['berth/sleep'])).toEqual({
+      replicas: 3,
+      at: expect.any(Number),
+      by: 'request',
+    });
+    const { body } = double.requests.find(({ method }) => method === 'PATCH') ?? {};
+    expect(Object.keys(body)).toEqual(['metadata', 'spec']);
+    expect(body.metadata).toMatchObject({ uid: expect.any(String), resourceVersion: expect.any(String) });
+    expect(await here.workloads.ask('sleep', { id, by: 'request' })).toEqual({ replicas: 0, slept: true });
+    expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(1);
+    expect(here.find('web/hello').desired_replicas).toBe(3);
+    expect(await here.workloads.ask('wake', { id, waitMs: 1_000 })).toEqual({ replicas: 3 });
+    expect(double.get('Deployment', 'web', 'hello').metadata.annotations['berth/sleep']).toBeUndefined();
+    expect(await here.until('web/hello', (row) => row.state === 'awake')).toMatchObject({
+      replicas: 3,
+      desired_replicas: 3,
+      sleep_reason: null,
+    });
+    expect(await here.workloads.ask('wake', { id, waitMs: null })).toEqual({ replicas: 3 });
+    expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(2);
+  });
+
+  it('show what is on the way', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    await here.workloads.ask('sleep', { id, by: 'request' });
+    expect(here.find('web/hello').state).toBe('sleeping');
+    const status = (replicas: number, ready?: number): void =>
+      double.change('Deployment', 'web', 'hello', (row) => {
+        row.status = statusOf(replicas, ready);
+      });
+    status(0);
+    await here.until('web/hello', (row) => row.state === 'asleep');
+    await here.workloads.ask('wake', { id, waitMs: null });
+    expect(here.find('web/hello').state).toBe('waking');
+    status(3, 0);
+    await here.until('web/hello', (row) => row.state === 'waking' && row.ready_replicas === 0);
+    status(3, 1);
+    await here.until('web/hello', (row) => row.state === 'awake' && row.ready_replicas === 1);
+  });
+
+  it('wake one that Berth never put to sleep with 1', async () => {
+    const double = await kubeDouble();
+    afterThisTest(() => double.stop());
+    double.put('StatefulSet', workload('data', 'store', 0));
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    expect(here.find('data/store')).toMatchObject({
+      replicas: 0,
+      desired_replicas: null,
+      state: 'asleep',
+      sleep_reason: 'scaled to 0 outside of Berth',
+    });
+    const { id } = here.find('data/store');
+    expect(await here.workloads.ask('sleep', { id, by: 'request' })).toEqual({ replicas: 0, slept: true });
+    expect(here.find('data/store').desired_replicas).toBeNull();
+    expect(await here.workloads.ask('wake', { id, waitMs: null })).toEqual({ replicas: 1 });
+  });
+
+  it('use the receipt when the store was lost', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    await here.workloads.ask('sleep', { id: here.find('web/hello').id, by: 'request' });
+    await here.stop();
+    const fresh = await cloud();
+    await fresh.add(double.kubeconfig);
+    expect(fresh.find('web/hello')).toMatchObject({ replicas: 0, desired_replicas: 3 });
+    expect(await fresh.workloads.ask('wake', { id: fresh.find('web/hello').id, waitMs: null })).toEqual({
+      replicas: 3,
+    });
+  });
+
+  it('use desired_replicas when the receipt was lost', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    await here.workloads.ask('sleep', { id, by: 'request' });
+    double.change('Deployment', 'web', 'hello', (object) => {
+      object.metadata.annotations = { 'berth/sleep': 'garbage' };
+    });
+    await here.until('web/hello', (row) => row.sleep_reason === 'scaled to 0 outside of Berth');
+    expect(await here.workloads.ask('wake', { id, waitMs: null })).toEqual({ replicas: 3 });
+  });
+
+  it('retry conflicts with what is there then', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    let meddled = 0;
+    double.fault(
+      (request) => {
+        if (request.method !== 'PATCH' || meddled === 2) return false;
+        meddled += 1;
+        double.change('Deployment', 'web', 'hello', (object) => {
+          object.spec.replicas = 3 + meddled;
+        });
+        return false;
+      },
+      { kind: 'stall' },
+    );
+    expect(await here.workloads.ask('sleep', { id, by: 'request' })).toEqual({ replicas: 0, slept: true });
+    expect(here.find('web/hello').desired_replicas).toBe(5);
+    expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(3);
+  });
+
+  it('give up on a workload that changes without end', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    double.fault(
+      ({ method }) => method === 'PATCH',
+      { kind: 'status', status: 409, reason: 'Conflict', message: 'modified' },
+      99,
+    );
+    await expect(
+      here.workloads.ask('sleep', { id: here.find('web/hello').id, by: 'request' }),
+    ).rejects.toMatchObject({
+      code: 'cluster_unreachable',
+      message: /409.*modified/,
+    });
+    expect(double.get('Deployment', 'web', 'hello').spec.replicas).toBe(3);
+  });
+
+  it.each([
+    ['sleep', 3, 0],
+    ['wake', 0, 1],
+  ] as const)('take an answer that was lost for what it was (%s)', async (kind, before, after) => {
+    const double = await kubeDouble();
+    afterThisTest(() => double.stop());
+    double.put('Deployment', workload('web', 'hello', before));
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    double.fault(({ method }) => method === 'PATCH', { kind: 'lost' });
+    const answer =
+      kind === 'sleep'
+        ? here.workloads.ask('sleep', { id, by: 'request' })
+        : here.workloads.ask('wake', { id, waitMs: null });
+    expect(await answer).toMatchObject({ replicas: after });
+    expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(1);
+    if (kind === 'sleep') expect(here.find('web/hello').desired_replicas).toBe(3);
+  });
+
+  it('of one that was deleted fail as unknown', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    for (const watch of [...double.watches]) watch.stall();
+    double.remove('Deployment', 'web', 'hello');
+    await expect(here.workloads.ask('sleep', { id, by: 'request' })).rejects.toMatchObject({
+      code: 'unknown_workload',
+    });
+    await expect(here.workloads.ask('sleep', { id: 'nonsense', by: 'request' })).rejects.toMatchObject({
+      code: 'unknown_workload',
+    });
+  });
+
+  it.each([
+    ['deleted', null],
+    ['made anew', 5],
+  ])('of one that is %s before the answer has come leave it so', async (_, replicas) => {
+    const double = await doubleWith('hello');
+    const answered = deferred<void>();
+    const here = await cloud({
+      open: (access) => {
+        const cluster = openKubeCluster(access, ANY, realTime);
+        const patch: KubeCluster['patchWorkload'] = async (target, body) => {
+          const seen = await cluster.patchWorkload(target, body);
+          await answered.promise;
+          return seen;
+        };
+        return { ...cluster, patchWorkload: patch };
+      },
+    });
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    double.onPatched = () => {
+      double.remove('Deployment', 'web', 'hello');
+      if (replicas !== null) double.put('Deployment', workload('web', 'hello', replicas));
+    };
+    const shown = () => here.list().map((row) => row.replicas);
+    const expected = replicas === null ? [] : [replicas];
+    const slept = here.workloads.ask('sleep', { id, by: 'request' });
+    await eventually(() => JSON.stringify(shown()) === JSON.stringify(expected));
+    answered.resolve();
+    expect((await slept).slept).toBe(true);
+    expect(shown()).toEqual(expected);
+  });
+
+  it.each([
+    ['anything in kube-system', () => workload('kube-system', 'dns', 2), null, /kube-system/],
+    [
+      'a StatefulSet whose volumes would be deleted',
+      () =>
+        workload('data', 'db', 2, {
+          spec: {
+            persistentVolumeClaimRetentionPolicy: { whenScaled: 'Delete' },
+            volumeClaimTemplates: [{}],
+          },
+        }),
+      null,
+      /delete its volumes/,
+    ],
+    [
+      'what Berth itself runs in',
+      () => workload('data', 'berth', 2),
+      { namespace: 'data', name: 'berth-1' },
+      /Berth itself/,
+    ],
+  ] as const)('refuse %s', async (_, make, self, message) => {
+    const double = await kubeDouble();
+    afterThisTest(() => double.stop());
+    double.put('StatefulSet', make());
+    const here = await cloud(self ? { self } : {});
+    await here.add(double.kubeconfig);
+    const [row] = here.list();
+    await expect(here.workloads.ask('sleep', { id: row.id, by: 'request' })).rejects.toMatchObject({
+      code: 'sleep_refused',
+      message,
+    });
+    expect(double.requests.some(({ method }) => method === 'PATCH')).toBe(false);
+  });
+
+  it('sleep a StatefulSet that keeps its volumes', async () => {
+    const double = await kubeDouble();
+    afterThisTest(() => double.stop());
+    const policy = {
+      persistentVolumeClaimRetentionPolicy: { whenScaled: 'Retain', whenDeleted: 'Delete' },
+      volumeClaimTemplates: [{}],
+    };
+    double.put('StatefulSet', workload('data', 'db', 2, { spec: policy }));
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    expect(await here.workloads.ask('sleep', { id: here.list()[0].id, by: 'request' })).toMatchObject({
+      replicas: 0,
+    });
+  });
+
+  it('that are denied leave everything as it was', async () => {
+    const double = await doubleWith('hello');
+    double.denied.add('patch deployments');
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    await expect(
+      here.workloads.ask('sleep', { id: here.find('web/hello').id, by: 'request' }),
+    ).rejects.toMatchObject({
+      code: 'cluster_denied',
+      message: /may not patch deployments\.apps hello in namespace web/,
+    });
+    expect(here.find('web/hello')).toMatchObject({ replicas: 3, desired_replicas: null, state: 'awake' });
+  });
+
+  it('wake once for many who ask at once', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    await here.workloads.ask('sleep', { id, by: 'request' });
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, () => here.workloads.ask('wake', { id, waitMs: null })),
+    );
+    expect(new Set(answers.map(({ replicas }) => replicas))).toEqual(new Set([3]));
+    expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(2);
+  });
+
+  it('go one after the other', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    const answers = await Promise.all([
+      here.workloads.ask('sleep', { id, by: 'request' }),
+      here.workloads.ask('wake', { id, waitMs: null }),
+      here.workloads.ask('sleep', { id, by: 'request' }),
+      here.workloads.ask('sleep', { id, by: 'request' }),
+    ]);
+    expect(answers.map(({ replicas }) => replicas)).toEqual([0, 3, 0, 0]);
+    expect(here.find('web/hello').desired_replicas).toBe(3);
+  });
+
+  it('leave it awake when the last of them was a wake', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    await here.workloads.ask('sleep', { id, by: 'request' });
+    const answers = await Promise.all([
+      here.workloads.ask('wake', { id, waitMs: null }),
+      here.workloads.ask('sleep', { id, by: 'request' }),
+      here.workloads.ask('wake', { id, waitMs: null }),
+      here.workloads.ask('wake', { id, waitMs: null }),
+    ]);
+    expect(answers.map(({ replicas }) => replicas)).toEqual([3, 0, 3, 3]);
+    expect(double.get('Deployment', 'web', 'hello').spec.replicas).toBe(3);
+    expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(4);
+  });
+
+  it('wait for a pod of this wake, not for one that is ending', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    await here.workloads.ask('sleep', { id, by: 'request' });
+    // The controller has seen neither the sleep nor the wake: the three ready pods are those of before.
+    expect(here.find('web/hello')).toMatchObject({ ready_replicas: 3 });
+    await expect(here.workloads.ask('wake', { id, waitMs: 50 })).rejects.toMatchObject({
+      code: 'ready_timeout',
+    });
+    const waiting = here.workloads.ask('wake', { id, waitMs: 20_000 });
+    double.change('Deployment', 'web', 'hello', (row) => {
+      row.status = statusOf(3, 1);
+    });
+    expect(await waiting).toEqual({ replicas: 3 });
+  });
+
+  it('find a pod that is ready, or the workload deleted, where nothing may be watched', async () => {
+    const double = await doubleWith('hello');
+    for (const plural of ['deployments', 'statefulsets']) double.denied.add(`watch ${plural}`);
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    await here.workloads.ask('sleep', { id, by: 'request' });
+    double.onPatched = () =>
+      double.change('Deployment', 'web', 'hello', (row) => {
+        row.status = statusOf(3, 1);
+      });
+    expect(await here.workloads.ask('wake', { id, waitMs: 20 })).toEqual({ replicas: 3 });
+    expect(here.find('web/hello')).toMatchObject({ ready_replicas: 1, state: 'awake' });
+    await here.workloads.ask('sleep', { id, by: 'request' });
+    double.onPatched = () => double.remove('Deployment', 'web', 'hello');
+    await expect(here.workloads.ask('wake', { id, waitMs: 20 })).rejects.toMatchObject({
+      code: 'unknown_workload',
+    });
+  });
+
+  it('end a wait for a pod at once that none will come for any more', async () => {
+    const clock = virtualClock();
+    const double = await doubleWith('slept', 'scaled', 'deleted', 'forgotten');
+    const here = await cloud({ clock });
+    const clusterId = await here.add(double.kubeconfig);
+    await eventually(() => double.watches.length === 2);
+    // Time stands still: no wait ends because it is over.
+    const woken = async (name: string) => {
+      const { id } = here.find(`web/${name}`);
+      await here.workloads.ask('sleep', { id, by: 'request' });
+      const waiting = here.workloads.ask('wake', { id, waitMs: 20_000 }).catch((error: unknown) => error);
+      await here.until(`web/${name}`, ({ replicas }) => replicas === 3);
+      return { id, waiting };
+    };
+    const slept = await woken('slept');
+    await here.workloads.ask('sleep', { id: slept.id, by: 'request' });
+    expect(await slept.waiting).toMatchObject({
+      code: 'ready_timeout',
+      message: 'Deployment web/slept has no Ready pod: it was put to sleep by request',
+    });
+    const scaled = await woken('scaled');
+    double.change('Deployment', 'web', 'scaled', (object) => {
+      object.spec.replicas = 0;
+    });
+    expect(await scaled.waiting).toMatchObject({
+      code: 'ready_timeout',
+      message: 'Deployment web/scaled has no Ready pod: it was scaled to 0 outside of Berth',
+    });
+    const deleted = await woken('deleted');
+    double.remove('Deployment', 'web', 'deleted');
+    expect(await deleted.waiting).toMatchObject({ code: 'unknown_workload' });
+    const forgotten = await woken('forgotten');
+    await here.clusters.ask('remove', { id: clusterId });
+    expect(await forgotten.waiting).toMatchObject({ code: 'unknown_workload' });
+  });
+
+  it('say why no pod is ready in time', async () => {
+    const double = await kubeDouble();
+    afterThisTest(() => double.stop());
+    double.put('Deployment', workload('web', 'hello', 0));
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const pod = (deployment: string, message: string) => ({
+      metadata: {
+        name: `${deployment}-6b-1`,
+        namespace: 'web',
+        uid: `u-${deployment}`,
+        resourceVersion: '1',
+        labels: { app: 'hello', 'pod-template-hash': '6b' },
+        ownerReferences: [{ kind: 'ReplicaSet', name: `${deployment}-6b`, controller: true }],
+      },
+      status: {
+        phase: 'Pending',
+        containerStatuses: [{ name: 'main', state: { waiting: { reason: 'ImagePullBackOff', message } } }],
+      },
+    });
+    // The selector may take pods of others too.
+    const pods = [pod('other', 'not its own'), pod('hello', 'no such image')];
+    const body = JSON.stringify({ metadata: { resourceVersion: '1' }, items: pods });
+    double.fault(({ path }) => path.endsWith('/namespaces/web/pods'), {
+      kind: 'raw',
+      status: 200,
+      headers: {},
+      body,
+    });
+    await expect(
+      here.workloads.ask('wake', { id: here.find('web/hello').id, waitMs: 20 }),
+    ).rejects.toMatchObject({
+      code: 'ready_timeout',
+      message: /no Ready pod after 20 ms: pod hello-6b-1: .*ImagePullBackOff: no such image$/,
+    });
+  });
+});

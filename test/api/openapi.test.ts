@@ -1,0 +1,131 @@
+// The API's document: every row is in it, and it says what the rows say.
+import { describe, expect, it } from 'vitest';
+import { buildDocument, loadShapes } from '../../src/api/openapi.ts';
+import { ALL_OPERATIONS } from '../../src/api/operations.ts';
+import { schemaPage } from '../../src/front/api/schema_page.ts';
+import { ERRORS } from '../../src/protocol/errors.ts';
+import { checkAnswer, DOCUMENT } from '../kit/api_document.ts';
+
+interface Operation {
+  operationId: string;
+  security: object[];
+  parameters?: { name: string; in: string; required?: boolean; schema: object }[];
+  requestBody?: { required: boolean; content: Record<string, { schema: { $ref: string } }> };
+  responses: Record<string, { description: string }>;
+}
+const operations: [string, Operation][] = Object.entries(DOCUMENT.paths).flatMap(([path, item]) =>
+  Object.entries(item as Record<string, Operation>).map(([method, operation]): [string, Operation] => [
+    `${method.toUpperCase()} ${path}`,
+    operation,
+  ]),
+);
+const operation = (name: string): Operation => {
+  const found = operations.find(([one]) => one === name);
+  if (!found) throw new Error(`${name} is not in the document`);
+  return found[1];
+};
+
+describe('the document', () => {
+  it('has every row of the route table, and no more', () => {
+    expect(DOCUMENT.openapi).toBe('3.1.0');
+    expect(operations.map(([name]) => name).sort()).toEqual(
+      ALL_OPERATIONS.map(({ method, path }) => `${method} ${path}`).sort(),
+    );
+  });
+
+  it('gives each operation a name of its own', () => {
+    const names = operations.map(([, { operationId }]) => operationId);
+    expect(new Set(names).size).toBe(names.length);
+    expect(names).toContain('postServicesNameStart');
+  });
+
+  it('names parameters of path and query, and where events are replayed the header', () => {
+    const named = (name: string) => operation(name).parameters?.map((one) => `${one.in} ${one.name}`);
+    expect(named('POST /v1/services/{name}/start')).toEqual(['path name', 'query timeout', 'query wait']);
+    expect(named('GET /v1/events')).toContain('header Last-Event-ID');
+    expect(operation('POST /v1/services/{name}/start').parameters?.[1]?.schema).toMatchObject({
+      type: 'integer',
+      minimum: 0,
+      maximum: 3_600_000,
+    });
+  });
+
+  it('has the body of a registration with what is required, and unknown fields refused', () => {
+    const body = operation('POST /v1/services').requestBody;
+    expect(body?.required).toBe(true);
+    expect(body?.content['application/json']?.schema.$ref).toBe('#/components/schemas/ServiceInput');
+    expect(DOCUMENT.components.schemas.ServiceInput).toMatchObject({
+      required: ['name', 'port', 'cmd'],
+      additionalProperties: false,
+      properties: { pid: { readOnly: true } },
+    });
+  });
+
+  it('says the status of every error a row names', () => {
+    for (const row of ALL_OPERATIONS) {
+      const { responses } = operation(`${row.method} ${row.path}`);
+      for (const code of row.errors) {
+        expect(responses[String(ERRORS[code].status)]?.description.split(', ')).toContain(code);
+      }
+      expect(responses[String(row.status)]).toBeDefined();
+    }
+  });
+
+  it('asks for a token but where none is needed', () => {
+    const open = operations.filter(([, { security }]) => security.length === 0).map(([name]) => name);
+    expect(open.sort()).toEqual(['GET /livez', 'GET /openapi.json', 'GET /readyz']);
+    expect(operation('GET /v1/services').responses['401']).toBeDefined();
+    expect(operation('GET /livez').responses['401']).toBeUndefined();
+    expect(operation('GET /k8s/clusters').security).toEqual([{ cloudToken: [] }]);
+    expect(operation('GET /v1/services').security).toEqual([{ daemonToken: [] }]);
+  });
+
+  it('cannot be made of an operation whose answer has no shape', async () => {
+    const wrong = ALL_OPERATIONS.map((one) => (one.path === '/livez' ? { ...one, answer: 'Nothing' } : one));
+    const shapes = await loadShapes();
+    expect(() => buildDocument(wrong, shapes)).toThrow('has no shape');
+  });
+});
+
+describe('the check of answers', () => {
+  const check = checkAnswer;
+  const service = {
+    name: 'web',
+    port: 1,
+    group: null,
+    status: 'stopped',
+    url: 'http://localhost:1',
+    restarts: 0,
+  };
+
+  it('takes what the document says', () => {
+    check('GET', '/v1/services?x=1', 200, { services: [service] });
+    check('GET', '/v1/nothing', 404, { code: 'not_found', message: 'm', hint: 'h' });
+  });
+
+  it.each([
+    ['a field too many', 'GET', '/v1/services', 200, { services: [{ ...service, env: {} }] }],
+    ['a field too few', 'GET', '/v1/services', 200, { services: [{ name: 'web' }] }],
+    ['an unknown status value', 'GET', '/v1/services', 200, { services: [{ ...service, status: 'odd' }] }],
+    [
+      'a time without an offset',
+      'GET',
+      '/v1/services',
+      200,
+      { services: [{ ...service, startedAt: '2026-01-01T00:00:00.000' }] },
+    ],
+    ['a status that is not there', 'GET', '/v1/services', 418, {}],
+    ['an error without its hint', 'GET', '/v1/services/x', 404, { code: 'unknown_service', message: 'm' }],
+    ['an error of no known code', 'GET', '/v1/services/x', 404, { code: 'odd', message: 'm', hint: 'h' }],
+    ['a path that is not there', 'GET', '/v1/odd', 200, {}],
+  ])('refuses %s', (_what, method, path, status, body) => {
+    expect(() => check(method, path, status, body)).toThrow(path);
+  });
+});
+
+it('serves the schema of the project file with an entity tag', async () => {
+  const page = await schemaPage('/schema/berth.json');
+  expect(JSON.parse(Buffer.from(page?.bytes ?? '').toString())).toMatchObject({ title: 'berth.yaml' });
+  expect(page?.etag).toMatch(/^"[\w-]{43}"$/);
+  expect(schemaPage('/schema/other.json')).toBeNull();
+});

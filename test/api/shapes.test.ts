@@ -1,0 +1,442 @@
+import { homedir } from 'node:os';
+import { describe, expect, it } from 'vitest';
+import { SpinupRequest } from '../../src/api/agents_shapes.ts';
+import { Registration } from '../../src/api/services_shapes.ts';
+import { z } from '../../src/api/validation.ts';
+import { isJsonType, parseBody } from '../../src/front/api/json_body.ts';
+import { serviceDetail } from '../../src/front/views/service_json.ts';
+import type { FailureDetail } from '../../src/protocol/errors.ts';
+import type { LastEnd } from '../../src/protocol/service.ts';
+import { isFailure } from '../../src/runtime/actor.ts';
+import { HTTP } from '../../src/settings/limits.ts';
+import { runningState, specRow, stateRow } from '../front/kit.ts';
+
+const parseRegistration = Registration.parse;
+const parseSpinup = SpinupRequest.parse;
+
+const SMALL = { name: 'web', port: 3000, cmd: 'true' };
+const END: LastEnd = { run: 'r1', status: 'crashed', exitCode: null, signal: null, exitUnknown: true, at: 0 };
+
+function faults(
+  check: (value: unknown) => unknown,
+  value: unknown,
+): { details: Map<string, string>; hint: string; message: string } {
+  try {
+    check(value);
+  } catch (error) {
+    if (isFailure(error) && error.code === 'invalid_spec') {
+      const { details = [], hint = '' } = error.detail as FailureDetail;
+      for (const { message } of details) expect(error.message).toContain(message);
+      const { message } = error;
+      return { details: new Map(details.map((detail) => [detail.path, detail.message])), hint, message };
+    }
+    throw error;
+  }
+  throw new Error(`taken: ${JSON.stringify(value)}`);
+}
+const paths = (value: unknown): string[] => [...faults(parseRegistration, value).details.keys()].sort();
+
+describe('a registration', () => {
+  it('of the three required fields has every default', () => {
+    expect(parseRegistration(SMALL)).toEqual({
+      ...SMALL,
+      cwd: homedir(),
+      group: null,
+      ready: null,
+      env: null,
+      dependsOn: [],
+      restart: 'no',
+      autostart: false,
+      stopSignal: 'SIGTERM',
+      stopGrace: 5000,
+      startTimeout: 30_000,
+      labels: [],
+      agent: null,
+    });
+  });
+
+  it('of every field is taken as it is', () => {
+    const full = {
+      ...SMALL,
+      cwd: '/srv/my web',
+      group: 'Site-1_x',
+      ready: 'http://localhost:3000/health?x=1',
+      env: { A: '1', _b: '' },
+      dependsOn: ['db', 'cache', 'db'],
+      restart: 'on-failure',
+      autostart: true,
+      stopSignal: 'SIGINT',
+      stopGrace: 0,
+      startTimeout: 3_600_000,
+      labels: ['berth.yaml', ''],
+    };
+    expect(parseRegistration(full)).toEqual({
+      ...full,
+      env: [
+        ['A', '1'],
+        ['_b', ''],
+      ],
+      dependsOn: ['db', 'cache'],
+      agent: null,
+    });
+  });
+
+  it('may say null for group, ready and cwd, and {} for env', () => {
+    expect(parseRegistration({ ...SMALL, group: null, ready: null, cwd: null, env: {} })).toMatchObject({
+      group: null,
+      ready: null,
+      cwd: homedir(),
+      env: [],
+    });
+  });
+
+  it.each([
+    ['runs', runningState('web', 5)],
+    ['has ended', stateRow('web', { end: END })],
+  ])('takes back what a GET has shown of one that %s', (_, state) => {
+    const spec = specRow('web', { ...SMALL, envKeys: ['A'] });
+    const shown = serviceDetail({ spec, state, stats: null });
+    expect(parseRegistration(shown)).toEqual({ ...parseRegistration(SMALL), cwd: spec.cwd });
+  });
+
+  it.each([
+    ['name', ['web', '_', 'a-b_c', '0', 'a'.repeat(63), '__proto__', 'constructor']],
+    ['port', [0, 1, 65_535]],
+    ['cmd', [' ', 'a\nb', 'ä'.repeat(32_768), 'x'.repeat(65_536)]],
+    ['cwd', ['/', '/a b/ü', '/tmp/../x', `/${'x'.repeat(4_095)}`]],
+    ['group', ['A', '0', 'agents', 'a'.repeat(63)]],
+    [
+      'ready',
+      [
+        'http://localhost/',
+        'https://x.example:1/a?b#c',
+        'tcp://localhost:5432',
+        'tcp://[::1]:1',
+        'HTTP://x/',
+        `http://x/${'x'.repeat(4_087)}`,
+      ],
+    ],
+    ['env', [{}, { A1_: 'ü\n' }, { BERTH: 'x' }, { berth_x: '' }]],
+    ['dependsOn', [[], ['a'], Array.from({ length: 64 }, (_, i) => `s${i}`)]],
+    ['restart', ['no', 'on-failure', 'always']],
+    ['autostart', [true, false]],
+    ['stopSignal', ['SIGKILL', 'SIGUSR1', 'SIGHUP']],
+    ['stopGrace', [0, 1, 3_600_000]],
+    ['startTimeout', [0, 3_600_000]],
+    ['labels', [[], [''], Array(16).fill('x'.repeat(256))]],
+  ])('takes %s', (field, values) => {
+    for (const value of values) expect(() => parseRegistration({ ...SMALL, [field]: value })).not.toThrow();
+  });
+
+  const NUL = 'a\0b';
+  const HALF = 'a\ud800b';
+  it.each<[string, unknown[]]>([
+    ['name', ['', 'Web', '-a', 'a b', 'a.b', 'ä', 'a'.repeat(64), 'web\n', 5, null, {}, []]],
+    ['port', [-1, 65_536, 1.5, '3000', null, true, Number.MAX_SAFE_INTEGER, {}]],
+    ['cmd', ['', NUL, HALF, 'x'.repeat(65_537), 'ä'.repeat(32_769), 5, null, ['a'], {}]],
+    ['cwd', [`/${'x'.repeat(4_096)}`, `/${'ä'.repeat(2_048)}`, '', 'relative', './x', '~', NUL, HALF, 5, {}]],
+    ['group', ['', '_a', '-a', 'a b', 'a'.repeat(64), 'Agents', 5, {}]],
+    [
+      'ready',
+      [
+        `http://x/${'x'.repeat(4_088)}`,
+        '',
+        'localhost:3000',
+        '/health',
+        'ftp://x/',
+        'http://',
+        'http:///x',
+        ' http://x/',
+        'http://x/ y',
+        'http://x/\n',
+        'http://:1/',
+        'tcp://localhost',
+        'tcp://localhost:0',
+        'tcp://localhost:99999',
+        'tcp://localhost:1/x',
+        'tcp://u@localhost:1',
+        'unix:///x',
+        'javascript:1',
+        `http://x/${NUL}`,
+        5,
+        {},
+      ],
+    ],
+    ['env', ['', 5, null, [], [['A', '1']]]],
+    ['dependsOn', ['db', {}, null, Array.from({ length: 65 }, (_, i) => `s${i}`)]],
+    ['restart', ['', 'yes', 'No', true, null, 5]],
+    ['autostart', ['true', 1, null]],
+    ['stopSignal', ['', 'TERM', 'sigterm', 'SIGNOPE', 15, null, 'toString', '__proto__']],
+    ['stopGrace', [-1, 1.5, 3_600_001, '5s', null]],
+    ['startTimeout', [-1, 0.1, 3_600_001, '5s', null]],
+    ['labels', ['a', {}, null, Array(17).fill('x')]],
+  ])('refuses %s', (field, values) => {
+    for (const value of values) {
+      const { details } = faults(parseRegistration, { ...SMALL, [field]: value });
+      expect([...details.keys()]).toEqual([field]);
+      expect(details.get(field)).toMatch(new RegExp(`^${field} must (not )?be |^${field} must `));
+    }
+  });
+
+  it.each<[string, unknown, string]>([
+    ['env', { A: 5 }, 'env.A'],
+    ['env', { A: null }, 'env.A'],
+    ['env', { A: NUL }, 'env.A'],
+    ['env', { A: HALF }, 'env.A'],
+    ['env', { '1A': '' }, 'env.1A'],
+    ['env', { 'A-B': '' }, 'env.A-B'],
+    ['env', { '': '' }, 'env.'],
+    ['env', { BERTH_X: '' }, 'env.BERTH_X'],
+    ['env', { 'A=B': '' }, 'env.A=B'],
+    ['env', { 'A\0': '' }, 'env.A\0'],
+    ['env', { A: 'x'.repeat(65_536) }, 'env'],
+    ['env', Object.fromEntries(Array.from({ length: 257 }, (_, i) => [`K${i}`, ''])), 'env'],
+    ['dependsOn', ['db', 'No'], 'dependsOn.1'],
+    ['dependsOn', [5], 'dependsOn.0'],
+    ['labels', ['ok', 5], 'labels.1'],
+    ['labels', ['x'.repeat(257)], 'labels.0'],
+    ['labels', [NUL], 'labels.0'],
+  ])('refuses an entry of %s (%#)', (field, value, path) =>
+    expect(paths({ ...SMALL, [field]: value })).toEqual([path]),
+  );
+
+  it('takes exactly 256 entries and 64 KiB of env', () => {
+    const many = Object.fromEntries(Array.from({ length: 256 }, (_, i) => [`K${i}`, '']));
+    expect(parseRegistration({ ...SMALL, env: many }).env).toHaveLength(256);
+    expect(parseRegistration({ ...SMALL, env: { A: 'x'.repeat(65_535) } }).env).toHaveLength(1);
+  });
+
+  it('refuses __proto__ wherever it stands, and is not fooled by it', () => {
+    expect(paths(JSON.parse('{"name":"a","port":1,"cmd":"x","env":{"__proto__":"x"}}'))).toEqual([
+      'env.__proto__',
+    ]);
+    expect(paths(JSON.parse('{"name":"a","port":1,"cmd":"x","__proto__":{"group":"g"}}'))).toEqual([
+      '__proto__',
+    ]);
+    expect(paths(JSON.parse('{"__proto__":{"name":"a","port":1,"cmd":"x"}}'))).toEqual([
+      '__proto__',
+      'cmd',
+      'name',
+      'port',
+    ]);
+    expect(Object.prototype).not.toHaveProperty('group');
+  });
+
+  it('reports every wrong field at once', () => {
+    expect(
+      paths({
+        name: 'A',
+        port: 'x',
+        cwd: 'y',
+        group: '',
+        env: { '1': 2 },
+        labels: 5,
+        foo: 1,
+        bar: {},
+        restart: 0,
+      }),
+    ).toEqual(['bar', 'cmd', 'cwd', 'env.1', 'foo', 'group', 'labels', 'name', 'port', 'restart']);
+  });
+
+  it('names every wrong field up to a bound, and says how many more there are', () => {
+    const unknown = Object.fromEntries(
+      Array.from({ length: HTTP.maxErrorDetails + 150 }, (_, i) => [`x${i}`, i]),
+    );
+    const { details, message } = faults(parseRegistration, { ...SMALL, ...unknown, port: 'x' });
+    expect(details.size).toBe(HTTP.maxErrorDetails);
+    expect(message).toMatch(/; and 151 more$/);
+    expect(faults(parseRegistration, { ...SMALL, x: 1 }).message).toBe('x is not a field of this request');
+  });
+
+  it('with too many entries in a field is not told what each of them must be', () => {
+    const env = Object.fromEntries(Array.from({ length: 257 }, (_, i) => [`-${i}`, i]));
+    const none = (length: number) => Array.from({ length }, () => null);
+    const wrong = { env, dependsOn: none(65), labels: none(17) };
+    expect(paths({ ...SMALL, ...wrong })).toEqual(['dependsOn', 'env', 'labels']);
+    expect(paths({ ...SMALL, ...wrong, port: -1, foo: 1 })).toEqual([
+      ...['dependsOn', 'env', 'foo', 'labels', 'port'],
+    ]);
+    const agent = faults(parseSpinup, { name: 'bot', cmd: 'x', ...wrong });
+    expect([...agent.details]).toEqual([
+      ['dependsOn', 'dependsOn is not a field of this request'],
+      ['labels', 'labels is not a field of this request'],
+      ['env', 'env must be an object of up to 256 strings and 64 KiB'],
+    ]);
+  });
+
+  it.each([null, 5, 'x', [], [SMALL], true])('is no %j', (value) => {
+    const { details } = faults(parseRegistration, value);
+    expect(details.get('')).toBe('the body must be a JSON object');
+  });
+
+  it('in group Agents says how an agent is made', () => {
+    expect(faults(parseRegistration, { ...SMALL, group: 'Agents' }).hint).toContain('/v1/agents/spinup');
+    expect(faults(parseRegistration, { ...SMALL, group: 'x y' }).hint).toBe('');
+  });
+});
+
+describe('a spinup', () => {
+  const spinupPaths = (value: unknown) => [...faults(parseSpinup, value).details.keys()].sort();
+
+  it('of a name and a command has every default', () => {
+    expect(parseSpinup({ name: 'bot', cmd: 'x' })).toEqual({
+      name: 'bot',
+      cmd: 'x',
+      port: null,
+      agentType: null,
+      cwd: null,
+      env: null,
+      ready: null,
+      cols: 120,
+      rows: 32,
+    });
+  });
+
+  it('of every field is taken as it is', () => {
+    const full = {
+      name: 'bot_1',
+      agent_type: 'vllm',
+      port: 9000,
+      cwd: '/x',
+      env: { VLLM_MODEL: 'm' },
+      ready: 'tcp://localhost:1',
+      cols: 80,
+      rows: 24,
+    };
+    expect(parseSpinup(full)).toEqual({
+      name: 'bot_1',
+      cmd: null,
+      port: 9000,
+      agentType: 'vllm',
+      cwd: '/x',
+      env: [['VLLM_MODEL', 'm']],
+      ready: 'tcp://localhost:1',
+      cols: 80,
+      rows: 24,
+    });
+  });
+
+  it('may name its port in the ready URL before it has one; a service has one', () => {
+    // With some ports these would be no URL.
+    const partly = [
+      'http://x:9$PORT/',
+      'http://x:$PORT0/',
+      'http://1.2.3.$PORT/',
+      'http://%$PORT/',
+      'http://$PORT:$PORT/',
+    ];
+    const urls = [
+      'http://127.0.0.1:$PORT/ok',
+      'tcp://localhost:$PORT',
+      'https://[::1]:$PORT',
+      'http://x:1/?of=$PORT',
+    ];
+    for (const ready of urls) expect(parseSpinup({ name: 'bot', cmd: 'x', ready }).ready).toBe(ready);
+    for (const ready of [
+      'http://x:$PORTS/',
+      'http://x:$port/',
+      'http://:$PORT/',
+      'tcp://x:0$PORTx',
+      '$PORT',
+      ...partly,
+    ])
+      expect(spinupPaths({ name: 'bot', cmd: 'x', ready })).toEqual(['ready']);
+    expect(paths({ ...SMALL, ready: 'http://127.0.0.1:$PORT/' })).toEqual(['ready']);
+  });
+
+  it('takes back what a GET has shown', () => {
+    const shown = {
+      port: 8100,
+      name: 'bot',
+      active: true,
+      pid: 5,
+      hostname: 'h',
+      agent_type: null,
+      group: 'Agents',
+    };
+    expect(parseSpinup({ ...shown, cmd: 'x' })).toMatchObject({ name: 'bot', port: 8100, agentType: null });
+  });
+
+  it.each<[unknown, string[]]>([
+    [{}, ['cmd', 'name']],
+    [{ name: 'bot' }, ['cmd']],
+    [{ name: 'bot', agent_type: null }, ['cmd']],
+    [{ name: 'bot', agent_type: 'gpt' }, ['agent_type']],
+    [{ name: 'bot', cmd: '' }, ['cmd']],
+    [{ name: '_bot', cmd: 'x' }, ['name']],
+    [{ name: 'bot_', cmd: 'x' }, ['name']],
+    [{ name: 'bot-', cmd: 'x' }, ['name']],
+    [{ name: '__proto__', cmd: 'x' }, ['name']],
+    [{ name: 'bot', cmd: 'x', port: 0 }, ['port']],
+    [{ name: 'bot', cmd: 'x', port: 65_536 }, ['port']],
+    [{ name: 'bot', cmd: 'x', port: '8100' }, ['port']],
+    [{ name: 'bot', cmd: 'x', cols: 0, rows: 1001 }, ['cols', 'rows']],
+    [{ name: 'bot', cmd: 'x', group: 'g', restart: 'no', foo: 1 }, ['foo', 'restart']],
+    [JSON.parse('{"name":"bot","cmd":"x","env":{"__proto__":"1"}}'), ['env.__proto__']],
+    [[], ['']],
+  ])('refuses %j', (value, expected) => expect(spinupPaths(value)).toEqual(expected));
+});
+
+it('can be shown as JSON Schema, required fields alone required', () => {
+  const service = z.toJSONSchema(Registration.shape, { io: 'input' }).$defs?.['ServiceInput'];
+  expect(service?.required).toEqual(['name', 'port', 'cmd']);
+  expect(service?.properties?.['pid']).toMatchObject({ readOnly: true });
+  expect(service?.properties?.['port']).toMatchObject({ type: 'integer', minimum: 0, maximum: 65_535 });
+  const spinup = z.toJSONSchema(SpinupRequest.shape, { io: 'input' }).$defs?.['SpinupInput'];
+  expect(spinup?.required).toEqual(['name']);
+});
+
+describe('a body', () => {
+  const text = (value: string) => parseBody(Buffer.from(value));
+
+  it.each<[string, unknown]>([
+    ['{}', {}],
+    [' {"a":[1,{"b":null}]}\n', { a: [1, { b: null }] }],
+    ['"\\"[[[{{{"', '"[[[{{{'],
+    [`${'['.repeat(32)}${']'.repeat(32)}`, JSON.parse(`${'['.repeat(32)}${']'.repeat(32)}`)],
+    [JSON.stringify({ a: '['.repeat(100) }), { a: '['.repeat(100) }],
+  ])('%s', (json, value) => expect(text(json)).toEqual(value));
+
+  it.each([
+    '',
+    ' ',
+    '{',
+    '{"a":}',
+    "{'a':1}",
+    '{"a":1,}',
+    '{} {}',
+    'undefined',
+    'NaN',
+    '\ufeff{}',
+    '['.repeat(33),
+    `${'['.repeat(33)}${']'.repeat(33)}`,
+    '{"a":'.repeat(33),
+    '['.repeat(500_000),
+    '"\u0001"',
+  ])('%# is refused', (json) => {
+    try {
+      text(json);
+      throw new Error('taken');
+    } catch (error) {
+      expect(isFailure(error) && error.code).toBe('invalid_spec');
+    }
+  });
+
+  it.each([[[0xff]], [[0x22, 0xc3, 0x22]], [[0x22, 0xed, 0xa0, 0x80, 0x22]], [[0x22, 0xc0, 0x80, 0x22]]])(
+    'of the bytes %j is no UTF-8',
+    (bytes) => expect(() => parseBody(Uint8Array.from(bytes))).toThrow('UTF-8'),
+  );
+
+  it.each([
+    ['application/json', true],
+    ['application/json; charset=utf-8', true],
+    ['Application/JSON;x', true],
+    ['application/json ', true],
+    ['', false],
+    ['text/plain', false],
+    ['application/jsonp', false],
+    ['application/x-www-form-urlencoded', false],
+    ['text/plain; application/json', false],
+    ['multipart/form-data', false],
+  ])('of type "%s": %s', (type, expected) => expect(isJsonType(type)).toBe(expected));
+});
