@@ -1,10 +1,14 @@
 // What the gateway knows of the agents.
+import { AGENT_TYPES, agentKind } from '../../protocol/agent_types.ts';
 import type { GatewayRoute } from '../../protocol/gateway.ts';
 import type { ServiceViews } from './service_views.ts';
 
-/** ollama answers only to a Host that is an address: docs/reference.md "Gateway". */
-const hostOverride = (agentType: string | null, port: number): string | null =>
-  agentType === 'ollama' ? `127.0.0.1:${port}` : null;
+/** The `Host` that the gateway sends; null: the client's. docs/reference.md "Gateway". */
+function hostHeaderOf(agentType: string | null, port: number): string | null {
+  // A record stored by a newer version may have a type that is not in the table.
+  const type = AGENT_TYPES.find((known) => known === agentType);
+  return (type && agentKind(type).hostHeader?.replace('$PORT', String(port))) ?? null;
+}
 
 /** Every agent, by name. */
 function gatewayRoutes(views: ServiceViews): GatewayRoute[] {
@@ -16,7 +20,7 @@ function gatewayRoutes(views: ServiceViews): GatewayRoute[] {
       name: spec.name,
       port,
       isRunning,
-      hostHeader: hostOverride(agent.agentType, port),
+      hostHeader: hostHeaderOf(agent.agentType, port),
     };
   });
 }
