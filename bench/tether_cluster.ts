@@ -1,4 +1,5 @@
-// The cluster that the benchmark of tethers runs on: its workloads, an account that gets WebSockets only, kubectl.
+// The cluster that the benchmark of tethers runs on: its workloads, an account that gets WebSockets only,
+// kubectl.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

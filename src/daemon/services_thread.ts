@@ -52,7 +52,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     ports: { service: data.servicePorts, agent: data.agentPorts },
   });
   await node.start('groups', groupsActor, null);
-  await node.start('agents', agentsActor, { domain: data.agentDomain, store });
+  await node.start('agents', agentsActor, { domain: data.agentDomain });
   begun.resolve();
 }
 

@@ -2,6 +2,7 @@
 import { tetherActor } from '../actors/tethers/tether.ts';
 import { openLoopbackPeers } from '../adapters/process/loopback_peers.ts';
 import type { Node } from '../runtime/actor.ts';
+import { systemClock } from '../runtime/clock.ts';
 import { reportCrash } from './daemon_log.ts';
 import type { ThreadData } from './thread_data.ts';
 import { runThread } from './thread_supervisor.ts';
@@ -10,7 +11,12 @@ import { runThread } from './thread_supervisor.ts';
 async function setupTethers(node: Node, { addressRule }: ThreadData): Promise<void> {
   const peers = await openLoopbackPeers();
   const pendingInThread = { count: 0 };
-  node.family('tether:', tetherActor, () => ({ rule: addressRule, peers, pendingInThread }));
+  node.family('tether:', tetherActor, () => ({
+    rule: addressRule,
+    peers,
+    networkClock: systemClock,
+    pendingInThread,
+  }));
 }
 
 /** The life of the thread: see `runThread`. */

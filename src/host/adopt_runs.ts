@@ -1,5 +1,5 @@
-// What a new host does with the runs of one that was killed: docs/reference.md "Death of the process host". It watches those
-// that live and reads on; how the others ended is unknown.
+// What a new host does with the runs of one that was killed: docs/reference.md "Death of the process host".
+// It watches those that live and reads on; how the others ended is unknown.
 import { readdirSync } from 'node:fs';
 import type { Libc } from '../adapters/process/libc.ts';
 import {
@@ -30,7 +30,9 @@ export interface AdoptRunsConfig {
   libc: Libc | null;
 }
 
-/** Interval between checks of a process that is no child of ours. The end of its FIFOs mostly comes earlier. */
+/**
+ * Interval between checks of a process that is no child of ours. The end of its FIFOs mostly comes earlier.
+ */
 const ALIVE_CHECK_MS = 1_000;
 /** Grace period for processes whose terminal has hung up with the host. */
 const HANGUP_MS = 1_000;
@@ -46,7 +48,10 @@ function leadersByRun(): Map<string, ProcessRow> {
   return found;
 }
 
-/** Finds the processes of rows without a pid, whose host was killed right after the start. Drops rows without a process. */
+/**
+ * Finds the processes of rows without a pid, whose host was killed right after the start. Drops rows without
+ * a process.
+ */
 function identifyUnknownPids(ledger: RunLedger): void {
   const unidentified = [...ledger.rows.values()].filter((row) => row.pid === 0 && !row.end);
   if (unidentified.length === 0) return;

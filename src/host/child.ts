@@ -33,7 +33,9 @@ export function spawnFailure(name: string, error: unknown): Failure {
   return isDiskFull ? diskFull(name) : startFailed(name, error.message);
 }
 
-/** Fails start_failed where the directory or the shell is missing: the system says ENOENT, but not of what. */
+/**
+ * Fails start_failed where the directory or the shell is missing: the system says ENOENT, but not of what.
+ */
 export function checkStartable({ service: name, cwd }: Pick<SpawnRequest, 'service' | 'cwd'>): void {
   const place = statSync(cwd, { throwIfNoEntry: false });
   if (!place) throw startFailed(name, `its working directory ${cwd} does not exist`);

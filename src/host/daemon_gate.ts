@@ -1,6 +1,7 @@
-// Admits to the host the threads of one daemon: docs/reference.md "State directory". A second daemon is refused with the
-// pid of the first for as long as that one lives, which keeps two daemons off one state directory. The first is the one that
-// has started the host, if it lives: it may be listening already, so no other that only connects sooner may replace it.
+// Admits to the host the threads of one daemon: docs/reference.md "State directory". A second daemon is
+// refused with the pid of the first for as long as that one lives, which keeps two daemons off one state
+// directory. The first is the one that has started the host, if it lives: it may be listening already, so no
+// other that only connects sooner may replace it.
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
@@ -65,8 +66,8 @@ export class DaemonGate {
   }
 
   /**
-   * Opens the gate. Rejects with the error of the system. The caller holds the lock of the folder: a socket that is there
-   * was left by a host that was killed.
+   * Opens the gate. Rejects with the error of the system. The caller holds the lock of the folder: a socket
+   * that is there was left by a host that was killed.
    */
   async listen(): Promise<void> {
     rmSync(this.socket.path, { force: true });
@@ -92,7 +93,8 @@ export class DaemonGate {
 
   /** Whether `daemon` would get another version of the host by starting one. */
   isOutdated({ version }: Hello): boolean {
-    // The daemon that has started this host would only start the same again: its files were replaced while it runs.
+    // The daemon that has started this host would only start the same again: its files were replaced while it
+    // runs.
     return version !== this.config.version && this.first !== null && version !== this.first.version;
   }
 

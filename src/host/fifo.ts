@@ -1,8 +1,10 @@
-// The FIFOs that carry the output of a process to the host. The process holds them read-write, the host reads. When the host
-// is killed, the process lives on and the next host reads on; meanwhile the process waits at worst, when a FIFO is full.
+// The FIFOs that carry the output of a process to the host. The process holds them read-write, the host
+// reads. When the host is killed, the process lives on and the next host reads on; meanwhile the process
+// waits at worst, when a FIFO is full.
 //
-// FIFOs that nobody has open are reused under another name. In a folder where many were removed within the last minute,
-// ext4 takes up to a millisecond to find an inode for a new one, which is as long as the rest of a start.
+// FIFOs that nobody has open are reused under another name. In a folder where many were removed within the
+// last minute, ext4 takes up to a millisecond to find an inode for a new one, which is as long as the rest of
+// a start.
 import { spawnSync } from 'node:child_process';
 import { closeSync, constants, openSync, readSync, renameSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -18,14 +20,19 @@ export type FifoKind = (typeof FIFO_KINDS)[number];
 const readBuffer = Buffer.allocUnsafeSlow(64 * KIB);
 /** FIFOs that are kept for reuse. */
 const MAX_FREE_FIFOS = 512;
-/** The most that a FIFO of a process holds. Further output after its end is another's, and is not waited for. */
+/**
+ * The most that a FIFO of a process holds. Further output after its end is another's, and is not waited for.
+ */
 const MAX_DRAIN_BYTES = MIB;
 
 /** The path of a FIFO of `run`. */
 export const fifoPath = (folder: string, run: string, kind: FifoKind): string =>
   join(folder, `${run}.${kind}`);
 
-/** Whether nobody has a FIFO open for reading. Processes that a run has left behind may, and would steal output. */
+/**
+ * Whether nobody has a FIFO open for reading. Processes that a run has left behind may, and would steal
+ * output.
+ */
 function hasNoReader(path: string): boolean {
   try {
     closeSync(openSync(path, O_WRONLY | O_NONBLOCK));
@@ -57,7 +64,10 @@ export class Fifos {
     }
   }
 
-  /** Removes the FIFOs of a run that has ended, or keeps those of `reusable`, which nobody has open for writing. */
+  /**
+   * Removes the FIFOs of a run that has ended, or keeps those of `reusable`, which nobody has open for
+   * writing.
+   */
   remove(run: string, reusable: readonly FifoKind[] = []): void {
     for (const kind of FIFO_KINDS) {
       const path = fifoPath(this.folder, run, kind);
@@ -90,7 +100,10 @@ export class Fifos {
   }
 }
 
-/** Opens the end for the process, for reading too, so that it never sees its reader go. Throws the system's error. */
+/**
+ * Opens the end for the process, for reading too, so that it never sees its reader go. Throws the system's
+ * error.
+ */
 export const openFifoForProcess = (folder: string, run: string, kind: FifoKind): number =>
   openSync(fifoPath(folder, run, kind), O_RDWR);
 
@@ -100,7 +113,10 @@ export interface FifoReader {
   close(): void;
 }
 
-/** Reads into `readBuffer` without waiting. Returns the bytes read; 0 at the end, a negative number where none are there. */
+/**
+ * Reads into `readBuffer` without waiting. Returns the bytes read; 0 at the end, a negative number where none
+ * are there.
+ */
 function readNonBlocking(fd: number, libc: Libc | null): number {
   if (libc) return libc.read(fd, readBuffer);
   try {
@@ -111,8 +127,8 @@ function readNonBlocking(fd: number, libc: Libc | null): number {
 }
 
 /**
- * Reads a FIFO from now on. The bytes given to `onBytes` are valid until it returns. `onEnded` is called once, when nobody
- * has it open for writing any more. Throws when it cannot be opened.
+ * Reads a FIFO from now on. The bytes given to `onBytes` are valid until it returns. `onEnded` is called
+ * once, when nobody has it open for writing any more. Throws when it cannot be opened.
  */
 export function openFifoReader(
   path: string,
@@ -136,7 +152,8 @@ export function openFifoReader(
   socket.on('close', onEnded);
   return {
     drain() {
-      // Once the socket is destroyed, its descriptor may belong to another file, long before the `close` event.
+      // Once the socket is destroyed, its descriptor may belong to another file, long before the `close`
+      // event.
       for (let drained = 0; !socket.destroyed && drained < MAX_DRAIN_BYTES; ) {
         const count = readNonBlocking(fd, libc);
         if (count < 0) return false;

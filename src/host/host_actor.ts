@@ -1,4 +1,5 @@
-// State: none of its own, so that a crash of a handler loses nothing. `HostRuns` and `LogWriters` hold what there is.
+// State: none of its own, so that a crash of a handler loses nothing. `HostRuns` and `LogWriters` hold what
+// there is.
 import type { HostProtocol } from '../protocol/host.ts';
 import { actor, type Context, type Handlers } from '../runtime/actor.ts';
 import type { HostRuns } from './host_runs.ts';

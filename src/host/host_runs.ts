@@ -1,5 +1,5 @@
-// Every run of this host: alive, or ended and not yet acknowledged. The ledger comes first: it has a run before its start is
-// answered, and an end before that is told.
+// Every run of this host: alive, or ended and not yet acknowledged. The ledger comes first: it has a run
+// before its start is answered, and an end before that is told.
 import { constants } from 'node:os';
 import type { Libc } from '../adapters/process/libc.ts';
 import { processRow, residentBytes } from '../adapters/process/process_table.ts';
@@ -108,7 +108,10 @@ export class HostRuns {
     return found;
   }
 
-  /** The run of a service (null: all runs), once every start that was requested before is done, so that none is missed. */
+  /**
+   * The run of a service (null: all runs), once every start that was requested before is done, so that none
+   * is missed.
+   */
   async settledRows(name: string | null): Promise<LedgerRun[]> {
     const starts = [...this.starting.values()].filter((start) => name === null || start.name === name);
     await Promise.allSettled(starts.map(({ reply }) => reply));
@@ -117,7 +120,10 @@ export class HostRuns {
     return run ? [runRowOf(run)] : [];
   }
 
-  /** Starts a process. A repeated request gets the same reply. Fails start_failed, storage_full or already_running. */
+  /**
+   * Starts a process. A repeated request gets the same reply. Fails start_failed, storage_full or
+   * already_running.
+   */
   spawn(request: SpawnRequest): Promise<SpawnReply> {
     const { service: name, run } = request;
     const known = this.all.get(run);
@@ -149,7 +155,8 @@ export class HostRuns {
       stop: null,
       end: null,
     };
-    // Written before the start: if the host is killed before it knows the pid, the next one finds the process by its mark.
+    // Written before the start: if the host is killed before it knows the pid, the next one finds the process
+    // by its mark.
     if (!ledger.put(intent)) {
       ledger.drop(run);
       throw diskFull(name);
@@ -234,7 +241,10 @@ export class HostRuns {
     stops.checkSoon();
   }
 
-  /** Ends the tree of a run, or what a run that has ended has left behind. Joins a stop under way. Fails invalid_spec. */
+  /**
+   * Ends the tree of a run, or what a run that has ended has left behind. Joins a stop under way. Fails
+   * invalid_spec.
+   */
   async stop({ service: name, run: id, signal, graceMs, port }: StopRequest): Promise<StopReport> {
     if (!isSignalName(signal)) throw fail('invalid_spec', `${signal} is no signal`);
     // A start that fails has told its caller so.

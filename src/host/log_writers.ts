@@ -23,7 +23,10 @@ export interface LogWriters {
   droppedBytes(): { service: string; bytes: number }[];
 }
 
-/** Opens the logs in `folder`. `onGrowth` is called at most once per turn and service, with the logical end of its log. */
+/**
+ * Opens the logs in `folder`. `onGrowth` is called at most once per turn and service, with the logical end of
+ * its log.
+ */
 export function createLogWriters(
   folder: string,
   now: () => number,

@@ -75,16 +75,16 @@ function closeInherited(libc: Libc): void {
 }
 
 /**
- * Whether this process is the only host of the folder. The lock lasts until the process ends, in whatever way. Without libc
- * there is no lock, and the host that answers on the socket is the one.
+ * Whether this process is the only host of the folder. The lock lasts until the process ends, in whatever
+ * way. Without libc there is no lock, and the host that answers on the socket is the one.
  */
 async function acquireLock(folder: string, libc: Libc | null): Promise<boolean> {
   if (!libc) return !(await isListening(folder));
   const lock = openSync(join(folder, 'lock'), 'w', 0o600);
   const began = systemClock.monotonic();
   while (!libc.lock(lock)) {
-    // A host that has the lock and answers stays. One that does not is about to answer, or to end while a daemon waits for
-    // this one.
+    // A host that has the lock and answers stays. One that does not is about to answer, or to end while a
+    // daemon waits for this one.
     if (await isListening(folder)) return false;
     if (systemClock.monotonic() - began > NO_DAEMON_MS) return false;
     // Not by the clock, whose timers keep no process alive.
@@ -142,8 +142,8 @@ function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: Ho
 }
 
 /**
- * Makes a function that ends this process once it has no process, no daemon and nothing to write. Call it whenever that may
- * be so; without a connection it repeats itself.
+ * Makes a function that ends this process once it has no process, no daemon and nothing to write. Call it
+ * whenever that may be so; without a connection it repeats itself.
  */
 function createExitCheck(
   gate: DaemonGate,
@@ -174,7 +174,10 @@ function createExitCheck(
   return check;
 }
 
-/** Runs the host of a state directory in this process; does nothing where there is one. Rejects where it cannot start. */
+/**
+ * Runs the host of a state directory in this process; does nothing where there is one. Rejects where it
+ * cannot start.
+ */
 export async function startHost({ stateDir, version, startedBy }: HostOptions): Promise<void> {
   process.umask(0o077);
   const reservedDescriptor = reserveDescriptor();

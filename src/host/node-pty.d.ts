@@ -1,5 +1,5 @@
-// What the host uses of node-pty, as it is on Unix without an encoding. The types of the package are declared under another
-// name, lack the descriptor, and have strings for bytes.
+// What the host uses of node-pty, as it is on Unix without an encoding. The types of the package are declared
+// under another name, lack the descriptor, and have strings for bytes.
 declare module 'node-pty' {
   export interface Pty {
     readonly pid: number;

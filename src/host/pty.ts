@@ -1,8 +1,9 @@
 // Starts an agent: a shell in a terminal of its own. The only importer of node-pty.
 //
-// node-pty alone loses the end of what short-lived programs print, because it takes a hang-up for the end although there is
-// more to read; and every later child inherits its descriptors. So the host keeps a duplicate of each descriptor: it reads
-// from the duplicate while there is more, writes to it without waiting, and empties it after the exit.
+// node-pty alone loses the end of what short-lived programs print, because it takes a hang-up for the end
+// although there is more to read; and every later child inherits its descriptors. So the host keeps a
+// duplicate of each descriptor: it reads from the duplicate while there is more, writes to it without
+// waiting, and empties it after the exit.
 import { closeSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Pty } from 'node-pty';
@@ -30,7 +31,10 @@ const MAX_INPUT_BYTES = MIB;
 const INPUT_RETRY_MS = 5;
 const EAGAIN = -constants.errno.EAGAIN;
 
-/** Adds what is there to the first `filled` bytes of `readBuffer`, until it is full. Returns how many are in it then. */
+/**
+ * Adds what is there to the first `filled` bytes of `readBuffer`, until it is full. Returns how many are in
+ * it then.
+ */
 function readAvailable(libc: Libc, fd: number, filled: number): number {
   let size = filled;
   while (size + READ_BYTES <= readBuffer.length) {

@@ -1,10 +1,13 @@
-// The children of the host: those it starts, and the orphans of services, which it adopts so that they can be found.
+// The children of the host: those it starts, and the orphans of services, which it adopts so that they can be
+// found.
 import { readFileSync } from 'node:fs';
 import type { Libc } from '../adapters/process/libc.ts';
 import type { PosixSpawn, ProgramSpec } from '../adapters/process/posix_spawn.ts';
 import type { ChildEvents } from './child.ts';
 
-/** Starts a program and gives its pid. `onExit` is called once, in a later turn. Throws the system's error. */
+/**
+ * Starts a program and gives its pid. `onExit` is called once, in a later turn. Throws the system's error.
+ */
 export type StartProgram = (program: ProgramSpec, onExit: ChildEvents['onExit']) => number;
 
 /** The pids of the children of this process; none where the system does not list them. */
@@ -29,9 +32,9 @@ function posixSpawnOf(libc: Libc): PosixSpawn | null {
 }
 
 /**
- * Makes orphans among the descendants children of this process, and reaps them. `reapedElsewhere` are the children that libuv
- * and node-pty wait for. `onChildExit` is called, at most once per turn, when any child has ended. Returns what starts
- * children that are reaped here; null where only Node can start them.
+ * Makes orphans among the descendants children of this process, and reaps them. `reapedElsewhere` are the
+ * children that libuv and node-pty wait for. `onChildExit` is called, at most once per turn, when any child
+ * has ended. Returns what starts children that are reaped here; null where only Node can start them.
  */
 export function reapChildren(
   libc: Libc,

@@ -1,6 +1,6 @@
-// The host's memory on disk: which runs there are, and how those ended that no daemon has acknowledged yet. Each change is
-// one line of JSON with the whole row; the newest line of a run holds. A torn last line counts as never written: its change
-// was reported to nobody.
+// The host's memory on disk: which runs there are, and how those ended that no daemon has acknowledged yet.
+// Each change is one line of JSON with the whole row; the newest line of a run holds. A torn last line counts
+// as never written: its change was reported to nobody.
 import {
   closeSync,
   constants,

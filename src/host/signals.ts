@@ -1,5 +1,5 @@
-// Signals to the processes of a run. No number below 2 is ever given to `kill`: there it means the host's own group, init,
-// or every process.
+// Signals to the processes of a run. No number below 2 is ever given to `kill`: there it means the host's own
+// group, init, or every process.
 import { constants } from 'node:os';
 import { type ProcessRow, processRow, signalDisposition } from '../adapters/process/process_table.ts';
 import type { RunRoot } from '../adapters/process/process_tree.ts';
@@ -17,7 +17,10 @@ export function sendSignal(row: ProcessRow, signal: NodeJS.Signals): void {
   }
 }
 
-/** Sends `signal` to the group of a run, where any of `rows` is in it, and to each of `rows` outside of the group. */
+/**
+ * Sends `signal` to the group of a run, where any of `rows` is in it, and to each of `rows` outside of the
+ * group.
+ */
 export function signalRun(root: RunRoot, rows: readonly ProcessRow[], signal: NodeJS.Signals): void {
   const isInGroup = (row: ProcessRow) => root.grouped && root.pid >= FIRST_PID && row.pgid === root.pid;
   if (rows.some(isInGroup)) {
@@ -31,8 +34,8 @@ export function signalRun(root: RunRoot, rows: readonly ProcessRow[], signal: No
 }
 
 /**
- * Whether SIGHUP should follow SIGTERM at once: for processes that SIGTERM cannot end, and for those that handle a hang-up,
- * which are shells. For a program that is ending in order it would be a second blow.
+ * Whether SIGHUP should follow SIGTERM at once: for processes that SIGTERM cannot end, and for those that
+ * handle a hang-up, which are shells. For a program that is ending in order it would be a second blow.
  */
 export function needsHangUp({ pid }: ProcessRow): boolean {
   return (

@@ -1,4 +1,5 @@
-// Starts a service: a shell in a session of its own, with stdin from /dev/null and FIFOs as stdout and stderr.
+// Starts a service: a shell in a session of its own, with stdin from /dev/null and FIFOs as stdout and
+// stderr.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Libc } from '../adapters/process/libc.ts';
@@ -25,8 +26,9 @@ export interface OutputReaders {
 }
 
 /**
- * Reads both FIFOs of `run` from now on. `onEnded` is called once, when nobody can write to either any more. That may be long
- * after the end of the process where it has left others behind. A FIFO that is missing counts as ended.
+ * Reads both FIFOs of `run` from now on. `onEnded` is called once, when nobody can write to either any more.
+ * That may be long after the end of the process where it has left others behind. A FIFO that is missing
+ * counts as ended.
  */
 export function openOutputReaders(
   folder: string,
@@ -96,7 +98,10 @@ export interface SpawnPipedOptions {
   onDrained: () => void;
 }
 
-/** Starts the process of `request`, reads its output, and resolves with its pid. Fails start_failed or storage_full. */
+/**
+ * Starts the process of `request`, reads its output, and resolves with its pid. Fails start_failed or
+ * storage_full.
+ */
 export async function spawnPiped(request: SpawnRequest, options: SpawnPipedOptions): Promise<number> {
   const { fifos, libc, startProgram, events, onDrained } = options;
   const { folder } = fifos;

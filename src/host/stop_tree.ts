@@ -1,5 +1,6 @@
-// One stop of the whole tree of a run, docs/reference.md "Stop": the stop signal, a grace period, then SIGSTOP and SIGKILL,
-// until two scans find nothing and the port is free. Advanced by the scans of tree_stops.ts.
+// One stop of the whole tree of a run, docs/reference.md "Stop": the stop signal, a grace period, then
+// SIGSTOP and SIGKILL, until two scans find nothing and the port is free. Advanced by the scans of
+// tree_stops.ts.
 import type { ListeningSocket } from '../adapters/process/listeners.ts';
 import type { ProcessRow } from '../adapters/process/process_table.ts';
 import type { RunRoot } from '../adapters/process/process_tree.ts';
@@ -49,9 +50,15 @@ type StopPhase =
 
 /** Scans in a row without a member that prove that the tree is gone. */
 const EMPTY_SCANS = 2;
-/** A process may fork just before it is stopped, so its children are looked for in so many rounds before the kill. */
+/**
+ * A process may fork just before it is stopped, so its children are looked for in so many rounds before the
+ * kill.
+ */
 const MAX_FREEZE_ROUNDS = 10;
-/** A port is free as soon as its process is gone. A listener outside of the tree is given this long before it is named. */
+/**
+ * A port is free as soon as its process is gone. A listener outside of the tree is given this long before it
+ * is named.
+ */
 const PORT_FREE_MS = 50;
 /** Pauses between scans: at least and at most, and a share of the time waited; after SIGKILL. */
 const POLL = { minMs: 5, maxMs: 250, share: 1 / 8, afterKillMs: 3 };
@@ -62,7 +69,9 @@ export class TreeStop {
   private readonly startedAt: number;
   private readonly reported = deferred<StopReport>();
   private phase: StopPhase = { is: 'requested' };
-  /** Every process of the tree so far, by pid, and those that were sent the stop signal, SIGHUP or SIGSTOP. */
+  /**
+   * Every process of the tree so far, by pid, and those that were sent the stop signal, SIGHUP or SIGSTOP.
+   */
   private readonly seen = new Map<number, ProcessRow>();
   private readonly signalled = new Set<number>();
   private readonly hungUp = new Set<number>();
@@ -81,7 +90,9 @@ export class TreeStop {
     return this.reported.promise;
   }
 
-  /** Takes one step after a scan. Returns the milliseconds until the next scan, or null when the stop is over. */
+  /**
+   * Takes one step after a scan. Returns the milliseconds until the next scan, or null when the stop is over.
+   */
   advance(scan: TreeStopScan): number | null {
     const { members, now } = scan;
     if (members.length === 0) return this.advanceEmpty(scan);
@@ -118,7 +129,10 @@ export class TreeStop {
     return Math.min(pollMs, Math.max(0, nextStepMs - waitedMs));
   }
 
-  /** Sends the stop signal, once to each process, and SIGCONT, because a stopped process does not act on signals. */
+  /**
+   * Sends the stop signal, once to each process, and SIGCONT, because a stopped process does not act on
+   * signals.
+   */
   private sendStopSignal(members: readonly ProcessRow[]): void {
     const { target, options, signalled } = this;
     const isFirst = this.phase.is === 'requested';

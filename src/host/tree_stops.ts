@@ -1,4 +1,5 @@
-// All stops under way: each scan of the process table serves all of them, as often as the most urgent one needs it.
+// All stops under way: each scan of the process table serves all of them, as often as the most urgent one
+// needs it.
 import { openListenerTable } from '../adapters/process/listener_table.ts';
 import { isLocalAddress, type ListeningSocket } from '../adapters/process/listeners.ts';
 import type { ProcessTree, RunRoot } from '../adapters/process/process_tree.ts';
@@ -85,7 +86,10 @@ export class TreeStops {
     if (Number.isFinite(nextMs)) this.schedule(nextMs);
   }
 
-  /** One scan, and a step of every stop. Returns the milliseconds until the next scan; infinite without a stop. */
+  /**
+   * One scan, and a step of every stop. Returns the milliseconds until the next scan; infinite without a
+   * stop.
+   */
   private scan(): number {
     const { clock, tree, roots, protectedPids } = this.config;
     const all = new Map([...roots(), ...this.roots()].map((root) => [root.run, root]));

@@ -1,12 +1,14 @@
-// The format of logs on disk: docs/reference.md "Log files". Each service has a folder, `<state>/logs/<name>`, with pairs
-// of files:
+// The format of logs on disk: docs/reference.md "Log files". Each service has a folder,
+// `<state>/logs/<name>`, with pairs of files:
 //   out.log, out.idx                  the current log, and its index
 //   out.<start>.log, out.<start>.idx  a rotated pair; <start> is the logical offset of its first byte
-// A log holds the bytes exactly as processes wrote them. Logical offsets count every byte ever logged for the service:
-// they grow over rotations, runs and hosts.
-// An index is a sequence of records. A record says that the bytes from `offset` up to the next record, or the end of the
-// file, come from `stream` of `run` at `time`. It is written before its bytes; where these never arrive, the record
-// describes an empty piece. The first record has stream 0 and says where the log begins.
+//
+// A log holds the bytes exactly as processes wrote them. Logical offsets count every byte ever logged for the
+// service: they grow over rotations, runs and hosts.
+//
+// An index is a sequence of records. A record says that the bytes from `offset` up to the next record, or the
+// end of the file, come from `stream` of `run` at `time`. It is written before its bytes; where these never
+// arrive, the record describes an empty piece. The first record has stream 0 and says where the log begins.
 import { readdirSync } from 'node:fs';
 
 /** 1: stdout or a terminal. 2: stderr. 0: the first record of an index. */
@@ -51,7 +53,9 @@ export function rotatedStarts(folder: string): number[] {
     .sort((a, b) => a - b);
 }
 
-/** Writes `record` at the beginning of `into`. Throws a RangeError where that is shorter than `RECORD_BYTES`. */
+/**
+ * Writes `record` at the beginning of `into`. Throws a RangeError where that is shorter than `RECORD_BYTES`.
+ */
 export function encodeIndexRecord(record: LogIndexRecord, into: Buffer): void {
   into.fill(0, 0, RECORD_BYTES);
   into.writeUIntBE(record.offset, 0, STREAM_AT);

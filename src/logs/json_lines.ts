@@ -1,5 +1,5 @@
-// Lines as JSON. Most are plain ASCII and are copied byte by byte, without ever becoming a string. All work is done in one
-// buffer that is used again, which costs a tenth of fresh memory; only the result is new.
+// Lines as JSON. Most are plain ASCII and are copied byte by byte, without ever becoming a string. All work
+// is done in one buffer that is used again, which costs a tenth of fresh memory; only the result is new.
 import { KIB } from '../settings/limits.ts';
 import type { CutLine } from './line_cutter.ts';
 import { type LineFormat, lineText, mapInBatches } from './line_text.ts';
@@ -27,7 +27,10 @@ function reserve(used: number, bytes: number): void {
   scratch = larger;
 }
 
-/** Writes `[from, to)` of `bytes` in quotes at `at`. Returns the bytes written; 0 where they need more than a copy. */
+/**
+ * Writes `[from, to)` of `bytes` in quotes at `at`. Returns the bytes written; 0 where they need more than a
+ * copy.
+ */
 function writePlain(bytes: Buffer, from: number, to: number, at: number): number {
   const into = scratch;
   let next = at + 1;
@@ -77,7 +80,9 @@ function batchToJson(lines: readonly CutLine[], format: LineFormat): Buffer {
   return json;
 }
 
-/** A JSON array of the lines as strings. Other work of the thread has turns in between where there are many. */
+/**
+ * A JSON array of the lines as strings. Other work of the thread has turns in between where there are many.
+ */
 export async function linesToJson(lines: readonly CutLine[], format: LineFormat): Promise<Buffer> {
   const parts = await mapInBatches(lines, (batch) => batchToJson(batch, format));
   if (parts.length <= 1) return parts[0] ?? batchToJson([], format);

@@ -1,5 +1,5 @@
-// Cuts output into lines for people: at newlines, where a run ends, and at 64 KiB. `lastLines` cuts backwards, from the
-// end of a log; `LineCutter` cuts forwards, while a log grows.
+// Cuts output into lines for people: at newlines, where a run ends, and at 64 KiB. `lastLines` cuts
+// backwards, from the end of a log; `LineCutter` cuts forwards, while a log grows.
 import { LOGS } from '../settings/limits.ts';
 
 /** Output that was written in one go. */
@@ -13,8 +13,8 @@ export interface LogPiece {
 }
 
 /**
- * A line without its newline: the bytes `[from, to)` of a buffer that many lines share. A thousand views of that buffer
- * would take longer to collect than to read.
+ * A line without its newline: the bytes `[from, to)` of a buffer that many lines share. A thousand views of
+ * that buffer would take longer to collect than to read.
  */
 export interface CutLine {
   /** When its first byte was written, in epoch milliseconds. */
@@ -30,7 +30,10 @@ export interface LogLine extends CutLine {
 }
 
 export interface FollowedLine extends CutLine {
-  /** Logical offset at which the log goes on after the line; null where its bytes are not all adjacent in the log. */
+  /**
+   * Logical offset at which the log goes on after the line; null where its bytes are not all adjacent in the
+   * log.
+   */
   next: number | null;
 }
 
@@ -84,7 +87,10 @@ function spansOf(pieces: readonly LogPiece[]): RunSpan[] {
   });
 }
 
-/** Where a line that begins at `from` and is too long is split: after at most 64 KiB, never within a character. */
+/**
+ * Where a line that begins at `from` and is too long is split: after at most 64 KiB, never within a
+ * character.
+ */
 function splitOffset(bytes: Uint8Array, from: number): number {
   const max = from + LOGS.maxLineBytes;
   let end = max;
@@ -99,7 +105,9 @@ function lastPartStart(bytes: Buffer, from: number, to: number): number {
   return start;
 }
 
-/** The last lines of `pieces`, at most `max`, oldest first. The beginning of the very first may be missing. */
+/**
+ * The last lines of `pieces`, at most `max`, oldest first. The beginning of the very first may be missing.
+ */
 export function lastLines(pieces: readonly LogPiece[], max: number): LogLine[] {
   const lines: LogLine[] = [];
   for (const { bytes, marks } of spansOf(pieces).reverse()) {
@@ -127,8 +135,8 @@ export class LineCutter {
   private partialTime = 0;
 
   /**
-   * The lines that end in `bytes`, which begin at the logical `offset`. `timeAt` gives the time of the byte at an offset
-   * and is called with ascending ones.
+   * The lines that end in `bytes`, which begin at the logical `offset`. `timeAt` gives the time of the byte
+   * at an offset and is called with ascending ones.
    */
   cut(bytes: Buffer, offset: number, timeAt: (offset: number) => number): FollowedLine[] {
     const before = this.partial.length;
@@ -151,7 +159,9 @@ export class LineCutter {
     return lines;
   }
 
-  /** The kept beginning of a line whose end will never come, and forgets it; undefined where there is none. */
+  /**
+   * The kept beginning of a line whose end will never come, and forgets it; undefined where there is none.
+   */
   flush(): CutLine | undefined {
     const bytes = this.partial;
     if (bytes.length === 0) return undefined;

@@ -1,4 +1,5 @@
-// Lines as text. Reading what a program has drawn takes up to 100 ns per byte, so long logs are shown in batches.
+// Lines as text. Reading what a program has drawn takes up to 100 ns per byte, so long logs are shown in
+// batches.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { KIB } from '../settings/limits.ts';
 import type { CutLine } from './line_cutter.ts';

@@ -1,5 +1,5 @@
-// The reading side of the logs (on disk: format.ts). It needs nothing but the files, which hold all that the process host
-// has read, and may run while the host writes and rotates.
+// The reading side of the logs (on disk: format.ts). It needs nothing but the files, which hold all that the
+// process host has read, and may run while the host writes and rotates.
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LogSlice, LogsQuery } from '../protocol/service.ts';
@@ -78,8 +78,8 @@ function openCurrent(folder: string): LogFilePair | undefined {
 }
 
 /**
- * The newest rotated pair. Its index may not be renamed yet. It is the end of the log while a rotation is under way, after
- * one that was cut short, and where the disk has no room for the next pair.
+ * The newest rotated pair. Its index may not be renamed yet. It is the end of the log while a rotation is
+ * under way, after one that was cut short, and where the disk has no room for the next pair.
  */
 function openLatestRotated(folder: string): LogFilePair | undefined {
   const start = rotatedStartsOrNone(folder).at(-1);
@@ -170,7 +170,9 @@ interface LogSpan {
   pieces: LogPiece[];
 }
 
-/** Reads at most `limit` bytes of the log from the logical offset `from`; a negative one counts from the end. */
+/**
+ * Reads at most `limit` bytes of the log from the logical offset `from`; a negative one counts from the end.
+ */
 function readSpan(folder: string, from: number, limit: number, filter: LogFilter): LogSpan {
   const current = openCurrent(folder);
   if (!current) return { start: 0, end: 0, pieces: [] };
@@ -188,8 +190,9 @@ function readSpan(folder: string, from: number, limit: number, filter: LogFilter
 }
 
 /**
- * Reads at most `limit` bytes of the log in `folder` from the logical offset `offset`, and gives those of `run` (null: all).
- * `start` is later than `offset` where rotation has deleted the beginning. The next read begins at `end`.
+ * Reads at most `limit` bytes of the log in `folder` from the logical offset `offset`, and gives those of
+ * `run` (null: all). `start` is later than `offset` where rotation has deleted the beginning. The next read
+ * begins at `end`.
  */
 export function readLog(
   folder: string,
@@ -217,9 +220,10 @@ function mergeAdjacent(pieces: readonly LogPiece[]): LogSlice['parts'] {
 }
 
 /**
- * For followers: reads at most `limit` bytes of the log in `folder` from the logical offset `offset`, and gives those of
- * `stream` (null: both) and of the first run among them, with their times where `timestamps` is set. `start` is later than
- * `offset` where rotation has deleted the beginning. The next read begins at `end`.
+ * For followers: reads at most `limit` bytes of the log in `folder` from the logical offset `offset`, and
+ * gives those of `stream` (null: both) and of the first run among them, with their times where `timestamps`
+ * is set. `start` is later than `offset` where rotation has deleted the beginning. The next read begins at
+ * `end`.
  */
 export function readLogParts(
   folder: string,
@@ -260,21 +264,23 @@ export interface LogTail {
   end: number;
 }
 
-/** First estimate of the bytes of a line. A window that is too small is followed by one four times as large. */
+/**
+ * First estimate of the bytes of a line. A window that is too small is followed by one four times as large.
+ */
 const ESTIMATED_LINE_BYTES = 256;
 const MIN_WINDOW_BYTES = 64 * 1024;
 
 /**
- * The last lines of the log in `folder`. A line ends at a newline or where its run ends. One over 64 KiB is split. The last
- * one counts without its newline.
+ * The last lines of the log in `folder`. A line ends at a newline or where its run ends. One over 64 KiB is
+ * split. The last one counts without its newline.
  */
 export function readLogTail(folder: string, query: LogTailQuery): LogTail {
   for (let window = Math.max(MIN_WINDOW_BYTES, query.lines * ESTIMATED_LINE_BYTES); ; window *= 4) {
     const { start, end, pieces } = readSpan(folder, -window, window, query);
     const lines = lastLines(pieces, query.lines + 1);
     const bytes = pieces.reduce((sum, piece) => sum + piece.bytes.length, 0);
-    // Enough: one line more than asked for (the first may lack its beginning), the whole log, or all that the longest
-    // lines can take.
+    // Enough: one line more than asked for (the first may lack its beginning), the whole log, or all that the
+    // longest lines can take.
     if (lines.length > query.lines || end - start < window || bytes >= query.lines * LOGS.maxLineBytes)
       return { lines: lines.slice(-query.lines), end };
   }

@@ -1,6 +1,6 @@
-// What a person would have read of one line that was printed to a terminal: docs/reference.md "Agent logs". Each line is
-// emulated by itself; `\r`, `\b` and CSI C, D, G and K are honoured, every other sequence is removed. Linear in the length
-// of the line, whatever it holds.
+// What a person would have read of one line that was printed to a terminal: docs/reference.md "Agent logs".
+// Each line is emulated by itself; `\r`, `\b` and CSI C, D, G and K are honoured, every other sequence is
+// removed. Linear in the length of the line, whatever it holds.
 
 /** Without a control character other than tab and newline, a line reads as it is. */
 const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/;
@@ -29,7 +29,9 @@ const CSI = 0x9b;
 /** Fills the second column of a wide character. */
 const SECOND_HALF = '';
 
-/** The columns of a line. Each keeps the time of its last write, so that erasing is one entry and not a loop. */
+/**
+ * The columns of a line. Each keeps the time of its last write, so that erasing is one entry and not a loop.
+ */
 class ColumnBuffer {
   private readonly text: string[] = [];
   private readonly written: number[] = [];
@@ -163,8 +165,8 @@ const APPLIED_SEQUENCE = /^(?:\x1b\[|\x9b)[\d;]*[CDGK]$/;
 const keepApplied = (sequence: string): string => (APPLIED_SEQUENCE.test(sequence) ? sequence : '');
 
 /**
- * The readable text of one line, given without its newline. Carriage returns at its end count as part of the newline.
- * Blanks that were printed at the end stay.
+ * The readable text of one line, given without its newline. Carriage returns at its end count as part of the
+ * newline. Blanks that were printed at the end stay.
  */
 export function readableLine(printed: string): string {
   // Not by /\r+$/, which takes quadratic time over many returns.

@@ -112,8 +112,8 @@ function endOfRotated(folder: string): number {
 }
 
 /**
- * Opens the current pair, whatever a killed host, a full disk or a person has left of it, or makes a new one that begins at
- * the logical offset `minStart` or later. Throws when the disk is full.
+ * Opens the current pair, whatever a killed host, a full disk or a person has left of it, or makes a new one
+ * that begins at the logical offset `minStart` or later. Throws when the disk is full.
  */
 function openLogFiles(folder: string, minStart: number, time: number): LogFiles {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -151,8 +151,8 @@ function openLogFiles(folder: string, minStart: number, time: number): LogFiles 
 }
 
 /**
- * Writes the log of one service. Everything goes to the page cache synchronously, so readers of the files see all that the
- * host has read. A full disk costs output, which is counted; it never blocks.
+ * Writes the log of one service. Everything goes to the page cache synchronously, so readers of the files see
+ * all that the host has read. A full disk costs output, which is counted; it never blocks.
  */
 export class LogWriter {
   private readonly folder: string;
@@ -238,7 +238,9 @@ export class LogWriter {
     else if (log.size < files.size || index.size < files.indexed) this.rotate(files.start);
   }
 
-  /** Writes the record for the output that follows, unless the last one covers it. False: the disk is full. */
+  /**
+   * Writes the record for the output that follows, unless the last one covers it. False: the disk is full.
+   */
   private mark(files: LogFiles, record: LogIndexRecord): boolean {
     const { last } = files;
     const sinceLast = record.time - last.time;

@@ -3,10 +3,10 @@ import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { parseYamlNodes, type YamlPosition, YamlPositionError } from '../adapters/yaml.ts';
+import { findDependencyCycle } from '../protocol/dependency_order.ts';
 import { ENV_KEY_PATTERN } from '../protocol/names.ts';
 import type { RestartPolicy } from '../protocol/service.ts';
 import { SERVICE } from '../settings/limits.ts';
-import { findDependencyCycle } from './dependency_order.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
 import { ProjectError, type ProjectProblem } from './project_error.ts';
 import { PROJECT_SHAPE, type ProjectServiceShape } from './project_shape.ts';
@@ -152,7 +152,7 @@ function checkReferences(check: ProjectCheck, services: readonly ProjectService[
   }
   const cycle = findDependencyCycle(services);
   if (cycle) {
-    const message = `services.${cycle[0]}.depends_on: has a cycle: ${[...cycle, cycle[0]].join(' -> ')}`;
+    const message = `services.${cycle[0]}.depends_on: has a cycle: ${cycle.join(' -> ')}`;
     check.problems.push({ at: check.positionAt('services', cycle[0] ?? '', 'depends_on'), message });
   }
 }

@@ -1,4 +1,6 @@
 // The process host: a small process of its own that owns every child process and outlives the daemon.
+import type { Ref } from '../runtime/actor.ts';
+import { SERVICE } from '../settings/limits.ts';
 import type { RunEnd } from './service.ts';
 
 /** Hello carries it; a daemon speaks to a host of its own version or of the one before. */
@@ -111,4 +113,10 @@ export interface HostProtocol {
   logLimits(message: LogLimits): null;
   /** Bytes of output dropped because the disk was full, per service. */
   dropped(message: Record<string, never>): { rows: { service: string; bytes: number }[] };
+}
+
+/** Ends the whole tree of a run, even of one that has ended itself. Waits for the report as long as the host may take. */
+export function stopProcessTree(host: Ref<HostProtocol>, stop: StopRequest): Promise<StopReport> {
+  const deadlineMs = stop.graceMs + SERVICE.killTimeoutMs + SERVICE.hostStopMarginMs;
+  return host.ask('stop', stop, { deadlineMs });
 }

@@ -1,4 +1,4 @@
-import type { ServiceInput, StoredService } from './service.ts';
+import type { ServiceInput, ServiceSpec, StoredService } from './service.ts';
 
 /** Owns which services exist. Commits in groups: a reply is sent after the record is on disk. */
 export interface RegistryProtocol {
@@ -15,6 +15,8 @@ export interface RegistryProtocol {
   register(message: { input: ServiceInput }): { stored: StoredService; created: boolean };
   /** Stops it if need be and forgets it. With `agent` only what is one: else unknown_agent. */
   remove(message: { name: string; agent: boolean; graceMs: number | null }): { port: number };
+  /** The spec of a service, or null when there is none of that name. */
+  specOf(message: { name: string }): { spec: ServiceSpec | null };
   /** Members of a group, or with null of all groups, with what orders them. */
   members(message: { group: string | null }): { members: { name: string; dependsOn: string[] }[] };
   /** From now on every change is refused with daemon_busy: the daemon is shutting down. */

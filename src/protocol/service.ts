@@ -88,6 +88,11 @@ export interface ServiceState {
   end: LastEnd | null;
 }
 
+/** A service without a process, whose last one ended as `end` says; null: it never had one. */
+export function restingState(name: string, end: LastEnd | null): ServiceState {
+  return { name, status: end?.status ?? 'stopped', restarts: 0, process: null, end };
+}
+
 export interface StartResult {
   name: string;
   status: ServiceStatus;

@@ -5,7 +5,6 @@
 // each other's way.
 import { homedir } from 'node:os';
 import { isOnPath } from '../../adapters/process/path_lookup.ts';
-import type { Store } from '../../adapters/storage/store.ts';
 import type { AgentsProtocol, SpinupInput } from '../../protocol/agents.ts';
 import { fail } from '../../protocol/errors.ts';
 import { AGENTS_GROUP, hostLabel } from '../../protocol/names.ts';
@@ -18,7 +17,6 @@ import { AGENT_KINDS } from './agent_kinds.ts';
 export interface AgentsConfig {
   /** What agents' host names end in. */
   domain: string;
-  store: Pick<Store, 'table'>;
 }
 
 type LaunchSpec = Pick<ServiceSpec, 'cmd' | 'ready' | 'stopSignal'>;
@@ -85,7 +83,7 @@ class Agents {
 
   private async serviceInputOf(input: SpinupInput): Promise<ServiceInput> {
     const { name, agentType, env, cols, rows } = input;
-    const before = this.config.store.table('services').get(name)?.spec;
+    const { spec: before } = await this.registry().ask('specOf', { name });
     if (before && !before.agent) throw fail('name_in_use', `${name} is a service already`);
     if (before) await this.refuseIfRunning(name);
     const cwd = input.cwd ?? homedir();

@@ -1,4 +1,4 @@
-// The links to all clusters that are in use: opened when first needed, with what the vault has sealed.
+// The connections to all clusters in use, each opened when first needed, with the access that the vault has sealed.
 
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
@@ -14,15 +14,20 @@ export interface ClusterConnectionsConfig {
   vault: Vault;
   /** Makes the client of a cluster; it connects when it is first used. */
   open: (access: ClusterAccess) => KubeCluster;
-  /** How the pod's own cluster is reached; null: not in a pod. */
+  /** The access to the pod's own cluster; null outside of a pod. */
   podAccess: ClusterAccess | null;
+}
+
+interface Connection {
+  informer: ClusterInformer;
+  access: ClusterAccess;
 }
 
 export class ClusterConnections {
   private readonly config: ClusterConnectionsConfig;
   private readonly owner: ClusterInformerOwner;
-  private readonly entries = new Map<string, { informer: ClusterInformer; access: ClusterAccess }>();
-  /** Being removed, or removed: whoever still asks for one opens it no more, whatever the store has read before. */
+  private readonly entries = new Map<string, Connection>();
+  /** Clusters removed, or being removed: they are not opened again, whatever was read from the store before. */
   private readonly removed = new Set<string>();
 
   constructor(config: ClusterConnectionsConfig, owner: ClusterInformerOwner) {
@@ -30,7 +35,7 @@ export class ClusterConnections {
     this.owner = owner;
   }
 
-  /** Follows every cluster that was synced before; one whose access does not open keeps no other from it. */
+  /** Watches every cluster that was synced before. One whose access cannot be opened is noted as unreachable. */
   async start(): Promise<void> {
     for (const record of await this.config.store.clusters()) {
       if (record.lastSyncAt === null) continue;
@@ -43,16 +48,17 @@ export class ClusterConnections {
     }
   }
 
-  async link(clusterId: string): Promise<ClusterInformer> {
+  /** Fails unknown_cluster, or as the access to it cannot be opened. */
+  async informer(clusterId: string): Promise<ClusterInformer> {
     return (await this.entry(clusterId)).informer;
   }
 
-  /** A secret: for who dials the cluster itself. */
+  /** The cluster's address and credentials, a secret. Fails unknown_cluster, or when they cannot be opened. */
   async access(clusterId: string): Promise<ClusterAccess> {
     return (await this.entry(clusterId)).access;
   }
 
-  /** Calls a cluster; what goes wrong is a Failure for the client, and the cluster's health is noted. */
+  /** Calls a cluster and notes its health. What goes wrong is a Failure for the client; a defect is thrown. */
   async call<R>(clusterId: string, call: (cluster: KubeCluster) => Promise<R>): Promise<R> {
     const { informer } = await this.entry(clusterId);
     try {
@@ -69,6 +75,7 @@ export class ClusterConnections {
     return this.entries.has(clusterId);
   }
 
+  /** Closes the connection and opens no other, until `restore`. */
   async remove(clusterId: string): Promise<void> {
     this.removed.add(clusterId);
     const entry = this.entries.get(clusterId);
@@ -76,7 +83,7 @@ export class ClusterConnections {
     await entry?.informer.close();
   }
 
-  /** One that was dropped may be opened again. */
+  /** Lets a cluster that was removed be opened again. */
   restore(clusterId: string): void {
     this.removed.delete(clusterId);
   }
@@ -85,7 +92,7 @@ export class ClusterConnections {
     await Promise.all([...this.entries.values()].map(({ informer }) => informer.close()));
   }
 
-  private async entry(clusterId: string): Promise<{ informer: ClusterInformer; access: ClusterAccess }> {
+  private async entry(clusterId: string): Promise<Connection> {
     const entry = this.entries.get(clusterId);
     if (entry) return entry;
     const record = (await this.config.store.clusters()).find((row) => row.id === clusterId);
@@ -94,7 +101,7 @@ export class ClusterConnections {
     return this.entries.get(clusterId) ?? this.connect(record);
   }
 
-  private connect(record: StoredCluster): { informer: ClusterInformer; access: ClusterAccess } {
+  private connect(record: StoredCluster): Connection {
     const access = this.accessOf(record);
     const informer = new ClusterInformer(record.id, this.config.open(access), this.owner);
     const entry = { informer, access };
@@ -113,7 +120,7 @@ export class ClusterConnections {
 
   private unseal(id: string, access: SealedSecret): ClusterAccess {
     try {
-      // What comes out of the vault is what was sealed.
+      // The vault gives back what `Clusters.register` has sealed.
       return JSON.parse(this.config.vault.open(id, access).toString()) as ClusterAccess;
     } catch (error) {
       if (!(error instanceof VaultError)) throw error;

@@ -1,5 +1,4 @@
-// State: the registered clusters and whether each answers. Rebuilt from: the store; whether they answer, when they are next
-// called.
+// State: the registered clusters, and whether each answers. Rebuilt from: the store, and the next call of each cluster.
 import { isIP } from 'node:net';
 import { type AddressRule, addressCheck } from '../../adapters/address_rule.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
@@ -29,7 +28,7 @@ import { CLOUD } from '../../settings/limits.ts';
 export interface ClustersConfig {
   store: CloudStore;
   vault: Vault;
-  /** Reads an uploaded kubeconfig; a job thread does it. Fails invalid_spec. */
+  /** Parses an uploaded kubeconfig, on a job thread. Fails invalid_spec. */
   parse: (text: string) => Promise<ClusterAccess>;
   rule: AddressRule;
   /** The setting `cloud.allow_in_cluster`. */
@@ -45,10 +44,10 @@ class Clusters {
   private readonly config: ClustersConfig;
   private readonly rows: Map<string, StoredCluster>;
   private readonly reachable = new Map<string, boolean>();
-  /** Names whose registration is under way. */
+  /** Names of registrations under way. */
   private readonly registering = new Set<string>();
   private readonly removing = new Map<string, Promise<RemovedCluster>>();
-  /** Settles when what was last looked at is on disk. */
+  /** Settles when the latest facts of a cluster are on disk. */
   private factsSaved: Promise<void> = Promise.resolve();
   private readonly views: Ref<CloudViewsProtocol>;
   private readonly workloads: Ref<WorkloadsProtocol>;
@@ -93,7 +92,7 @@ class Clusters {
     }
   }
 
-  /** Whoever asks while it is being removed gets the same answer. */
+  /** Joins a removal that is under way. */
   remove(id: string): Promise<RemovedCluster> {
     const removal = this.removing.get(id) ?? this.removal(id).finally(() => this.removing.delete(id));
     this.removing.set(id, removal);
@@ -103,12 +102,12 @@ class Clusters {
   private async removal(id: string): Promise<RemovedCluster> {
     this.get(id);
     try {
-      // First of all, so that nobody makes a tether to a workload of it any more.
+      // First, so that no tether to a workload of this cluster is made any more.
       await this.workloads.ask('detach', { clusterId: id });
       await this.context.ref('tethers').ask('closeCluster', { clusterId: id });
       await this.config.store.removeCluster(id);
     } catch (error) {
-      // It is still there: the next sync opens it again, or the next attempt removes it.
+      // The cluster is still registered: the next sync opens it again, or the next attempt removes it.
       this.workloads.tell('attach', { clusterId: id });
       throw error;
     }
@@ -121,7 +120,7 @@ class Clusters {
   async sync(id: string): Promise<{ synced: number }> {
     this.get(id);
     const answer = await this.workloads.ask('sync', { clusterId: id }, { deadlineMs: CLOUD.syncTimeoutMs });
-    // What the sync has told before it answered.
+    // The sync has told its facts before it answered.
     await this.factsSaved;
     return answer;
   }
@@ -152,7 +151,7 @@ class Clusters {
     if (isTaken || this.registering.has(input.name)) throw clusterNameInUse(input);
   }
 
-  /** How the cluster is reached; null: as the pod's own. */
+  /** The access in the kubeconfig, checked; null for the pod's own cluster. Fails invalid_spec. */
   private async access({ kubeconfig, inCluster }: ClusterInput): Promise<ClusterAccess | null> {
     if (inCluster) {
       const { allowInCluster, inPod } = this.config;
@@ -164,7 +163,7 @@ class Clusters {
     if (kubeconfig === null) throw invalid('kubeconfig', 'is required unless in_cluster is true');
     const access = await this.config.parse(kubeconfig);
     const host = unbracketedHost(new URL(access.server));
-    // A name is checked when it is dialled; an address can be refused at once.
+    // A name is checked when it is dialled. An address can be refused at once.
     const reason = isIP(host) === 0 ? null : addressCheck(this.config.rule)(host);
     if (reason !== null) throw invalid('kubeconfig', `its server ${host} ${reason}`);
     return access;

@@ -1,6 +1,6 @@
-// Putting a workload to sleep and waking it. One patch does each, with the object as it was read as its precondition, and
-// the receipt of a sleep is part of the same patch: whenever this stops halfway, the cluster holds either the count itself
-// or the receipt with it. So nothing has to be remembered, and every step may be done again.
+// Putting a workload to sleep and waking it. Each is one patch whose precondition is the object as it was read, and the
+// receipt of a sleep is part of that patch. Wherever this stops halfway, the cluster holds either the count itself or the
+// receipt with it, so nothing has to be remembered, and every step may be repeated.
 
 import type { CurrentWorkload, KubeCluster, WorkloadReference } from '../../adapters/kube/kube_cluster.ts';
 import { KubeError, kubeFailure } from '../../adapters/kube/kube_errors.ts';
@@ -10,7 +10,7 @@ import { fail } from '../../protocol/errors.ts';
 import { isFailure } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/limits.ts';
 
-/** The pod this program runs in, where it does. */
+/** The pod in which Berth runs. */
 export interface DaemonPod {
   namespace: string;
   name: string;
@@ -23,7 +23,7 @@ function isPodOf({ kind, namespace, name }: WorkloadReference, pod: DaemonPod | 
   return kind === 'StatefulSet' ? /^\d+$/.test(rest) : /^[a-z0-9]{1,10}-[a-z0-9]{5}$/.test(rest);
 }
 
-/** Why it must not be scaled to 0; null: it may. docs/reference.md "Sleep". */
+/** Why the workload must not be scaled to 0; null: it may be. docs/reference.md "Sleep". */
 function sleepRefusal(
   target: WorkloadReference,
   fresh: CurrentWorkload,
@@ -44,22 +44,23 @@ async function readFresh(cluster: KubeCluster, target: WorkloadReference): Promi
   return fresh;
 }
 
-/** Somebody else has changed or replaced the object since it was read (a wrong uid is 422 before 1.21 or so). */
+/** Somebody else has changed or replaced the object since it was read. A wrong uid is 422 before about 1.21. */
 const isConflict = (error: unknown): boolean =>
   error instanceof KubeError && [404, 409, 422].includes(error.status.status);
 
-/** Whether the change may have been made although no good answer came. */
+/** Whether the change may have been made although the answer is an error, or was lost. */
 const isUnknownOutcome = (error: unknown): boolean =>
   error instanceof KubeError
     ? error.status.status >= 500
     : isFailure(error) && error.code === 'cluster_unreachable';
 
-/** Not what an admission webhook says, which is 403 as well. */
+/** An admission webhook answers 403 as well, with other words. */
 const isMissingRight = (error: unknown): boolean =>
   error instanceof KubeError && error.status.status === 403 && /cannot patch/.test(error.status.message);
 
 const NEEDS_PATCH =
-  'Give the account the right to patch the workload itself. A right on its scale is not enough: the count to wake with is written on the workload in the same step.';
+  'Give the account the right to patch the workload itself. A right on its scale is not enough: ' +
+  'the count to wake with is written on the workload in the same step.';
 
 interface WorkloadPatch {
   metadata: { annotations: Record<string, string | null> };
@@ -67,8 +68,8 @@ interface WorkloadPatch {
 }
 
 /**
- * Reads the object, asks `step` what to do, and patches, until `step` is content: after a conflict or an answer that was
- * lost it is read again. `step` gives a patch, or null when the object is as it should be.
+ * Reads the object, applies the patch that `decide` gives, and reads it again after a conflict or a lost answer, until
+ * `decide` gives null: the object is as it should be. Resolves with the object; throws the error of the last attempt.
  */
 async function retryOnConflict(
   cluster: KubeCluster,
@@ -99,13 +100,13 @@ export interface SleepRequest {
   /** Epoch milliseconds. */
   at: number;
   ownPod: DaemonPod | null;
-  /** False: it is left awake after all, as it was just read (somebody has just connected, or it was made anew). */
+  /** False leaves it awake after all, as it was just read: somebody has connected, or it was made anew. */
   isStillWanted: (seen: ObservedWorkload) => boolean;
 }
 
 /**
- * Scales to 0 and leaves the receipt. One that has 0 replicas already is left as it is. Gives it as it is afterwards. Fails
- * sleep_refused or unknown_workload, or with an error of the cluster.
+ * Scales to 0 and leaves the receipt; a workload with 0 replicas stays as it is. Resolves with the workload afterwards.
+ * Fails sleep_refused, unknown_workload, or with an error of the cluster.
  */
 export function putToSleep(
   cluster: KubeCluster,
@@ -126,8 +127,9 @@ export function putToSleep(
 }
 
 /**
- * Gives it the count of its receipt, else `desired`, else 1, and takes the receipt away; one that has replicas is left as it
- * is: waking never scales down. Gives it as it is afterwards. Fails unknown_workload, or with an error of the cluster.
+ * Scales to the count of the receipt, else `desired`, else 1, and takes the receipt away. A workload with replicas stays
+ * as it is: waking never scales down. Resolves with the workload afterwards. Fails unknown_workload, or with an error of
+ * the cluster.
  */
 export function wakeUp(
   cluster: KubeCluster,

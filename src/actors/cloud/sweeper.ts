@@ -1,4 +1,4 @@
-// State: none but a sweep under way. Rebuilt from: nothing.
+// State: the sweep under way. Rebuilt from: nothing.
 
 import type { SweeperProtocol } from '../../protocol/cloud.ts';
 import { actor, type Context, type Handlers, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
@@ -19,7 +19,7 @@ class Sweeper {
     this.context = context;
   }
 
-  /** Two at a time are one. */
+  /** Joins a sweep that is under way. */
   sweep(): Promise<SweepReport> {
     this.sweeping ??= this.sweepNow().finally(() => {
       this.sweeping = null;
@@ -47,12 +47,10 @@ class Sweeper {
 
 function init(context: Context, { intervalMs }: SweeperConfig): Handlers<SweeperProtocol> {
   const sweeper = new Sweeper(context);
-  // One that fails altogether is made up for by the next.
+  // The next sweep makes up for one that fails.
   context.clock.every(intervalMs, () => tolerateFailure(sweeper.sweep(), () => undefined));
   return { sweep: () => context.replyLater(sweeper.sweep()) };
 }
 
-/**
- * At `sweeper`: puts idle workloads to sleep, every 10 minutes by default: docs/reference.md "Auto-sleep".
- */
+/** At `sweeper`: puts idle workloads to sleep, every 10 minutes by default. docs/reference.md "Auto-sleep". */
 export const sweeperActor = actor<SweeperProtocol, SweeperConfig>('sweeper', init);

@@ -1,4 +1,4 @@
-// Waiting for a pod of a workload to be Ready, and why none is.
+// Waiting until a pod of a workload is Ready, and why none is.
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import { podsResource } from '../../adapters/kube/pods.ts';
 import type { ObservedWorkload } from '../../protocol/cloud.ts';
@@ -12,29 +12,29 @@ export class ReadinessWaiters {
     this.clock = clock;
   }
 
-  /** Resolves with what `resolve` is given of `id`, false after `ms`. */
+  /** Resolves with what `resolve` is told of `id`, or with false after `ms`. */
   wait(id: string, ms: number): Promise<boolean> {
     return new Promise((resolve) => {
       const list = this.waiting.get(id) ?? new Set();
       this.waiting.set(id, list);
-      const settle = (isReady: boolean): void => {
+      const finish = (isReady: boolean): void => {
         cancel();
-        list.delete(settle);
+        list.delete(finish);
         if (list.size === 0 && this.waiting.get(id) === list) this.waiting.delete(id);
         resolve(isReady);
       };
-      const cancel = this.clock.after(ms, () => settle(false));
-      list.add(settle);
+      const cancel = this.clock.after(ms, () => finish(false));
+      list.add(finish);
     });
   }
 
-  /** A pod of `id` is Ready; false: there is nothing to wait for any more. */
+  /** Ends every wait for `id`: a pod is Ready, or, with false, none will be. */
   resolve(id: string, isReady: boolean): void {
-    for (const settle of [...(this.waiting.get(id) ?? [])]) settle(isReady);
+    for (const finish of [...(this.waiting.get(id) ?? [])]) finish(isReady);
   }
 }
 
-/** What the pods of a workload wait for, as one line for people; '' when nothing is known against them. */
+/** What the pods of a workload wait for, in one line for people; '' when there is no known trouble. */
 export async function podTroubles(cluster: KubeCluster, seen: ObservedWorkload): Promise<string> {
   if (seen.selector === '') return '';
   const { rows } = await cluster.list(podsResource(seen));

@@ -1,4 +1,4 @@
-// Workloads as records: what a look at the cluster makes of one, when it is idle, and how it is shown. Pure.
+// Workloads as records: what an observation makes of one, when it is idle, and what the front shows. Pure.
 import { FIELD_MANAGER } from '../../adapters/kube/parse_objects.ts';
 import type {
   ObservedWorkload,
@@ -10,16 +10,13 @@ import type {
 import { derivedUlid } from '../../protocol/ulid.ts';
 import { CLOUD } from '../../settings/limits.ts';
 
-/**
- * The id of a workload: always the same for (cluster, kind, namespace, name), also when it is made again.
- * docs/reference.md "Workloads".
- */
+/** The same id for (cluster, kind, namespace, name), also when it is made again. docs/reference.md "Workloads". */
 export const workloadId = (
   clusterId: string,
   seen: Pick<ObservedWorkload, 'kind' | 'namespace' | 'name'>,
 ): string => derivedUlid(clusterId, [seen.kind, seen.namespace, seen.name]);
 
-/** Whether a pod of it is Ready, as its controller says of this version of its spec. */
+/** Whether a pod is Ready, as the controller reports for the current spec. */
 export const isReady = (seen: ObservedWorkload): boolean => seen.ready > 0 && seen.observed;
 
 function stateOf(before: WorkloadState | null, seen: ObservedWorkload): WorkloadState {
@@ -29,19 +26,19 @@ function stateOf(before: WorkloadState | null, seen: ObservedWorkload): Workload
 
 const plural = (count: number): string => (count === 1 ? '1 replica' : `${count} replicas`);
 
-/** Who gave replicas to a workload that Berth had put to sleep, as far as the object tells. */
+/** Who has given replicas to a workload that Berth had put to sleep, as far as the object tells. */
 function undoneText(seen: ObservedWorkload): string {
-  // It was not Berth, which takes the receipt away: older API servers do not note what was written through `scale`.
-  const who = seen.scaledBy === FIELD_MANAGER ? null : seen.scaledBy;
+  // A wake by Berth takes the receipt away. Older API servers do not note writes through `scale`, so its name is stale.
+  const scaler = seen.scaledBy === FIELD_MANAGER ? null : seen.scaledBy;
   const keeper = seen.keeper ? ` (${seen.keeper} keeps it as its source says)` : '';
-  return `the sleep was undone by ${who ?? 'something else'}${keeper}, which set ${plural(seen.replicas)}`;
+  return `the sleep was undone by ${scaler ?? 'something else'}${keeper}, which set ${plural(seen.replicas)}`;
 }
 
-/** The receipt of the sleep that it sleeps, or that was just undone. */
+/** The receipt of the current sleep, or of one that was just undone. */
 const currentReceiptOf = ({ seen, isReceiptSpent }: StoredWorkload): SleepReceipt | null =>
   isReceiptSpent ? null : seen.receipt;
 
-/** Who undoes a sleep leaves its receipt: one that was there while it was awake tells nothing of what comes after. */
+/** What undoes a sleep leaves its receipt behind: one seen on an awake workload tells nothing of later sleeps. */
 const isSpent = (before: StoredWorkload, { receipt }: ObservedWorkload): boolean =>
   receipt !== null &&
   receipt.at === before.seen.receipt?.at &&
@@ -50,13 +47,13 @@ const isSpent = (before: StoredWorkload, { receipt }: ObservedWorkload): boolean
 const isWoken = (before: StoredWorkload, after: StoredWorkload): boolean =>
   before.seen.uid === after.seen.uid && before.seen.replicas === 0 && after.seen.replicas > 0;
 
-/** Whether something else has given it replicas while it slept: a wake of ours takes the receipt away. */
+/** Whether something else has given it replicas while it slept: a wake by Berth takes the receipt away. */
 export const isUndone = (before: StoredWorkload, after: StoredWorkload): boolean =>
   isWoken(before, after) && currentReceiptOf(after) !== null;
 
 /**
- * Whether that tells of something that keeps it awake, such as an autoscaler or the tool that deploys it: those come at
- * once. Who scales it up later wants to use it, and who undoes a sleep by request has nothing against auto-sleep.
+ * Whether an undone sleep tells of something that keeps the workload awake, such as an autoscaler or the tool that
+ * deploys it: those act at once. Scaling up later is use, and undoing a sleep by request says nothing of auto-sleep.
  */
 const isKeptAwake = (receipt: SleepReceipt | null, now: number): boolean =>
   receipt?.by === 'idle' && now - receipt.at <= CLOUD.undone.withinMs;
@@ -67,7 +64,7 @@ function sleepReasonOf(before: StoredWorkload, after: StoredWorkload): string | 
   const receipt = currentReceiptOf(after);
   if (after.seen.replicas === 0) return receipt ? SLEEP_REASONS[receipt.by] : 'scaled to 0 outside of Berth';
   if (isUndone(before, after)) return undoneText(after.seen);
-  // Why a sleep failed or was undone stays to be read until something happens again.
+  // Why a sleep failed or was undone stays readable until something else happens.
   return before.seen.replicas > 0 ? before.sleepReason : null;
 }
 
@@ -91,9 +88,9 @@ function newWorkload(clusterId: string, seen: ObservedWorkload, now: number): St
 }
 
 /**
- * The record of a workload after a look at it at `now`; `before`: the record so far. The settings stay whatever happens;
- * another uid resets desired_replicas and activity. The count that a receipt holds becomes desired_replicas, so that it
- * survives the loss of the store.
+ * The record of a workload observed as `seen` at `now` (epoch milliseconds); `before` is the record so far. Settings stay
+ * in any case. Another uid resets desired_replicas and activity. The count in a receipt becomes desired_replicas, so
+ * that it survives the loss of the store.
  */
 export function observe(
   before: StoredWorkload | undefined,
@@ -126,11 +123,11 @@ export function observe(
   };
 }
 
-/** The record of one that is no longer in the cluster; null: nothing of it is worth keeping. */
+/** The record of a workload that is no longer in its cluster; null: it has no settings worth keeping. */
 export const tombstoneOf = (row: StoredWorkload): StoredWorkload | null =>
   row.autoSleep || row.idleMinutes !== CLOUD.idleMinutes.default ? { ...row, gone: true } : null;
 
-/** The record with other settings; idleness is counted from when auto-sleep was switched on. */
+/** The record with other settings, null for one that stays. Idleness counts from when auto-sleep was switched on. */
 export function withAutoSleep(
   row: StoredWorkload,
   enabled: boolean | null,
@@ -144,14 +141,14 @@ export function withAutoSleep(
     autoSleep,
     idleMinutes: minutes ?? row.idleMinutes,
     autoSleepSince: isSwitchedOn ? now : row.autoSleepSince,
-    // Whoever sets it anew wants it tried anew.
+    // A new setting asks for new attempts.
     undone: 0,
   };
 }
 
 /**
- * Whether auto-sleep should put it to sleep at `now`: nobody has connected, and no connection has moved a byte, for the
- * whole timeout, and it has been awake and auto-sleep on for that long. One that something keeps awake is left alone.
+ * Whether auto-sleep should put it to sleep at `now`: for the whole timeout it was awake with auto-sleep on, nobody has
+ * connected, and no connection has moved a byte. A workload that something keeps awake is never idle.
  */
 export function isIdle(row: StoredWorkload, now: number): boolean {
   if (!row.autoSleep || row.gone || row.seen.replicas === 0 || row.undone >= CLOUD.undone.max) return false;

@@ -1,34 +1,35 @@
-// The rows of all workloads: in memory, in the store, and as the front's views show them.
+// The records of all workloads: in memory, in the store, and as the front's views show them.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { isOlderVersion } from '../../adapters/kube/parse_objects.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
-import type { ObservedWorkload, StoredWorkload, WorkloadKind, WorkloadRow } from '../../protocol/cloud.ts';
-import { type Clock, tolerateFailure } from '../../runtime/actor.ts';
+import type {
+  CloudViewsProtocol,
+  ObservedWorkload,
+  StoredWorkload,
+  WorkloadKind,
+  WorkloadRow,
+} from '../../protocol/cloud.ts';
+import { type Clock, type Ref, tolerateFailure } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/limits.ts';
 import { observe, tombstoneOf, workloadId, workloadRow } from './workload_record.ts';
 
-/** The front's copies. */
-export interface WorkloadPublisher {
-  workloads(rows: WorkloadRow[]): void;
-  workloadsRemoved(ids: string[]): void;
-  /** Whatever is shown besides these is forgotten. */
-  workloadsRetained(ids: string[]): void;
+export interface WorkloadTableOwner {
+  readonly clock: Clock;
+  /** A record was written; `before` is undefined for a new one, `after` for one that is no longer in its cluster. */
+  onRowChange(id: string, before: StoredWorkload | undefined, after: StoredWorkload | undefined): void;
+  /** Work that nobody waits for has thrown. */
+  onDefect(error: unknown): void;
 }
 
-/** Told of every row after a look or a change; undefined: there was none, or there is none any more. */
-export type OnWorkloadChange = (
-  id: string,
-  before: StoredWorkload | undefined,
-  after: StoredWorkload | undefined,
-) => void;
+type Views = Pick<Ref<CloudViewsProtocol>, 'tell'>;
 
 interface WorkloadEntry {
   row: StoredWorkload;
-  /** As last shown; null: not shown. */
+  /** As the views have it; null: they do not. */
   published: WorkloadRow | null;
-  /** When the cluster was last looked at for it (monotonic milliseconds). */
+  /** When it was last observed (monotonic milliseconds). */
   observedAt: number;
 }
 
@@ -36,52 +37,40 @@ const countKey = (clusterId: string, { kind }: ObservedWorkload): string => `${c
 
 export class WorkloadTable {
   private readonly store: CloudStore;
-  private readonly publisher: WorkloadPublisher;
-  private readonly clock: Clock;
-  private readonly onChange: OnWorkloadChange;
-  /** Work that nobody waits for has thrown. */
-  private readonly onDefect: (error: unknown) => void;
+  private readonly views: Views;
+  private readonly owner: WorkloadTableOwner;
   private readonly entries = new Map<string, WorkloadEntry>();
-  /** How many there are of each kind in each cluster. */
+  /** The number of entries by cluster and kind. */
   private readonly counts = new Map<string, number>();
-  /** What is to be written: ids with a row are saved, others removed. */
+  /** Ids with an entry are to be saved, others to be removed from the store. */
   private readonly unsaved = new Set<string>();
   private readonly unpublished = new Set<string>();
   private saving: Promise<void> | null = null;
   private publishing: Promise<void> | null = null;
   private cancelDelayedSave: (() => void) | null = null;
 
-  constructor(
-    store: CloudStore,
-    publisher: WorkloadPublisher,
-    clock: Clock,
-    onChange: OnWorkloadChange,
-    onDefect: (error: unknown) => void,
-  ) {
+  constructor(store: CloudStore, views: Views, owner: WorkloadTableOwner) {
     this.store = store;
-    this.publisher = publisher;
-    this.clock = clock;
-    this.onChange = onChange;
-    this.onDefect = onDefect;
+    this.views = views;
+    this.owner = owner;
   }
 
-  /** Takes what the store has. */
-  async load(): Promise<number> {
+  /** Reads the store and publishes what is there; the views forget everything else. */
+  async load(): Promise<void> {
     for (const row of await this.store.workloads()) {
       this.add(row);
       this.unpublished.add(row.id);
     }
     await this.publish();
-    this.publisher.workloadsRetained(this.ids());
-    return this.entries.size;
+    this.views.tell('workloadsRetained', { ids: this.ids() });
   }
 
-  /** Every id that is listed. */
+  /** The ids of what is in its cluster. */
   ids(): string[] {
     return this.rows().map((row) => row.id);
   }
 
-  /** The rows of what is in its cluster. */
+  /** The records of what is in its cluster. */
   rows(): StoredWorkload[] {
     return [...this.entries.values()].map(({ row }) => row).filter((row) => !row.gone);
   }
@@ -92,17 +81,17 @@ export class WorkloadTable {
     return row?.gone ? undefined : row;
   }
 
-  /** Takes a look at one workload, unless it is older than what is known or a new one beyond CLOUD.rows. */
+  /** Records `seen`, unless it is older than what is known, or one too many of its kind in the cluster. */
   observe(clusterId: string, seen: ObservedWorkload): void {
     const entry = this.entries.get(workloadId(clusterId, seen));
     if (!entry && (this.counts.get(countKey(clusterId, seen)) ?? 0) >= CLOUD.maxWorkloadsPerKind) return;
     const known = entry?.row.seen;
     if (known && !entry.row.gone && known.uid === seen.uid && isOlderVersion(seen.version, known.version))
       return;
-    this.put(observe(entry?.row, clusterId, seen, this.clock.now()));
+    this.put(observe(entry?.row, clusterId, seen, this.owner.clock.now()));
   }
 
-  /** Takes a whole listing: what it does not have is gone, unless it was seen after the listing had begun. */
+  /** Records a whole listing. What it lacks is no longer there, unless it was observed after the listing had begun. */
   replace(
     clusterId: string,
     kinds: readonly WorkloadKind[],
@@ -113,9 +102,9 @@ export class WorkloadTable {
     for (const seen of rows) {
       const id = workloadId(clusterId, seen);
       listed.add(id);
-      // A server restored from a backup has older versions: what was seen before the listing does not hold it up.
+      // A server restored from a backup has older versions: what was observed before the listing must not win.
       if ((this.entries.get(id)?.observedAt ?? startedAt) > startedAt) this.observe(clusterId, seen);
-      else this.put(observe(this.entries.get(id)?.row, clusterId, seen, this.clock.now()));
+      else this.put(observe(this.entries.get(id)?.row, clusterId, seen, this.owner.clock.now()));
     }
     for (const { row, observedAt } of [...this.entries.values()]) {
       const isOfThese = row.clusterId === clusterId && kinds.includes(row.seen.kind);
@@ -123,39 +112,39 @@ export class WorkloadTable {
     }
   }
 
-  /** It was deleted in the cluster, as a watch says. */
+  /** Records that `seen` was deleted in the cluster. */
   markDeleted(clusterId: string, seen: ObservedWorkload): void {
     const row = this.get(workloadId(clusterId, seen));
     if (row && row.seen.uid === seen.uid) this.remove(row);
   }
 
-  /** Changes the record of one that is known. `lazily`: it need not be on disk before CLOUD.activityMs have passed. */
+  /** Changes a record that is there. `lazily`: it may be saved up to CLOUD.activityFlushMs later. */
   update(id: string, change: (row: StoredWorkload) => StoredWorkload, lazily = false): void {
     const row = this.get(id);
     if (row) this.write(change(row), lazily);
   }
 
-  /** Forgets a cluster's rows here and in the store; the views are told of the cluster itself. */
+  /** Removes the records of a cluster, here and in the store. The views hear of the cluster itself. */
   forgetCluster(clusterId: string): void {
     for (const { row } of [...this.entries.values()]) {
       if (row.clusterId !== clusterId) continue;
       this.delete(row);
       this.unpublished.delete(row.id);
       this.unsaved.add(row.id);
-      this.onChange(row.id, row, undefined);
+      this.owner.onRowChange(row.id, row, undefined);
     }
     this.saveSoon();
   }
 
-  /** Resolves when every change so far is on disk and shown. Fails storage_full. */
-  async settled(): Promise<void> {
+  /** Resolves when every change so far is on disk and published. Fails storage_full. */
+  async flush(): Promise<void> {
     await Promise.all([this.save(), this.publish()]);
   }
 
   private put(row: StoredWorkload): void {
     this.write(row);
     const entry = this.entries.get(row.id);
-    if (entry) entry.observedAt = this.clock.monotonic();
+    if (entry) entry.observedAt = this.owner.clock.monotonic();
   }
 
   private write(row: StoredWorkload, lazily = false): void {
@@ -164,15 +153,16 @@ export class WorkloadTable {
     if (entry) entry.row = row;
     else this.add(row);
     this.markDirty(row.id, lazily);
-    this.onChange(row.id, before?.gone ? undefined : before, row);
+    this.owner.onRowChange(row.id, before?.gone ? undefined : before, row);
   }
 
   private remove(row: StoredWorkload): void {
     const kept = tombstoneOf(row);
-    if (kept) this.entries.set(row.id, { row: kept, published: null, observedAt: this.clock.monotonic() });
+    if (kept)
+      this.entries.set(row.id, { row: kept, published: null, observedAt: this.owner.clock.monotonic() });
     else this.delete(row);
     this.markDirty(row.id);
-    this.onChange(row.id, row, undefined);
+    this.owner.onRowChange(row.id, row, undefined);
   }
 
   private add(row: StoredWorkload): void {
@@ -193,14 +183,15 @@ export class WorkloadTable {
   private markDirty(id: string, lazily = false): void {
     this.unsaved.add(id);
     this.unpublished.add(id);
-    this.publish().catch(this.onDefect);
-    if (lazily) this.cancelDelayedSave ??= this.clock.after(CLOUD.activityFlushMs, () => this.saveSoon());
+    this.publish().catch((error: unknown) => this.owner.onDefect(error));
+    if (lazily)
+      this.cancelDelayedSave ??= this.owner.clock.after(CLOUD.activityFlushMs, () => this.saveSoon());
     else this.saveSoon();
   }
 
-  /** Whoever needs to know awaits `settled`. What could not be written is tried again with the next change. */
+  /** Who must know the outcome awaits `flush`. What could not be saved is saved with the next change. */
   private saveSoon(): void {
-    tolerateFailure(this.save(), () => undefined).catch(this.onDefect);
+    tolerateFailure(this.save(), () => undefined).catch((error: unknown) => this.owner.onDefect(error));
   }
 
   private save(): Promise<void> {
@@ -216,7 +207,7 @@ export class WorkloadTable {
     try {
       while (this.unsaved.size > 0) await this.saveSome([...this.unsaved]);
     } finally {
-      // In the same step as the last look at what is unsaved: nobody joins a run that has ended.
+      // In the same turn as the last check of `unsaved`: nobody joins a run that has ended.
       this.saving = null;
     }
   }
@@ -238,7 +229,7 @@ export class WorkloadTable {
     return this.publishing;
   }
 
-  /** Few rows at a time with a turn between: the front has other things to do. */
+  /** Few rows at a time, with a turn of the event loop between: the front has other work. */
   private async publishAll(): Promise<void> {
     await null;
     while (this.unpublished.size > 0) {
@@ -252,10 +243,10 @@ export class WorkloadTable {
 
   private publishSome(ids: readonly string[]): void {
     const rows: WorkloadRow[] = [];
-    const goneIds: string[] = [];
+    const removedIds: string[] = [];
     for (const id of ids) {
       const entry = this.entries.get(id);
-      if (!entry || entry.row.gone) goneIds.push(id);
+      if (!entry || entry.row.gone) removedIds.push(id);
       else {
         const row = workloadRow(entry.row);
         if (isDeepStrictEqual(row, entry.published)) continue;
@@ -263,7 +254,7 @@ export class WorkloadTable {
         entry.published = row;
       }
     }
-    if (rows.length > 0) this.publisher.workloads(rows);
-    if (goneIds.length > 0) this.publisher.workloadsRemoved(goneIds);
+    if (rows.length > 0) this.views.tell('workloads', { rows });
+    if (removedIds.length > 0) this.views.tell('workloadsRemoved', { ids: removedIds });
   }
 }

@@ -1,5 +1,5 @@
-// State: the rows of all workloads, a link to each cluster that is followed, sleeps and wakes under way. Rebuilt from: the
-// store, then the clusters themselves.
+// State: the records of all workloads, an informer of each cluster that is watched, sleeps and wakes under way. Rebuilt
+// from: the store, then the clusters themselves.
 import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import {
   type AutoSleepSettings,
@@ -11,7 +11,6 @@ import {
   type SleepCause,
   type StoredWorkload,
   type WorkloadKind,
-  type WorkloadRow,
   type WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -31,14 +30,14 @@ import type { ClusterInformerOwner } from './cluster_informer.ts';
 import { type DaemonPod, putToSleep, wakeUp } from './sleep.ts';
 import { podTroubles, ReadinessWaiters } from './workload_readiness.ts';
 import { isIdle, isReady, isUndone, observe, withAutoSleep, workloadId } from './workload_record.ts';
-import { WorkloadTable } from './workload_table.ts';
+import { WorkloadTable, type WorkloadTableOwner } from './workload_table.ts';
 
 export interface WorkloadsConfig extends ClusterConnectionsConfig {
   /** The pod this runs in: it is never put to sleep. */
   ownPod: DaemonPod | null;
 }
 
-class Workloads implements ClusterInformerOwner {
+class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
   readonly clock: Clock;
   private readonly context: Context;
   private readonly ownPod: DaemonPod | null;
@@ -46,8 +45,9 @@ class Workloads implements ClusterInformerOwner {
   private readonly table: WorkloadTable;
   private readonly connections: ClusterConnections;
   private readonly readiness: ReadinessWaiters;
-  /** Sleeps and wakes of one workload go one after the other. */
+  /** Serialises the sleeps and wakes of each workload. */
   private readonly mutex = new KeyedMutex();
+  /** Wakes under way that later requests may join: no sleep was asked for since. */
   private readonly waking = new Map<string, Promise<ObservedWorkload>>();
   private readonly startedAt: number;
 
@@ -59,20 +59,8 @@ class Workloads implements ClusterInformerOwner {
     this.clusters = context.ref('clusters');
     this.readiness = new ReadinessWaiters(context.clock);
     this.connections = new ClusterConnections(config, this);
-    const views = context.ref('cloudviews');
-    const publisher = {
-      workloads: (rows: WorkloadRow[]) => views.tell('workloads', { rows }),
-      workloadsRemoved: (ids: string[]) => views.tell('workloadsRemoved', { ids }),
-      workloadsRetained: (ids: string[]) => views.tell('workloadsRetained', { ids }),
-    };
-    this.table = new WorkloadTable(
-      config.store,
-      publisher,
-      context.clock,
-      (id, before, after) => this.onRowChange(id, before, after),
-      (error) => this.onDefect(error),
-    );
-    context.scope.defer(() => this.table.settled());
+    this.table = new WorkloadTable(config.store, context.ref('cloudviews'), this);
+    context.scope.defer(() => this.table.flush());
     context.scope.defer(() => this.connections.close());
   }
 
@@ -82,16 +70,16 @@ class Workloads implements ClusterInformerOwner {
   }
 
   async sync(clusterId: string): Promise<{ synced: number }> {
-    const link = await this.connections.link(clusterId);
-    const synced = await link.sync();
-    await this.table.settled();
+    const informer = await this.connections.informer(clusterId);
+    const synced = await informer.sync();
+    await this.table.flush();
     return { synced };
   }
 
   async detach(clusterId: string): Promise<null> {
     const closed = this.connections.remove(clusterId);
     this.table.forgetCluster(clusterId);
-    await Promise.all([closed, this.table.settled()]);
+    await Promise.all([closed, this.table.flush()]);
     return null;
   }
 
@@ -101,7 +89,7 @@ class Workloads implements ClusterInformerOwner {
   }
 
   sleep(id: string, by: SleepCause): Promise<{ replicas: number; slept: boolean }> {
-    // Who wants it awake from now on wants it awake after this sleep.
+    // A wake that is asked for from now on belongs after this sleep.
     this.waking.delete(id);
     return this.mutex.runExclusive(id, async () => {
       const { seen: target, clusterId } = this.get(id);
@@ -131,12 +119,12 @@ class Workloads implements ClusterInformerOwner {
   }: MessageOf<WorkloadsProtocol, 'autoSleep'>): Promise<AutoSleepSettings> {
     this.get(id);
     this.table.update(id, (row) => withAutoSleep(row, enabled, minutes, this.clock.now()));
-    await this.table.settled();
+    await this.table.flush();
     return autoSleepSettings(this.get(id));
   }
 
   idle(): { ids: string[] } {
-    // What the tethers carry is not known yet.
+    // The tethers have not reported their traffic yet.
     if (this.clock.now() - this.startedAt < CLOUD.sweeperStartDelayMs) return { ids: [] };
     return { ids: this.table.ids().filter((id) => this.isIdle(id)) };
   }
@@ -154,18 +142,14 @@ class Workloads implements ClusterInformerOwner {
   }
 
   activity(id: string, at: number): null {
-    const later = (row: StoredWorkload) => ({
-      ...row,
-      lastActivityAt: Math.max(at, row.lastActivityAt ?? 0),
-    });
-    this.table.update(id, later, true);
+    this.table.update(id, (row) => ({ ...row, lastActivityAt: latest(at, row.lastActivityAt) }), true);
     return null;
   }
 
   traffic({ id, lastByteAt }: MessageOf<WorkloadsProtocol, 'traffic'>): null {
+    const known = this.table.get(id)?.lastByteAt;
     // Several tethers may lead to one workload.
-    if (lastByteAt > (this.table.get(id)?.lastByteAt ?? 0))
-      this.table.update(id, (row) => ({ ...row, lastByteAt }), true);
+    if (latest(lastByteAt, known) !== known) this.table.update(id, (row) => ({ ...row, lastByteAt }), true);
     return null;
   }
 
@@ -178,8 +162,8 @@ class Workloads implements ClusterInformerOwner {
     this.table.replace(clusterId, kinds, rows, startedAt);
   }
 
-  onWatchEvent(clusterId: string, row: ObservedWorkload, gone: boolean): void {
-    if (gone) this.table.markDeleted(clusterId, row);
+  onWatchEvent(clusterId: string, row: ObservedWorkload, isDeleted: boolean): void {
+    if (isDeleted) this.table.markDeleted(clusterId, row);
     else this.table.observe(clusterId, row);
   }
 
@@ -197,7 +181,7 @@ class Workloads implements ClusterInformerOwner {
     return row;
   }
 
-  /** `fresh`: as it was just read, which the watch may not have told yet. */
+  /** `fresh`: the workload as it was just read; the watch may be behind it. */
   private isIdle(id: string, fresh?: ObservedWorkload): boolean {
     const row = this.table.get(id);
     if (!row) return false;
@@ -223,20 +207,20 @@ class Workloads implements ClusterInformerOwner {
     return woken;
   }
 
-  /** Keeps what a change of ours has made of a workload, on disk and in the views. */
+  /** Records what the cluster has answered to a change or a read of ours, on disk and in the views. */
   private async applyChange(
     clusterId: string,
     before: ObservedWorkload,
     seen: ObservedWorkload,
   ): Promise<void> {
     const uid = this.table.get(workloadId(clusterId, seen))?.seen.uid;
-    // The watch may be ahead of the answer: one that was deleted, or made anew, since it was asked stays so.
+    // The watch may be ahead of the answer: the workload may have been deleted, or made anew, meanwhile.
     const isCurrent = uid === seen.uid || uid === before.uid;
     if (this.connections.has(clusterId) && isCurrent) this.table.observe(clusterId, seen);
-    await this.table.settled();
+    await this.table.flush();
   }
 
-  /** Reads one itself: the watch may lag, and an account need not have the right to one. */
+  /** Reads the workload itself: the watch may lag, and the account may lack the right to watch. */
   private async refresh({ clusterId, seen: before }: StoredWorkload): Promise<void> {
     const fresh = await this.connections.call(clusterId, (cluster) => cluster.getWorkload(before));
     if (fresh) await this.applyChange(clusterId, before, fresh.seen);
@@ -245,10 +229,10 @@ class Workloads implements ClusterInformerOwner {
 
   private async recordSleepReason(id: string, sleepReason: string): Promise<void> {
     this.table.update(id, (row) => ({ ...row, sleepReason }));
-    await this.table.settled();
+    await this.table.flush();
   }
 
-  /** Resolves when a pod of it is Ready. Fails unknown_workload, or ready_timeout with what its pods wait for. */
+  /** Resolves when a pod is Ready. Fails unknown_workload, or ready_timeout with what the pods wait for. */
   private async waitUntilReady(id: string, ms: number): Promise<void> {
     const woken = this.get(id).seen;
     if (isReady(woken) || (woken.replicas > 0 && (await this.readiness.wait(id, ms)))) return;
@@ -274,15 +258,15 @@ class Workloads implements ClusterInformerOwner {
     );
   }
 
-  private onRowChange(id: string, before?: StoredWorkload, after?: StoredWorkload): void {
-    // Who waits for a pod is told at once that none will come.
+  onRowChange(id: string, before?: StoredWorkload, after?: StoredWorkload): void {
+    // No pod will come: waiting ends at once.
     if (!after || after.seen.replicas === 0) this.readiness.resolve(id, false);
     else if (isReady(after.seen)) this.readiness.resolve(id, true);
     if (before && after && isUndone(before, after))
       this.nameAutoscaler(after).catch((error: unknown) => this.onDefect(error));
   }
 
-  /** Says which HorizontalPodAutoscaler scales a workload whose sleep was undone: the object itself does not tell. */
+  /** Adds the HorizontalPodAutoscalers to the reason of an undone sleep: the workload itself does not name them. */
   private async nameAutoscaler({ id, clusterId, seen, sleepReason }: StoredWorkload): Promise<void> {
     const names = await tolerateFailure(
       this.connections.call(clusterId, (cluster) => cluster.autoscalers(seen)),
@@ -293,6 +277,9 @@ class Workloads implements ClusterInformerOwner {
     this.table.update(id, (row) => (row.sleepReason === sleepReason ? { ...row, sleepReason: reason } : row));
   }
 }
+
+/** The later of two times; one that is not known counts as the earliest. */
+const latest = (at: number, known: number | null | undefined): number => Math.max(at, known ?? 0);
 
 async function init(context: Context, config: WorkloadsConfig): Promise<Handlers<WorkloadsProtocol>> {
   const workloads = new Workloads(context, config);

@@ -1,6 +1,7 @@
-// What the gateway says itself: a small page for people, JSON for programs.
+// The answers of the gateway itself: a small page for people, JSON for programs.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
+/** One answer: its status, and the three fields of an error. */
 export interface ErrorPage {
   status: number;
   code: string;
@@ -18,7 +19,7 @@ function html({ status, message, hint }: ErrorPage): string {
 `;
 }
 
-/** The bytes of a page and their type, as the client's Accept asks. */
+/** A page as HTML or JSON, as `accept` asks, with its type. */
 function render(page: ErrorPage, accept: string | undefined): { type: string; body: string } {
   if (accept?.includes('text/html')) return { type: 'text/html; charset=utf-8', body: html(page) };
   const { code, message, hint } = page;
@@ -33,50 +34,58 @@ const headersOf = (page: ErrorPage, type: string, body: string): Record<string, 
   ...(page.status === 503 ? { 'Retry-After': '1' } : {}),
 });
 
-/** Ends `response` with `page`: as HTML or JSON by what the request accepts, to HEAD without a body. */
+/** Ends `response` with `page`, as the request's Accept asks; without a body in answer to HEAD. */
 export function sendErrorPage(request: IncomingMessage, response: ServerResponse, page: ErrorPage): void {
   const { type, body } = render(page, request.headers.accept);
   response.writeHead(page.status, headersOf(page, type, body));
   response.end(request.method === 'HEAD' ? undefined : body);
 }
 
-/** The same on the bare socket of an upgrade that is refused. */
+/** The bytes of `page` for the bare socket of an upgrade that is refused. */
 export function upgradeRefusal(page: ErrorPage, accept: string | undefined): string {
   const { type, body } = render(page, accept);
-  const headers = Object.entries({ ...headersOf(page, type, body), Connection: 'close' });
-  return `HTTP/1.1 ${page.status} ${page.code}\r\n${headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`;
+  const headers = Object.entries({ ...headersOf(page, type, body), Connection: 'close' })
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('');
+  return `HTTP/1.1 ${page.status} ${page.code}\r\n${headers}\r\n${body}`;
 }
 
+/** The request could be read in two ways. */
 export const malformedPage = (reason: string): ErrorPage => ({
   status: 400,
   code: 'bad_request',
   message: `${reason}: it could be read in two ways`,
   hint: 'Send one Host, a path, and one Content-Length or Transfer-Encoding: chunked.',
 });
+/** No agent has this host name. */
 export const unknownAgentPage = (host: string): ErrorPage => ({
   status: 404,
   code: 'unknown_agent',
   message: `No agent is registered as ${host || 'this host'}`,
   hint: 'GET /v1/agents on the daemon lists the agents and their host names.',
 });
+/** The origin may not call agents. */
 export const forbiddenPage: ErrorPage = {
   status: 403,
   code: 'forbidden_origin',
   message: 'This page may not call agents',
   hint: 'Only pages of this machine and allowed browser extensions may.',
 };
+/** The agent `name` does not run. */
 export const stoppedPage = (name: string): ErrorPage => ({
   status: 503,
   code: 'not_running',
   message: `The agent ${name} is not running`,
   hint: 'Start it with POST /v1/agents/spinup, or: berth agent spinup.',
 });
+/** The agent `name` runs but does not answer. */
 export const unreachablePage = (name: string, port: number, reason: string): ErrorPage => ({
   status: 502,
   code: 'bad_gateway',
   message: `The agent ${name} does not answer on port ${port}: ${reason}`,
   hint: `Look at its log: GET /v1/agents/${name}/logs. It may still be starting.`,
 });
+/** The request has passed the gateway before. */
 export const loopPage: ErrorPage = {
   status: 508,
   code: 'loop',

@@ -3,8 +3,8 @@ import { actor } from '../../runtime/actor.ts';
 import { Gateway } from './gateway_server.ts';
 
 /**
- * State: the listener and the table of host names. Rebuilt from: the main thread, which tells settings and routes again when
- * the thread was restarted.
+ * State: the listener and the table of host names. Rebuilt from: the main thread, which tells settings and
+ * routes again when the thread was restarted.
  */
 export const gatewayActor = actor<GatewayProtocol, null>('gateway', (context) => {
   const gateway = new Gateway({ agentDomain: '', allowedExtensions: [], tokens: [] });

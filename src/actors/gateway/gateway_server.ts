@@ -36,8 +36,8 @@ export interface GatewaySettings {
 }
 
 /**
- * Declines any protocol but WebSocket as HTTP provides: the request is read again without its Upgrade, with its body and what
- * follows. Carried on blindly, `h2c` would take further requests past every check.
+ * Declines any protocol but WebSocket as HTTP provides: the request is read again without its Upgrade, with
+ * its body and what follows. Carried on blindly, `h2c` would take further requests past every check.
  */
 function declineUpgrade(server: http.Server, request: IncomingMessage, early: Buffer): void {
   const { method, url, httpVersion, rawHeaders, socket } = request;
@@ -46,7 +46,8 @@ function declineUpgrade(server: http.Server, request: IncomingMessage, early: Bu
     if (rawHeaders[index]?.toLowerCase() !== 'upgrade')
       head += `${rawHeaders[index]}: ${rawHeaders[index + 1]}\r\n`;
   }
-  // The end of an earlier answer has started the keep-alive timeout, which the new reader does not know to stop.
+  // The end of an earlier answer has started the keep-alive timeout, which the new reader does not know to
+  // stop.
   socket.setTimeout(0);
   socket.pause();
   socket.unshift(Buffer.concat([Buffer.from(`${head}\r\n`, 'latin1'), early]));
@@ -54,7 +55,10 @@ function declineUpgrade(server: http.Server, request: IncomingMessage, early: Bu
   socket.resume();
 }
 
-/** A WebSocket is asked for with GET and HTTP/1.1 (RFC 6455 section 4.1). In other requests, Upgrade has no meaning. */
+/**
+ * A WebSocket is asked for with GET and HTTP/1.1 (RFC 6455 section 4.1). In other requests, Upgrade has no
+ * meaning.
+ */
 const asksForWebSocket = (request: IncomingMessage, { upgrade }: RequestHeaders): boolean =>
   upgrade?.toLowerCase() === 'websocket' && request.method === 'GET' && request.httpVersion === '1.1';
 
@@ -129,7 +133,8 @@ export class Gateway {
         },
         (request, response) => this.pipeline.enqueue(request, response, () => this.carry(request, response)),
       );
-      // By default only the first 2,000 headers are kept, but all are obeyed. The size of the head bounds them anyway.
+      // By default only the first 2,000 headers are kept, but all are obeyed. The size of the head bounds
+      // them anyway.
       server.maxHeadersCount = 0;
       server.on('upgrade', (request, _socket, early) => this.onUpgrade(server, request, early));
       server.once('error', reject);
@@ -140,7 +145,10 @@ export class Gateway {
     });
   }
 
-  /** The second and the third check of docs/reference.md "Gateway", in this order, then whether the agent can be asked. */
+  /**
+   * The second and the third check of docs/reference.md "Gateway", in this order, then whether the agent can
+   * be asked.
+   */
   private judge(headers: RequestHeaders, url: string): GatewayRoute | ErrorPage {
     if (headers.malformedReason !== undefined) return malformedPage(headers.malformedReason);
     if (!/^[/*]/.test(url)) return malformedPage('What it asks for is no path');

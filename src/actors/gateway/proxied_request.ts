@@ -1,34 +1,43 @@
-// One request on its way to an agent and its answer on the way back, with back pressure in both directions.
+// Carries one request to an agent and its answer back, with back pressure in both directions.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GatewayRoute } from '../../protocol/gateway.ts';
 import { sendErrorPage, unreachablePage } from './error_pages.ts';
 import type { ResponseHead } from './response_parser.ts';
 import type { GatewayExchange, UpstreamConnection, UpstreamPool } from './upstream_pool.ts';
 
-/** What is written as text goes out together with its head, in one system call. */
+/** A body up to this size goes out as text, together with its head in one system call. */
 const COALESCE_BYTES = 16 * 1024;
-/** Without a body these may be asked twice (RFC 9110 section 9.2.2). */
+/** Requests with these methods, without a body, may be repeated (RFC 9110 section 9.2.2). */
 const IDEMPOTENT_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']);
 
-/** What goes through: `head` as the agent gets it, and how its body is framed. */
+/** A request of a client. */
 export interface InboundRequest {
   request: IncomingMessage;
   response: ServerResponse;
   route: GatewayRoute;
+  /** The head as the agent gets it. */
   head: string;
   hasBody: boolean;
   isChunked: boolean;
 }
 
-/** Carries one exchange. It ends by itself: every failure is an answer or, behind a head, a cut. */
+/** How much of the answer was read and sent. */
+type AnswerProgress =
+  | { is: 'awaited' }
+  /** The head is read but not sent, so that it can go out with the beginning of the body. */
+  | { is: 'held'; head: ResponseHead; firstChunk: Buffer | undefined }
+  | { is: 'sent' };
+
+/**
+ * Carries one exchange. It ends by itself: every failure is an answer or, after a head, the end of the
+ * connection.
+ */
 export class ProxiedRequest implements GatewayExchange {
   private readonly inbound: InboundRequest;
   private readonly pool: UpstreamPool;
   private readonly mayRetry: boolean;
   private upstream: UpstreamConnection | undefined;
-  /** Read and not sent yet: the head, and what came of the body together with it. */
-  private unsentHead: ResponseHead | undefined;
-  private firstChunk: Buffer | undefined;
+  private answer: AnswerProgress = { is: 'awaited' };
 
   constructor(inbound: InboundRequest, pool: UpstreamPool) {
     this.inbound = inbound;
@@ -37,7 +46,10 @@ export class ProxiedRequest implements GatewayExchange {
     inbound.response.on('close', () => this.detachUpstream()?.destroy());
   }
 
-  /** Takes an idle connection, at which the agent may be hanging up just now, only for what may be asked once more. */
+  /**
+   * Sends the request, on an idle connection only if it may be repeated: the agent may be closing that just
+   * now.
+   */
   start(): void {
     const idle = this.mayRetry ? this.pool.takeIdle(this.inbound.route.port) : undefined;
     if (idle) this.send(idle);
@@ -65,7 +77,7 @@ export class ProxiedRequest implements GatewayExchange {
     if (hasBody) this.sendBody(request);
   }
 
-  /** Sends the body as it comes. What comes after the answer's end is read and dropped. */
+  /** Sends the body as it arrives. What arrives after the end of the answer is dropped. */
   private sendBody(request: IncomingMessage): void {
     const { isChunked } = this.inbound;
     request.on('data', (bytes: Buffer) => {
@@ -81,7 +93,7 @@ export class ProxiedRequest implements GatewayExchange {
     });
   }
 
-  /** Lets go of the connection, and of a body that waited for it. */
+  /** Releases the connection, and resumes a body that waits for it. */
   private detachUpstream(): UpstreamConnection | undefined {
     const upstream = this.upstream;
     this.upstream = undefined;
@@ -90,11 +102,11 @@ export class ProxiedRequest implements GatewayExchange {
   }
 
   onHead(head: ResponseHead): void {
-    this.unsentHead = head;
+    this.answer = { is: 'held', head, firstChunk: undefined };
   }
 
   onBody(bytes: Buffer): void {
-    if (this.unsentHead && !this.firstChunk) this.firstChunk = bytes;
+    if (this.answer.is === 'held' && !this.answer.firstChunk) this.answer.firstChunk = bytes;
     else {
       this.flush();
       this.write(bytes);
@@ -102,33 +114,31 @@ export class ProxiedRequest implements GatewayExchange {
   }
 
   flush(): void {
-    if (!this.unsentHead) return;
-    this.writeHead(this.unsentHead);
-    if (this.firstChunk) this.write(this.firstChunk);
+    if (this.answer.is !== 'held') return;
+    const { head, firstChunk } = this.answer;
+    this.writeHead(head);
+    if (firstChunk) this.write(firstChunk);
     else this.inbound.response.flushHeaders();
-    this.firstChunk = undefined;
   }
 
-  onEnd(reusable: boolean): void {
+  onEnd(isReusable: boolean): void {
     const { request, response, hasBody, route } = this.inbound;
     const upstream = this.detachUpstream();
     const isComplete = !hasBody || request.complete;
-    if (this.firstChunk && this.firstChunk.length > COALESCE_BYTES) this.flush();
-    if (this.unsentHead) this.writeHead(this.unsentHead);
-    if (this.firstChunk) this.writeCoalesced(this.firstChunk);
+    this.writeHeld();
     response.end();
     if (!upstream) return;
-    // A request whose body the agent did not wait for leaves the connection in the middle of it.
-    if (reusable && isComplete) this.pool.release(route.port, upstream);
+    // A request whose body the agent did not wait for leaves the connection in the middle of that body.
+    if (isReusable && isComplete) this.pool.release(route.port, upstream);
     else upstream.destroy();
   }
 
-  onFailed(error: Error): void {
+  onFailed(error: Error, isStale: boolean): void {
     const { request, response, route } = this.inbound;
     const upstream = this.detachUpstream();
     upstream?.destroy();
     if (response.headersSent) response.destroy();
-    else if (upstream?.isReused && !upstream.hasAnswerBytes && this.mayRetry) void this.dial();
+    else if (upstream && isStale && this.mayRetry) void this.dial();
     else sendErrorPage(request, response, unreachablePage(route.name, route.port, error.message));
   }
 
@@ -136,14 +146,29 @@ export class ProxiedRequest implements GatewayExchange {
     this.inbound.request.resume();
   }
 
+  /** Sends what is held back at the end of the answer. */
+  private writeHeld(): void {
+    if (this.answer.is !== 'held') return;
+    const { head, firstChunk } = this.answer;
+    if (firstChunk && firstChunk.length > COALESCE_BYTES) {
+      this.flush();
+      return;
+    }
+    this.writeHead(head);
+    if (firstChunk) this.writeCoalesced(firstChunk);
+  }
+
   private writeHead({ status, reason, headers }: ResponseHead): void {
     const { response } = this.inbound;
-    this.unsentHead = undefined;
+    this.answer = { is: 'sent' };
     response.sendDate = false;
     response.writeHead(status, reason, headers);
   }
 
-  /** Head and body in one plain write: left to itself, `end` would add an empty one and take the slower way of several. */
+  /**
+   * Sends head and body in one plain write. `end` with a body would add an empty write, and several are
+   * slower.
+   */
   private writeCoalesced(bytes: Buffer): void {
     const { response } = this.inbound;
     const { socket } = response;
@@ -152,7 +177,7 @@ export class ProxiedRequest implements GatewayExchange {
     socket?.uncork();
   }
 
-  /** The bytes are the connection's own: as text or in a copy they are ours. */
+  /** Sends part of the body, as text or in a copy, because the next read overwrites `bytes`. */
   private write(bytes: Buffer): void {
     const { response } = this.inbound;
     const accepted =

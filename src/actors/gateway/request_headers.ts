@@ -31,7 +31,10 @@ function isDaemonToken(authorization: string, tokens: readonly string[]): boolea
   return tokens.reduce((found, token) => timingSafeEqual(hash, digest(token)) || found, false);
 }
 
-/** The host name in a Host header with our `port`, lower case and without a trailing dot; undefined with any other. */
+/**
+ * The host name in a Host header with our `port`, lower case and without a trailing dot; undefined with any
+ * other.
+ */
 export function hostnameOf(host: string | undefined, port: number): string | undefined {
   if (host === undefined) return undefined;
   const match = /^([A-Za-z0-9.-]+?)\.?(?::(\d{1,5}))?$/.exec(host);
@@ -40,8 +43,8 @@ export function hostnameOf(host: string | undefined, port: number): string | und
 }
 
 /**
- * The third check of docs/reference.md "Gateway": loopback names and names below the agent domain with any port, and allowed
- * extensions.
+ * The third check of docs/reference.md "Gateway": loopback names and names below the agent domain with any
+ * port, and allowed extensions.
  */
 export function isAllowedOrigin(
   origin: string | undefined,
@@ -172,5 +175,7 @@ export function forwardedHead(
     text += `${forwarded[index]}: ${forwarded[index + 1]}\r\n`;
   if (isChunked) text += 'Transfer-Encoding: chunked\r\n';
   else if (length !== undefined) text += `Content-Length: ${length}\r\n`;
-  return `${text}Forwarded: for=${node};host="${host}";proto=http\r\nX-Forwarded-For: ${address}\r\nX-Forwarded-Host: ${host}\r\nX-Forwarded-Proto: http\r\nVia: ${VIA}\r\n`;
+  text += `Forwarded: for=${node};host="${host}";proto=http\r\n`;
+  text += `X-Forwarded-For: ${address}\r\nX-Forwarded-Host: ${host}\r\nX-Forwarded-Proto: http\r\n`;
+  return `${text}Via: ${VIA}\r\n`;
 }

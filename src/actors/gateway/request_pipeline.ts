@@ -18,9 +18,10 @@ export class RequestPipeline {
   private readonly queues = new WeakMap<Duplex, ConnectionQueue>();
 
   /**
-   * Calls `carry` when all earlier requests of the connection are answered. Each would hold a connection to the agent
-   * otherwise, and a response without a socket is not told that its client is gone. A client that lets too many requests wait
-   * is disconnected: a connection cannot be paused, because every end of a request resumes it.
+   * Calls `carry` when all earlier requests of the connection are answered. Each would hold a connection to
+   * the agent otherwise, and a response without a socket is not told that its client is gone. A client that
+   * lets too many requests wait is disconnected: a connection cannot be paused, because every end of a
+   * request resumes it.
    */
   enqueue(request: IncomingMessage, response: ServerResponse, carry: () => void): void {
     const queue = this.queueOf(request.socket);
@@ -38,8 +39,9 @@ export class RequestPipeline {
   }
 
   /**
-   * Calls `carry` when all earlier requests of `socket` are answered, because the bytes of an upgraded connection would mix
-   * with their answers. `early` is what the client has sent after the head of its upgrade; `carry` is given all of it.
+   * Calls `carry` when all earlier requests of `socket` are answered, because the bytes of an upgraded
+   * connection would mix with their answers. `early` is what the client has sent after the head of its
+   * upgrade; `carry` is given all of it.
    */
   enqueueUpgrade(socket: Duplex, early: Buffer, carry: (early: Buffer) => void): void {
     const { latest } = this.queueOf(socket);

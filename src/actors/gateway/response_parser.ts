@@ -1,5 +1,5 @@
-// Reads one HTTP/1.1 response after the other from the bytes of a connection. Strict where framing is at stake: what could be
-// read in two ways ends the connection.
+// Reads one HTTP/1.1 response after the other from the bytes of a connection. Strict about framing: a
+// response that could be read in two ways ends the connection.
 import { HOP_BY_HOP, namesExtraHeaders, withoutConnectionHeaders } from './request_headers.ts';
 
 const HEAD_BYTES = 64 * 1024;
@@ -7,36 +7,54 @@ const SWITCHING_PROTOCOLS = 101;
 const NO_BYTES = Buffer.alloc(0);
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d{2})(?: ([\t\x20-\x7e\x80-\xff]*))?$/;
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** What no value may hold: a lone CR or LF would be the end of a line to others. */
+/** No value may hold these: others would take a lone CR or LF for the end of a line. */
 const BAD_HEADER_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 
 export interface ResponseHead {
   status: number;
   reason: string;
-  /** Those that travel on. */
+  /** Names and values that are passed on, one after the other. */
   headers: string[];
 }
 
-/** What the parser tells. Bytes are valid until the call returns. */
+/** Receives what the parser reads. Bytes are valid until the call returns. */
 export interface ResponseReceiver {
   onHead(head: ResponseHead): void;
   onBody(bytes: Buffer): void;
-  /** `reusable`: the connection may carry the next request. */
-  onEnd(reusable: boolean): void;
+  /** `isReusable`: the connection may carry another request. */
+  onEnd(isReusable: boolean): void;
 }
 
-type ParserState = 'head' | 'length' | 'size' | 'chunk' | 'chunk-end' | 'trailer' | 'close' | 'done';
+/** In a body of known length, or in a chunk; `remaining` bytes of it are to come. */
+interface BodyState {
+  at: 'length' | 'chunk';
+  remaining: number;
+  isReusable: boolean;
+}
 
-/** A response that is no HTTP/1.1 or is framed ambiguously. */
+/** At a line of the chunked coding. */
+interface ChunkLineState {
+  at: 'chunk-size' | 'chunk-end' | 'trailer';
+  isReusable: boolean;
+}
+
+type ParserState =
+  | { at: 'idle' }
+  | { at: 'head'; isHead: boolean }
+  | BodyState
+  | ChunkLineState
+  | { at: 'until-close' };
+
+/** A response that is not HTTP/1.1, or is framed ambiguously. */
 export class BadResponse extends Error {
   override readonly name = 'BadResponse';
 }
 
-/** A head, and how the body behind it is framed (RFC 9112 section 6.3). */
+/** A head, with the framing of the body after it (RFC 9112 section 6.3). */
 interface FramedHead extends ResponseHead {
-  chunked: boolean;
+  isChunked: boolean;
   length: number | undefined;
-  keepAlive: boolean;
+  isKeepAlive: boolean;
 }
 
 function lengthOf(value: string, before: number | undefined): number {
@@ -46,7 +64,10 @@ function lengthOf(value: string, before: number | undefined): number {
   return length;
 }
 
-/** Reads the header line `line` into `read`; gives the value of a Connection header that names other headers. */
+/**
+ * Reads a header line into `read`. Returns the value of a Connection header that names further hop-by-hop
+ * headers.
+ */
 function parseHeaderLine(line: string, read: FramedHead): string | undefined {
   const colon = line.indexOf(':');
   const name = line.slice(0, colon);
@@ -56,18 +77,18 @@ function parseHeaderLine(line: string, read: FramedHead): string | undefined {
   const lower = name.toLowerCase();
   switch (lower) {
     case 'content-length':
-      // Said once, however often it came.
+      // Passed on once, however often it is repeated.
       if (read.length === undefined) read.headers.push(name, value);
       read.length = lengthOf(value, read.length);
       return undefined;
     case 'transfer-encoding':
-      if (read.chunked || value.toLowerCase() !== 'chunked')
+      if (read.isChunked || value.toLowerCase() !== 'chunked')
         throw new BadResponse('Transfer-Encoding is not chunked');
-      read.chunked = true;
+      read.isChunked = true;
       return undefined;
     case 'connection':
-      if (/\bclose\b/i.test(value)) read.keepAlive = false;
-      else if (/\bkeep-alive\b/i.test(value)) read.keepAlive = true;
+      if (/\bclose\b/i.test(value)) read.isKeepAlive = false;
+      else if (/\bkeep-alive\b/i.test(value)) read.isKeepAlive = true;
       return namesExtraHeaders(value) ? value : undefined;
     default:
       if (!HOP_BY_HOP.has(lower)) read.headers.push(name, value);
@@ -83,9 +104,9 @@ function parseHead(text: string): FramedHead {
     status: Number(first[2]),
     reason: first[3] ?? '',
     headers: [],
-    chunked: false,
+    isChunked: false,
     length: undefined,
-    keepAlive: first[1] === '1',
+    isKeepAlive: first[1] === '1',
   };
   let connection: string[] | undefined;
   while (at >= 0) {
@@ -94,38 +115,45 @@ function parseHead(text: string): FramedHead {
     if (named !== undefined) connection = [...(connection ?? []), named];
     at = end;
   }
-  if (read.chunked && read.length !== undefined)
+  if (read.isChunked && read.length !== undefined)
     throw new BadResponse('both Content-Length and Transfer-Encoding');
   if (connection) read.headers = withoutConnectionHeaders(read.headers, connection);
   return read;
 }
 
+/** The state after a head. */
+function stateAfter({ status, isChunked, length, isKeepAlive }: FramedHead, isHead: boolean): ParserState {
+  const isBodiless = isHead || status === 204 || status === 304;
+  if (isBodiless || (length === 0 && !isChunked)) return { at: 'idle' };
+  if (isChunked) return { at: 'chunk-size', isReusable: isKeepAlive };
+  if (length === undefined) return { at: 'until-close' };
+  return { at: 'length', remaining: length, isReusable: isKeepAlive };
+}
+
+/** The parser for the responses of one connection. */
 export class ResponseParser {
-  private state: ParserState = 'done';
+  private state: ParserState = { at: 'idle' };
+  /** The beginning of a line or a head that is not complete yet. */
   private unparsed: Buffer = NO_BYTES;
-  private remaining = 0;
-  private reusable = false;
-  private isHead = false;
   private readonly receiver: ResponseReceiver;
 
   constructor(receiver: ResponseReceiver) {
     this.receiver = receiver;
   }
 
-  /** Begins to read the response to a request; `isHead`: to one with the method HEAD, which has no body. */
+  /** Begins to read a response. `isHead`: the method of its request is HEAD, so that it has no body. */
   expect(isHead: boolean): void {
-    this.state = 'head';
-    this.isHead = isHead;
+    this.state = { at: 'head', isHead };
   }
 
-  /** Takes the next bytes; throws BadResponse. Bytes while nothing is expected are an error too. */
+  /** Takes the next bytes. Throws BadResponse, also for bytes while no response is expected. */
   feed(bytes: Buffer): void {
     let rest = this.unparsed.length > 0 ? Buffer.concat([this.unparsed, bytes]) : bytes;
     this.unparsed = NO_BYTES;
     while (rest.length > 0) {
       const next = this.step(rest);
       if (next === undefined) {
-        // The next read takes the place of these bytes.
+        // A copy, because the next read overwrites these bytes.
         this.unparsed = Buffer.from(rest);
         return;
       }
@@ -133,64 +161,74 @@ export class ResponseParser {
     }
   }
 
-  /** The connection has ended: the end of a body without other framing. Returns whether the response was complete. */
+  /**
+   * The connection has ended, which ends a body without other framing. Returns whether the response was
+   * complete.
+   */
   finish(): boolean {
-    if (this.state !== 'close') return false;
+    if (this.state.at !== 'until-close') return false;
     this.end(false);
     return true;
   }
 
-  private end(reusable: boolean): void {
-    this.state = 'done';
-    this.receiver.onEnd(reusable);
+  private end(isReusable: boolean): void {
+    this.state = { at: 'idle' };
+    this.receiver.onEnd(isReusable);
   }
 
-  /** Handles the front of `bytes` and returns what is left; undefined: more is needed. */
+  /** Parses the beginning of `bytes` and returns the rest; undefined: more is needed. */
   private step(bytes: Buffer): Buffer | undefined {
-    switch (this.state) {
-      case 'done':
+    const { state } = this;
+    switch (state.at) {
+      case 'idle':
         throw new BadResponse('bytes that belong to no response');
       case 'head':
-        return this.head(bytes);
+        return this.head(bytes, state.isHead);
       case 'length':
-      case 'chunk': {
-        const part = bytes.subarray(0, this.remaining);
-        this.remaining -= part.length;
-        this.receiver.onBody(part);
-        if (this.remaining === 0 && this.state === 'length') this.end(this.reusable);
-        else if (this.remaining === 0) this.state = 'chunk-end';
-        return bytes.subarray(part.length);
-      }
-      case 'close':
+      case 'chunk':
+        return this.body(bytes, state);
+      case 'until-close':
         this.receiver.onBody(bytes);
         return bytes.subarray(bytes.length);
       default:
-        return this.line(bytes);
+        return this.line(bytes, state);
     }
   }
 
-  private line(bytes: Buffer): Buffer | undefined {
+  private body(bytes: Buffer, state: BodyState): Buffer {
+    const part = bytes.subarray(0, state.remaining);
+    state.remaining -= part.length;
+    this.receiver.onBody(part);
+    if (state.remaining === 0) {
+      const { isReusable } = state;
+      if (state.at === 'length') this.end(isReusable);
+      else this.state = { at: 'chunk-end', isReusable };
+    }
+    return bytes.subarray(part.length);
+  }
+
+  private line(bytes: Buffer, { at, isReusable }: ChunkLineState): Buffer | undefined {
     const end = bytes.indexOf('\r\n');
     if (end < 0) {
       if (bytes.length > HEAD_BYTES) throw new BadResponse('a line is too long');
       return undefined;
     }
     const line = bytes.toString('latin1', 0, end);
-    if (this.state === 'size') {
+    if (at === 'chunk-size') {
       const size = /^([0-9a-fA-F]{1,12})(?:[\t ]*;.*)?$/.exec(line)?.[1];
       if (size === undefined) throw new BadResponse('a chunk size is malformed');
-      this.remaining = Number.parseInt(size, 16);
-      this.state = this.remaining === 0 ? 'trailer' : 'chunk';
-    } else if (this.state === 'chunk-end') {
+      const remaining = Number.parseInt(size, 16);
+      this.state = remaining === 0 ? { at: 'trailer', isReusable } : { at: 'chunk', remaining, isReusable };
+    } else if (at === 'chunk-end') {
       if (line !== '') throw new BadResponse('a chunk does not end where it should');
-      this.state = 'size';
+      this.state = { at: 'chunk-size', isReusable };
     } else if (line === '') {
-      this.end(this.reusable);
+      this.end(isReusable);
     }
     return bytes.subarray(end + 2);
   }
 
-  private head(bytes: Buffer): Buffer | undefined {
+  private head(bytes: Buffer, isHead: boolean): Buffer | undefined {
     const end = bytes.indexOf('\r\n\r\n');
     if (end < 0) {
       if (bytes.length > HEAD_BYTES) throw new BadResponse('the head is too long');
@@ -198,19 +236,13 @@ export class ResponseParser {
     }
     const rest = bytes.subarray(end + 4);
     const head = parseHead(bytes.toString('latin1', 0, end));
-    const { status, chunked, length } = head;
+    const { status } = head;
     if (status === SWITCHING_PROTOCOLS) throw new BadResponse('it changes the protocol unasked');
-    // An interim answer (100, 103) is not passed on: the client has had its 100 from us.
+    // An interim answer (100, 103) is not passed on: the gateway itself has sent 100 to the client.
     if (status < 200) return rest;
-    this.reusable = head.keepAlive;
-    const bodiless = this.isHead || status === 204 || status === 304;
-    if (bodiless || (length === 0 && !chunked)) this.state = 'done';
-    else if (chunked) this.state = 'size';
-    else if (length !== undefined) this.state = 'length';
-    else this.state = 'close';
-    this.remaining = length ?? 0;
+    this.state = stateAfter(head, isHead);
     this.receiver.onHead(head);
-    if (this.state === 'done') this.end(this.reusable);
+    if (this.state.at === 'idle') this.end(head.isKeepAlive);
     return rest;
   }
 }

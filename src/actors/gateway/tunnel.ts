@@ -1,25 +1,29 @@
-// An upgraded connection: after a 101 bytes go both ways; any other answer is passed on once and the connection ends.
+// An upgraded connection: after a 101, bytes go both ways. Any other answer is passed on, and the connection
+// ends.
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { dialAgent } from './upstream_pool.ts';
 
 const HEAD_BYTES = 64 * 1024;
-/** How long the body of a refused upgrade may pause. */
+/** Longest pause in the body of an answer that refuses the upgrade. */
 const REFUSED_BODY_MS = 10_000;
-/** How much a client may send ahead of the agent's answer: WebSocket has it wait, so an honest one sends nothing. */
+/** The most that a client may send before the agent has answered. The WebSocket protocol has clients wait. */
 const EARLY_BYTES = 64 * 1024;
 
 interface TunnelRequest {
+  /** The port of the agent. */
   port: number;
+  /** The connection of the client. */
   socket: Duplex;
-  /** The request's head, with the Upgrade header. */
+  /** The head of the request, with the Upgrade header. */
   head: string;
-  /** What the client has sent after its head. */
+  /** What the client has sent after the head. */
   early: Buffer;
+  /** The answer when the agent cannot be reached. */
   unreachable: (error: Error) => string;
 }
 
-/** Copies with back pressure, and passes an end on, so that a half-closed side still gets its answer. */
+/** Copies with back pressure. Passes on an end, so that a side that has half-closed still gets the rest. */
 function pipe(from: Duplex, to: Duplex): void {
   from.on('data', (bytes: Buffer) => {
     if (to.write(bytes)) return;
@@ -31,8 +35,9 @@ function pipe(from: Duplex, to: Duplex): void {
 }
 
 /**
- * Reads the client while its upgrade waits, as only a reader hears that the other side has gone. A client that
- * ends or sends more than is kept is hung up on. What is returned stops this and gives the bytes that came.
+ * Reads the client while its upgrade waits, because its end is noticed only while it is read. A client that
+ * ends, or sends more than is kept, is disconnected. The returned function stops reading and gives all bytes,
+ * `early` first.
  */
 export function readAhead(socket: Duplex, early: Buffer): () => Buffer {
   const parts = [early];
@@ -52,6 +57,7 @@ export function readAhead(socket: Duplex, early: Buffer): () => Buffer {
   };
 }
 
+/** Passes on the answer to the upgrade: `bytes`, whose head ends at `end`. */
 function onResponseHead(socket: Duplex, early: Buffer, upstream: Socket, bytes: Buffer, end: number): void {
   const isUpgrade = /^HTTP\/1\.1 101 /.test(bytes.toString('latin1', 0, 16));
   socket.write(bytes);
@@ -61,7 +67,7 @@ function onResponseHead(socket: Duplex, early: Buffer, upstream: Socket, bytes: 
     pipe(upstream, socket);
     return;
   }
-  // The client's further bytes would be requests that nobody has checked: they are read and not passed on.
+  // Further bytes of the client would be requests that were not checked: they are dropped.
   socket.resume();
   socket.on('end', () => socket.destroy());
   upstream.on('close', () => socket.end());
@@ -79,7 +85,7 @@ function onResponseHead(socket: Duplex, early: Buffer, upstream: Socket, bytes: 
   });
 }
 
-/** Carries an upgrade request to `port`. Never rejects: what goes wrong is answered on the socket. */
+/** Carries an upgrade request to an agent. Never rejects: failures are answered on the socket. */
 export async function openTunnel(request: TunnelRequest): Promise<void> {
   const { socket, port, head, unreachable } = request;
   const stopReading = readAhead(socket, request.early);
@@ -92,7 +98,7 @@ export async function openTunnel(request: TunnelRequest): Promise<void> {
   }
   upstream.setNoDelay(true);
   upstream.on('error', () => socket.destroy());
-  // While the agent was dialed the client may have gone.
+  // The client may be gone since the dialling began.
   if (socket.destroyed) upstream.destroy();
   socket.on('close', () => upstream.destroy());
   let held: Buffer = Buffer.alloc(0);

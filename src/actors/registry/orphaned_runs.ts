@@ -1,11 +1,9 @@
-// Runs that nobody owns any more: their service was removed while no daemon could see to them.
-
-import type { HostProtocol, LedgerRun } from '../../protocol/host.ts';
+// Runs without a service: it was removed while the process host could not be reached.
+import { type HostProtocol, type LedgerRun, stopProcessTree } from '../../protocol/host.ts';
 import type { Ref } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { stopProcessTree } from '../service/effects.ts';
 
-/** Stops the runs `lost`, and has the host forget their services and logs; without an event, since nobody knows the name. */
+/** Stops `orphanedRuns` and has the host forget their services and logs. No event tells of it: the names are unknown. */
 export async function stopOrphanedRuns(
   host: Ref<HostProtocol>,
   orphanedRuns: readonly LedgerRun[],

@@ -1,35 +1,7 @@
 // The rules of a registration that need no actor: docs/reference.md "Registration".
 import { createHmac } from 'node:crypto';
-import type { ServiceInput, ServiceSpec, StoredService } from '../../protocol/service.ts';
+import type { AgentSpec, ServiceInput, ServiceSpec, StoredService } from '../../protocol/service.ts';
 import type { SpecRow } from '../../protocol/views.ts';
-
-/**
- * The shortest cycle that `name` would close by depending on `dependsOn`, from `name` to `name`; undefined when there
- * is none. `of` gives what another service depends on; it may name services that do not exist.
- */
-export function dependencyCycle(
-  name: string,
-  dependsOn: readonly string[],
-  dependenciesOf: (name: string) => readonly string[],
-): string[] | undefined {
-  const reachedFrom = new Map<string, string>();
-  const reached = [name];
-  for (const at of reached) {
-    for (const next of at === name ? dependsOn : dependenciesOf(at)) {
-      if (next === name) return [...pathTo(at, reachedFrom), name];
-      if (reachedFrom.has(next)) continue;
-      reachedFrom.set(next, at);
-      reached.push(next);
-    }
-  }
-  return undefined;
-}
-
-function pathTo(end: string, reachedFrom: ReadonlyMap<string, string>): string[] {
-  const path: string[] = [];
-  for (let at: string | undefined = end; at !== undefined; at = reachedFrom.get(at)) path.unshift(at);
-  return path;
-}
 
 /**
  * The record that `input` makes of `before`; `key` is that of its hash. An absent env keeps the stored one; in the ready URL
@@ -48,26 +20,42 @@ export function nextRecord(
   return { spec, revision: (before?.revision ?? 0) + 1, hash: specHashOf(text, key) };
 }
 
-/** A text that is the same for two specs exactly when they mean the same: the order of env means nothing. */
+type Canonical<T> = { readonly [K in keyof T]: (of: T) => unknown };
+
+/** What counts of each field of an agent's spec. Stored hashes depend on the order; a new field goes last. */
+const CANONICAL_AGENT: Canonical<AgentSpec> = {
+  agentType: ({ agentType }) => agentType,
+  hostname: ({ hostname }) => hostname,
+  cols: ({ cols }) => cols,
+  rows: ({ rows }) => rows,
+};
+
+/** The same of a spec. The order of its env means nothing. */
+const CANONICAL: Canonical<ServiceSpec> = {
+  name: ({ name }) => name,
+  port: ({ port }) => port,
+  cmd: ({ cmd }) => cmd,
+  cwd: ({ cwd }) => cwd,
+  group: ({ group }) => group,
+  ready: ({ ready }) => ready,
+  env: ({ env }) => env.toSorted(([a], [b]) => (a < b ? -1 : 1)),
+  dependsOn: ({ dependsOn }) => dependsOn,
+  restart: ({ restart }) => restart,
+  autostart: ({ autostart }) => autostart,
+  stopSignal: ({ stopSignal }) => stopSignal,
+  stopGrace: ({ stopGrace }) => stopGrace,
+  startTimeout: ({ startTimeout }) => startTimeout,
+  labels: ({ labels }) => labels,
+  agent: ({ agent }) => agent && canonicalValues(CANONICAL_AGENT, agent),
+};
+
+function canonicalValues<T>(fields: Canonical<T>, of: T): unknown[] {
+  return Object.values<(of: T) => unknown>(fields).map((part) => part(of));
+}
+
+/** A text that is the same for two specs exactly when they mean the same. */
 export function canonicalSpec(spec: ServiceSpec): string {
-  const { agent } = spec;
-  return JSON.stringify([
-    spec.name,
-    spec.port,
-    spec.cmd,
-    spec.cwd,
-    spec.group,
-    spec.ready,
-    spec.env.toSorted(([a], [b]) => (a < b ? -1 : 1)),
-    spec.dependsOn,
-    spec.restart,
-    spec.autostart,
-    spec.stopSignal,
-    spec.stopGrace,
-    spec.startTimeout,
-    spec.labels,
-    agent && [agent.agentType, agent.hostname, agent.cols, agent.rows],
-  ]);
+  return JSON.stringify(canonicalValues(CANONICAL, spec));
 }
 
 const specHashOf = (text: string, key: Uint8Array): string =>

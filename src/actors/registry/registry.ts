@@ -5,11 +5,12 @@
 // until then the rules that need the whole set look at what was there before and at what may come.
 import { randomBytes } from 'node:crypto';
 import type { Store } from '../../adapters/storage/store.ts';
+import { dependencyCycle } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { RegistryProtocol } from '../../protocol/registry.ts';
-import type { ServiceInput, ServiceProtocol, StoredService } from '../../protocol/service.ts';
+import type { ServiceInput, ServiceProtocol, ServiceSpec, StoredService } from '../../protocol/service.ts';
 import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
 import {
   actor,
@@ -22,7 +23,7 @@ import {
 } from '../../runtime/actor.ts';
 import { SERVICE, THREADS } from '../../settings/limits.ts';
 import { stopOrphanedRuns } from './orphaned_runs.ts';
-import { dependencyCycle, nextRecord, specRow } from './registration_rules.ts';
+import { nextRecord, specRow } from './registration_rules.ts';
 import { adoptAll, autostartAll, hostRuns, idleStates } from './startup.ts';
 
 type LeaseRange = readonly [from: number, to: number];
@@ -125,6 +126,10 @@ class Registry {
       .filter(({ spec }) => group === null || spec.group === group)
       .map(({ spec }) => ({ name: spec.name, dependsOn: spec.dependsOn }));
     return { members };
+  }
+
+  specOf({ name }: MessageOf<RegistryProtocol, 'specOf'>): { spec: ServiceSpec | null } {
+    return { spec: this.services.get(name)?.spec ?? null };
   }
 
   close(): null {
@@ -242,6 +247,7 @@ async function init(context: Context, config: RegistryConfig): Promise<Handlers<
     boot: (message) => context.replyLater(registry.boot(message)),
     register: (message) => registry.register(message),
     remove: (message) => registry.remove(message),
+    specOf: (message) => registry.specOf(message),
     members: (message) => registry.members(message),
     close: () => registry.close(),
   };

@@ -1,29 +1,30 @@
-// What the registry has the services do when the daemon begins: take over what runs, then start what is to run.
-
+// What the registry has the services do when the daemon starts: adopt their runs, then start those with autostart.
+import { DependencyOrder } from '../../protocol/dependency_order.ts';
 import type { HostProtocol, LedgerRun } from '../../protocol/host.ts';
-import type { LastEnd, ServiceProtocol, ServiceState, StoredService } from '../../protocol/service.ts';
-import { type Context, isFailure, type Ref, tolerateFailure } from '../../runtime/actor.ts';
+import {
+  type LastEnd,
+  restingState,
+  type ServiceProtocol,
+  type ServiceState,
+  type StoredService,
+} from '../../protocol/service.ts';
+import { type Context, type Ref, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 
-import { DependencyOrder } from '../dependency_order.ts';
-import { serviceStateOf } from '../service/state.ts';
-
-/** Services that take over their runs at once. */
+/** Services that adopt their runs at the same time. */
 const CONCURRENT_ADOPTIONS = 32;
 
 const serviceRef = (context: Context, name: string): Ref<ServiceProtocol> => context.ref(`service:${name}`);
 
-/** null when the host does not answer: each service asks it again for itself. */
-export async function hostRuns(host: Ref<HostProtocol>): Promise<LedgerRun[] | null> {
-  try {
-    return (await host.ask('runs', {})).runs;
-  } catch (error) {
-    if (!isFailure(error)) throw error;
-    return null;
-  }
+/** The runs in the host's ledger; null when the host does not answer. Each service asks it again for itself. */
+export function hostRuns(host: Ref<HostProtocol>): Promise<LedgerRun[] | null> {
+  return tolerateFailure(
+    host.ask('runs', {}).then(({ runs }) => runs),
+    () => null,
+  );
 }
 
-/** What is to be shown of the services that have no process and are owed none: their actors begin when they are asked. */
+/** The states of services without a process and without a pending restart. Their actors start when they are asked. */
 export function idleStates(
   names: Iterable<string>,
   ends: ReadonlyMap<string, LastEnd>,
@@ -32,13 +33,11 @@ export function idleStates(
   const withRun = new Set(runs.map(({ service }) => service));
   return [...names].flatMap((name) => {
     const end = ends.get(name) ?? null;
-    return withRun.has(name) || end?.restart
-      ? []
-      : serviceStateOf(name, { phase: 'idle', trouble: null }, end, 0);
+    return withRun.has(name) || end?.restart ? [] : restingState(name, end);
   });
 }
 
-/** Each takes over the run that the host has for it. */
+/** Has each service adopt the run that the host has for it. */
 export async function adoptAll(context: Context, names: readonly string[]): Promise<void> {
   const waiting = names.values();
   const next = async (): Promise<void> => {
@@ -48,7 +47,7 @@ export async function adoptAll(context: Context, names: readonly string[]): Prom
   await Promise.all(Array.from({ length: CONCURRENT_ADOPTIONS }, next));
 }
 
-/** In dependsOn order. What depends on a service that did not start is not started; everything else is. */
+/** Starts services in dependsOn order. One that depends on a service that did not start is not started. */
 export async function autostartAll(
   context: Context,
   services: ReadonlyMap<string, StoredService>,

@@ -2,19 +2,19 @@
 import type { Store } from '../../adapters/storage/store.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
-import type { HostProtocol, LedgerRun, SpawnReply, StopReport, StopRequest } from '../../protocol/host.ts';
+import {
+  type HostProtocol,
+  type LedgerRun,
+  type SpawnReply,
+  type StopReport,
+  type StopRequest,
+  stopProcessTree,
+} from '../../protocol/host.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { LastEnd, ServiceSpec, ServiceState, StoredService } from '../../protocol/service.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
-import {
-  type Context,
-  type Failure,
-  type MessageOf,
-  type Ref,
-  type ReplyOf,
-  tolerateFailure,
-} from '../../runtime/actor.ts';
+import { type Context, type Failure, type Ref, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { childEnvironment } from './environment.ts';
 import type { LiveRun, Run } from './run.ts';
@@ -27,13 +27,6 @@ export interface ServiceEffectsConfig {
   /** The umask of the user, for children; the daemon's own is 077. */
   umask: number;
 }
-
-/** Ends the whole tree of a run, which may have ended itself; resolves at the latest 2 s after the kill. */
-export const stopProcessTree = (
-  host: Ref<HostProtocol>,
-  stop: MessageOf<HostProtocol, 'stop'>,
-): Promise<StopReport> =>
-  host.ask('stop', stop, { deadlineMs: stop.graceMs + SERVICE.killTimeoutMs + SERVICE.hostStopMarginMs });
 
 type StopSettings = Pick<StopRequest, 'signal' | 'graceMs'>;
 

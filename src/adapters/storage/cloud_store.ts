@@ -1,37 +1,40 @@
-// The store of the cloud part. Everything it needs of a database is in `CloudStore`, and no more than a few SQL statements
-// can do, so that Postgres can stand behind it when several processes share the work.
+// The store of the cloud part. `CloudStore` is all that the actors need of a database, no more than a few SQL statements
+// can do. One process writes: the actors read every table once, at their start, and never see the changes of another.
 import type { StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
 import type { StoredTether } from '../../protocol/tethers.ts';
 import type { Store } from './store.ts';
 import type { VaultCanary } from './vault.ts';
 
-/** Every change is on disk when its promise resolves, whole or not at all; it fails storage_full. */
+/** A change is on disk when its promise resolves, whole or not at all. It fails storage_full. */
 export interface CloudStore {
   readonly canary: VaultCanary;
   clusters(): Promise<StoredCluster[]>;
-  /** False, and nothing is written: another cluster has the name, or is the pod's own as well. */
+  /** Resolves with false, and writes nothing, when another cluster has the name or is the pod's own as well. */
   addCluster(row: StoredCluster): Promise<boolean>;
-  /** Replaces the record of a cluster that is there; one that was removed meanwhile stays removed. */
+  /** Replaces the record of a registered cluster. One that was removed meanwhile stays removed. */
   saveCluster(row: StoredCluster): Promise<void>;
-  /** The cluster with its workloads' records. */
+  /** Removes the cluster and the records of its workloads. */
   removeCluster(id: string): Promise<void>;
   workloads(): Promise<StoredWorkload[]>;
-  /** Writes rows and removes others. */
+  /** Writes the records `saved` and removes those of the ids `removed`. */
   saveWorkloads(saved: readonly StoredWorkload[], removed: readonly string[]): Promise<void>;
   tethers(): Promise<StoredTether[]>;
   saveTether(row: StoredTether): Promise<void>;
   removeTether(id: string): Promise<void>;
 }
 
-/** In the embedded store of this daemon. */
+/** The error is the caller's; the next addition goes on all the same. */
+const ignore = (): void => {};
+
+/** The cloud's tables in the embedded store of this daemon. */
 export function embeddedCloudStore(store: Store): CloudStore {
   const clusters = store.table('clusters');
   const workloads = store.table('workloads');
   const tethers = store.table('tethers');
   const vault = store.table('vault');
   const clusterRows = (): StoredCluster[] => clusters.all().map(([, row]) => row);
-  // An addition is visible to the next one only when it is on disk: one at a time.
-  let adding: Promise<unknown> = Promise.resolve();
+  // An addition sees the one before it only when that is on disk: one at a time.
+  let lastAddition: Promise<unknown> = Promise.resolve();
 
   async function add(row: StoredCluster): Promise<boolean> {
     const isTaken = clusterRows().some(
@@ -48,9 +51,9 @@ export function embeddedCloudStore(store: Store): CloudStore {
     },
     clusters: async () => clusterRows(),
     addCluster(row) {
-      const added = adding.then(() => add(row));
-      adding = added.catch(() => undefined);
-      return added;
+      const addition = lastAddition.then(() => add(row));
+      lastAddition = addition.catch(ignore);
+      return addition;
     },
     async saveCluster(row) {
       if (clusters.get(row.id)) await clusters.put(row.id, row);
@@ -61,7 +64,7 @@ export function embeddedCloudStore(store: Store): CloudStore {
     },
     workloads: async () => workloads.all().map(([, row]) => row),
     async saveWorkloads(saved, removed) {
-      // Asked for in one turn, so they are one commit.
+      // Requested in one turn, so they are one commit.
       await Promise.all([
         ...saved.map((row) => workloads.put(row.id, row)),
         ...removed.map((id) => workloads.remove(id)),

@@ -1,5 +1,6 @@
-// Append-only lines in files that stay bounded: the newest lines of a series are always there, the oldest go a file at a time.
-// Its lines are its own and whole in one file, so they are cut at newlines alone, without the rules of logs for people.
+// Append-only lines in files that stay bounded: the newest lines of a series are always there, the oldest go
+// a file at a time. Its lines are its own and whole in one file, so they are cut at newlines alone, without
+// the rules of logs for people.
 import {
   closeSync,
   fsyncSync,
@@ -16,8 +17,8 @@ import { join } from 'node:path';
 const NEWLINE = 0x0a;
 
 /**
- * One series of lines in the files `<name>-<number>.log` of a folder: the one being written and the full one before it, so
- * at least `perFile` lines are kept and at most twice as many. One process writes at a time.
+ * One series of lines in the files `<name>-<number>.log` of a folder: the one being written and the full one
+ * before it, so at least `perFile` lines are kept and at most twice as many. One process writes at a time.
  */
 export class Segments {
   private readonly folder: string;
@@ -58,9 +59,9 @@ export class Segments {
   }
 
   /**
-   * Appends `count` lines, each ended by its newline: written, not synced. Throws the system's error when they could not be
-   * written (a full disk); the file is then as it was. Synchronous, because a write to the page cache is shorter than the
-   * way to another thread, and because nothing can come between two appends.
+   * Appends `count` lines, each ended by its newline: written, not synced. Throws the system's error when
+   * they could not be written (a full disk); the file is then as it was. Synchronous, because a write to the
+   * page cache is shorter than the way to another thread, and because nothing can come between two appends.
    */
   append(text: string, count: number): void {
     if (this.lines >= this.perFile) this.rotate();

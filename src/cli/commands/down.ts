@@ -1,5 +1,5 @@
 // berth down
-import { reverseDependencies, runInDependencyOrder } from '../../project/dependency_order.ts';
+import { reverseDependencies, runInDependencyOrder } from '../../protocol/dependency_order.ts';
 import { batchReporter } from '../kit/batch.ts';
 import { defineCommand, durationOption, flagOption, textOption } from '../kit/command.ts';
 import { CommandError } from '../kit/exit_codes.ts';

@@ -1,6 +1,6 @@
 // berth events
 import type { DaemonEvent, EventData } from '../../client/records.ts';
-import { EVENT_TYPES } from '../../protocol/events.ts';
+import { EVENT_TYPES, type EventType } from '../../protocol/events.ts';
 import { defineCommand, flagOption, integerOption, listOption } from '../kit/command.ts';
 import { type CommandContext, onStreamState } from '../kit/context.ts';
 import { UsageError } from '../kit/exit_codes.ts';
@@ -41,7 +41,7 @@ function printEvent(context: CommandContext, event: DaemonEvent): void {
 }
 
 /** The types that are meant: any part of a name will do, such as `crashed`. */
-function matchingTypes(given: readonly string[]): (keyof EventData)[] {
+function matchingTypes(given: readonly string[]): EventType[] {
   return given.flatMap((word) => {
     const found = EVENT_TYPES.filter((type) => type === word || type.split('.').includes(word));
     if (found.length > 0) return found;

@@ -3,10 +3,10 @@
 import { existsSync } from 'node:fs';
 import type { Client } from '../../client/create_client.ts';
 import type { ServiceDetail } from '../../client/records.ts';
-import { runInDependencyOrder, withDependencies } from '../../project/dependency_order.ts';
 import { ProjectError } from '../../project/project_error.ts';
 import { type Project, type ProjectService, readProject } from '../../project/read_project.ts';
 import { nearestWord } from '../../project/spelling.ts';
+import { runInDependencyOrder, withDependencies } from '../../protocol/dependency_order.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
 import { ensureDaemon } from '../kit/background_daemon.ts';
 import { type BatchResult, batchReporter } from '../kit/batch.ts';

@@ -23,7 +23,8 @@ import {
   type ServerWebSocket,
   type WebSocketHandlers,
 } from './http_server.ts';
-import { type UpgradeContext, UwsStream, type WebSocketUserData, webSocketBehavior } from './uws_stream.ts';
+import { UwsStream } from './uws_stream.ts';
+import { type UpgradeData, UwsWebSocket, webSocketBehavior } from './uws_websocket.ts';
 
 declare module 'uWebSockets.js' {
   interface TemplatedApp {
@@ -150,9 +151,8 @@ class UwsExchange implements HttpExchange {
     if (!req) throw new Error('a WebSocket is accepted before its handler returns');
     this.ended = true;
     this.needsAbortHandler = false;
-    const upgradeContext: UpgradeContext = { open, events: null };
     const key = this.header('sec-websocket-key');
-    const userData: WebSocketUserData = { upgradeContext };
+    const userData: UpgradeData = { upgraded: new UwsWebSocket(open) };
     this.res.upgrade(userData, key, protocol, this.header('sec-websocket-extensions'), context);
   }
 

@@ -50,7 +50,7 @@ async function started(): Promise<AgentSetting> {
     alive.delete(name);
     return null;
   };
-  const ref = await base.world.start('agents', agentsActor, { domain: 'agents.test', store: base.store });
+  const ref = await base.world.start('agents', agentsActor, { domain: 'agents.test' });
   return {
     ...base,
     agents: ref,

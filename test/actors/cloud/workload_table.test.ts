@@ -17,10 +17,12 @@ describe('the table of workloads', () => {
     const table = new WorkloadTable(
       // Nothing of this need be on disk.
       { ...cloudStore, saveWorkloads: () => Promise.resolve() },
-      { workloads: () => undefined, workloadsRemoved: () => undefined, workloadsRetained: () => undefined },
-      virtualClock(),
-      () => undefined,
-      (error) => expect.fail(String(error)),
+      { tell: () => undefined },
+      {
+        clock: virtualClock(),
+        onRowChange: () => undefined,
+        onDefect: (error) => expect.fail(String(error)),
+      },
     );
     const all = Array.from({ length: CLOUD.maxWorkloadsPerKind }, (_, index) =>
       look('Deployment', `w${index}`),
