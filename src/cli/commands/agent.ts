@@ -1,7 +1,7 @@
 // berth agent spinup, ls, logs, rm
 import { resolve } from 'node:path';
 import type { Agent, SpinupRequest } from '../../client/records.ts';
-import { AGENT_TYPES } from '../../protocol/service.ts';
+import { AGENT_TYPES } from '../../protocol/agent_types.ts';
 import { LOGS } from '../../settings/limits.ts';
 import { runBatch } from '../kit/batch.ts';
 import {
