@@ -31,7 +31,10 @@ const ANSWERS = 40;
 const QUIET_MS = 25;
 const TURNS = 9;
 
-/** Sends `first` and resolves when what has come is enough; closes then, as clients do that have what they wanted. */
+/**
+ * Sends `first` and resolves when what has come is enough; closes then, as clients do that have what they
+ * wanted.
+ */
 function exchange(
   port: number,
   first: string | Buffer,
@@ -91,7 +94,10 @@ const firstAnswer =
     return median(times);
   };
 
-/** A daemon in `folder`; `register` adds a cluster and gives what opens tethers to its workloads in `namespace`. */
+/**
+ * A daemon in `folder`; `register` adds a cluster and gives what opens tethers to its workloads in
+ * `namespace`.
+ */
 async function berth(folder: string, namespace: string) {
   const daemon = await startDaemon(folder);
   const token = readFileSync(join(folder, 'state/cloud-token'), 'utf8').trim();

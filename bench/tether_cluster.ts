@@ -1,4 +1,5 @@
-// The cluster that the benchmark of tethers runs on: its workloads, an account that gets WebSockets only, kubectl.
+// The cluster that the benchmark of tethers runs on: its workloads, an account that gets WebSockets only,
+// kubectl.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,7 +39,9 @@ export const workload = (name: string): object => ({
             command: [
               'sh',
               '-c',
-              'mkdir /tmp/www && echo "hello from $(hostname)" > /tmp/www/index.html && printf "%s" "$SERVE" > /tmp/serve && chmod +x /tmp/serve && head -c 1048576 /dev/urandom > /tmp/block && (nc -ll -p 7000 -e /tmp/serve &) && exec httpd -f -p 8080 -h /tmp/www',
+              'mkdir /tmp/www && echo "hello from $(hostname)" > /tmp/www/index.html && printf "%s" ' +
+                '"$SERVE" > /tmp/serve && chmod +x /tmp/serve && head -c 1048576 /dev/urandom > /tmp/block ' +
+                '&& (nc -ll -p 7000 -e /tmp/serve &) && exec httpd -f -p 8080 -h /tmp/www',
             ],
           },
         ],

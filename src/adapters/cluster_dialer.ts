@@ -1,23 +1,32 @@
-// The one connector: every connection to a cluster, for calls, watches and tethers, is made here. It resolves, checks every
-// address, and dials the address it has checked, so that no second look-up can give another one.
+// The one place where connections to clusters are made, for calls, watches and tethers. It resolves the name,
+// checks every address, and dials an address that it has checked, so that no second look-up can give another
+// one.
 import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { connect, isIP, type Socket } from 'node:net';
-import { checkServerIdentity, connect as connectTls, createSecureContext, type TLSSocket } from 'node:tls';
+import {
+  checkServerIdentity,
+  connect as connectTls,
+  createSecureContext,
+  type SecureContext,
+  type TLSSocket,
+} from 'node:tls';
 import type { ClusterAccess } from '../protocol/cloud.ts';
 import { fail } from '../protocol/errors.ts';
-import { isFailure } from '../runtime/actor.ts';
+import { type Clock, isFailure } from '../runtime/actor.ts';
+import { systemClock } from '../runtime/clock.ts';
 import { CLOUD } from '../settings/limits.ts';
 import { type AddressRule, addressCheck } from './address_rule.ts';
+import { deadlineSignal } from './deadline_signal.ts';
 import { unbracketedHost } from './url_host.ts';
 
-/** The way into one cluster, for calls, watches and forwards alike. */
+/** Makes connections to the API server of one cluster, for calls, watches and forwards alike. */
 export interface ClusterDialer {
-  /** For the header Host: with the port where it is not 443. */
+  /** The value of the header Host: with the port unless it is 443. */
   readonly host: string;
-  /** What stands before `/api` in paths: '' or begins with a slash. */
+  /** The part of paths before `/api`: '', or begins with a slash. */
   readonly prefix: string;
-  /** Who asks: the header Authorization where the account has a token. */
+  /** The header Authorization if the account has a token. */
   headers(): Record<string, string>;
   /** A verified TLS connection (HTTP/1.1). Fails cluster_unreachable, also when `signal` aborts. */
   connect(signal?: AbortSignal): Promise<TLSSocket>;
@@ -26,20 +35,21 @@ export interface ClusterDialer {
 export interface ClusterDialerOptions {
   resolve?: (host: string) => Promise<string[]>;
   timeoutMs?: number;
+  clock?: Clock;
   /** Where a pod finds the token of its service account. */
   podTokenFile?: string;
 }
 
 const POD_TOKEN_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
-/** The token of the account; a pod's is read again after a while, because the kubelet replaces it. */
-function tokenReader(access: ClusterAccess, file: string): () => string | null {
+/** Gives the token of the account. A pod's is read again after a while, because the kubelet replaces it. */
+function tokenReader(access: ClusterAccess, file: string, clock: Clock): () => string | null {
   const { credential } = access;
   if (credential.kind === 'certificate') return () => null;
   if (credential.kind === 'token') return () => credential.token;
   let read = { token: '', at: Number.NEGATIVE_INFINITY };
   return () => {
-    const now = performance.now();
+    const now = clock.monotonic();
     if (now - read.at < CLOUD.podTokenTtlMs) return read.token;
     try {
       read = { token: readFileSync(file, 'utf8').trim(), at: now };
@@ -66,7 +76,7 @@ const errorText = (error: unknown): string => {
 const whenAborted = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
 
-/** Settles with the socket when it has said `event`; destroys it when it fails or `signal` aborts first. */
+/** Resolves with the socket at `event`. Destroys it and rejects if it fails or `signal` aborts first. */
 function whenConnected<S extends Socket>(socket: S, event: string, signal: AbortSignal): Promise<S> {
   return new Promise((resolve, reject) => {
     const settle = (error?: unknown): void => {
@@ -75,7 +85,7 @@ function whenConnected<S extends Socket>(socket: S, event: string, signal: Abort
       if (error === undefined) {
         resolve(socket);
       } else {
-        // An error after this one has nobody to hear it.
+        // Nobody else listens to an error after this one.
         socket.on('error', () => undefined).destroy();
         reject(error);
       }
@@ -89,7 +99,7 @@ function whenConnected<S extends Socket>(socket: S, event: string, signal: Abort
   });
 }
 
-/** The addresses of `host`, each of them allowed: one that is not refuses them all. */
+/** The addresses of `host`. Fails cluster_unreachable if any of them is not allowed. */
 async function checkedAddresses(
   host: string,
   check: (ip: string) => string | null,
@@ -108,47 +118,67 @@ async function checkedAddresses(
   return addresses;
 }
 
-async function connectFirst(addresses: string[], port: number, signal: AbortSignal): Promise<Socket> {
+/** Connects to the first address that answers. */
+async function connectFirst(
+  addresses: string[],
+  port: number,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<Socket> {
   const failures: string[] = [];
   for (const [index, host] of addresses.entries()) {
     // A dead address leaves time for those after it.
-    const share = CLOUD.dialTimeoutMs / 2 / (addresses.length - index);
+    const shareMs = CLOUD.dialTimeoutMs / 2 / (addresses.length - index);
     const attempt =
-      index < addresses.length - 1 ? AbortSignal.any([signal, AbortSignal.timeout(share)]) : signal;
+      index < addresses.length - 1
+        ? deadlineSignal(clock, shareMs, signal)
+        : { signal, clear: () => undefined };
     try {
-      return await whenConnected(connect({ host, port, noDelay: true, keepAlive: true }), 'connect', attempt);
+      const socket = connect({ host, port, noDelay: true, keepAlive: true });
+      return await whenConnected(socket, 'connect', attempt.signal);
     } catch (error) {
       if (signal.aborted) throw error;
       failures.push(errorText(error));
+    } finally {
+      attempt.clear();
     }
   }
   throw new Error(failures.join('; '));
 }
 
-/** Makes the door of one cluster; it keeps the TLS context and the last session, so that later handshakes are short. */
+/**
+ * TLS as the API server's clients use it: any certificate of the bundle is an anchor, also an intermediate.
+ */
+function secureContextOf({ ca, credential }: ClusterAccess): SecureContext {
+  return createSecureContext({
+    minVersion: 'TLSv1.2',
+    allowPartialTrustChain: true,
+    ...(ca === null ? {} : { ca }),
+    ...(credential.kind === 'certificate' ? { cert: credential.certificate, key: credential.key } : {}),
+  });
+}
+
+/**
+ * The dialer of one cluster. It keeps the TLS context and the last session, so that later handshakes are
+ * short.
+ */
 export function createClusterDialer(
   access: ClusterAccess,
   rule: AddressRule,
   options: ClusterDialerOptions = {},
 ): ClusterDialer {
+  const { clock = systemClock, resolve = resolveHost, timeoutMs = CLOUD.dialTimeoutMs } = options;
   const url = new URL(access.server);
   const host = unbracketedHost(url);
   const port = Number(url.port || 443);
   const check = addressCheck(rule);
   const name = access.tlsServerName ?? host;
-  const { credential } = access;
-  const secureContext = createSecureContext({
-    minVersion: 'TLSv1.2',
-    // As the API server's own clients do: any certificate of the bundle is an anchor, be it an intermediate.
-    allowPartialTrustChain: true,
-    ...(access.ca === null ? {} : { ca: access.ca }),
-    ...(credential.kind === 'certificate' ? { cert: credential.certificate, key: credential.key } : {}),
-  });
+  const secureContext = secureContextOf(access);
   let session: Buffer | undefined;
 
   async function dial(signal: AbortSignal): Promise<TLSSocket> {
-    const addresses = await checkedAddresses(host, check, options.resolve ?? resolveHost, signal);
-    const socket = await connectFirst(addresses, port, signal);
+    const addresses = await checkedAddresses(host, check, resolve, signal);
+    const socket = await connectFirst(addresses, port, clock, signal);
     const secure = connectTls({
       socket,
       secureContext,
@@ -163,7 +193,7 @@ export function createClusterDialer(
     return whenConnected(secure, 'secureConnect', signal);
   }
 
-  const token = tokenReader(access, options.podTokenFile ?? POD_TOKEN_FILE);
+  const token = tokenReader(access, options.podTokenFile ?? POD_TOKEN_FILE, clock);
   return {
     host: url.host,
     prefix: url.pathname.replace(/\/$/, ''),
@@ -172,15 +202,16 @@ export function createClusterDialer(
       return value === null ? {} : { authorization: `Bearer ${value}` };
     },
     async connect(signal) {
-      const timeout = AbortSignal.timeout(options.timeoutMs ?? CLOUD.dialTimeoutMs);
+      const deadline = deadlineSignal(clock, timeoutMs, signal);
       try {
-        return await dial(signal ? AbortSignal.any([signal, timeout]) : timeout);
+        return await dial(deadline.signal);
       } catch (error) {
         if (isFailure(error)) throw error;
-        const reason = timeout.aborted
-          ? `no answer in ${options.timeoutMs ?? CLOUD.dialTimeoutMs} ms`
-          : errorText(error);
+        const isLate = deadline.signal.aborted && !signal?.aborted;
+        const reason = isLate ? `no answer in ${timeoutMs} ms` : errorText(error);
         throw fail('cluster_unreachable', `${url.host} cannot be reached: ${reason}`);
+      } finally {
+        deadline.clear();
       }
     },
   };

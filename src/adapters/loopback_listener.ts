@@ -7,7 +7,7 @@ export interface LoopbackListener {
   close(): Promise<void>;
 }
 
-/** Resolves when it listens, with false when somebody else has the port or the machine has no such address. */
+/** Resolves with true when it listens, with false if the port is taken or the machine has no such address. */
 function tryListen(server: Server, host: string, port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const failed = (error: NodeJS.ErrnoException): void => {
@@ -19,7 +19,7 @@ function tryListen(server: Server, host: string, port: number): Promise<boolean>
     server.once('error', failed);
     server.listen({ host, port, backlog: 511, exclusive: true }, () => {
       server.off('error', failed);
-      // A failed accept (no descriptors left) concerns that one connection.
+      // A failed accept (no descriptors left) concerns one connection only.
       server.on('error', () => undefined);
       resolve(true);
     });
@@ -27,8 +27,9 @@ function tryListen(server: Server, host: string, port: number): Promise<boolean>
 }
 
 /**
- * Listens on 127.0.0.1 and, where it is free, on ::1. Null when `port` is taken on 127.0.0.1. Sockets stay open for writing
- * when their client has half-closed, and read as soon as somebody listens to their data.
+ * Listens on 127.0.0.1 and, if `port` is free there, on ::1. Resolves with null if `port` is taken on
+ * 127.0.0.1. Sockets stay open for writing when their client has half-closed, and are read as soon as there
+ * is a listener for their data.
  */
 export async function listenOnLoopback(
   port: number,

@@ -1,11 +1,12 @@
-// WebSockets (the package ws): a client with the shape of the typed client's transport, and the server's side.
+// WebSockets (the package ws): a client with the shape of the typed client's transport, and the server's
+// side.
 import type { Socket as Connection } from 'node:net';
 import { WebSocket, WebSocketServer } from 'ws';
 
-/** The other side, for the front where uWebSockets.js does not load. */
+/** The server's side, for the front where uWebSockets.js does not load. */
 export { type WebSocket, WebSocketServer };
 
-/** What a socket tells: `opened`, messages, `closed`; or `refused` alone, with the answer the server gave instead. */
+/** Events of a socket: `opened`, messages, `closed`; or only `refused`, with the answer of the server. */
 interface WebSocketListener {
   opened(): void;
   text(message: string): void;
@@ -21,22 +22,22 @@ interface WebSocketHandle {
 
 const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
 
-/** Opens a WebSocket. No promise of its own: `listener` hears of everything, a refusal too. */
+/** Opens a WebSocket. `listener` hears of everything, also of a refusal. */
 export function openWebSocket(
   url: string,
   protocols: string[],
   listener: WebSocketListener,
 ): WebSocketHandle {
   const socket = new WebSocket(url, protocols, { perMessageDeflate: false, maxPayload: MAX_MESSAGE_BYTES });
-  let opened = false;
-  let told = false;
+  let isOpened = false;
+  let isRefused = false;
   const refuse = (status: number, body: string): void => {
-    if (told) return;
-    told = true;
+    if (isRefused) return;
+    isRefused = true;
     listener.refused(status, body);
   };
   socket.on('open', () => {
-    opened = true;
+    isOpened = true;
     listener.opened();
   });
   socket.on('message', (data: Buffer, isBinary) =>
@@ -48,7 +49,7 @@ export function openWebSocket(
     response.on('data', (part: string) => {
       body += part;
     });
-    // The connection is one that could be used again: nobody else closes it.
+    // The connection could be used again, so nobody else closes it.
     const done = (): void => {
       refuse(response.statusCode ?? 0, body);
       request.socket?.destroy();
@@ -56,31 +57,31 @@ export function openWebSocket(
     response.on('end', done);
     response.on('close', done);
   });
-  // The reason follows in `close`; before the socket is open there is nothing but this.
+  // The reason follows in `close`; before the socket is open this is the only event.
   socket.on('error', () => {
-    if (!opened) refuse(0, '');
+    if (!isOpened) refuse(0, '');
   });
   socket.on('close', (code, reason) => {
-    if (opened) listener.closed(code, reason.toString());
+    if (isOpened) listener.closed(code, reason.toString());
   });
   return { send: (message) => socket.send(message), close: () => socket.close(1000) };
 }
 
-/** How to open a WebSocket on a connection that is there already. */
+/** How to open a WebSocket on an existing connection. */
 export interface WebSocketOverOptions {
   connection: Connection;
   /** Path and query. */
   path: string;
-  /** `host` among them. */
+  /** With `host`. */
   headers: Record<string, string>;
-  /** Which the server has to agree to; null: whoever opens it sees to that. */
+  /** The protocol that the server has to agree to; null: the caller checks that. */
   protocol: string | null;
   maxMessageBytes: number;
 }
 
 /**
- * The socket itself, for who needs to hold it back: it is listened to at once, its `error` too. It sends no pong by
- * itself: servers built on golang.org/x/net/websocket end the connection at one.
+ * The socket itself, for callers that pause it. They must listen to it at once, also to `error`. It sends no
+ * pong by itself: servers built on golang.org/x/net/websocket close the connection at one.
  */
 export function webSocketOver({
   connection,

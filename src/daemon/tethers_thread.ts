@@ -2,11 +2,17 @@
 import { tetherActor } from '../actors/tethers/tether.ts';
 import { openLoopbackPeers } from '../adapters/process/loopback_peers.ts';
 import type { Node } from '../runtime/actor.ts';
+import { systemClock } from '../runtime/clock.ts';
 import type { ThreadData } from './thread_data.ts';
 
 /** Tethers start when `tethers` has them opened. */
 export async function setupTethers(node: Node, { addressRule }: ThreadData): Promise<void> {
   const peers = await openLoopbackPeers();
   const pendingInThread = { count: 0 };
-  node.family('tether:', tetherActor, () => ({ rule: addressRule, peers, pendingInThread }));
+  node.family('tether:', tetherActor, () => ({
+    rule: addressRule,
+    peers,
+    networkClock: systemClock,
+    pendingInThread,
+  }));
 }

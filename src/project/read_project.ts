@@ -3,10 +3,10 @@ import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { parseYamlNodes, type YamlPosition, YamlPositionError } from '../adapters/yaml.ts';
+import { findDependencyCycle } from '../protocol/dependency_order.ts';
 import { ENV_KEY_PATTERN } from '../protocol/names.ts';
 import type { RestartPolicy } from '../protocol/service.ts';
 import { SERVICE } from '../settings/limits.ts';
-import { findDependencyCycle } from './dependency_order.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
 import { ProjectError, type ProjectProblem } from './project_error.ts';
 import { PROJECT_SHAPE, type ProjectServiceShape } from './project_shape.ts';
@@ -152,14 +152,14 @@ function checkReferences(check: ProjectCheck, services: readonly ProjectService[
   }
   const cycle = findDependencyCycle(services);
   if (cycle) {
-    const message = `services.${cycle[0]}.depends_on: has a cycle: ${[...cycle, cycle[0]].join(' -> ')}`;
+    const message = `services.${cycle[0]}.depends_on: has a cycle: ${cycle.join(' -> ')}`;
     check.problems.push({ at: check.positionAt('services', cycle[0] ?? '', 'depends_on'), message });
   }
 }
 
 /**
- * The project that `text` means, as if it stood in `file`. `shellEnv` fills in `${NAME}`; a `.env` beside the file fills in
- * what it lacks. Throws a ProjectError with every problem.
+ * The project that `text` means, as if it stood in `file`. `shellEnv` fills in `${NAME}`; a `.env` beside the
+ * file fills in what it lacks. Throws a ProjectError with every problem.
  */
 export function parseProject(text: string, file: string, shellEnv: ShellEnvironment): Project {
   const refuse = (problems: readonly ProjectProblem[]) => new ProjectError(displayName(file), text, problems);
@@ -204,7 +204,10 @@ function readDotenv(folder: string): NodeJS.Dict<string> {
 /** The file as the user would name it from where they are. */
 const displayName = (file: string): string => (file.startsWith(`${process.cwd()}/`) ? basename(file) : file);
 
-/** Reads the project file at `path`. Throws a ProjectError with every problem, also when the file cannot be read. */
+/**
+ * Reads the project file at `path`. Throws a ProjectError with every problem, also when the file cannot be
+ * read.
+ */
 export function readProject(path: string, shellEnv: ShellEnvironment): Project {
   const start = { line: 1, column: 1 };
   let file: string;

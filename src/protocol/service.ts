@@ -1,11 +1,10 @@
 // Services: the stored record, what a process adds to it, and the letters of `service:<name>`.
+import type { AgentType } from './agent_types.ts';
 
 export const SERVICE_STATUSES = ['running', 'stopped', 'crashed', 'starting', 'stopping'] as const;
 export type ServiceStatus = (typeof SERVICE_STATUSES)[number];
 export const RESTART_POLICIES = ['no', 'on-failure', 'always'] as const;
 export type RestartPolicy = (typeof RESTART_POLICIES)[number];
-export const AGENT_TYPES = ['langgraph', 'crewai', 'autogen', 'vllm', 'ollama', 'ray'] as const;
-export type AgentType = (typeof AGENT_TYPES)[number];
 
 /** What makes a service an agent: docs/reference.md "Agents". */
 export interface AgentSpec {

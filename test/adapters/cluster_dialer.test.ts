@@ -5,6 +5,7 @@ import { createServer, type TLSSocket } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createClusterDialer } from '../../src/adapters/cluster_dialer.ts';
 import type { ClusterAccess } from '../../src/protocol/cloud.ts';
+import { virtualClock } from '../kit/actors.ts';
 import { certificate } from '../kit/certificates.ts';
 
 describe('the connector', () => {
@@ -159,13 +160,19 @@ describe('the connector', () => {
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     open.push(() => silent.close());
     const { port } = silent.address() as { port: number };
-    const mute = createClusterDialer(access(`https://127.0.0.1:${port}`), any, { timeoutMs: 50 });
-    await expect(mute.connect()).rejects.toMatchObject({ message: /no answer in 50 ms/ });
+    const clock = virtualClock();
+    const mute = createClusterDialer(access(`https://127.0.0.1:${port}`), any, { timeoutMs: 50, clock });
+    const unanswered = mute.connect();
+    void clock.advance(50);
+    await expect(unanswered).rejects.toMatchObject({ message: /no answer in 50 ms/ });
     const lost = createClusterDialer(access('https://api.internal'), any, {
       timeoutMs: 50,
+      clock,
       resolve: () => new Promise(() => undefined),
     });
-    await expect(lost.connect()).rejects.toMatchObject({ message: /no answer in 50 ms/ });
+    const unresolved = lost.connect();
+    void clock.advance(50);
+    await expect(unresolved).rejects.toMatchObject({ message: /no answer in 50 ms/ });
     const left = new AbortController();
     const dialling = createClusterDialer(access(`https://127.0.0.1:${port}`), any).connect(left.signal);
     left.abort();

@@ -1,4 +1,5 @@
-// The small parts of a tether by themselves: whether a client has gone, what pods say, what a node's texts mean.
+// The small parts of a tether by themselves: whether a client has gone, what pods say, what a node's texts
+// mean.
 import { spawn } from 'node:child_process';
 import { connect, createServer, type Socket } from 'node:net';
 import fc from 'fast-check';

@@ -1,6 +1,12 @@
 // State: the groups that a call is under way on, and whether the daemon is shutting down. Rebuilt from: nothing, a call
 // ends with the incarnation that took it.
 
+import {
+  DependencyOrder,
+  type DependentService,
+  reverseDependencies,
+  walkInOrder,
+} from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { GroupsProtocol } from '../../protocol/groups.ts';
 import type { StartResult, StopResult } from '../../protocol/service.ts';
@@ -14,7 +20,6 @@ import {
 } from '../../runtime/actor.ts';
 import { withTimeout } from '../../runtime/deferred.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { DependencyOrder, type Member, walkInOrder } from '../dependency_order.ts';
 
 const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 
@@ -46,7 +51,7 @@ class Groups {
   }
 
   private async stopMembers(
-    members: Member[],
+    members: DependentService[],
     graceMs: number | null,
   ): Promise<{ services: Pick<StopResult, 'name' | 'status' | 'exitCode'>[] }> {
     const answers = new Map<string, Pick<StopResult, 'name' | 'status' | 'exitCode'>>();
@@ -59,7 +64,7 @@ class Groups {
         if (!isFailure(error) || error.code !== 'unknown_service') throw error;
       }
     };
-    await walkInOrder(new DependencyOrder(members, true), namingMember(stopOne));
+    await walkInOrder(new DependencyOrder(reverseDependencies(members)), namingMember(stopOne));
     return { services: answersInOrder(members, answers) };
   }
 
@@ -72,7 +77,7 @@ class Groups {
   /** Never waits longer than its limits: the host finishes a stop without a daemon. */
   private async stopAll(): Promise<{ stopped: number }> {
     const { members } = await this.registry().ask('members', { group: null });
-    const order = new DependencyOrder(members, true);
+    const order = new DependencyOrder(reverseDependencies(members));
     let stopped = 0;
     const stopOne = async (member: string): Promise<void> => {
       try {
@@ -95,7 +100,7 @@ class Groups {
   }
 
   /** Runs `call` with the members of group `name`, and no other call on it meanwhile. */
-  private async withGroup<R>(name: string, call: (members: Member[]) => Promise<R>): Promise<R> {
+  private async withGroup<R>(name: string, call: (members: DependentService[]) => Promise<R>): Promise<R> {
     if (this.isClosing) throw shuttingDownFailure();
     if (this.busy.has(name)) throw fail('daemon_busy', `group ${name} is being started or stopped already`);
     this.busy.add(name);
@@ -119,7 +124,7 @@ class Groups {
 
 const shuttingDownFailure = (): Failure => fail('daemon_busy', 'the daemon is shutting down');
 
-function answersInOrder<A>(members: Member[], answers: ReadonlyMap<string, A>): A[] {
+function answersInOrder<A>(members: DependentService[], answers: ReadonlyMap<string, A>): A[] {
   return members.flatMap(({ name }) => answers.get(name) ?? []);
 }
 

@@ -4,34 +4,6 @@ import type { AgentSpec, ServiceInput, ServiceSpec, StoredService } from '../../
 import type { SpecRow } from '../../protocol/views.ts';
 
 /**
- * The shortest cycle that `name` would close by depending on `dependsOn`, from `name` to `name`; undefined when there
- * is none. `of` gives what another service depends on; it may name services that do not exist.
- */
-export function dependencyCycle(
-  name: string,
-  dependsOn: readonly string[],
-  dependenciesOf: (name: string) => readonly string[],
-): string[] | undefined {
-  const reachedFrom = new Map<string, string>();
-  const reached = [name];
-  for (const at of reached) {
-    for (const next of at === name ? dependsOn : dependenciesOf(at)) {
-      if (next === name) return [...pathTo(at, reachedFrom), name];
-      if (reachedFrom.has(next)) continue;
-      reachedFrom.set(next, at);
-      reached.push(next);
-    }
-  }
-  return undefined;
-}
-
-function pathTo(end: string, reachedFrom: ReadonlyMap<string, string>): string[] {
-  const path: string[] = [];
-  for (let at: string | undefined = end; at !== undefined; at = reachedFrom.get(at)) path.unshift(at);
-  return path;
-}
-
-/**
  * The record that `input` makes of `before`; `key` is that of its hash. An absent env keeps the stored one; in the ready URL
  * of an agent, which may not know its port beforehand, `$PORT` is the port. The revision grows only when something changes.
  */

@@ -5,6 +5,7 @@
 // until then the rules that need the whole set look at what was there before and at what may come.
 import { randomBytes } from 'node:crypto';
 import type { Store } from '../../adapters/storage/store.ts';
+import { dependencyCycle } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
@@ -22,7 +23,7 @@ import {
 } from '../../runtime/actor.ts';
 import { SERVICE, THREADS } from '../../settings/limits.ts';
 import { stopOrphanedRuns } from './orphaned_runs.ts';
-import { dependencyCycle, nextRecord, specRow } from './registration_rules.ts';
+import { nextRecord, specRow } from './registration_rules.ts';
 import { adoptAll, autostartAll, hostRuns, idleStates } from './startup.ts';
 
 type LeaseRange = readonly [from: number, to: number];

@@ -1,4 +1,5 @@
 // What the registry has the services do when the daemon starts: adopt their runs, then start those with autostart.
+import { DependencyOrder } from '../../protocol/dependency_order.ts';
 import type { HostProtocol, LedgerRun } from '../../protocol/host.ts';
 import {
   type LastEnd,
@@ -9,7 +10,6 @@ import {
 } from '../../protocol/service.ts';
 import { type Context, type Ref, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { DependencyOrder } from '../dependency_order.ts';
 
 /** Services that adopt their runs at the same time. */
 const CONCURRENT_ADOPTIONS = 32;

@@ -1,65 +1,56 @@
-// Which pod gets the next connection of a tether, and the lines to those that have some.
+// Which pod gets the next connection of a tether, and the connections of the API server to those that have
+// some.
 import type { ClusterDialer } from '../../adapters/cluster_dialer.ts';
 import type { PodRow } from '../../adapters/kube/pods.ts';
 import { PodConnections } from '../../adapters/portforward/pod_connections.ts';
 import { ForwardCluster } from '../../adapters/portforward/transports.ts';
+import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/limits.ts';
-import type { Session } from './session.ts';
 
-interface PodEntry {
-  connections: PodConnections;
-  /** Connections on it. */
+/** A pod that is used. */
+export interface PodEntry {
+  readonly uid: string;
+  readonly connections: PodConnections;
+  /** Sessions on it. */
   sessions: number;
-  /** Until then others are preferred, in monotonic milliseconds. */
+  /** Other pods are preferred until then, in monotonic milliseconds. */
   avoidUntil: number;
 }
 
-/** The lines of one tether to all of its pods, and which session is on which; its carrier owns it. */
+/** The pods that one tether uses. Owned by its ForwardPool. */
 export class TetherConnections {
-  private readonly port: number;
-  private readonly now: () => number;
+  private readonly clock: Clock;
   private readonly pods = new Map<string, PodEntry>();
-  /** Of pods that are no longer ready: they end with their connections. */
+  /** Of pods that are no longer ready: they end with their sessions. */
   private readonly retired = new Set<PodConnections>();
-  private readonly podBySession = new Map<Session, PodEntry>();
   private cluster: ForwardCluster | null = null;
 
-  constructor(port: number, now: () => number) {
-    this.port = port;
-    this.now = now;
+  constructor(clock: Clock) {
+    this.clock = clock;
   }
 
-  /** Gives the connection to one of `pods`, the one that has fewest; false when there are none. */
-  assign(session: Session, pods: readonly PodRow[], dialer: ClusterDialer): boolean {
-    const now = this.now();
-    const cost = (pod: PodRow): number => {
-      const used = this.pods.get(pod.uid);
+  /** The one of `pods` that has fewest sessions; null if there are no pods. */
+  choose(pods: readonly PodRow[], dialer: ClusterDialer): PodEntry | null {
+    const now = this.clock.monotonic();
+    const cost = ({ uid }: PodRow): number => {
+      const used = this.pods.get(uid);
       if (!used) return 0.5;
       return (
         used.sessions + (used.connections.hasFreeConnection ? 0 : 0.5) + (used.avoidUntil > now ? 1e6 : 0)
       );
     };
     const [first, ...others] = pods;
-    if (!first) return false;
+    if (!first) return null;
     const pod = others.reduce((best, other) => (cost(other) < cost(best) ? other : best), first);
-    const used = this.entryFor(pod, dialer);
-    used.sessions += 1;
-    this.podBySession.set(session, used);
-    session.podUid = pod.uid;
-    session.forward((events) => used.connections.open(this.port, events));
-    return true;
+    return this.entryFor(pod, dialer);
   }
 
-  /** The connection has left its pod; `failed`: it could not be reached. */
-  release(session: Session, failed: boolean): void {
-    const used = this.podBySession.get(session);
-    if (!used) return;
-    this.podBySession.delete(session);
-    used.sessions -= 1;
-    if (failed) used.avoidUntil = this.now() + TETHER.podAvoidMs;
+  /** The pod could not be reached. */
+  avoid(pod: PodEntry): void {
+    pod.avoidUntil = this.clock.monotonic() + TETHER.podAvoidMs;
   }
 
-  /** Lets go of the pods of which `isReady` does not hold. */
+  /** Retires the connections to pods that are not ready. */
   retainReady(isReady: (uid: string) => boolean): void {
     for (const [uid, { connections }] of this.pods) {
       if (isReady(uid)) continue;
@@ -67,12 +58,12 @@ export class TetherConnections {
       connections.retire();
       this.retired.add(connections);
     }
-    for (const lines of this.retired) if (lines.isEmpty) this.retired.delete(lines);
+    for (const connections of this.retired) if (connections.isEmpty) this.retired.delete(connections);
   }
 
   close(): void {
     for (const { connections } of this.pods.values()) connections.close();
-    for (const lines of this.retired) lines.close();
+    for (const connections of this.retired) connections.close();
     this.pods.clear();
     this.retired.clear();
     this.cluster?.close();
@@ -80,14 +71,15 @@ export class TetherConnections {
   }
 
   private entryFor(pod: PodRow, dialer: ClusterDialer): PodEntry {
-    const there = this.pods.get(pod.uid);
-    if (there) return there;
+    const present = this.pods.get(pod.uid);
+    if (present) return present;
     if (this.cluster?.dialer !== dialer) {
       this.cluster?.close();
-      this.cluster = new ForwardCluster(dialer);
+      this.cluster = new ForwardCluster(dialer, this.clock);
     }
-    const used: PodEntry = { connections: new PodConnections(this.cluster, pod), sessions: 0, avoidUntil: 0 };
-    this.pods.set(pod.uid, used);
-    return used;
+    const connections = new PodConnections(this.cluster, pod);
+    const entry: PodEntry = { uid: pod.uid, connections, sessions: 0, avoidUntil: 0 };
+    this.pods.set(pod.uid, entry);
+    return entry;
   }
 }

@@ -1,175 +1,119 @@
-// The connections of one open tether: each is given to a Ready pod chosen then, and held while there is none.
+// One open tether: takes its connections, counts them, and reports their traffic and activity.
 import type { Socket } from 'node:net';
 import type { AddressRule } from '../../adapters/address_rule.ts';
-import type { ForwardError } from '../../adapters/portforward/transport.ts';
 import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
 import type { WorkloadsProtocol } from '../../protocol/cloud.ts';
 import type { StoredTether, TetherStats, TethersProtocol } from '../../protocol/tethers.ts';
 import type { Clock, Context, Ref } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/limits.ts';
-import { TetherConnections } from './connections.ts';
-import { PendingConnections } from './pending_connections.ts';
+import { ForwardPool } from './forward_pool.ts';
 import { TetherPods } from './pods.ts';
-import { Session, type SessionOwner } from './session.ts';
 
 /** What the tethers of a thread share. */
 export interface TetherConfig {
   rule: AddressRule;
   peers: LoopbackPeers;
-  /** Connections that wait for a pod, of all of them. */
+  /** The clock of connections to pods: their timers may outlast the actor that has begun them. */
+  networkClock: Clock;
+  /** Connections of all tethers that wait for a pod. */
   pendingInThread: { count: number };
 }
 
-/** What carries the connections of one tether as long as its listener is open; its actor (tether.ts) owns it. */
-export class TetherForwarder implements SessionOwner {
-  readonly peers: LoopbackPeers;
+/** What an open tether counts and reports. Its actor (tether.ts) owns it as long as the listener is open. */
+export class TetherForwarder {
   private readonly clock: Clock;
-  private readonly onDefect: (error: unknown) => void;
   private readonly tether: StoredTether;
   private readonly workloads: Ref<WorkloadsProtocol>;
   private readonly tethers: Ref<TethersProtocol>;
-  private readonly pods: TetherPods;
-  private readonly connections: TetherConnections;
-  private readonly pending: PendingConnections;
-  private readonly sessions = new Set<Session>();
-  private readonly timers = new Set<() => void>();
+  private readonly pool: ForwardPool;
+  private readonly stopTicks: () => void;
   private readonly stats: TetherStats;
   private areStatsReported = true;
+  /** When a byte last moved (epoch). */
   private lastByteAt = 0;
-  /** Of which last byte it was told last, and when in monotonic milliseconds. */
-  private traffic = { lastByteAt: 0, toldAt: Number.NEGATIVE_INFINITY };
-  /** When the last connection came (epoch), whether that is told, and when it last was (monotonic). */
-  private activity = { at: 0, isTold: true, toldAt: Number.NEGATIVE_INFINITY };
-  private idleSince: number;
+  /** The last byte that is reported (epoch), and when it was (monotonic). */
+  private traffic = { lastByteAt: 0, reportedAt: Number.NEGATIVE_INFINITY };
+  /** When the last connection came (epoch), whether that is reported, and when one last was (monotonic). */
+  private activity = { at: 0, isReported: true, reportedAt: Number.NEGATIVE_INFINITY };
 
   constructor(
     context: Context,
     tether: StoredTether,
-    numbers: TetherStats,
-    { rule, peers, pendingInThread }: TetherConfig,
+    stats: TetherStats,
+    { rule, peers, networkClock, pendingInThread }: TetherConfig,
   ) {
     const { clock } = context;
-    this.peers = peers;
+    const onDefect = (error: unknown): void => context.crash(error);
     this.clock = clock;
     this.tether = tether;
-    this.stats = { ...numbers, connections: 0 };
+    this.stats = { ...stats, connections: 0 };
     this.workloads = context.ref('workloads');
     this.tethers = context.ref('tethers');
-    this.onDefect = (error) => context.crash(error);
-    this.pods = new TetherPods(clock, rule, () => this.onPodsChange(), this.onDefect);
-    this.connections = new TetherConnections(tether.containerPort, () => this.now());
-    const { workloadId, wake } = tether;
-    this.pending = new PendingConnections({
+    this.pool = new ForwardPool({
       clock,
+      networkClock,
+      peers,
+      port: tether.containerPort,
       workloads: this.workloads,
-      workloadId,
-      wake,
-      pods: this.pods,
+      workloadId: tether.workloadId,
+      wake: tether.wake,
+      pods: new TetherPods(clock, rule, () => this.pool.onPodsChange(), onDefect),
       pendingInThread,
-      onDefect: this.onDefect,
+      onDefect,
+      onBytes: (fromClient, toClient) => this.onBytes(fromClient, toClient),
+      onClosed: (reason) => this.onClosed(reason),
     });
-    this.idleSince = this.now();
-    this.timers.add(clock.every(TETHER.tickIntervalMs, () => this.tick()));
+    this.stopTicks = clock.every(TETHER.tickIntervalMs, () => this.tick());
   }
 
-  now(): number {
-    return this.clock.monotonic();
-  }
-
-  /** Its numbers are told as if they had changed. */
+  /** Reports the numbers at the next tick, even if they have not changed. */
   reportAgain(): void {
     this.areStatsReported = false;
   }
 
+  /** Takes a new connection to the listener; resets it when too many are open. */
   accept(socket: Socket): void {
-    if (this.sessions.size >= TETHER.maxConnections) {
+    if (this.pool.size >= TETHER.maxConnections) {
       socket.on('error', () => undefined).resetAndDestroy();
       this.recordError(`${TETHER.maxConnections} connections are open: no more are taken`);
       return;
     }
-    const session = new Session(socket, this);
-    this.sessions.add(session);
     this.areStatsReported = false;
     this.activity.at = this.clock.now();
-    this.activity.isTold = false;
-    // At once, so that who is about to put the workload to sleep knows. Not each time: sleep counts in minutes, and whoever is
-    // woken by a letter takes the processor from the connection that is being opened.
-    if (this.now() - this.activity.toldAt >= TETHER.tickIntervalMs) this.reportActivity();
-    this.assign(session);
+    this.activity.isReported = false;
+    // At once, so that whoever is about to put the workload to sleep knows. But not each time: sleep counts
+    // in minutes, and a message that wakes another thread takes the processor from the connection that is
+    // being opened.
+    if (this.clock.monotonic() - this.activity.reportedAt >= TETHER.tickIntervalMs) this.reportActivity();
+    this.pool.connect(socket);
   }
 
-  onBytes(fromClient: number, toClient: number): void {
+  /** Resets every connection and ends everything behind them. */
+  close(): void {
+    this.stopTicks();
+    this.pool.close();
+    this.reportStats();
+    this.reportActivity();
+    this.reportTraffic();
+  }
+
+  private onBytes(fromClient: number, toClient: number): void {
     this.stats.bytesIn += fromClient;
     this.stats.bytesOut += toClient;
     this.areStatsReported = false;
     this.lastByteAt = this.clock.now();
   }
 
-  onForwardFailed(session: Session, setback: ForwardError): void {
-    this.connections.release(session, true);
-    if (setback.code === 'absent') this.pods.reportAbsent(session.podUid);
-    const tried = this.now() - (session.failingSince ?? this.now());
-    if (tried >= (setback.code === 'refused' ? TETHER.refusedRetryWindowMs : TETHER.retryWindowMs)) {
-      session.reset(setback.text);
-      return;
-    }
-    const { initialDelayMs, maxDelayMs } = TETHER.retry;
-    const cancel = this.clock.after(Math.min(initialDelayMs + tried, maxDelayMs), () => {
-      this.timers.delete(cancel);
-      this.assign(session);
-    });
-    this.timers.add(cancel);
-  }
-
-  onClosed(session: Session, reason: string | null): void {
-    this.pending.remove(session);
-    this.connections.release(session, false);
-    this.sessions.delete(session);
+  private onClosed(reason: string | null): void {
     if (reason !== null) this.recordError(reason);
     this.areStatsReported = false;
-    if (this.sessions.size === 0) this.idleSince = this.now();
-  }
-
-  /** Destroys every connection and everything behind them. */
-  close(): void {
-    for (const cancel of this.timers) cancel();
-    for (const session of [...this.sessions]) session.reset(null);
-    this.connections.close();
-    this.pods.stop();
-    this.reportStats();
-    this.reportActivity();
-    this.reportTraffic();
-  }
-
-  private assign(session: Session): void {
-    if (!session.isPending) return;
-    const { dialer, ready } = this.pods;
-    if (dialer && this.connections.assign(session, ready, dialer)) {
-      this.pending.remove(session);
-      return;
-    }
-    // The pod that it waits for now has done it no wrong yet.
-    session.failingSince = null;
-    this.pending.add(session);
-  }
-
-  private onPodsChange(): void {
-    this.connections.retainReady((uid) => this.pods.isReady(uid));
-    for (const session of [...this.pending.sessions]) this.assign(session);
-    this.pending.review();
   }
 
   private tick(): void {
-    const now = this.now();
-    for (const session of [...this.sessions]) session.tick(now);
-    this.pending.review();
+    this.pool.tick();
     this.reportStats();
     this.reportActivity();
     this.reportTraffic();
-    const isIdle = this.sessions.size === 0 && now - this.idleSince >= TETHER.lastConnectionIdleMs;
-    if (!isIdle || !this.pods.dialer) return;
-    this.connections.close();
-    this.pods.stop();
   }
 
   private recordError(reason: string): void {
@@ -180,25 +124,28 @@ export class TetherForwarder implements SessionOwner {
   private reportStats(): void {
     if (this.areStatsReported) return;
     this.areStatsReported = true;
-    this.stats.connections = this.sessions.size;
+    this.stats.connections = this.pool.size;
     this.tethers.tell('stats', { id: this.tether.id, numbers: this.stats });
   }
 
   private reportActivity(): void {
     const { activity } = this;
-    if (activity.isTold) return;
-    activity.isTold = true;
-    activity.toldAt = this.now();
+    if (activity.isReported) return;
+    activity.isReported = true;
+    activity.reportedAt = this.clock.monotonic();
     this.workloads.tell('activity', { id: this.tether.workloadId, at: activity.at });
   }
 
-  /** When bytes have moved since it was last told: now and then while connections are open, at once when the last has closed. */
+  /**
+   * Reports when bytes last moved: now and then while connections are open, at once when the last one has
+   * closed.
+   */
   private reportTraffic(): void {
     const { lastByteAt, traffic } = this;
-    const now = this.now();
-    const isDue = this.sessions.size === 0 || now - traffic.toldAt >= TETHER.trafficReportIntervalMs;
+    const now = this.clock.monotonic();
+    const isDue = this.pool.size === 0 || now - traffic.reportedAt >= TETHER.trafficReportIntervalMs;
     if (lastByteAt === traffic.lastByteAt || !isDue) return;
-    this.traffic = { lastByteAt, toldAt: now };
+    this.traffic = { lastByteAt, reportedAt: now };
     this.workloads.tell('traffic', { id: this.tether.workloadId, lastByteAt });
   }
 }

@@ -1,5 +1,5 @@
-// Connections that wait for a pod: the workload is woken for them once, and they are let go when there is nothing to wait for.
-
+// Connections that wait for a pod: the workload is woken for them once, and they are reset when waiting is in
+// vain.
 import type { ForwardTarget, WorkloadsProtocol } from '../../protocol/cloud.ts';
 import { type Clock, isFailure, type Ref } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/limits.ts';
@@ -13,13 +13,13 @@ export interface PendingConnectionsOptions {
   /** Whether the workload may be woken. */
   wake: boolean;
   pods: TetherPods;
-  /** Connections that wait, of all tethers of the thread. */
+  /** Waiting connections of all tethers of the thread. */
   pendingInThread: { count: number };
-  /** An error that is nobody's answer. */
+  /** Takes an error that is no Failure. */
   onDefect(error: unknown): void;
 }
 
-/** Codes that say nothing of the cluster: the cloud's own thread is busy or begins anew. */
+/** Codes that say nothing about the cluster: the cloud thread is busy or restarts. */
 const TRANSIENT_CODES: ReadonlySet<string> = new Set([
   'overloaded',
   'deadline',
@@ -31,7 +31,10 @@ const TRANSIENT_CODES: ReadonlySet<string> = new Set([
 const isAsleep = ({ state, replicas }: ForwardTarget): boolean =>
   state === 'asleep' || state === 'sleeping' || replicas === 0;
 
-/** The sessions of one tether that have no pod yet; its carrier owns it and has it reviewed at every tick. */
+/**
+ * The sessions of one tether that wait for a pod. Owned by the tether's ForwardPool, which has it reviewed
+ * once a second.
+ */
 export class PendingConnections {
   private readonly options: PendingConnectionsOptions;
   private readonly pending = new Set<Session>();
@@ -47,7 +50,7 @@ export class PendingConnections {
     return this.pending;
   }
 
-  /** Lets it wait, and sees to it that there is something to wait for. Resets it when too many wait. */
+  /** Has the session wait, and wakes the workload if necessary. Resets the session when too many wait. */
   add(session: Session): void {
     if (this.pending.has(session)) return;
     const { pendingInThread } = this.options;
@@ -60,12 +63,14 @@ export class PendingConnections {
     void this.ensureAwake();
   }
 
-  /** It waits no longer. */
+  /** The session waits no longer. Harmless if it does not wait. */
   remove(session: Session): void {
     if (this.pending.delete(session)) this.options.pendingInThread.count -= 1;
   }
 
-  /** Lets go of those for which there is no hope, or who have waited long enough; looks again after the others. */
+  /**
+   * Resets the sessions that wait in vain or have waited too long, and sees to the workload for the others.
+   */
   review(): void {
     const now = this.options.clock.monotonic();
     const trouble = this.options.pods.trouble ?? this.trouble;
@@ -79,24 +84,25 @@ export class PendingConnections {
       void this.ensureAwake();
   }
 
-  /** Finds out where the workload is, follows its pods, and wakes it if it sleeps. Never rejects. */
+  /** Finds the workload, watches its pods, and wakes it if it sleeps. Never rejects. */
   private async ensureAwake(): Promise<void> {
     if (this.isWaking) return;
     const { clock, workloads, workloadId, wake, pods } = this.options;
     this.isWaking = true;
     this.wakeAttemptedAt = clock.monotonic();
     try {
-      const route = await workloads.ask('forwardTarget', { id: workloadId });
+      const target = await workloads.ask('forwardTarget', { id: workloadId });
       this.trouble = null;
       if (this.pending.size === 0) return;
-      if (route.workload.selector === '') {
+      if (target.workload.selector === '') {
         this.setTrouble('the selector of the workload is not understood', 0);
         return;
       }
-      pods.start(route);
-      // Without a pod the route may be older than a sleep by somebody else. A wake looks first, and leaves alone what is awake.
-      const isDoubtful = wake && route.state === 'awake' && pods.isEmpty;
-      if (isAsleep(route) || isDoubtful) await this.wakeWorkload();
+      pods.start(target);
+      // Without a pod the state may be older than a sleep by somebody else. A wake leaves alone what is
+      // awake.
+      const isDoubtful = wake && target.state === 'awake' && pods.isEmpty;
+      if (isAsleep(target) || isDoubtful) await this.wakeWorkload();
     } catch (error) {
       this.onWakeFailed(error);
     } finally {
@@ -110,7 +116,7 @@ export class PendingConnections {
       this.setTrouble('the workload is asleep, and this tether does not wake it', 0);
       return;
     }
-    // Who only looked whether the port is open has gone again by then; the sockets have their turn once more to say so.
+    // A port scan has closed again by then; the sockets get one more turn of the loop to report it.
     await new Promise((resolve) => clock.after(TETHER.probeDelayMs, () => setImmediate(resolve)));
     const isWanted = [...this.pending].some(({ isClientGone }) => !isClientGone);
     if (isWanted) await workloads.ask('wake', { id: workloadId, waitMs: null });

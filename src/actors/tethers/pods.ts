@@ -1,4 +1,4 @@
-// The pods that a tether may carry to, followed while somebody uses it.
+// The pods that the connections of a tether may go to, watched while somebody uses it.
 import type { AddressRule } from '../../adapters/address_rule.ts';
 import { type ClusterDialer, createClusterDialer } from '../../adapters/cluster_dialer.ts';
 import { createKubeCluster, type KubeCluster } from '../../adapters/kube/kube_cluster.ts';
@@ -10,7 +10,7 @@ import type { ForwardTarget } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/limits.ts';
 
-/** Why connections should not be held any longer, and how long it must have been so. */
+/** Why connections should not wait any longer. `since`: monotonic time; after `graceMs` they are reset. */
 export interface Trouble {
   reason: string;
   since: number;
@@ -24,12 +24,12 @@ interface PodWatch {
   abort: AbortController;
   /** Monotonic milliseconds. */
   startedAt: number;
-  /** Its last attempt has failed: the next one may be half a minute away. */
+  /** The last attempt has failed; the next one may be half a minute away. */
   isFailing: boolean;
   isListed: boolean;
 }
 
-/** Knows the pods of one tether's workload, and why there is none that is ready; its carrier owns it. */
+/** The pods of one tether's workload, and why none of them is ready. Owned by the tether's ForwardPool. */
 export class TetherPods {
   private readonly clock: Clock;
   private readonly rule: AddressRule;
@@ -46,7 +46,7 @@ export class TetherPods {
     this.onDefect = onDefect;
   }
 
-  /** The way into the cluster; null while nothing is followed. */
+  /** The dialer of the cluster; null while nothing is watched. */
   get dialer(): ClusterDialer | null {
     return this.watch?.dialer ?? null;
   }
@@ -55,7 +55,7 @@ export class TetherPods {
     return [...this.rows.values()].filter(({ isReady }) => isReady);
   }
 
-  /** The cluster has said that no pod is there but those that end. */
+  /** Whether the cluster has reported that there are no pods but those that end. */
   get isEmpty(): boolean {
     const isKnown = this.watch?.isListed === true && !this.watch.isFailing;
     return isKnown && [...this.rows.values()].every(({ isEnding }) => isEnding);
@@ -70,8 +70,8 @@ export class TetherPods {
   }
 
   /**
-   * Follows the pods of the route's workload; harmless when they are followed. One made anew may select others. Somebody
-   * needs them now: if the last attempt has failed the next one is due.
+   * Watches the pods of the target's workload. Harmless while they are watched, but if the last attempt has
+   * failed the next one is made now. A workload that is created again may select other pods.
    */
   start({ access, workload }: ForwardTarget): void {
     if (this.watch?.workload.selector === workload.selector) {
@@ -83,28 +83,28 @@ export class TetherPods {
   }
 
   /**
-   * A pod that is listed here is not there: the watch may have died unnoticed. Lists anew over new connections; what is
-   * known is kept until then.
+   * A pod that is known here does not exist: the watch may be dead. Lists again over new connections, and
+   * keeps what is known until then.
    */
   reportAbsent(uid: string): void {
     if (this.isReady(uid)) this.relist();
   }
 
   stop(): void {
-    const following = this.watch;
+    const watch = this.watch;
     this.watch = null;
     this.rows.clear();
     this.lastTrouble = null;
-    if (following) this.closeWatch(following);
+    if (watch) this.closeWatch(watch);
   }
 
   private relist(): void {
-    const following = this.watch;
-    if (!following || this.clock.monotonic() - following.startedAt < TETHER.minRelistIntervalMs) return;
-    this.closeWatch(following);
-    // What was denied may be allowed by now; who waits for a cluster that does not answer has waited since.
+    const watch = this.watch;
+    if (!watch || this.clock.monotonic() - watch.startedAt < TETHER.minRelistIntervalMs) return;
+    this.closeWatch(watch);
+    // What was denied may be allowed by now. The wait for a cluster that does not answer goes on.
     if (this.lastTrouble?.graceMs === 0) this.lastTrouble = null;
-    this.startWatch(following.dialer, following.workload);
+    this.startWatch(watch.dialer, watch.workload);
   }
 
   private startWatch(dialer: ClusterDialer, workload: SelectedWorkload): void {
@@ -128,7 +128,7 @@ export class TetherPods {
         this.update();
       },
       onChanged: (row: PodRow, gone: boolean) => {
-        // One that was the workload's may have been let go by it.
+        // The workload may have released a pod that was its own.
         if (gone || !row.isOwn) this.rows.delete(row.uid);
         else this.rows.set(row.uid, row);
         this.update();
@@ -150,11 +150,11 @@ export class TetherPods {
 
   private update(): void {
     const trouble = podsTrouble(this.rows.values());
-    // Nobody is let go early for what may pass, but then it is why.
+    // Trouble that may pass resets nobody early, but is the reason in the end.
     this.setTrouble(trouble && { ...trouble, graceMs: trouble.mayPass ? TETHER.podWaitTimeoutMs : 0 });
   }
 
-  /** The cluster has stopped answering, or answers again. Pods that are known are tried all the same. */
+  /** The cluster has stopped answering, or answers again. Known pods are still tried. */
   private reportHealth(error: unknown): void {
     if (error === null) {
       this.update();

@@ -1,128 +1,217 @@
-// One client of a tether: what it sends is held until a pod takes it, then both directions are carried, each only as fast as
-// the other end takes it.
+// One client of a tether: what it sends is held until a pod takes it. Then both directions are carried, each
+// only as fast as its receiver takes it.
 import type { Socket } from 'node:net';
 import type {
+  Destroyable,
   ForwardError,
   ForwardErrorCode,
   ForwardStream,
   ForwardStreamEvents,
 } from '../../adapters/portforward/transport.ts';
 import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
+import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/limits.ts';
 
-/** Who has the sessions of one tether. */
+/** What the sessions of one tether report to. */
 export interface SessionOwner {
   readonly peers: LoopbackPeers;
-  /** Monotonic milliseconds. */
-  now(): number;
+  readonly clock: Clock;
   /** Bytes from the client, and to it. */
   onBytes(fromClient: number, toClient: number): void;
-  /** A pod could not be reached, and nothing has been lost: `carry` may be called again. */
-  onForwardFailed(session: Session, setback: ForwardError): void;
-  /** The session is over; `reason` when the client was reset for it. */
+  /** A pod could not be reached, and nothing has been lost: `forward` may be called again. */
+  onForwardFailed(session: Session, error: ForwardError): void;
+  /** The session is over. `reason`: why the client was reset; null if it was not for an error. */
   onClosed(session: Session, reason: string | null): void;
 }
 
-/** The pod has certainly seen nothing of the connection. */
+/** Errors after which the pod has certainly seen nothing of the connection. */
 const RETRYABLE: ReadonlySet<ForwardErrorCode> = new Set(['absent', 'refused']);
-/** It has not if nothing had been written. */
+/** Errors after which it has seen nothing if nothing had been written. */
 const RETRYABLE_IF_NOTHING_SENT: ReadonlySet<ForwardErrorCode> = new Set(['unreachable', 'lost']);
 
-type SessionPhase = 'held' | 'opening' | 'open' | 'closing' | 'over';
+/** What the client has sent and the pod has not yet answered. */
+interface Replay {
+  chunks: Buffer[];
+  bytes: number;
+}
 
-/** One connection from its accept to its end. Its owner says which pod gets it; it ends by itself and then says so. */
+type SessionState =
+  | { phase: 'waiting'; replay: Replay }
+  | { phase: 'connecting'; replay: Replay; request: Destroyable }
+  /** `replay` is null once the pod has answered, or when there is too much to send it again. */
+  | { phase: 'open'; stream: ForwardStream; replay: Replay | null; isEndForwarded: boolean }
+  /** The pod has closed; the client gets what is left. */
+  | { phase: 'closing' }
+  | { phase: 'closed' };
+
+/** The client's side of the connection. After a FIN it may still read, or it may have gone for good. */
+type ClientState = { side: 'open' | 'halfClosed' } | { side: 'gone'; since: number };
+
+/** What each event does in a phase with state `S`. */
+interface SessionRow<S> {
+  clientData(session: Session, state: S, bytes: Buffer): void;
+  /** The client takes bytes again. */
+  clientDrained(session: Session, state: S): void;
+  /** The client has closed for good, and was not known to have. */
+  clientGone(session: Session, state: S): void;
+  opened(session: Session, state: S, stream: ForwardStream): void;
+  podData(session: Session, state: S, bytes: Buffer): void;
+  podEnded(session: Session, state: S): void;
+  podFailed(session: Session, state: S, error: ForwardError): void;
+  /** Closes the pod's side. */
+  disconnect(session: Session, state: S): void;
+}
+
+/** Why a client is reset whose pod has closed only because it has heard of the half-close. */
+const SILENT = `the pod was silent for ${TETHER.halfClosedIdleMs / 1000} s after its client had half-closed`;
+
+const ignore = (): void => undefined;
+
+/**
+ * One connection from its accept to its end. Its owner says which pod gets it; it ends by itself and then
+ * reports it.
+ */
 export class Session implements ForwardStreamEvents {
+  /** The events of phases in which no pod has the connection. */
+  private static readonly UNSENT = {
+    clientData(session: Session, { replay }: { replay: Replay }, bytes: Buffer): void {
+      session.owner.onBytes(bytes.length, 0);
+      replay.chunks.push(bytes);
+      replay.bytes += bytes.length;
+      if (replay.bytes >= TETHER.maxPendingBytes) session.socket.pause();
+    },
+    clientDrained: ignore,
+    // What it has sent is still carried if a pod is at hand, but nothing is woken for it.
+    clientGone(session: Session, { replay }: { replay: Replay }): void {
+      if (replay.bytes === 0) session.abandon();
+      else session.client = { side: 'gone', since: session.owner.clock.monotonic() };
+    },
+    opened: ignore,
+    podData: ignore,
+    podEnded: (session: Session) => session.close(),
+    podFailed: ignore,
+    disconnect: ignore,
+  };
+
+  /** The events of phases after the pod. */
+  private static readonly OVER: SessionRow<SessionState> = {
+    clientData: ignore,
+    clientDrained: ignore,
+    clientGone: ignore,
+    opened: ignore,
+    podData: ignore,
+    podEnded: ignore,
+    podFailed: ignore,
+    disconnect: ignore,
+  };
+
+  private static readonly PHASES: {
+    readonly [P in SessionState['phase']]: SessionRow<SessionState & { phase: P }>;
+  } = {
+    waiting: Session.UNSENT,
+    connecting: {
+      ...Session.UNSENT,
+      opened: (session, { replay }, stream) => session.open(stream, replay),
+      podFailed(session, { replay }, error) {
+        const isUnseen = RETRYABLE.has(error.code) || RETRYABLE_IF_NOTHING_SENT.has(error.code);
+        session.retryOrReset(isUnseen ? replay : null, error);
+      },
+      disconnect: (_, { request }) => request.destroy(),
+    },
+    open: {
+      clientData(session, state, bytes) {
+        session.owner.onBytes(bytes.length, 0);
+        if (state.replay) {
+          state.replay.bytes += bytes.length;
+          if (state.replay.bytes > TETHER.maxPendingBytes) state.replay = null;
+          else state.replay.chunks.push(bytes);
+        }
+        if (!state.stream.write(bytes)) session.socket.pause();
+      },
+      clientDrained: (_, { stream }) => stream.resume(),
+      clientGone: (session) => session.abandon(),
+      opened: ignore,
+      podData(session, state, bytes) {
+        state.replay = null;
+        session.writeToClient(state.stream, bytes);
+      },
+      podEnded(session, { isEndForwarded }) {
+        // Nobody knows whether that was the whole reply.
+        if (isEndForwarded) session.reset(SILENT);
+        else session.close();
+      },
+      podFailed(session, { replay }, error) {
+        session.retryOrReset(RETRYABLE.has(error.code) ? replay : null, error);
+      },
+      disconnect: (_, { stream }) => stream.destroy(),
+    },
+    closing: Session.OVER,
+    closed: Session.OVER,
+  };
+
+  /** Monotonic milliseconds, as all times here. */
   readonly acceptedAt: number;
-  /** The uid of the pod that carries it, or was to; for the owner's use. */
-  podUid = '';
-  /** When the first attempt failed since it last waited for a pod. */
-  failingSince: number | null = null;
   private readonly socket: Socket;
   private readonly owner: SessionOwner;
-  private phase: SessionPhase = 'held';
-  private stream: ForwardStream | null = null;
-  /** What the client has sent and the pod has not yet answered; null when it is too much to be sent again. */
-  private replayBuffer: Buffer[] | null = [];
-  private replayBytes = 0;
-  private isHalfClosed = false;
-  private clientGoneAt: number | null = null;
-  private isCorked = false;
+  private state: SessionState = { phase: 'waiting', replay: { chunks: [], bytes: 0 } };
+  private client: ClientState = { side: 'open' };
   private lastClientDataAt: number;
   private lastPodDataAt = 0;
-  /** The node has been told that the client has half-closed. */
-  private isHalfCloseForwarded = false;
 
   constructor(socket: Socket, owner: SessionOwner) {
     this.socket = socket;
     this.owner = owner;
-    this.acceptedAt = owner.now();
+    this.acceptedAt = owner.clock.monotonic();
     this.lastClientDataAt = this.acceptedAt;
     socket.on('data', (bytes: Buffer) => this.onClientData(bytes));
     socket.on('end', () => this.onClientEnd());
-    socket.on('drain', () => this.stream?.resume());
+    socket.on('drain', () => this.row.clientDrained(this, this.state));
     socket.on('error', () => this.abandon());
     socket.on('close', () => this.abandon());
   }
 
-  /** Waits for a pod. */
-  get isPending(): boolean {
-    return this.phase === 'held';
+  /** The client has closed, and only what it had sent is left to be carried. */
+  get isClientGone(): boolean {
+    return this.client.side === 'gone';
   }
 
-  /** Hands the client to the stream that `open` gives. Only when `isHeld`. */
-  forward(open: (events: ForwardStreamEvents) => ForwardStream): void {
-    this.phase = 'opening';
-    this.stream = open(this);
+  /**
+   * Hands the client to the stream that `open` requests. Only for a new session, and after `onForwardFailed`.
+   */
+  forward(open: (events: ForwardStreamEvents) => Destroyable): void {
+    if (this.state.phase !== 'waiting') return;
+    this.state = { phase: 'connecting', replay: this.state.replay, request: open(this) };
   }
 
-  /** Ends the client's connection with a reset, so that it does not take what it has for a whole reply. null: no fault. */
+  /** Resets the client's connection, so that the client does not take what it has for a whole reply. */
   reset(reason: string | null): void {
-    if (this.phase === 'over') return;
-    this.stream?.destroy();
+    if (this.state.phase === 'closed') return;
+    this.row.disconnect(this, this.state);
     this.socket.resetAndDestroy();
     this.finish(reason);
   }
 
-  /** The client has closed, and only what it had sent is left to be carried. */
-  get isClientGone(): boolean {
-    return this.clientGoneAt !== null;
-  }
-
-  /** Once a second: looks after clients that may have gone without a sign. */
+  /** Once a second: finds clients that have gone without a sign. */
   tick(now: number): void {
-    const isOpen = this.phase === 'open';
-    if (this.clientGoneAt !== null && now - this.clientGoneAt >= TETHER.clientGoneGraceMs) this.abandon();
-    else if (this.isHalfClosed) this.onClientEnd();
-    else if (this.socket.isPaused() && (!isOpen || now - this.lastClientDataAt >= TETHER.halfClosedIdleMs)) {
-      // What it has sent and nobody takes holds up the sign that it has gone.
-      if (this.owner.peers.isPeerGone(this.socket)) this.abandon();
+    const { client, state } = this;
+    if (client.side === 'gone') {
+      if (now - client.since >= TETHER.clientGoneGraceMs) this.abandon();
+    } else if (client.side === 'halfClosed') {
+      this.onClientEnd();
+      if (this.state.phase === 'open') this.checkSilence(now, this.state);
+    } else if (this.socket.isPaused()) {
+      // Bytes that nobody takes hold up the sign that the client has gone.
+      const isStuck = state.phase !== 'open' || now - this.lastClientDataAt >= TETHER.halfClosedIdleMs;
+      if (isStuck && this.owner.peers.isPeerGone(this.socket)) this.abandon();
     }
-    if (this.isHalfClosed && isOpen) this.checkSilence(now);
   }
 
-  onOpened(): void {
-    this.phase = 'open';
-    let more = true;
-    for (const bytes of this.replayBuffer ?? []) more = this.stream?.write(bytes) ?? true;
-    if (this.clientGoneAt !== null) this.abandon();
-    else if (more) this.socket.resume();
+  onOpened(stream: ForwardStream): void {
+    this.row.opened(this, this.state, stream);
   }
 
   onData(bytes: Buffer): void {
-    this.replayBuffer = null;
-    this.lastPodDataAt = this.owner.now();
-    this.owner.onBytes(0, bytes.length);
-    if (!this.isCorked) {
-      this.isCorked = true;
-      // What comes in one turn of the loop goes out in one call.
-      this.socket.cork();
-      setImmediate(() => {
-        this.isCorked = false;
-        this.socket.uncork();
-      });
-    }
-    this.socket.write(bytes);
-    if (this.socket.writableLength > TETHER.maxBufferedBytes) this.stream?.pause();
+    this.row.podData(this, this.state, bytes);
   }
 
   onDrained(): void {
@@ -130,86 +219,93 @@ export class Session implements ForwardStreamEvents {
   }
 
   onEnded(): void {
-    this.stream = null;
-    if (this.isHalfCloseForwarded) {
-      // Nobody knows whether that was the whole reply.
-      this.reset(
-        `the pod was silent for ${TETHER.halfClosedIdleMs / 1000} s after its client had half-closed`,
-      );
-      return;
-    }
-    this.phase = 'closing';
-    // What the client still sends has nowhere to go.
-    this.socket.resume();
-    this.socket.end(() => {
-      const late = setTimeout(() => this.socket.destroy(), TETHER.closeLingerMs);
-      this.socket.once('close', () => clearTimeout(late));
-    });
+    this.row.podEnded(this, this.state);
   }
 
-  onFailed(setback: ForwardError): void {
-    const isEmpty = this.phase === 'opening';
-    const isUnseen = RETRYABLE.has(setback.code) || (isEmpty && RETRYABLE_IF_NOTHING_SENT.has(setback.code));
-    this.stream = null;
-    if (!isUnseen || this.replayBuffer === null) {
-      this.reset(setback.text);
-      return;
-    }
-    this.phase = 'held';
-    this.failingSince ??= this.owner.now();
-    this.owner.onForwardFailed(this, setback);
+  onFailed(error: ForwardError): void {
+    this.row.podFailed(this, this.state, error);
+  }
+
+  private get row(): SessionRow<SessionState> {
+    return Session.PHASES[this.state.phase];
   }
 
   private onClientData(bytes: Buffer): void {
-    this.lastClientDataAt = this.owner.now();
-    if (this.phase === 'closing') return;
-    this.owner.onBytes(bytes.length, 0);
-    const isOpen = this.phase === 'open';
-    if (this.replayBuffer) {
-      this.replayBytes += bytes.length;
-      if (isOpen && this.replayBytes > TETHER.maxPendingBytes) this.replayBuffer = null;
-      else this.replayBuffer.push(bytes);
-    }
-    if (isOpen) {
-      if (!this.stream?.write(bytes)) this.socket.pause();
-    } else if (this.replayBytes >= TETHER.maxPendingBytes) this.socket.pause();
+    this.lastClientDataAt = this.owner.clock.monotonic();
+    this.row.clientData(this, this.state, bytes);
   }
 
-  /**
-   * A FIN: the client may still read. If it has gone for good, what it has sent is still carried where a pod is at hand, but
-   * nothing is woken for it.
-   */
+  /** The client has sent a FIN, and may still read. */
   private onClientEnd(): void {
-    this.isHalfClosed = true;
-    if (this.phase === 'closing' || this.clientGoneAt !== null) return;
-    if (!this.owner.peers.isPeerGone(this.socket)) return;
-    if (this.phase === 'open' || this.replayBytes === 0) this.abandon();
-    else this.clientGoneAt = this.owner.now();
+    if (this.client.side === 'gone') return;
+    this.client = { side: 'halfClosed' };
+    if (this.state.phase === 'closing' || !this.owner.peers.isPeerGone(this.socket)) return;
+    this.row.clientGone(this, this.state);
+  }
+
+  private open(stream: ForwardStream, replay: Replay): void {
+    this.state = { phase: 'open', stream, replay, isEndForwarded: false };
+    let takesMore = true;
+    for (const bytes of replay.chunks) takesMore = stream.write(bytes);
+    if (this.isClientGone) this.abandon();
+    else if (takesMore) this.socket.resume();
+  }
+
+  private writeToClient(stream: ForwardStream, bytes: Buffer): void {
+    const { socket } = this;
+    this.lastPodDataAt = this.owner.clock.monotonic();
+    this.owner.onBytes(0, bytes.length);
+    if (socket.writableCorked === 0) {
+      // What comes in one turn of the loop goes out in one call.
+      socket.cork();
+      setImmediate(() => socket.uncork());
+    }
+    socket.write(bytes);
+    if (socket.writableLength > TETHER.maxBufferedBytes) stream.pause();
   }
 
   /**
-   * The client has half-closed. Nodes close the pod's side about a second after they hear of it, whatever the pod still has
-   * to say, so they hear of it when the pod has long been silent.
+   * Waits for another attempt if everything that the client has sent is in `replay`; otherwise resets the
+   * client.
    */
-  private checkSilence(now: number): void {
+  private retryOrReset(replay: Replay | null, error: ForwardError): void {
+    this.state = replay ? { phase: 'waiting', replay } : { phase: 'closing' };
+    if (replay) this.owner.onForwardFailed(this, error);
+    else this.reset(error.text);
+  }
+
+  /** The pod has closed: the client gets what is left and some time to close as well. */
+  private close(): void {
+    this.state = { phase: 'closing' };
+    // What the client still sends has nowhere to go.
+    this.socket.resume();
+    this.socket.end(() => {
+      const cancel = this.owner.clock.after(TETHER.closeLingerMs, () => this.socket.destroy());
+      this.socket.once('close', cancel);
+    });
+  }
+
+  /**
+   * The client has half-closed. Nodes close the pod's side about a second after they hear of it, whatever the
+   * pod still has to say, so they hear of it only when the pod has long been silent.
+   */
+  private checkSilence(now: number, state: SessionState & { phase: 'open' }): void {
     // A pod that its client holds back is not silent.
     if (this.socket.writableLength > 0) this.lastPodDataAt = now;
     if (now - Math.max(this.lastPodDataAt, this.lastClientDataAt) <= TETHER.halfClosedIdleMs) return;
-    this.isHalfCloseForwarded = true;
-    this.stream?.end();
+    state.isEndForwarded = true;
+    state.stream.end();
   }
 
   private abandon(): void {
-    if (this.phase === 'over') return;
-    this.stream?.destroy();
+    if (this.state.phase === 'closed') return;
+    this.row.disconnect(this, this.state);
     this.socket.destroy();
     this.finish(null);
   }
 
   private finish(reason: string | null): void {
-    this.phase = 'over';
-    this.stream = null;
-    this.replayBuffer = null;
+    this.state = { phase: 'closed' };
     this.owner.onClosed(this, reason);
   }
 }

@@ -1,5 +1,5 @@
-// State: one listener on loopback and the connections through it. Rebuilt from: nothing; when it begins anew it says so to
-// `tethers`, which has it opened again. The data plane: bytes go through here and through no other actor.
+// State: one listener on loopback and the connections through it. Rebuilt from: nothing; an actor that starts
+// tells `tethers`, which opens it again. This is the data plane: bytes go through this actor alone.
 import { type LoopbackListener, listenOnLoopback } from '../../adapters/loopback_listener.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { TetherProtocol } from '../../protocol/tethers.ts';
@@ -36,14 +36,14 @@ async function openTether(
   }
   let closed: Promise<void> | null = null;
   const close = (): Promise<void> => {
-    // No new connections first, then those that there are: the listener is closed when all have gone.
+    // No new connections first, then the open ones: the listener is closed once all of them are.
     closed ??= Promise.all([listener.close(), forwarder.close()]).then(() => undefined);
     return closed;
   };
   const undefer = context.scope.defer(close);
   return {
     port: listener.port,
-    forwarder: forwarder,
+    forwarder,
     close: () => {
       undefer();
       return close();
@@ -58,7 +58,7 @@ export const tetherActor = actor<TetherProtocol, TetherConfig>('tether', (contex
   context.ref('tethers').tell('listenerMissing', { id });
   return {
     async open({ tether, ports, numbers }) {
-      // Who asks a second time has begun anew and knows nothing.
+      // A second `open` comes from a `tethers` that has restarted and does not know the numbers.
       if (opened) opened.forwarder.reportAgain();
       else opened = await openTether(context, new TetherForwarder(context, tether, numbers, config), ports);
       return { port: opened.port };

@@ -1,5 +1,5 @@
-// State: the records of all tethers and the ports of the pool that they hold. Rebuilt from: the store. The traffic since
-// the start of the daemon is reported by each `tether:<id>`.
+// State: the records of all tethers and the ports of the pool that they hold. Rebuilt from: the store. The
+// traffic since the start of the daemon is reported by each `tether:<id>`.
 import { listenOnLoopback } from '../../adapters/loopback_listener.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import type { CloudViewsProtocol, WorkloadsProtocol } from '../../protocol/cloud.ts';
@@ -46,7 +46,10 @@ async function isFree(port: number): Promise<boolean> {
   return listener !== null;
 }
 
-/** Key of the turn in which ports of the pool are taken: no two tethers get the same one. Ids of tethers are ULIDs. */
+/**
+ * Key of the turn in which ports of the pool are taken: no two tethers get the same one. Ids of tethers are
+ * ULIDs.
+ */
 const PORT_POOL = 'ports';
 
 /** The tethers with their records, listeners and ports. Work on one tether is done in order, see `turn`. */
@@ -87,7 +90,10 @@ class TetherRecords {
     return all.length;
   }
 
-  /** Opens the tether if it should be active, and tries again later if that fails. Harmless for one that is gone. */
+  /**
+   * Opens the tether if it should be active, and tries again later if that fails. Harmless for one that is
+   * gone.
+   */
   async reopen(id: string): Promise<void> {
     await this.mutex.runExclusive(id, async () => {
       const tether = this.tethers.get(id);

@@ -4,23 +4,25 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { HOST_PROTOCOL_VERSION } from '../../protocol/host.ts';
 import type { Hello, HelloReply } from '../../protocol/host_handshake.ts';
-import { Failure, type Pipe } from '../../runtime/actor.ts';
+import { type Clock, Failure, type Pipe } from '../../runtime/actor.ts';
+import { systemClock } from '../../runtime/clock.ts';
 import { socketPipe } from '../pipes.ts';
 import { readFirstLine, socketExists, socketPath } from './host_socket.ts';
 import { hostFolder, spawnHost, thisDaemon } from './spawn_host.ts';
 
 /** Codes of the Failures of this file; they never reach a client. */
 type HostConnectionCode =
-  /** Another daemon has the host: `detail` is its pid. */
+  /** Another daemon has the host; `detail` is its pid. */
   | 'second_daemon'
-  /** The host speaks a protocol this daemon does not. */
+  /** The host does not speak the protocol of this daemon. */
   | 'host_refused'
-  /** Nobody answers. */
+  /** No host answers. */
   | 'host_absent';
 
 const failure = (code: HostConnectionCode, message: string, detail?: unknown): Failure =>
   new Failure(code, message, detail);
 
+/** An open connection to the host. */
 export interface HostConnection {
   pipe: Pipe;
   hostPid: number;
@@ -29,10 +31,16 @@ export interface HostConnection {
 type HelloIdentity = Pick<Hello, 'version' | 'session' | 'node' | 'services'>;
 
 const RETRY_MS = 2;
-/** A host that was started listens much sooner; if it lost a race, or was just ending, another is started. */
+/**
+ * A host listens much sooner than this. One that does not has lost a race or was ending, and another is
+ * started.
+ */
 const RESPAWN_MS = 2_000;
 
-/** Connects once. Rejects with host_absent, host_refused or second_daemon; `null`: it ends to be replaced. */
+/**
+ * Connects once; null: the host ends, to be replaced. Rejects with host_absent, host_refused or
+ * second_daemon.
+ */
 async function connectOnce(stateDir: string, hello: Hello): Promise<HostConnection | null> {
   const socket = await connectSocket(hostFolder(stateDir));
   socket.write(`${JSON.stringify(hello)}\n`);
@@ -57,7 +65,7 @@ async function connectOnce(stateDir: string, hello: Hello): Promise<HostConnecti
 
 function connectSocket(folder: string): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    // While a host comes up this is asked hundreds of times: an attempt to connect would take its processor from it.
+    // Checked hundreds of times while a host starts: connecting each time would take processor time from it.
     if (!socketExists(folder)) return reject(failure('host_absent', 'no process host: it has no socket'));
     const { path, release } = socketPath(folder);
     const socket = connect(path);
@@ -65,7 +73,7 @@ function connectSocket(folder: string): Promise<Socket> {
     socket.once('error', absent);
     socket.once('connect', () => {
       socket.off('error', absent);
-      // Until the pipe listens: its close says all there is to say.
+      // Errors before the pipe listens: the close that follows says enough.
       socket.on('error', () => {});
       resolve(socket);
     });
@@ -73,7 +81,7 @@ function connectSocket(folder: string): Promise<Socket> {
   });
 }
 
-/** The socket is paused after its first line, and flows once somebody receives. */
+/** A pipe over a socket that is paused after its first line, and flows once somebody receives. */
 function resumingPipe(socket: Socket): Pipe {
   const pipe = socketPipe(socket);
   return {
@@ -91,18 +99,19 @@ export interface ConnectHostOptions {
   entry: string;
   identity: HelloIdentity;
   withinMs: number;
-  /** One has been started just now: it is waited for before another is. */
+  /** A host was started just now: it is waited for before another is started. */
   isSpawned?: boolean;
 }
 
 /**
- * Connects a thread of the daemon to the host of a state directory, starting one when there is none. Rejects with
- * second_daemon, host_refused, or, after `withinMs`, host_absent.
+ * Connects a thread of the daemon to the host of a state directory, starting one when there is none. Rejects
+ * with second_daemon, host_refused, or, after `withinMs`, host_absent.
  */
 export async function connectHost(options: ConnectHostOptions): Promise<HostConnection> {
   const { stateDir, entry, identity, withinMs, isSpawned } = options;
   const hello: Hello = { protocol: HOST_PROTOCOL_VERSION, ...thisDaemon(), ...identity };
   mkdirSync(hostFolder(stateDir), { recursive: true, mode: 0o700 });
+  // Real time and timers, because at the start of a daemon nothing else keeps the process alive.
   const began = performance.now();
   let spawnedAt = isSpawned ? began : Number.NEGATIVE_INFINITY;
   for (;;) {
@@ -122,28 +131,29 @@ export async function connectHost(options: ConnectHostOptions): Promise<HostConn
   }
 }
 
-/** How long after a failure a host that was lost is looked for again. */
+/** Pause between attempts to reach a host that was lost. */
 const RECONNECT_MS = 1_000;
 
 /**
- * What `join` gives, tried again until it gives it: the host that was lost may be long in coming, and without one the daemon is
- * of no use. undefined once `isOver`. What is in the way is reported, and only when it is something new.
+ * Repeats `connectAgain` until it succeeds, because a daemon is of no use without a host. Resolves with its
+ * value, or with undefined once `isOver`. A failure is reported unless it repeats the one before.
  */
 export async function reconnectHost<T>(
   connectAgain: () => Promise<T>,
   isOver: () => boolean,
   report: (line: string) => void,
+  clock: Clock = systemClock,
 ): Promise<T | undefined> {
-  let said = '';
+  let reported = '';
   while (!isOver()) {
     try {
       return await connectAgain();
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      if (reason !== said) report(`the process host cannot be had yet: ${reason}`);
-      said = reason;
+      if (reason !== reported) report(`the process host cannot be had yet: ${reason}`);
+      reported = reason;
     }
-    await pause(RECONNECT_MS);
+    await new Promise<void>((resolve) => clock.after(RECONNECT_MS, resolve));
   }
   return undefined;
 }

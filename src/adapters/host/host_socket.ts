@@ -1,17 +1,20 @@
-// The unix socket of the process host, for both sides: where it lies, and the one line each way that comes before frames.
+// The unix socket of the process host, for both sides: its path, and the line in each direction that precedes
+// frames.
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { HELLO_TIMEOUT_MS, MAX_HELLO_BYTES } from '../../protocol/host_handshake.ts';
+import type { Clock } from '../../runtime/actor.ts';
+import { systemClock } from '../../runtime/clock.ts';
 
 const SOCKET_NAME = 'host.sock';
-/** `sun_path` with its final zero; a longer path is cut without a word. */
+/** Size of `sun_path` without its final zero. The system truncates a longer path without an error. */
 const MAX_PATH_BYTES = 107;
 const NEWLINE = 0x0a;
 
 /**
- * The path of the socket in `folder` as it can be given to the system, and what to call when it is not needed any more: a
- * path that is too long goes through a descriptor of the folder. Throws when the folder is not there.
+ * A path of the socket in `folder` that the system accepts; a path that is too long goes through a descriptor
+ * of the folder. Call `release` when the path is not needed any more. Throws where the folder is missing.
  */
 export function socketPath(folder: string): { path: string; release: () => void } {
   const path = join(folder, SOCKET_NAME);
@@ -20,10 +23,10 @@ export function socketPath(folder: string): { path: string; release: () => void 
   return { path: `/proc/self/fd/${fd}/${SOCKET_NAME}`, release: () => closeSync(fd) };
 }
 
-/** Whether there is a socket in `folder`; a killed host leaves its own behind. */
+/** Whether there is a socket in `folder`. A host that is killed leaves its socket behind. */
 export const socketExists = (folder: string): boolean => existsSync(join(folder, SOCKET_NAME));
 
-/** Whether somebody answers on the socket in `folder`. */
+/** Whether a host accepts connections on the socket in `folder`. */
 export function isListening(folder: string): Promise<boolean> {
   const { path, release } = socketPath(folder);
   return new Promise<boolean>((resolve) => {
@@ -36,14 +39,14 @@ export function isListening(folder: string): Promise<boolean> {
 }
 
 /**
- * The first line of a connected socket. The socket is paused then; what came after the line is still to be read. Rejects when
- * none comes in 5 s or 4 KiB, or the socket ends first.
+ * Reads the first line of a connected socket, without its newline. The socket is paused afterwards, and what
+ * follows the line is still to be read. Rejects when no line comes in 5 s or 4 KiB, or the socket ends first.
  */
-export function readFirstLine(socket: Socket): Promise<string> {
+export function readFirstLine(socket: Socket, clock: Clock = systemClock): Promise<string> {
   return new Promise((resolve, reject) => {
     let read = Buffer.alloc(0);
     const settle = (settled: () => void) => {
-      clearTimeout(timer);
+      cancelTimeout();
       socket.off('data', onData).off('close', onClose).pause();
       settled();
     };
@@ -58,7 +61,8 @@ export function readFirstLine(socket: Socket): Promise<string> {
         });
       } else if (read.length > MAX_HELLO_BYTES) settle(() => reject(new Error('no line but more')));
     };
-    const timer = setTimeout(() => settle(() => reject(new Error('no line in time'))), HELLO_TIMEOUT_MS);
+    const onTimeout = () => settle(() => reject(new Error('no line in time')));
+    const cancelTimeout = clock.after(HELLO_TIMEOUT_MS, onTimeout);
     socket.on('data', onData).on('close', onClose);
   });
 }

@@ -1,26 +1,26 @@
-// Starts the process host. Apart from the rest of its adapter, because it is the first thing that a daemon does.
+// Starts the process host. In a file of its own, because it is the first thing that a daemon does.
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DaemonProcess } from '../../protocol/host_handshake.ts';
 import { processRow } from '../process/process_table.ts';
 
-/** Where the host of a state directory keeps its own files. */
+/** The folder in which the host of a state directory keeps its own files. */
 export const hostFolder = (stateDir: string): string => join(stateDir, 'host');
 
-/** What a host needs of the environment; everything else reaches children with each start. */
+/** The variables that a host inherits. Children get their whole environment with each start. */
 const INHERITED = ['PATH', 'LD_LIBRARY_PATH', 'TZ'] as const;
 
-/** This process, as a host is told of it. */
+/** This process, as a daemon identifies itself to a host. */
 export const thisDaemon = (): DaemonProcess => ({
   daemonPid: process.pid,
   daemonStart: processRow(process.pid)?.startTicks ?? 0,
 });
 
 /**
- * Starts the host of `stateDir` as a process of its own session; `entry` is its built file. Does not wait. Harmless when
- * there is one: the new one sees that and ends. It is kept for this process while that lives, which may have said that it
- * listens: no other daemon gets it. What it has to say goes to `<stateDir>/host/host.log`.
+ * Starts the host of `stateDir` in a session of its own, and does not wait. `entry` is its built file.
+ * Harmless where a host runs: the new one ends. While this process lives, the host admits no other daemon,
+ * because this one may be listening already. The host logs to `<stateDir>/host/host.log`.
  */
 export function spawnHost(stateDir: string, entry: string): void {
   const folder = hostFolder(stateDir);
@@ -37,7 +37,7 @@ export function spawnHost(stateDir: string, entry: string): void {
       env,
       stdio: ['ignore', log, log],
     });
-    // Whether it could be started shows in whether it answers.
+    // A host that did not start is noticed because it does not answer.
     child.on('error', () => {});
     child.unref();
   } finally {

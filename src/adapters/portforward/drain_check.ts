@@ -1,8 +1,9 @@
-// Whether anything that was written to a line may be stuck in the node. The reference implementation hands the frames of a
-// line to five workers, streams by their id and pings in turn, and a worker waits for the pod to take what it has. So a ping
-// tells of one worker, which is known, and five pings tell of all.
+// Whether anything that was written to a connection may be stuck in the node. The reference implementation
+// gives the frames of a connection to five workers, streams by their id and pings in turn, and a worker waits
+// until the pod takes what it has. So the answer to a ping proves that one known worker is drained, and the
+// answers to five pings prove it of all.
 //
-// One small frame needs no proof: the node reads it whatever becomes of the pod, and no pod has so little room for it.
+// One small frame needs no proof: the node always reads it, and the pod's socket always has room for it.
 import { pingFrame } from './spdy_frames.ts';
 
 export const NODE_WORKERS = 5;
@@ -13,7 +14,7 @@ export class DrainCheck {
   private readonly send: (bytes: Buffer) => void;
   private pingCount = 0;
   private outstandingPings = 0;
-  /** Something has been written since the pings that are out. */
+  /** Something has been written after the outstanding pings. */
   private hasNewWrites = false;
   private drained = true;
   private frameCount = 0;
@@ -27,7 +28,7 @@ export class DrainCheck {
     return this.pingCount % NODE_WORKERS;
   }
 
-  /** Pings are out. */
+  /** Pings are outstanding. */
   get isPending(): boolean {
     return this.outstandingPings > 0;
   }
@@ -50,7 +51,7 @@ export class DrainCheck {
     this.hasNewWrites = true;
   }
 
-  /** Asks one worker, or all; not while an answer is outstanding. */
+  /** Pings one worker, or all. Harmless while pings are outstanding. */
   sendPings(workers: 1 | typeof NODE_WORKERS): void {
     if (this.outstandingPings > 0) return;
     this.outstandingPings = workers;
@@ -62,7 +63,7 @@ export class DrainCheck {
     this.send(Buffer.concat(pings));
   }
 
-  /** A ping has come back. True: it was the last one that was out. */
+  /** A ping has come back. True: it was the last outstanding one. */
   onPong(): boolean {
     if (this.outstandingPings === 0) return false;
     this.outstandingPings -= 1;

@@ -1,61 +1,41 @@
-// The lines to one pod: kept for the next connection, dialled ahead, closed when nobody needs them. Where the cluster offers
-// no way to make one, every stream gets a WebSocket of its own.
+// The connections to one pod: kept for the next stream, dialled ahead, closed when nobody needs them. Where
+// the cluster offers no transport for them, every stream gets a WebSocket of its own.
 import { Duplex } from 'node:stream';
 import { TETHER } from '../../settings/limits.ts';
+import { deadlineSignal } from '../deadline_signal.ts';
 import { SpdyConnection } from './spdy_connection.ts';
-import type { ForwardError, ForwardStream, ForwardStreamEvents, PodName } from './transport.ts';
+import {
+  type Destroyable,
+  FORWARD_CLOSED,
+  type ForwardError,
+  type ForwardStreamEvents,
+  type PodName,
+} from './transport.ts';
 import type { ForwardCluster, ForwardTransport } from './transports.ts';
 import { openWebSocketStream } from './websocket_stream.ts';
 
-/** A stream that has been asked for; it goes to the first line that is free. */
-class PendingStream implements ForwardStream {
+/** A stream that is wanted: it goes to the first connection that is free. */
+interface StreamRequest {
   readonly port: number;
   readonly events: ForwardStreamEvents;
-  stream: ForwardStream | null = null;
-  isDestroyed = false;
-
-  constructor(port: number, events: ForwardStreamEvents) {
-    this.port = port;
-    this.events = events;
-  }
-
-  write(bytes: Buffer): boolean {
-    return this.stream?.write(bytes) ?? true;
-  }
-
-  end(): void {
-    this.stream?.end();
-  }
-
-  pause(): void {
-    this.stream?.pause();
-  }
-
-  resume(): void {
-    this.stream?.resume();
-  }
-
-  destroy(): void {
-    this.isDestroyed = true;
-    this.stream?.destroy();
-  }
+  state: 'waiting' | 'destroyed' | Destroyable;
 }
 
-/** The lines to one pod, for as long as a tether uses it: a stream gets a line that is free, or a new one is dialled. */
+/** The connections to one pod, for as long as a tether uses it. */
 export class PodConnections {
   private readonly cluster: ForwardCluster;
   private readonly pod: PodName;
   private readonly connections = new Set<SpdyConnection>();
-  private waiting: PendingStream[] = [];
+  private waiting: StreamRequest[] = [];
   private dialCount = 0;
   private isRetired = false;
   private readonly abort = new AbortController();
-  private readonly timer: NodeJS.Timeout;
+  private readonly cancelCheckUps: () => void;
 
   constructor(cluster: ForwardCluster, pod: PodName) {
     this.cluster = cluster;
     this.pod = pod;
-    this.timer = setInterval(() => this.closeIdle(), TETHER.pingIntervalMs);
+    this.cancelCheckUps = cluster.clock.every(TETHER.pingIntervalMs, () => this.checkUp());
   }
 
   /** Whether a stream could be opened without a dial. */
@@ -63,29 +43,34 @@ export class PodConnections {
     return this.freeConnection() !== undefined;
   }
 
-  /** Whether no line is left and none is being dialled. */
+  /** Whether no connection is left and none is being dialled. */
   get isEmpty(): boolean {
     return this.connections.size === 0 && this.dialCount === 0;
   }
 
-  /** Opens a stream to `port`. Nothing is told before this has returned. */
-  open(port: number, events: ForwardStreamEvents): ForwardStream {
-    const wanted = new PendingStream(port, events);
-    this.waiting.push(wanted);
+  /** Opens a stream to `port`. No event comes before this has returned. */
+  open(port: number, events: ForwardStreamEvents): Destroyable {
+    const request: StreamRequest = { port, events, state: 'waiting' };
+    this.waiting.push(request);
     queueMicrotask(() => {
       this.assignStreams();
-      // One more than is needed now: the next connection finds it open.
+      // One more than is needed now: the next stream finds it open.
       const { transport } = this.cluster;
-      if (transport && this.dialCount === 0 && !this.freeConnection()) void this.dial(transport);
+      if (transport && this.dialCount === 0 && !this.hasFreeConnection) void this.dial(transport);
     });
-    return wanted;
+    return {
+      destroy: () => {
+        if (typeof request.state === 'object') request.state.destroy();
+        request.state = 'destroyed';
+      },
+    };
   }
 
   /** Takes no more streams; those that are open go on. */
   retire(): void {
     this.isRetired = true;
-    clearInterval(this.timer);
-    for (const line of this.connections) line.retire(FORWARD_CLOSED);
+    this.cancelCheckUps();
+    for (const connection of this.connections) connection.retire(FORWARD_CLOSED);
     this.failWaiting({ code: 'absent', text: 'the pod is gone' });
   }
 
@@ -93,74 +78,64 @@ export class PodConnections {
   close(): void {
     this.retire();
     this.abort.abort();
-    for (const line of this.connections) line.close(FORWARD_CLOSED);
+    for (const connection of this.connections) connection.close(FORWARD_CLOSED);
   }
 
   private freeConnection(): SpdyConnection | undefined {
-    for (const line of this.connections) if (line.isFree) return line;
+    for (const connection of this.connections) if (connection.isFree) return connection;
     return undefined;
   }
 
   private assignStreams(): void {
-    this.waiting = this.waiting.filter(({ isDestroyed }) => !isDestroyed);
+    this.waiting = this.waiting.filter(({ state }) => state === 'waiting');
     const { transport } = this.cluster;
     if (!transport) {
-      for (const wanted of this.waiting.splice(0)) {
-        wanted.stream = openWebSocketStream(
-          this.cluster.spareConnection,
-          this.pod,
-          wanted.port,
-          wanted.events,
-        );
-      }
+      for (const request of this.waiting.splice(0))
+        request.state = openWebSocketStream(this.cluster, this.pod, request.port, request.events);
       return;
     }
-    for (const line of this.connections) {
-      const wanted = line.isFree ? this.waiting.shift() : undefined;
-      if (wanted) wanted.stream = line.open(wanted.port, wanted.events);
+    for (const connection of this.connections) {
+      const request = connection.isFree ? this.waiting.shift() : undefined;
+      if (request) request.state = connection.open(request.port, request.events);
     }
     while (this.dialCount < Math.min(this.waiting.length, TETHER.maxConcurrentDials))
       void this.dial(transport);
   }
 
   private async dial(transport: ForwardTransport): Promise<void> {
-    const begunAt = performance.now();
+    const { clock, dialer } = this.cluster;
+    const startedAt = clock.monotonic();
+    const deadline = deadlineSignal(clock, TETHER.dialTimeoutMs, this.abort.signal);
     this.dialCount += 1;
-    const answer = await transport.dial(this.cluster.dialer, this.pod, this.abort.signal);
+    const result = await transport.dial(dialer, this.pod, deadline.signal);
     this.dialCount -= 1;
-    if (!this.abort.signal.aborted) transport.recordResult(answer, begunAt);
-    if (answer instanceof Duplex) this.add(answer);
-    // Else those who wait are served in the next best way.
-    else if (transport.isOffered) this.failWaiting(answer);
+    deadline.clear();
+    if (!this.abort.signal.aborted) transport.recordResult(result, startedAt);
+    if (result instanceof Duplex) this.add(result);
+    // Where the transport is no longer offered, the waiting streams get the next one instead.
+    else if (transport.isOffered) this.failWaiting(result);
     this.assignStreams();
   }
 
   private add(socket: Duplex): void {
-    const line = new SpdyConnection(socket, {
-      onFree: () => {
-        if (this.isRetired) line.retire(FORWARD_CLOSED);
-        else this.assignStreams();
-      },
+    const connection = new SpdyConnection(socket, this.cluster.clock, {
+      onFree: () => this.assignStreams(),
       mayLinger: () =>
         [...this.connections].filter(({ isLingering }) => isLingering).length < TETHER.maxStuckConnections,
-      onClosed: () => this.connections.delete(line),
+      onClosed: () => this.connections.delete(connection),
     });
-    this.connections.add(line);
-    if (this.isRetired) line.close(FORWARD_CLOSED);
+    this.connections.add(connection);
+    if (this.isRetired) connection.close(FORWARD_CLOSED);
   }
 
   private failWaiting(error: ForwardError): void {
-    for (const wanted of this.waiting.splice(0)) if (!wanted.isDestroyed) wanted.events.onFailed(error);
+    for (const { events, state } of this.waiting.splice(0)) if (state === 'waiting') events.onFailed(error);
   }
 
-  private closeIdle(): void {
-    const now = performance.now();
-    for (const line of this.connections) {
-      const idleMs = this.connections.size === 1 ? TETHER.lastConnectionIdleMs : TETHER.connectionIdleMs;
-      if (!line.isBusy && (line.isSpent || now - line.idleSince > idleMs)) line.retire(FORWARD_CLOSED);
-      else line.probe();
+  private checkUp(): void {
+    for (const connection of this.connections) {
+      const isLast = this.connections.size === 1;
+      connection.checkUp(isLast ? TETHER.lastConnectionIdleMs : TETHER.connectionIdleMs);
     }
   }
 }
-
-const FORWARD_CLOSED: ForwardError = { code: 'lost', text: 'the forward was closed' };

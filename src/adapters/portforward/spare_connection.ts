@@ -1,41 +1,55 @@
-// A connection to the API server that is made before it is needed: where every stream begins with one, it begins sooner.
+// A connection to the API server that is made ahead: a stream that begins with a connection of its own begins
+// sooner.
 import type { Socket } from 'node:net';
+import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/limits.ts';
 import type { ClusterDialer } from '../cluster_dialer.ts';
 
+interface Spare {
+  socket: Socket;
+  cancelExpiry: () => void;
+}
+
+/** Keeps one connection ready for the next caller of `connect`. */
 export class SpareConnection {
-  readonly dialer: ClusterDialer;
-  /** Resolves with null when the server did not let it in. */
-  private spare: Promise<Socket | null> | null = null;
+  private readonly dialer: ClusterDialer;
+  private readonly clock: Clock;
+  /** Resolves with null when the server could not be reached. */
+  private spare: Promise<Spare | null> | null = null;
   private isClosed = false;
 
-  constructor(door: ClusterDialer) {
-    this.dialer = door;
+  constructor(dialer: ClusterDialer, clock: Clock) {
+    this.dialer = dialer;
+    this.clock = clock;
   }
 
-  /** As `Door.connect`, but takes the connection that is there or on its way. */
+  /** As `ClusterDialer.connect`, but takes the spare connection if there is one, or one on its way. */
   async connect(signal: AbortSignal): Promise<Socket> {
     const next = this.spare;
     this.spare = null;
     const spare = await next;
-    const socket = spare && !spare.destroyed ? spare.setTimeout(0) : await this.dialer.connect(signal);
+    spare?.cancelExpiry();
+    const socket = spare && !spare.socket.destroyed ? spare.socket : await this.dialer.connect(signal);
     // While the server is busy with the upgrade, and not when the stream's first bytes are on their way.
     if (!this.isClosed) this.dialSpare();
     return socket;
   }
 
-  /** Makes one for the next stream. Without it the next one dials for itself, and says what is wrong. */
+  /** Dials for the next stream. If that fails, the next stream dials for itself and reports the error. */
   private dialSpare(): void {
     this.spare ??= this.dialer.connect().then(
-      (socket) =>
-        socket.on('error', () => undefined).setTimeout(TETHER.connectionIdleMs, () => socket.destroy()),
+      (socket) => {
+        const cancelExpiry = this.clock.after(TETHER.connectionIdleMs, () => socket.destroy());
+        socket.on('error', () => undefined).on('close', cancelExpiry);
+        return { socket, cancelExpiry };
+      },
       () => null,
     );
   }
 
   close(): void {
     this.isClosed = true;
-    void this.spare?.then((socket) => socket?.destroy());
+    void this.spare?.then((spare) => spare?.socket.destroy());
     this.spare = null;
   }
 }

@@ -1,54 +1,132 @@
 // One SPDY/3.1 connection to a pod, through the API server, as kubectl uses it.
 //
-// The reference implementation has no flow control per stream: whoever stops reading stops the whole connection, and bytes
-// that the pod does not take block others behind them. So a line carries one stream at a time and is used again for the
-// next one. Beside it there may be streams whose client has gone and which the node is still closing; what those bring is
-// dropped. Before a line is used again it must be proven clear: the worker that had the stream answers a ping, which it does
-// only when nothing is stuck in front of it.
+// The reference implementation has no flow control per stream: a reader that stops blocks the whole
+// connection, and bytes that the pod does not take block those behind them. So a connection carries one
+// stream at a time, and is used again for the next one. Beside it there may be streams whose client has gone
+// and which the node is still closing; their data is dropped. A connection is used again only once it is
+// drained: the worker of the stream answers a ping, which it does only when nothing is stuck before it.
 import type { Duplex } from 'node:stream';
+import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/limits.ts';
 import { DrainCheck, NODE_WORKERS } from './drain_check.ts';
+import { LingerCheck } from './linger_check.ts';
 import { dataFrameHeader, FrameReader, pingFrame, synStreamFrame } from './spdy_frames.ts';
 import { SpdyStream, type StreamConnection } from './spdy_stream.ts';
-import { errorLine, type ForwardError, type ForwardStream, type ForwardStreamEvents } from './transport.ts';
+import { StreamIds } from './stream_ids.ts';
+import {
+  errorLine,
+  FORWARD_CLOSED,
+  type ForwardError,
+  type ForwardStream,
+  type ForwardStreamEvents,
+} from './transport.ts';
 
-/** Payloads up to this size are copied behind their frame head: cheaper than a second buffer for the socket. */
+/**
+ * Payloads up to this size are copied behind their frame header: cheaper than a second buffer for the socket.
+ */
 const MAX_COPIED_BYTES = 4 * 1024;
+
+const lost = (text: string): ForwardError => ({ code: 'lost', text });
 
 export interface SpdyConnectionEvents {
   /** `isFree` may have become true. */
   onFree(): void;
-  /** Whether the line may be kept for a pod that is slow to take what a client has sent that has gone. */
+  /**
+   * Whether the connection may be kept for a pod that is slow to take what a client has sent that has gone.
+   */
   mayLinger(): boolean;
   onClosed(): void;
 }
 
-/** One SPDY connection to a pod, which carries one stream after the other. The lines of that pod own it, and hear its `events`. */
+/** Times are in monotonic milliseconds. */
+type ConnectionState =
+  /** Without a stream, and drained. */
+  | { phase: 'idle'; since: number }
+  | { phase: 'busy'; stream: SpdyStream }
+  /** Without a stream; the node has yet to prove that nothing is stuck. */
+  | { phase: 'draining'; since: number; cancelTimeout: () => void }
+  /** Takes no more streams. The last one and those of clients that have gone go on. */
+  | { phase: 'retiring'; stream: SpdyStream | null }
+  | { phase: 'closed' };
+
+/** What each event does in a phase with state `S`. */
+interface ConnectionRow<S> {
+  /** The stream needs the connection no more. */
+  release(connection: SpdyConnection, state: S): void;
+  /** The node has taken everything that was written, and no stream is open. */
+  drained(connection: SpdyConnection, state: S): void;
+  /** The connection takes no more streams. */
+  noMoreStreams(connection: SpdyConnection, state: S): void;
+}
+
+const ignore = (): void => undefined;
+
+/**
+ * One SPDY connection to a pod, which carries one stream after the other. `PodConnections` owns it and hears
+ * its events.
+ */
 export class SpdyConnection implements StreamConnection {
+  private static readonly PHASES: {
+    readonly [P in ConnectionState['phase']]: ConnectionRow<ConnectionState & { phase: P }>;
+  } = {
+    idle: {
+      release: ignore,
+      drained: (connection) => connection.events.onFree(),
+      noMoreStreams(connection) {
+        connection.state = { phase: 'retiring', stream: null };
+      },
+    },
+    busy: {
+      release: (connection) => connection.releaseStream(),
+      drained: ignore,
+      noMoreStreams(connection, { stream }) {
+        connection.state = { phase: 'retiring', stream };
+      },
+    },
+    draining: {
+      release: ignore,
+      drained(connection, { since, cancelTimeout }) {
+        cancelTimeout();
+        connection.state = { phase: 'idle', since };
+        connection.events.onFree();
+      },
+      noMoreStreams(connection, { cancelTimeout }) {
+        cancelTimeout();
+        connection.state = { phase: 'retiring', stream: null };
+      },
+    },
+    retiring: {
+      release(connection, state) {
+        state.stream = null;
+        connection.beginDrain();
+      },
+      drained: ignore,
+      noMoreStreams: ignore,
+    },
+    closed: { release: ignore, drained: ignore, noMoreStreams: ignore },
+  };
+
+  readonly clock: Clock;
   private readonly socket: Duplex;
   private readonly events: SpdyConnectionEvents;
   private readonly reader: FrameReader;
   private readonly drainCheck = new DrainCheck((pings) => this.socket.write(pings));
-  /** By both of their ids. */
+  private readonly lingerCheck = new LingerCheck();
+  private readonly ids = new StreamIds();
+  /** Streams that the node has not closed, by both of their ids. */
   private readonly streams = new Map<number, SpdyStream>();
-  private activeStream: SpdyStream | null = null;
-  private nextId = 1;
-  private openedStreams = 0;
+  private state: ConnectionState;
+  private lastReceivedAt: number;
+  /** Dropped since the connection was last drained. */
   private discardedBytes = 0;
-  private isRetired = false;
-  private isClosed = false;
-  private lastReceivedAt = performance.now();
-  private lastBusyAt = performance.now();
-  private stuckTimer: NodeJS.Timeout | undefined;
-  private lingering = false;
-  /** What had not gone out at the last look, and when there was less than before. */
-  private unsentBytes = 0;
-  private lastSentAt = 0;
 
   /** `socket` has been upgraded: it carries SPDY, be it by itself or in a WebSocket. */
-  constructor(socket: Duplex, events: SpdyConnectionEvents) {
+  constructor(socket: Duplex, clock: Clock, events: SpdyConnectionEvents) {
     this.socket = socket;
+    this.clock = clock;
     this.events = events;
+    this.lastReceivedAt = clock.monotonic();
+    this.state = { phase: 'idle', since: this.lastReceivedAt };
     this.reader = new FrameReader({
       onData: (id, bytes) => {
         if (!this.streams.get(id)?.onData(id, bytes)) this.discard(bytes.length);
@@ -57,52 +135,31 @@ export class SpdyConnection implements StreamConnection {
       onReply: (id) => this.streams.get(id)?.onReply(id),
       onReset: (id) => this.streams.get(id)?.onFin(id),
       onPing: (id) => this.onPing(id),
-      onGoAway: () => {
-        this.isRetired = true;
-      },
+      onGoAway: () => this.row.noMoreStreams(this, this.state),
     });
     socket.on('data', (chunk: Buffer) => this.onBytes(chunk));
     socket.on('drain', () => this.activeStream?.onDrained());
-    socket.on('error', (error) => this.close({ code: 'lost', text: errorLine(error.message) }));
-    socket.on('close', () => this.close({ code: 'lost', text: 'the API server closed the connection' }));
+    socket.on('error', (error) => this.close(lost(errorLine(error.message))));
+    socket.on('close', () => this.close(lost('the API server closed the connection')));
   }
 
   /** Whether `open` may be called. */
   get isFree(): boolean {
-    return !this.activeStream && !this.drainCheck.isPending && this.drainCheck.isDrained && !this.isSpent;
+    return this.state.phase === 'idle' && !this.drainCheck.isPending;
   }
 
-  /** Whether it will never be free again. */
-  get isSpent(): boolean {
-    return this.isRetired || this.isClosed;
-  }
-
-  get isBusy(): boolean {
-    return this.activeStream !== null;
-  }
-
-  /** Whether it is kept for nothing but what a slow pod has yet to take. */
+  /** Whether it is kept only for what a slow pod has yet to take. */
   get isLingering(): boolean {
-    return this.lingering;
+    return this.lingerCheck.isLingering;
   }
 
-  /** Since when it has not been busy, in monotonic milliseconds. */
-  get idleSince(): number {
-    return this.lastBusyAt;
-  }
-
-  /** Opens a stream to `port` of the pod. Only when `isFree`; nothing is told before this has returned. */
+  /** Opens a stream to `port` of the pod. Only when `isFree`; no event comes before this has returned. */
   open(port: number, events: ForwardStreamEvents): ForwardStream {
-    const errorId = this.nextId;
-    let dataId = errorId + 2;
     // The worker that will be pinged afterwards is the one that gets the data.
-    while (dataId % NODE_WORKERS !== this.drainCheck.nextWorker) dataId += 2;
-    this.nextId = dataId + 2;
-    this.openedStreams += 1;
-    if (this.openedStreams >= TETHER.maxStreamsPerConnection) this.isRetired = true;
+    const { errorId, dataId } = this.ids.take(this.drainCheck.nextWorker);
     const stream = new SpdyStream(this, errorId, dataId, events);
     this.streams.set(errorId, stream).set(dataId, stream);
-    this.activeStream = stream;
+    this.state = this.ids.isExhausted ? { phase: 'retiring', stream } : { phase: 'busy', stream };
     this.drainCheck.onStreamOpened();
     const headers = (type: string) =>
       [
@@ -111,41 +168,45 @@ export class SpdyConnection implements StreamConnection {
         ['requestid', String(errorId)],
       ] as const;
     this.socket.cork();
-    // Nothing is ever said on the error stream from here: it is opened with this side closed.
+    // Nothing is ever written on the error stream: it is opened with this side closed.
     this.socket.write(synStreamFrame(errorId, headers('error'), true, errorId === 1));
     this.socket.write(synStreamFrame(dataId, headers('data'), false, false));
-    // Where the node has just been heard, what the client has sent goes with it. Else the line may have died unnoticed:
-    // then nothing is written before the answer, so that the client can be given to another one.
-    const isAlive = performance.now() - this.lastReceivedAt < TETHER.assumedAliveMs;
+    // If the node has just been heard, the client's first bytes go out with the request. Otherwise the
+    // connection may be dead: nothing is written before the reply, so that the client can still be given to
+    // another connection.
+    const isAlive = this.clock.monotonic() - this.lastReceivedAt < TETHER.assumedAliveMs;
     process.nextTick(() => {
-      if (isAlive) stream.markOpened();
+      if (isAlive) stream.assumeOpen();
       this.socket.uncork();
     });
     return stream;
   }
 
-  /** Asks for a sign of life; closes the line when the last one has not come though nothing could be in its way. */
-  probe(): void {
-    if (this.isClosed || this.socket.isPaused() || this.socket.writableNeedDrain) return;
-    const isSilent = performance.now() - this.lastReceivedAt >= TETHER.pingIntervalMs;
-    if (!this.drainCheck.isPending) this.drainCheck.sendPings(NODE_WORKERS);
-    else if (isSilent && (this.drainCheck.isDrained || this.streams.size === 0)) {
-      this.close({ code: 'lost', text: 'the API server does not answer any more' });
-    }
+  /**
+   * Retires a connection that is idle for longer than `maxIdleMs`; asks one that is used for a sign of life.
+   */
+  checkUp(maxIdleMs: number): void {
+    const { state } = this;
+    const isIdle = 'since' in state && this.clock.monotonic() - state.since > maxIdleMs;
+    if (isIdle || (state.phase === 'retiring' && !state.stream)) this.retire(FORWARD_CLOSED);
+    else this.probe();
   }
 
-  /** Takes no more streams, and is closed as soon as none is left: bytes of a client that has gone may be on their way. */
+  /**
+   * Takes no more streams, and is closed as soon as none is left: a client that has gone may have bytes on
+   * their way.
+   */
   retire(error: ForwardError): void {
-    this.isRetired = true;
+    this.row.noMoreStreams(this, this.state);
     if (this.streams.size === 0) this.close(error);
   }
 
   close(error: ForwardError): void {
-    if (this.isClosed) return;
-    this.isClosed = true;
-    this.activeStream = null;
+    const { state } = this;
+    if (state.phase === 'closed') return;
+    if (state.phase === 'draining') state.cancelTimeout();
+    this.state = { phase: 'closed' };
     this.socket.destroy();
-    clearTimeout(this.stuckTimer);
     const streams = new Set(this.streams.values());
     this.streams.clear();
     this.events.onClosed();
@@ -154,11 +215,11 @@ export class SpdyConnection implements StreamConnection {
 
   write({ dataId }: SpdyStream, bytes: Buffer): boolean {
     this.drainCheck.onWritten(bytes.length);
-    const head = dataFrameHeader(dataId, bytes.length, false);
-    if (bytes.length <= MAX_COPIED_BYTES) this.socket.write(Buffer.concat([head, bytes]));
+    const header = dataFrameHeader(dataId, bytes.length, false);
+    if (bytes.length <= MAX_COPIED_BYTES) this.socket.write(Buffer.concat([header, bytes]));
     else {
       this.socket.cork();
-      this.socket.write(head);
+      this.socket.write(header);
       this.socket.write(bytes);
       this.socket.uncork();
     }
@@ -166,7 +227,7 @@ export class SpdyConnection implements StreamConnection {
   }
 
   sendFin({ dataId }: SpdyStream): void {
-    // The next stream may come in this turn, and go out with it.
+    // The next stream may be opened in this turn of the loop, and go out with it.
     this.socket.cork();
     this.socket.write(dataFrameHeader(dataId, 0, true));
     setImmediate(() => this.socket.uncork());
@@ -181,35 +242,42 @@ export class SpdyConnection implements StreamConnection {
   }
 
   onStreamDestroyed(stream: SpdyStream): void {
-    if (stream === this.activeStream) this.releaseActiveStream();
+    if (stream === this.activeStream) this.row.release(this, this.state);
   }
 
   onStreamClosed(stream: SpdyStream, failed: boolean): void {
     this.removeStream(stream);
-    // Bytes that the pod never took may be stuck in the node, and nothing unlocks them but closing the line.
-    if (failed) this.abandon(stream, { code: 'lost', text: 'a stream of the connection failed' });
-    else if (this.isRetired) this.retire({ code: 'lost', text: 'the connection has served its time' });
-    if (stream === this.activeStream) this.releaseActiveStream();
+    // Bytes that the pod never took may be stuck in the node, and only closing the connection frees them.
+    if (failed) this.abandon(stream, lost('a stream of the connection failed'));
+    else if (this.state.phase === 'retiring') this.retire(lost('the connection has served its time'));
+    if (stream === this.activeStream) this.row.release(this, this.state);
   }
 
   mayLinger(stream: SpdyStream): boolean {
-    // Of a line that is proven clear the pod has all: it is the node that does not close.
+    // If the connection is drained the pod has everything: it is the node that does not close.
     if (stream === this.activeStream || this.drainCheck.isDrained) return false;
     const { writableLength } = this.socket;
-    if (writableLength < this.unsentBytes) this.lastSentAt = performance.now();
-    this.unsentBytes = writableLength;
-    const quietMs = performance.now() - Math.max(this.lastSentAt, this.lastReceivedAt, this.lastBusyAt);
-    this.lingering = quietMs < TETHER.stuckTimeoutMs && (this.lingering || this.events.mayLinger());
-    return this.lingering;
+    return this.lingerCheck.check(this.clock.monotonic(), writableLength, this.lastReceivedAt, () =>
+      this.events.mayLinger(),
+    );
   }
 
-  abandon(stream: SpdyStream, setback: ForwardError): void {
+  abandon(stream: SpdyStream, error: ForwardError): void {
     if (stream === this.activeStream) {
-      this.close(setback);
+      this.close(error);
       return;
     }
     this.removeStream(stream);
-    this.retire(setback);
+    this.retire(error);
+  }
+
+  private get row(): ConnectionRow<ConnectionState> {
+    return SpdyConnection.PHASES[this.state.phase];
+  }
+
+  /** The stream whose user is still there. */
+  private get activeStream(): SpdyStream | null {
+    return 'stream' in this.state ? this.state.stream : null;
   }
 
   private removeStream({ dataId, errorId }: SpdyStream): void {
@@ -218,37 +286,56 @@ export class SpdyConnection implements StreamConnection {
   }
 
   private onBytes(chunk: Buffer): void {
-    if (this.isClosed) return;
-    this.lastReceivedAt = performance.now();
-    const wrong = this.reader.push(chunk);
-    if (wrong) this.close({ code: 'hostile', text: `the server broke the protocol: ${wrong}` });
+    if (this.state.phase === 'closed') return;
+    this.lastReceivedAt = this.clock.monotonic();
+    const violation = this.reader.push(chunk);
+    if (violation) this.close({ code: 'hostile', text: `the server broke the protocol: ${violation}` });
   }
 
-  /** Bytes for a client that has gone. */
+  /** Drops bytes for a client that has gone. */
   private discard(bytes: number): void {
     this.discardedBytes += bytes;
     if (this.discardedBytes < TETHER.maxDiscardedBytes) return;
-    // Not worth carrying to the end; but somebody's stream may run beside it.
-    this.isRetired = true;
-    if (!this.activeStream) this.close({ code: 'lost', text: 'too much came for a client that had gone' });
+    // Not worth reading to the end; but a stream with a user may run beside it.
+    const error = lost('too much came for a client that had gone');
+    if (this.activeStream) this.retire(error);
+    else this.close(error);
   }
 
-  private releaseActiveStream(): void {
-    this.activeStream = null;
-    this.lastBusyAt = performance.now();
-    this.unsentBytes = this.socket.writableLength;
-    if (this.isClosed) return;
-    this.socket.resume();
-    if (this.drainCheck.isDrained && !this.drainCheck.isPending) {
+  /**
+   * Asks for a sign of life. Closes the connection if the last one has not come and nothing could be in its
+   * way.
+   */
+  private probe(): void {
+    if (this.state.phase === 'closed' || this.socket.isPaused() || this.socket.writableNeedDrain) return;
+    const isSilent = this.clock.monotonic() - this.lastReceivedAt >= TETHER.pingIntervalMs;
+    if (!this.drainCheck.isPending) this.drainCheck.sendPings(NODE_WORKERS);
+    else if (isSilent && (this.drainCheck.isDrained || this.streams.size === 0)) {
+      this.close(lost('the API server does not answer any more'));
+    }
+  }
+
+  private releaseStream(): void {
+    const since = this.clock.monotonic();
+    if (this.beginDrain()) {
+      this.state = { phase: 'idle', since };
       this.events.onFree();
       return;
     }
-    this.drainCheck.sendPings(1);
     // A slow pod still gets what it was sent; nobody else waits for that.
-    this.stuckTimer = setTimeout(
-      () => this.retire({ code: 'lost', text: 'the connection was stuck' }),
-      TETHER.drainCheckTimeoutMs,
+    const cancelTimeout = this.clock.after(TETHER.drainCheckTimeoutMs, () =>
+      this.retire(lost('the connection was stuck')),
     );
+    this.state = { phase: 'draining', since, cancelTimeout };
+  }
+
+  /** Sees to it that the node proves that it has taken everything. True: it has already. */
+  private beginDrain(): boolean {
+    this.lingerCheck.begin(this.clock.monotonic(), this.socket.writableLength);
+    this.socket.resume();
+    if (this.drainCheck.isDrained && !this.drainCheck.isPending) return true;
+    this.drainCheck.sendPings(1);
+    return false;
   }
 
   private onPing(id: number): void {
@@ -262,8 +349,7 @@ export class SpdyConnection implements StreamConnection {
       this.drainCheck.sendPings(1);
       return;
     }
-    clearTimeout(this.stuckTimer);
     this.discardedBytes = 0;
-    this.events.onFree();
+    this.row.drained(this, this.state);
   }
 }

@@ -1,8 +1,7 @@
-// The request that turns a connection to the API server into one that carries SPDY to a pod.
+// The request that upgrades a connection to the API server to one that carries SPDY to a pod.
 import { type IncomingMessage, request } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
-import { TETHER } from '../../settings/limits.ts';
 import type { ClusterDialer } from '../cluster_dialer.ts';
 import {
   dialError,
@@ -16,16 +15,16 @@ import {
 const MAX_ERROR_BODY_BYTES = 16 * 1024;
 
 /**
- * Connects and upgrades. Resolves with what carries SPDY, or with why there is nothing: `lost` when the server takes the
- * connection and the request stays without an answer. It rejects never.
+ * Connects and upgrades, until `signal` aborts. Resolves with what carries SPDY, or with an error: `lost` if
+ * the server takes the connection but does not answer the request. Never rejects.
  */
 export type SpdyDialer = (
-  door: ClusterDialer,
+  dialer: ClusterDialer,
   pod: PodName,
-  stop: AbortSignal,
+  signal: AbortSignal,
 ) => Promise<Duplex | ForwardError>;
 
-/** What is asked of a connection that has just been made. */
+/** The request for an upgrade of a connection that has just been made. */
 export interface UpgradeRequest {
   connection: Socket;
   path: string;
@@ -34,15 +33,14 @@ export interface UpgradeRequest {
   signal: AbortSignal;
 }
 
-/** The upgrade that makes a connection and asks it with `ask`. */
+/** A dialer that makes a connection and upgrades it with `sendUpgrade`. */
 export const spdyDialerWith =
-  (sendUpgrade: (asked: UpgradeRequest) => Promise<Duplex | ForwardError>): SpdyDialer =>
-  async (door, pod, stop) => {
-    const signal = AbortSignal.any([stop, AbortSignal.timeout(TETHER.dialTimeoutMs)]);
+  (sendUpgrade: (request: UpgradeRequest) => Promise<Duplex | ForwardError>): SpdyDialer =>
+  async (dialer, pod, signal) => {
     try {
-      const headers = { ...door.headers(), host: door.host };
-      const connection = await door.connect(signal);
-      const answer = await sendUpgrade({ connection, path: forwardPath(door, pod), headers, signal });
+      const headers = { ...dialer.headers(), host: dialer.host };
+      const connection = await dialer.connect(signal);
+      const answer = await sendUpgrade({ connection, path: forwardPath(dialer, pod), headers, signal });
       if (!(answer instanceof Duplex)) connection.destroy();
       return answer;
     } catch (error) {
@@ -50,7 +48,7 @@ export const spdyDialerWith =
     }
   };
 
-/** Why the server has not upgraded, whatever its status is. Who asked ends the connection. */
+/** Why the server has not upgraded, whatever its status is. The caller closes the connection. */
 export function upgradeError(response: IncomingMessage): Promise<ForwardError> {
   return new Promise((resolve) => {
     let body = '';
@@ -64,7 +62,7 @@ export function upgradeError(response: IncomingMessage): Promise<ForwardError> {
   });
 }
 
-/** SPDY on the connection itself, as the API server has always had it. */
+/** SPDY on the connection itself, which every API server knows. */
 export const dialSpdy = spdyDialerWith(
   ({ connection, path, headers, signal }) =>
     new Promise((resolve) => {
@@ -80,14 +78,14 @@ export const dialSpdy = spdyDialerWith(
           'content-length': '0',
         },
       });
-      // Not the request's own option: that would go on to end the connection after the upgrade.
+      // Not the option `signal` of the request: that would still close the connection after the upgrade.
       const stop = (): void => {
         asked.destroy(new Error('the API server does not answer'));
       };
       signal.addEventListener('abort', stop);
       asked.on('upgrade', (response, upgraded, head) => {
         signal.removeEventListener('abort', stop);
-        // What came behind the upgrade is read first, by whoever listens next.
+        // What came behind the upgrade is read first by the next listener.
         if (head.length > 0) upgraded.unshift(head);
         if (response.headers.upgrade?.toLowerCase() === 'spdy/3.1') resolve(connection);
         else resolve({ code: 'unsupported', text: errorLine(`upgraded to ${response.headers.upgrade}`) });

@@ -1,5 +1,6 @@
-// SPDY/3.1 framing, as far as port forwarding needs it: what this side writes, and a reader for what a server sends, which
-// may be anything. Header blocks that arrive are never decompressed: nothing in them matters here, so no block can be a bomb.
+// SPDY/3.1 framing, as far as port forwarding needs it: the frames of this side, and a reader for what a
+// server sends, which may be anything. Header blocks of the server are never decompressed: nothing in them
+// matters, so none can be a bomb.
 
 const SPDY_VERSION = 0x8003;
 const FRAME_HEADER_BYTES = 8;
@@ -13,12 +14,12 @@ const FRAME_TYPE = {
 const FIN = 0x01;
 const MAX_STREAM = 0x7fffffff;
 const DATA_LENGTH = 0xffffff;
-/** A control frame is held whole before it is looked at; a port-forward's are a few dozen bytes. */
+/** A control frame is buffered whole before it is read. Those of a port forward have a few dozen bytes. */
 const MAX_CONTROL_BYTES = 16 * 1024;
 
-/** What the reader found. A return value other than undefined is a violation and ends the reading. */
+/** What the reader finds. */
 export interface FrameEvents {
-  /** Part of a data frame, as it came: a view into what was pushed. */
+  /** Part of a data frame: a view into the bytes that were pushed. */
   onData(stream: number, bytes: Buffer): void;
   /** The server will send no more on this stream. */
   onFin(stream: number): void;
@@ -29,12 +30,12 @@ export interface FrameEvents {
   onGoAway(): void;
 }
 
-/** Splits bytes into frames, however they are cut. */
+/** Splits bytes into frames, wherever the chunks are cut. */
 export class FrameReader {
   private readonly events: FrameEvents;
   private readonly header = Buffer.alloc(FRAME_HEADER_BYTES);
   private headerBytes = 0;
-  /** Bytes still to come of the frame whose head has been read. */
+  /** Bytes still to come of the frame whose header has been read. */
   private remainingBytes = 0;
   private stream = 0;
   private isFin = false;
@@ -45,7 +46,10 @@ export class FrameReader {
     this.events = events;
   }
 
-  /** Reads on; the answer names what no server may send, and then this connection has ended. */
+  /**
+   * Reads the next bytes. Returns the violation of the protocol after which nothing can be read; null if
+   * there is none.
+   */
   push(chunk: Buffer): string | null {
     let at = 0;
     while (at < chunk.length) {
@@ -145,8 +149,9 @@ const ZLIB_HEADER = Buffer.from([0x78, 0x01]);
 const SYNC_FLUSH = Buffer.from([0x00, 0x00, 0x00, 0xff, 0xff]);
 
 /**
- * A header block as zlib, in stored blocks: a hundred bytes are not worth a compressor, whose only interface in Node is
- * asynchronous. All blocks of a connection are one zlib stream, so only the first has its header.
+ * A header block as zlib, in stored blocks: a hundred bytes are not worth a compressor, which Node.js offers
+ * only as an asynchronous one. All blocks of a connection form one zlib stream, so only the first has a zlib
+ * header.
  */
 function headerBlock(headers: readonly (readonly [name: string, value: string])[], isFirst: boolean): Buffer {
   const parts = [uint32(headers.length)];
@@ -158,7 +163,10 @@ function headerBlock(headers: readonly (readonly [name: string, value: string])[
   return Buffer.concat([...(isFirst ? [ZLIB_HEADER] : []), stored, plain, SYNC_FLUSH]);
 }
 
-/** Opens stream `id` (odd, growing). `fin`: this side will send nothing on it. `isFirst`: of the connection. */
+/**
+ * Opens stream `id` (odd, growing). `fin`: this side sends nothing on it. `isFirst`: it is the first of the
+ * connection.
+ */
 export function synStreamFrame(
   id: number,
   headers: readonly (readonly [name: string, value: string])[],
@@ -174,9 +182,10 @@ export function synStreamFrame(
   );
 }
 
+/** A ping, or the answer to one; pings of this side have odd ids. */
 export const pingFrame = (id: number): Buffer => controlFrame(FRAME_TYPE.ping, 0, uint32(id));
 
-/** The head of a data frame of `length` bytes (at most 16 MiB - 1). */
+/** The header of a data frame of `length` bytes (at most 16 MiB - 1). */
 export function dataFrameHeader(id: number, length: number, fin: boolean): Buffer {
   const head = Buffer.allocUnsafe(FRAME_HEADER_BYTES);
   head.writeUInt32BE(id, 0);

@@ -1,63 +1,223 @@
-// One stream of a SPDY line: a SPDY stream for data and one on which the node says what went wrong.
+// One stream of a SPDY connection: a SPDY stream for data, and one on which the node reports what went wrong.
+import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/limits.ts';
 import { type ForwardError, type ForwardStream, type ForwardStreamEvents, podError } from './transport.ts';
 
 const MAX_ERROR_BYTES = 4 * 1024;
+const NO_ANSWER: ForwardError = { code: 'lost', text: 'the node does not answer' };
+const NOT_CLOSED: ForwardError = { code: 'lost', text: 'a stream was not closed' };
+const REFUSED: ForwardError = { code: 'broken', text: 'the node refused the stream' };
 
-/** What a stream asks of its line. */
+/** What a stream needs of its connection. */
 export interface StreamConnection {
+  readonly clock: Clock;
   /** False: enough for now. */
   write(stream: SpdyStream, bytes: Buffer): boolean;
-  /** Says that nothing more is written on the stream. */
+  /** Tells the node that nothing more is written on the stream. */
   sendFin(stream: SpdyStream): void;
   pause(stream: SpdyStream): void;
   resume(stream: SpdyStream): void;
-  /** The user has gone; the node may still be closing the stream. */
+  /** The user has gone and the node knows the stream, which it may still be closing. */
   onStreamDestroyed(stream: SpdyStream): void;
-  /** The node is through with the stream; `failed` with an error, so that the line is not to be used again. */
+  /**
+   * The node has closed the stream. `failed`: with an error, after which the connection is not used again.
+   */
   onStreamClosed(stream: SpdyStream, failed: boolean): void;
-  /** The node has not closed the stream in time; whether it gets as much time again. */
+  /** The node has not closed the stream in time. Returns whether it gets as much time again. */
   mayLinger(stream: SpdyStream): boolean;
-  /** The line takes no more streams, and is closed unless another one of them goes on. */
+  /** The connection takes no more streams, and is closed unless another stream goes on. */
   abandon(stream: SpdyStream, error: ForwardError): void;
 }
 
+type StreamState =
+  /** The stream is requested, and the user waits for the node's reply. */
+  | { phase: 'opening'; user: ForwardStreamEvents }
+  /** The node has not replied, but the user may write: the connection is known to be alive. */
+  | { phase: 'assumed'; user: ForwardStreamEvents }
+  | { phase: 'open'; user: ForwardStreamEvents }
+  /**
+   * The pod has closed; an error may still follow. `fallback` is the result if none does: null means success.
+   */
+  | { phase: 'ending'; user: ForwardStreamEvents; fallback: ForwardError | null }
+  /** The user has gone before the node's reply. */
+  | { phase: 'orphaned' }
+  /** The user has gone, the node has still to close the stream. */
+  | { phase: 'lingering' }
+  /** As `ending`, without a user. */
+  | { phase: 'closing'; fallback: ForwardError | null }
+  | { phase: 'closed' };
+
+/** What each event does in a phase with state `S`. */
+interface StreamRow<S> {
+  /** Time until `timeout`; `running` leaves the timer of the phase before as it is. */
+  readonly timeoutMs: number | 'running' | null;
+  /** The user may write before the node's reply. */
+  assume(stream: SpdyStream, state: S): void;
+  /** The node knows the data stream. */
+  reply(stream: SpdyStream, state: S): void;
+  /** Bytes from the pod. False: nobody takes them. */
+  data(stream: SpdyStream, state: S, bytes: Buffer): boolean;
+  /** The connection takes bytes again. */
+  drained(stream: SpdyStream, state: S): void;
+  /** The pod has closed; the node has not closed the error stream. */
+  dataEnded(stream: SpdyStream, state: S): void;
+  /** The node has nothing more to say on either stream. */
+  nodeClosed(stream: SpdyStream, state: S): void;
+  destroy(stream: SpdyStream, state: S): void;
+  timeout(stream: SpdyStream, state: S): void;
+  /** The connection has ended. */
+  lost(stream: SpdyStream, state: S, error: ForwardError): void;
+}
+
+const ignore = (): void => undefined;
+
+/** One stream of a connection that carries streams one after the other. */
 export class SpdyStream implements ForwardStream {
+  /** The events of phases without a user. */
+  private static readonly UNUSED = {
+    assume: ignore,
+    reply: ignore,
+    data: () => false,
+    drained: ignore,
+    destroy: ignore,
+    lost: (stream: SpdyStream) => stream.become({ phase: 'closed' }),
+  };
+
+  /** The events of phases in which the user hears of everything. */
+  private static readonly USED = {
+    assume: ignore,
+    reply: ignore,
+    data(_: SpdyStream, { user }: { user: ForwardStreamEvents }, bytes: Buffer): boolean {
+      user.onData(bytes);
+      return true;
+    },
+    drained: (_: SpdyStream, { user }: { user: ForwardStreamEvents }) => user.onDrained(),
+    lost(stream: SpdyStream, { user }: { user: ForwardStreamEvents }, error: ForwardError): void {
+      stream.become({ phase: 'closed' });
+      user.onFailed(error);
+    },
+  };
+
+  /** The events of phases in which the node has not replied. */
+  private static readonly UNREPLIED = {
+    nodeClosed: (stream: SpdyStream) => stream.close(REFUSED),
+    timeout: (stream: SpdyStream) => stream.connection.abandon(stream, NO_ANSWER),
+  };
+
+  private static readonly PHASES: {
+    readonly [P in StreamState['phase']]: StreamRow<StreamState & { phase: P }>;
+  } = {
+    opening: {
+      ...SpdyStream.USED,
+      ...SpdyStream.UNREPLIED,
+      timeoutMs: TETHER.streamOpenTimeoutMs,
+      assume: (stream, { user }) => stream.open('assumed', user),
+      reply: (stream, { user }) => stream.open('open', user),
+      data(stream, { user }, bytes) {
+        stream.open('assumed', user);
+        return stream.row.data(stream, stream.state, bytes);
+      },
+      drained: ignore,
+      dataEnded: (stream, { user }) => stream.become({ phase: 'ending', user, fallback: REFUSED }),
+      destroy: (stream) => stream.orphan(),
+    },
+    assumed: {
+      ...SpdyStream.USED,
+      ...SpdyStream.UNREPLIED,
+      timeoutMs: 'running',
+      reply: (stream, { user }) => stream.become({ phase: 'open', user }),
+      dataEnded: (stream, { user }) => stream.become({ phase: 'ending', user, fallback: REFUSED }),
+      destroy: (stream) => stream.orphan(),
+    },
+    open: {
+      ...SpdyStream.USED,
+      timeoutMs: null,
+      dataEnded: (stream, { user }) => stream.become({ phase: 'ending', user, fallback: null }),
+      nodeClosed: (stream) => stream.close(null),
+      destroy: (stream) => stream.linger(),
+      timeout: ignore,
+    },
+    ending: {
+      ...SpdyStream.USED,
+      timeoutMs: TETHER.errorStreamTimeoutMs,
+      reply(_, state) {
+        state.fallback = null;
+      },
+      data: () => false,
+      dataEnded: ignore,
+      nodeClosed: (stream, { fallback }) => stream.close(fallback),
+      destroy(stream, { fallback }) {
+        if (fallback === null) stream.linger();
+        else {
+          stream.become({ phase: 'closing', fallback });
+          stream.end();
+        }
+      },
+      timeout: (stream, { fallback }) => stream.close(fallback),
+      lost(stream, { user }) {
+        stream.become({ phase: 'closed' });
+        user.onEnded();
+      },
+    },
+    orphaned: {
+      ...SpdyStream.UNUSED,
+      ...SpdyStream.UNREPLIED,
+      timeoutMs: 'running',
+      reply: (stream) => stream.linger(),
+      dataEnded: (stream) => stream.become({ phase: 'closing', fallback: REFUSED }),
+    },
+    lingering: {
+      ...SpdyStream.UNUSED,
+      timeoutMs: TETHER.streamCloseTimeoutMs,
+      dataEnded: (stream) => stream.become({ phase: 'closing', fallback: null }),
+      nodeClosed: (stream) => stream.close(null),
+      timeout(stream) {
+        if (stream.connection.mayLinger(stream)) stream.become({ phase: 'lingering' });
+        else stream.connection.abandon(stream, NOT_CLOSED);
+      },
+    },
+    closing: {
+      ...SpdyStream.UNUSED,
+      timeoutMs: TETHER.errorStreamTimeoutMs,
+      reply(_, state) {
+        state.fallback = null;
+      },
+      dataEnded: ignore,
+      nodeClosed: (stream, { fallback }) => stream.close(fallback),
+      timeout: (stream, { fallback }) => stream.close(fallback),
+    },
+    closed: { ...SpdyStream.UNUSED, timeoutMs: null, dataEnded: ignore, nodeClosed: ignore, timeout: ignore },
+  };
+
   readonly dataId: number;
   readonly errorId: number;
   private readonly connection: StreamConnection;
-  /** null: nobody listens any more. */
-  private events: ForwardStreamEvents | null;
-  /** The node knows of it. */
-  private isReplied = false;
-  /** Its user has been told that it may write. */
-  private isOpened = false;
-  /** The pod has sent something. */
-  private hasReceivedData = false;
-  private isLocalFinSent = false;
-  private isRemoteFinReceived = false;
-  private isErrorStreamEnded = false;
-  private errorText = '';
-  private timer: NodeJS.Timeout;
+  private state: StreamState;
+  private cancelTimeout = ignore;
+  /** The direction to the pod: nothing is written after the FIN. */
+  private isFinSent = false;
+  /** The direction from the pod, and what has come of it. */
+  private received: { streams: 'open' | 'dataEnded' | 'errorEnded'; hasData: boolean; errorText: string } = {
+    streams: 'open',
+    hasData: false,
+    errorText: '',
+  };
 
-  constructor(line: StreamConnection, errorId: number, dataId: number, events: ForwardStreamEvents) {
-    this.connection = line;
+  constructor(connection: StreamConnection, errorId: number, dataId: number, user: ForwardStreamEvents) {
+    this.connection = connection;
     this.errorId = errorId;
     this.dataId = dataId;
-    this.events = events;
-    this.timer = setTimeout(
-      () => line.abandon(this, { code: 'lost', text: 'the node does not answer' }),
-      TETHER.streamOpenTimeoutMs,
-    );
+    this.state = { phase: 'opening', user };
+    this.become(this.state);
   }
 
   write(bytes: Buffer): boolean {
-    return this.isLocalFinSent || this.connection.write(this, bytes);
+    return this.isFinSent || this.connection.write(this, bytes);
   }
 
   end(): void {
-    if (this.isLocalFinSent) return;
-    this.isLocalFinSent = true;
+    if (this.isFinSent) return;
+    this.isFinSent = true;
     this.connection.sendFin(this);
   }
 
@@ -70,90 +230,95 @@ export class SpdyStream implements ForwardStream {
   }
 
   destroy(): void {
-    if (!this.events) return;
-    this.events = null;
-    this.end();
-    // Until the node has answered for the stream the line is not clear; it is given up if no answer comes.
-    if (this.isReplied) this.lingerAfterDestroy();
+    this.row.destroy(this, this.state);
   }
 
-  private lingerAfterDestroy(): void {
-    this.awaitClose();
-    this.connection.onStreamDestroyed(this);
-  }
-
-  private awaitClose(): void {
-    this.restartTimer(TETHER.streamCloseTimeoutMs, () => {
-      if (this.connection.mayLinger(this)) this.awaitClose();
-      else this.connection.abandon(this, { code: 'lost', text: 'a stream was not closed' });
-    });
-  }
-
-  /** The line takes bytes again. */
+  /** The connection takes bytes again. */
   onDrained(): void {
-    if (this.isOpened) this.events?.onDrained();
+    this.row.drained(this, this.state);
   }
 
-  /** Lets the user write. */
-  markOpened(): void {
-    if (this.isOpened) return;
-    this.isOpened = true;
-    this.events?.onOpened();
+  /** Lets the user write before the node has replied. */
+  assumeOpen(): void {
+    this.row.assume(this, this.state);
   }
 
   onReply(id: number): void {
-    if (id !== this.dataId || this.isReplied) return;
-    this.isReplied = true;
-    clearTimeout(this.timer);
-    if (this.events) this.markOpened();
-    else this.lingerAfterDestroy();
+    if (id === this.dataId) this.row.reply(this, this.state);
   }
 
-  /** False: nobody takes them. */
+  /** False: nobody takes the bytes. */
   onData(id: number, bytes: Buffer): boolean {
+    const { received } = this;
     if (id === this.errorId) {
-      if (this.errorText.length < MAX_ERROR_BYTES) this.errorText += bytes.toString();
+      if (received.errorText.length < MAX_ERROR_BYTES) received.errorText += bytes.toString();
       return true;
     }
-    if (!this.events) return false;
-    this.markOpened();
-    this.hasReceivedData = true;
-    this.events.onData(bytes);
-    return true;
+    received.hasData = true;
+    return this.row.data(this, this.state, bytes);
   }
 
-  /** A FIN or a reset. The text on the error stream may follow that of the data stream, so both ends are awaited. */
+  /**
+   * A FIN or a reset. The text on the error stream may follow the end of the data, so both ends are awaited.
+   */
   onFin(id: number): void {
-    if (id === this.errorId) this.isErrorStreamEnded = true;
-    else this.isRemoteFinReceived = true;
-    if (this.isErrorStreamEnded && (this.isRemoteFinReceived || this.errorText !== '')) this.close();
-    else if (this.isRemoteFinReceived) this.restartTimer(TETHER.errorStreamTimeoutMs, () => this.close());
+    const { received } = this;
+    const isError = id === this.errorId;
+    const isOtherEnded = received.streams === (isError ? 'dataEnded' : 'errorEnded');
+    if (isOtherEnded || (isError && received.errorText !== '')) this.row.nodeClosed(this, this.state);
+    else if (received.streams === 'open') {
+      received.streams = isError ? 'errorEnded' : 'dataEnded';
+      if (!isError) this.row.dataEnded(this, this.state);
+    }
   }
 
-  /** The line has ended. */
   onConnectionLost(error: ForwardError): void {
-    clearTimeout(this.timer);
-    const events = this.events;
-    this.events = null;
-    if (this.isRemoteFinReceived) events?.onEnded();
-    else events?.onFailed(error);
+    this.row.lost(this, this.state, error);
   }
 
-  private close(): void {
-    clearTimeout(this.timer);
+  private get row(): StreamRow<StreamState> {
+    return SpdyStream.PHASES[this.state.phase];
+  }
+
+  private become(state: StreamState): void {
+    this.state = state;
+    const { timeoutMs } = this.row;
+    if (timeoutMs === 'running') return;
+    this.cancelTimeout();
+    this.cancelTimeout =
+      timeoutMs === null
+        ? ignore
+        : this.connection.clock.after(timeoutMs, () => this.row.timeout(this, this.state));
+  }
+
+  private open(phase: 'assumed' | 'open', user: ForwardStreamEvents): void {
+    this.become({ phase, user });
+    user.onOpened(this);
+  }
+
+  private orphan(): void {
+    this.become({ phase: 'orphaned' });
+    // The connection is not drained before the node has replied; it is given up if no reply comes.
     this.end();
-    const events = this.events;
-    this.events = null;
-    const said = this.errorText === '' ? null : podError(this.errorText, this.hasReceivedData);
-    const refused: ForwardError = { code: 'broken', text: 'the node refused the stream' };
-    const setback = said ?? (this.isReplied ? null : refused);
-    this.connection.onStreamClosed(this, setback !== null);
-    if (setback) events?.onFailed(setback);
-    else events?.onEnded();
   }
 
-  private restartTimer(ms: number, then: () => void): void {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(then, ms);
+  private linger(): void {
+    this.become({ phase: 'lingering' });
+    this.end();
+    this.connection.onStreamDestroyed(this);
+  }
+
+  /**
+   * Closes the stream with the error that the node has reported, else with `fallback`; null means success.
+   */
+  private close(fallback: ForwardError | null): void {
+    const user = 'user' in this.state ? this.state.user : null;
+    const { errorText, hasData } = this.received;
+    const error = errorText === '' ? fallback : podError(errorText, hasData);
+    this.become({ phase: 'closed' });
+    this.end();
+    this.connection.onStreamClosed(this, error !== null);
+    if (error) user?.onFailed(error);
+    else user?.onEnded();
   }
 }

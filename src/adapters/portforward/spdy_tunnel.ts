@@ -1,13 +1,14 @@
-// SPDY inside a WebSocket, as kubectl does it since 1.31: for where a proxy knows WebSockets only, or the account may get
-// forwards and not create them. The API server (since 1.30) ends the WebSocket and speaks SPDY to the node; what the
-// messages bring, joined, is SPDY. Where one message ends and the next begins means nothing.
+// SPDY inside a WebSocket, as kubectl uses it since 1.31: for proxies that only know WebSockets, and for
+// accounts that may get forwards but not create them. The API server (since 1.30) ends the WebSocket and
+// speaks SPDY to the node. The payloads of the messages, joined, are SPDY; the boundaries of messages mean
+// nothing.
 import { Duplex } from 'node:stream';
 import { TETHER } from '../../settings/limits.ts';
 import { type WebSocket, webSocketOver } from '../websocket.ts';
 import { spdyDialerWith, upgradeError } from './spdy_dialer.ts';
 import { errorLine, type ForwardError } from './transport.ts';
 
-/** Not by the book, which allows no slash: ws would not ask for it, nor take it for an answer. */
+/** The slash violates RFC 6455: ws would neither request this protocol nor accept it in an answer. */
 const TUNNEL_PROTOCOL = 'SPDY/3.1+portforward.k8s.io';
 const PROTOCOL_HEADER = 'sec-websocket-protocol';
 /** Servers send 32 KiB at most. */
@@ -20,13 +21,13 @@ class SpdyTunnel extends Duplex {
   constructor(socket: WebSocket) {
     super({ allowHalfOpen: false });
     this.socket = socket;
-    // Until somebody listens nothing is read, so that nobody misses an error.
+    // Nothing is read before there is a listener, so that no error is missed.
     socket.pause();
     socket.on('message', (message: Buffer, isBinary) => {
       if (!isBinary) this.destroy(new Error('the server broke the protocol: a text message'));
       else if (!this.push(message)) socket.pause();
     });
-    // Not into the buffer of a connection that takes nothing.
+    // No pong goes into the buffer of a connection that takes nothing.
     socket.on('ping', (payload) => socket.bufferedAmount < TETHER.maxBufferedBytes && socket.pong(payload));
     socket.on('error', (error) => this.destroy(error));
     socket.on('close', () => this.push(null));
@@ -50,7 +51,10 @@ class SpdyTunnel extends Duplex {
   }
 }
 
-/** SPDY in a WebSocket. Servers that know no such thing refuse it, or agree to something else: that is `unsupported`. */
+/**
+ * SPDY in a WebSocket. Servers that do not know it refuse, or agree to another protocol: that is
+ * `unsupported`.
+ */
 export const dialSpdyTunnel = spdyDialerWith(
   ({ connection, path, headers, signal }) =>
     new Promise((resolve) => {

@@ -1,14 +1,14 @@
-// Port forwarding as the rest of the program sees it: streams to a port of a pod, and what may go wrong with one.
+// Port forwarding as the rest of the program sees it: streams to a port of a pod, and their errors.
 import { isFailure } from '../../runtime/actor.ts';
 import type { ClusterDialer } from '../cluster_dialer.ts';
 import { oneLine } from '../kube/parse_objects.ts';
 
 /**
- * Why a stream could not be opened, or broke:
- * `unreachable` the API server gives no answer; `denied` it refuses the account; `absent` the pod, or its sandbox, is not
- * there; `refused` nothing takes the connection in the pod; `unsupported` this way of forwarding is not offered; `lost`
- * the connection to the API server broke; `broken` the pod ended the connection with an error; `hostile` the server sent
- * what no server may send.
+ * Why a stream could not be opened, or broke. `unreachable`: the API server does not answer. `denied`: it
+ * refuses the account. `absent`: the pod, or its sandbox, does not exist. `refused`: nothing in the pod takes
+ * the connection. `unsupported`: the cluster does not offer this transport. `lost`: the connection to the API
+ * server broke. `broken`: the pod ended the connection with an error. `hostile`: the server sent what no
+ * server may send.
  */
 export type ForwardErrorCode =
   | 'unreachable'
@@ -22,50 +22,67 @@ export type ForwardErrorCode =
 
 export interface ForwardError {
   code: ForwardErrorCode;
-  /** For people: what the API server or the node said, cut to one line. */
+  /** For people: what the API server or the node says, cut to one line. */
   text: string;
 }
 
-/** Who uses a stream hears this from it. `ended` or `failed` comes once, last, and not after `leave`. */
+/**
+ * What the user of a stream hears. `onEnded` or `onFailed` comes once and last, and neither comes after
+ * `destroy`.
+ */
 export interface ForwardStreamEvents {
-  /** The far side knows of the stream: from here on bytes may be written, and may have had an effect. */
-  onOpened(): void;
+  /** Once, first: bytes may be written to `stream` from now on, and may have an effect. */
+  onOpened(stream: ForwardStream): void;
   /** `bytes` are the receiver's to keep. */
   onData(bytes: Buffer): void;
-  /** What `write` had refused to take more of has gone out. */
+  /** `write` may be called again after it has returned false. */
   onDrained(): void;
   /** The pod has closed, after all its data. */
   onEnded(): void;
   onFailed(error: ForwardError): void;
 }
 
-/** One connection to a port of a pod. Nothing may be called after `ended`, `failed` or `leave`. */
+/** One connection to a port of a pod. Nothing may be called after `onEnded`, `onFailed` or `destroy`. */
 export interface ForwardStream {
-  /** False: enough for now, until `drained`. Only once `opened`. */
+  /** False: enough for now, until `onDrained`. */
   write(bytes: Buffer): boolean;
-  /** No more will be written. Nodes close the pod's side soon afterwards, whatever it still had to say. */
+  /**
+   * Nothing more will be written. Nodes then soon close the pod's side too, whatever the pod still has to
+   * say.
+   */
   end(): void;
-  /** Stops and starts `data`. */
+  /** Stops and starts `onData`. */
   pause(): void;
   resume(): void;
-  /** Nobody is there any more: the pod's side is closed, what it still says is dropped, no event follows. */
+  /** The user has gone: the pod's side is closed, what it still sends is dropped, and no event follows. */
   destroy(): void;
 }
+
+/** A stream that can be given up, also before it is opened. */
+export type Destroyable = Pick<ForwardStream, 'destroy'>;
 
 export interface PodName {
   namespace: string;
   name: string;
 }
 
+/** The error of streams that end because their tether does. */
+export const FORWARD_CLOSED: ForwardError = { code: 'lost', text: 'the forward was closed' };
+
+/** The path of the API, with the server's prefix, that forwards to `pod`. */
 export const forwardPath = (dialer: ClusterDialer, pod: PodName): string =>
-  `${dialer.prefix}/api/v1/namespaces/${encodeURIComponent(pod.namespace)}/pods/${encodeURIComponent(pod.name)}/portforward`;
+  `${dialer.prefix}/api/v1/namespaces/${encodeURIComponent(pod.namespace)}` +
+  `/pods/${encodeURIComponent(pod.name)}/portforward`;
 
 const MAX_TEXT_LENGTH = 600;
 
-/** What a server, a node or Node said, for people. */
+/** What a server, a node or Node.js says, as one line for people. */
 export const errorLine = (text: string): string => oneLine(text, MAX_TEXT_LENGTH);
 
-/** What nodes say, in the runtimes there are, when the pod has not seen the connection at all. First match wins. */
+/**
+ * What nodes say, with any container runtime, when the pod has not seen the connection. The first match
+ * counts.
+ */
 const NODE_ERRORS: readonly [pattern: RegExp, code: ForwardErrorCode][] = [
   [/connection refused|connect: |exit status \d+.*socat/i, 'refused'],
   [
@@ -75,13 +92,13 @@ const NODE_ERRORS: readonly [pattern: RegExp, code: ForwardErrorCode][] = [
   [/timed out waiting for streams/i, 'lost'],
 ];
 
-/** The setback that the text of an error channel stands for. `isSeen`: the pod has sent something before. */
+/** The error that the text of an error channel stands for. After data from the pod it is always `broken`. */
 export function podError(text: string, hasSentData: boolean): ForwardError {
   const known = hasSentData ? undefined : NODE_ERRORS.find(([pattern]) => pattern.test(text));
   return { code: known?.[1] ?? 'broken', text: errorLine(text) };
 }
 
-/** The setback of an API server, or of what stands before it, that answers anything but an upgrade. */
+/** The error of an API server, or of a proxy before it, that answers anything but an upgrade. */
 export function responseError(status: number, body: string): ForwardError {
   const message = kubeStatusMessage(body);
   const text = errorLine(`${status}: ${message ?? body}`);
@@ -92,7 +109,7 @@ export function responseError(status: number, body: string): ForwardError {
   return { code: status === 429 || status >= 500 ? 'unreachable' : 'unsupported', text };
 }
 
-/** The message of a Kubernetes Status; null when it is none: then a proxy has answered. */
+/** The message of a Kubernetes Status; null if `body` is none: then a proxy has answered. */
 function kubeStatusMessage(body: string): string | null {
   try {
     const status: unknown = JSON.parse(body);
@@ -103,7 +120,7 @@ function kubeStatusMessage(body: string): string | null {
   return null;
 }
 
-/** The setback of a connection that could not be made. */
+/** The error of a connection that could not be made. */
 export function dialError(error: unknown): ForwardError {
   const denied = isFailure(error) && error.code === 'cluster_denied';
   const text = errorLine(error instanceof Error ? error.message : String(error));

@@ -1,11 +1,12 @@
-// Port forwarding where SPDY is not to be had, not even in a WebSocket: one WebSocket per connection, `v4.channel.k8s.io`.
-// Two channels, for data and for errors; on each the first message begins with the port, little endian. There is no way to
-// half-close.
+// Port forwarding where SPDY is not available, not even in a WebSocket: one WebSocket per connection,
+// `v4.channel.k8s.io`. It has two channels, for data and for errors; the first message of each begins with
+// the port, little endian. There is no half-close.
 import { TETHER } from '../../settings/limits.ts';
+import { deadlineSignal } from '../deadline_signal.ts';
 import { type WebSocket, webSocketOver } from '../websocket.ts';
-import type { SpareConnection } from './spare_connection.ts';
 import { upgradeError } from './spdy_dialer.ts';
 import {
+  type Destroyable,
   dialError,
   errorLine,
   type ForwardError,
@@ -15,6 +16,7 @@ import {
   type PodName,
   podError,
 } from './transport.ts';
+import type { ForwardCluster } from './transports.ts';
 
 /** WebSocket.OPEN. */
 const OPEN = 1;
@@ -23,88 +25,153 @@ const ERROR_CHANNEL = 1;
 const MAX_ERROR_BYTES = 4 * 1024;
 /** Servers send 32 KiB at most. */
 const MAX_MESSAGE_BYTES = 1024 * 1024;
+const LOST: ForwardError = { code: 'lost', text: 'the API server closed the connection' };
+const NO_ANSWER: ForwardError = { code: 'unreachable', text: 'the API server does not answer' };
 
-/** Opens a stream to `port` of the pod on a WebSocket of its own. Nothing is told before this has returned. */
+/** Opens a stream to `port` of the pod on a WebSocket of its own. No event comes before this has returned. */
 export function openWebSocketStream(
-  spareConnection: SpareConnection,
+  cluster: ForwardCluster,
   pod: PodName,
   port: number,
   events: ForwardStreamEvents,
-): ForwardStream {
-  const forward = new WebSocketStream(port, events);
-  void forward.dial(spareConnection, pod);
-  return forward;
+): Destroyable {
+  const stream = new WebSocketStream(cluster, port, events);
+  void stream.dial(pod);
+  return stream;
 }
 
+type StreamState =
+  | { phase: 'dialing'; user: ForwardStreamEvents; abort: AbortController }
+  | { phase: 'upgrading'; user: ForwardStreamEvents; socket: WebSocket }
+  | { phase: 'open'; user: ForwardStreamEvents; socket: WebSocket }
+  /** This side has closed, or the node has reported an error: the end of the WebSocket is due. */
+  | { phase: 'ending'; user: ForwardStreamEvents; socket: WebSocket }
+  /** The user has gone, and what it has written is still sent. */
+  | { phase: 'flushing'; socket: WebSocket }
+  | { phase: 'closed' };
+
+/** What each event does in a phase with state `S`. */
+interface StreamRow<S> {
+  readonly timeoutMs: number | null;
+  timeout(stream: WebSocketStream, state: S): void;
+  end(stream: WebSocketStream, state: S): void;
+  destroy(stream: WebSocketStream, state: S): void;
+}
+
+const ignore = (): void => undefined;
+
 class WebSocketStream implements ForwardStream {
+  private static readonly PHASES: {
+    readonly [P in StreamState['phase']]: StreamRow<StreamState & { phase: P }>;
+  } = {
+    dialing: { timeoutMs: null, timeout: ignore, end: ignore, destroy: (stream) => stream.release() },
+    upgrading: {
+      timeoutMs: TETHER.dialTimeoutMs,
+      timeout: (stream) => stream.finish(NO_ANSWER),
+      end: ignore,
+      destroy: (stream) => stream.release(),
+    },
+    open: {
+      timeoutMs: null,
+      timeout: ignore,
+      end(stream, { user, socket }) {
+        socket.close(1000);
+        stream.become({ phase: 'ending', user, socket });
+      },
+      destroy: (stream, { socket }) => stream.flush(socket),
+    },
+    ending: {
+      timeoutMs: TETHER.errorStreamTimeoutMs,
+      timeout: (stream) => stream.finish(null),
+      end: (_, { socket }) => socket.close(1000),
+      destroy: (stream, { socket }) => stream.flush(socket),
+    },
+    flushing: {
+      timeoutMs: TETHER.errorStreamTimeoutMs,
+      timeout: (stream) => stream.release(),
+      end: ignore,
+      destroy: ignore,
+    },
+    closed: { timeoutMs: null, timeout: ignore, end: ignore, destroy: ignore },
+  };
+
+  private readonly cluster: ForwardCluster;
   private readonly port: number;
-  private events: ForwardStreamEvents | null;
-  private socket: WebSocket | null = null;
-  private readonly abort = new AbortController();
+  private state: StreamState;
+  private cancelTimeout = ignore;
+  private cancelKeepAlive = ignore;
   /** Bytes of the port still to come, per channel. */
   private readonly missingPortBytes = [2, 2];
   private hasReceivedData = false;
-  private isFull = false;
   private errorText = '';
-  private timer: NodeJS.Timeout | null = null;
-  private keepAliveTimer: NodeJS.Timeout | undefined;
+  /** `write` has returned false, and `onDrained` is due. */
+  private isFull = false;
 
-  constructor(port: number, events: ForwardStreamEvents) {
+  constructor(cluster: ForwardCluster, port: number, user: ForwardStreamEvents) {
+    this.cluster = cluster;
     this.port = port;
-    this.events = events;
+    this.state = { phase: 'dialing', user, abort: new AbortController() };
   }
 
-  async dial(spareConnection: SpareConnection, pod: PodName): Promise<void> {
-    const signal = AbortSignal.any([this.abort.signal, AbortSignal.timeout(TETHER.dialTimeoutMs)]);
+  async dial(pod: PodName): Promise<void> {
+    if (this.state.phase !== 'dialing') return;
+    const { clock, dialer, spareConnection } = this.cluster;
+    const deadline = deadlineSignal(clock, TETHER.dialTimeoutMs, this.state.abort.signal);
     try {
-      const { dialer } = spareConnection;
       const headers = { ...dialer.headers(), host: dialer.host };
-      const connection = await spareConnection.connect(signal);
-      if (!this.events) {
+      const connection = await spareConnection.connect(deadline.signal);
+      if (this.state.phase !== 'dialing') {
         connection.destroy();
         return;
       }
       const path = `${forwardPath(dialer, pod)}?ports=${this.port}`;
       const protocol = 'v4.channel.k8s.io';
-      this.listen(webSocketOver({ connection, path, headers, protocol, maxMessageBytes: MAX_MESSAGE_BYTES }));
+      const socket = webSocketOver({
+        connection,
+        path,
+        headers,
+        protocol,
+        maxMessageBytes: MAX_MESSAGE_BYTES,
+      });
+      this.become({ phase: 'upgrading', user: this.state.user, socket });
+      this.listen(socket);
     } catch (error) {
-      this.fail(dialError(error));
+      this.finish(dialError(error));
+    } finally {
+      deadline.clear();
     }
   }
 
   private listen(socket: WebSocket): void {
-    this.socket = socket;
-    const lost: ForwardError = { code: 'lost', text: 'the API server closed the connection' };
-    this.timer = setTimeout(
-      () => this.fail({ code: 'unreachable', text: 'the API server does not answer' }),
-      TETHER.dialTimeoutMs,
-    );
-    socket.on('open', () => {
-      this.stopTimer();
-      // Nodes close what is idle for hours and proxies much sooner; an empty message counts for both and means nothing.
-      this.keepAliveTimer = setInterval(
-        () => socket.bufferedAmount === 0 && socket.send(Buffer.alloc(0)),
-        TETHER.pingIntervalMs,
-      );
-      this.events?.onOpened();
-    });
+    socket.on('open', () => this.onOpen(socket));
     socket.on('message', (message: Buffer, isBinary) => {
-      const wrong = isBinary ? this.onMessage(message) : 'a text message';
-      if (wrong) this.fail({ code: 'hostile', text: `the server broke the protocol: ${wrong}` });
+      const violation = isBinary ? this.onMessage(message) : 'a text message';
+      if (violation) this.finish({ code: 'hostile', text: `the server broke the protocol: ${violation}` });
     });
     socket.on(
       'unexpected-response',
-      (_, response) => void upgradeError(response).then((setback) => this.fail(setback)),
+      (_, response) => void upgradeError(response).then((error) => this.finish(error)),
     );
-    socket.on('error', (error) => this.fail({ ...lost, text: errorLine(error.message) }));
+    socket.on('error', (error) => this.finish({ ...LOST, text: errorLine(error.message) }));
     socket.on('close', (code) => {
-      if (this.errorText !== '') this.fail(podError(this.errorText, this.hasReceivedData));
-      else if (code === 1006) this.fail(lost);
-      else this.release()?.onEnded();
+      const error = code === 1006 ? LOST : null;
+      this.finish(this.errorText === '' ? error : null);
     });
   }
 
-  /** The answer names what no server may send. */
+  private onOpen(socket: WebSocket): void {
+    if (this.state.phase !== 'upgrading') return;
+    const { user } = this.state;
+    this.become({ phase: 'open', user, socket });
+    // Nodes close what is idle for hours, proxies much sooner. An empty message counts for both and means
+    // nothing.
+    this.cancelKeepAlive = this.cluster.clock.every(TETHER.pingIntervalMs, () => {
+      if (socket.bufferedAmount === 0) socket.send(Buffer.alloc(0));
+    });
+    user.onOpened(this);
+  }
+
+  /** Returns what no server may send; null if the message is a proper one. */
   private onMessage(message: Buffer): string | null {
     const channel = message[0];
     if (channel === undefined) return 'an empty message';
@@ -118,77 +185,90 @@ class WebSocketStream implements ForwardStream {
     if (at === message.length) return null;
     if (channel === DATA_CHANNEL) {
       this.hasReceivedData = true;
-      this.events?.onData(message.subarray(at));
+      this.user?.onData(message.subarray(at));
       return null;
     }
     if (this.errorText.length < MAX_ERROR_BYTES) this.errorText += message.toString('utf8', at);
     // The end follows the text; should it not, the text is enough.
-    this.timer ??= setTimeout(
-      () => this.fail(podError(this.errorText, this.hasReceivedData)),
-      TETHER.errorStreamTimeoutMs,
-    );
+    if (this.state.phase === 'open') this.become({ ...this.state, phase: 'ending' });
     return null;
   }
 
   write(bytes: Buffer): boolean {
-    const socket = this.socket;
-    if (!socket) return true;
+    if (!('socket' in this.state)) return true;
+    const { socket } = this.state;
     const message = Buffer.allocUnsafe(bytes.length + 1);
     message[0] = DATA_CHANNEL;
     bytes.copy(message, 1);
     socket.send(message, () => {
       if (!this.isFull || socket.bufferedAmount > TETHER.maxBufferedBytes / 2) return;
       this.isFull = false;
-      this.events?.onDrained();
+      this.user?.onDrained();
     });
     this.isFull ||= socket.bufferedAmount > TETHER.maxBufferedBytes;
     return !this.isFull;
   }
 
   end(): void {
-    this.socket?.close(1000);
-    this.timer ??= setTimeout(() => this.release()?.onEnded(), TETHER.errorStreamTimeoutMs);
+    this.row.end(this, this.state);
   }
 
   pause(): void {
-    this.socket?.pause();
+    if ('socket' in this.state) this.state.socket.pause();
   }
 
   resume(): void {
-    this.socket?.resume();
+    if ('socket' in this.state) this.state.socket.resume();
   }
 
   destroy(): void {
-    const socket = this.socket;
-    this.events = null;
-    if (socket?.readyState !== OPEN) {
+    this.row.destroy(this, this.state);
+  }
+
+  private get row(): StreamRow<StreamState> {
+    return WebSocketStream.PHASES[this.state.phase];
+  }
+
+  private get user(): ForwardStreamEvents | null {
+    return 'user' in this.state ? this.state.user : null;
+  }
+
+  private become(state: StreamState): void {
+    this.state = state;
+    this.cancelTimeout();
+    const { timeoutMs } = this.row;
+    this.cancelTimeout =
+      timeoutMs === null
+        ? ignore
+        : this.cluster.clock.after(timeoutMs, () => this.row.timeout(this, this.state));
+  }
+
+  /** Sends what is buffered, in order, before the close. What comes meanwhile is dropped. */
+  private flush(socket: WebSocket): void {
+    if (socket.readyState !== OPEN) {
       this.release();
       return;
     }
-    // In order behind what is still to be sent; what comes meanwhile is dropped.
+    this.become({ phase: 'flushing', socket });
     socket.resume();
     socket.close(1000);
-    this.stopTimer();
-    this.timer = setTimeout(() => this.release(), TETHER.errorStreamTimeoutMs);
   }
 
-  private fail(error: ForwardError): void {
-    this.release()?.onFailed(error);
+  /** Ends the stream with the error that the node has reported, else with `error`; null means success. */
+  private finish(error: ForwardError | null): void {
+    const { user } = this;
+    const result =
+      error === null && this.errorText !== '' ? podError(this.errorText, this.hasReceivedData) : error;
+    this.release();
+    if (result) user?.onFailed(result);
+    else user?.onEnded();
   }
 
-  /** Lets go of everything; whoever gets the listener tells it the end. */
-  private release(): ForwardStreamEvents | null {
-    const events = this.events;
-    this.events = null;
-    this.stopTimer();
-    clearInterval(this.keepAliveTimer);
-    this.abort.abort();
-    this.socket?.terminate();
-    return events;
-  }
-
-  private stopTimer(): void {
-    if (this.timer) clearTimeout(this.timer);
-    this.timer = null;
+  private release(): void {
+    const { state } = this;
+    this.become({ phase: 'closed' });
+    this.cancelKeepAlive();
+    if (state.phase === 'dialing') state.abort.abort();
+    else if (state.phase !== 'closed') state.socket.terminate();
   }
 }

@@ -1,5 +1,5 @@
-// System calls that Node does not offer, called in libc itself. The only importer of koffi. Every caller must do without
-// them where koffi does not load.
+// System calls that Node does not offer, called in libc itself. The only importer of koffi. Every caller must
+// do without them where koffi does not load.
 import { constants } from 'node:os';
 import { getSystemErrorName } from 'node:util';
 import type { LibraryHandle } from 'koffi';
@@ -18,7 +18,10 @@ const NETLINK_TYPE = 0o2 | 0o2000000 | 0o4000;
 /** A duplicate is never one of the standard descriptors. */
 const LOWEST_DUPLICATE = 3;
 
-/** How a child ended. `exitCode` is null where a signal ended it; both are null where its zombie was reaped elsewhere. */
+/**
+ * How a child ended. `exitCode` is null where a signal ended it; both are null where its zombie was reaped
+ * elsewhere.
+ */
 export interface ExitStatus {
   exitCode: number | null;
   signal: string | null;
@@ -41,7 +44,9 @@ export interface Libc {
   closeOnExec(fd: number): void;
   /** A second descriptor of the same open file, not inherited by children. Throws when none is left. */
   duplicate(fd: number): number;
-  /** Makes orphans among the descendants children of this process from now on. False where the system cannot. */
+  /**
+   * Makes orphans among the descendants children of this process from now on. False where the system cannot.
+   */
   becomeSubreaper(): boolean;
   /** Reaps the child `pid`, for which nothing else waits; null while it lives. */
   reap(pid: number): ExitStatus | null;
@@ -51,11 +56,19 @@ export interface Libc {
   makeFifo(path: string): void;
   /** Locks the open file until the end of this process; false where another process has locked it. */
   lock(fd: number): boolean;
-  /** A socket to the kernel for one netlink protocol, to be used with `write` and `read`. Throws where there is none. */
+  /**
+   * A socket to the kernel for one netlink protocol, to be used with `write` and `read`. Throws where there
+   * is none.
+   */
   netlink(protocol: number): number;
-  /** Closes a descriptor of `netlink` or `duplicate`: in a thread, Node warns of those that it has not opened itself. */
+  /**
+   * Closes a descriptor of `netlink` or `duplicate`: in a thread, Node warns of those that it has not opened
+   * itself.
+   */
   close(fd: number): void;
-  /** Reads without waiting: bytes read, 0 at the end, or a negative errno, so that EAGAIN costs no exception. */
+  /**
+   * Reads without waiting: bytes read, 0 at the end, or a negative errno, so that EAGAIN costs no exception.
+   */
   read(fd: number, into: Uint8Array): number;
   /** Writes without waiting: bytes written, or a negative errno. */
   write(fd: number, from: Uint8Array): number;

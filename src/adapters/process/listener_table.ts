@@ -1,5 +1,6 @@
-// The table of listeners again and again, quickly: the kernel gives the listening sockets alone (sock_diag), where for
-// /proc/net/tcp6 it looks through every connection there could be (2 to 10 ms). Where netlink or koffi is not to be had it is /proc.
+// The listening sockets, for callers that ask often. The kernel gives exactly these through netlink
+// (sock_diag); for /proc/net/tcp6 it searches all its tables of connections (2 to 10 ms). Without netlink or
+// koffi, /proc is read.
 import { type Libc, loadLibc } from './libc.ts';
 import { addressFromBytes, type ListeningSocket, listeningSockets } from './listeners.ts';
 import {
@@ -19,9 +20,9 @@ import {
 } from './sock_diag.ts';
 
 interface ListenerTable {
-  /** As `listeners`; the first time it is that. */
+  /** As `listeningSockets`, which gives the first answer. */
   rows(): ListeningSocket[];
-  /** Whether the next answer comes from the kernel itself. */
+  /** Whether the next answer comes through netlink. */
   readonly asksKernel: boolean;
   close(): void;
 }
@@ -34,10 +35,13 @@ const ADDRESS_FAMILIES = [
   { family: AF_INET, addressBytes: 4 },
   { family: AF_INET6, addressBytes: 16 },
 ] as const;
-/** The kernel gives at most this much at a time. */
+/** The kernel gives at most this much per read. */
 const MAX_ANSWER_BYTES = 32 * 1024;
 
-/** Adds the rows of one part of an answer to `into`; whether it was the last, null for what is no answer. */
+/**
+ * Adds the rows of one part of an answer to `into`. Returns whether it was the last part; null where it is no
+ * answer.
+ */
 function parseDump(part: Buffer, addressBytes: number, into: ListeningSocket[]): boolean | null {
   for (let at = 0; at + NLMSG_HEADER_BYTES <= part.length; ) {
     const message = part.subarray(at, at + part.readUInt32LE(at));
@@ -56,50 +60,51 @@ function parseDump(part: Buffer, addressBytes: number, into: ListeningSocket[]):
   return false;
 }
 
-/** Asks on the socket `fd`; null when the kernel does not say. */
+/** Asks on the netlink socket `fd`; null where the kernel does not answer. */
 function queryKernel(libc: Libc, fd: number, answer: Buffer): ListeningSocket[] | null {
   const rows: ListeningSocket[] = [];
   for (const { family, addressBytes } of ADDRESS_FAMILIES) {
     if (libc.write(fd, tcpRequest(family, DUMP_FLAGS, LISTEN_STATE)) !== REQUEST_BYTES) return null;
-    for (let last = false; !last; ) {
+    for (let isLast = false; !isLast; ) {
       const length = libc.read(fd, answer);
-      const taken = length > 0 ? parseDump(answer.subarray(0, length), addressBytes, rows) : null;
-      if (taken === null) return null;
-      last = taken;
+      const parsed = length > 0 ? parseDump(answer.subarray(0, length), addressBytes, rows) : null;
+      if (parsed === null) return null;
+      isLast = parsed;
     }
   }
   return rows;
 }
 
-/** Opens nothing before the first question, which also begins to load what the next ones need. */
+/** Opens a table. The first question begins to load what netlink needs. */
 export function openListenerTable(): ListenerTable {
   const answer = Buffer.allocUnsafeSlow(MAX_ANSWER_BYTES);
-  let kernel: { libc: Libc; fd: number } | null = null;
-  let asked = false;
-  let closed = false;
+  let state: 'new' | 'loading' | 'unavailable' | { libc: Libc; fd: number } = 'new';
   const open = async (): Promise<void> => {
     const libc = await loadLibc();
-    if (!closed) kernel = { libc, fd: libc.netlink(NETLINK_SOCK_DIAG) };
+    if (state === 'loading') state = { libc, fd: libc.netlink(NETLINK_SOCK_DIAG) };
   };
   const close = (): void => {
-    closed = true;
-    kernel?.libc.close(kernel.fd);
-    kernel = null;
+    if (typeof state === 'object') state.libc.close(state.fd);
+    state = 'unavailable';
   };
   return {
     rows() {
-      if (!asked) {
-        asked = true;
-        // Then it stays as slow as it is.
-        open().catch(() => {});
+      if (state === 'new') {
+        state = 'loading';
+        open().catch(() => {
+          // Answers keep coming from /proc.
+          state = 'unavailable';
+        });
       }
-      const rows = kernel && queryKernel(kernel.libc, kernel.fd, answer);
-      if (rows) return rows;
-      if (kernel) close();
+      if (typeof state === 'object') {
+        const rows = queryKernel(state.libc, state.fd, answer);
+        if (rows) return rows;
+        close();
+      }
       return listeningSockets();
     },
     get asksKernel() {
-      return kernel !== null;
+      return typeof state === 'object';
     },
     close,
   };

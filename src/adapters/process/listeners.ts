@@ -1,4 +1,5 @@
-// Who listens on which TCP port, from /proc. Where there is none (macOS) nobody seems to.
+// Which TCP ports are listened on, and by which process, from /proc. Without /proc (macOS) there seem to be
+// none.
 import { closeSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
 import { type ProcessRow, processRow } from './process_table.ts';
 
@@ -7,7 +8,7 @@ export interface ListeningSocket {
   /** As text, IPv6 without brackets, such as `127.0.0.1`, `::` or `::ffff:7f00:1`. */
   address: string;
   uid: number;
-  /** Of the socket: what `holderOf` looks for. */
+  /** Identifies the socket for `socketHolder`. */
   inode: number;
 }
 
@@ -19,15 +20,15 @@ const INODE = 9;
 const LISTEN = '0A';
 const BLOCK_BYTES = 64 * 1024;
 
-/** An address of 4 or 16 bytes, as they are on the wire, as text. */
+/** An address of 4 or 16 bytes in network order, as text. */
 export function addressFromBytes(bytes: Buffer): string {
   if (bytes.length === 4) return bytes.join('.');
   const groups = Array.from({ length: 8 }, (_, index) => bytes.readUInt16BE(index * 2).toString(16));
-  // A URL writes each address in one way only.
+  // A URL has one spelling for each address.
   return new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1);
 }
 
-/** The kernel prints an address as hexadecimal words in the machine's order. */
+/** Decodes an address of /proc: hexadecimal words in the byte order of the machine. */
 const addressText = (hex: string): string => addressFromBytes(Buffer.from(hex, 'hex').swap32());
 
 function parseRow(row: string): ListeningSocket | undefined {
@@ -42,7 +43,9 @@ function parseRow(row: string): ListeningSocket | undefined {
   };
 }
 
-/** Adds the listeners of one file. They come first in it: what follows (thousands of connections) is not read. */
+/**
+ * Adds the listeners of one file. They come first; the thousands of connections that may follow are not read.
+ */
 function readTable(path: string, into: ListeningSocket[]): void {
   let fd: number;
   try {
@@ -53,17 +56,17 @@ function readTable(path: string, into: ListeningSocket[]): void {
   try {
     const block = Buffer.allocUnsafe(BLOCK_BYTES);
     let rest = '';
-    let heading = true;
+    let isHeading = true;
     for (;;) {
       const length = readSync(fd, block, 0, BLOCK_BYTES, null);
       if (length === 0) return;
       const lines = (rest + block.toString('latin1', 0, length)).split('\n');
       rest = lines.pop() ?? '';
       for (const line of lines) {
-        const row = heading ? undefined : parseRow(line);
+        const row = isHeading ? undefined : parseRow(line);
         if (row) into.push(row);
-        else if (!heading) return;
-        heading = false;
+        else if (!isHeading) return;
+        isHeading = false;
       }
     }
   } finally {
@@ -79,14 +82,17 @@ export function listeningSockets(): ListeningSocket[] {
   return rows;
 }
 
-/** Whether a connection to localhost would reach it: a loopback or wildcard address of either family. */
+/**
+ * Whether a connection to localhost reaches `address`: it is a loopback or a wildcard address of either
+ * family.
+ */
 export function isLocalAddress(address: string): boolean {
   return /^(?:127\.|0\.0\.0\.0$|::$|::1$|::ffff:(?:7f|0:0$))/.test(address);
 }
 
 /**
- * The process that holds the socket `inode`, looked for in every process we may look into (some 20 ms for 300): undefined
- * when it is another user's or has gone.
+ * The process that holds the socket `inode`; undefined where it belongs to another user or is gone. Searches
+ * all processes that this one may inspect, which takes some 20 ms for 300.
  */
 export function socketHolder(inode: number): ProcessRow | undefined {
   const target = `socket:[${inode}]`;

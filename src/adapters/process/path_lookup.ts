@@ -1,4 +1,4 @@
-// Where a shell would find a program.
+// Looks programs up as a shell does.
 import { accessSync, constants, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 

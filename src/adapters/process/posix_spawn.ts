@@ -1,16 +1,17 @@
-// Children as posix_spawn starts them: the child borrows the memory of this process until it runs its program. Node forks, which
-// copies the page tables for each start and each page that is written afterwards: several times the processor time, the more
-// memory there is the more. Node knows nothing of these children, so whoever starts one waits for it.
+// Starts children with posix_spawn: the child borrows the memory of this process until it runs its program.
+// Node forks, which copies the page tables at each start, and then each page that is written. That takes
+// several times the processor time, and more the more memory there is. Node knows nothing of these children,
+// so the caller must wait for them.
 import { constants } from 'node:fs';
 import { getSystemErrorName } from 'node:util';
 import type { LibraryHandle } from 'koffi';
 
 const { O_RDONLY } = constants;
-/** Numbers of <spawn.h>, the same in glibc and musl. */
+/** Constants of <spawn.h>, the same in glibc and musl. */
 const POSIX_SPAWN_SETSIGDEF = 0x04;
 const POSIX_SPAWN_SETSIGMASK = 0x08;
 const POSIX_SPAWN_SETSID = 0x80;
-/** posix_spawnattr_t takes 336 bytes, posix_spawn_file_actions_t 80, sigset_t 128. */
+/** Enough for posix_spawnattr_t (336 bytes), posix_spawn_file_actions_t (80) and sigset_t (128). */
 const STRUCT_BYTES = 512;
 
 export interface ProgramSpec {
@@ -19,19 +20,22 @@ export interface ProgramSpec {
   args: readonly string[];
   cwd: string;
   env: readonly (readonly [key: string, value: string])[];
-  /** What it has as stdout and stderr; stdin is /dev/null, and nothing else is open. */
+  /** Descriptors for stdout and stderr. Stdin is /dev/null, and nothing else is open. */
   output: readonly [out: number, err: number];
 }
 
 /**
- * Starts a program in a session of its own that ignores and blocks no signal, and gives its pid. Throws with a `code` when it
- * cannot run; its `cwd` and `file` should be looked at before, for a message that says which.
+ * Starts a program in a session of its own, with no signal ignored or blocked, and gives its pid. Throws with
+ * a `code` when it cannot run. Check `cwd` and `file` before, for a message that says which of them is wrong.
  */
 export type PosixSpawn = (program: ProgramSpec) => number;
 
 type NativeCall<A extends unknown[]> = (...args: A) => number;
 
-/** A new session; every signal as it is by default, also the two that glibc keeps for itself and else has ignored; none blocked. */
+/**
+ * A new session, no signal blocked, and every signal at its default, also the two that glibc reserves and
+ * ignores.
+ */
 function spawnAttributes(call: <A extends unknown[]>(prototype: string) => NativeCall<A>): Buffer {
   const attributes = Buffer.alloc(STRUCT_BYTES);
   call<[Buffer]>('int posix_spawnattr_init(void *)')(attributes);
@@ -44,7 +48,7 @@ function spawnAttributes(call: <A extends unknown[]>(prototype: string) => Nativ
   return attributes;
 }
 
-/** Looks the calls up in libc. Throws where one is missing. */
+/** Looks up the calls in libc. Throws where one is missing. */
 export function loadPosixSpawn(library: LibraryHandle): PosixSpawn {
   const call = <A extends unknown[]>(prototype: string): NativeCall<A> => library.func(prototype);
   const spawn = call<[Int32Array, string, Buffer, Buffer, (string | null)[], (string | null)[]]>(
@@ -71,7 +75,7 @@ export function loadPosixSpawn(library: LibraryHandle): PosixSpawn {
     const rows = env.map(([key, value]) => `${key}=${value}`);
     const error = added || spawn(pid, file, steps, attributes, [file, ...args, null], [...rows, null]);
     destroy(steps);
-    if (error === 0) return pid[0] as number;
+    if (error === 0) return pid[0] ?? 0;
     const code = getSystemErrorName(-error);
     throw Object.assign(new Error(`spawn ${code}`), { code });
   };

@@ -1,5 +1,5 @@
-// The process table of the system, read from /proc. Where there is none (macOS) the table is empty: whoever uses it must
-// still have what it started itself.
+// The process table of the system, from /proc. Without /proc (macOS) the table is empty, and callers know
+// only the processes that they have started themselves.
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import { isOutOfDescriptors } from './reserved_descriptor.ts';
 
@@ -9,13 +9,16 @@ export interface ProcessRow {
   /** Process group. */
   pgid: number;
   session: number;
-  /** Clock ticks from the boot of the machine to the start of the process: with the pid and the boot its identity. */
+  /**
+   * Clock ticks from the boot to the start of the process. With the pid and the boot, it identifies the
+   * process.
+   */
   startTicks: number;
   /** A letter of ps(1): R, S, D, T, ... */
   state: string;
-  /** Clock ticks of processor time used so far, user and system together. */
+  /** Processor time so far, user and system together, in clock ticks. */
   cpuTicks: number;
-  /** As counted per processor: some dozen pages off per processor, 0 right after a start. `residentBytes` is exact. */
+  /** Off by some dozen pages per processor, and 0 right after a start. `residentBytes` is exact. */
   rssBytes: number;
   comm: string;
 }
@@ -39,11 +42,11 @@ const SPACE = 0x20;
 const ZERO = 0x30;
 const CLOSE = 0x29;
 
-/** A stat line is some 300 bytes, and never longer than this. */
+/** A stat line has some 300 bytes, and never more than this. */
 const procBuffer = Buffer.allocUnsafe(1024);
 const fields = new Float64Array(RSS + 1);
 
-/** arm64 kernels are built with pages of 4, 16 or 64 KiB: the auxiliary vector of this process tells which. */
+/** The page size of an arm64 kernel: 4, 16 or 64 KiB, as the auxiliary vector of this process says. */
 function pageSize(): number {
   const AT_PAGESZ = 6n;
   try {
@@ -52,12 +55,15 @@ function pageSize(): number {
       if (vector.readBigUInt64LE(at) === AT_PAGESZ) return Number(vector.readBigUInt64LE(at + 8));
     }
   } catch {
-    // No /proc: no row is ever made either.
+    // Without /proc there are no rows either.
   }
   return 4096;
 }
 
-/** Reads one small file of /proc into `line`; -1 when the process has gone. Throws when no file can be opened. */
+/**
+ * Reads one small file of /proc into `procBuffer`; -1 where the process is gone. Throws when no file can be
+ * opened.
+ */
 function readProcFile(path: string): number {
   try {
     const fd = openSync(path, 'r');
@@ -73,13 +79,13 @@ function readProcFile(path: string): number {
 }
 
 function parseStat(pid: number, length: number): ProcessRow {
-  // The name may hold anything, also parentheses and spaces: it ends at the last one.
+  // The name may hold anything, including parentheses and spaces. It ends at the last parenthesis.
   const nameEnd = procBuffer.lastIndexOf(CLOSE, length - 1);
   let at = nameEnd + 4;
   for (let field = PPID; field <= RSS; field += 1) {
     let value = 0;
     for (let byte = procBuffer[at] ?? SPACE; at < length && byte !== SPACE; byte = procBuffer[at] ?? SPACE) {
-      // A minus sign (tty, priority) spoils the number: those fields are not used.
+      // A minus sign (tty, priority) spoils the number; those fields are not used.
       value = value * 10 + (byte - ZERO);
       at += 1;
     }
@@ -105,7 +111,9 @@ function readRow(pid: number): ProcessRow | undefined {
   return length > 0 ? parseStat(pid, length) : undefined;
 }
 
-/** The row of one process, also of a zombie; undefined when there is no such process, or no descriptor to look by. */
+/**
+ * The row of one process, zombies included; undefined where there is none, or no descriptor to read it with.
+ */
 export function processRow(pid: number): ProcessRow | undefined {
   try {
     return readRow(pid);
@@ -114,19 +122,20 @@ export function processRow(pid: number): ProcessRow | undefined {
   }
 }
 
-/** Who appears while the table is read is looked for so often. */
+/** Passes over /proc, the later ones for processes that are born during the earlier. */
 const MAX_PASSES = 4;
 
 /**
- * Every process of the system: 5 to 12 ms for 300. Not a snapshot, each row is of its own moment; but who was born of one
- * that has gone meanwhile is not missed. Throws when it cannot be read whole for want of descriptors.
+ * Every process of the system; takes 5 to 12 ms for 300. Not a snapshot: each row is of its own moment. A
+ * child of a process that ends meanwhile is not missed, though. Throws when there is no descriptor to read it
+ * with.
  */
 export function processTable(): Map<number, ProcessRow> {
   const table = new Map<number, ProcessRow>();
   const tried = new Set<number>();
   for (let listing = 0; listing < MAX_PASSES; listing += 1) {
     const before = tried.size;
-    // The newest first: they are the ones that may be gone in a moment.
+    // The newest first, because they are the most likely to end soon.
     for (const pid of pids().reverse()) {
       if (tried.has(pid)) continue;
       tried.add(pid);
@@ -138,7 +147,10 @@ export function processTable(): Map<number, ProcessRow> {
   return table;
 }
 
-/** The same in one go, for who looks again and again and need not see who comes and goes meanwhile: `known` rows are not read. */
+/**
+ * As `processTable`, in one pass and without reading the rows that `knownRow` gives, for callers that look
+ * often.
+ */
 export function refreshProcessTable(
   knownRow: (pid: number) => ProcessRow | undefined,
 ): Map<number, ProcessRow> {
@@ -159,18 +171,21 @@ function pids(): number[] {
   }
 }
 
-/** Whether the process still runs: a zombie has ended and only waits to be noticed. */
+/** Whether a process still runs. A zombie does not. */
 export const isRunning = (row: ProcessRow | undefined): row is ProcessRow =>
   row !== undefined && row.state !== 'Z' && row.state !== 'X';
 
 /** Whether `pid` is still the process that started at `startTicks`, and runs. */
 export function isAlive(pid: number, startTicks: number): boolean {
   const row = processRow(pid);
-  // No row may also mean that we have no descriptor to read it by.
+  // Without a row, there may only be no descriptor to read it with.
   return row ? isRunning(row) && row.startTicks === startTicks : pidExists(pid);
 }
 
-/** As `isAlive`, of what a process has said of itself: where the system tells no starts it says 0, and the pid has to do. */
+/**
+ * As `isAlive`, for a process that has told its start itself: 0, where its system knows none, leaves only the
+ * pid.
+ */
 export const mayBeAlive = (pid: number, startTicks: number): boolean =>
   startTicks > 0 ? isAlive(pid, startTicks) : pidExists(pid);
 
@@ -183,7 +198,7 @@ function pidExists(pid: number): boolean {
   }
 }
 
-/** Resident memory of a process, exactly; 0 when it has gone, or when there is no descriptor to look by. */
+/** Exact resident memory of a process; 0 where it is gone, or there is no descriptor to read it with. */
 export function residentBytes(pid: number): number {
   try {
     const length = readProcFile(`/proc/${pid}/statm`);
@@ -194,7 +209,7 @@ export function residentBytes(pid: number): number {
   }
 }
 
-/** Whether a process lets `signal` (a number) end it, catches it or ignores it; null when it has gone. */
+/** What a process does on `signal`, a number; null where the process is gone. */
 export function signalDisposition(pid: number, signal: number): 'default' | 'caught' | 'ignored' | null {
   let status: string;
   try {
@@ -212,8 +227,8 @@ export function signalDisposition(pid: number, signal: number): 'default' | 'cau
 }
 
 /**
- * The environment a process was started with, entries ended by NUL; undefined when we may not read it or it has gone. Throws
- * when no file can be opened.
+ * The environment that a process was started with, each entry ended by NUL; undefined where it may not be
+ * read or the process is gone. Throws when no file can be opened.
  */
 export function environOf(pid: number): Buffer | undefined {
   try {
@@ -224,7 +239,9 @@ export function environOf(pid: number): Buffer | undefined {
   }
 }
 
-/** The command line of a process for people, or its name where that is empty (a zombie, another user's). */
+/**
+ * The command line of a process for people, or its name where that is empty: of a zombie, or of another user.
+ */
 export function commandOf(row: ProcessRow): string {
   try {
     const text = readFileSync(`/proc/${row.pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
@@ -234,7 +251,7 @@ export function commandOf(row: ProcessRow): string {
   }
 }
 
-/** Whether a process has a controlling terminal; null when it has gone, or where the system does not say. */
+/** Whether a process has a controlling terminal; null where it is gone, or the system does not say. */
 export function hasTerminal(pid: number): boolean | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
@@ -245,7 +262,7 @@ export function hasTerminal(pid: number): boolean | null {
   }
 }
 
-/** Tells one boot of the machine from another; '' where the system does not say. */
+/** Identifies a boot of the machine; empty where the system does not say. */
 export function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();

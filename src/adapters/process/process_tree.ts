@@ -1,5 +1,5 @@
-// Which processes belong to which run. A run is more than its first process, whose descendants may have left its group, its
-// session and their parents. A process belongs to a run, in this order, if
+// Which processes belong to which run. A run is more than its first process, whose descendants may have left
+// its group, its session and their parents. A process belongs to a run, in this order, if
 //   1. it was seen in the tree of the run before; pid and start identify it,
 //   2. its environment has the mark of the run, BERTH_RUN,
 //   3. it is in the process group or the session of the first process,
@@ -11,8 +11,8 @@ export interface RunRoot {
   pid: number;
   startTicks: number;
   /**
-   * Whether the group and the session with its number are still its own. The system does not reuse the number while the
-   * group has a member; afterwards it may be anybody's.
+   * Whether the group and the session with its number are still its own. The system does not reuse the number
+   * while the group has a member; afterwards it may be anybody's.
    */
   grouped: boolean;
 }
@@ -23,7 +23,9 @@ export interface TreeScan {
   table: ReadonlyMap<number, ProcessRow>;
 }
 
-/** The parent of kernel threads, which have no group and no environment. In a container it may be any process. */
+/**
+ * The parent of kernel threads, which have no group and no environment. In a container it may be any process.
+ */
 const KTHREADD_PID = 2;
 const RUN_MARK = 'BERTH_RUN=';
 
@@ -96,7 +98,10 @@ function scanWithoutTable(roots: readonly RunRoot[]): TreeScan {
 export class ProcessTree {
   private readonly readTable: typeof processTable;
   private readonly readEnviron: typeof environOf;
-  /** The run that each process is marked with. The environment of a process is read once: its mark never changes. */
+  /**
+   * The run that each process is marked with. The environment of a process is read once: its mark never
+   * changes.
+   */
   private readonly marks = new Map<number, KnownProcess>();
   /** The run that each process was found to belong to. */
   private readonly seen = new Map<number, KnownProcess>();
@@ -107,8 +112,8 @@ export class ProcessTree {
   }
 
   /**
-   * One pass over the process table for all `roots`, whose `grouped` it updates. A process of `protectedPids` is no member,
-   * nor is any other only because of it. Throws when no file can be opened.
+   * One pass over the process table for all `roots`, whose `grouped` it updates. A process of `protectedPids`
+   * is no member, nor is any other only because of it. Throws when no file can be opened.
    */
   scan(roots: readonly RunRoot[], protectedPids: ReadonlySet<number>): TreeScan {
     const table = this.readTable();

@@ -1,4 +1,4 @@
-// Processor time and memory of process trees: from one pass over the process table, and where there is none (macOS) of the
+// Processor time and memory of process trees, from one pass over the process table. Without one (macOS), of
 // first processes alone, by pidusage. The only file that imports pidusage.
 import { readFileSync } from 'node:fs';
 import type pidusage from 'pidusage';
@@ -9,23 +9,24 @@ import { isOutOfDescriptors } from './reserved_descriptor.ts';
 export interface ProcessUsage {
   pid: number;
   startTicks: number;
-  /** Processor time so far, user and system together. */
+  /** Processor time so far, user and system together, in clock ticks. */
   cpuTicks: number;
   rssBytes: number;
 }
 
 export interface ProcessUsageSample {
-  /** The time of this pass in the ticks that `startTicks` counts. */
+  /** Time of this pass, in the ticks that `startTicks` counts. */
   nowTicks: number;
-  /** The processes of each run that has any. */
+  /** The processes of each run; runs without any are left out. */
   runs: ReadonlyMap<string, readonly ProcessUsage[]>;
 }
 
+/** Measures the processes of runs now. */
 export type MeasureUsage = (roots: readonly RunRoot[]) => Promise<ProcessUsageSample>;
 
 const NO_PIDS: ReadonlySet<number> = new Set();
 
-/** Seconds since the boot, the time in which the machine slept included, as in the start time of a process. */
+/** Clock ticks since the boot, sleep of the machine included, as in the start time of a process. */
 function uptimeTicks(): number | undefined {
   try {
     return Math.round(Number.parseFloat(readFileSync('/proc/uptime', 'latin1')) * TICKS_PER_SECOND);
@@ -34,15 +35,18 @@ function uptimeTicks(): number | undefined {
   }
 }
 
-/** Measures with what this system has. */
+/** The best way to measure that this system has. */
 export function systemUsage(): MeasureUsage {
   return uptimeTicks() === undefined ? firstProcessUsage : treeUsage();
 }
 
-/** A process of no run is read anew in one of so many passes, since its number may be another's by then. */
+/** The row of a process of no run is read again every so many passes, because its pid may be reused. */
 const UNRELATED_REREAD_PASSES = 8;
 
-/** Without a descriptor nothing is known of anybody, which is not the same as that nobody is busy. */
+/**
+ * undefined where there is no descriptor to scan with: nothing is known then, which does not mean that
+ * nothing runs.
+ */
 function tryScan(scan: () => TreeScan): TreeScan | undefined {
   try {
     return scan();
@@ -52,9 +56,9 @@ function tryScan(scan: () => TreeScan): TreeScan | undefined {
   }
 }
 
-/** Whole trees, from /proc. */
+/** Measures whole trees, from /proc. */
 export function treeUsage(readTable: typeof refreshProcessTable = refreshProcessTable): MeasureUsage {
-  /** Most processes of a machine are of no run, and nothing of theirs but who they are matters. */
+  /** Most processes of a machine are of no run. Only their identity matters. */
   let strangers = new Map<number, ProcessRow>();
   let pass = 0;
   const known = (pid: number) => (pid % UNRELATED_REREAD_PASSES === pass ? undefined : strangers.get(pid));
@@ -62,7 +66,8 @@ export function treeUsage(readTable: typeof refreshProcessTable = refreshProcess
   return async (roots) => {
     const nowTicks = uptimeTicks() ?? 0;
     pass = (pass + 1) % UNRELATED_REREAD_PASSES;
-    // The first process of a run may have been seen before it was one: in another group, still without its program.
+    // The first process of a run may have been seen before the run began: in another group, without its
+    // program.
     for (const { pid } of roots) strangers.delete(pid);
     const scan = tryScan(() => tree.scan(roots, NO_PIDS));
     if (!scan) return { nowTicks, runs: new Map() };
@@ -73,7 +78,7 @@ export function treeUsage(readTable: typeof refreshProcessTable = refreshProcess
   };
 }
 
-/** First processes alone, whatever the system has for it. */
+/** Measures first processes alone, in whatever way the system has. */
 export const firstProcessUsage: MeasureUsage = async (roots) => {
   const nowTicks = Math.round((performance.now() / 1_000) * TICKS_PER_SECOND);
   const found = roots.length > 0 ? await measurePids(roots.map(({ pid }) => pid)) : {};
@@ -87,17 +92,17 @@ export const firstProcessUsage: MeasureUsage = async (roots) => {
   return { nowTicks, runs };
 };
 
-/** Those that have gone are left out. */
+/** Leaves out processes that are gone. */
 async function measurePids(pids: number[]): Promise<Record<string, pidusage.Status | undefined>> {
   const { default: usage } = await import('pidusage');
   try {
     return await usage(pids);
   } catch (error) {
-    // What it says when they all have.
+    // The error where all of them are gone.
     if (error instanceof Error && error.message.includes('No matching pid')) return {};
     throw error;
   } finally {
-    // It remembers by pid alone, and keeps files open for it. We compare passes ourselves, with start times.
+    // It keeps state by pid alone, and files open. Passes are compared here, with start times.
     usage.clear();
   }
 }

@@ -1,36 +1,36 @@
-// What a process does that has used up all the file descriptors it may have: it still has to see what runs.
+// A file descriptor in reserve, so that a process that has used up all of them can still see what runs.
 import { closeSync, openSync } from 'node:fs';
 import { devNull } from 'node:os';
 
 const OUT_OF_DESCRIPTOR_CODES: readonly unknown[] = ['EMFILE', 'ENFILE', 'ENOMEM'];
 
-/** Whether nothing could be opened any more: that says nothing of the file that was to be opened. */
+/** Whether an error means that nothing can be opened, which says nothing about the file in question. */
 export const isOutOfDescriptors = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && OUT_OF_DESCRIPTOR_CODES.includes(error.code);
 
-/** A descriptor that is held back. */
+/** A descriptor in reserve. */
 export interface ReservedDescriptor {
-  /** Runs `look`, which opens one file at a time and waits for nothing, with the descriptor free for it. */
+  /** Runs `work`, which opens one file at a time and is synchronous, with the descriptor free for it. */
   lend<R>(work: () => R): R;
 }
 
-/** To be called early: what is held back must be there before the rest is used up. */
+/** Reserves a descriptor. Call it early, before all are used up. */
 export function reserveDescriptor(): ReservedDescriptor {
   let held: number | null = null;
   const take = () => {
     try {
       held ??= openSync(devNull, 'r');
     } catch {
-      // Somebody else was faster: it is tried again after the next look.
+      // None is left: the next `lend` tries again.
     }
   };
   take();
   return {
-    lend(look) {
+    lend(work) {
       if (held !== null) closeSync(held);
       held = null;
       try {
-        return look();
+        return work();
       } finally {
         take();
       }

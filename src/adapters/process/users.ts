@@ -1,8 +1,8 @@
-// The users of this machine, as its list of them has it. macOS keeps no such list: nobody seems to be there.
+// The users of this machine, from /etc/passwd. macOS does not list its users there, so there seem to be none.
 import { readFileSync } from 'node:fs';
 
 const PASSWD_FILE = '/etc/passwd';
-/** From the first number that is given to people to the last: below and above are those of the system. */
+/** The range of uids for people; all others belong to the system. */
 const LOGIN_UIDS = { from: 1_000, to: 59_999 } as const;
 
 interface User {
@@ -24,7 +24,7 @@ function usersIn(path: string): User[] {
   });
 }
 
-/** The names of the other people who can log in. */
+/** The names of all other users that can log in. */
 export function otherUsers(path: string = PASSWD_FILE): string[] {
   return usersIn(path)
     .filter(
@@ -34,7 +34,7 @@ export function otherUsers(path: string = PASSWD_FILE): string[] {
     .map(({ name }) => name);
 }
 
-/** The name of a user, else the number. */
+/** The name of a user, or the uid as text where it has none. */
 export function userName(uid: number): string {
   return usersIn(PASSWD_FILE).find((user) => user.uid === uid)?.name ?? String(uid);
 }

@@ -1,71 +1,84 @@
-// Keeps the hub in step with the journal: what is kept is asked for once, what is new is told; a hole is asked for again.
+// Keeps the hub in step with the journal. The journal's events are asked for once; after that the journal tells new
+// ones. If some are missing in between, the journal is asked again.
 import type { EventRecord } from '../../protocol/events.ts';
-import type { Node } from '../../runtime/actor.ts';
+import { type Node, tolerateFailure } from '../../runtime/actor.ts';
 import { EventHub } from './event_hub.ts';
 
-/** How long after a failure the journal is asked again. */
+/** Pause after a failure before the journal is asked again. */
 const RETRY_MS = 500;
+
+/** The journal is being asked. */
+interface Restoring {
+  phase: 'restoring';
+  /** What the journal has told meanwhile. */
+  backlog: EventRecord[];
+  done: Promise<void>;
+  /** Ends the pause before a retry; null: there is none. */
+  endPause: (() => void) | null;
+}
+/** `live`: the hub takes what the journal tells. */
+type FeedState = { phase: 'live' } | Restoring | { phase: 'closed' };
 
 export class EventFeed {
   readonly hub: EventHub;
   private readonly node: Node;
-  /** What came while the journal was being asked; null: it is not. */
-  private backlog: EventRecord[] | null = null;
-  private restoring: Promise<void> | null = null;
-  private closed = false;
-  /** Ends the pause before the next try. */
-  private cancelPause = (): void => {};
+  private state: FeedState = { phase: 'live' };
 
   constructor(node: Node) {
     this.node = node;
     this.hub = new EventHub(node.clock);
   }
 
-  /** From `events`, in the order of their ids. */
+  /** Takes events from the journal, in the order of their ids. */
   receive(records: readonly EventRecord[]): void {
+    const { state } = this;
     const [first] = records;
-    if (this.backlog) this.backlog.push(...records);
-    else if (first && !this.hub.isContiguous(first.id)) {
-      // Its actor or thread was started anew and told nobody in between.
-      this.backlog = [...records];
-      void this.restore();
-    } else this.hub.add(records);
+    const isGap = first !== undefined && !this.hub.isContiguous(first.id);
+    if (state.phase === 'restoring') state.backlog.push(...records);
+    // The journal's actor or thread was started again and told nobody in between.
+    else if (isGap && state.phase === 'live') void this.startRestore([...records]);
+    else this.hub.add(records);
   }
 
-  /** Resolves when the hub has all that the journal has kept. Asks until it is answered. */
+  /** Resolves when the hub has everything that is in the journal's memory. Asks until the journal answers. */
   restore(): Promise<void> {
-    this.restoring ??= this.fetchKept().finally(() => {
-      this.restoring = null;
-    });
-    return this.restoring;
+    if (this.state.phase === 'closed') return Promise.resolve();
+    return this.state.phase === 'restoring' ? this.state.done : this.startRestore([]);
   }
 
+  /** Ends every stream. */
   close(): void {
-    this.closed = true;
-    this.cancelPause();
+    const { state } = this;
+    this.state = { phase: 'closed' };
+    if (state.phase === 'restoring') state.endPause?.();
     this.hub.end();
   }
 
-  private async fetchKept(): Promise<void> {
-    this.backlog ??= [];
-    while (!this.closed) {
-      const kept = await this.node
-        .ref('events')
-        .ask('subscribe', {})
-        .catch(() => null);
-      if (kept) {
-        this.hub.restore(kept.kept, kept.lastId, kept.completeFrom);
-        this.hub.add(this.backlog);
-        this.backlog = null;
-        return;
-      }
-      await new Promise<void>((resolve) => {
-        const cancel = this.node.clock.after(RETRY_MS, resolve);
-        this.cancelPause = () => {
-          cancel();
-          resolve();
-        };
-      });
+  private startRestore(backlog: EventRecord[]): Promise<void> {
+    const restoring: Restoring = { phase: 'restoring', backlog, done: Promise.resolve(), endPause: null };
+    this.state = restoring;
+    restoring.done = this.askJournal(restoring);
+    return restoring.done;
+  }
+
+  private async askJournal(restoring: Restoring): Promise<void> {
+    while (this.state === restoring) {
+      const answer = await tolerateFailure(this.node.ref('events').ask('subscribe', {}), () => null);
+      if (answer) {
+        this.hub.restore(answer.kept, answer.lastId, answer.completeFrom);
+        this.hub.add(restoring.backlog);
+        if (this.state === restoring) this.state = { phase: 'live' };
+      } else if (this.state === restoring) await this.pause(restoring);
     }
+  }
+
+  private pause(restoring: Restoring): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.node.clock.after(RETRY_MS, resolve);
+      restoring.endPause = () => {
+        cancel();
+        resolve();
+      };
+    });
   }
 }

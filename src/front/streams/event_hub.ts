@@ -1,6 +1,6 @@
-// The events that are kept, and everybody who listens to them:
-// docs/reference.md "Event stream", "Replay and retention". The front keeps the rings itself, so a replay and
-// what follows it live are one synchronous step: nothing is sent twice, nothing is skipped.
+// The events in memory and their subscribers, docs/reference.md "Event stream", "Replay and retention". The front
+// has its own copy of the events, so a replay and the live events after it are one synchronous step: nothing is sent
+// twice and nothing is skipped.
 
 import { EventRing } from '../../protocol/event_ring.ts';
 import type { EventRecord, EventType } from '../../protocol/events.ts';
@@ -9,11 +9,11 @@ import type { Clock } from '../../runtime/actor.ts';
 import { EVENTS } from '../../settings/limits.ts';
 import type { ResponseStream } from '../server/http_server.ts';
 
-/** What a subscriber wants; null: all. */
+/** Which events a subscriber wants; null: all. */
 export interface EventFilter {
   types: readonly string[] | null;
   names: readonly string[] | null;
-  /** Adds `at` and `run` to the data. */
+  /** Whether `at` and `run` are added to the data. */
   detail: boolean;
 }
 
@@ -22,11 +22,11 @@ interface EventEntry {
   type: EventType;
   record: EventRecord;
   frame: Buffer;
-  /** Made when first asked for. */
+  /** The frame with `at` and `run`, made when first asked for. */
   detailed: Buffer | null;
 }
 
-/** Everybody with the same filter gets the same bytes. */
+/** The subscribers with one filter, who all get the same bytes. */
 interface FilterChannel {
   types: ReadonlySet<string> | null;
   names: ReadonlySet<string> | null;
@@ -34,18 +34,17 @@ interface FilterChannel {
   streams: Set<ResponseStream>;
 }
 
-const noop = (): void => {};
-/** Less is no rest that a timer could keep. */
+/** Shorter pauses are below the resolution of a timer. */
 const MIN_FLUSH_PAUSE_MS = 1;
 
 const RETRY_FRAME = Buffer.from(`retry: ${EVENTS.reconnectDelayMs}\n\n`);
-/** A comment: what may be sent at any time without meaning. */
+/** A comment, which clients ignore at any place of the stream. */
 export const KEEP_ALIVE_COMMENT = Buffer.from(':\n\n');
 
 const frameOf = ({ id, type }: EventRecord, data: string): Buffer =>
   Buffer.from(`id: ${id}\nevent: ${type}\ndata: ${data}\n\n`);
 
-/** The data with the two fields that are stored with every event. */
+/** The data with the two fields that are stored beside it: the time and the run. */
 export function detailedData({ data, at, run }: EventRecord): string {
   return `${data.slice(0, -1)},"at":"${localTime(at)}","run":${JSON.stringify(run)}}`;
 }
@@ -55,14 +54,16 @@ const resetFrame = (oldest: number): Buffer =>
 
 const ID = /^[0-9]{1,15}$/;
 
-/** Replays events to new streams and sends them the new ones, filtered; the event feed of the front owns the one there is. */
+/** Replays events to new streams and then sends them the new ones, filtered. The front's event feed owns the only hub. */
 export class EventHub {
   private readonly ring = new EventRing<EventEntry>(EVENTS.retained, 1);
   private readonly channels = new Map<string, FilterChannel>();
+  /** Events that no subscriber has yet. */
   private pending: EventEntry[] = [];
   private readonly clock: Clock;
-  private isScheduled = false;
-  private cancelScheduled: () => void = noop;
+  /** Cancels the next flush; null: none is scheduled. */
+  private scheduledFlush: (() => void) | null = null;
+  /** The earliest time of the next flush, by the monotonic clock. */
   private nextFlushAt = 0;
   private lastId = 0;
 
@@ -70,7 +71,10 @@ export class EventHub {
     this.clock = clock;
   }
 
-  /** What the journal has kept and what is new since: in id order, and nothing that is known already. */
+  /**
+   * Takes the events of the journal's memory; those known already are skipped. If events between the known ones and
+   * these are lost, subscribers are told that their stream is incomplete.
+   */
   restore(kept: readonly EventRecord[], lastId: number, completeFrom: number): void {
     const hasGap = completeFrom > this.lastId + 1;
     if (hasGap) {
@@ -85,12 +89,12 @@ export class EventHub {
     this.lastId = Math.max(this.lastId, lastId);
   }
 
-  /** Whether `id` follows what is known; if not, something was missed on the way. */
+  /** Whether no event between the known ones and `id` is missing. */
   isContiguous(id: number): boolean {
     return id <= this.lastId + 1;
   }
 
-  /** Takes new events; subscribers get them at the end of this turn, or soon after, all at once. */
+  /** Takes new events in the order of ids. Subscribers get them at the end of this turn or soon after, in one write. */
   add(records: readonly EventRecord[]): void {
     for (const record of records) {
       if (record.id <= this.lastId) continue;
@@ -103,9 +107,12 @@ export class EventHub {
     if (this.pending.length > 0) this.schedule();
   }
 
-  /** Sends the first frames and from now on what fits. `after`: the last id the client has; empty: replay nothing. */
+  /**
+   * Sends the replay and from then on every new event that matches the filter. `after`: the last id that the client
+   * has; empty: no replay.
+   */
   subscribe(stream: ResponseStream, filter: EventFilter, after: string): void {
-    // What is in the rings already must not come again.
+    // Pending events are in the replay already and must not be sent twice.
     this.flush();
     const key = JSON.stringify([filter.types, filter.names, filter.detail]);
     const channel = this.channels.get(key) ?? newChannel(filter);
@@ -118,12 +125,12 @@ export class EventHub {
     };
   }
 
-  /** Keeps quiet connections alive; called every `EVENTS.commentMs`. */
+  /** Keeps quiet connections alive. Called every `EVENTS.heartbeatMs`. */
   keepAlive(): void {
     for (const { streams } of this.channels.values()) for (const stream of streams) stream.keepAlive();
   }
 
-  /** Ends every stream in order, after what is still to be sent. */
+  /** Sends what is pending, then ends every stream in order. */
   end(): void {
     this.flush();
     for (const { streams } of this.channels.values()) for (const stream of [...streams]) stream.end();
@@ -142,7 +149,8 @@ export class EventHub {
   }
 
   private flush(): void {
-    this.cancelFlush();
+    this.scheduledFlush?.();
+    this.scheduledFlush = null;
     const entries = this.pending;
     this.pending = [];
     if (entries.length === 0) return;
@@ -156,29 +164,23 @@ export class EventHub {
   }
 
   /**
-   * At the end of this turn; after a flush to many not before as much time has passed as that has taken. So half of the thread's
-   * time is everybody else's, and what comes meanwhile is one write to each.
+   * Flushes at the end of this turn, but after a flush that took long only when as much time has passed again. So half of
+   * the thread's time is left for everything else, and events that arrive meanwhile go out in one write per subscriber.
    */
   private schedule(): void {
-    if (this.isScheduled) return;
-    this.isScheduled = true;
+    if (this.scheduledFlush) return;
     const rest = this.nextFlushAt - this.clock.monotonic();
     const flush = (): void => this.flush();
     if (rest < MIN_FLUSH_PAUSE_MS) {
       const job = setImmediate(flush);
-      this.cancelScheduled = () => clearImmediate(job);
-    } else this.cancelScheduled = this.clock.after(rest, flush);
-  }
-
-  private cancelFlush(): void {
-    if (this.isScheduled) this.cancelScheduled();
-    this.isScheduled = false;
+      this.scheduledFlush = () => clearImmediate(job);
+    } else this.scheduledFlush = this.clock.after(rest, flush);
   }
 
   private send(channel: FilterChannel, bytes: Buffer): void {
     for (const stream of channel.streams) {
       stream.write(bytes);
-      // It loses nothing: it comes again with its last id.
+      // The client loses nothing: it connects again with its last id.
       if (stream.bufferedBytes > EVENTS.maxUnsentBytes) stream.destroy();
     }
   }

@@ -1,5 +1,5 @@
-// Logs as they are written: each follower reads on from its own offset whenever the log has grown and its client has taken
-// what it was sent, so a slow one costs nothing and misses nothing.
+// Logs as they are written. Each follower reads on from its own offset when the log has grown and its client has
+// taken what it was sent, so a slow client costs nothing and misses nothing.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LineCutter } from '../../logs/line_cutter.ts';
 import { type LineFormat, lineText } from '../../logs/line_text.ts';
@@ -9,17 +9,17 @@ import type { Ref } from '../../runtime/actor.ts';
 import { EVENTS, KIB } from '../../settings/limits.ts';
 import type { ResponseStream } from '../server/http_server.ts';
 
-/** Bytes of log per question to the service. */
+/** Bytes of log per request to the service. */
 const READ_BYTES = 128 * KIB;
 const OFFSET = /^[0-9]{1,15}$/;
 const RETRY_FRAME = Buffer.from(`retry: ${EVENTS.reconnectDelayMs}\n\n`);
 
-/** One line as a frame. `id` is the offset where the log goes on after it; a client that comes again says it. */
+/** One line as a frame. `id` is the offset at which the log goes on after it: a client that reconnects sends it back. */
 function lineFrame(line: string, id: number | null): string {
   return `${id === null ? '' : `id: ${id}\n`}event: line\ndata: ${JSON.stringify({ line })}\n\n`;
 }
 
-/** Gives the time at each of ascending offsets. */
+/** Looks up the time at an offset. Offsets must not decrease from call to call. */
 function timeLookup(times: LogSlice['times']): (offset: number) => number {
   let at = 0;
   return (offset) => {
@@ -28,9 +28,15 @@ function timeLookup(times: LogSlice['times']): (offset: number) => number {
   };
 }
 
+/**
+ * Whether a follower reads. `opening`: it has no stream yet. `idle`: it has read everything, or its client has not
+ * taken what it was sent. `again`: it reads, and was asked to since.
+ */
+type ReadState = 'opening' | 'idle' | 'reading' | 'again';
+
 class LogFollower {
-  /** Its service is no more. */
-  removed = false;
+  /** Its service has been removed. */
+  isRemoved = false;
   private readonly service: Ref<ServiceProtocol>;
   private readonly query: LogsQuery;
   private readonly isRunning: () => boolean;
@@ -40,9 +46,7 @@ class LogFollower {
   private readonly cutter = new LineCutter();
   private readonly format: LineFormat;
   private run: string | null = null;
-  private reading = false;
-  /** Asked to read on while it was reading. */
-  private readRequested = false;
+  private state: ReadState = 'opening';
 
   constructor(service: Ref<ServiceProtocol>, query: LogsQuery, isRunning: () => boolean) {
     this.service = service;
@@ -51,7 +55,7 @@ class LogFollower {
     this.isRunning = isRunning;
   }
 
-  /** Finds where to begin. */
+  /** Finds the offset to begin at. Fails as the service does. */
   async seekStart(lastEventId: string): Promise<void> {
     const { lines, stream } = this.query;
     this.offset = OFFSET.test(lastEventId)
@@ -61,20 +65,21 @@ class LogFollower {
 
   start(stream: ResponseStream): void {
     this.stream = stream;
+    this.state = 'idle';
     stream.onDrain = () => this.wake();
     this.wake();
   }
 
   keepAlive(): void {
     this.stream?.keepAlive();
-    // What the service forgot to tell, because it was started anew, is found out here.
+    // A service that was started again does not know that its log is followed.
     this.wake();
   }
 
-  /** Reads on, if there is more and the client has taken what it was sent. */
+  /** Reads on if there is more and the client has taken what it was sent. */
   wake(): void {
-    if (this.reading) this.readRequested = true;
-    else if (this.stream) void this.readAll(this.stream);
+    if (this.state === 'reading') this.state = 'again';
+    else if (this.state === 'idle' && this.stream) void this.readAll(this.stream);
   }
 
   end(): void {
@@ -82,18 +87,21 @@ class LogFollower {
   }
 
   private async readAll(stream: ResponseStream): Promise<void> {
-    this.reading = true;
     try {
       do {
-        this.readRequested = false;
-        // A long log gives everybody else a turn between two pieces: answers to asks come without one.
+        this.state = 'reading';
+        // A turn between two pieces, because answers to asks arrive without one and a long log must hold up nobody.
         while (stream.bufferedBytes === 0 && (await this.readNext(stream))) await nextTurn();
-      } while (this.readRequested && stream.bufferedBytes === 0);
+      } while (this.wasWoken() && stream.bufferedBytes === 0);
     } catch {
-      // Whatever became of the service: the client comes again with the offset it has.
+      // Whatever became of the service, the client connects again with the offset it has.
       stream.end();
     }
-    this.reading = false;
+    this.state = 'idle';
+  }
+
+  private wasWoken(): boolean {
+    return this.state === 'again';
   }
 
   /** Sends the next piece; false when there was none. */
@@ -104,7 +112,7 @@ class LogFollower {
     const { start, end, run, parts, times } = await this.service.ask('read', asked);
     this.offset = end;
     const isOther = run !== null && run !== this.run;
-    // Nobody will end the last line of a run that is over, nor one that has lost what comes next.
+    // The last line of a run that is over never ends, nor does a line whose next part is lost.
     const isOver = start > from || isOther || (end <= from && !this.isRunning());
     if (isOther) this.run = run;
     let frames = isOver ? this.flushPartialLine(from) : '';
@@ -116,35 +124,39 @@ class LogFollower {
     return end > from;
   }
 
-  /** The frame of a line that will not end, after which the log goes on at `offset`. */
+  /** The frame of a line that never ends, after which the log goes on at `offset`. */
   private flushPartialLine(offset: number): string {
     const line = this.cutter.flush();
     return line === undefined ? '' : lineFrame(lineText(line, this.format), offset);
   }
 }
 
+/** A request to follow a log. */
 export interface FollowLogRequest {
+  /** The name of the service. */
   name: string;
   service: Ref<ServiceProtocol>;
   query: LogsQuery;
   lastEventId: string;
   isRunning: () => boolean;
+  /** null: the client has gone. */
   open: () => ResponseStream | null;
 }
 
+/** All streams of logs. */
 export class LogStreams {
   private readonly followers = new Map<string, Set<LogFollower>>();
 
   /**
-   * Follows the log of a service: the last `lines`, or what came after `lastEventId`, then every new line. Rejects with the
-   * service's failure; `open` is called after everything that can fail.
+   * Follows the log of a service: the last `lines`, or what came after `lastEventId`, then every new line. Rejects with
+   * the service's failure; `open` is called after everything that can fail.
    */
   async follow({ name, service, query, lastEventId, isRunning, open }: FollowLogRequest): Promise<void> {
     await service.ask('follow', { on: true });
     const follower = new LogFollower(service, query, isRunning);
-    // A letter to a service that was removed would bring its actor back to life.
+    // A message to a removed service would start its actor again.
     const leave = (): void => {
-      if (!follower.removed) service.tell('follow', { on: false });
+      if (!follower.isRemoved) service.tell('follow', { on: false });
     };
     await follower.seekStart(lastEventId).catch((error: unknown) => {
       leave();
@@ -168,12 +180,12 @@ export class LogStreams {
     for (const follower of this.followers.get(name) ?? []) follower.wake();
   }
 
-  /** Ends the streams of services that are gone. */
+  /** Ends the streams of services that do not exist any more. */
   endMissing(exists: (name: string) => boolean): void {
     for (const [name, group] of this.followers) {
       if (exists(name)) continue;
       for (const follower of [...group]) {
-        follower.removed = true;
+        follower.isRemoved = true;
         follower.end();
       }
     }

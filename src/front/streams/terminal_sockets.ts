@@ -1,4 +1,4 @@
-// The viewers of agents' terminals: WebSockets on this side, letters to the service that owns the terminal on the other.
+// The viewers of agents' terminals: WebSockets on one side, messages to the service that owns the terminal on the other.
 
 import type { TerminalProtocol, TerminalViewersProtocol } from '../../protocol/terminal.ts';
 import type { Clock, Handlers, MessageOf, Ref } from '../../runtime/actor.ts';
@@ -10,41 +10,51 @@ const CLOSE_CODES = { done: 1000, badData: 1007, failed: 1011, restarted: 1012 }
 
 type ViewerControl = { resize: [cols: number, rows: number] } | { ack: number };
 
-const isCount = (value: unknown, least: number, most: number): value is number =>
+const isIntegerBetween = (value: unknown, least: number, most: number): value is number =>
   typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most;
 
-/**
- * What a text frame of a viewer says; undefined when it is nothing it may say: docs/reference.md "Attach".
- */
+/** Parses a text frame of a viewer; undefined: it is none that a viewer may send. docs/reference.md "Attach". */
 function parseControl(text: string): ViewerControl | undefined {
-  let said: unknown;
+  let control: unknown;
   try {
-    said = JSON.parse(text);
+    control = JSON.parse(text);
   } catch {
     return undefined;
   }
-  if (typeof said !== 'object' || said === null || Object.keys(said).length !== 1) return undefined;
-  if ('ack' in said && isCount(said.ack, 0, Number.MAX_SAFE_INTEGER)) return { ack: said.ack };
-  if (!('resize' in said) || !Array.isArray(said.resize) || said.resize.length !== 2) return undefined;
-  const [cols, rows]: unknown[] = said.resize;
-  const fits = isCount(cols, 1, AGENT.maxColsOrRows) && isCount(rows, 1, AGENT.maxColsOrRows);
+  if (typeof control !== 'object' || control === null || Object.keys(control).length !== 1) return undefined;
+  if ('ack' in control && isIntegerBetween(control.ack, 0, Number.MAX_SAFE_INTEGER))
+    return { ack: control.ack };
+  if (!('resize' in control) || !Array.isArray(control.resize) || control.resize.length !== 2)
+    return undefined;
+  const [cols, rows]: unknown[] = control.resize;
+  const fits =
+    isIntegerBetween(cols, 1, AGENT.maxColsOrRows) && isIntegerBetween(rows, 1, AGENT.maxColsOrRows);
   return fits ? { resize: [cols, rows] } : undefined;
 }
 
 type TerminalSize = MessageOf<TerminalProtocol, 'resize'>;
 
+/** A terminal that was resized within the last `AGENT.resizeIntervalMs`. */
+interface RecentResize {
+  /** The last size asked for since. */
+  next: TerminalSize | null;
+  /** Cancels the resize to `next`. */
+  cancel: () => void;
+}
+
+/** All viewers. */
 export class TerminalSockets {
   private readonly clock: Clock;
   private readonly sockets = new Map<string, ServerWebSocket>();
-  /** By the address of the service: terminals that were told a size just now, and the last one asked for since. */
-  private readonly recentResizes = new Map<string, { next: TerminalSize | null; cancel: () => void }>();
+  /** By the address of the service. */
+  private readonly recentResizes = new Map<string, RecentResize>();
   private lastViewer = 0;
 
   constructor(clock: Clock) {
     this.clock = clock;
   }
 
-  /** Letters from the services: what their terminals show. */
+  /** Messages from the services: what their terminals show. */
   readonly handlers: Handlers<TerminalViewersProtocol> = {
     output: ({ viewer, bytes }) => {
       this.send(viewer, bytes);
@@ -83,7 +93,7 @@ export class TerminalSockets {
         else if ('ack' in control) service.tell('ack', { viewer, bytes: control.ack });
         else this.resize(service, { cols: control.resize[0], rows: control.resize[1] });
       },
-      // Output waits for acknowledgements, not for the socket: of a viewer that reads, what it may owe is under way.
+      // Output waits for the viewer's acknowledgements, not for the socket.
       drain: () => undefined,
       close: () => {
         this.sockets.delete(viewer);
@@ -92,7 +102,7 @@ export class TerminalSockets {
     };
   }
 
-  /** The services are gone for a moment: viewers come back by themselves and get the screen anew. */
+  /** The services thread has ended. Viewers connect again by themselves and get the whole screen. */
   onServicesLost(): void {
     for (const { cancel } of this.recentResizes.values()) cancel();
     this.recentResizes.clear();
@@ -101,13 +111,13 @@ export class TerminalSockets {
 
   private send(viewer: string, data: string | Uint8Array): void {
     const socket = this.sockets.get(viewer);
-    // It acknowledges what it has not read, so nothing else would end what waits here.
+    // A viewer that acknowledges what it has not read would otherwise make this buffer grow without bound.
     if (socket && socket.bufferedBytes > AGENT.maxUnsentBytes)
       socket.close(CLOSE_CODES.failed, 'what was sent is not read');
     else socket?.send(data);
   }
 
-  /** The first size is told at once. Of those that follow it closely the last one wins: each redraws the whole screen. */
+  /** Sends the first size at once, and of those that follow closely only the last: each redraws the whole screen. */
   private resize(service: Ref<TerminalProtocol>, size: TerminalSize): void {
     const { address } = service;
     const resized = this.recentResizes.get(address);

@@ -1,10 +1,14 @@
 // What the gateway must know of the agents, told whenever that has changed.
+import { AGENT_TYPES, agentKind } from '../../protocol/agent_types.ts';
 import type { GatewayRoute } from '../../protocol/gateway.ts';
 import type { ServiceViews } from './service_views.ts';
 
-/** ollama answers only to addresses: docs/reference.md "Gateway". */
-const hostOverride = (agentType: string | null, port: number): string | null =>
-  agentType === 'ollama' ? `127.0.0.1:${port}` : null;
+/** What the gateway sends as `Host`; null: what the client has sent. docs/reference.md "Gateway". */
+function hostHeaderOf(agentType: string | null, port: number): string | null {
+  // A record that a newer version has stored may have a type that is not in the table.
+  const type = AGENT_TYPES.find((known) => known === agentType);
+  return (type && agentKind(type).hostHeader?.replace('$PORT', String(port))) ?? null;
+}
 
 /** Every agent as the gateway reaches it. */
 function gatewayRoutes(views: ServiceViews): GatewayRoute[] {
@@ -16,7 +20,7 @@ function gatewayRoutes(views: ServiceViews): GatewayRoute[] {
       name: spec.name,
       port,
       isRunning,
-      hostHeader: hostOverride(agent.agentType, port),
+      hostHeader: hostHeaderOf(agent.agentType, port),
     };
   });
 }

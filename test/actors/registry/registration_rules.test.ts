@@ -1,58 +1,8 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  canonicalSpec,
-  dependencyCycle,
-  nextRecord,
-  specRow,
-} from '../../../src/actors/registry/registration_rules.ts';
+import { canonicalSpec, nextRecord, specRow } from '../../../src/actors/registry/registration_rules.ts';
 import { agentInput, input } from '../../kit/service_inputs.ts';
 
 const KEY = Buffer.alloc(32, 1);
-
-describe('a cycle of dependsOn', () => {
-  const graph = (edges: Record<string, string[]>) => (name: string) => edges[name] ?? [];
-
-  it('is named from the one that closes it', () => {
-    expect(dependencyCycle('a', ['b'], graph({ b: ['a'] }))).toEqual(['a', 'b', 'a']);
-    expect(dependencyCycle('a', ['a'], graph({}))).toEqual(['a', 'a']);
-    expect(dependencyCycle('a', ['x', 'b'], graph({ b: ['c'], c: ['d', 'a'], d: ['a'] }))).toEqual([
-      'a',
-      'b',
-      'c',
-      'a',
-    ]);
-  });
-
-  it('is none where a name does not exist, or another cycle is beside it', () => {
-    expect(dependencyCycle('a', ['nobody'], graph({}))).toBeUndefined();
-    expect(dependencyCycle('a', ['b'], graph({ b: ['c'], c: ['b'] }))).toBeUndefined();
-  });
-
-  it('is found in a chain of 10,000', () => {
-    const of = (name: string) => [String(Number(name) + 1)];
-    expect(dependencyCycle('0', ['1'], (name) => (name === '9999' ? ['0'] : of(name)))).toHaveLength(10_001);
-  });
-
-  it('is found exactly when there is one', () => {
-    const names = ['a', 'b', 'c', 'd', 'e'];
-    const edges = fc.array(fc.tuple(fc.constantFrom(...names), fc.constantFrom(...names)), { maxLength: 10 });
-    fc.assert(
-      fc.property(edges, (pairs) => {
-        const of = (name: string) => pairs.filter(([from]) => from === name).map(([, to]) => to);
-        const found = dependencyCycle('a', of('a'), of);
-        // The transitive closure, by brute force.
-        let reach = new Set(of('a'));
-        for (let step = 0; step < names.length; step += 1)
-          reach = new Set([...reach, ...[...reach].flatMap(of)]);
-        expect(found !== undefined).toBe(reach.has('a'));
-        for (const [index, name] of (found ?? []).slice(1).entries()) {
-          expect(of(found?.[index] ?? '')).toContain(name);
-        }
-      }),
-    );
-  });
-});
 
 describe('a record', () => {
   const first = nextRecord(input('web', { env: [['A', '1']] }), 8000, undefined, KEY);

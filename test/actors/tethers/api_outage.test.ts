@@ -1,4 +1,5 @@
-// Tethers to the real cluster whose API server goes away and comes back: a door of this test's own stands in front of it.
+// Tethers to the real cluster whose API server goes away and comes back: a door of this test's own stands in
+// front of it.
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { beforeAll, expect, it } from 'vitest';
 import { afterThisTest } from '../../kit/actors.ts';

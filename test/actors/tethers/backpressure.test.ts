@@ -1,11 +1,15 @@
-// Tethers on the real cluster: each direction goes as fast as its reader takes it, and a slow reader holds up nobody else.
+// Tethers on the real cluster: each direction goes as fast as its reader takes it, and a slow reader holds up
+// nobody else.
 import { beforeAll, expect, it } from 'vitest';
 import { MIB, TETHER } from '../../../src/settings/limits.ts';
 import { virtualClock } from '../../kit/actors.ts';
 import { describeReal, sandbox } from '../../kit/kube_real.ts';
 import { answer, type Client, client, field, lastError, podsOf, server } from './tether_kit.ts';
 
-/** More than all the sockets in between can hold for one connection: the clients here offer and ask for far more. */
+/**
+ * More than all the sockets in between can hold for one connection: the clients here offer and ask for far
+ * more.
+ */
 const HELD = 512 * MIB;
 
 /** A client that takes nothing of what it has asked for. */
@@ -110,7 +114,8 @@ describeReal('a tether and slow readers', () => {
     socket.end();
     await new Promise((resolve) => socket.once('data', resolve));
     socket.pause();
-    // The first gives all that lies between time to fill, the second a node that was told to cut it off time to do so.
+    // The first gives all that lies between time to fill, the second a node that was told to cut it off time
+    // to do so.
     await answer(port, 'late 1 0\n');
     await clock.advance(TETHER.halfClosedIdleMs + TETHER.tickIntervalMs);
     await answer(port, 'late 2 0\n');

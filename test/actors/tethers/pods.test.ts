@@ -123,7 +123,8 @@ it('are each tried anew by a client whose attempt with an earlier one has failed
   double.fault(isList, list());
   double.fault(isList, list(latter), ALWAYS);
   double.fault(isWatch, { kind: 'stall' });
-  // Each of these ends at once, with a longer pause behind it: more than an attempt may take, less than a client waits.
+  // Each of these ends at once, with a longer pause behind it: more than an attempt may take, less than a
+  // client waits.
   double.fault(isWatch, answering(''), 4);
   double.fault(isWatch, answering(`${JSON.stringify({ type: 'ADDED', object: latter })}\n`));
   double.fault(isWatch, { kind: 'stall' }, ALWAYS);

@@ -1,5 +1,5 @@
-// Tethers over SPDY in WebSockets, through a proxy that ends the tunnels: the real API server, node and pods behind it speak
-// the SPDY that comes out of them.
+// Tethers over SPDY in WebSockets, through a proxy that ends the tunnels: the real API server, node and pods
+// behind it speak the SPDY that comes out of them.
 import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, it } from 'vitest';
 import { MIB } from '../../../src/settings/limits.ts';

@@ -1,4 +1,5 @@
-// What tests of tethers share: a workload on the real cluster that does what its client asks for, a tether to it, and clients.
+// What tests of tethers share: a workload on the real cluster that does what its client asks for, a tether to
+// it, and clients.
 import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import type { TetherConfig } from '../../../src/actors/tethers/forwarder.ts';
@@ -114,8 +115,9 @@ export interface Field {
   /** The first numbers told, past or to come, that fit. */
   until(fits: (numbers: TetherStats) => boolean): Promise<TetherStats>;
   /**
-   * The number when it has begun to change and no longer does: nothing else tells that a tether reads no more. Each telling is asked for, as only
-   * changed numbers are told otherwise, and comes with a tick of the tether: two in a row are at least that far apart.
+   * The number when it has begun to change and no longer does: nothing else tells that a tether reads no
+   * more. Each telling is asked for, as only changed numbers are told otherwise, and comes with a tick of the
+   * tether: two in a row are at least that far apart.
    */
   settled(of: 'bytesIn' | 'bytesOut'): Promise<number>;
 }
@@ -187,7 +189,7 @@ export async function field(options: FieldOptions): Promise<Field> {
   const tethers = await space.stand<TethersProtocol>('tethers');
   const peers = await openLoopbackPeers();
   afterThisTest(() => peers.close());
-  const config: TetherConfig = { rule: RULE, peers, pendingInThread: { count: 0 } };
+  const config: TetherConfig = { rule: RULE, peers, networkClock: realTime, pendingInThread: { count: 0 } };
   const ref = await space.start('tether:T1', tetherActor, config);
   const [from, to] = ownPorts(3);
   const ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);
@@ -259,7 +261,10 @@ export function client(port: number, first = '', host = '127.0.0.1'): Client {
   };
 }
 
-/** The whole answer to `first`; rejects when it is reset. The client closes its side when the answer has ended. */
+/**
+ * The whole answer to `first`; rejects when it is reset. The client closes its side when the answer has
+ * ended.
+ */
 export async function answer(port: number, first: string): Promise<string> {
   const { socket, text, ended } = client(port, first);
   const how = await ended;

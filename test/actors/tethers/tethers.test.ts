@@ -1,4 +1,5 @@
-// The records of tethers and their ports, on a real store and with real listeners. No cluster: workloads are a stand-in.
+// The records of tethers and their ports, on a real store and with real listeners. No cluster: workloads are
+// a stand-in.
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -45,7 +46,7 @@ async function part(
   ports: [number, number],
   saving: (tether: StoredTether) => Promise<void> = async () => undefined,
 ): Promise<Part> {
-  const space = world({ clock: realTime });
+  const space = world({ clock: virtualClock() });
   const store = openStore(join(folder, 'store'));
   const peers = await openLoopbackPeers();
   const stop = async (): Promise<void> => {
@@ -68,7 +69,12 @@ async function part(
   });
   const views = await space.stand<CloudViewsProtocol>('cloudviews');
   const threads = await space.stand<ThreadsProtocol>('threads');
-  space.node.family('tether:', tetherActor, () => ({ rule: RULE, peers, pendingInThread: { count: 0 } }));
+  space.node.family('tether:', tetherActor, () => ({
+    rule: RULE,
+    peers,
+    networkClock: realTime,
+    pendingInThread: { count: 0 },
+  }));
   const cloudStore = embeddedCloudStore(store);
   const saveTether: CloudStore['saveTether'] = async (tether) => {
     await saving(tether);
@@ -273,8 +279,11 @@ describe('tethers', () => {
     const before = await part(folder, ports);
     known(before.workloads);
     const ids: string[] = [];
-    for (let index = 0; index < 3; index += 1)
+    for (let index = 0; index < 3; index += 1) {
       ids.push((await before.tethers.ask('create', input)).tether_id);
+      // Ids are in the order of their milliseconds.
+      await before.world.clock.advance(1);
+    }
     for (const id of ids.slice(0, 2)) await before.tethers.ask('activate', { id });
     await before.stop();
     await occupy(ports[0]);
@@ -298,11 +307,12 @@ describe('tethers', () => {
     await ref.ask('activate', { id });
     await space.node.end(`tether:${id}`);
     await eventually(() => shown()[0]?.['state'] === 'idle');
+    await space.clock.advance(TETHER.reopenDelayMs);
     await eventually(() => canConnect(port));
   });
 
   it('stay when their workload has gone, and say so', async () => {
-    const { tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(2));
+    const { world: space, tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(2));
     known(workloads);
     const { tether_id: id, local_port: port } = await ref.ask('create', input);
     await ref.ask('activate', { id });
@@ -312,6 +322,7 @@ describe('tethers', () => {
       },
     });
     expect(await client(port, 'x').ended).toBe('ECONNRESET');
+    await space.clock.advance(TETHER.tickIntervalMs);
     await eventually(() => shown()[0]?.['last_error']);
     expect(shown()[0]).toMatchObject({ state: 'active', last_error: 'The workload is gone.' });
   });
@@ -350,6 +361,7 @@ describe('tethers', () => {
     const ref = await space.start('tether:T1', tetherActor, {
       rule: RULE,
       peers,
+      networkClock: realTime,
       pendingInThread: { count: 0 },
     });
     const { port } = await ref.ask('open', {

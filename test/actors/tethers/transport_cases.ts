@@ -4,7 +4,10 @@ import { expect, it } from 'vitest';
 import { MIB } from '../../../src/settings/limits.ts';
 import { answer, client, type Field, lastError, type Pods, post } from './tether_kit.ts';
 
-/** Clients that stay, `count` at once, each with the name of the only pod; resolves when all have been answered twice. */
+/**
+ * Clients that stay, `count` at once, each with the name of the only pod; resolves when all have been
+ * answered twice.
+ */
 export async function together(
   port: number,
   pods: Pods,

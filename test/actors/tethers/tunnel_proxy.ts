@@ -1,5 +1,6 @@
-// A proxy before the real API server that knows no protocol but HTTP and WebSocket, and that ends the tunnels which the test
-// cluster is too old to end: as newer API servers do, it takes SPDY out of the messages of a WebSocket and hands it on.
+// A proxy before the real API server that knows no protocol but HTTP and WebSocket, and that ends the tunnels
+// which the test cluster is too old to end: as newer API servers do, it takes SPDY out of the messages of a
+// WebSocket and hands it on.
 import { once } from 'node:events';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { createServer, type RequestOptions, request } from 'node:https';
@@ -84,7 +85,8 @@ export async function webSocketsOnly({ spdy, tunnels }: ProxyOptions): Promise<T
       upgrade: 'SPDY/3.1',
       'x-stream-protocol-version': 'portforward.k8s.io',
     };
-    // Whoever may open a tunnel needs no right to create forwards: the API server goes to the node on its own account.
+    // Whoever may open a tunnel needs no right to create forwards: the API server goes to the node on its own
+    // account.
     upgrade({ ...passedOn(incoming, headers), method: 'POST' }, near, (far) => {
       delete incoming.headers['sec-websocket-protocol'];
       wss.handleUpgrade(incoming, near, head, (socket) => join(createWebSocketStream(socket), far));

@@ -1,4 +1,5 @@
-// Tethers with the cloud's own actors on the real cluster: from the registration of the cluster to the wake by a connection.
+// Tethers with the cloud's own actors on the real cluster: from the registration of the cluster to the wake
+// by a connection.
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -58,7 +59,12 @@ async function cloud(folder: string, key: Vault, ports: readonly [number, number
     ownPod: null,
   });
   await here.stand<ThreadsProtocol>('threads');
-  here.node.family('tether:', tetherActor, () => ({ rule: RULE, peers, pendingInThread: { count: 0 } }));
+  here.node.family('tether:', tetherActor, () => ({
+    rule: RULE,
+    peers,
+    networkClock: realTime,
+    pendingInThread: { count: 0 },
+  }));
   const tethersRef = await here.start('tethers', tethersActor, { store: cloudStore, ports });
   const clusters = await here.start('clusters', clustersActor, {
     store: cloudStore,

@@ -1,5 +1,5 @@
-// The far end of a forward on the wire, to say by hand what a real server never says. What the real one says is tested
-// with the real one.
+// The far end of a forward on the wire, to say by hand what a real server never says. What the real one says
+// is tested with the real one.
 import { createHash } from 'node:crypto';
 import { connect, createServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
@@ -13,9 +13,11 @@ import type {
   ForwardStreamEvents,
 } from '../../../src/adapters/portforward/transport.ts';
 import { ForwardCluster, SPDY_DIALERS } from '../../../src/adapters/portforward/transports.ts';
+import type { Clock } from '../../../src/runtime/actor.ts';
+import { systemClock } from '../../../src/runtime/clock.ts';
 import { afterThisTest } from '../../kit/actors.ts';
 
-/** The ids of the first stream of a line. */
+/** The ids of the first stream of a connection. */
 export const ERROR_ID = 1;
 export const DATA_ID = 5;
 
@@ -74,8 +76,8 @@ export interface Far {
 }
 
 /**
- * Accepts connections, upgrades each to whatever was asked for, and hands it to `serve`. `head`: another answer instead;
- * null cuts the connection off.
+ * Accepts connections, upgrades each to whatever was asked for, and hands it to `serve`. `head`: another
+ * answer instead; null cuts the connection off.
  */
 export async function farEnd(
   serve: (far: Far, index: number) => void,
@@ -151,21 +153,25 @@ export function upgradeTo(webSocketKey: string | undefined, protocol: string | u
   return `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accept}\r\nSec-WebSocket-Protocol: ${protocol}\r\n\r\n`;
 }
 
-/** What is tried: all ways, which is SPDY where it works, or only some. */
-const WAYS: Record<'spdy' | 'tunnel' | 'websocket', readonly SpdyDialer[]> = {
+/** What is tried: all transports, which is SPDY where it works, or only some. */
+const TRANSPORTS: Record<'spdy' | 'tunnel' | 'websocket', readonly SpdyDialer[]> = {
   spdy: SPDY_DIALERS,
   tunnel: [dialSpdyTunnel],
   websocket: [],
 };
 
-export const linesTo = (door: ClusterDialer, way: keyof typeof WAYS): PodConnections => {
-  const cluster = new ForwardCluster(door, WAYS[way]);
-  const lines = new PodConnections(cluster, { namespace: 'n', name: 'p' });
+export const connectionsTo = (
+  dialer: ClusterDialer,
+  transport: keyof typeof TRANSPORTS,
+  clock: Clock = systemClock,
+): PodConnections => {
+  const cluster = new ForwardCluster(dialer, clock, TRANSPORTS[transport]);
+  const connections = new PodConnections(cluster, { namespace: 'n', name: 'p' });
   afterThisTest(() => {
-    lines.close();
+    connections.close();
     cluster.close();
   });
-  return lines;
+  return connections;
 };
 
 export interface Heard extends ForwardStream {
@@ -177,11 +183,12 @@ export interface Heard extends ForwardStream {
 }
 
 /** Opens a stream and keeps what it tells. */
-export function open(lines: PodConnections, port = 80): Heard {
+export function open(connections: PodConnections, port = 80): Heard {
   let text = '';
   let drains = 0;
   let opened = (): void => undefined;
   let over = (_: 'ended' | ForwardError): void => undefined;
+  let stream: ForwardStream | null = null;
   const isOpened = new Promise<void>((resolve) => {
     opened = resolve;
   });
@@ -189,7 +196,10 @@ export function open(lines: PodConnections, port = 80): Heard {
     over = resolve;
   });
   const events: ForwardStreamEvents = {
-    onOpened: opened,
+    onOpened: (made) => {
+      stream = made;
+      opened();
+    },
     onData: (bytes) => {
       text += bytes.toString('latin1');
     },
@@ -199,13 +209,17 @@ export function open(lines: PodConnections, port = 80): Heard {
     onEnded: () => over('ended'),
     onFailed: over,
   };
-  const stream = lines.open(port, events);
+  const request = connections.open(port, events);
+  const openStream = (): ForwardStream => {
+    if (!stream) throw new Error('not opened');
+    return stream;
+  };
   return {
-    write: (bytes) => stream.write(bytes),
-    end: () => stream.end(),
-    pause: () => stream.pause(),
-    resume: () => stream.resume(),
-    destroy: () => stream.destroy(),
+    write: (bytes) => openStream().write(bytes),
+    end: () => openStream().end(),
+    pause: () => openStream().pause(),
+    resume: () => openStream().resume(),
+    destroy: () => request.destroy(),
     text: () => text,
     opened: isOpened,
     over: isOver,

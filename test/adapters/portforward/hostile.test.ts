@@ -1,20 +1,20 @@
 // What an API server sends that no server may send ends that one connection, and the next one is carried.
 import { deflateSync } from 'node:zlib';
 import fc from 'fast-check';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { FrameReader, pingFrame, synStreamFrame } from '../../../src/adapters/portforward/spdy_frames.ts';
 import type { ForwardError } from '../../../src/adapters/portforward/transport.ts';
 import { TETHER } from '../../../src/settings/limits.ts';
-import { afterThisTest } from '../../kit/actors.ts';
+import { virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import {
+  connectionsTo,
   DATA_ID,
   data,
   ERROR_ID,
   type Far,
   farEnd,
   frame,
-  linesTo,
   message,
   open,
   reply,
@@ -41,22 +41,25 @@ const goodWebSocket = (far: Far): void => {
   far.socket.write(Buffer.concat([...PORT_80, message('\0good'), message(Buffer.from([3, 232]), 8)]));
 };
 
-/** Of a server that answers the first connection with `bytes` and the second as it should only the second is carried. */
-async function endsAt(bytes: Buffer, way: 'spdy' | 'websocket'): Promise<void> {
-  const good = way === 'spdy' ? goodSpdy : goodWebSocket;
+/**
+ * Of a server that answers the first connection with `bytes` and the second as it should only the second is
+ * carried.
+ */
+async function endsAt(bytes: Buffer, transport: 'spdy' | 'websocket'): Promise<void> {
+  const good = transport === 'spdy' ? goodSpdy : goodWebSocket;
   const far = await farEnd(async (end, index) => {
     if (index !== 1) return good(end);
-    if (way === 'spdy') await end.until((received) => received.length > 0);
+    if (transport === 'spdy') await end.until((received) => received.length > 0);
     end.socket.write(bytes);
   });
-  const lines = linesTo(far, way);
-  expect(await open(lines).over).toMatchObject({ code: expect.stringMatching(/hostile|lost/) });
-  const next = open(lines);
+  const connections = connectionsTo(far, transport);
+  expect(await open(connections).over).toMatchObject({ code: expect.stringMatching(/hostile|lost/) });
+  const next = open(connections);
   expect(await next.over).toBe('ended');
   expect(next.text()).toBe('good');
 }
 
-describe('a line', () => {
+describe('a SPDY connection', () => {
   const wrong: [name: string, bytes: Buffer][] = [
     ['another version', Buffer.from([0x80, 2, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1])],
     ['a stream of its own', synStreamFrame(2, [['a', 'b']], false, true)],
@@ -86,7 +89,7 @@ describe('a line', () => {
           ),
         );
     });
-    const stream = open(linesTo(far, 'spdy'));
+    const stream = open(connectionsTo(far, 'spdy'));
     expect(await stream.over).toBe('ended');
     expect(stream.text()).toBe('good');
   });
@@ -104,7 +107,7 @@ describe('a line', () => {
       end.socket.write(flood);
       goodSpdy(end);
     });
-    const stream = open(linesTo(far, 'spdy'));
+    const stream = open(connectionsTo(far, 'spdy'));
     expect(await stream.over).toBe('ended');
     expect(stream.text()).toBe('good');
   });
@@ -125,7 +128,7 @@ describe('a line', () => {
       end.socket.on('drain', more);
       void end.until((received) => received.includes(data(DATA_ID, '', true))).then(more);
     });
-    const stream = open(linesTo(far, 'spdy'));
+    const stream = open(connectionsTo(far, 'spdy'));
     await eventually(() => stream.text() !== '');
     stream.destroy();
     await closed;
@@ -148,7 +151,7 @@ describe('a line', () => {
           ),
         );
     });
-    const stream = open(linesTo(far, 'spdy'));
+    const stream = open(connectionsTo(far, 'spdy'));
     expect(await stream.over).toEqual({ code: 'broken', text: said });
   });
 
@@ -160,20 +163,20 @@ describe('a line', () => {
     });
     const streams = (end: Far | undefined): number =>
       end ? end.received().toString('latin1').split('\x80\x03\x00\x01').length - 1 : 0;
-    const lines = linesTo(far, 'spdy');
-    const first = open(lines);
+    const connections = connectionsTo(far, 'spdy');
+    const first = open(connections);
     await first.opened;
     first.write(Buffer.from('one'));
     first.write(Buffer.from('two'));
     expect(await first.over).toBe('ended');
     await ends[0]?.until((received) => received.includes(pingFrame(1)));
-    const second = open(lines);
+    const second = open(connections);
     await second.opened;
     await eventually(() => streams(ends[1]) > 0);
     expect(streams(ends[0])).toBe(2);
     ends[0]?.socket.write(pingFrame(1));
     while (streams(ends[0]) === 2) {
-      const next = open(lines);
+      const next = open(connections);
       await next.opened;
       await new Promise((resolve) => setImmediate(resolve));
       next.destroy();
@@ -181,19 +184,17 @@ describe('a line', () => {
   });
 });
 
-describe('a line whose client has gone before the pod has taken all', () => {
-  const NEAR = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] as const;
+describe('a SPDY connection whose client has gone before the pod has taken all', () => {
   async function leave(count = 1) {
-    vi.useFakeTimers({ toFake: [...NEAR] });
-    afterThisTest(() => void vi.useRealTimers());
+    const clock = virtualClock();
     const ends: Far[] = [];
-    const door = await farEnd((end) => {
+    const dialer = await farEnd((end) => {
       ends.push(end);
       const replies = Buffer.concat([reply(ERROR_ID), reply(DATA_ID)]);
       void end.until((received) => received.length > 0).then(() => end.socket.write(replies));
     });
-    const lines = linesTo(door, 'spdy');
-    const streams = Array.from({ length: count }, () => open(lines));
+    const connections = connectionsTo(dialer, 'spdy', clock);
+    const streams = Array.from({ length: count }, () => open(connections));
     await Promise.all(streams.map(({ opened }) => opened));
     for (const stream of streams) {
       stream.write(Buffer.from('one'));
@@ -201,27 +202,27 @@ describe('a line whose client has gone before the pod has taken all', () => {
       stream.destroy();
     }
     const [end] = ends;
-    if (!end) throw new Error('no line');
+    if (!end) throw new Error('no connection');
     const closed = new Promise<string>((resolve) => end.socket.on('close', () => resolve('closed')));
     await end.until((received) => received.includes(pingFrame(1)));
-    /** Whether the line still answers a ping of the server, which has an even id. */
+    /** Whether the connection still answers a ping of the server, which has an even id. */
     const echo = (id: number): Promise<string> => {
       end.socket.write(pingFrame(id));
       return Promise.race([closed, end.until((bytes) => bytes.includes(pingFrame(id))).then(() => 'open')]);
     };
-    return { lines, ends, end, closed, echo };
+    return { clock, connections, ends, end, closed, echo };
   }
 
   it('stays for it, serves nobody else, and is closed when the node is through', async () => {
-    const { lines, ends, end, closed, echo } = await leave();
-    vi.advanceTimersByTime(TETHER.drainCheckTimeoutMs);
+    const { clock, connections, ends, end, closed, echo } = await leave();
+    await clock.advance(TETHER.drainCheckTimeoutMs);
     expect(await echo(2)).toBe('open');
-    // Beyond the next look after all lines, too.
-    vi.advanceTimersByTime(TETHER.streamCloseTimeoutMs - TETHER.drainCheckTimeoutMs - 1);
+    // Beyond the next check-up of all connections, too.
+    await clock.advance(TETHER.streamCloseTimeoutMs - TETHER.drainCheckTimeoutMs - 1);
     expect(await echo(4)).toBe('open');
     end.socket.write(pingFrame(1));
     expect(await echo(6)).toBe('open');
-    await open(lines).opened;
+    await open(connections).opened;
     expect(ends.length).toBeGreaterThan(1);
     expect(end.received().toString('latin1').split('\x80\x03\x00\x01')).toHaveLength(3);
     end.socket.write(Buffer.concat([data(DATA_ID, '', true), data(ERROR_ID, '', true)]));
@@ -229,37 +230,37 @@ describe('a line whose client has gone before the pod has taken all', () => {
   });
 
   it('is kept for a slow pod as long as there are signs of it, and closed after none for long', async () => {
-    const { lines, closed, echo } = await leave();
-    vi.advanceTimersByTime(TETHER.stuckTimeoutMs - 1);
+    const { clock, connections, closed, echo } = await leave();
+    await clock.advance(TETHER.stuckTimeoutMs - 1);
     expect(await echo(2)).toBe('open');
-    vi.advanceTimersByTime(TETHER.stuckTimeoutMs - TETHER.streamCloseTimeoutMs);
+    await clock.advance(TETHER.stuckTimeoutMs - TETHER.streamCloseTimeoutMs);
     expect(await echo(4)).toBe('open');
-    vi.advanceTimersByTime(TETHER.stuckTimeoutMs + TETHER.streamCloseTimeoutMs);
+    await clock.advance(TETHER.stuckTimeoutMs + TETHER.streamCloseTimeoutMs);
     expect(await closed).toBe('closed');
-    expect(lines.isEmpty).toBe(true);
+    expect(connections.isEmpty).toBe(true);
   });
 
   it('is closed when the pod has all and the node is never through', async () => {
-    const { end, closed, echo } = await leave();
+    const { clock, end, closed, echo } = await leave();
     end.socket.write(pingFrame(1));
     expect(await echo(2)).toBe('open');
-    vi.advanceTimersByTime(TETHER.streamCloseTimeoutMs);
+    await clock.advance(TETHER.streamCloseTimeoutMs);
     expect(await closed).toBe('closed');
   });
 
   it('is not kept beside as many as there may be', async () => {
     const count = TETHER.maxStuckConnections + 4;
-    const { ends } = await leave(count);
+    const { clock, ends } = await leave(count);
     const stuck = (): Far[] => ends.filter((end) => end.received().includes('two'));
     while (stuck().length < count) await new Promise((resolve) => setImmediate(resolve));
-    vi.advanceTimersByTime(TETHER.streamCloseTimeoutMs);
-    const isOpen = await Promise.all(
-      stuck().map(({ socket, until }) => {
-        const closed = new Promise<boolean>((resolve) => socket.on('close', () => resolve(false)));
-        socket.write(pingFrame(2));
-        return Promise.race([closed, until((bytes) => bytes.includes(pingFrame(2))).then(() => true)]);
-      }),
-    );
+    const watched = stuck().map(({ socket, until }) => {
+      const closed = new Promise<boolean>((resolve) => socket.on('close', () => resolve(false)));
+      const echoed = until((bytes) => bytes.includes(pingFrame(2))).then(() => true);
+      return { socket, isOpen: Promise.race([closed, echoed]) };
+    });
+    await clock.advance(TETHER.streamCloseTimeoutMs);
+    for (const { socket } of watched) socket.write(pingFrame(2));
+    const isOpen = await Promise.all(watched.map((end) => end.isOpen));
     expect(isOpen.filter(Boolean)).toHaveLength(TETHER.maxStuckConnections);
   });
 });
@@ -280,7 +281,7 @@ describe('the answer to the request for a forward', () => {
       () => undefined,
       () => head,
     );
-    expect(await open(linesTo(far, 'spdy')).over).toMatchObject({ code });
+    expect(await open(connectionsTo(far, 'spdy')).over).toMatchObject({ code });
   });
 
   it('may go on for ever', async () => {
@@ -294,7 +295,7 @@ describe('the answer to the request for a forward', () => {
       },
       () => 'HTTP/1.1 200 OK\r\n\r\n',
     );
-    expect(await open(linesTo(far, 'spdy')).over).toMatchObject({ code: 'unsupported' });
+    expect(await open(connectionsTo(far, 'spdy')).over).toMatchObject({ code: 'unsupported' });
   });
 
   it('may be none while the server restarts, and SPDY is used again', async () => {
@@ -305,17 +306,17 @@ describe('the answer to the request for a forward', () => {
       if (server === 'gone') throw new Error('connect ECONNREFUSED');
       return connect(signal);
     };
-    const lines = linesTo(far, 'spdy');
-    // Those that are under way at the same time are cut off by one restart.
-    const both = [open(lines), open(lines)];
+    const connections = connectionsTo(far, 'spdy');
+    // Those that are under transport at the same time are cut off by one restart.
+    const both = [open(connections), open(connections)];
     for (const { over } of both) expect(await over).toMatchObject({ code: 'lost' });
     server = 'gone';
-    const refusal = async () => (await open(lines).over) as ForwardError;
+    const refusal = async () => (await open(connections).over) as ForwardError;
     while ((await refusal()).code !== 'unreachable');
     server = 'begins';
     expect(await refusal()).toMatchObject({ code: 'lost' });
     server = 'serves';
-    const next = open(lines);
+    const next = open(connections);
     expect(await next.over).toBe('ended');
     expect(next.text()).toBe('good');
   });
@@ -345,17 +346,17 @@ describe('a WebSocket', () => {
 
   it('has the connection for the next one made as soon as it is open itself', async () => {
     const far = await farEnd(goodWebSocket);
-    let connections = 0;
+    let dials = 0;
     const connect = far.connect.bind(far);
     far.connect = (signal) => {
-      connections += 1;
+      dials += 1;
       return connect(signal);
     };
-    const lines = linesTo(far, 'websocket');
+    const connections = connectionsTo(far, 'websocket');
     for (const made of [2, 3]) {
-      const { opened, over } = open(lines);
+      const { opened, over } = open(connections);
       await opened;
-      expect(connections).toBe(made);
+      expect(dials).toBe(made);
       expect(await over).toBe('ended');
     }
   });
@@ -379,7 +380,7 @@ describe('a WebSocket', () => {
         received = end.received();
       });
     });
-    const stream = open(linesTo(far, 'websocket'));
+    const stream = open(connectionsTo(far, 'websocket'));
     expect(await stream.over).toBe('ended');
     expect(stream.text()).toBe('good');
     await eventually(() => received.length > 0);

@@ -3,6 +3,10 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { afterEach, expect, it } from 'vitest';
 import { SpareConnection } from '../../../src/adapters/portforward/spare_connection.ts';
+import type { Clock } from '../../../src/runtime/actor.ts';
+import { systemClock } from '../../../src/runtime/clock.ts';
+import { TETHER } from '../../../src/settings/limits.ts';
+import { virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 
 const ends: (() => void)[] = [];
@@ -10,8 +14,8 @@ afterEach(() => {
   for (const end of ends.splice(0)) end();
 });
 
-/** A server that counts who is connected, and a door to it. */
-async function field() {
+/** A server that counts who is connected, and a spare connection to it. */
+async function field(clock: Clock = systemClock) {
   const open = new Set<Socket>();
   const server = createServer((socket) => {
     open.add(socket);
@@ -20,55 +24,69 @@ async function field() {
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   let dials = 0;
-  const warm = new SpareConnection({
-    host: '',
-    prefix: '',
-    headers: () => ({}),
-    connect: async () => {
-      dials += 1;
-      const socket = connect(port, '127.0.0.1');
-      await once(socket, 'connect');
-      return socket as TLSSocket;
+  const spare = new SpareConnection(
+    {
+      host: '',
+      prefix: '',
+      headers: () => ({}),
+      connect: async () => {
+        dials += 1;
+        const socket = connect(port, '127.0.0.1');
+        await once(socket, 'connect');
+        return socket as TLSSocket;
+      },
     },
-  });
+    clock,
+  );
   ends.push(() => {
-    warm.close();
+    spare.close();
     for (const socket of open) socket.destroy();
     server.close();
   });
-  return { open, warm, dials: () => dials };
+  return { open, spare, dials: () => dials };
 }
 
 const soon = (): AbortSignal => AbortSignal.timeout(10_000);
 
 it('has the next connection made as soon as one is taken', async () => {
-  const { dials, open, warm } = await field();
-  const first = await warm.connect(soon());
+  const { dials, open, spare } = await field();
+  const first = await spare.connect(soon());
   await eventually(() => open.size === 2);
-  const second = await warm.connect(soon());
+  const second = await spare.connect(soon());
   expect(second).not.toBe(first);
   await eventually(() => open.size === 3);
   expect(dials()).toBe(3);
 });
 
 it('gives nobody a connection that has ended meanwhile', async () => {
-  const { dials, open, warm } = await field();
-  await warm.connect(soon());
+  const { dials, open, spare } = await field();
+  await spare.connect(soon());
   await eventually(() => open.size === 2);
   for (const socket of open) socket.destroy();
   await eventually(() => open.size === 0);
-  expect((await warm.connect(soon())).destroyed).toBe(false);
+  expect((await spare.connect(soon())).destroyed).toBe(false);
   expect(dials()).toBeGreaterThanOrEqual(3);
 });
 
 it('leaves no connection behind when it is closed, also while one is made', async () => {
-  const { open, warm } = await field();
-  const taken = warm.connect(soon());
-  warm.close();
+  const { open, spare } = await field();
+  const taken = spare.connect(soon());
+  spare.close();
   (await taken).destroy();
   await eventually(() => open.size === 0);
   const again = await field();
-  (await again.warm.connect(soon())).destroy();
-  again.warm.close();
+  (await again.spare.connect(soon())).destroy();
+  again.spare.close();
   await eventually(() => again.open.size === 0);
+});
+
+it('closes a connection that nobody takes for long, and none that has been taken', async () => {
+  const clock = virtualClock();
+  const { open, spare } = await field(clock);
+  const first = await spare.connect(soon());
+  const second = await spare.connect(soon());
+  await eventually(() => open.size === 3);
+  await clock.advance(TETHER.connectionIdleMs);
+  await eventually(() => open.size === 2);
+  expect([first.destroyed, second.destroyed]).toEqual([false, false]);
 });

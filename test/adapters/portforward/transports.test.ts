@@ -1,16 +1,18 @@
-// Which way to a pod is taken, and what is remembered of it; and what an API server may send in a tunnel and may not.
-import { describe, expect, it, vi } from 'vitest';
+// Which transport to a pod is used, and what is remembered of it; and what an API server may send in a tunnel and
+// may not.
+import { describe, expect, it } from 'vitest';
+import type { Clock } from '../../../src/runtime/actor.ts';
 import { MIB, TETHER } from '../../../src/settings/limits.ts';
-import { afterThisTest } from '../../kit/actors.ts';
+import { afterThisTest, virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import {
+  connectionsTo,
   DATA_ID,
   data,
   ERROR_ID,
   type Far,
   farEnd,
   frame,
-  linesTo,
   message,
   messagesIn,
   open,
@@ -24,46 +26,47 @@ const WHOLE = Buffer.concat([
   reply(DATA_ID),
   data(DATA_ID, 'good', true),
   data(ERROR_ID, '', true),
-  // Every line carries one stream.
+  // Every connection carries one stream.
   frame(7, Buffer.alloc(8)),
 ]);
 const answerWith = (far: Far, bytes: Buffer): void =>
   void far.until((received) => received.length > 0).then(() => far.socket.write(bytes));
 const CLOSE = message(Buffer.from([3, 232]), 8);
 
-describe('the way to a pod', () => {
+describe('the transport to a pod', () => {
   const status = (code: number, text: string): string => {
     const body = JSON.stringify({ kind: 'Status', code, message: text });
     return `HTTP/1.1 ${code} Some\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
   };
   type Asked = 'spdy' | 'tunnel' | 'websocket';
   type Answer = string | null | ((key: string | undefined) => string);
-  /** Answers every way as told: as it should be, cut off, or with a text. */
-  async function server(answers: Partial<Record<Asked, Answer>>) {
+  /** The answer to each transport: the proper one, a cut, or a text. */
+  async function server(answers: Partial<Record<Asked, Answer>>, clock?: Clock) {
     const asked: Asked[] = [];
     const ports = [0, 1].map((channel) => message(Buffer.from([channel, 80, 0])));
     const far = await farEnd(
       (end) => {
-        const way = asked.at(-1) ?? 'spdy';
-        if (typeof answers[way] === 'string') end.socket.end();
-        else if (way === 'websocket') end.socket.write(Buffer.concat([...ports, message('\0good'), CLOSE]));
-        else answerWith(end, way === 'tunnel' ? message(WHOLE) : WHOLE);
+        const transport = asked.at(-1) ?? 'spdy';
+        if (typeof answers[transport] === 'string') end.socket.end();
+        else if (transport === 'websocket')
+          end.socket.write(Buffer.concat([...ports, message('\0good'), CLOSE]));
+        else answerWith(end, transport === 'tunnel' ? message(WHOLE) : WHOLE);
       },
       (key, protocol) => {
-        const way = key === undefined ? 'spdy' : protocol === PROTOCOL ? 'tunnel' : 'websocket';
-        asked.push(way);
-        const answer = answers[way];
+        const transport = key === undefined ? 'spdy' : protocol === PROTOCOL ? 'tunnel' : 'websocket';
+        asked.push(transport);
+        const answer = answers[transport];
         if (typeof answer === 'function') return answer(key);
         return answer === undefined ? upgradeTo(key, protocol) : answer;
       },
     );
-    const lines = linesTo(far, 'spdy');
+    const connections = connectionsTo(far, 'spdy', clock);
     const served = async (): Promise<void> => {
-      const stream = open(lines);
+      const stream = open(connections);
       expect(await stream.over).toBe('ended');
       expect(stream.text()).toBe('good');
     };
-    return { asked, lines, served };
+    return { asked, connections, served };
   }
   const barred = 'HTTP/1.1 502 Bad Gateway\r\nContent-Length: 6\r\n\r\n<html>';
   const denied = status(403, 'cannot create resource "pods/portforward"');
@@ -107,23 +110,23 @@ describe('the way to a pod', () => {
   );
 
   it('is the next one from the second time on that a request is cut off', async () => {
-    const { asked, lines, served } = await server({ spdy: null, tunnel: null });
-    for (let round = 0; round < 2; round += 1) expect(await open(lines).over).toMatchObject({ code: 'lost' });
+    const { asked, connections, served } = await server({ spdy: null, tunnel: null });
+    for (let round = 0; round < 2; round += 1)
+      expect(await open(connections).over).toMatchObject({ code: 'lost' });
     for (let round = 0; round < 2; round += 1) await served();
     expect(asked).toEqual(['spdy', 'spdy', 'tunnel', 'tunnel', 'websocket', 'websocket']);
   });
 
   it('is looked for again after a while', async () => {
-    vi.useFakeTimers({ toFake: ['performance'] });
-    afterThisTest(() => void vi.useRealTimers());
+    const clock = virtualClock();
     const answers: Partial<Record<Asked, Answer>> = { spdy: barred, tunnel: barred };
-    const { asked, served } = await server(answers);
+    const { asked, served } = await server(answers, clock);
     await served();
     delete answers.spdy;
-    vi.advanceTimersByTime(TETHER.transportRetryMs - 1);
+    await clock.advance(TETHER.transportRetryMs - 1);
     await served();
     expect(asked).toEqual(['spdy', 'tunnel', 'websocket', 'websocket']);
-    vi.advanceTimersByTime(2);
+    await clock.advance(2);
     await served();
     expect(new Set(asked.slice(4))).toEqual(new Set(['spdy']));
   });
@@ -144,7 +147,7 @@ describe('a tunnel', () => {
       ];
       answerWith(end, Buffer.concat(parts));
     });
-    const stream = open(linesTo(far, 'tunnel'));
+    const stream = open(connectionsTo(far, 'tunnel'));
     expect(await stream.over).toBe('ended');
     expect(stream.text()).toBe('good');
     const [end] = ends;
@@ -161,7 +164,7 @@ describe('a tunnel', () => {
       ends.push(end);
       answerWith(end, message(Buffer.concat([reply(ERROR_ID), reply(DATA_ID)])));
     });
-    const stream = open(linesTo(far, 'tunnel'));
+    const stream = open(connectionsTo(far, 'tunnel'));
     await stream.opened;
     const bytes = Buffer.alloc(70_000, 'x');
     stream.write(bytes);
@@ -188,12 +191,12 @@ describe('a tunnel', () => {
     const far = await farEnd((end, index) =>
       answerWith(end, index === 1 ? Buffer.concat([bytes, message(WHOLE)]) : message(WHOLE)),
     );
-    const lines = linesTo(far, 'tunnel');
-    expect(await open(lines).over).toMatchObject({
+    const connections = connectionsTo(far, 'tunnel');
+    expect(await open(connections).over).toMatchObject({
       code: expect.stringMatching(/hostile|lost/),
       text: expect.not.stringContaining('does not answer'),
     });
-    const next = open(lines);
+    const next = open(connections);
     expect(await next.over).toBe('ended');
     expect(next.text()).toBe('good');
   });
@@ -210,7 +213,7 @@ describe('a tunnel', () => {
         messagesIn(received).some(({ payload }) => payload.includes(data(DATA_ID, 'go')));
       void far.until(isTaken).then(() => end(far));
     });
-    const stream = open(linesTo(far, 'tunnel'));
+    const stream = open(connectionsTo(far, 'tunnel'));
     await stream.opened;
     await eventually(() => stream.text() !== '');
     stream.write(Buffer.from('go'));
@@ -224,7 +227,7 @@ describe('a tunnel', () => {
       () => undefined,
       (...asked) => upgradeTo(...asked) + wrongAtOnce,
     );
-    expect(await open(linesTo(far, 'tunnel')).over).toMatchObject({
+    expect(await open(connectionsTo(far, 'tunnel')).over).toMatchObject({
       code: 'lost',
       text: expect.stringContaining('text message'),
     });
@@ -235,7 +238,7 @@ describe('a tunnel', () => {
     const CHUNKS = 2_000;
     const ends: Far[] = [];
     const far = await farEnd((end) => void ends.push(end));
-    const stream = open(linesTo(far, 'tunnel'));
+    const stream = open(connectionsTo(far, 'tunnel'));
     await stream.opened;
     const [end] = ends;
     if (!end) throw new Error('no tunnel');
@@ -262,7 +265,7 @@ describe('a tunnel', () => {
       ends.push(end);
       void end.until((received) => received.length > 0).then(() => end.socket.pause());
     });
-    const stream = open(linesTo(far, 'tunnel'));
+    const stream = open(connectionsTo(far, 'tunnel'));
     await stream.opened;
     const [end] = ends;
     if (!end) throw new Error('no tunnel');
@@ -292,7 +295,7 @@ describe('a tunnel', () => {
           end.socket.write(message(WHOLE));
         });
     });
-    const stream = open(linesTo(far, 'tunnel'));
+    const stream = open(connectionsTo(far, 'tunnel'));
     expect(await stream.over).toBe('ended');
     const [end] = ends;
     if (!end) throw new Error('no tunnel');

@@ -1,11 +1,20 @@
-// The order of a group: properties of every acyclic graph, and of the walk over it.
+// The order of dependsOn: properties of every acyclic graph, of the walk over it, and of cycles.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { DependencyOrder, type Member, walkInOrder } from '../../src/actors/dependency_order.ts';
+import {
+  DependencyOrder,
+  type DependentService,
+  dependencyCycle,
+  findDependencyCycle,
+  reverseDependencies,
+  runInDependencyOrder,
+  walkInOrder,
+  withDependencies,
+} from '../../src/protocol/dependency_order.ts';
 import { settle } from '../kit/actors.ts';
 
-/** Members whose dependences point to earlier ones only, some to names outside, some twice. */
-const graph: fc.Arbitrary<Member[]> = fc
+/** DependentServices whose dependences point to earlier ones only, some to names outside, some twice. */
+const graph: fc.Arbitrary<DependentService[]> = fc
   .integer({ min: 1, max: 30 })
   .chain((size) =>
     fc.tuple(
@@ -18,7 +27,7 @@ const graph: fc.Arbitrary<Member[]> = fc
     rows.map((row, index) => ({ name: `s${index}`, dependsOn: row.map((other) => `s${other}`) })),
   );
 
-const within = (members: readonly Member[]): Member[] => {
+const within = (members: readonly DependentService[]): DependentService[] => {
   const names = new Set(members.map(({ name }) => name));
   return members.map(({ name, dependsOn }) => ({
     name,
@@ -41,7 +50,7 @@ describe('an order', () => {
     fc.assert(
       fc.property(graph, (members) => {
         const forth = sequence(new DependencyOrder(members));
-        const back = sequence(new DependencyOrder(members, true));
+        const back = sequence(new DependencyOrder(reverseDependencies(members)));
         const names = members.map(({ name }) => name).sort();
         expect([...forth].sort()).toEqual(names);
         expect([...back].sort()).toEqual(names);
@@ -144,5 +153,107 @@ describe('a walk', () => {
       () => seen.length > 0,
     );
     expect(seen).toEqual(['a']);
+  });
+});
+
+describe('a cycle of dependsOn', () => {
+  const graph = (edges: Record<string, string[]>) => (name: string) => edges[name] ?? [];
+
+  it('is named from the one that closes it', () => {
+    expect(dependencyCycle('a', ['b'], graph({ b: ['a'] }))).toEqual(['a', 'b', 'a']);
+    expect(dependencyCycle('a', ['a'], graph({}))).toEqual(['a', 'a']);
+    expect(dependencyCycle('a', ['x', 'b'], graph({ b: ['c'], c: ['d', 'a'], d: ['a'] }))).toEqual([
+      'a',
+      'b',
+      'c',
+      'a',
+    ]);
+  });
+
+  it('is none where a name does not exist, or another cycle is beside it', () => {
+    expect(dependencyCycle('a', ['nobody'], graph({}))).toBeUndefined();
+    expect(dependencyCycle('a', ['b'], graph({ b: ['c'], c: ['b'] }))).toBeUndefined();
+  });
+
+  it('is found in a chain of 10,000', () => {
+    const of = (name: string) => [String(Number(name) + 1)];
+    expect(dependencyCycle('0', ['1'], (name) => (name === '9999' ? ['0'] : of(name)))).toHaveLength(10_001);
+  });
+
+  it('is found exactly when there is one', () => {
+    const names = ['a', 'b', 'c', 'd', 'e'];
+    const edges = fc.array(fc.tuple(fc.constantFrom(...names), fc.constantFrom(...names)), { maxLength: 10 });
+    fc.assert(
+      fc.property(edges, (pairs) => {
+        const of = (name: string) => pairs.filter(([from]) => from === name).map(([, to]) => to);
+        const found = dependencyCycle('a', of('a'), of);
+        // The transitive closure, by brute force.
+        let reach = new Set(of('a'));
+        for (let step = 0; step < names.length; step += 1)
+          reach = new Set([...reach, ...[...reach].flatMap(of)]);
+        expect(found !== undefined).toBe(reach.has('a'));
+        for (const [index, name] of (found ?? []).slice(1).entries()) {
+          expect(of(found?.[index] ?? '')).toContain(name);
+        }
+      }),
+    );
+  });
+});
+
+const servicesOf = (rows: Record<string, string[]>) =>
+  Object.entries(rows).map(([name, dependsOn]) => ({ name, dependsOn }));
+
+describe('services', () => {
+  it('name their cycle, however long, and none where there is none', () => {
+    expect(findDependencyCycle(servicesOf({ a: ['b'], b: ['c'], c: ['b'] }))).toEqual(['b', 'c', 'b']);
+    expect(findDependencyCycle(servicesOf({ a: ['a'] }))).toEqual(['a', 'a']);
+    expect(findDependencyCycle(servicesOf({ a: ['b', 'c'], b: ['c'], c: ['elsewhere'] }))).toBeUndefined();
+  });
+
+  it('bring along what is needed', () => {
+    const all = servicesOf({ web: ['api'], api: ['db'], db: [], docs: [] });
+    expect([...withDependencies(all, ['web'])]).toEqual(['web', 'api', 'db']);
+  });
+
+  it('are worked through in order, at the same time where nothing stands against it', async () => {
+    const log: string[] = [];
+    const outcomes = await runInDependencyOrder(
+      servicesOf({ web: ['api', 'db'], api: ['db'], db: [], docs: [] }),
+      async ({ name }) => {
+        log.push(`+${name}`);
+        await Promise.resolve();
+        log.push(`-${name}`);
+      },
+    );
+    expect([...outcomes.values()].every((outcome) => 'done' in outcome)).toBe(true);
+    const at = (mark: string) => log.indexOf(mark);
+    expect(at('+api')).toBeGreaterThan(at('-db'));
+    expect(at('+web')).toBeGreaterThan(at('-api'));
+    expect(at('+docs')).toBeLessThan(at('-db'));
+  });
+
+  it('skip what needs a failure, and only that', async () => {
+    const wrong = new Error('no');
+    const outcomes = await runInDependencyOrder(
+      servicesOf({ web: ['api'], api: ['db'], db: [], docs: [] }),
+      async ({ name }) => {
+        if (name === 'db') throw wrong;
+      },
+    );
+    expect(Object.fromEntries(outcomes)).toEqual({
+      web: { skipped: 'api' },
+      api: { skipped: 'db' },
+      db: { failed: wrong },
+      docs: { done: true },
+    });
+  });
+
+  it('turn round for stopping', () => {
+    const back = reverseDependencies(servicesOf({ web: ['api'], api: ['db'], db: [] }));
+    expect(Object.fromEntries(back.map(({ name, dependsOn }) => [name, dependsOn]))).toEqual({
+      web: [],
+      api: ['web'],
+      db: ['api'],
+    });
   });
 });

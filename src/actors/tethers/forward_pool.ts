@@ -1,0 +1,146 @@
+// The clients of one open tether: each is given to a Ready pod, waits while there is none, and is given to a
+// pod again as long as no pod has seen anything of it.
+import type { Socket } from 'node:net';
+import type { ForwardError } from '../../adapters/portforward/transport.ts';
+import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
+import type { Clock } from '../../runtime/actor.ts';
+import { TETHER } from '../../settings/limits.ts';
+import { type PodEntry, TetherConnections } from './connections.ts';
+import { PendingConnections, type PendingConnectionsOptions } from './pending_connections.ts';
+import type { TetherPods } from './pods.ts';
+import { Session, type SessionOwner } from './session.ts';
+
+export interface ForwardPoolOptions extends PendingConnectionsOptions {
+  /** Port of the pods. */
+  port: number;
+  peers: LoopbackPeers;
+  /** The clock of the connections to the pods. */
+  networkClock: Clock;
+  /** Bytes from a client, and to it. */
+  onBytes(fromClient: number, toClient: number): void;
+  /** A client has gone. `reason`: why it was reset; null if it was not for an error. */
+  onClosed(reason: string | null): void;
+}
+
+/**
+ * Where a session is. `failingSince`: monotonic time of the first failed attempt since it last waited for a
+ * pod.
+ */
+type Route =
+  | { at: 'queue' }
+  | { at: 'pod'; pod: PodEntry; failingSince: number | null }
+  | { at: 'pause'; cancelRetry: () => void; failingSince: number };
+
+/** Owns the sessions of one tether and decides which pod gets each of them, and when it is tried again. */
+export class ForwardPool implements SessionOwner {
+  readonly peers: LoopbackPeers;
+  readonly clock: Clock;
+  private readonly options: ForwardPoolOptions;
+  private readonly pods: TetherPods;
+  private readonly connections: TetherConnections;
+  private readonly pending: PendingConnections;
+  private readonly routes = new Map<Session, Route>();
+  private idleSince: number;
+
+  constructor(options: ForwardPoolOptions) {
+    this.options = options;
+    this.peers = options.peers;
+    this.clock = options.clock;
+    this.pods = options.pods;
+    this.connections = new TetherConnections(options.networkClock);
+    this.pending = new PendingConnections(options);
+    this.idleSince = this.clock.monotonic();
+  }
+
+  /** Number of clients. */
+  get size(): number {
+    return this.routes.size;
+  }
+
+  /** Carries a client from its accept to its end. */
+  connect(socket: Socket): void {
+    this.assign(new Session(socket, this), null);
+  }
+
+  /** To be called when the pods or the trouble with them have changed. */
+  onPodsChange(): void {
+    this.connections.retainReady((uid) => this.pods.isReady(uid));
+    for (const session of [...this.pending.sessions]) this.assign(session, null);
+    this.pending.review();
+  }
+
+  /**
+   * Once a second: finds clients that have gone or have waited for too long, and lets go of the cluster when
+   * idle.
+   */
+  tick(): void {
+    const now = this.clock.monotonic();
+    for (const session of [...this.routes.keys()]) session.tick(now);
+    this.pending.review();
+    if (this.size === 0 && this.pods.dialer && now - this.idleSince >= TETHER.lastConnectionIdleMs)
+      this.disconnect();
+  }
+
+  /** Resets every client and ends everything behind them. */
+  close(): void {
+    for (const session of [...this.routes.keys()]) session.reset(null);
+    this.disconnect();
+  }
+
+  onBytes(fromClient: number, toClient: number): void {
+    this.options.onBytes(fromClient, toClient);
+  }
+
+  onForwardFailed(session: Session, error: ForwardError): void {
+    const route = this.routes.get(session);
+    if (route?.at !== 'pod') return;
+    const { pod } = route;
+    pod.sessions -= 1;
+    this.connections.avoid(pod);
+    if (error.code === 'absent') this.pods.reportAbsent(pod.uid);
+    const now = this.clock.monotonic();
+    const failingSince = route.failingSince ?? now;
+    const triedMs = now - failingSince;
+    const windowMs = error.code === 'refused' ? TETHER.refusedRetryWindowMs : TETHER.retryWindowMs;
+    if (triedMs >= windowMs) {
+      this.routes.set(session, { at: 'queue' });
+      session.reset(error.text);
+      return;
+    }
+    const { initialDelayMs, maxDelayMs } = TETHER.retry;
+    const delayMs = Math.min(initialDelayMs + triedMs, maxDelayMs);
+    const cancelRetry = this.clock.after(delayMs, () => this.assign(session, failingSince));
+    this.routes.set(session, { at: 'pause', cancelRetry, failingSince });
+  }
+
+  onClosed(session: Session, reason: string | null): void {
+    const route = this.routes.get(session);
+    if (route?.at === 'pod') route.pod.sessions -= 1;
+    if (route?.at === 'pause') route.cancelRetry();
+    this.pending.remove(session);
+    this.routes.delete(session);
+    if (this.size === 0) this.idleSince = this.clock.monotonic();
+    this.options.onClosed(reason);
+  }
+
+  /** Gives the session to a pod, or has it wait for one. */
+  private assign(session: Session, failingSince: number | null): void {
+    const { dialer, ready } = this.pods;
+    const pod = dialer && this.connections.choose(ready, dialer);
+    if (!pod) {
+      // The window for retries begins anew with the next pod.
+      this.routes.set(session, { at: 'queue' });
+      this.pending.add(session);
+      return;
+    }
+    this.pending.remove(session);
+    pod.sessions += 1;
+    this.routes.set(session, { at: 'pod', pod, failingSince });
+    session.forward((events) => pod.connections.open(this.options.port, events));
+  }
+
+  private disconnect(): void {
+    this.connections.close();
+    this.pods.stop();
+  }
+}

@@ -1,0 +1,31 @@
+// A deadline by a clock that the test turns.
+import { expect, it } from 'vitest';
+import { deadlineSignal } from '../../src/adapters/deadline_signal.ts';
+import { virtualClock } from '../kit/actors.ts';
+
+it('aborts with a TimeoutError when the time is up, and not before', async () => {
+  const clock = virtualClock();
+  const { signal } = deadlineSignal(clock, 100);
+  await clock.advance(99);
+  expect(signal.aborted).toBe(false);
+  await clock.advance(1);
+  expect(signal.reason).toMatchObject({ name: 'TimeoutError' });
+});
+
+it('aborts with its parent, also with one that has aborted before', () => {
+  const parent = new AbortController();
+  const { signal } = deadlineSignal(virtualClock(), 100, parent.signal);
+  parent.abort('gone');
+  expect(signal.reason).toBe('gone');
+  expect(deadlineSignal(virtualClock(), 100, parent.signal).signal.reason).toBe('gone');
+});
+
+it('never aborts once it is cleared', async () => {
+  const clock = virtualClock();
+  const parent = new AbortController();
+  const { signal, clear } = deadlineSignal(clock, 100, parent.signal);
+  clear();
+  parent.abort();
+  await clock.advance(100);
+  expect(signal.aborted).toBe(false);
+});
