@@ -124,7 +124,7 @@ function operationOf(row: Operation, shapes: Shapes): ZodOpenApiOperationObject 
 }
 
 /** The document of `rows`. Throws when an operation names a shape that is not there. */
-export function buildDocument(rows: readonly Operation[], shapes: Shapes) {
+export function buildDocument(rows: readonly Operation[], shapes: Shapes): ReturnType<typeof createDocument> {
   const paths: ZodOpenApiPathsObject = {};
   for (const row of rows) {
     paths[row.path] = { ...paths[row.path], [row.method.toLowerCase()]: operationOf(row, shapes) };

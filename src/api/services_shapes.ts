@@ -2,7 +2,7 @@
 import { constants, homedir } from 'node:os';
 import { AGENTS_GROUP, GROUP_NAME_PATTERN } from '../protocol/names.ts';
 import { completeRegistration } from '../protocol/registration.ts';
-import { RESTART_POLICIES, type ServiceInput } from '../protocol/service.ts';
+import { RESTART_POLICIES, type ServiceInput, type ServiceSpec } from '../protocol/service.ts';
 import { HTTP, SERVICE } from '../settings/limits.ts';
 import {
   cpu,
@@ -62,7 +62,7 @@ const RegistrationShape = objectShape(
       )
       .max(SERVICE.maxLabels, LABELS_RULE)
       .optional(),
-  },
+  } satisfies Record<Exclude<keyof ServiceInput, 'agent'>, z.ZodType>,
   [
     ...['status', 'pid', 'url', 'startedAt', 'cpu', 'rssMB', 'exitCode', 'signal', 'exitUnknown'],
     ...['restarts', 'revision', 'stale', 'envKeys', 'specHash'],
@@ -113,21 +113,25 @@ const serviceFields = {
 export type Service = z.infer<typeof Service>;
 export const Service = z.object(serviceFields).meta({ id: 'Service' });
 
+const specFields = {
+  cmd: z.string(),
+  cwd: z.string(),
+  ready: z.string().nullable(),
+  dependsOn: z.array(z.string()),
+  restart: z.enum(RESTART_POLICIES),
+  autostart: z.boolean(),
+  stopSignal: z.string(),
+  stopGrace: milliseconds,
+  startTimeout: milliseconds,
+  labels: z.array(z.string()),
+} satisfies Record<Exclude<keyof ServiceSpec, keyof typeof serviceFields | 'env' | 'agent'>, z.ZodType>;
+
 /** A service as it is read by itself: with its spec, but for the values of `env`. */
 export type ServiceDetail = z.infer<typeof ServiceDetail>;
 export const ServiceDetail = z
   .object({
     ...serviceFields,
-    cmd: z.string(),
-    cwd: z.string(),
-    ready: z.string().nullable(),
-    dependsOn: z.array(z.string()),
-    restart: z.enum(RESTART_POLICIES),
-    autostart: z.boolean(),
-    stopSignal: z.string(),
-    stopGrace: milliseconds,
-    startTimeout: milliseconds,
-    labels: z.array(z.string()),
+    ...specFields,
     revision: z.int().min(1).meta({ description: 'Grows when the effective spec changes' }),
     stale: z.boolean().meta({ description: 'The process runs an older revision' }),
     envKeys: z.array(z.string()).meta({ description: 'The values are never returned' }),

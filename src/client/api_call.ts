@@ -1,4 +1,5 @@
-// One call: address, token, query and body out; the decoded answer or a BerthError back.
+// One call of an operation: address, token, query and body out; the decoded answer or a BerthError back.
+import type { AnswerOf, InputOf, Operation, QueryInputOf } from '../api/operation.ts';
 import { BerthError, errorFromAnswer, isBerthError } from './errors.ts';
 import type { HttpAnswer, Transport } from './transport.ts';
 
@@ -15,53 +16,54 @@ export interface Endpoint {
   busyRetryMs: number;
 }
 
-export type Query = readonly (readonly [key: string, value: string | number | boolean | undefined])[];
-
 export interface CallOptions {
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
-interface RequestDetail extends CallOptions {
-  query?: Query;
+/** What an operation is asked with, typed by it. */
+export type ApiRequest<O extends Operation = Operation> = CallOptions & {
+  /** `{name}` of the path. */
+  name?: string;
+  query?: QueryInputOf<O>;
+} & ([InputOf<O>] extends [undefined] ? unknown : { body: InputOf<O> });
+
+/** An ApiRequest of any operation. */
+interface AnyRequest extends CallOptions {
+  name?: string;
+  query?: Readonly<Record<string, unknown>>;
   body?: unknown;
-  /** The daemon answers when something has happened: no deadline of ours. */
-  noDeadline?: boolean;
 }
 
-/** A path with every part encoded: `path('/v1/services', name, 'start')`. */
-export const encodePath = (base: string, ...parts: string[]): string =>
-  [base, ...parts.map(encodeURIComponent)].join('/');
+/** The path of `operation` with `name` in it, encoded. */
+export const pathOf = ({ path }: Operation, name = ''): string =>
+  path.replace(/\{\w+\}/, () => encodeURIComponent(name));
 
-function requestUrl(endpoint: Endpoint, target: string, query: Query): string {
-  const given = query.filter(([, value]) => value !== undefined).map(([key, value]) => [key, String(value)]);
-  const search = given.length > 0 ? `?${new URLSearchParams(given)}` : '';
-  return endpoint.url() + target + search;
+/** What is left out or null is not sent, and neither is an empty list; a list is its items with commas between them. */
+function queryString(query: AnyRequest['query'] = {}): string {
+  const pairs = Object.entries(query)
+    .filter(([, value]) => value != null && !(Array.isArray(value) && value.length === 0))
+    .map(([key, value]) => [key, String(value)]);
+  return pairs.length > 0 ? `?${new URLSearchParams(pairs)}` : '';
 }
 
-/** Sends a request and resolves with the head of its answer, whatever its status. */
+/** Sends a request and resolves with the head of its answer, whatever its status; `isBuffered`: the body is read as one text. */
 export function sendRequest(
   endpoint: Endpoint,
-  method: string,
-  target: string,
-  detail: {
-    query?: Query;
-    body?: unknown;
-    lastEventId?: string | null;
-    signal?: AbortSignal;
-    whole?: boolean;
-  } = {},
+  operation: Operation,
+  request: AnyRequest,
+  { lastEventId = null, isBuffered = false }: { lastEventId?: string | null; isBuffered?: boolean } = {},
 ): Promise<HttpAnswer> {
-  const { query = [], body, lastEventId, signal, whole = false } = detail;
+  const { name, query, body, signal } = request;
   const headers: [string, string][] = [];
   const token = endpoint.token();
   if (token) headers.push(['Authorization', `Bearer ${token}`]);
   if (body !== undefined) headers.push(['Content-Type', 'application/json']);
   if (lastEventId) headers.push(['Last-Event-ID', lastEventId]);
   return endpoint.transport.request({
-    method,
-    url: requestUrl(endpoint, target, query),
+    method: operation.method,
+    url: endpoint.url() + pathOf(operation, name) + queryString(query),
     headers,
-    isBuffered: whole,
+    isBuffered,
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(signal ? { signal } : {}),
   });
@@ -87,45 +89,39 @@ export function delay(ms: number, signal: AbortSignal | undefined): Promise<void
  * Calls the API and resolves with the decoded body of a 2xx answer.
  * Rejects with a BerthError: the daemon's own, `unreachable`, `deadline` or `bad_answer`.
  */
-export async function callApi<T>(
+export async function call<O extends Operation>(
   endpoint: Endpoint,
-  method: string,
-  target: string,
-  detail: RequestDetail = {},
-): Promise<T> {
+  operation: O,
+  request: ApiRequest<O>,
+): Promise<AnswerOf<O>> {
   const until = performance.now() + endpoint.busyRetryMs;
   for (;;) {
     try {
-      return await callApiOnce<T>(endpoint, method, target, detail);
+      return await callOnce<AnswerOf<O>>(endpoint, operation, request);
     } catch (error) {
       const isBusy = isBerthError(error) && error.code === 'daemon_busy';
       const wait = isBusy ? (error.retryAfterMs ?? BUSY_PAUSE_MS) : Number.POSITIVE_INFINITY;
       if (performance.now() + wait > until) throw error;
-      await delay(wait, detail.signal);
+      await delay(wait, request.signal);
     }
   }
 }
 
-async function callApiOnce<T>(
-  endpoint: Endpoint,
-  method: string,
-  target: string,
-  detail: RequestDetail,
-): Promise<T> {
-  const { signal: outer, noDeadline, ...rest } = detail;
-  const late = noDeadline ? undefined : AbortSignal.timeout(endpoint.deadlineMs);
-  const signals = [outer, late].filter((signal) => signal !== undefined);
+async function callOnce<T>(endpoint: Endpoint, operation: Operation, request: AnyRequest): Promise<T> {
+  const late = operation.isPrompt ? AbortSignal.timeout(endpoint.deadlineMs) : undefined;
+  const signals = [request.signal, late].filter((signal) => signal !== undefined);
+  const signal = signals.length > 0 ? AbortSignal.any(signals) : undefined;
   try {
-    const signal = signals.length > 0 ? { signal: AbortSignal.any(signals) } : {};
-    const answer = await sendRequest(endpoint, method, target, { ...rest, ...signal, whole: true });
+    const answer = await sendRequest(endpoint, operation, { ...request, signal }, { isBuffered: true });
     const body = await answer.text();
     if (answer.status < 200 || answer.status > 299) {
       throw errorFromAnswer(answer.status, answer.header('retry-after'), body);
     }
     return parseAnswer(answer.status, body);
   } catch (error) {
-    if (!late?.aborted || outer?.aborted) throw error;
-    const message = `no answer to ${method} ${target} within ${endpoint.deadlineMs / 1000} s`;
+    if (!late?.aborted || request.signal?.aborted) throw error;
+    const target = pathOf(operation, request.name);
+    const message = `no answer to ${operation.method} ${target} within ${endpoint.deadlineMs / 1000} s`;
     throw new BerthError('deadline', message, { hint: 'The daemon is there but does not answer.' });
   }
 }

@@ -1,7 +1,7 @@
 // A terminal of an agent over a WebSocket, docs/reference.md "Attach": binary frames are input and output,
 // text frames are control.
-import type { Endpoint } from './api_call.ts';
-import { encodePath } from './api_call.ts';
+import { agents } from '../api/agents.ts';
+import { type Endpoint, pathOf } from './api_call.ts';
 import { BerthError, errorFromAnswer } from './errors.ts';
 import type { ClientWebSocket } from './transport.ts';
 
@@ -55,7 +55,7 @@ export async function attachTerminal(
   name: string,
   options: AttachOptions,
 ): Promise<TerminalSession> {
-  const url = endpoint.url().replace(/^http/, 'ws') + encodePath('/v1/agents', name, 'attach');
+  const url = endpoint.url().replace(/^http/, 'ws') + pathOf(agents.attach, name);
   let exit: TerminalEnd['exit'] = null;
   let finish: (ended: TerminalEnd) => void = () => {};
   let failed: (error: unknown) => void = () => {};

@@ -1,8 +1,20 @@
 // A client is an address, a token and a transport; everything else is methods.
 import type { Endpoint } from './api_call.ts';
-import { cloudMethods } from './cloud_methods.ts';
-import { daemonMethods } from './daemon_methods.ts';
+import { agentMethods } from './methods/agents.ts';
+import { cloudMethods } from './methods/cloud.ts';
+import { eventMethods } from './methods/events.ts';
+import { groupMethods } from './methods/groups.ts';
+import { serviceMethods } from './methods/services.ts';
+import { systemMethods } from './methods/system.ts';
 import type { Transport } from './transport.ts';
+
+const daemonMethods = (endpoint: Endpoint) => ({
+  ...systemMethods(endpoint),
+  ...serviceMethods(endpoint),
+  ...groupMethods(endpoint),
+  ...eventMethods(endpoint),
+  ...agentMethods(endpoint),
+});
 
 export type Client = ReturnType<typeof daemonMethods> & { cloud: ReturnType<typeof cloudMethods> };
 

@@ -1,28 +1,42 @@
-// From a service of the project file to its registration: what has to be sent, and whether a process that runs must be restarted.
+// Registers a service of the project file, and decides whether its running process must be restarted.
 import type { Client } from '../../client/create_client.ts';
 import type { Registration, ServiceDetail } from '../../client/records.ts';
 import type { ProjectService } from '../../project/read_project.ts';
 import { readyUrl } from '../../project/ready_url.ts';
-import { SERVICE } from '../../settings/limits.ts';
+import { completeRegistration } from '../../protocol/registration.ts';
 import { NO_RESTART_LABEL, projectLabel } from './project_file.ts';
 
 type RegistrationSpec = { [K in keyof Registration]-?: Exclude<Registration[K], undefined> };
 
-/** What a registration says, with every default: the same fields that a read gives back. */
-const COMPARED_FIELDS = [
-  'cmd',
-  'cwd',
-  'group',
-  'ready',
-  'dependsOn',
-  'restart',
-  'autostart',
-  'stopSignal',
-  'stopGrace',
-  'startTimeout',
-] as const satisfies readonly (keyof RegistrationSpec & keyof ServiceDetail)[];
-/** Of these a process is made: a change needs a new one. So does one of the port and of env. */
-const PROCESS_FIELDS: readonly string[] = ['cmd', 'cwd'];
+/**
+ * What a change of each field of a registration means. `process`: a process is made of it, so that a change needs a new one.
+ * `record`: a change is registered, and the process stays. `apart`: compared in a way of its own.
+ */
+const FIELD_CHANGES: Readonly<Record<keyof RegistrationSpec, 'process' | 'record' | 'apart'>> = {
+  name: 'apart',
+  port: 'apart',
+  cmd: 'process',
+  cwd: 'process',
+  group: 'record',
+  ready: 'record',
+  env: 'apart',
+  dependsOn: 'record',
+  restart: 'record',
+  autostart: 'record',
+  stopSignal: 'record',
+  stopGrace: 'record',
+  startTimeout: 'record',
+  labels: 'apart',
+};
+
+/** The fields with this meaning. */
+const fieldsOf = (change: 'process' | 'record') =>
+  // The keys are those of the table.
+  (Object.keys(FIELD_CHANGES) as Exclude<keyof RegistrationSpec, 'env'>[]).filter(
+    (field) => FIELD_CHANGES[field] === change,
+  );
+const PROCESS_FIELDS = fieldsOf('process');
+const RECORD_FIELDS = fieldsOf('record');
 
 function desiredSpec(
   file: string,
@@ -30,22 +44,10 @@ function desiredSpec(
   port: number,
   readyPort: number,
 ): RegistrationSpec {
-  return {
-    name: service.name,
-    port,
-    cmd: service.cmd,
-    cwd: service.cwd,
-    group: service.group,
-    ready: readyUrl(service.ready, readyPort),
-    env: Object.fromEntries(service.env),
-    dependsOn: service.dependsOn,
-    restart: service.restart ?? 'no',
-    autostart: service.autostart,
-    stopSignal: service.stopSignal ?? 'SIGTERM',
-    stopGrace: service.stopGrace ?? SERVICE.defaultStopGraceMs,
-    startTimeout: service.startTimeout ?? SERVICE.defaultStartTimeoutMs,
-    labels: [projectLabel(file)],
-  };
+  const ready = readyUrl(service.ready, readyPort);
+  const labels = [projectLabel(file)];
+  const { agent, ...spec } = completeRegistration({ ...service, port, ready, labels, agent: null });
+  return { ...spec, env: Object.fromEntries(service.env) };
 }
 
 const currentSpec = (detail: ServiceDetail): Omit<RegistrationSpec, 'env'> => ({
@@ -71,7 +73,10 @@ async function registerAndRead(client: Client, spec: Registration): Promise<Serv
   return client.service(spec.name);
 }
 
-/** A new service. Its ready URL needs its port, which is known once it is registered when the port is `auto`. */
+/**
+ * Registers a new service. Its ready URL needs its port, which an `auto` port has only after a first
+ * registration.
+ */
 async function registerNew(
   client: Client,
   file: string,
@@ -90,13 +95,15 @@ async function registerNew(
 export interface RegistrationResult {
   detail: ServiceDetail;
   change: 'registered' | 'updated' | 'unchanged';
-  /** A process runs that was made of an older registration. */
+  /**
+   * The running process was started from an older registration that differs in what a process is made from.
+   */
   mustRestart: boolean;
 }
 
 /**
- * Registers `service` as the project `file` wants it. `before` is what is registered now. The values of `env` are never
- * read back, so a change of them shows in the spec's hash, with everything else left as it was.
+ * Registers `service` as the project `file` wants it. `before` is what is registered now. The values of `env`
+ * are never read back, so a change of them shows in the spec's hash, with everything else left as it was.
  */
 export async function registerService(
   client: Client,
@@ -112,24 +119,25 @@ export async function registerService(
   // With this label the process is older than the registration, but no change since concerns it.
   const isProcessCurrent = !before.stale || before.labels.includes(NO_RESTART_LABEL);
 
-  const changed = COMPARED_FIELDS.filter((field) => !isSameJson(goal[field], before[field]));
+  const withoutEnv = currentSpec(before);
+  const isChanged = (field: keyof typeof withoutEnv): boolean => !isSameJson(goal[field], withoutEnv[field]);
   const labelsChanged = !isSameJson(
     goal.labels,
     before.labels.filter((label) => label !== NO_RESTART_LABEL),
   );
   const portChanged = !isAuto && goal.port !== before.port;
-  if (portChanged || changed.some((field) => PROCESS_FIELDS.includes(field)))
+  if (portChanged || PROCESS_FIELDS.some(isChanged))
     return { detail: await registerAndRead(client, goal), change: 'updated', mustRestart: alive };
 
   const withEnv = await registerAndRead(client, {
-    ...currentSpec(before),
+    ...withoutEnv,
     port: isAuto ? 0 : before.port,
     env: goal.env,
   });
   const envChanged = withEnv.specHash !== before.specHash;
   const needsNoRestart = !envChanged && isProcessCurrent;
   const mustRestart = alive && !needsNoRestart;
-  if (changed.length === 0 && !labelsChanged)
+  if (!RECORD_FIELDS.some(isChanged) && !labelsChanged)
     return { detail: withEnv, change: envChanged ? 'updated' : 'unchanged', mustRestart };
   const labels = alive && needsNoRestart ? [...goal.labels, NO_RESTART_LABEL] : goal.labels;
   return { detail: await registerAndRead(client, { ...goal, labels }), change: 'updated', mustRestart };

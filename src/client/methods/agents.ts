@@ -1,0 +1,22 @@
+// The methods for agents: docs/reference.md "Endpoints".
+
+import { agents } from '../../api/agents.ts';
+import type { SpinupRequest } from '../../api/agents_shapes.ts';
+import { type CallOptions, call, type Endpoint } from '../api_call.ts';
+import { type AttachOptions, attachTerminal, type TerminalSession } from '../attach_terminal.ts';
+import { followLog, type LogFollowOptions, type LogOptions, logsQuery } from './logs.ts';
+
+/** Those of the daemon at `endpoint`. */
+export const agentMethods = (endpoint: Endpoint) => ({
+  agents: async ({ signal }: CallOptions = {}) => (await call(endpoint, agents.list, { signal })).agents,
+  spinup: (spec: SpinupRequest, { signal }: CallOptions = {}) =>
+    call(endpoint, agents.spinup, { body: spec, signal }),
+  removeAgent: (name: string, { signal }: CallOptions = {}) =>
+    call(endpoint, agents.remove, { name, signal }),
+  agentLogs: (name: string, options: LogOptions = {}) =>
+    call(endpoint, agents.logs, { name, query: logsQuery(options), signal: options.signal }),
+  followAgentLogs: (name: string, options: LogFollowOptions = {}) =>
+    followLog(endpoint, agents.followLogs, name, options),
+  attach: (name: string, options: AttachOptions): Promise<TerminalSession> =>
+    attachTerminal(endpoint, name, options),
+});

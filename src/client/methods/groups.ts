@@ -1,0 +1,13 @@
+// The methods for groups: docs/reference.md "Endpoints".
+import { groups } from '../../api/groups.ts';
+import { type CallOptions, call, type Endpoint } from '../api_call.ts';
+import type { StartOptions, StopOptions } from './services.ts';
+
+/** Those of the daemon at `endpoint`. */
+export const groupMethods = (endpoint: Endpoint) => ({
+  groups: async ({ signal }: CallOptions = {}) => (await call(endpoint, groups.list, { signal })).groups,
+  startGroup: (name: string, { timeout, signal }: StartOptions = {}) =>
+    call(endpoint, groups.start, { name, query: { timeout }, signal }),
+  stopGroup: (name: string, { grace, signal }: StopOptions = {}) =>
+    call(endpoint, groups.stop, { name, query: { grace }, signal }),
+});

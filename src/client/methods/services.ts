@@ -1,0 +1,45 @@
+// The methods for services: docs/reference.md "Endpoints".
+
+import { services } from '../../api/services.ts';
+import type { Registration } from '../../api/services_shapes.ts';
+import { type CallOptions, call, type Endpoint } from '../api_call.ts';
+import { followLog, type LogFollowOptions, type LogOptions, logsQuery } from './logs.ts';
+
+export interface StartOptions extends CallOptions {
+  /** Milliseconds; absent: the service's own. */
+  timeout?: number | undefined;
+  /** false: answer as soon as the process is there. */
+  wait?: boolean | undefined;
+}
+
+export interface StopOptions extends CallOptions {
+  /** Milliseconds; absent: the service's own. */
+  grace?: number | undefined;
+}
+
+/** Those of the daemon at `endpoint`. */
+export const serviceMethods = (endpoint: Endpoint) => ({
+  services: async ({ signal }: CallOptions = {}) =>
+    (await call(endpoint, services.list, { signal })).services,
+  service: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.read, { name, signal }),
+  /** Creates or replaces; the process, if there is one, is left alone. */
+  register: (spec: Registration, { signal }: CallOptions = {}) =>
+    call(endpoint, services.register, { body: spec, signal }),
+  /** Resolves when the ready-check has passed. */
+  start: (name: string, { timeout, wait, signal }: StartOptions = {}) =>
+    call(endpoint, services.start, { name, query: { timeout, wait }, signal }),
+  /** Resolves when the whole process tree is gone. */
+  stop: (name: string, { grace, signal }: StopOptions = {}) =>
+    call(endpoint, services.stop, { name, query: { grace }, signal }),
+  restart: (name: string, { timeout, grace, signal }: StopOptions & Pick<StartOptions, 'timeout'> = {}) =>
+    call(endpoint, services.restart, { name, query: { timeout, grace }, signal }),
+  remove: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.remove, { name, signal }),
+  explain: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.explain, { name, signal }),
+  /** The URL of a service, running or not. */
+  resolve: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.resolve, { name, signal }),
+  logs: (name: string, options: LogOptions = {}) =>
+    call(endpoint, services.logs, { name, query: logsQuery(options), signal: options.signal }),
+  /** The last `lines`, then every new one. */
+  followLogs: (name: string, options: LogFollowOptions = {}) =>
+    followLog(endpoint, services.followLogs, name, options),
+});
