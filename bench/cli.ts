@@ -1,5 +1,5 @@
-// Whole commands as a user waits for them, against a real daemon with 20 services: process start, parsing, one request, the
-// answer printed, process end. The floor is a Node that does nothing.
+// Whole commands as a user waits for them, against a real daemon with 20 services: process start, parsing,
+// one request, the answer printed, process end. The floor is a Node that does nothing.
 import { spawnSync } from 'node:child_process';
 import { builtFile, environmentIn, registerMany, startDaemon, withFolder } from './kit/daemon.ts';
 import { type Benchmark, compare, median, type Row, type Sample } from './kit/harness.ts';

@@ -1,6 +1,7 @@
-// A sync of 10,000 workloads by a real daemon: how long it takes next to a bare client that only reads and parses the same
-// pages, what it costs in memory, and how long the front keeps anybody waiting meanwhile, next to the front of a daemon that
-// has nothing to do while the bare client reads. The cluster is a double of an API server, in a process of its own.
+// A sync of 10,000 workloads by a real daemon: how long it takes next to a bare client that only reads and
+// parses the same pages, what it costs in memory, and how long the front keeps anybody waiting meanwhile,
+// next to the front of a daemon that has nothing to do while the bare client reads. The cluster is a double
+// of an API server, in a process of its own.
 import { fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
@@ -74,8 +75,8 @@ async function bareRead(kubeconfig: string): Promise<void> {
 }
 
 /**
- * Asks over one connection, again and again. `stop` gives the most that the front's thread worked from a question to its
- * answer, in ms: what it lets somebody wait, whatever else the machine does meanwhile.
+ * Asks over one connection, again and again. `stop` gives the most that the front's thread worked from a
+ * question to its answer, in ms: what it lets somebody wait, whatever else the machine does meanwhile.
  */
 async function watchFront({ port, pid }: Daemon): Promise<{ stop(): number }> {
   const request = `GET /livez HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`;
@@ -133,7 +134,10 @@ const UNITS: Readonly<Record<string, string>> = {
 };
 type Turn = [seconds: number, memory: number, wait: number];
 
-/** What `work` takes in seconds, how many MiB the daemon grows by it, and the longest ms that its front lets somebody wait. */
+/**
+ * What `work` takes in seconds, how many MiB the daemon grows by it, and the longest ms that its front lets
+ * somebody wait.
+ */
 async function measured(daemon: Daemon, work: () => Promise<void>): Promise<Turn> {
   const before = memoryOf(daemon.pid, 'Rss');
   const front = await watchFront(daemon);

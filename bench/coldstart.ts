@@ -1,5 +1,5 @@
-// From the spawn of the daemon to its line 'listening', on a new state directory and on one that has services. The floor is a
-// Node that does nothing, from its spawn to its end.
+// From the spawn of the daemon to its line 'listening', on a new state directory and on one that has
+// services. The floor is a Node that does nothing, from its spawn to its end.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { PLAIN_ENVIRONMENT, registerMany, startDaemon, withFolder } from './kit/daemon.ts';

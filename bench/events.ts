@@ -1,6 +1,6 @@
-// The journal as services use it: an ask per event, or a letter with the statistics of many services, until the event has
-// an id, is in its file and on its way to the views. The floor is the same letters to an actor that only answers, and for
-// whole letters of statistics the bare writing of their lines.
+// The journal as services use it: an ask per event, or a letter with the statistics of many services, until
+// the event has an id, is in its file and on its way to the views. The floor is the same letters to an actor
+// that only answers, and for whole letters of statistics the bare writing of their lines.
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// Event streams of the whole daemon: registrations are written to disk and to the journal, and each becomes an event that a
-// thousand subscribers get. The floor is a bare uWebSockets.js server that writes the same bytes at the same requests.
+// Event streams of the whole daemon: registrations are written to disk and to the journal, and each becomes
+// an event that a thousand subscribers get. The floor is a bare uWebSockets.js server that writes the same
+// bytes at the same requests.
 import { type BareProcess, withBareProcess } from './kit/bare_client.ts';
 import { type DaemonRequester, daemonRequester, withDaemon } from './kit/daemon.ts';
 import { type Subscriber, subscribe } from './kit/event_subscribers.ts';
@@ -76,6 +77,7 @@ async function rowOf(
 export const fanout: Benchmark = {
   name: 'fanout',
   question:
-    'How many events does the whole daemon deliver, next to a bare loop of writes that takes together what comes together?',
+    'How many events does the whole daemon deliver, next to a bare loop of writes that takes together ' +
+    'what comes together?',
   run: () => withBareProcess((bare) => withDaemon(async (daemon) => [await rowOf(bare, daemon)])),
 };

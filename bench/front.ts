@@ -1,6 +1,7 @@
-// The front next to a bare uWebSockets.js server that sends the same headers and bytes, and its event streams next to a bare
-// write loop. Both run in a process of their own. What counts is what a server does per second of its own processor
-// time: what it would do with a core to itself, whatever else the machine does meanwhile.
+// The front next to a bare uWebSockets.js server that sends the same headers and bytes, and its event streams
+// next to a bare write loop. Both run in a process of their own. What counts is what a server does per second
+// of its own processor time: what it would do with a core to itself, whatever else the machine does
+// meanwhile.
 import { type ChildProcess, execFileSync, fork, spawnSync } from 'node:child_process';
 import net from 'node:net';
 import { fileURLToPath } from 'node:url';
@@ -62,7 +63,10 @@ const reply = (child: ChildProcess): Promise<number> =>
 
 const hasWrk = spawnSync('wrk', ['--version']).error === undefined;
 
-/** Keeps `CONNECTIONS` requests in flight; how many were answered. wrk where there is one: it leaves the server more. */
+/**
+ * Keeps `CONNECTIONS` requests in flight; how many were answered. wrk where there is one: it leaves the
+ * server more.
+ */
 async function loadFor(port: number, path: string): Promise<number> {
   if (!hasWrk) {
     const request = `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`;

@@ -1,5 +1,5 @@
-// The two servers of the front's benchmark, each in a process of its own: the front itself, and a bare uWebSockets.js server
-// that sends the same headers and bytes.
+// The two servers of the front's benchmark, each in a process of its own: the front itself, and a bare
+// uWebSockets.js server that sends the same headers and bytes.
 import type { HttpResponse } from 'uWebSockets.js';
 import { join } from 'node:path';
 import { eventsActor } from '../src/actors/events/events.ts';
@@ -60,7 +60,10 @@ async function inTurns(emit: (events: EventRecord[]) => void): Promise<void> {
   }
 }
 
-/** Events per second for so long, as letters of what comes within 10 ms: the owners of many services send them so. */
+/**
+ * Events per second for so long, as letters of what comes within 10 ms: the owners of many services send them
+ * so.
+ */
 export interface Rate {
   perSecond: number;
   seconds: number;
@@ -73,7 +76,10 @@ interface Serving {
   emit: (rate: Rate | null) => Promise<void>;
 }
 
-/** Which server a process is: the front alone, the front with the journal of the folder that comes next, or a bare one. */
+/**
+ * Which server a process is: the front alone, the front with the journal of the folder that comes next, or a
+ * bare one.
+ */
 export type Role = 'front' | 'journal' | 'bare';
 
 /** A journal that takes nothing: what is measured is the front. */

@@ -1,5 +1,5 @@
-// Requests through the gateway to an agent's server, next to the same requests to the agent's port, and what they cost next to a
-// relay that understands nothing of what it passes on.
+// Requests through the gateway to an agent's server, next to the same requests to the agent's port, and what
+// they cost next to a relay that understands nothing of what it passes on.
 import { withBareProcess } from './kit/bare_client.ts';
 import { withDaemon } from './kit/daemon.ts';
 import { type Benchmark, compare, cost, type Row } from './kit/harness.ts';

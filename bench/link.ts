@@ -1,6 +1,7 @@
-// Two real threads. The subject is the whole way of an ask: ref, msgpack, batch, port, mailbox, handler and back. The
-// floor is the least that can be done with the platform: postMessage of the same object (structured clone) and a Map
-// of who waits. Both by the processor time of all threads, which a busy machine does not change, and by the time that passes.
+// Two real threads. The subject is the whole way of an ask: ref, msgpack, batch, port, mailbox, handler and
+// back. The floor is the least that can be done with the platform: postMessage of the same object (structured
+// clone) and a Map of who waits. Both by the processor time of all threads, which a busy machine does not
+// change, and by the time that passes.
 import { isMainThread, MessageChannel, type MessagePort, Worker, workerData } from 'node:worker_threads';
 import { messagePortPipe } from '../src/adapters/pipes.ts';
 import { actor } from '../src/runtime/actor.ts';

@@ -1,6 +1,7 @@
-// What the daemon and its process host take: memory without services and for a hundred of them, processor time with three
-// hundred that do nothing. PSS counts pages that processes share (Node's own code) by their part, RSS wholly. The floors are
-// Node processes that do nothing, one that has started the same hundred, and one that only looks at the same three hundred.
+// What the daemon and its process host take: memory without services and for a hundred of them, processor
+// time with three hundred that do nothing. PSS counts pages that processes share (Node's own code) by their
+// part, RSS wholly. The floors are Node processes that do nothing, one that has started the same hundred, and
+// one that only looks at the same three hundred.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -16,7 +17,10 @@ const SOME = 100;
 const MANY = 300;
 /** Two rounds of statistics. */
 const WINDOW_MS = 4_000;
-/** For so long V8 compiles what three hundred starts have made hot: that is no part of what they cost while they run. */
+/**
+ * For so long V8 compiles what three hundred starts have made hot: that is no part of what they cost while
+ * they run.
+ */
 const QUIET_MS = 20_000;
 
 const NOTHING = ['-e', 'setInterval(() => {}, 1e6)'];

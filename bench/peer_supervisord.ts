@@ -1,4 +1,5 @@
-// supervisor (Debian's package) in the comparison: that of the system, or one fetched into the folder and not installed.
+// supervisor (Debian's package) in the comparison: that of the system, or one fetched into the folder and not
+// installed.
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// The same work on other supervisors. What stands for the floor here is the other one: a ratio above 1 says that Berth is
-// ahead of it.
+// The same work on other supervisors. What stands for the floor here is the other one: a ratio above 1 says
+// that Berth is ahead of it.
 import { setTimeout as pause } from 'node:timers/promises';
 import { withFolder } from './kit/daemon.ts';
 import { type Benchmark, median, type Row, throughput } from './kit/harness.ts';

@@ -1,5 +1,6 @@
-// Starting, stopping and losing processes through the whole daemon: request, service actor, process host, process, answer or
-// event. The floors are a small Node process that does nothing but the system calls: the same shells, sessions and pipes.
+// Starting, stopping and losing processes through the whole daemon: request, service actor, process host,
+// process, answer or event. The floors are a small Node process that does nothing but the system calls: the
+// same shells, sessions and pipes.
 import http from 'node:http';
 import { type BareProcess, withBareProcess } from './kit/bare_client.ts';
 import { type Daemon, IDLE, registerMany, withDaemon } from './kit/daemon.ts';

@@ -1,5 +1,6 @@
-// Registrations over HTTP on a real daemon, each answered once it is on disk. One at a time, the floor is a bare write and
-// fdatasync of as many bytes. 500 at once, the floor is as many reads, which are answered from memory.
+// Registrations over HTTP on a real daemon, each answered once it is on disk. One at a time, the floor is a
+// bare write and fdatasync of as many bytes. 500 at once, the floor is as many reads, which are answered from
+// memory.
 import { closeSync, fdatasyncSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { daemonRequester, startDaemon, withFolder } from './kit/daemon.ts';

@@ -1,5 +1,6 @@
-// Runs benchmarks by name: `node dist/bench.js [name...] [--json FILE] [--report] [--check] [--list]`. Without a name: all of them
-// but those that must be asked for. A number after a name: how many minutes it goes on.
+// Runs benchmarks by name: `node dist/bench.js [name...] [--json FILE] [--report] [--check] [--list]`.
+// Without a name: all of them but those that must be asked for. A number after a name: how many minutes it
+// goes on.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { Benchmark, Row } from './kit/harness.ts';

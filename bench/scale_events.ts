@@ -39,7 +39,10 @@ async function withSubscribers<T>(
   }
 }
 
-/** Microseconds of the front's thread for each event that each subscriber gets: with what it costs it to be told of one. */
+/**
+ * Microseconds of the front's thread for each event that each subscriber gets: with what it costs it to be
+ * told of one.
+ */
 const deliver = (count: number): Promise<number> =>
   withDaemon(({ port, pid, ask }) =>
     withSubscribers(port, count, async (counters) => {

@@ -31,7 +31,10 @@ export async function reads(port: number, path: string, headers = ''): Promise<n
   return (await runHttpLoad(port, request, CONNECTIONS, READ_MS)) * (READ_MS / 1_000);
 }
 
-/** Registers `size` services over and over, so often that all sizes have warmed the daemon up alike, then once more. */
+/**
+ * Registers `size` services over and over, so often that all sizes have warmed the daemon up alike, then once
+ * more.
+ */
 const withMany = (size: number): Promise<number[]> =>
   withDaemon(async (daemon) => {
     const of = [daemon.pid];

@@ -1,5 +1,6 @@
-// Full load for minutes on end: services are registered, started, crash, are stopped and removed, agents come and go, lists
-// and logs are read, streams stay open and come anew. What counts is whether memory grows: the last minute next to the second.
+// Full load for minutes on end: services are registered, started, crash, are stopped and removed, agents come
+// and go, lists and logs are read, streams stay open and come anew. What counts is whether memory grows: the
+// last minute next to the second.
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Daemon, withDaemon } from './kit/daemon.ts';
 import { countFrames } from './kit/event_subscribers.ts';
@@ -29,7 +30,10 @@ interface Going {
   lives: number;
 }
 
-/** The life of a service, from its registration to its removal. It crashes by itself, is started again and stopped. */
+/**
+ * The life of a service, from its registration to its removal. It crashes by itself, is started again and
+ * stopped.
+ */
 async function life({ ask }: Daemon, name: string, port: number): Promise<void> {
   const path = `/v1/services/${name}`;
   const register = (cmd: string): Promise<unknown> =>

@@ -1,5 +1,6 @@
-// Agents: output that nobody watches from a terminal to the log, the newest lines of a log, and spinup. The floors are a small
-// process with node-pty alone that counts bytes, a bare server that has the answer at hand, and a bare start in a terminal.
+// Agents: output that nobody watches from a terminal to the log, the newest lines of a log, and spinup. The
+// floors are a small process with node-pty alone that counts bytes, a bare server that has the answer at
+// hand, and a bare start in a terminal.
 import { setTimeout as pause } from 'node:timers/promises';
 import { type BareProcess, withBareProcess } from './kit/bare_client.ts';
 import { type Daemon, daemonRequester, IDLE, withDaemon } from './kit/daemon.ts';

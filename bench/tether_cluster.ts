@@ -39,7 +39,9 @@ export const workload = (name: string): object => ({
             command: [
               'sh',
               '-c',
-              'mkdir /tmp/www && echo "hello from $(hostname)" > /tmp/www/index.html && printf "%s" "$SERVE" > /tmp/serve && chmod +x /tmp/serve && head -c 1048576 /dev/urandom > /tmp/block && (nc -ll -p 7000 -e /tmp/serve &) && exec httpd -f -p 8080 -h /tmp/www',
+              'mkdir /tmp/www && echo "hello from $(hostname)" > /tmp/www/index.html && printf "%s" ' +
+                '"$SERVE" > /tmp/serve && chmod +x /tmp/serve && head -c 1048576 /dev/urandom > /tmp/block ' +
+                '&& (nc -ll -p 7000 -e /tmp/serve &) && exec httpd -f -p 8080 -h /tmp/www',
             ],
           },
         ],

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { parse } from 'smol-toml';
 import { expect, it } from 'vitest';
 import { ROUTES } from '../src/front/api/routes.ts';
+import { AGENT_TYPES } from '../src/protocol/agent_types.ts';
 import { ERRORS } from '../src/protocol/errors.ts';
 import { loadSettings } from '../src/settings/config.ts';
 import { INVARIANTS } from '../src/settings/limits.ts';
@@ -26,6 +27,11 @@ it('names every error with its status, and none that does not exist', () => {
       .map(([code, { status }]) => `${code} ${status}`)
       .sort(),
   );
+});
+
+it('names every type of agent in order', () => {
+  const names = /`agent_type` \(([^)]*)\)/.exec(readme)?.[1];
+  expect(names?.split(', ')).toEqual(AGENT_TYPES);
 });
 
 it('shows every setting with its default', async () => {

@@ -1,11 +1,14 @@
-// The floors that need a process of their own, and this side of them: small, with nothing of the product in it. A task is a
-// letter to it, its answer a number.
+// The floors that need a process of their own, and this side of them: small, with nothing of the product in
+// it. A task is a letter to it, its answer a number.
 import { type ChildProcess, fork } from 'node:child_process';
 import { builtFile, PLAIN_ENVIRONMENT } from './daemon.ts';
 
 /** What the bare process can do, with what it is told. */
 export interface BareTasks {
-  /** Starts so many shells with `cmd`, in sessions of their own and with pipes; until all are there. Answers with the last pid. */
+  /**
+   * Starts so many shells with `cmd`, in sessions of their own and with pipes; until all are there. Answers
+   * with the last pid.
+   */
   spawn: { cmd: string; count: number; port?: number };
   /** Ends all it has started: a signal to each group, until every process has been seen to end. */
   stop: null;
@@ -16,11 +19,14 @@ export interface BareTasks {
   /** Runs `cmd` in a terminal to its end and counts what it prints: the number of bytes. */
   readTerminal: { cmd: string };
   /**
-   * A server that answers each GET with `body`, and a POST by sending `frame` to all who came for /v1/events, with the last part
-   * of the path where `frame` has a star: its port.
+   * A server that answers each GET with `body`, and a POST by sending `frame` to all who came for /v1/events,
+   * with the last part of the path where `frame` has a star: its port.
    */
   serve: { body: string; frame: string };
-  /** Passes bytes on between its port and that one, a connection for each, and understands none of them: its port. */
+  /**
+   * Passes bytes on between its port and that one, a connection for each, and understands none of them: its
+   * port.
+   */
   relay: { to: number };
   /** Looks at the times of so many processes every 2 s from now on. */
   poll: { pids: number[] };

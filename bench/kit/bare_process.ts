@@ -27,7 +27,10 @@ const killGroup = (pid: number): void => {
 const terminal = (cmd: string) =>
   spawnPty('/bin/sh', ['-c', cmd], { cols: 120, rows: 32, cwd: '/', env: process.env, encoding: null });
 
-/** Frames that are written together once what else has come is done: bare writes of one frame each would be no floor. */
+/**
+ * Frames that are written together once what else has come is done: bare writes of one frame each would be no
+ * floor.
+ */
 let waiting = '';
 
 function flush(): void {

@@ -29,7 +29,10 @@ export interface Daemon {
   kill(): Promise<void>;
 }
 
-/** What every process that is measured has as its environment: NODE_EXTRA_CA_CERTS alone costs a Node 25 ms at its start. */
+/**
+ * What every process that is measured has as its environment: NODE_EXTRA_CA_CERTS alone costs a Node 25 ms at
+ * its start.
+ */
 export const PLAIN_ENVIRONMENT: NodeJS.ProcessEnv = { PATH: process.env['PATH'] };
 
 /** The environment of a daemon that lives in `folder`. */

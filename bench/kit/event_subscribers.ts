@@ -1,4 +1,5 @@
-// Readers of event streams that cost the machine as little as possible: plain sockets that fill a buffer, looked at later.
+// Readers of event streams that cost the machine as little as possible: plain sockets that fill a buffer,
+// looked at later.
 import net from 'node:net';
 
 export interface Subscriber {
@@ -81,7 +82,10 @@ export interface Counter {
 
 const FRAME = Buffer.from('\ndata: ');
 
-/** Opens a stream of which nothing but the number of its frames is kept: thousands of them cost next to nothing. */
+/**
+ * Opens a stream of which nothing but the number of its frames is kept: thousands of them cost next to
+ * nothing.
+ */
 export function countFrames(port: number, path: string): Promise<Counter> {
   let frames = 0;
   let rest = '';

@@ -1,5 +1,6 @@
-// How every benchmark measures: the subject and its floor (what the machine or the library can do at best) in the same
-// run, by turns, and the median of the ratios of the turns. A ratio survives a slow or a busy machine, a number does not.
+// How every benchmark measures: the subject and its floor (what the machine or the library can do at best) in
+// the same run, by turns, and the median of the ratios of the turns. A ratio survives a slow or a busy
+// machine, a number does not.
 
 /** What one turn measured, in the unit of the row: of `compare` more is better, of `cost` less. */
 export type Sample = () => Promise<number>;
@@ -24,7 +25,10 @@ export interface Row {
   /** Medians over the turns. */
   subject: number;
   floor: number;
-  /** The median of subject / floor of each turn, of a cost floor / subject, and the least and greatest of them. */
+  /**
+   * The median of subject / floor of each turn, of a cost floor / subject, and the least and greatest of
+   * them.
+   */
   ratio: number;
   least: number;
   greatest: number;
@@ -49,7 +53,10 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
 }
 
-/** Measures `floor` and `subject` by turns; who goes first changes with every turn. The first turn warms up and is not counted. */
+/**
+ * Measures `floor` and `subject` by turns; who goes first changes with every turn. The first turn warms up
+ * and is not counted.
+ */
 export async function compare(name: string, unit: string, sides: Sides): Promise<Row> {
   const pairs = await byTurns(many(sides));
   return rowOf(name, unit, pairs, 0, rateRatio);
@@ -85,8 +92,9 @@ export interface Growth {
 }
 
 /**
- * Measures every size in every turn. The floor of a size is the size before it: above 1 a unit costs less than it did there,
- * below 1 it costs more, and what grows with the square of the size falls as far below as the size has grown.
+ * Measures every size in every turn. The floor of a size is the size before it: above 1 a unit costs less
+ * than it did there, below 1 it costs more, and what grows with the square of the size falls as far below as
+ * the size has grown.
  */
 export async function growth({ names, unit, sizes, sizeName, sample, turns = 3 }: Growth): Promise<Row[]> {
   const bySize = sizes.map((): number[][] => []);

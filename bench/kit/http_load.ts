@@ -1,12 +1,14 @@
-// Requests to a server as fast as it answers them, from plain sockets that stay open: next to nothing of the machine is spent
-// on asking.
+// Requests to a server as fast as it answers them, from plain sockets that stay open: next to nothing of the
+// machine is spent on asking.
 import net from 'node:net';
 
 const KIB = 1_024;
 const incoming = Buffer.allocUnsafeSlow(256 * KIB);
 const OK = 'HTTP/1.1 2';
 
-/** Asks `request` (a whole GET) on so many connections, one at a time on each; answers per second over `ms`. */
+/**
+ * Asks `request` (a whole GET) on so many connections, one at a time on each; answers per second over `ms`.
+ */
 export function runHttpLoad(port: number, request: string, connections: number, ms: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const sockets: net.Socket[] = [];

@@ -1,5 +1,5 @@
-// What was measured last, kept beside the benches: the figures as JSON, a table in README.md and a plot. A run of some benches
-// replaces theirs and leaves the others, as long as machine and Node are the same.
+// What was measured last, kept beside the benches: the figures as JSON, a table in README.md and a plot. A
+// run of some benches replaces theirs and leaves the others, as long as machine and Node are the same.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Run } from './measured_run.ts';

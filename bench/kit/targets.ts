@@ -1,7 +1,10 @@
 // The bounds of targets.json, and what misses them.
 import type { Row } from './harness.ts';
 
-/** What `--check` accepts of a row: the least ratio, or the most that it may be itself, or more than its floor. */
+/**
+ * What `--check` accepts of a row: the least ratio, or the most that it may be itself, or more than its
+ * floor.
+ */
 export interface Bounds {
   ratio?: number;
   most?: number;
@@ -39,7 +42,9 @@ function isMissed(row: Row, { ratio, most, over }: Bounds): string[] {
   ].filter((text) => text !== '');
 }
 
-/** Rows that miss their target, and targets without a row: a benchmark that lost a row would pass otherwise. */
+/**
+ * Rows that miss their target, and targets without a row: a benchmark that lost a row would pass otherwise.
+ */
 export function misses(targets: Targets, results: ReadonlyMap<string, readonly Row[]>): string[] {
   return [...results].flatMap(([name, rows]) =>
     Object.entries(targets[name] ?? {}).flatMap(([title, bounds]) => {

@@ -1,7 +1,8 @@
 // Agents: what a spinup must look like, docs/reference.md "Spinup", and what the operations answer.
+
+import { AGENT_TYPES } from '../protocol/agent_types.ts';
 import type { SpinupInput } from '../protocol/agents.ts';
 import { AGENTS_GROUP, hostLabel } from '../protocol/names.ts';
-import { AGENT_TYPES } from '../protocol/service.ts';
 import { AGENT } from '../settings/limits.ts';
 import { agentType, name, pid, port } from './answer_fields.ts';
 import * as field from './registration_fields.ts';

@@ -1,6 +1,7 @@
 // The fields that answers of several resources have.
 import { z } from '../adapters/zod.ts';
-import { AGENT_TYPES, SERVICE_STATUSES } from '../protocol/service.ts';
+import { AGENT_TYPES } from '../protocol/agent_types.ts';
+import { SERVICE_STATUSES } from '../protocol/service.ts';
 
 export const name = z.string().meta({ description: 'Its unique name', example: 'web' });
 export const port = z.int().min(1).max(65_535);

@@ -1,7 +1,8 @@
-// Every command: its name, its summary, and the part of the build that holds it. The commands used most are loaded with
-// this table; the other two parts are loaded when one of their commands is called.
+// Every command: its name, its summary, and the part of the build that holds it. The commands used most are
+// loaded with this table; the other two parts are loaded when one of their commands is called.
 
 import { completeCommand } from './commands/complete.ts';
+import { helpCommand } from './commands/help.ts';
 import { logsCommand } from './commands/logs.ts';
 import { psCommand } from './commands/ps.ts';
 import { restartCommand } from './commands/restart.ts';
@@ -14,12 +15,12 @@ import { waitCommand } from './commands/wait.ts';
 import type { Command } from './kit/command.ts';
 import type { CommandRow, CommandTable } from './kit/command_table.ts';
 
-const PROJECT = 'A project';
+const PROJECT = 'Project';
 const SERVICES = 'Services';
-const WATCHING = 'Watching';
+const WATCHING = 'Monitoring';
 const AGENTS = 'Agents';
 const KUBERNETES = 'Kubernetes';
-const DAEMON_AND_MACHINE = 'The daemon and this machine';
+const DAEMON = 'Daemon';
 
 /** For a command that is loaded with this table. */
 const loaded = (command: Command) => async (): Promise<Command> => command;
@@ -29,39 +30,39 @@ const projectCommands = () => import('./project_commands.ts');
 const ROWS: readonly CommandRow[] = [
   {
     name: 'init',
-    summary: 'write a berth.yaml for this folder, and a token for this user',
+    summary: 'write berth.yaml for this folder and set a token',
     heading: PROJECT,
     load: async () => (await projectCommands()).initCommand,
   },
   {
     name: 'import',
-    summary: 'make a berth.yaml from a Procfile, package.json, compose or process-compose file',
+    summary: 'make berth.yaml from a Procfile, package.json, compose or process-compose file',
     heading: PROJECT,
     load: async () => (await projectCommands()).importCommand,
   },
   {
     name: 'up',
-    summary: 'bring the services of berth.yaml up, or up to date',
+    summary: 'start the services of berth.yaml and apply its changes',
     heading: PROJECT,
     load: async () => (await projectCommands()).upCommand,
   },
   {
     name: 'down',
-    summary: 'undo what up did',
+    summary: 'stop and remove the services of berth.yaml',
     heading: PROJECT,
     load: async () => (await lazyCommands()).downCommand,
   },
   {
     name: 'ps',
     aliases: ['ls'],
-    summary: 'list the services',
+    summary: 'list services',
     heading: SERVICES,
     load: loaded(psCommand),
   },
   {
     name: 'status',
     aliases: ['explain'],
-    summary: 'say how one service is, and why',
+    summary: 'show the state of a service and the reason for it',
     heading: SERVICES,
     load: loaded(statusCommand),
   },
@@ -73,7 +74,7 @@ const ROWS: readonly CommandRow[] = [
   },
   {
     name: 'stop',
-    summary: 'stop services and all they have started',
+    summary: 'stop services and every process they started',
     heading: SERVICES,
     load: loaded(stopCommand),
   },
@@ -91,19 +92,19 @@ const ROWS: readonly CommandRow[] = [
   },
   {
     name: 'rm',
-    summary: 'stop services and forget them and their logs',
+    summary: 'stop services and remove them with their logs',
     heading: SERVICES,
     load: loaded(rmCommand),
   },
   {
     name: 'url',
-    summary: 'print the URL of a service, running or not',
+    summary: 'print the URL of a service',
     heading: SERVICES,
     load: loaded(urlCommand),
   },
   {
     name: 'open',
-    summary: 'open a service, or the dashboard, in the browser',
+    summary: 'open a service or the dashboard in the browser',
     heading: SERVICES,
     load: async () => (await lazyCommands()).openCommand,
   },
@@ -115,73 +116,73 @@ const ROWS: readonly CommandRow[] = [
   },
   {
     name: 'group ls',
-    summary: 'list the groups',
+    summary: 'list groups',
     heading: SERVICES,
     load: async () => (await lazyCommands()).groupListCommand,
   },
   {
     name: 'group start',
-    summary: 'start a group in the order of its dependencies',
+    summary: 'start a group in dependency order',
     heading: SERVICES,
     load: async () => (await lazyCommands()).groupStartCommand,
   },
   {
     name: 'group stop',
-    summary: 'stop a group in reverse order',
+    summary: 'stop a group in reverse dependency order',
     heading: SERVICES,
     load: async () => (await lazyCommands()).groupStopCommand,
   },
   {
     name: 'logs',
-    summary: 'show what services printed',
+    summary: 'show the output of services',
     heading: WATCHING,
     load: loaded(logsCommand),
   },
   {
     name: 'events',
-    summary: 'follow what happens to services',
+    summary: 'follow the events of services',
     heading: WATCHING,
     load: async () => (await lazyCommands()).eventsCommand,
   },
   {
     name: 'top',
-    summary: 'watch the CPU and memory of services',
+    summary: 'watch the CPU and memory use of services',
     heading: WATCHING,
     load: async () => (await lazyCommands()).topCommand,
   },
   {
     name: 'agent spinup',
-    summary: 'start an agent in a terminal of its own',
+    summary: 'start an agent in its own terminal',
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentSpinupCommand,
   },
   {
     name: 'agent ls',
-    summary: 'list the agents',
+    summary: 'list agents',
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentListCommand,
   },
   {
     name: 'agent logs',
-    summary: 'show what an agent printed',
+    summary: 'show the output of an agent',
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentLogsCommand,
   },
   {
     name: 'agent attach',
-    summary: "use an agent's terminal",
+    summary: 'connect to the terminal of an agent',
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentAttachCommand,
   },
   {
     name: 'agent rm',
-    summary: 'stop agents and forget them',
+    summary: 'stop and remove agents',
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentRemoveCommand,
   },
   {
     name: 'k8s clusters',
-    summary: 'list the clusters',
+    summary: 'list clusters',
     heading: KUBERNETES,
     load: async () => (await lazyCommands()).clusterListCommand,
   },
@@ -193,55 +194,55 @@ const ROWS: readonly CommandRow[] = [
   },
   {
     name: 'k8s rm',
-    summary: 'forget clusters; their workloads stay as they are',
+    summary: 'remove clusters; their workloads stay as they are',
     heading: KUBERNETES,
     load: async () => (await lazyCommands()).clusterRemoveCommand,
   },
   {
     name: 'k8s sync',
-    summary: 'look for the workloads of clusters',
+    summary: 'discover the workloads of clusters',
     heading: KUBERNETES,
     load: async () => (await lazyCommands()).clusterSyncCommand,
   },
   {
     name: 'k8s workloads',
-    summary: 'list the workloads',
+    summary: 'list workloads',
     heading: KUBERNETES,
     load: async () => (await lazyCommands()).workloadListCommand,
   },
   {
     name: 'k8s sleep',
-    summary: 'scale workloads to zero and remember their size',
+    summary: 'scale workloads to zero and remember their replica counts',
     heading: KUBERNETES,
     load: async () => (await lazyCommands()).sleepCommand,
   },
   {
     name: 'k8s wake',
-    summary: 'scale workloads back',
+    summary: 'scale workloads back up',
     heading: KUBERNETES,
     load: async () => (await lazyCommands()).wakeCommand,
   },
   {
     name: 'k8s auto-sleep',
-    summary: 'show or set when a workload is put to sleep by itself',
+    summary: 'show or set when an idle workload is put to sleep',
     heading: KUBERNETES,
     load: async () => (await lazyCommands()).autoSleepCommand,
   },
   {
     name: 'k8s tether',
-    summary: 'open a local port that leads into a workload',
+    summary: 'open a local port to a workload',
     heading: KUBERNETES,
     load: async () => (await lazyCommands()).tetherCommand,
   },
   {
     name: 'k8s tethers',
-    summary: 'list the tethers',
+    summary: 'list tethers',
     heading: KUBERNETES,
     load: async () => (await lazyCommands()).tetherListCommand,
   },
   {
     name: 'k8s untether',
-    summary: 'close tethers and forget them',
+    summary: 'close and remove tethers',
     heading: KUBERNETES,
     load: async () => (await lazyCommands()).untetherCommand,
   },
@@ -253,62 +254,68 @@ const ROWS: readonly CommandRow[] = [
   },
   {
     name: 'daemon',
-    summary: 'run the daemon here, in the foreground',
-    heading: DAEMON_AND_MACHINE,
+    summary: 'run the daemon in the foreground',
+    heading: DAEMON,
     load: async () => (await lazyCommands()).daemonForegroundCommand,
   },
   {
     name: 'daemon start',
     summary: 'start the daemon in the background',
-    heading: DAEMON_AND_MACHINE,
+    heading: DAEMON,
     load: async () => (await lazyCommands()).daemonStartCommand,
   },
   {
     name: 'daemon stop',
-    summary: 'end the daemon; services end with it unless it is set to keep them',
-    heading: DAEMON_AND_MACHINE,
+    summary: 'stop the daemon, and its services unless it is set to keep them',
+    heading: DAEMON,
     load: async () => (await lazyCommands()).daemonStopCommand,
   },
   {
     name: 'daemon status',
-    summary: 'say whether a daemon runs, and where',
-    heading: DAEMON_AND_MACHINE,
+    summary: 'show whether a daemon is running, and where',
+    heading: DAEMON,
     load: async () => (await lazyCommands()).daemonStatusCommand,
   },
   {
     name: 'service install',
     summary: 'start the daemon at login (systemd, launchd)',
-    heading: DAEMON_AND_MACHINE,
+    heading: DAEMON,
     load: async () => (await lazyCommands()).autostartInstallCommand,
   },
   {
     name: 'service uninstall',
-    summary: 'no longer start the daemon at login',
-    heading: DAEMON_AND_MACHINE,
+    summary: 'stop starting the daemon at login',
+    heading: DAEMON,
     load: async () => (await lazyCommands()).autostartUninstallCommand,
   },
   {
     name: 'service status',
-    summary: 'say whether the daemon starts at login',
-    heading: DAEMON_AND_MACHINE,
+    summary: 'show whether the daemon starts at login',
+    heading: DAEMON,
     load: async () => (await lazyCommands()).autostartStatusCommand,
   },
   {
     name: 'doctor',
-    summary: 'look for what is wrong with this machine, the settings and the daemon',
-    heading: DAEMON_AND_MACHINE,
+    summary: 'check this machine, the settings and the daemon for problems',
+    heading: DAEMON,
     load: async () => (await lazyCommands()).doctorCommand,
   },
   {
     name: 'completion',
     summary: 'print the completion script for bash, zsh or fish',
-    heading: DAEMON_AND_MACHINE,
+    heading: DAEMON,
     load: async () => (await lazyCommands()).completionCommand,
   },
   {
+    name: 'help',
+    summary: 'show the help of berth or of one command',
+    heading: DAEMON,
+    load: async () => helpCommand(COMMAND_TABLE),
+  },
+  {
     name: '__complete',
-    summary: 'what could come next (called by the completion scripts)',
-    heading: DAEMON_AND_MACHINE,
+    summary: 'list completions (called by the completion scripts)',
+    heading: DAEMON,
     isHidden: true,
     load: async () => completeCommand(COMMAND_TABLE),
   },
@@ -316,11 +323,11 @@ const ROWS: readonly CommandRow[] = [
 
 /** The families, with the summary that the help and the completion show. */
 const FAMILIES: ReadonlyMap<string, string> = new Map([
-  ['group', 'start and stop whole groups'],
-  ['agent', 'agents: programs in terminals of their own, with a host name each'],
-  ['k8s', 'put Kubernetes workloads to sleep, wake them, reach them'],
-  ['cloud', 'the cloud API'],
-  ['daemon', 'run the daemon, or start, stop and find the one in the background'],
+  ['group', 'start and stop groups of services'],
+  ['agent', 'start agents, each in its own terminal with its own host name'],
+  ['k8s', 'put Kubernetes workloads to sleep, wake them and connect to them'],
+  ['cloud', 'print the token of the cloud API'],
+  ['daemon', 'run the daemon, in the foreground or in the background'],
   ['service', 'start the daemon at login'],
 ]);
 

@@ -1,5 +1,6 @@
-// One of the three parts that the command line is built as. It holds the commands that are called rarely: loading it takes
-// 4 ms, which `berth ps` and `berth url` do not pay. The build makes one file of it, as one file loads faster than many.
+// One of the three parts that the command line is built as. It holds the commands that are called rarely:
+// loading it takes 4 ms, which `berth ps` and `berth url` do not pay. The build makes one file of it, as one
+// file loads faster than many.
 export { addCommand } from './commands/add.ts';
 export {
   agentListCommand,

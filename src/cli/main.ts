@@ -1,17 +1,18 @@
-// The command line: finds the command, loads it, has parsed what was given, runs it, and turns what went wrong into a message
-// and an exit code.
+// The command line: finds and loads the command, runs it with its arguments, and turns an error into a
+// message and an exit code.
 import { isBerthError } from '../client/errors.ts';
 import { printVersion } from './commands/version.ts';
 import { COMMAND_TABLE } from './commands.ts';
 import { loadCommand } from './kit/command_table.ts';
 import { type CommandContext, createCommandContext, type GlobalOptions } from './kit/context.ts';
+import { hintOf } from './kit/error_hints.ts';
 import { EXIT_CODE, exitCodeOf } from './kit/exit_codes.ts';
 import { commandWords } from './kit/global_options.ts';
 import { readPlainCall } from './kit/plain_call.ts';
 import { sanitize } from './kit/sanitize.ts';
 import { stderr, stdout } from './kit/standard_streams.ts';
 
-/** What an error is to a user: one message, what to do, and with --json the daemon's error body. */
+/** An error as --json prints it: the daemon's error body, or one in its form. */
 function toErrorBody(error: unknown): { code: string; message: string; hint: string } {
   if (isBerthError(error)) return error.toJSON();
   if (!(error instanceof Error)) return { code: 'internal', message: String(error), hint: '' };
@@ -23,22 +24,25 @@ function toErrorBody(error: unknown): { code: string; message: string; hint: str
 }
 
 function reportError(error: unknown, argv: readonly string[]): void {
-  const said = toErrorBody(error);
+  const body = toErrorBody(error);
   const isData = argv.some(
     (word, at) => word === '--json' || (/^json/.test(word) && /^(-o|--output)$/.test(argv[at - 1] ?? '')),
   );
-  const hint = said.hint ? `\n${sanitize(said.hint)}` : '';
-  const text = isData ? JSON.stringify(said) : `berth: ${sanitize(said.message)}${hint}`;
-  stderr().write(`${text}\n`);
+  const hint = isBerthError(error) ? hintOf(error) : body.hint;
+  const text = [`berth: ${body.message}`, hint].filter(Boolean).map(sanitize).join('\n');
+  stderr().write(`${isData ? JSON.stringify(body) : text}\n`);
 }
 
-/** Ctrl-C ends the command at once, after the terminal has been put right; what the daemon was asked to do goes on. */
+/**
+ * Ctrl-C restores the terminal and ends the command at once. The daemon completes what it was asked to do.
+ */
 function endOnSignals(interrupt: () => void): void {
   for (const [signal, code] of [
     ['SIGINT', EXIT_CODE.interrupted],
     ['SIGTERM', EXIT_CODE.terminated],
   ] as const) {
-    // Not once: the next one, which `npm` and an impatient user send at once, would end it in the middle of this.
+    // Not `once`: npm sends a second signal at once, which would end the process before the terminal is
+    // restored.
     process.on(signal, () => {
       interrupt();
       process.exit(code);

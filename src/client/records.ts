@@ -19,8 +19,9 @@ export type {
 export type { Version } from '../api/system_shapes.ts';
 export type { NewTether, Tether } from '../api/tethers_shapes.ts';
 export type { AutoSleepSettings, Workload } from '../api/workloads_shapes.ts';
+export type { AgentType } from '../protocol/agent_types.ts';
 export type { ClusterCapabilities } from '../protocol/cloud.ts';
-export type { AgentType, RestartPolicy, ServiceStatus } from '../protocol/service.ts';
+export type { RestartPolicy, ServiceStatus } from '../protocol/service.ts';
 
 /** With `?detail=true` every event's data has these two besides. */
 export type EventDetail = z.infer<typeof EVENT_DETAIL>;

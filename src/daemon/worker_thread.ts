@@ -1,5 +1,5 @@
-// A worker thread that is told what it is for after it has been started: the daemon's first one comes up, which takes as long
-// as a Node, while the daemon's own code is still being read.
+// A worker thread that is told what it is for after it has been started: the daemon's first one comes up,
+// which takes as long as a Node, while the daemon's own code is still being read.
 import { parentPort, type Transferable, Worker } from 'node:worker_threads';
 
 /** What a thread says when its code is loaded. */
@@ -10,7 +10,10 @@ export interface StartedWorker {
   assign(assignment: unknown, transfer: Transferable[]): void;
   /** Its own code begins to be loaded. */
   readonly online: Promise<void>;
-  /** Its code is loaded, or it has ended. To end thread or process while it loads native code can abort the process. */
+  /**
+   * Its code is loaded, or it has ended. To end thread or process while it loads native code can abort the
+   * process.
+   */
   readonly loaded: Promise<void>;
   /** Resolves with the reason when it is over. */
   readonly ended: Promise<unknown>;

@@ -23,8 +23,8 @@ function parseScalar(text: string): string | number | boolean {
 }
 
 /**
- * The plain value of `node` with every `${...}` filled in. Values of `env` are the texts that were written. Keys of the
- * user's own (x-...) are left out. What cannot be filled in becomes a problem.
+ * The plain value of `node` with every `${...}` filled in. Values of `env` are the texts that were written.
+ * Keys of the user's own (x-...) are left out. What cannot be filled in becomes a problem.
  */
 export function interpolateNode(
   node: YamlNode,
@@ -54,7 +54,10 @@ export function interpolateNode(
   }
 }
 
-/** Where the value at `path` stands, or the key of the nearest one around it. With `key` the place of the key itself. */
+/**
+ * Where the value at `path` stands, or the key of the nearest one around it. With `key` the place of the key
+ * itself.
+ */
 export function positionOfPath(tree: YamlNode, path: NodePath, key = false): YamlPosition {
   let node = tree;
   let at = tree.at;

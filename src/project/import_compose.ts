@@ -1,4 +1,5 @@
-// A compose file: its containers go on being run by `docker compose`, in the foreground, so that berth starts, watches and stops them.
+// A compose file: its containers go on being run by `docker compose`, in the foreground, so that berth
+// starts, watches and stops them.
 import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
 import { type ImportedProject, toServiceName } from './imported_project.ts';
 import { listItems, listOrKeys, mapEntries, nodeAt, scalarText } from './lenient_yaml.ts';
@@ -11,7 +12,9 @@ const STOP_GRACE = '15s';
 const firstOfRange = (ports: string): string =>
   ports.includes('$') ? ports : (ports.split('-')[0] ?? ports);
 
-/** The port of this machine in one entry of `ports`: `8080:80`, `127.0.0.1:8080:80/tcp`, `{published: 8080}`. */
+/**
+ * The port of this machine in one entry of `ports`: `8080:80`, `127.0.0.1:8080:80/tcp`, `{published: 8080}`.
+ */
 function publishedPort(entry: YamlNode): string | undefined {
   const long = scalarText(nodeAt(entry, 'published'));
   if (long !== undefined) return firstOfRange(long);

@@ -87,7 +87,10 @@ function serviceFromManifest(
   };
 }
 
-/** The services of the package in `folder`: one per workspace that has a dev, start or serve script, else the package itself. */
+/**
+ * The services of the package in `folder`: one per workspace that has a dev, start or serve script, else the
+ * package itself.
+ */
 export function importPackage(text: string, folder: string): ImportedProject {
   const manifest: Manifest = JSON.parse(text);
   const notes: string[] = [];

@@ -28,7 +28,10 @@ const SCHEMA_PATH = '/schema/berth.json';
 export const schemaLine = (daemon: string): string =>
   `# yaml-language-server: $schema=${daemon}${SCHEMA_PATH}`;
 
-/** `text` as a project file has to write it, so that it comes out again as it is: nothing in it is to be filled in. */
+/**
+ * `text` as a project file has to write it, so that it comes out again as it is: nothing in it is to be
+ * filled in.
+ */
 export const escapeInterpolation = (text: string): string => text.replace(/\$(?=[${])/g, '$$$$');
 
 /** A name that the daemon accepts, made of one that it may not; `taken` gets it. */

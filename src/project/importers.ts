@@ -49,7 +49,10 @@ export const importableFiles = (folder: string): string[] =>
     existsSync(path),
   );
 
-/** Reads the file at `path` by what its name says it is; undefined when no importer is for it. Throws what reading it throws. */
+/**
+ * Reads the file at `path` by what its name says it is; undefined when no importer is for it. Throws what
+ * reading it throws.
+ */
 export function importProject(path: string): (ImportedProject & { kind: string }) | undefined {
   const importer = IMPORTERS.find(({ pattern }) => pattern.test(basename(path)));
   return importer && { kind: importer.kind, ...importer.read(readFileSync(path, 'utf8'), path) };

@@ -17,7 +17,10 @@ const OPERATORS: Record<string, (value: string | undefined, word: () => string, 
   },
 };
 
-/** The end of the expression that begins at `from` (just after `${`), minding the ones inside it; -1 when it has none. */
+/**
+ * The end of the expression that begins at `from` (just after `${`), minding the ones inside it; -1 when it
+ * has none.
+ */
 function closingBrace(text: string, from: number): number {
   let depth = 1;
   for (let at = from; at < text.length; at += 1) {
@@ -45,8 +48,8 @@ function expandExpression(expression: string, lookup: VariableLookup): string {
 }
 
 /**
- * Fills in every `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${NAME:+word}` of `text`; `$$` is a dollar sign.
- * Throws an InterpolationError for a name that is not set and has no default.
+ * Fills in every `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${NAME:+word}` of `text`; `$$` is a
+ * dollar sign. Throws an InterpolationError for a name that is not set and has no default.
  */
 export function interpolate(text: string, lookup: VariableLookup): string {
   let out = '';

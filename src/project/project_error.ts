@@ -1,4 +1,5 @@
-// What is wrong with a file of the user's: where, what, and what was expected. All problems of a file are told at once.
+// What is wrong with a file of the user's: where, what, and what was expected. All problems of a file are
+// told at once.
 import type { YamlPosition } from '../adapters/yaml.ts';
 
 export interface ProjectProblem {
@@ -6,7 +7,9 @@ export interface ProjectProblem {
   message: string;
 }
 
-/** A file that cannot be used. `toString` is what the user reads: each problem with its place and its line. */
+/**
+ * A file that cannot be used. `toString` is what the user reads: each problem with its place and its line.
+ */
 export class ProjectError extends Error {
   override readonly name = 'ProjectError';
   readonly file: string;

@@ -1,5 +1,5 @@
-// The shape of berth.yaml: it checks the file and is published as its JSON Schema. Only what one field says by itself is
-// here; what fields say together is in read.ts.
+// The shape of berth.yaml: it checks the file and is published as its JSON Schema. Only what one field says
+// by itself is here; what fields say together is in read.ts.
 import { z } from '../adapters/zod.ts';
 import {
   AGENTS_GROUP,
@@ -72,7 +72,8 @@ export const PROJECT_SERVICE_SHAPE = z
       ready: ready
         .meta({
           description:
-            'When it counts as running: a URL that answers 2xx or 3xx, a path on its own port, or tcp (its port accepts connections).',
+            'When it counts as running: a URL that answers 2xx or 3xx, a path on its own port, or tcp ' +
+            '(its port accepts connections).',
         })
         .optional(),
       env: z

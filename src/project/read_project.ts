@@ -158,8 +158,8 @@ function checkReferences(check: ProjectCheck, services: readonly ProjectService[
 }
 
 /**
- * The project that `text` means, as if it stood in `file`. `shellEnv` fills in `${NAME}`; a `.env` beside the file fills in
- * what it lacks. Throws a ProjectError with every problem.
+ * The project that `text` means, as if it stood in `file`. `shellEnv` fills in `${NAME}`; a `.env` beside the
+ * file fills in what it lacks. Throws a ProjectError with every problem.
  */
 export function parseProject(text: string, file: string, shellEnv: ShellEnvironment): Project {
   const refuse = (problems: readonly ProjectProblem[]) => new ProjectError(displayName(file), text, problems);
@@ -204,7 +204,10 @@ function readDotenv(folder: string): NodeJS.Dict<string> {
 /** The file as the user would name it from where they are. */
 const displayName = (file: string): string => (file.startsWith(`${process.cwd()}/`) ? basename(file) : file);
 
-/** Reads the project file at `path`. Throws a ProjectError with every problem, also when the file cannot be read. */
+/**
+ * Reads the project file at `path`. Throws a ProjectError with every problem, also when the file cannot be
+ * read.
+ */
 export function readProject(path: string, shellEnv: ShellEnvironment): Project {
   const start = { line: 1, column: 1 };
   let file: string;

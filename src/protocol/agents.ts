@@ -1,4 +1,4 @@
-import type { AgentType } from './service.ts';
+import type { AgentType } from './agent_types.ts';
 
 /** A spinup as it came in, its shape checked: docs/reference.md "Spinup". */
 export interface SpinupInput {

@@ -24,7 +24,9 @@ const folders: string[] = [];
 const daemons: Daemon[] = [];
 const calls = new Set<ChildProcess>();
 
-/** Settings with ports for services that no other daemon gives: two of them would meet on the first free one. */
+/**
+ * Settings with ports for services that no other daemon gives: two of them would meet on the first free one.
+ */
 export const servicePorts = (): string => `[services]\nports = [${ownPorts(20).join(', ')}]\n`;
 
 /** A daemon of its own, ended in order after the test. */

@@ -1,4 +1,5 @@
-// The command line finds the daemon wherever the configuration has it listen, and nobody is sent to an address that does not answer.
+// The command line finds the daemon wherever the configuration has it listen, and nobody is sent to an
+// address that does not answer.
 import { writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';

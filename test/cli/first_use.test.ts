@@ -1,5 +1,6 @@
-// The first five minutes of a new user, in a real terminal: from a Procfile to running services, their logs, one that fails
-// explained, and everything down again. And what only a terminal shows: progress, colours, Ctrl-C, attaching.
+// The first five minutes of a new user, in a real terminal: from a Procfile to running services, their logs,
+// one that fails explained, and everything down again. And what only a terminal shows: progress, colours,
+// Ctrl-C, attaching.
 import { existsSync, mkdirSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';

@@ -1,4 +1,5 @@
-// What tests of actors share: virtual time, a node that is checked for leaks, scripted peers, pipes and temporary folders.
+// What tests of actors share: virtual time, a node that is checked for leaks, scripted peers, pipes and
+// temporary folders.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -165,8 +166,9 @@ export interface World {
 }
 
 /**
- * One node that holds every address, in virtual time unless `clock` says otherwise; letters take the real encoding.
- * After the test it is stopped, and the test fails if an actor was late, a timer is left or a crash was not expected.
+ * One node that holds every address, in virtual time unless `clock` says otherwise; letters take the real
+ * encoding. After the test it is stopped, and the test fails if an actor was late, a timer is left or a crash
+ * was not expected.
  */
 export function world(options: Partial<Omit<NodeOptions, 'clock'>> & { clock?: TestClock } = {}): World {
   const clock = options.clock ?? virtualClock();
@@ -214,8 +216,8 @@ export async function stopInTime(node: Pick<Node, 'stop'>, clock: TestClock): Pr
 }
 
 /**
- * Two nodes in one virtual time, joined by a pipe: addresses that begin with the name of the second live there, all
- * others on the first. `cut` loses the connection.
+ * Two nodes in one virtual time, joined by a pipe: addresses that begin with the name of the second live
+ * there, all others on the first. `cut` loses the connection.
  */
 export function twoWorlds(carry?: Carry): { near: World; far: World; cut(reason: string): void } {
   const clock = virtualClock();

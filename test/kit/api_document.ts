@@ -1,4 +1,5 @@
-// Compares real answers with the API's document: the status must stand there, and the body must be what it says.
+// Compares real answers with the API's document: the status must stand there, and the body must be what it
+// says.
 import { z } from '../../src/adapters/zod.ts';
 import { openapiJson } from '../../src/api/openapi.ts';
 import { ALL_OPERATIONS } from '../../src/api/operations.ts';

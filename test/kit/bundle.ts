@@ -1,4 +1,5 @@
-// Bundles TypeScript for tests that run it as a process or thread of its own. Packages stay outside the bundle.
+// Bundles TypeScript for tests that run it as a process or thread of its own. Packages stay outside the
+// bundle.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,8 +17,8 @@ afterAll(() => {
 });
 
 /**
- * Bundles the TypeScript file `source`, a path from the repository's root, and resolves with the path of the module, which
- * is removed after the tests of the file. In it the package `missing` cannot be found.
+ * Bundles the TypeScript file `source`, a path from the repository's root, and resolves with the path of the
+ * module, which is removed after the tests of the file. In it the package `missing` cannot be found.
  */
 export async function bundle(source: string, missing?: string): Promise<string> {
   mkdirSync(CACHE, { recursive: true });

@@ -49,7 +49,10 @@ export function run(command: string, args: readonly string[], env: NodeJS.Proces
   return { child, lines, line, exited };
 }
 
-/** A command that runs a shell `script` with a disk of `size` mounted at /mnt. Needs a Linux that grants a mount namespace. */
+/**
+ * A command that runs a shell `script` with a disk of `size` mounted at /mnt. Needs a Linux that grants a
+ * mount namespace.
+ */
 export const onSmallDisk = (size: string, script: string): [string, string[]] => [
   'unshare',
   ['-rm', 'sh', '-c', `mount -t tmpfs -o size=${size} berth /mnt && ${script}`],

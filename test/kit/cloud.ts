@@ -1,4 +1,5 @@
-// The cloud's actors on one node with the real store, vault, client and views; only the tethers are a stand-in.
+// The cloud's actors on one node with the real store, vault, client and views; only the tethers are a
+// stand-in.
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { clustersActor } from '../../src/actors/cloud/clusters.ts';

@@ -1,5 +1,5 @@
-// Ports of this test file alone, for whatever has to be told its port before it listens. They lie outside the range that the
-// system gives to outgoing connections and to those who ask for any port.
+// Ports of this test file alone, for whatever has to be told its port before it listens. They lie outside the
+// range that the system gives to outgoing connections and to those who ask for any port.
 import { createServer, type Server } from 'node:net';
 import { afterAll } from 'vitest';
 

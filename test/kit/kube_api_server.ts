@@ -1,5 +1,5 @@
-// Another API server of the local cluster, on a port of its own before the same etcd, to be stopped and started while others
-// go on working with the first one.
+// Another API server of the local cluster, on a port of its own before the same etcd, to be stopped and
+// started while others go on working with the first one.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

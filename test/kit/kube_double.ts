@@ -1,5 +1,6 @@
-// An API server on the wire, for the faults a real one does not show on demand: the same lists, watches, patches and
-// errors over real TLS, and a script of what goes wrong. `double.test.ts` compares what it says with a real server.
+// An API server on the wire, for the faults a real one does not show on demand: the same lists, watches,
+// patches and errors over real TLS, and a script of what goes wrong. `double.test.ts` compares what it says
+// with a real server.
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';

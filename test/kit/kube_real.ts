@@ -1,5 +1,5 @@
-// The real cluster for tests: `BERTH_TEST_KUBECONFIG`, else the local one in `K8S_DIR`. Without either, what needs it is
-// skipped by name. Each test file makes a namespace of its own and deletes it.
+// The real cluster for tests: `BERTH_TEST_KUBECONFIG`, else the local one in `K8S_DIR`. Without either, what
+// needs it is skipped by name. Each test file makes a namespace of its own and deletes it.
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { request } from 'node:https';

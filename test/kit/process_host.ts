@@ -206,6 +206,9 @@ export const descriptorsOf = (pid: number): number[] =>
     .map(Number)
     .sort((a, b) => a - b);
 
-/** Resolves once a program has nothing open but 0, 1 and 2: it has libraries open while it is loaded, what it was given stays. */
+/**
+ * Resolves once a program has nothing open but 0, 1 and 2: it has libraries open while it is loaded, what it
+ * was given stays.
+ */
 export const hasOnlyItsOwn = (pid: number): Promise<unknown> =>
   eventually(() => descriptorsOf(pid).join() === '0,1,2');

@@ -1,5 +1,6 @@
-// A service in virtual time between stand-ins. The process host is a double that keeps a ledger and speaks HostProtocol
-// on a node of its own, so that the line to it can be cut and joined again; processes end when the test says so.
+// A service in virtual time between stand-ins. The process host is a double that keeps a ledger and speaks
+// HostProtocol on a node of its own, so that the line to it can be cut and joined again; processes end when
+// the test says so.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ServiceConfig, serviceActor } from '../../src/actors/service/service.ts';
@@ -35,7 +36,10 @@ import { spec } from './service_inputs.ts';
 export const BOOTED_AT = Date.UTC(2029, 11, 31);
 export const AGENT = { agentType: null, hostname: 'web.agents.localhost', cols: 120, rows: 32 };
 
-/** A store in memory: rows go through the real encoding. `broken` is what a write fails with, as on a full disk. */
+/**
+ * A store in memory: rows go through the real encoding. `broken` is what a write fails with, as on a full
+ * disk.
+ */
 export class MemoryStore implements Pick<Store, 'table'> {
   broken: Failure | null = null;
   private readonly rows = new Map<string, Uint8Array>();

@@ -215,7 +215,8 @@ describe('a wrong project file', () => {
     [
       'services:\n  web: {cmd: x, start_timeout: 5 minutes}',
       [
-        '2:32 services.web.start_timeout: must be a duration such as 30s or 500ms (a bare number is milliseconds)',
+        '2:32 services.web.start_timeout: must be a duration such as 30s or 500ms (a bare number is ' +
+          'milliseconds)',
       ],
     ],
     ['services:\n  web: {cmd: x, stop: {grace: 2h}}', ['2:31 services.web.stop.grace: must be at most 1h']],
@@ -264,7 +265,8 @@ describe('a wrong project file', () => {
     [
       'services:\n  web: {cmd: "${NOPE}"}',
       [
-        '2:14 services.web.cmd: ${NOPE} is not set: set it, write ${NOPE:-default}, or $NOPE to leave it to the shell',
+        '2:14 services.web.cmd: ${NOPE} is not set: set it, write ${NOPE:-default}, or $NOPE to leave it ' +
+          'to the shell',
       ],
     ],
     [
@@ -274,7 +276,8 @@ describe('a wrong project file', () => {
     [
       'services:\n  web: {cmd: "${1X}"}',
       [
-        '2:14 services.web.cmd: ${1X} is none of ${NAME}, ${NAME:-default} or ${NAME:?message}; write $${ for a literal ${',
+        '2:14 services.web.cmd: ${1X} is none of ${NAME}, ${NAME:-default} or ${NAME:?message}; write $${ ' +
+          'for a literal ${',
       ],
     ],
     [

@@ -5,6 +5,7 @@
 // each other's way.
 import { homedir } from 'node:os';
 import { isOnPath } from '../../adapters/process/path_lookup.ts';
+import { agentKind } from '../../protocol/agent_types.ts';
 import type { AgentsProtocol, SpinupInput } from '../../protocol/agents.ts';
 import { fail } from '../../protocol/errors.ts';
 import { AGENTS_GROUP, hostLabel } from '../../protocol/names.ts';
@@ -12,7 +13,6 @@ import { completeRegistration } from '../../protocol/registration.ts';
 import type { ServiceInput, ServiceSpec } from '../../protocol/service.ts';
 import { actor, type Context, type DeferredReply, isFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { AGENT_KINDS } from './agent_kinds.ts';
 
 export interface AgentsConfig {
   /** What agents' host names end in. */
@@ -29,7 +29,7 @@ function launchSpecOf(input: SpinupInput, env: EnvRows, cwd: string): LaunchSpec
   const { name, cmd, agentType, ready } = input;
   if (cmd !== null) return { cmd, ready, stopSignal: 'SIGTERM' };
   if (agentType === null) throw fail('invalid_spec', 'cmd must be given when agent_type is not');
-  const kind = AGENT_KINDS[agentType];
+  const kind = agentKind(agentType);
   const values = new Map(env);
   if (kind.requiredVariable !== null && !values.get(kind.requiredVariable)) {
     const path = `env.${kind.requiredVariable}`;

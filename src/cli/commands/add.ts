@@ -17,44 +17,40 @@ import { commandLine, parseEnvEntries } from '../kit/command_line.ts';
 
 export const addCommand = defineCommand({
   about:
-    'Registers a service under a name, or replaces its registration; it is not started. The command runs in this folder unless --cwd says another, and finds its port in $PORT. Several words are taken as one command line, word for word.',
+    'Registers a service under a name, or replaces its registration. Does not start it. The command runs ' +
+    'in this folder unless --cwd names another, and finds its port in $PORT. Several words are quoted and ' +
+    'joined to one command line.',
   args: [
     { syntax: '<name>', about: 'the name of the service' },
-    { syntax: '<command...>', about: 'the shell command that runs it; put -- before it when it has options' },
+    { syntax: '<command...>', about: 'the shell command; put -- before it if it has options' },
   ],
   options: {
     port: integerOption('-p, --port <port>', 'the port it listens on; default: a free one', [0, 65535]),
     cwd: textOption('--cwd <dir>', 'the folder it runs in; default: this one', 'file'),
-    ready: textOption(
-      '--ready <url>',
-      'when it counts as running: an http or tcp URL, a path such as /health, or tcp',
-    ),
+    ready: textOption('--ready <url>', 'ready-check: an http or tcp URL, a path such as /health, or tcp'),
     group: textOption('--group <name>', 'the group it belongs to', 'group'),
     env: repeatedOption(
       '-e, --env <KEY=value>',
-      'an environment variable; a name alone passes on the one set here',
+      'an environment variable; a name alone passes on your value',
     ),
     dependsOn: listOption(
       '--depends-on <names>',
-      'what must be ready first when its group starts',
+      'services that must be ready first when its group starts',
       'service',
     ),
     restart: choiceOption(
       '--restart <policy>',
-      'whether it is started again when it ends by itself',
+      'whether to restart it when it ends by itself',
       RESTART_POLICIES,
     ),
     autostart: flagOption('--autostart', 'start it with the daemon'),
-    stopSignal: textOption('--stop-signal <signal>', 'the signal that ends it; default SIGTERM'),
-    stopGrace: durationOption('--stop-grace <time>', 'how long it may take to end; default 5s'),
-    startTimeout: durationOption(
-      '--start-timeout <time>',
-      'how long it may take to become ready; default 30s',
-    ),
+    stopSignal: textOption('--stop-signal <signal>', 'the signal that stops it; default SIGTERM'),
+    stopGrace: durationOption('--stop-grace <time>', 'time it has to end before it is killed; default 5s'),
+    startTimeout: durationOption('--start-timeout <time>', 'time it has to become ready; default 30s'),
   },
   examples: [
     ['berth add web --ready / -- npm run dev', 'then: berth start web'],
-    ["berth add api -p 4000 'cd api && ./run'", 'one word is a whole command line'],
+    ["berth add api -p 4000 'cd api && ./run'", 'a single word is the whole command line'],
   ],
   run: async (context, [name = '', ...line], { port = 0, cwd, ready, env, ...rest }) => {
     const client = await context.client();
@@ -69,7 +65,7 @@ export const addCommand = defineCommand({
     };
     const register = (readyPort: number) =>
       client.register({ ...spec, ready: readyUrl(ready ?? null, readyPort) });
-    // A ready-check on the service's own port needs that port, which a free one has only once it is registered.
+    // A ready-check on the service's own port needs the number, which a free port gets at its registration.
     const isLate = port === 0 && ready !== undefined && readyUrl(ready, 0) !== ready;
     const first = await (isLate ? client.register(spec) : register(port));
     const service = isLate ? await register(first.port) : first;

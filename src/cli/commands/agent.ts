@@ -1,7 +1,7 @@
 // berth agent spinup, ls, logs, rm
 import { resolve } from 'node:path';
 import type { Agent, SpinupRequest } from '../../client/records.ts';
-import { AGENT_TYPES } from '../../protocol/service.ts';
+import { AGENT_TYPES } from '../../protocol/agent_types.ts';
 import { LOGS } from '../../settings/limits.ts';
 import { runBatch } from '../kit/batch.ts';
 import {
@@ -32,26 +32,24 @@ const COLUMNS: readonly Column<Agent>[] = [
 
 export const agentSpinupCommand = defineCommand({
   about:
-    'Returns as soon as the process is there; it runs in a terminal of its own. Without a command the type says what is run. The port is one of agents.ports unless it is given, and the agent finds it in $PORT.',
+    'Returns as soon as the process runs. Without a command, the type names the command. Without --port, ' +
+    'the port is a free one of agents.ports. The agent finds its port in $PORT.',
   args: [
-    { syntax: '<name>', about: 'the name of the agent, which becomes its host name' },
-    { syntax: '[command...]', about: 'the shell command that runs it; put -- before it when it has options' },
+    { syntax: '<name>', about: 'the name of the agent, and of its host' },
+    { syntax: '[command...]', about: 'the shell command; put -- before it if it has options' },
   ],
   options: {
-    type: choiceOption('--type <type>', 'what it is made with', AGENT_TYPES),
+    type: choiceOption('--type <type>', 'the framework it is made with', AGENT_TYPES),
     port: integerOption('-p, --port <port>', 'the port it listens on; default: a free one', [1, 65535]),
     cwd: textOption('--cwd <dir>', 'the folder it runs in; default: this one', 'file'),
-    ready: textOption(
-      '--ready <url>',
-      'when it counts as running: an http or tcp URL; $PORT in it is its port',
-    ),
+    ready: textOption('--ready <url>', 'ready-check: an http or tcp URL; $PORT stands for its port'),
     env: repeatedOption(
       '-e, --env <KEY=value>',
-      'an environment variable; a name alone passes on the one set here',
+      'an environment variable; a name alone passes on your value',
     ),
   },
   examples: [
-    ['berth agent spinup bot --type langgraph', 'in the folder of a langgraph.json'],
+    ['berth agent spinup bot --type langgraph', 'in a folder with a langgraph.json'],
     ['berth agent spinup sh -- bash', 'a shell to attach to'],
   ],
   run: async (context, [name = '', ...line], { type, port, cwd, ready, env }) => {
@@ -80,26 +78,27 @@ export const agentListCommand = defineCommand({
     context.out.rows(
       await (await context.client()).agents(),
       COLUMNS,
-      'There are no agents: `berth agent spinup` starts one.',
+      'There are no agents. `berth agent spinup` starts one.',
     );
   },
 });
 
 export const agentLogsCommand = defineCommand({
-  about: 'Lines are what a person would have read; --raw gives the bytes.',
+  about: 'Lines are as the terminal showed them; --raw prints the bytes.',
   args: [{ syntax: '<name>', about: 'the agent', completes: 'agent' }],
   options: {
-    follow: flagOption('-f, --follow', 'go on with every new line until Ctrl-C'),
+    follow: flagOption('-f, --follow', 'print new lines until Ctrl-C'),
     lines: integerOption(
       '-n, --lines <count>',
-      `how many of the last lines; default ${LOGS.defaultLines}, at most ${LOGS.maxLines}`,
+      `number of last lines; default ${LOGS.defaultLines}, at most ${LOGS.maxLines}`,
       [1, LOGS.maxLines],
     ),
-    raw: flagOption('--raw', 'the bytes as they were printed'),
+    tail: integerOption('--tail <count>', 'same as --lines', [1, LOGS.maxLines]),
+    raw: flagOption('--raw', 'print the bytes unchanged'),
   },
-  run: async (context, [name = ''], { follow, lines = LOGS.defaultLines, raw }) => {
+  run: async (context, [name = ''], { follow, tail = LOGS.defaultLines, lines = tail, raw }) => {
     const client = await context.client();
-    // Asked for its own logs first, so that a plain service is refused.
+    // Asking for the logs of an agent first refuses the name of a plain service.
     const answer = await client.agentLogs(name, { lines: follow ? 1 : lines, raw });
     if (follow) {
       await followLogs(context, client, [name], { lines, raw });
@@ -110,7 +109,7 @@ export const agentLogsCommand = defineCommand({
 });
 
 export const agentRemoveCommand = defineCommand({
-  about: 'The whole process tree is ended first; the logs are deleted and the port is given back.',
+  about: 'Ends the whole process tree, deletes the logs and frees the port.',
   args: [{ syntax: '<names...>', about: 'the agents', completes: 'agent' }],
   run: async (context, names) => {
     const client = await context.client();

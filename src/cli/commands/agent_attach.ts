@@ -4,21 +4,29 @@ import { UsageError } from '../kit/exit_codes.ts';
 import { describeExit } from '../kit/format.ts';
 import { stdout } from '../kit/standard_streams.ts';
 
-/** Ctrl-]: no program that is used in a terminal needs it, and telnet has made it known. */
+/** Ctrl-], as in telnet: hardly any program uses it. */
 const DETACH_KEY = 0x1d;
 
-/** The other screen of the terminal, and how to leave as a title. */
+/** Switches to the alternate screen; the title says how to leave. */
 const enterAlternateScreen = (name: string): string =>
   `\x1b[?1049h\x1b[22;0t\x1b]0;${name}: Ctrl-] leaves\x07`;
-/** Leaves the modes that a full-screen program may have set: hidden cursor, mouse, pasting, colours, other screen. */
+/**
+ * Resets the modes that a full-screen program may have set: cursor, mouse, bracketed paste, colours,
+ * alternate screen.
+ */
 const RESTORE_TERMINAL =
   '\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[0m\x1b[23;0t\x1b[?1049l';
 
-/** A whole screen begins with the reset of a terminal, which would clear more of the user's than is ours: a soft one will do. */
+/**
+ * A snapshot of a screen begins with a full reset, which would also clear the user's scrollback: a soft reset
+ * replaces it.
+ */
 const FULL_RESET = [0x1b, 0x63] as const;
 const SOFT_RESET = '\x1b[!p\x1b[0m\x1b[H\x1b[2J';
 
-/** Writes `bytes` to stdout and resolves when there is room for more, so that a slow terminal slows only itself. */
+/**
+ * Writes `bytes` to stdout. Resolves once there is room for more: a slow terminal must slow its agent alone.
+ */
 function writeToScreen(bytes: Uint8Array): Promise<void> | undefined {
   const isScreen = FULL_RESET.every((byte, at) => bytes[at] === byte);
   if (isScreen) stdout().write(SOFT_RESET);
@@ -28,7 +36,8 @@ function writeToScreen(bytes: Uint8Array): Promise<void> | undefined {
 
 export const agentAttachCommand = defineCommand({
   about:
-    'Your keys go to the agent and its screen comes to you, until you leave with Ctrl-] or it ends. Leaving does not end the agent.',
+    'Connects your keyboard and screen to the terminal of the agent until you leave with Ctrl-] or the ' +
+    'agent ends. The agent keeps running when you leave.',
   args: [{ syntax: '<name>', about: 'the agent', completes: 'agent' }],
   run: async (context, [name = '']) => {
     const { stdin } = process;

@@ -3,7 +3,7 @@ import { defineCommand } from '../kit/command.ts';
 import { CommandError } from '../kit/exit_codes.ts';
 
 export const cloudTokenCommand = defineCommand({
-  about: 'Whoever has it may do with the registered clusters what their kubeconfigs allow.',
+  about: 'The token gives access to all registered clusters, with the rights of their kubeconfigs.',
   examples: [
     [
       'curl -H "Authorization: Bearer $(berth cloud token)" http://localhost:11611/k8s/workloads',
@@ -16,7 +16,7 @@ export const cloudTokenCommand = defineCommand({
     if (token === null) {
       throw new CommandError(
         'there is no cloud token yet',
-        'One is made in the state directory when the daemon first starts; or set cloud.token in the configuration.',
+        '`berth daemon start` makes one at the first start; or set cloud.token in the configuration.',
       );
     }
     context.out.record({ token }, () => token);

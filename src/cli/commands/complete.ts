@@ -1,4 +1,5 @@
-// berth __complete: what could come next. One line each, the word and after a tab what it is; `:file` asks the shell for files.
+// berth __complete: prints one completion per line, the word and after a tab its description. `:file` asks
+// the shell for files.
 import type { Client } from '../../client/create_client.ts';
 import { findLocalDaemon } from '../../client/local_daemon.ts';
 import { type Command, type CompletionSource, defineCommand } from '../kit/command.ts';
@@ -10,7 +11,7 @@ import { sanitizeLine } from '../kit/sanitize.ts';
 
 type Candidate = [word: string, about: string];
 
-/** A Tab that takes longer than this is worse than one without an answer. */
+/** Longer than this, no completions are better than late ones. */
 const DEADLINE_MS = 400;
 
 const serviceCandidates = async (client: Client, fits: (alive: boolean) => boolean): Promise<Candidate[]> =>
@@ -18,7 +19,7 @@ const serviceCandidates = async (client: Client, fits: (alive: boolean) => boole
     .filter(({ pid }) => fits(pid !== undefined))
     .map(({ name, status, url }) => [name, `${status} ${url}`]);
 
-/** What stands behind each kind of name. */
+/** Lists the names of each kind. */
 const NAME_SOURCES: Record<Extract<CompletionSource, string>, (client: Client) => Promise<Candidate[]>> = {
   service: (client) => serviceCandidates(client, () => true),
   running: (client) => serviceCandidates(client, (alive) => alive),
@@ -47,7 +48,7 @@ async function candidatesFor(
     const { client } = await findLocalDaemon({ ...globals, deadlineMs: DEADLINE_MS });
     return await NAME_SOURCES[completes](client);
   } catch {
-    // Without a daemon there are no names; a message would end up in the command line.
+    // Without a daemon there are no names. A message would end up in the user's command line.
     return [];
   }
 }
@@ -79,7 +80,7 @@ function knownOptions(called: Command | undefined): KnownOption[] {
   const help: KnownOption = {
     flags: ['-h', '--help'],
     takesValue: false,
-    about: 'print the help',
+    about: 'show the help',
     completes: undefined,
   };
   return [...own, ...everywhere, help];
@@ -97,7 +98,7 @@ function commandCandidates({ rows, families }: CommandTable, before: readonly st
   return [...single.map(({ name, summary }): Candidate => [name, summary]), ...families];
 }
 
-/** How many of the words are arguments: neither the command, nor options, nor their values. */
+/** Number of arguments among the words: neither the command, nor options, nor their values. */
 function countArguments(
   words: readonly string[],
   options: readonly KnownOption[],
@@ -113,7 +114,7 @@ function countArguments(
   return found - commandWords;
 }
 
-/** Every offer that begins with the last of `given`, the word being typed. */
+/** The completions of the last of `words`, the one being typed. */
 export async function completionsOf(
   table: CommandTable,
   words: readonly string[],
@@ -123,6 +124,7 @@ export async function completionsOf(
   const before = words.slice(0, -1);
   const begins = ([word]: Candidate): boolean => word.startsWith(current) || word === ':file';
   if (before.includes('--')) return [[':file', '']];
+  if (before[0] === 'help') return commandCandidates(table, before.slice(1)).filter(begins);
   const named = commandWords(before);
   const called = await loadCommand(table, named);
   const options = knownOptions(called?.command);

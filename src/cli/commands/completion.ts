@@ -2,7 +2,7 @@
 import { defineCommand } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 
-/** What all three do: ask `berth __complete` with the words so far; `:file` in the answer means files. */
+/** Each script asks `berth __complete` with the words so far; `:file` in the answer means files. */
 const COMPLETION_SCRIPTS = {
   bash: `# berth completion for bash: source <(berth completion bash)
 _berth() {
@@ -44,7 +44,7 @@ complete -c berth -f -a '(__berth_complete)'
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
 export const completionCommand = defineCommand({
-  about: 'Names of services, groups, agents and workloads come from the daemon as you type.',
+  about: 'The daemon supplies the names of services, groups, agents and workloads as you type.',
   args: [{ syntax: '<shell>', about: 'bash, zsh or fish', completes: SHELLS }],
   examples: [
     ['source <(berth completion bash)', 'in ~/.bashrc'],
@@ -54,7 +54,7 @@ export const completionCommand = defineCommand({
   run: async (context, [given = '']) => {
     const shell = SHELLS.find((one) => one === given);
     if (!shell)
-      throw new UsageError(`there is no completion for ${given}`, `There is one for ${SHELLS.join(', ')}.`);
+      throw new UsageError(`there is no completion for ${given}`, `Known shells: ${SHELLS.join(', ')}.`);
     context.out.raw(COMPLETION_SCRIPTS[shell]);
   },
 });

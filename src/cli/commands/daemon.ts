@@ -6,10 +6,11 @@ import { daemonLogPath, startBackgroundDaemon, stopBackgroundDaemon } from '../k
 import { defineCommand, textOption } from '../kit/command.ts';
 import { EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 
-/** For the help alone: `berth daemon` itself runs without any of the command line. */
+/** Exists for the help: src/bin.ts runs `berth daemon` without loading the command line. */
 export const daemonForegroundCommand = defineCommand({
   about:
-    'Prints one line once it serves and runs until it gets SIGTERM or SIGINT; services end with it unless shutdown.services is "keep". SIGHUP has it read its tokens and limits again.',
+    'Prints one line once it serves, and runs until SIGTERM or SIGINT. Its services end with it unless ' +
+    'shutdown.services is "keep". On SIGHUP it reads its tokens and limits again.',
   options: {
     config: textOption(
       '--config <file>',
@@ -21,13 +22,13 @@ export const daemonForegroundCommand = defineCommand({
   run: async () => {
     throw new UsageError(
       '`berth daemon` takes only --config and --state-dir',
-      'They stand behind the word daemon.',
+      'Put them after the word daemon.',
     );
   },
 });
 
 export const daemonStartCommand = defineCommand({
-  about: 'Does nothing when one runs already.',
+  about: 'Does nothing if a daemon is already running.',
   run: async (context) => {
     const local = await context.local();
     const running = runningDaemon(local.stateDir);
@@ -50,7 +51,8 @@ export const daemonStartCommand = defineCommand({
 
 export const daemonStopCommand = defineCommand({
   about:
-    'Services end with it, in the reverse order of their dependencies, unless shutdown.services is "keep" in the configuration. What is registered stays registered.',
+    'Services end with it in reverse dependency order, unless shutdown.services is "keep" in the ' +
+    'configuration. They stay registered.',
   run: async (context) => {
     const { stateDir } = await context.local();
     const daemon = await stopBackgroundDaemon(context, stateDir);
@@ -61,7 +63,7 @@ export const daemonStopCommand = defineCommand({
 });
 
 export const daemonStatusCommand = defineCommand({
-  about: 'Exit code 0 when it serves, 5 when it does not.',
+  about: 'Exit code 0 if it serves, 5 if it does not.',
   run: async (context) => {
     const { client, settings, stateDir } = await context.local();
     const version = await client.version();

@@ -10,15 +10,15 @@ import type { CommandContext } from '../kit/context.ts';
 import { CommandError, EXIT_CODE } from '../kit/exit_codes.ts';
 import { type DaemonProgram, LAUNCHD_LABEL, launchdPlist, systemdUnit } from './service_units.ts';
 
-/** How one platform's manager is told: where its file is, and the commands. */
+/** The service manager of a platform: its file and its commands. */
 interface InitSystem {
   name: string;
   unitFile: string;
   unitText: (program: DaemonProgram) => string;
-  /** Whether the manager can be talked to. */
+  /** Whether the manager answers for this user. */
   isAvailable: () => boolean;
   enable: readonly string[][];
-  /** The last of enabling: also starts the daemon. */
+  /** Run after `enable` to start the daemon as well. */
   start: readonly string[];
   disable: readonly string[][];
   isActiveCommand: readonly string[];
@@ -80,7 +80,7 @@ async function daemonProgram(context: CommandContext): Promise<DaemonProgram> {
   };
 }
 
-/** Runs commands of the manager; the first that fails is the error. */
+/** Runs commands of the manager. Throws a CommandError for the first that fails. */
 function runAll(commands: readonly (readonly string[])[]): void {
   for (const [name = '', ...args] of commands) {
     const { status, stderr, error } = spawnSync(name, args, { encoding: 'utf8' });
@@ -93,8 +93,9 @@ const isLingerEnabled = (): boolean => existsSync(join('/var/lib/systemd/linger'
 
 export const autostartInstallCommand = defineCommand({
   about:
-    'Writes a systemd user unit or a launchd agent and enables it. The manager ends the daemon alone, never your services behind its back, and starts it again when it fails.',
-  options: { print: flagOption('--print', 'only print the file') },
+    'Writes a systemd user unit or a launchd agent and enables it. The manager stops only the daemon, ' +
+    'which stops its services itself, and restarts the daemon after a failure.',
+  options: { print: flagOption('--print', 'print the file, install nothing') },
   run: async (context, _args, { print }) => {
     const { name, unitFile, unitText, isAvailable, enable, start } = initSystem();
     const content = unitText(await daemonProgram(context));
@@ -124,7 +125,7 @@ export const autostartInstallCommand = defineCommand({
 });
 
 export const autostartUninstallCommand = defineCommand({
-  about: 'A daemon that the manager runs is ended.',
+  about: 'Stops the daemon if the manager runs it.',
   run: async (context) => {
     const { unitFile, isAvailable, disable } = initSystem();
     const wasInstalled = existsSync(unitFile);
@@ -138,7 +139,7 @@ export const autostartUninstallCommand = defineCommand({
 });
 
 export const autostartStatusCommand = defineCommand({
-  about: 'Exit code 0 when it is installed, 3 when it is not.',
+  about: 'Exit code 0 if it is installed, 3 if it is not.',
   run: async (context) => {
     const { name, unitFile, isActiveCommand } = initSystem();
     const installed = existsSync(unitFile);

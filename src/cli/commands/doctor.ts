@@ -6,7 +6,7 @@ import { DOCTOR_CHECKS, type DoctorFinding } from './doctor_checks.ts';
 const MARKS = { ok: ['green', '✓'], warning: ['yellow', '!'], wrong: ['red', '✗'] } as const;
 
 export const doctorCommand = defineCommand({
-  about: 'Changes nothing. Exit code 1 when something is wrong; what is only worth knowing is a warning.',
+  about: 'Changes nothing. Exit code 1 if something is wrong; a warning alone does not count.',
   run: async (context) => {
     const findings: DoctorFinding[] = [];
     for (const check of DOCTOR_CHECKS) findings.push(...(await check(context)));

@@ -1,4 +1,4 @@
-// What doctor looks at, one check each; none changes anything.
+// The checks of `berth doctor`. None changes anything.
 import { accessSync, constants, statfsSync, statSync } from 'node:fs';
 import net from 'node:net';
 import { otherUsers } from '../../adapters/process/users.ts';
@@ -10,7 +10,7 @@ import type { CommandContext } from '../kit/context.ts';
 export interface DoctorFinding {
   state: 'ok' | 'warning' | 'wrong';
   about: string;
-  /** What to do about it. */
+  /** How to fix it. */
   fix?: string;
 }
 
@@ -59,7 +59,7 @@ const settings: DoctorCheck = async (context) => {
   }
 };
 
-/** Checks that need the settings say nothing without them: `settings` has said it. */
+/** A check that needs the settings. It reports nothing if they cannot be read, which `settings` reports. */
 const withLocal =
   (
     check: (
@@ -165,7 +165,7 @@ const token = withLocal(async (_cli, local) => {
 
 const agentHostNames = withLocal(async (_cli, { settings: { agents } }) => {
   const host = `doctor.${agents.domain}`;
-  // Loaded here: no other command needs it.
+  // Loaded here because no other command needs it.
   const { lookup } = await import('node:dns/promises');
   const address = await lookup(host).catch(() => undefined);
   if (address && (address.address === '::1' || address.address.startsWith('127.')))

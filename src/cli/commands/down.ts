@@ -9,16 +9,19 @@ import { projectFileOf, projectFilePath } from '../kit/project_file.ts';
 
 export const downCommand = defineCommand({
   about:
-    'Stops the services that came from the project file, in reverse order, and forgets them and their logs. The file itself may be gone. Services from elsewhere and the daemon are left alone.',
-  args: [{ syntax: '[names...]', about: 'only these', completes: 'service' }],
+    'Stops the services of the project file in reverse dependency order and removes them with their logs. ' +
+    'Works without the file too. Other services and the daemon keep running.',
+  args: [
+    { syntax: '[names...]', about: 'the services; default: all of the project file', completes: 'service' },
+  ],
   options: {
     file: textOption(
       '-f, --file <file>',
-      'the project file; default: berth.yaml here or in a folder above',
+      'project file; default: berth.yaml here or in a folder above',
       'file',
     ),
-    grace: durationOption('--grace <time>', 'how long each may take to end; default: its own'),
-    keep: flagOption('--keep', 'only stop them: they stay registered and keep their logs and URLs'),
+    grace: durationOption('--grace <time>', 'time each service has to end; default: its own'),
+    keep: flagOption('--keep', 'only stop them: they keep their registrations, logs and URLs'),
   },
   run: async (context, names, { file, grace, keep }) => {
     const path = projectFilePath(file);

@@ -7,7 +7,7 @@ import { UsageError } from '../kit/exit_codes.ts';
 import { describeExit, formatClockTime, formatCpu, formatMemory } from '../kit/format.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
 
-/** What each type says, after its name. */
+/** The text of an event, printed after its type. */
 const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = {
   'service.registered': ({ name, port, group }) =>
     `${name} on port ${port}${group ? ` in group ${group}` : ''}`,
@@ -22,7 +22,7 @@ const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = 
 const ALERT_TYPES: ReadonlySet<string> = new Set(['service.crashed', 'port.conflict', 'stream.reset']);
 
 function eventText<T extends keyof EventData>(type: T, data: EventData[T]): string {
-  // A daemon that is newer than this program may have types of its own.
+  // A newer daemon may send types that this program does not know.
   return Object.hasOwn(EVENT_TEXTS, type) ? EVENT_TEXTS[type](data) : JSON.stringify(data);
 }
 
@@ -40,7 +40,10 @@ function printEvent(context: CommandContext, event: DaemonEvent): void {
   );
 }
 
-/** The types that are meant: any part of a name will do, such as `crashed`. */
+/**
+ * The event types that `given` names, in full or by one part such as `crashed`. Throws a UsageError for an
+ * unknown one.
+ */
 function matchingTypes(given: readonly string[]): EventType[] {
   return given.flatMap((word) => {
     const found = EVENT_TYPES.filter((type) => type === word || type.split('.').includes(word));
@@ -51,19 +54,20 @@ function matchingTypes(given: readonly string[]): EventType[] {
 
 export const eventsCommand = defineCommand({
   about:
-    'Shows events until Ctrl-C, and goes on by itself when the daemon is restarted. Statistics, every 2 s for each running service, are left out unless they are asked for by --type.',
+    'Shows events until Ctrl-C, across restarts of the daemon. Leaves out the statistics of each running ' +
+    'service, sent every 2 s, unless --type names them.',
   args: [{ syntax: '[names...]', about: 'only events of these services', completes: 'service' }],
   options: {
     type: listOption('--type <types>', 'only these types, such as crashed or service.started', EVENT_TYPES),
-    since: integerOption('--since-id <id>', 'first replay what came after this event', [
+    since: integerOption('--since-id <id>', 'first replay the events after this one', [
       0,
       Number.MAX_SAFE_INTEGER,
     ]),
-    past: flagOption('--past', 'show what is kept of the past and end'),
+    past: flagOption('--past', 'show the stored events and end'),
   },
   examples: [
-    ['berth events --type crashed', 'what goes wrong from now on'],
-    ['berth events --past web', 'what happened to web'],
+    ['berth events --type crashed', 'every crash from now on'],
+    ['berth events --past web', 'the history of web'],
   ],
   run: async (context, names, { type, since, past }) => {
     const client = await context.client();

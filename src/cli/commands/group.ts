@@ -21,16 +21,20 @@ export const groupListCommand = defineCommand({
     context.out.rows(
       await (await context.client()).groups(),
       COLUMNS,
-      'There are no groups: a service says its own in `group`.',
+      'There are no groups. `berth add --group` puts a service in one.',
     );
   },
 });
 
 export const groupStartCommand = defineCommand({
   about:
-    'Each member starts as soon as those of the group that it depends on are ready; one that runs is left alone. After a failure nothing new starts, and what had started stays.',
+    'Each service starts once the services of the group that it depends on are ready. Services that ' +
+    'already run are left alone. After a failure no further service starts; those already started keep ' +
+    'running.',
   args: [{ syntax: '<name>', about: 'the group', completes: 'group' }],
-  options: { timeout: durationOption('--timeout <time>', 'how long each member may take; default: its own') },
+  options: {
+    timeout: durationOption('--timeout <time>', 'time each service has to become ready; default: its own'),
+  },
   run: async (context, [name = ''], { timeout }) => {
     const client = await context.client();
     const progress = createProgress(context.out);
@@ -62,10 +66,10 @@ export const groupStartCommand = defineCommand({
 });
 
 export const groupStopCommand = defineCommand({
-  about: 'A member stops when those that depend on it have ended.',
+  about: 'Each service stops once the services that depend on it have ended.',
   args: [{ syntax: '<name>', about: 'the group', completes: 'group' }],
   options: {
-    grace: durationOption('--grace <time>', 'how long each member may take to end; default: its own'),
+    grace: durationOption('--grace <time>', 'time each service has to end; default: its own'),
   },
   run: async (context, [name = ''], { grace }) => {
     const client = await context.client();

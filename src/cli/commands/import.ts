@@ -12,16 +12,23 @@ function firstImportable(folder: string): string {
   const [found] = importableFiles(folder);
   if (found !== undefined) return found;
   const names = IMPORTERS.flatMap(({ files }) => files).join(', ');
-  throw new UsageError('there is nothing to import in this folder', `Looked for ${names}.`);
+  throw new UsageError('there is nothing to import in this folder', `Known files: ${names}.`);
 }
 
 export const importCommand = defineCommand({
   about:
-    'Prints the project file; -w writes it beside the file it was made from. What cannot be carried over is said on stderr.',
-  args: [{ syntax: '[file]', about: 'the file; default: what is found in this folder', completes: 'file' }],
+    'Prints the project file, or with -w writes it beside the source file. Warns about everything it ' +
+    'cannot carry over.',
+  args: [
+    {
+      syntax: '[file]',
+      about: 'the source file; default: the first known file of this folder',
+      completes: 'file',
+    },
+  ],
   options: {
     write: flagOption('-w, --write', 'write berth.yaml'),
-    force: flagOption('--force', 'write it over one that is there'),
+    force: flagOption('--force', 'overwrite an existing berth.yaml'),
   },
   examples: [['berth import -w && berth up', 'from a Procfile to running services']],
   run: async (context, [file], { write, force }) => {
@@ -35,7 +42,7 @@ export const importCommand = defineCommand({
       return;
     }
     if (existsSync(target) && !force)
-      throw new CommandError(`${relativePath(target)} is there already`, '--force writes over it.');
+      throw new CommandError(`${relativePath(target)} is there already`, '--force overwrites it.');
     writeFileSync(target, text);
     context.out.record(
       { from: path, file: target, services, notes },

@@ -13,20 +13,20 @@ import type { CommandContext } from '../kit/context.ts';
 import { convertToProject, schemaServer } from '../kit/convert_project.ts';
 import { relativePath } from '../kit/format.ts';
 
-const TEMPLATE = `# \`berth up\` brings these services up, \`berth down\` undoes that.
+const TEMPLATE = `# \`berth up\` starts these services, \`berth down\` stops and removes them.
 services:
   web:
-    # The shell command that runs it; it finds its port in $PORT.
+    # The shell command. It finds its port in $PORT.
     cmd: python3 -m http.server $PORT --bind 127.0.0.1
-    # A number, or auto: a free one, which it keeps.
+    # A number, or auto: a free port that the service keeps.
     port: auto
-    # When it counts as running: a path on its port, a URL, or tcp.
+    # The ready-check: a path on its port, a URL, or tcp.
     ready: /
-    # More, if need be:
-    # cwd: web                     the folder it runs in, relative to this file
-    # env: { MODE: dev }           \${NAME:-default} is filled in from your shell and .env
+    # Optional:
+    # cwd: web                     folder it runs in, relative to this file
+    # env: { MODE: dev }           \${NAME:-default} is taken from your shell or .env
     # env_file: .env
-    # depends_on: [db]             what must be ready first
+    # depends_on: [db]             services that must be ready first
     # group: site                  berth group start site
     # restart: on-failure          or always
     # stop: { signal: SIGINT, grace: 10s }
@@ -59,7 +59,7 @@ async function ensureProjectFile(context: CommandContext): Promise<InitResult> {
   return { path, isWritten: true, text: `${relativePath(path)} is written from ${basename(source)}` };
 }
 
-/** Adds `auth.token` to the configuration; a daemon that runs in the background reads it again. */
+/** Adds `auth.token` to the configuration, and has a daemon in the background read it. */
 async function ensureToken(context: CommandContext): Promise<InitResult> {
   const { settings, stateDir } = await context.local();
   const { path } = configFile(context.globalOptions.config, process.env);
@@ -76,7 +76,7 @@ async function ensureToken(context: CommandContext): Promise<InitResult> {
   chmodSync(path, 0o600);
   const text = `${path} has a token now, so that no other user and no web page can use your daemon`;
   const daemon = runningDaemon(stateDir);
-  // In a terminal SIGHUP would end it, and every service with it.
+  // SIGHUP would end a daemon that runs in a terminal, and its services with it.
   const canReload = daemon !== undefined && hasTerminal(daemon.pid) === false;
   if (canReload) process.kill(daemon.pid, 'SIGHUP');
   return {
@@ -88,8 +88,10 @@ async function ensureToken(context: CommandContext): Promise<InitResult> {
 
 export const initCommand = defineCommand({
   about:
-    'Writes berth.yaml in this folder, from a Procfile, package.json, compose or process-compose file when there is one, else with an example that runs. Sets a token in your configuration when there is none: this command line finds it there. What is there already is left as it is.',
-  options: { token: negatedFlagOption('--no-token', 'set no token') },
+    'Writes berth.yaml in this folder: from a Procfile, package.json, compose or process-compose file if ' +
+    'there is one, else with an example that runs. Sets a token in your configuration if it has none; ' +
+    'berth finds it there. Existing files and tokens stay unchanged.',
+  options: { token: negatedFlagOption('--no-token', 'do not set a token') },
   run: async (context, _args, { token: wantsToken }) => {
     const project = await ensureProjectFile(context);
     const secret = wantsToken ? await ensureToken(context) : undefined;

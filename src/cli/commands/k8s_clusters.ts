@@ -21,7 +21,7 @@ export const clusterListCommand = defineCommand({
     context.out.rows(
       await (await context.client()).cloud.clusters(),
       COLUMNS,
-      'There are no clusters: `berth k8s add` registers one.',
+      'There are no clusters. `berth k8s add` registers one.',
     );
   },
 });
@@ -37,12 +37,13 @@ function kubeconfig(path: string): string {
 
 export const clusterAddCommand = defineCommand({
   about:
-    'The kubeconfig is checked and stored sealed. It must hold its certificates and tokens itself: what would run a program or read a file is refused. Only its current context counts.',
-  args: [{ syntax: '<name>', about: 'what to call the cluster' }],
+    'Checks the kubeconfig and stores it encrypted. It must contain its certificates and tokens: entries ' +
+    'that run a program or read a file are refused. Only its current context is used.',
+  args: [{ syntax: '<name>', about: 'the name of the cluster' }],
   options: {
-    file: textOption('--kubeconfig <file>', 'the access file, - for stdin', 'file'),
-    provider: textOption('--provider <name>', 'whose cluster it is; default other'),
-    inCluster: flagOption('--in-cluster', 'the cluster that the daemon itself is a pod of; no kubeconfig'),
+    file: textOption('--kubeconfig <file>', 'kubeconfig file, - for stdin', 'file'),
+    provider: textOption('--provider <name>', 'provider of the cluster; default other'),
+    inCluster: flagOption('--in-cluster', 'the cluster that the daemon runs in, without a kubeconfig'),
   },
   examples: [
     [
@@ -66,7 +67,7 @@ export const clusterAddCommand = defineCommand({
 });
 
 export const clusterRemoveCommand = defineCommand({
-  about: 'Its tethers are closed. Workloads that sleep go on sleeping; wake them first.',
+  about: 'Closes the tethers of the clusters. Sleeping workloads stay asleep: wake them first.',
   args: [{ syntax: '<clusters...>', about: 'the clusters, by name or id', completes: 'cluster' }],
   run: async (context, clusters) => {
     const client = await context.client();
@@ -81,7 +82,7 @@ export const clusterRemoveCommand = defineCommand({
 });
 
 export const clusterSyncCommand = defineCommand({
-  about: 'Finds Deployments and StatefulSets in all namespaces. From then on their changes are followed.',
+  about: 'Finds the Deployments and StatefulSets of all namespaces, and follows their changes from then on.',
   args: [
     { syntax: '[clusters...]', about: 'the clusters, by name or id; default: all', completes: 'cluster' },
   ],

@@ -27,17 +27,19 @@ const COLUMNS: readonly Column<TetherRow>[] = [
 
 export const tetherCommand = defineCommand({
   about:
-    'Every connection to the local port is carried to a ready pod, and wakes the workload when it sleeps. The tether stays, over restarts of the daemon too, until it is closed with untether. Any program of this machine can connect to the port.',
+    'Forwards every connection on the local port to a ready pod, and wakes the workload if it sleeps. The ' +
+    'tether stays, across restarts of the daemon, until `berth k8s untether` closes it. Any program on ' +
+    'this machine can connect to the port.',
   args: [
     { syntax: '<workload>', about: 'by name, namespace/name, kind/name or id', completes: 'workload' },
     { syntax: '<port>', about: 'the port in the pod' },
   ],
   options: {
-    cluster: textOption('--cluster <cluster>', 'of this cluster', 'cluster'),
-    label: textOption('--label <text>', 'what to call it'),
-    wake: negatedFlagOption('--no-wake', 'a connection does not wake the workload'),
+    cluster: textOption('--cluster <cluster>', 'only workloads of this cluster', 'cluster'),
+    label: textOption('--label <text>', 'name of the tether'),
+    wake: negatedFlagOption('--no-wake', 'do not wake the workload on a connection'),
   },
-  examples: [['curl "$(berth k8s tether shop/web 8080)/"', 'stdout is the address alone']],
+  examples: [['curl "$(berth k8s tether shop/web 8080)/"', 'stdout is only the address']],
   run: async (context, [reference = '', port = ''], { cluster, label, wake }) => {
     const number = /^\d+$/.test(port) ? Number(port) : 0;
     if (number < 1 || number > 65535) throw new UsageError(`the port must be from 1 to 65535, not ${port}`);
@@ -65,7 +67,7 @@ export const tetherListCommand = defineCommand({
   run: async (context) => {
     const client = await context.client();
     const tethers = await client.cloud.tethers();
-    const empty = 'There are no tethers: `berth k8s tether` opens one.';
+    const empty = 'There are no tethers. `berth k8s tether` opens one.';
     if (context.out.isData || tethers.length === 0) {
       context.out.rows(tethers, [], empty);
       return;
@@ -84,7 +86,7 @@ export const tetherListCommand = defineCommand({
 });
 
 export const untetherCommand = defineCommand({
-  about: 'Open connections are cut and the local port is given back.',
+  about: 'Closes open connections and frees the local port.',
   args: [{ syntax: '<tethers...>', about: 'by local port, label, workload or id', completes: 'tether' }],
   run: async (context, tethers) => {
     const client = await context.client();

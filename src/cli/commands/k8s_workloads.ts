@@ -11,7 +11,7 @@ const STATE_STYLES = { awake: 'green', sleeping: 'yellow', asleep: 'blue', wakin
 const MINUTE_MS = 60_000;
 const DEFAULT_WAKE_WAIT_MS = 300_000;
 
-/** Where there are several clusters each row says which is its own. */
+/** With several clusters, each row names its cluster. */
 const columns = (clusters: readonly Cluster[], isWide: boolean): readonly Column<Workload>[] => [
   ...(clusters.length > 1 || isWide ? [clusterColumn(clusters)] : []),
   ...COLUMNS,
@@ -42,7 +42,7 @@ const COLUMNS: readonly Column<Workload>[] = [
   { title: 'ID', cell: ({ id }) => id, wideOnly: true },
 ];
 
-const clusterOption = textOption('--cluster <cluster>', 'of this cluster', 'cluster');
+const clusterOption = textOption('--cluster <cluster>', 'only workloads of this cluster', 'cluster');
 const workloadsArgument = {
   syntax: '<workloads...>',
   about: 'by name, namespace/name, kind/name or id',
@@ -50,7 +50,10 @@ const workloadsArgument = {
 } as const;
 
 export const workloadListCommand = defineCommand({
-  options: { cluster: clusterOption, namespace: textOption('-n, --namespace <name>', 'of this namespace') },
+  options: {
+    cluster: clusterOption,
+    namespace: textOption('-n, --namespace <name>', 'only workloads of this namespace'),
+  },
   run: async (context, _names, { cluster, namespace }) => {
     const client = await context.client();
     const clusters = await client.cloud.clusters();
@@ -60,13 +63,13 @@ export const workloadListCommand = defineCommand({
     context.out.rows(
       shown,
       columns(only ? [only] : clusters, context.out.format === 'wide'),
-      'No workload is known: `berth k8s sync` looks for them.',
+      'There are no workloads. `berth k8s sync` discovers those of your clusters.',
     );
   },
 });
 
 export const sleepCommand = defineCommand({
-  about: 'The replica count is saved in the workload itself. One that sleeps already is left alone.',
+  about: 'Saves the replica count in the workload itself. Leaves alone a workload that already sleeps.',
   args: [workloadsArgument],
   options: { cluster: clusterOption },
   run: async (context, names, { cluster }) => {
@@ -85,12 +88,12 @@ export const sleepCommand = defineCommand({
 });
 
 export const wakeCommand = defineCommand({
-  about: 'Goes back to the replicas it had, or to 1. Returns when one pod is ready.',
+  about: 'Restores the saved replica count, or 1 if none is saved. Returns once one pod is ready.',
   args: [workloadsArgument],
   options: {
     cluster: clusterOption,
     wait: negatedFlagOption('--no-wait', 'return at once'),
-    timeout: durationOption('--timeout <time>', 'how long to wait for a ready pod; default 5m'),
+    timeout: durationOption('--timeout <time>', 'time to wait for a ready pod; default 5m'),
   },
   run: async (context, names, { cluster, wait, timeout = DEFAULT_WAKE_WAIT_MS }) => {
     const client = await context.client();
@@ -106,16 +109,16 @@ export const wakeCommand = defineCommand({
 });
 
 export const autoSleepCommand = defineCommand({
-  about: 'A workload is put to sleep when nothing has come through its tethers for that long.',
+  about: 'A workload is put to sleep once nothing has passed through its tethers for the given time.',
   args: [
     { syntax: '<workload>', about: 'by name, namespace/name, kind/name or id', completes: 'workload' },
     { syntax: '[switch]', about: 'on or off', completes: ['on', 'off'] },
   ],
   options: {
     cluster: clusterOption,
-    after: durationOption('--after <time>', 'how long it must be idle, in whole minutes such as 30m'),
+    after: durationOption('--after <time>', 'idle time, in whole minutes such as 30m'),
   },
-  examples: [['berth k8s auto-sleep shop/web on --after 45m', 'asleep after 45 idle minutes']],
+  examples: [['berth k8s auto-sleep shop/web on --after 45m', 'sleep after 45 idle minutes']],
   run: async (context, [reference = '', asked], { cluster, after }) => {
     if (asked !== undefined && asked !== 'on' && asked !== 'off')
       throw new UsageError(`say on or off, not ${asked}`);

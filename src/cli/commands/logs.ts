@@ -13,28 +13,31 @@ import { followLogs, printLogTails } from '../kit/print_logs.ts';
 
 export const logsCommand = defineCommand({
   about:
-    'Lines of several services are merged by time, each with the name before it. Control characters are shown, not obeyed, unless --raw is given.',
+    'Lines of several services are merged by time, each after the name of its service. Control characters ' +
+    'are made visible unless --raw is given.',
   args: [
     { syntax: '[names...]', about: 'the services or agents; default: all services', completes: 'service' },
   ],
   options: {
-    follow: flagOption('-f, --follow', 'go on with every new line until Ctrl-C'),
+    follow: flagOption('-f, --follow', 'print new lines until Ctrl-C'),
     lines: integerOption(
       '-n, --lines <count>',
-      `how many of the last lines of each; default ${LOGS.defaultLines}, at most ${LOGS.maxLines}`,
+      `number of last lines per service; default ${LOGS.defaultLines}, at most ${LOGS.maxLines}`,
       [0, LOGS.maxLines],
     ),
+    tail: integerOption('--tail <count>', 'same as --lines', [0, LOGS.maxLines]),
     group: textOption('--group <name>', 'all services of this group', 'group'),
-    stream: choiceOption('--stream <name>', 'only one of the two outputs', ['stdout', 'stderr']),
-    timestamps: flagOption('-t, --timestamps', 'the time before each line'),
-    prefix: negatedFlagOption('--no-prefix', 'no names before the lines'),
-    raw: flagOption('--raw', 'the bytes as they were printed, colours and all'),
+    stream: choiceOption('--stream <name>', 'only this output', ['stdout', 'stderr']),
+    timestamps: flagOption('-t, --timestamps', 'print the time before each line'),
+    prefix: negatedFlagOption('--no-prefix', 'print no names before the lines'),
+    raw: flagOption('--raw', 'print the bytes unchanged, with colours and control characters'),
   },
   examples: [
-    ['berth logs web -f', 'watch one'],
-    ['berth logs -n 5', 'the last words of each'],
+    ['berth logs web -f', 'follow one service'],
+    ['berth logs -n 5', 'the last 5 lines of each service'],
   ],
-  run: async (context, given, { follow, group, ...view }) => {
+  run: async (context, given, { follow, group, lines, tail, ...rest }) => {
+    const view = { ...rest, lines: lines ?? tail };
     const client = await context.client();
     const services = given.length === 0 || group !== undefined ? await client.services() : [];
     const members = services
@@ -42,7 +45,7 @@ export const logsCommand = defineCommand({
       .map(({ name }) => name);
     const names = [...new Set([...given, ...members])];
     if (names.length === 0)
-      throw new UsageError('there is nothing to show logs of', '`berth ps` lists the services.');
+      throw new UsageError('there are no services to show logs of', '`berth ps` lists the services.');
     if (follow) await followLogs(context, client, names, view);
     else if (view.lines !== 0) await printLogTails(context, client, names, view);
   },

@@ -4,14 +4,14 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineCommand, flagOption } from '../kit/command.ts';
 
-/** The program that opens a URL; undefined where there is none to be expected. */
+/** The program that opens a URL; undefined on a machine without a browser. */
 function browserOpener(): string | undefined {
   if (process.env['BROWSER']) return process.env['BROWSER'];
   if (process.platform === 'darwin') return 'open';
   return process.env['DISPLAY'] || process.env['WAYLAND_DISPLAY'] ? 'xdg-open' : undefined;
 }
 
-/** Resolves whether the browser's opener could be run. */
+/** Resolves with whether `program` could be run. */
 function spawnOpener(program: string, url: string): Promise<boolean> {
   return new Promise((resolve) => {
     const child = spawn(program, [url], { detached: true, stdio: 'ignore' });
@@ -24,8 +24,8 @@ function spawnOpener(program: string, url: string): Promise<boolean> {
 }
 
 /**
- * A page of ours that leads to `address`, for the browser to open: the arguments of a program are for every user of the machine
- * to see, and the address has the token.
+ * Writes a page that redirects to `address`, and returns its path. The address holds the token, and every
+ * user of the machine can read the arguments of the browser's process.
  */
 function writeRedirectPage(stateDir: string, address: string): string {
   const path = join(stateDir, 'open.html');
@@ -37,9 +37,11 @@ function writeRedirectPage(stateDir: string, address: string): string {
 
 export const openCommand = defineCommand({
   about:
-    'Without a name the dashboard is opened; its token goes along in the part of the URL that is never sent. Where there is no browser the URL is printed; --print does that for a browser that may not read the state directory.',
+    'Without a name, opens the dashboard. Its URL carries the token after the #, which browsers never ' +
+    'send. Without a browser, prints the URL; --print does so in any case, as for a browser that cannot ' +
+    'read the state directory.',
   args: [{ syntax: '[name]', about: 'the service', completes: 'running' }],
-  options: { print: flagOption('--print', 'only print the URL') },
+  options: { print: flagOption('--print', 'print the URL, open nothing') },
   run: async (context, [name], { print }) => {
     const { client, url, settings, stateDir } = await context.local();
     const { token } = settings.auth;

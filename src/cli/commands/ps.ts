@@ -27,16 +27,17 @@ const COLUMNS: readonly Column<Service>[] = [
 ];
 
 export const psCommand = defineCommand({
-  about: 'Every registered service is listed, whatever its state.',
-  args: [{ syntax: '[names...]', about: 'only these', completes: 'service' }],
+  about: 'Lists every registered service, whatever its state.',
+  args: [{ syntax: '[names...]', about: 'the services; default: all', completes: 'service' }],
   options: {
-    status: choiceOption('--status <status>', 'only those with this status', SERVICE_STATUSES),
-    group: textOption('--group <name>', 'only those of this group', 'group'),
-    quiet: flagOption('-q, --quiet', 'print the names alone'),
+    status: choiceOption('--status <status>', 'only services with this status', SERVICE_STATUSES),
+    group: textOption('--group <name>', 'only services of this group', 'group'),
+    all: flagOption('-a, --all', 'accepted and ignored: every service is listed anyway'),
+    quiet: flagOption('-q, --quiet', 'print only names'),
   },
   examples: [
-    ['berth ps --status crashed', 'what went wrong'],
-    ['berth ps --json | jq -r ".[].url"', 'every URL'],
+    ['berth ps --status crashed', 'the services that crashed'],
+    ['berth ps --json | jq -r ".[].url"', 'the URL of each service'],
   ],
   run: async (context, names, { status, group, quiet }) => {
     const all = await (await context.client()).services();
@@ -54,8 +55,8 @@ export const psCommand = defineCommand({
     }
     const empty =
       all.length === 0
-        ? 'No service is registered: `berth up` brings up those of a berth.yaml, `berth add` registers one.'
-        : 'No service is like that.';
+        ? 'No service is registered. `berth up` starts those of a berth.yaml; `berth add` registers one.'
+        : 'No service matches.';
     context.out.rows(shown, COLUMNS, empty);
     return missing.length > 0 ? 1 : undefined;
   },

@@ -5,12 +5,12 @@ import { selectServices } from '../kit/service_selection.ts';
 import { restartService, startContinuesNote } from '../kit/start_service.ts';
 
 export const restartCommand = defineCommand({
-  about: 'Returns when the ready-check of each has passed. One that is stopped is started.',
+  about: 'Returns once the ready-check of each service has passed. Starts a service that is stopped.',
   args: [{ syntax: '[names...]', about: 'the services', completes: 'service' }],
   options: {
     group: textOption('--group <name>', 'all services of this group, in no order', 'group'),
-    timeout: durationOption('--timeout <time>', 'how long each may take to start'),
-    grace: durationOption('--grace <time>', 'how long each may take to end'),
+    timeout: durationOption('--timeout <time>', 'time each service has to start'),
+    grace: durationOption('--grace <time>', 'time each service has to end'),
   },
   run: async (context, names, { group, timeout, grace }) => {
     const client = await context.client();

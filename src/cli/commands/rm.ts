@@ -4,7 +4,7 @@ import { runBatch } from '../kit/batch.ts';
 import { defineCommand } from '../kit/command.ts';
 
 export const rmCommand = defineCommand({
-  about: 'A service that runs is stopped first. Its name no longer resolves, and its logs are deleted.',
+  about: 'Stops a running service first. Its name no longer resolves, and its logs are deleted.',
   args: [{ syntax: '<names...>', about: 'the services', completes: 'service' }],
   run: async (context, names) => {
     const client = await context.client();

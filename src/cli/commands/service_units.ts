@@ -21,9 +21,10 @@ const quoteEnvironmentValue = (text: string): string =>
   `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('%', '%%')}"`;
 
 /**
- * The user unit. `KillMode=process`: the manager ends the daemon alone, which ends its services itself or leaves them to the
- * next one; the default would kill host and services with it. `OOMPolicy=continue`: a service that runs out of memory takes
- * nothing else along. A wrong setting (exit code 2) does not get better by starting again.
+ * The user unit. `KillMode=process`: the manager ends the daemon alone, which ends its services itself or
+ * leaves them to the next one; the default would kill host and services with it. `OOMPolicy=continue`: a
+ * service that runs out of memory takes nothing else along. A wrong setting (exit code 2) does not get better
+ * by starting again.
  */
 export function systemdUnit({ node, script, args, path }: DaemonProgram): string {
   return `[Unit]

@@ -7,17 +7,22 @@ import { startContinuesNote, startService } from '../kit/start_service.ts';
 
 export const startCommand = defineCommand({
   about:
-    'Returns when the ready-check of each has passed, and shows meanwhile what it is waiting for. A service that runs already is left alone. Dependencies are not started: `berth up` and `berth group start` do that.',
+    'Returns once the ready-check of each service has passed; shows what it waits for meanwhile. Leaves ' +
+    'alone a service that already runs. Does not start dependencies: `berth up` and `berth group start` ' +
+    'do.',
   args: [{ syntax: '[names...]', about: 'the services', completes: 'stopped' }],
   options: {
     group: textOption('--group <name>', 'all services of this group, in no order', 'group'),
-    timeout: durationOption('--timeout <time>', 'how long each may take; default: its own, 30s unless set'),
-    wait: negatedFlagOption('--no-wait', 'return as soon as the processes are there'),
-    strict: flagOption('--strict', 'fail with exit code 8 when one runs already'),
+    timeout: durationOption(
+      '--timeout <time>',
+      'time each service has to start; default: its own, 30s unless set',
+    ),
+    wait: negatedFlagOption('--no-wait', 'return as soon as the processes run'),
+    strict: flagOption('--strict', 'fail with exit code 8 if a service already runs'),
   },
   examples: [
-    ['berth start web', 'start one and wait until it is ready'],
-    ['berth start web --timeout 2m', 'for one that is slow to start'],
+    ['berth start web', 'start a service and wait until it is ready'],
+    ['berth start web --timeout 2m', 'for a service that starts slowly'],
   ],
   run: async (context, names, { group, timeout, wait, strict }) => {
     const client = await context.client();

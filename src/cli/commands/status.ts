@@ -62,7 +62,8 @@ function statusReport(service: ServiceDetail, explanation: Explanation, out: Out
 
 export const statusCommand = defineCommand({
   about:
-    'Says what the service is doing, what it waits for, how it ended, and shows the end of its log. Exit code 0 when it is running, 3 when it is not, 4 when there is no such service.',
+    'Shows what the service does, what it waits for, how it ended, and the end of its log. Exit code 0 if ' +
+    'it is running, 3 if it is not, 4 if there is no such service.',
   args: [{ syntax: '<name>', about: 'the service', completes: 'service' }],
   examples: [['berth status web -o json | jq .exit', 'how it ended']],
   run: async (context, [name = '']) => {

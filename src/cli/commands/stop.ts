@@ -6,11 +6,12 @@ import { selectServices } from '../kit/service_selection.ts';
 
 export const stopCommand = defineCommand({
   about:
-    'The whole process tree of each gets its stop signal, and after the grace period what is left is killed.',
+    'Sends the stop signal to the whole process tree of each service, and kills what is left after the ' +
+    'grace period.',
   args: [{ syntax: '[names...]', about: 'the services', completes: 'running' }],
   options: {
     group: textOption('--group <name>', 'all services of this group, in no order', 'group'),
-    grace: durationOption('--grace <time>', 'how long each may take to end; default: its own, 5s unless set'),
+    grace: durationOption('--grace <time>', 'time each service has to end; default: its own, 5s unless set'),
   },
   run: async (context, names, { group, grace }) => {
     const client = await context.client();

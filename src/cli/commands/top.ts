@@ -31,7 +31,8 @@ function renderScreen(services: readonly Service[], out: Output, height: number)
 
 export const topCommand = defineCommand({
   about:
-    'Sorted by CPU, over the whole process tree of each; every 2 s, until Ctrl-C. Where stdout is no terminal it prints once.',
+    'Sorts by the CPU use of the whole process tree of each service, and refreshes every 2 s until ' +
+    'Ctrl-C. Prints once if stdout is no terminal.',
   options: { stream: negatedFlagOption('--no-stream', 'print once and end') },
   run: async (context, _names, { stream }) => {
     const client = await context.client();
@@ -41,7 +42,7 @@ export const topCommand = defineCommand({
       context.out.rows([...(await client.services())].sort(byUsage), COLUMNS, 'No service is registered.');
       return;
     }
-    // The other screen of the terminal: what was there before comes back.
+    // On the alternate screen, so that the user's screen comes back unchanged.
     out.write('\x1b[?1049h\x1b[?25l');
     const restore = (): void => void out.write('\x1b[?25h\x1b[?1049l');
     const removeInterrupt = context.onInterrupt(restore);

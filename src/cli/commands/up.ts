@@ -20,7 +20,7 @@ import { projectFileOf, projectFilePath } from '../kit/project_file.ts';
 import { type RegistrationResult, registerService } from '../kit/registration_diff.ts';
 import { restartService, startContinuesNote, startService } from '../kit/start_service.ts';
 
-/** The services that are meant: all, or those named with what they need. Throws a UsageError for an unknown one. */
+/** All services, or those named with their dependencies. Throws a UsageError for an unknown name. */
 function selectedServices(project: Project, names: readonly string[]): ProjectService[] {
   const known = project.services.map(({ name }) => name);
   const unknown = names.find((name) => !known.includes(name));
@@ -34,14 +34,17 @@ function selectedServices(project: Project, names: readonly string[]): ProjectSe
   return project.services.filter(({ name }) => wanted.has(name));
 }
 
-/** Every registered service by name, with its spec. */
+/** Every registered service, by name. */
 async function registeredServices(client: Client): Promise<Map<string, ServiceDetail>> {
   const all = await client.services();
   const details = await Promise.all(all.map(({ name }) => client.service(name)));
   return new Map(details.map((detail) => [detail.name, detail]));
 }
 
-/** Why a name cannot be this project's; undefined when it can. A file that has gone claims nothing any more. */
+/**
+ * Why a name is not free for this project; undefined if it is. A deleted project file no longer holds its
+ * names.
+ */
 function claimRefusal(file: string, before: ServiceDetail | undefined, adopt: boolean): string | undefined {
   if (!before) return undefined;
   if (before.group === AGENTS_GROUP) return 'an agent has this name; `berth agent rm` removes it';
@@ -72,7 +75,7 @@ interface BringUpOptions {
   start: boolean;
 }
 
-/** Brings one service to where its registration wants it, and says what that took. */
+/** Starts or restarts one service as its registration requires. */
 async function bringUp(
   client: Client,
   { detail, change, mustRestart }: RegistrationResult,
@@ -103,7 +106,10 @@ async function bringUp(
   };
 }
 
-/** Registers all before anything starts, so that a wrong registration starts nothing. */
+/**
+ * Registers all services before any starts, so that a wrong registration starts nothing. Throws a
+ * CommandError.
+ */
 async function registerAll(
   client: Client,
   file: string,
@@ -123,7 +129,7 @@ async function registerAll(
   return new Map(rows);
 }
 
-/** Services that this file once had and has no longer. */
+/** Removes the services that the project file no longer has. */
 async function removeStale(
   context: CommandContext,
   client: Client,
@@ -182,23 +188,25 @@ async function bringUpAll(
 
 export const upCommand = defineCommand({
   about:
-    'Registers what has changed, starts what is not running in the order of its dependencies, restarts only what must be, and removes what is no longer in the file. Doing it again changes nothing. A daemon is started in the background when none runs.',
-  args: [{ syntax: '[names...]', about: 'only these services of the file, and what they need' }],
+    'Registers what has changed, starts services in dependency order, restarts only those whose change ' +
+    'requires it, and removes those no longer in the file. Repeating it changes nothing. Starts a daemon ' +
+    'in the background if none runs.',
+  args: [{ syntax: '[names...]', about: 'the services, started with their dependencies; default: all' }],
   options: {
     file: textOption(
       '-f, --file <file>',
-      'the project file; default: berth.yaml here or in a folder above',
+      'project file; default: berth.yaml here or in a folder above',
       'file',
     ),
-    timeout: durationOption('--timeout <time>', 'how long each may take to start; default: its own'),
-    wait: negatedFlagOption('--no-wait', 'return as soon as the processes are there'),
-    start: negatedFlagOption('--no-start', 'register, but start nothing'),
-    adopt: flagOption('--adopt', 'take over services that were registered otherwise'),
-    attach: flagOption('-a, --attach', 'then follow the logs until Ctrl-C; the services go on'),
+    timeout: durationOption('--timeout <time>', 'time each service has to start; default: its own'),
+    wait: negatedFlagOption('--no-wait', 'return as soon as the processes run'),
+    start: negatedFlagOption('--no-start', 'register services, but start none'),
+    adopt: flagOption('--adopt', 'take over services that were registered by hand or by another file'),
+    attach: flagOption('-a, --attach', 'then follow the logs until Ctrl-C; the services keep running'),
   },
   examples: [
     ['berth up', 'everything in berth.yaml'],
-    ['berth up web', 'web, and what it needs'],
+    ['berth up web', 'web and its dependencies'],
   ],
   run: async (context, names, { file, timeout, wait, start, adopt, attach }) => {
     const project = readProject(projectFilePath(file), process.env);

@@ -1,4 +1,4 @@
-// The versions in play: this program's and the daemon's, which may be older when it has not been restarted.
+// berth --version
 
 import { isBerthError } from '../../client/errors.ts';
 import { VERSION } from '../../settings/version.ts';

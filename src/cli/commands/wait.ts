@@ -10,11 +10,11 @@ const POLL_MS = 100;
 const DEFAULT_TIMEOUT_MS = 30_000;
 
 export const waitCommand = defineCommand({
-  about: 'Starts and stops nothing. Ends with exit code 7 when a service is not ready in time.',
+  about: 'Starts and stops nothing. Exit code 7 if a service is not ready in time.',
   args: [{ syntax: '<names...>', about: 'the services', completes: 'service' }],
   options: {
     goal: choiceOption('--for <state>', 'what to wait for; default ready', ['ready', 'stopped']),
-    timeout: durationOption('--timeout <time>', 'how long; default 30s'),
+    timeout: durationOption('--timeout <time>', 'time to wait; default 30s'),
   },
   examples: [['berth start web --no-wait && berth wait web --timeout 2m', 'start now, wait later']],
   run: async (context, names, { goal = 'ready', timeout = DEFAULT_TIMEOUT_MS }) => {

@@ -1,4 +1,4 @@
-// The daemon in the background: started by `up` and `daemon start`, ended by `daemon stop`.
+// The daemon in the background: `up` and `daemon start` start it, `daemon stop` stops it.
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync, realpathSync, renameSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -20,10 +20,10 @@ const ROTATE_LOG_BYTES = 1024 * 1024;
 
 export const daemonLogPath = (stateDir: string): string => join(stateDir, 'daemon.log');
 
-/** The file that runs as `berth`; it runs the daemon as well. */
+/** The file that runs as `berth`, and also as the daemon. */
 export const berthScript = (): string => realpathSync(process.argv[1] ?? '');
 
-/** The end of the daemon's log since `from`, for a daemon that did not start. */
+/** The last lines of the daemon's log after byte `from`. */
 function logTail(path: string, from: number): string {
   const text = readFileSync(path).subarray(from).toString();
   return sanitize(text.trim().split('\n').slice(-5).join('\n'));
@@ -35,7 +35,10 @@ function openDaemonLog(path: string): { fd: number; from: number } {
   return { fd: openSync(path, 'a', 0o600), from: size > ROTATE_LOG_BYTES ? 0 : size };
 }
 
-/** Starts a daemon in the background and resolves once it serves. Throws a CommandError with what it said if it does not. */
+/**
+ * Starts a daemon in the background and resolves once it serves. Throws a CommandError with the end of its
+ * log otherwise.
+ */
 export async function startBackgroundDaemon(
   context: CommandContext,
   local: LocalDaemon,
@@ -73,7 +76,7 @@ export async function startBackgroundDaemon(
     progress.stop();
   }
   const why =
-    ended === undefined ? `does not serve after ${START_TIMEOUT_MS / 1000} s` : `ended with ${ended}`;
+    ended === undefined ? `was not ready after ${START_TIMEOUT_MS / 1000} s` : `ended with ${ended}`;
   throw new CommandError(
     `the daemon ${why}:\n${logTail(path, from)}`,
     `Its log is ${path}.`,
@@ -81,7 +84,10 @@ export async function startBackgroundDaemon(
   );
 }
 
-/** The daemon that serves this state directory; one is started, and said so, when none runs. */
+/**
+ * Starts a daemon for this state directory, with a note to the user, unless one runs or BERTH_URL names
+ * another.
+ */
 export async function ensureDaemon(context: CommandContext): Promise<void> {
   const local = await context.local();
   const isElsewhere = (context.globalOptions.url ?? process.env['BERTH_URL']) !== undefined;
@@ -92,7 +98,7 @@ export async function ensureDaemon(context: CommandContext): Promise<void> {
   );
 }
 
-/** Ends the daemon of this state directory and resolves once it is gone; undefined when none runs. */
+/** Stops the daemon of this state directory and resolves once it has ended; undefined if none runs. */
 export async function stopBackgroundDaemon(
   context: CommandContext,
   stateDir: string,
@@ -110,7 +116,7 @@ export async function stopBackgroundDaemon(
     progress.stop();
   }
   throw new CommandError(
-    `the daemon (pid ${daemon.pid}) does not end`,
-    `Its log says more: ${daemonLogPath(stateDir)}. A second SIGTERM ends it at once: kill ${daemon.pid}`,
+    `the daemon (pid ${daemon.pid}) does not stop`,
+    `Its log is ${daemonLogPath(stateDir)}. A second SIGTERM ends it at once: kill ${daemon.pid}`,
   );
 }

@@ -1,29 +1,27 @@
-// The same work for several services at once: progress while it goes on, a line for each that is done, the reason for each
-// that failed, and one exit code.
+// Does the same work for several services at once: shows progress, prints a line per result, and sets one
+// exit code.
 import { isBerthError } from '../../client/errors.ts';
 import type { CommandContext } from './context.ts';
+import { hintOf } from './error_hints.ts';
 import { exitCodeOf } from './exit_codes.ts';
 import { createProgress, type Progress } from './progress.ts';
 import { sanitize } from './sanitize.ts';
 
-/** What came of the work on one of them. */
+/** The result for one service. */
 export interface BatchResult {
-  /** What --json prints. */
+  /** Printed by --json. */
   record: object;
-  /** What a person reads, after the name. */
+  /** Printed for people, after the name. */
   text: string;
-  /** It was so already. */
+  /** The service was in this state already. */
   isUnchanged?: boolean;
 }
 
 export interface BatchTask {
   progress: Progress;
-  /** Says what `name` is waiting for now. */
+  /** Shows what the service is waiting for. */
   onWaiting: (about: string) => void;
 }
-
-const hintOf = (error: unknown): string =>
-  error instanceof Error && 'hint' in error && typeof error.hint === 'string' ? error.hint : '';
 
 /** The message of an error with its hint, indented below. */
 function failureText(error: unknown): string {
@@ -47,7 +45,7 @@ function errorRecord(error: unknown): object {
   };
 }
 
-/** Collects what is done and what failed over the run of one command, and prints it as it comes. */
+/** Prints the results and failures of one command as they come. */
 export function batchReporter(context: CommandContext, progress: Progress) {
   const records: object[] = [];
   let exitCode: number | undefined;
@@ -67,7 +65,7 @@ export function batchReporter(context: CommandContext, progress: Progress) {
         : `${mark} ${name}: ${failureText(error)}`;
       progress.print(() => out.errorLine(text));
     },
-    /** The exit code; with -o json this is where the list is printed. */
+    /** Stops the progress and, with -o json, prints the list. Returns the exit code of the first failure. */
     end: (): number | undefined => {
       progress.stop();
       if (out.format === 'json') out.line(JSON.stringify(records, null, 2));
@@ -77,8 +75,8 @@ export function batchReporter(context: CommandContext, progress: Progress) {
 }
 
 /**
- * Does `work` for all `names` at once. `interrupted` says what becomes of those that are under way when Ctrl-C ends the
- * command: the daemon goes on with what it was asked.
+ * Does `work` for all `names` at once and returns the exit code. When Ctrl-C ends the command, the daemon
+ * completes what it was asked to do; `interruptNote` tells the user so for the unfinished names.
  */
 export async function runBatch(
   context: CommandContext,

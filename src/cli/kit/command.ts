@@ -1,10 +1,10 @@
-// What a command is: a description of its arguments and options, which gives its help, its completion and the types of what it
-// is called with, and a function.
+// A command: a function, and a description of its arguments and options from which come its help, its
+// completions and the types of its options.
 import { parseDuration } from '../../project/duration.ts';
 import type { CommandContext } from './context.ts';
 import { UsageError } from './exit_codes.ts';
 
-/** What can be offered on a Tab. */
+/** Where completions come from: names that the daemon lists, files, or fixed words. */
 export type CompletionSource =
   | 'service'
   | 'running'
@@ -21,25 +21,27 @@ export interface Option<T> {
   /** As commander writes them: `-n, --lines <count>`. */
   flags: string;
   about: string;
-  /** Turns the text into the value; throws a UsageError. Absent: a flag without a value. */
+  /** Turns the text into the value; throws a UsageError. Absent for a flag. */
   parse?(text: string, before: T): T;
   defaultValue: T;
   completes?: CompletionSource;
 }
 
+/** A flag: false unless it is given. */
 export const flagOption = (flags: string, about: string): Option<boolean> => ({
   flags,
   about,
   defaultValue: false,
 });
 
-/** For a flag `--no-...`: true unless it is given. */
+/** A flag `--no-...`: true unless it is given. */
 export const negatedFlagOption = (flags: string, about: string): Option<boolean> => ({
   flags,
   about,
   defaultValue: true,
 });
 
+/** A text, as it is given. */
 export const textOption = (
   flags: string,
   about: string,
@@ -52,7 +54,7 @@ export const textOption = (
   ...(completes ? { completes } : {}),
 });
 
-/** May be given several times, and each time with several values between commas. */
+/** May be given several times, each time with several values separated by commas. */
 export const listOption = (flags: string, about: string, completes?: CompletionSource): Option<string[]> => ({
   flags,
   about,
@@ -61,7 +63,7 @@ export const listOption = (flags: string, about: string, completes?: CompletionS
   ...(completes ? { completes } : {}),
 });
 
-/** May be given several times; commas belong to the value. */
+/** May be given several times; a comma is part of the value. */
 export const repeatedOption = (flags: string, about: string): Option<string[]> => ({
   flags,
   about,
@@ -69,6 +71,7 @@ export const repeatedOption = (flags: string, about: string): Option<string[]> =
   defaultValue: [],
 });
 
+/** One of `choices`. */
 export const choiceOption = <const C extends string>(
   flags: string,
   about: string,
@@ -85,6 +88,7 @@ export const choiceOption = <const C extends string>(
   },
 });
 
+/** An integer within a range, both ends included. */
 export const integerOption = (
   flags: string,
   about: string,
@@ -100,6 +104,7 @@ export const integerOption = (
   },
 });
 
+/** A duration, in milliseconds. */
 export const durationOption = (flags: string, about: string): Option<number | undefined> => ({
   flags,
   about,
@@ -122,16 +127,16 @@ export interface Argument {
 }
 
 export interface CommandSpec<O extends OptionTable> {
-  /** What the help says below the usage, in whole sentences. */
+  /** The description in the help, in whole sentences. */
   about?: string;
   args?: readonly Argument[];
   options?: O;
   examples?: readonly (readonly [line: string, about: string])[];
-  /** Resolves with the exit code; nothing is 0. */
+  /** Resolves with the exit code; undefined is 0. */
   run(context: CommandContext, args: string[], options: OptionValues<O>): Promise<number | undefined>;
 }
 
-/** A command with the types of its options forgotten, as the dispatcher holds it. */
+/** A command without the types of its options, as the table holds it. */
 export interface Command extends Omit<CommandSpec<OptionTable>, 'run'> {
   run(context: CommandContext, args: string[], options: Record<string, unknown>): Promise<number | undefined>;
 }
@@ -142,7 +147,7 @@ export function defineCommand<const O extends OptionTable = Record<string, never
 ): Command {
   return {
     ...spec,
-    // The dispatcher fills `options` from exactly these rows.
+    // The parser fills `options` from exactly these rows.
     run: (context, args, options) => spec.run(context, args, options as OptionValues<O>),
   };
 }

@@ -1,4 +1,4 @@
-// What a command is given: the output, the daemon, and the ways to end early.
+// The context of a command: its output, the daemon, and what to do on Ctrl-C.
 import type { Client } from '../../client/create_client.ts';
 import { type BerthError, isBerthError } from '../../client/errors.ts';
 import type { StreamOptions } from '../../client/event_stream.ts';
@@ -7,7 +7,7 @@ import { UsageError } from './exit_codes.ts';
 import { createOutput, type Format, type Output } from './output.ts';
 import { stderr, stdout } from './standard_streams.ts';
 
-/** Options that stand before or behind any command. */
+/** Options that every command takes, before or after its name. */
 export interface GlobalOptions {
   format: Format;
   url: string | undefined;
@@ -18,23 +18,23 @@ export interface GlobalOptions {
 export interface CommandContext {
   out: Output;
   globalOptions: GlobalOptions;
-  /** The daemon's address, tokens and settings; looked up once. */
+  /** The address, tokens and settings of the daemon; read once. */
   local(): Promise<LocalDaemon>;
-  /** The client; the daemon may not be there. */
+  /** The client; whether a daemon runs is not checked. */
   client(): Promise<Client>;
-  /** Called when Ctrl-C ends the command: puts the terminal right and says what goes on. Returns what takes it off again. */
+  /** Has `clean` called when Ctrl-C ends the command. Returns a function that removes it again. */
   onInterrupt(clean: () => void): () => void;
 }
 
 function checkUrl(url: string | undefined): void {
   if (url === undefined || (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) return;
-  throw new UsageError(`${url} is no address of a daemon`, 'Give one such as http://127.0.0.1:11611.');
+  throw new UsageError(`${url} is not the URL of a daemon`, 'Give a URL such as http://127.0.0.1:11611.');
 }
 
-/** A daemon that starts, or a group that is being started, is waited for this long. */
+/** How long a call is retried while the daemon, or a group, is starting. */
 const BUSY_RETRY_MS = 10_000;
 
-/** The context of one run. */
+/** Makes the context of one run, and the function that a signal calls before the process ends. */
 export function createCommandContext(globalOptions: GlobalOptions): {
   context: CommandContext;
   interrupt: () => void;
@@ -67,11 +67,11 @@ export function createCommandContext(globalOptions: GlobalOptions): {
   };
 }
 
-/** Whether `error` is the daemon's (or the client's) with this code. */
+/** Whether `error` is one of the daemon or the client with this code. */
 export const hasErrorCode = (error: unknown, code: BerthError['code']): boolean =>
   isBerthError(error) && error.code === code;
 
-/** For streams: says once that the daemon is gone, and once that it is back. */
+/** For streams: tells the user once that the connection is lost, and once that it is back. */
 export function onStreamState(context: CommandContext): NonNullable<StreamOptions['onState']> {
   let isLost = false;
   return (state) => {

@@ -8,13 +8,16 @@ import { IMPORTERS, importProject } from '../../project/importers.ts';
 import type { CommandContext } from './context.ts';
 import { CommandError, UsageError } from './exit_codes.ts';
 
-/** Where the daemon serves the schema: where it runs, or where it would. */
+/** The URL of the daemon that serves the schema; where it would run if it does not. */
 export async function schemaServer(context: CommandContext): Promise<string> {
   const { stateDir, settings } = await context.local();
   return localUrl(settings.bind, runningDaemon(stateDir)?.port ?? settings.port);
 }
 
-/** The project file made from `path`, with what could not be carried over. Throws a CommandError or UsageError. */
+/**
+ * Makes a project file from `path`; `notes` name what it could not carry over. Throws a CommandError or
+ * UsageError.
+ */
 export async function convertToProject(context: CommandContext, path: string) {
   const known = IMPORTERS.flatMap(({ files }) => files).join(', ');
   let imported: ReturnType<typeof importProject>;
@@ -26,7 +29,7 @@ export async function convertToProject(context: CommandContext, path: string) {
     throw new UsageError(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
   if (!imported)
-    throw new UsageError(`${basename(path)} is no file that can be imported`, `Known are ${known}.`);
+    throw new UsageError(`${basename(path)} is no file that can be imported`, `Known files: ${known}.`);
   const { services, notes, kind } = imported;
   if (services.length === 0) throw new CommandError(`${path} has nothing to run`, notes.join('\n'));
   const head = [

@@ -1,13 +1,13 @@
-// Exit codes: what a script can tell apart.
+// Exit codes, and the errors of the command line.
 import { isBerthError } from '../../client/errors.ts';
 
 export const EXIT_CODE = {
   ok: 0,
   failed: 1,
   usage: 2,
-  /** `status` was asked and the service does not run. */
+  /** `berth status` of a service that is not running. */
   notRunning: 3,
-  /** `status` was asked and there is no such service. */
+  /** `berth status` of a service that does not exist. */
   unknown: 4,
   noDaemon: 5,
   unauthorized: 6,
@@ -19,19 +19,19 @@ export const EXIT_CODE = {
 
 const MEANINGS: Record<keyof typeof EXIT_CODE, string> = {
   ok: 'done',
-  failed: 'failed',
-  usage: 'wrong call, settings or project file',
-  notRunning: 'status: it does not run',
+  failed: 'the command failed',
+  usage: 'wrong usage, settings or project file',
+  notRunning: 'status: the service is not running',
   unknown: 'status: there is no such service',
   noDaemon: 'no daemon is running',
   unauthorized: 'the token is missing or wrong',
-  notReady: 'not ready in time',
-  conflict: 'its port is in use, or it runs already',
+  notReady: 'a service was not ready in time',
+  conflict: 'a port is in use, or a service is already running',
   interrupted: 'Ctrl-C',
   terminated: 'SIGTERM',
 };
 
-/** The table for people, a line each. */
+/** The exit codes as the help lists them, one line each. */
 export const exitCodesHelp = (): string =>
   Object.entries(EXIT_CODE)
     .map(([name, code]) => `  ${String(code).padEnd(5)}${MEANINGS[name as keyof typeof EXIT_CODE]}`)
@@ -45,7 +45,7 @@ const EXIT_BY_ERROR_CODE = new Map<string, number>([
   ['already_running', EXIT_CODE.conflict],
 ]);
 
-/** A mistake in how the command was called: exit 2, and the message says how to call it. */
+/** A mistake in how the command was called: exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
   readonly hint: string;
@@ -55,7 +55,7 @@ export class UsageError extends Error {
   }
 }
 
-/** Something that does not work out, said in words: exit 1 unless another code is given. */
+/** A command that could not do its work: exit code 1 unless another is given. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
   readonly hint: string;
@@ -67,7 +67,7 @@ export class CommandError extends Error {
   }
 }
 
-/** By name, not by class: each part of the build has a copy of these classes. */
+/** Compares the name, not the class: each part of the build has its own copy of these classes. */
 export const isErrorNamed = (error: unknown, name: string): error is Error =>
   error instanceof Error && error.name === name;
 

@@ -1,4 +1,4 @@
-// How records look to a person: the words, the units and the colours, each in one place.
+// Formats records for people: words, units and colours.
 import { isAbsolute, relative } from 'node:path';
 import type { Service, ServiceStatus, StopResult } from '../../client/records.ts';
 import { formatDuration } from '../../project/duration.ts';
@@ -16,7 +16,7 @@ const STATUS_STYLES: Record<ServiceStatus, Style> = {
 
 export const statusStyle = ({ status }: { status: ServiceStatus }): Style => STATUS_STYLES[status];
 
-/** How a process ended: `exit 3`, `SIGKILL`; empty when it has not. */
+/** How a process ended: `exit 3`, `SIGKILL`; '' if it has not. */
 export function describeExit(end: {
   exitCode?: number | null;
   signal?: string | null;
@@ -27,13 +27,13 @@ export function describeExit(end: {
   return typeof end.exitCode === 'number' ? `exit ${end.exitCode}` : '';
 }
 
-/** The status with what explains it: `crashed (exit 3)`. */
+/** The status, with its reason if it crashed: `crashed (exit 3)`. */
 export function describeStatus(service: Service): string {
   const end = service.status === 'crashed' ? describeExit(service) : '';
   return end ? `${service.status} (${end})` : service.status;
 }
 
-/** What the proof of a stop says. */
+/** The result of a stop, with what it could not end. */
 export function describeStop(answer: StopResult): string {
   const facts = [
     describeExit(answer),
@@ -48,11 +48,11 @@ export function describeStop(answer: StopResult): string {
   return `is stopped (${facts.join(', ')})${left}${port}`;
 }
 
-/** How long ago an RFC 3339 time was. */
+/** Time since an RFC 3339 time; '' for none. */
 export const formatElapsed = (time: string | null | undefined): string =>
   time ? formatDuration(Math.max(0, Date.now() - Date.parse(time))) : '';
 
-/** The clock time of an RFC 3339 time, as it stands in it: hours, minutes, seconds. */
+/** Hours, minutes and seconds of an RFC 3339 time, in its own time zone. */
 export const formatClockTime = (time: string | undefined): string => time?.slice(11, 19) ?? '';
 
 export const formatCpu = (cpu: number | undefined): string =>
@@ -65,7 +65,7 @@ export const formatMemory = (rssMB: number | undefined): string =>
 export const pluralize = (number: number, one: string): string =>
   `${number} ${one}${number === 1 ? '' : 's'}`;
 
-/** A path as people say it: below the folder they are in, from there. */
+/** A path relative to the current folder if it is below it; else unchanged. */
 export function relativePath(path: string): string {
   const below = relative(process.cwd(), path);
   return below === '' || below.startsWith('..') || isAbsolute(below) ? path : below;

@@ -1,20 +1,20 @@
-// Clusters, workloads and tethers by what people call them; ids are for programs.
+// Finds clusters, workloads and tethers by the names that people use.
 import type { Client } from '../../client/create_client.ts';
 import type { Cluster, Tether, Workload } from '../../client/records.ts';
 import { CommandError } from './exit_codes.ts';
 
-/** What a workload is called where names must be told apart. */
+/** The full name of a workload: `shop/deployment/web`. */
 export const workloadName = ({ kind, namespace, name }: Workload): string =>
   `${namespace}/${kind.toLowerCase()}/${name}`;
 
-/** By id or name. Throws a CommandError that names what there is. */
+/** Finds a cluster by id or name. Throws a CommandError that lists the clusters. */
 export async function findCluster(client: Client, reference: string): Promise<Cluster> {
   const all = await client.cloud.clusters();
   const found = all.find(({ id, name }) => id === reference || name === reference);
   if (found) return found;
   const hint =
     all.length > 0
-      ? `There are ${all.map(({ name }) => name).join(', ')}.`
+      ? `Known clusters: ${all.map(({ name }) => name).join(', ')}.`
       : '`berth k8s add` registers one.';
   throw new CommandError(`there is no cluster ${reference}`, hint);
 }
@@ -33,7 +33,9 @@ const matchesName = (workload: Workload, reference: string): boolean => {
   ].includes(reference);
 };
 
-/** By id, name, namespace/name or kind/name. Throws a CommandError when none or several are meant. */
+/**
+ * Finds a workload by id, name, namespace/name or kind/name. Throws a CommandError if none or several match.
+ */
 export async function findWorkload(
   client: Client,
   reference: string,
@@ -50,12 +52,12 @@ export async function findWorkload(
     );
   const names = all.map((workload) => `${workloadName(workload)} (${workload.id})`).join('\n');
   throw new CommandError(
-    `${reference} may be any of these:\n${names}`,
-    'Say its namespace, its kind or its id, or give --cluster.',
+    `${reference} matches several workloads:\n${names}`,
+    'Name the namespace, the kind or the id, or give --cluster.',
   );
 }
 
-/** By id, label, local port or workload. Throws a CommandError when none or several are meant. */
+/** Finds a tether by id, label, local port or workload. Throws a CommandError if none or several match. */
 export async function findTether(client: Client, reference: string): Promise<Tether> {
   const tethers = await client.cloud.tethers();
   let all = tethers.filter(
@@ -70,5 +72,5 @@ export async function findTether(client: Client, reference: string): Promise<Tet
   if (first && !second) return first;
   if (!first) throw new CommandError(`there is no tether ${reference}`, '`berth k8s tethers` lists them.');
   const names = all.map(({ local_port, tether_id }) => local_port ?? tether_id).join(', ');
-  throw new CommandError(`${reference} may be any of ${names}`, 'Say its local port or its id.');
+  throw new CommandError(`${reference} matches several tethers: ${names}`, 'Name the local port or the id.');
 }

@@ -1,4 +1,5 @@
-// What is printed and how: data on stdout in the format that was asked for, messages on stderr; colour is decided for each by itself.
+// Prints data on stdout in the chosen format, and messages on stderr. Each stream has colour only if it is a
+// terminal.
 import { styleText } from 'node:util';
 import { sanitize, sanitizeLine } from './sanitize.ts';
 
@@ -18,24 +19,24 @@ export interface Column<T> {
 
 export interface Output {
   format: Format;
-  /** json or jsonl was asked for. */
+  /** The format is json or jsonl. */
   isData: boolean;
-  /** stderr is a terminal that can be drawn on. */
+  /** Whether stderr is a terminal that can be redrawn. */
   isInteractive(): boolean;
-  /** One line (or several) of data. */
+  /** Prints text with a newline on stdout. */
   line(text: string): void;
-  /** A record: as JSON, or as the text that `human` makes of it. */
+  /** Prints a record: as JSON, or as the text of `human`. */
   record(value: unknown, human: () => string): void;
-  /** A list: as JSON, one object per line, or as a table; `empty` is a message for a list of nothing. */
+  /** Prints a list: as JSON, one object per line, or as a table. `empty` is the message for an empty list. */
   rows<T>(rows: readonly T[], columns: readonly Column<T>[], empty: string): void;
-  /** A message to the user, on stderr. */
+  /** Prints a message on stderr. */
   note(text: string): void;
   warn(text: string): void;
-  /** A line on stderr as it is: safe already, or styled. */
+  /** Prints a line on stderr unchanged: the caller has sanitized it. */
   errorLine(text: string): void;
-  /** Text for stdout (or stderr) with a style, if that stream shows any. */
+  /** Styles text for stdout or stderr if that stream shows colours. */
   style(style: TextStyle, text: string, stream?: 'out' | 'err'): string;
-  /** Bytes as they are. */
+  /** Prints bytes on stdout unchanged. */
   raw(bytes: string | Uint8Array): void;
 }
 
@@ -48,7 +49,7 @@ function rowCells<T>(row: T, columns: readonly Column<T>[]): string[] {
   });
 }
 
-/** A table: titles, then rows, columns two spaces apart. */
+/** Formats a table: titles, then rows, columns two spaces apart. */
 export function formatTable<T>(
   rows: readonly T[],
   columns: readonly Column<T>[],

@@ -1,5 +1,5 @@
-// Parses a command line with commander, of which this is the only importer: options, help, suggestions. It is loaded only for
-// calls that have options or are wrong; the others have nothing to parse.
+// Parses a command line with commander: options, help, suggestions. No other file imports commander. The
+// parser is loaded only for calls that readPlainCall does not read.
 import {
   Argument as CommanderArgument,
   Command as CommanderCommand,
@@ -15,10 +15,10 @@ import { GLOBAL_OPTIONS } from './global_options.ts';
 import { FORMATS } from './output.ts';
 import type { CommandCall } from './plain_call.ts';
 
-/** What was asked for: help, the version, or the command that was called with these. */
+/** What a call asks for: help, the version, or a command. */
 export type ParsedCall = { help: string } | { globals: GlobalOptions; version: true } | CommandCall;
 
-/** A parser of ours as commander wants it: a wrong value is its kind of error. */
+/** The parser of an option in commander's form: a wrong value becomes commander's error. */
 function toArgParser(option: Option<unknown>) {
   const { parse } = option;
   if (!parse) return undefined;
@@ -38,8 +38,12 @@ function toCommanderOption(option: Option<unknown>): CommanderOption {
   return made;
 }
 
+const DESCRIPTION =
+  'Berth runs and supervises your local services and AI agents. It also puts Kubernetes workloads to sleep, ' +
+  'wakes them, and connects local ports to them.';
+
 const EPILOGUE = `
-\`berth <command> --help\` says more about each.
+\`berth help <command>\` describes a command.
 
 Exit codes:
 ${exitCodesHelp()}
@@ -47,19 +51,20 @@ ${exitCodesHelp()}
 
 function createProgram(write: (text: string) => void): CommanderCommand {
   const program = new CommanderCommand('berth')
-    .description('A place for every process to lie: services, agents and workloads, by name.')
+    .description(DESCRIPTION)
     .exitOverride()
     .configureOutput({ writeOut: write, writeErr: () => {}, outputError: () => {} })
     .configureHelp({ showGlobalOptions: true })
     .helpCommand(false)
-    .helpOption('-h, --help', 'print this')
-    .option('-V, --version', 'print the version, and that of the daemon')
+    .helpOption('-h, --help', 'show this help')
+    .option('-v, --version', 'print the version of berth and of the daemon')
+    .addOption(new CommanderOption('-V').hideHelp())
     .addHelpText('after', EPILOGUE);
   for (const { flags, about } of GLOBAL_OPTIONS) program.option(flags, about);
   return program;
 }
 
-/** The program or family that a command belongs to. */
+/** The program, or the command of a family. */
 function parentProgram(
   program: CommanderCommand,
   { name, heading }: CommandRow,
@@ -73,7 +78,7 @@ function parentProgram(
   return program.command(family).description(about).helpCommand(false).helpGroup(`${heading}:`);
 }
 
-/** Adds a command by its row alone: enough for a list of commands and for a suggestion. */
+/** Adds a command by its row alone, which is enough for the list of commands and for suggestions. */
 function addCommandRow(
   program: CommanderCommand,
   row: CommandRow,
@@ -97,14 +102,14 @@ function examplesText(command: Command): string {
   return `\nExamples:\n${rows.map(([line, about]) => `  ${line.padEnd(width)}  ${about}`).join('\n')}\n`;
 }
 
-/** Adds the command that was called, with all it takes; `called` gets what was given. */
+/** Adds the called command with its arguments and options; `called` receives their values. */
 function addCalled(
   program: CommanderCommand,
   { rows, families }: CommandTable,
   { row, command }: LoadedCommand,
   called: (args: string[], options: Record<string, unknown>) => void,
 ): void {
-  // `daemon` is a command and a family in one: its help lists both.
+  // `daemon` is both a command and a family: its help lists the commands of the family too.
   for (const one of rows) if (one.name.startsWith(`${row.name} `)) addCommandRow(program, one, families);
   const made = addCommandRow(program, row, families);
   const capital = row.summary[0]?.toUpperCase() + row.summary.slice(1);
@@ -135,13 +140,19 @@ function globalOptionsOf(program: CommanderCommand): GlobalOptions {
   return { format, url: given['url'], stateDir: given['stateDir'], config: given['config'] };
 }
 
-/** A mistake that commander found, in our words. */
+/** A mistake that commander found, as a UsageError. */
 function toUsageError(error: CommanderError): UsageError {
   const message = error.message.replace(/^error: /, '').replace(/\n\(/, ' (');
-  return new UsageError(message, '`berth --help` lists the commands, `berth <command> --help` its options.');
+  return new UsageError(
+    message,
+    '`berth help` lists the commands, `berth help <command>` the options of one.',
+  );
 }
 
-/** What `argv` asks for. Throws a UsageError that says what is wrong with it, with a suggestion where there is a near one. */
+/**
+ * What `argv` asks for. Throws a UsageError that names the mistake, with a suggestion if a known word is
+ * near.
+ */
 export function parseCommandLine(
   argv: readonly string[],
   table: CommandTable,
@@ -160,10 +171,11 @@ export function parseCommandLine(
     for (const row of table.rows) addCommandRow(program, row, table.families);
     const family = program.commands.find((one) => one.name() === argv[0] && argv.length === 1);
     if (family || argv.length === 0) return { help: (family ?? program).helpInformation() };
-    // With an action of its own the program would not suggest the command that was meant.
+    // Commander suggests a command only while the program has no action of its own.
     if (argv.every((word) => word.startsWith('-'))) {
       program.action(() => {
-        if (program.opts()['version']) outcome = { globals: globalOptionsOf(program), version: true };
+        if (program.opts()['version'] || program.opts()['V'])
+          outcome = { globals: globalOptionsOf(program), version: true };
       });
     }
   }

@@ -17,12 +17,12 @@ const DEFAULT_GLOBAL_OPTIONS: GlobalOptions = {
 };
 
 /**
- * What `argv` calls `command` with; undefined when `argv` has options or the wrong number of arguments, and the parser must
- * read it. Words after `--` are arguments.
+ * What `argv` calls `command` with; undefined when `argv` has options or the wrong number of arguments, and
+ * the parser must read it. Words after `--` are arguments.
  *
- * This is the one exception to "the parser reads the command line". Loading commander takes 3 ms of the 20 ms that
- * `berth url` takes beyond starting Node, and completion runs at every press of Tab. A test holds the result equal to the
- * parser's for every command.
+ * This is the one exception to "the parser reads the command line". Loading commander takes 3 ms of the 20 ms
+ * that `berth url` takes beyond starting Node, and completion runs at every press of Tab. A test holds the
+ * result equal to the parser's for every command.
  */
 export function readPlainCall(
   argv: readonly string[],

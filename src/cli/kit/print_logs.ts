@@ -14,7 +14,10 @@ export interface LogView {
   prefix?: boolean;
 }
 
-/** Prints one line of one service: with its name before it when there are several, safe unless it is to be raw. */
+/**
+ * Returns a function that prints a line of a service: after its name if there are several, and sanitized
+ * unless `raw`.
+ */
 function linePrinter(
   context: CommandContext,
   names: readonly string[],
@@ -33,13 +36,13 @@ function linePrinter(
   };
 }
 
-/** A line with the time before it, as the daemon gives it. */
+/** Splits a line that the daemon gave with its time. */
 function splitTimestamp(line: string): { time: string; text: string } {
   const space = line.indexOf(' ');
   return { time: line.slice(0, space), text: line.slice(space + 1) };
 }
 
-/** Follows the logs of `names`, services and agents alike, until Ctrl-C or until all of them are removed. */
+/** Prints new lines of services and agents until Ctrl-C or until all of them are removed. */
 export async function followLogs(
   context: CommandContext,
   client: Client,
@@ -72,7 +75,7 @@ interface TimedLine {
   text: string;
 }
 
-/** The last lines of several services, in the order of their times. */
+/** Prints the last lines of services and agents, merged by time. */
 export async function printLogTails(
   context: CommandContext,
   client: Client,

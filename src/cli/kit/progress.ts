@@ -1,34 +1,35 @@
-// What is going on right now, on stderr: on a terminal a line per thing that moves, redrawn in place; elsewhere a line now and then.
+// Shows on stderr what a command is doing: on a terminal one line per service, redrawn in place; elsewhere a
+// line at intervals.
 import { formatDuration } from '../../project/duration.ts';
 import type { Output } from './output.ts';
 import { sanitizeLine } from './sanitize.ts';
 import { stderr } from './standard_streams.ts';
 
 export interface Progress {
-  /** Something begins; `about` may be changed later. */
+  /** Adds a line for `name`. */
   begin(name: string, about: string): void;
-  /** What it is waiting for now. */
+  /** Changes the text of the line. */
   update(name: string, about: string): void;
   end(name: string): void;
-  /** Prints something above what moves. */
+  /** Lets `work` print above the lines. */
   print(work: () => void): void;
-  /** Takes everything off the screen. */
+  /** Removes all lines from the screen. */
   stop(): void;
 }
 
 interface ProgressRow {
   about: string;
-  /** performance.now() of the beginning, and of the last line about it where nothing can be redrawn. */
+  /** performance.now() at the begin, and at the last line where nothing is redrawn. */
   startedAt: number;
   lastNoteAt: number;
 }
 
 const SPINNER_FRAMES = '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏';
 const REDRAW_MS = 100;
-/** Without a terminal: at most one line about each thing in this time. */
+/** Without a terminal: interval between two lines about one service. */
 const NOTE_INTERVAL_MS = 10_000;
 
-/** The progress of one command. It draws only between the first `begin` and `stop`. */
+/** Makes the progress of one command. It draws only between the first `begin` and `stop`. */
 export function createProgress(out: Output): Progress {
   const rows = new Map<string, ProgressRow>();
   const isLive = out.isInteractive();
@@ -45,11 +46,11 @@ export function createProgress(out: Output): Progress {
     erase();
     const now = performance.now();
     const width = (stream.columns ?? 80) - 1;
-    // More rows than the screen is high cannot be taken off again.
+    // Rows that scroll off the screen cannot be erased.
     const shown = [...rows].slice(0, Math.max(1, (stream.rows ?? 24) - 2));
-    const turning = SPINNER_FRAMES[frame % SPINNER_FRAMES.length] ?? '';
+    const spinner = SPINNER_FRAMES[frame % SPINNER_FRAMES.length] ?? '';
     for (const [name, { about, startedAt }] of shown) {
-      const text = `${turning} ${name}  ${formatDuration(now - startedAt)}  ${sanitizeLine(about)}`;
+      const text = `${spinner} ${name}  ${formatDuration(now - startedAt)}  ${sanitizeLine(about)}`;
       stream.write(`${[...text].slice(0, width).join('')}\n`);
     }
     drawn = shown.length;

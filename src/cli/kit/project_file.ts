@@ -1,4 +1,4 @@
-// Which project file is meant, and what a label says of the file that a service came from.
+// Finds the project file of a command, and marks services with the file they came from.
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { findProjectFile } from '../../project/find_project_file.ts';
@@ -6,13 +6,13 @@ import { SERVICE } from '../../settings/limits.ts';
 import { UsageError } from './exit_codes.ts';
 
 const PROJECT_LABEL_PREFIX = 'project=';
-/** Beside it: what changed since the process began does not concern the process. */
+/** Marks a registration that is newer than the running process but needs no restart. */
 export const NO_RESTART_LABEL = 'project-calm';
 
 const HINT =
-  '`berth init` writes one, `berth import -w` makes one from a Procfile, package.json or compose file, -f names one.';
+  '`berth init` writes one; `berth import -w` makes one from a Procfile, package.json or compose file; -f names one.';
 
-/** The project file: the one named, or the nearest of this folder and those above. Throws a UsageError. */
+/** The project file that is named, or the nearest in this folder and those above. Throws a UsageError. */
 export function projectFilePath(named: string | undefined): string {
   if (named !== undefined) return canonical(named);
   const found = findProjectFile(process.cwd());
@@ -20,7 +20,9 @@ export function projectFilePath(named: string | undefined): string {
   return canonical(found);
 }
 
-/** Absolute and without links as far as it exists: `down` must find what `up` did though the file has gone. */
+/**
+ * Absolute and without symbolic links, as far as it exists: `down` must find the services of a deleted file.
+ */
 function canonical(path: string): string {
   const full = resolve(path);
   if (existsSync(full)) return realpathSync(full);
@@ -28,7 +30,7 @@ function canonical(path: string): string {
   return existsSync(folder) ? join(realpathSync(folder), full.slice(folder.length)) : full;
 }
 
-/** The label that says which file a service came from. */
+/** The label that names the file a service came from. Throws a UsageError if the path is too long. */
 export function projectLabel(file: string): string {
   const label = PROJECT_LABEL_PREFIX + file;
   if (label.length <= SERVICE.maxLabelLength) return label;
@@ -38,6 +40,6 @@ export function projectLabel(file: string): string {
   );
 }
 
-/** The project file a service came from; undefined when it came from none. */
+/** The project file that a service came from; undefined if it came from none. */
 export const projectFileOf = (labels: readonly string[]): string | undefined =>
   labels.find((label) => label.startsWith(PROJECT_LABEL_PREFIX))?.slice(PROJECT_LABEL_PREFIX.length);

@@ -1,4 +1,4 @@
-// From a service of the project file to its registration: what has to be sent, and whether a process that runs must be restarted.
+// Registers a service of the project file, and decides whether its running process must be restarted.
 import type { Client } from '../../client/create_client.ts';
 import type { Registration, ServiceDetail } from '../../client/records.ts';
 import type { ProjectService } from '../../project/read_project.ts';
@@ -73,7 +73,10 @@ async function registerAndRead(client: Client, spec: Registration): Promise<Serv
   return client.service(spec.name);
 }
 
-/** A new service. Its ready URL needs its port, which is known once it is registered when the port is `auto`. */
+/**
+ * Registers a new service. Its ready URL needs its port, which an `auto` port has only after a first
+ * registration.
+ */
 async function registerNew(
   client: Client,
   file: string,
@@ -92,13 +95,15 @@ async function registerNew(
 export interface RegistrationResult {
   detail: ServiceDetail;
   change: 'registered' | 'updated' | 'unchanged';
-  /** A process runs that was made of an older registration. */
+  /**
+   * The running process was started from an older registration that differs in what a process is made from.
+   */
   mustRestart: boolean;
 }
 
 /**
- * Registers `service` as the project `file` wants it. `before` is what is registered now. The values of `env` are never
- * read back, so a change of them shows in the spec's hash, with everything else left as it was.
+ * Registers `service` as the project `file` wants it. `before` is what is registered now. The values of `env`
+ * are never read back, so a change of them shows in the spec's hash, with everything else left as it was.
  */
 export async function registerService(
   client: Client,

@@ -1,8 +1,8 @@
-// Which services are meant: those that are named, or those of a group.
+// The services that a command is for: those named, and those of a group.
 import type { Client } from '../../client/create_client.ts';
 import { CommandError, UsageError } from './exit_codes.ts';
 
-/** The names given, or those of `group`. Throws a UsageError when neither is given. */
+/** The given names and those of `group`, each once. Throws a UsageError if there are neither. */
 export async function selectServices(
   client: Client,
   names: readonly string[],
@@ -11,8 +11,8 @@ export async function selectServices(
   if (group === undefined) {
     if (names.length > 0) return [...new Set(names)];
     throw new UsageError(
-      'say which services',
-      'Name one or several, or give --group. `berth ps` lists them.',
+      'no service is named',
+      'Name one or more services, or give --group. `berth ps` lists them.',
     );
   }
   const members = (await client.services())

@@ -1,9 +1,9 @@
-// stdout and stderr, each made when it is first written to: making one costs a command milliseconds.
+// stdout and stderr, each opened at its first use: opening one takes milliseconds.
 import { EXIT_CODE } from './exit_codes.ts';
 
 const handledStreams = new Set<NodeJS.WriteStream>();
 
-/** A reader that has seen enough (head, less) is no error: the command ends quietly. */
+/** Ends the command quietly when the reader of a pipe has closed it, as head and less do. */
 function endOnBrokenPipe(stream: NodeJS.WriteStream): NodeJS.WriteStream {
   if (handledStreams.has(stream)) return stream;
   handledStreams.add(stream);

@@ -1,5 +1,5 @@
-// Starting a service while the user sees what is awaited: the daemon holds the answer until the ready-check has passed, and is
-// asked meanwhile why it takes so long.
+// Starts services and shows meanwhile what they wait for. The daemon answers only once the ready-check has
+// passed, so another request asks it for the reason.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '../../client/create_client.ts';
 import type { Explanation, StartResult } from '../../client/records.ts';
@@ -10,13 +10,13 @@ import { CommandError } from './exit_codes.ts';
 
 const POLL_MS = 300;
 
-/** What is awaited, on one line. */
+/** The reason for the wait, on one line. */
 function describeWait({ waitingFor, reason, lastCheck }: Explanation): string {
   const failed = lastCheck?.error ? ` (last: ${lastCheck.error})` : '';
   return `waiting for ${waitingFor ?? reason}${failed}`;
 }
 
-/** Resolves like `work`; until then `tell` hears what the service `name` is waiting for. */
+/** Resolves like `work`; until then calls `onWaiting` with what the service `name` is waiting for. */
 export async function withWaitReports<T>(
   client: Client,
   name: string,
@@ -27,7 +27,7 @@ export async function withWaitReports<T>(
   const ask = (): void => {
     client.explain(name, { signal: over.signal }).then(
       (explanation) => onWaiting(describeWait(explanation)),
-      // It is only for show, and the next one may succeed.
+      // Only for show, and the next request may succeed.
       () => {},
     );
   };
@@ -43,11 +43,14 @@ export async function withWaitReports<T>(
 export interface StartServiceOptions {
   timeout?: number | undefined;
   wait?: boolean;
-  /** The service runs already: fail. */
+  /** Fail if the service is already running. */
   strict?: boolean;
 }
 
-/** Resolves once a service that is alive already runs; with `wait` false at once. Throws a CommandError when it ends first. */
+/**
+ * Waits until a service that is already starting runs; with `wait` false not at all. Throws a CommandError if
+ * it ends.
+ */
 async function awaitRunning(client: Client, name: string, wait: boolean): Promise<StartResult> {
   for (;;) {
     const { status, pid } = await client.service(name);
@@ -62,7 +65,9 @@ async function awaitRunning(client: Client, name: string, wait: boolean): Promis
   }
 }
 
-/** Starts `name` and says how it went. One that is running already is fine, one that is starting is joined. */
+/**
+ * Starts the service `name`. If it already runs, that is the result; if it is starting, waits for that start.
+ */
 export async function startService(
   client: Client,
   name: string,
@@ -88,7 +93,7 @@ export async function startService(
   return { record, text: `is ${answer.status} at ${url} (pid ${answer.pid ?? 'unknown'}, ${took})` };
 }
 
-/** Stops `name` and starts it again; one that is stopped is started. */
+/** Stops the service `name` and starts it again; a stopped one is started. */
 export async function restartService(
   client: Client,
   name: string,
@@ -105,6 +110,6 @@ export async function restartService(
   };
 }
 
-/** What an interrupted start leaves behind. */
+/** The note about starts that Ctrl-C leaves unfinished. */
 export const startContinuesNote = (names: readonly string[]): string =>
   `${names.join(', ')}: the start goes on without you; \`berth stop ${names.join(' ')}\` ends it.`;

@@ -4,12 +4,11 @@ import { type AddressInfo, createServer } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { AGENT_KINDS } from '../../../src/actors/agents/agent_kinds.ts';
 import { agentsActor } from '../../../src/actors/agents/agents.ts';
+import { AGENT_TYPES, type AgentType, agentKind } from '../../../src/protocol/agent_types.ts';
 import type { AgentsProtocol, SpinupInput } from '../../../src/protocol/agents.ts';
 import { fail } from '../../../src/protocol/errors.ts';
 import type { LedgerRun } from '../../../src/protocol/host.ts';
-import { AGENT_TYPES, type AgentType } from '../../../src/protocol/service.ts';
 import type { Ref } from '../../../src/runtime/actor.ts';
 import { afterThisTest, settle, tempDir } from '../../kit/actors.ts';
 import { type Setting, setting } from '../../kit/registry.ts';
@@ -252,8 +251,8 @@ describe('a type without a command', () => {
     ];
     await expect(it.spin('bot', typed(agentType, { env }))).rejects.toMatchObject({
       code: 'start_failed',
-      message: `bot cannot be started: there is no program ${AGENT_KINDS[agentType].program} in PATH`,
-      detail: { hint: `Install it: ${AGENT_KINDS[agentType].install}` },
+      message: `bot cannot be started: there is no program ${agentKind(agentType).program} in PATH`,
+      detail: { hint: `Install it: ${agentKind(agentType).install}` },
     });
     expect(it.store.table('services').all()).toEqual([]);
   });
@@ -267,7 +266,7 @@ describe('a type without a command', () => {
       code: 'invalid_spec',
       detail: { details: [{ path: `env.${variable}` }] },
     });
-    const PATH = folderWith(AGENT_KINDS[agentType].program);
+    const PATH = folderWith(agentKind(agentType).program);
     const env: [string, string][] = [
       ['PATH', PATH],
       [variable, 'x'],
@@ -291,7 +290,7 @@ describe('a type without a command', () => {
     ],
   ] as const)('%s is run by the shell as it must be', async (agentType, variables, expected) => {
     const it = await started();
-    const kind = AGENT_KINDS[agentType];
+    const kind = agentKind(agentType);
     const PATH = `${folderWith(kind.program)}:/usr/bin:/bin`;
     const env: [string, string][] = [
       ['PATH', PATH],

@@ -79,7 +79,8 @@ describe.each([
   [
     'zsh',
     ['-f', '-c'],
-    'compdef() { :; }; _describe() { print -l -- "${values[@]%%:*}"; }; source <(berth completion zsh); words=(berth "$@"); CURRENT=$#words; _berth',
+    'compdef() { :; }; _describe() { print -l -- "${values[@]%%:*}"; }; source <(berth completion zsh); ' +
+      'words=(berth "$@"); CURRENT=$#words; _berth',
   ],
   [
     'fish',

@@ -1,4 +1,5 @@
-// The cloud's commands: names instead of ids, and what is printed. The answers are those of the API's document.
+// The cloud's commands: names instead of ids, and what is printed. The answers are those of the API's
+// document.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -164,7 +165,7 @@ it('registers a kubeconfig from a file or stdin, syncs and forgets', async () =>
   const unknown = await run('k8s rm prod');
   expect([unknown.code, unknown.stderr]).toEqual([
     1,
-    '✗ prod: there is no cluster prod\n    There are dev.\n',
+    '✗ prod: there is no cluster prod\n    Known clusters: dev.\n',
   ]);
 });
 
@@ -175,7 +176,7 @@ it('knows workloads by name, namespace and kind, and asks when several are meant
   }
   const several = await run('k8s sleep web');
   expect(several.code).toBe(1);
-  expect(several.stderr).toContain('web may be any of these:');
+  expect(several.stderr).toContain('web matches several workloads:');
   expect(several.stderr).toContain(`shop/deployment/web (${ID('B')})`);
   expect(several.stderr).toContain(`blog/deployment/web (${ID('C')})`);
   expect((await run('k8s sleep nothing')).stderr).toContain('there is no workload nothing');
@@ -234,7 +235,7 @@ it('finds the token that the daemon has made', async () => {
   expect(listed).toMatchObject({
     code: 0,
     stdout: '',
-    stderr: 'There are no clusters: `berth k8s add` registers one.\n',
+    stderr: 'There are no clusters. `berth k8s add` registers one.\n',
   });
   const none = await berth(['cloud', 'token'], { env: cleanEnv(folder()) });
   expect(none).toMatchObject({ code: 1, stdout: '' });

@@ -1,4 +1,5 @@
-// Every command on a real daemon with real processes: what is printed where, and with which exit code it ends.
+// Every command on a real daemon with real processes: what is printed where, and with which exit code it
+// ends.
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -343,10 +344,10 @@ describe('a call that cannot work', () => {
     ['ps --status gone', 'It must be one of running'],
     ['url', "missing required argument 'name'"],
     ['url a b', 'too many arguments'],
-    ['start', 'say which services'],
+    ['start', 'no service is named'],
     ['completion tcsh', 'there is no completion for tcsh'],
     ['up', 'there is no berth.yaml in this folder or above it'],
-    ['--url ftp://x ps', 'is no address of a daemon'],
+    ['--url ftp://x ps', 'is not the URL of a daemon'],
   ])('berth %s ends with 2', async (line, message) => {
     const ran = await berth(line.split(' '), { env: cleanEnv(folder()), cwd: folder() });
     expect([ran.code, ran.stdout]).toEqual([2, '']);
@@ -409,6 +410,30 @@ it('prints help on stdout, with what stands for every command', async () => {
     node: process.version,
     daemon: null,
   });
+});
+
+it('prints the same help for `help`', async () => {
+  const env = cleanEnv(folder());
+  const run = (line: string) => berth(line.split(' '), { env });
+  expect((await run('help')).stdout).toBe((await run('--help')).stdout);
+  expect((await run('help')).stdout).toContain('Berth runs and supervises your local services and AI agents');
+  expect(await run('help up')).toEqual(await run('up --help'));
+  expect(await run('help group start')).toEqual(await run('group start --help'));
+  expect((await run('help k8s')).stdout).toBe((await run('k8s')).stdout);
+  expect(await run('help nothing')).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: 'berth: there is no command nothing\n`berth help` lists the commands.\n',
+  });
+});
+
+it('names commands in hints for people, and leaves the hints of the daemon to programs', async () => {
+  const run = against(await daemonOf());
+  expect((await run('url nothing')).stderr).toContain('`berth ps` lists the services.');
+  expect(JSON.parse((await run('url nothing --json')).stderr)).toMatchObject({
+    hint: 'GET /v1/services lists the registered services.',
+  });
+  expect((await run('start nothing')).stderr).toContain('`berth ps` lists the services.');
 });
 
 it('looks the machine over', async () => {

@@ -1,4 +1,5 @@
-// Most calls have no options and are not parsed at all: what they come to must be what commander would have made of them.
+// Most calls have no options and are not parsed at all: what they come to must be what commander would have
+// made of them.
 import { describe, expect, it } from 'vitest';
 import { COMMAND_TABLE } from '../../../src/cli/commands.ts';
 import { type LoadedCommand, loadCommand } from '../../../src/cli/kit/command_table.ts';
@@ -65,7 +66,19 @@ it('takes global options before and behind the command', async () => {
   expect(parsed([...given, 'ps', '-q'], one)).toEqual({
     globals,
     args: [],
-    options: { status: undefined, group: undefined, quiet: true },
+    options: { status: undefined, group: undefined, all: false, quiet: true },
   });
   expect(parsed(['ps', 'web', ...given], one)).toMatchObject({ globals, args: ['web'] });
+});
+
+it.each(['-v', '-V', '--version'])('takes %s as the version', (flag) => {
+  expect(parsed([flag], undefined)).toMatchObject({ version: true });
+});
+
+it('takes ps -a, and logs --tail as logs -n', async () => {
+  expect(parsed(['ps', '-a'], await called('ps'))).toMatchObject({ options: { all: true } });
+  for (const name of ['logs', 'agent logs']) {
+    const argv = [...name.split(' '), 'web', '--tail', '5'];
+    expect(parsed(argv, await called(name))).toMatchObject({ args: ['web'], options: { tail: 5 } });
+  }
 });

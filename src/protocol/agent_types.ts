@@ -1,20 +1,22 @@
-// What each type of agent needs to run: the one table, docs/reference.md "Agent types".
-import type { AgentType } from '../../protocol/service.ts';
+// The one table of agent types: docs/reference.md "Agent types". A new type is a row here, in README and in the reference.
 
-export interface AgentKind {
-  /** Looked up in PATH first. */
-  program: string;
+interface AgentKind {
+  /** Looked up in PATH before the start. */
+  readonly program: string;
   /** For the shell; its environment has PORT. */
-  cmd: string;
-  /** Path of its ready URL; null: it has none, and is ready when it has been up for a moment. */
-  readyPath: string | null;
-  stopSignal: string;
+  readonly cmd: string;
+  /** Path of the ready URL; null: the agent is ready when it has been up for a moment. */
+  readonly readyPath: string | null;
+  readonly stopSignal: string;
   /** A variable that must be in `env`. */
-  requiredVariable: string | null;
-  install: string;
+  readonly requiredVariable: string | null;
+  /** The command that installs the program. */
+  readonly install: string;
+  /** What the gateway sends as `Host`, where `$PORT` is the port of the agent; null: what the client has sent. */
+  readonly hostHeader: string | null;
 }
 
-export const AGENT_KINDS: Readonly<Record<AgentType, AgentKind>> = {
+const AGENT_KINDS = {
   langgraph: {
     program: 'langgraph',
     cmd: 'langgraph dev --host 127.0.0.1 --port $PORT --no-browser',
@@ -22,6 +24,7 @@ export const AGENT_KINDS: Readonly<Record<AgentType, AgentKind>> = {
     stopSignal: 'SIGTERM',
     requiredVariable: null,
     install: 'pip install "langgraph-cli[inmem]"',
+    hostHeader: null,
   },
   crewai: {
     program: 'crewai',
@@ -30,6 +33,7 @@ export const AGENT_KINDS: Readonly<Record<AgentType, AgentKind>> = {
     stopSignal: 'SIGTERM',
     requiredVariable: null,
     install: 'pip install crewai',
+    hostHeader: null,
   },
   autogen: {
     program: 'autogenstudio',
@@ -38,6 +42,7 @@ export const AGENT_KINDS: Readonly<Record<AgentType, AgentKind>> = {
     stopSignal: 'SIGTERM',
     requiredVariable: null,
     install: 'pip install autogenstudio',
+    hostHeader: null,
   },
   vllm: {
     program: 'vllm',
@@ -46,6 +51,7 @@ export const AGENT_KINDS: Readonly<Record<AgentType, AgentKind>> = {
     stopSignal: 'SIGTERM',
     requiredVariable: 'VLLM_MODEL',
     install: 'pip install vllm',
+    hostHeader: null,
   },
   ollama: {
     program: 'ollama',
@@ -54,6 +60,7 @@ export const AGENT_KINDS: Readonly<Record<AgentType, AgentKind>> = {
     stopSignal: 'SIGTERM',
     requiredVariable: null,
     install: 'curl -fsSL https://ollama.com/install.sh | sh',
+    hostHeader: '127.0.0.1:$PORT',
   },
   ray: {
     program: 'serve',
@@ -62,5 +69,14 @@ export const AGENT_KINDS: Readonly<Record<AgentType, AgentKind>> = {
     stopSignal: 'SIGINT',
     requiredVariable: 'RAY_APP',
     install: 'pip install "ray[serve]"',
+    hostHeader: null,
   },
-};
+} as const satisfies Readonly<Record<string, AgentKind>>;
+
+export type AgentType = keyof typeof AGENT_KINDS;
+
+/** In the order of the table. The compiler does not know the keys of an object to be all that it has. */
+export const AGENT_TYPES = Object.keys(AGENT_KINDS) as AgentType[];
+
+/** What an agent of `type` needs to run. */
+export const agentKind = (type: AgentType): AgentKind => AGENT_KINDS[type];

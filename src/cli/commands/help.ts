@@ -1,0 +1,20 @@
+// berth help
+import { type Command, defineCommand } from '../kit/command.ts';
+import { type CommandTable, loadCommand } from '../kit/command_table.ts';
+import { UsageError } from '../kit/exit_codes.ts';
+
+/** The command that prints the help of another one in `table`, the same as that command's --help. */
+export const helpCommand = (table: CommandTable): Command =>
+  defineCommand({
+    args: [{ syntax: '[command...]', about: 'the command, such as up or group start' }],
+    examples: [['berth help up', 'the same as berth up --help']],
+    run: async (context, words) => {
+      const called = await loadCommand(table, words);
+      const isKnown = words.length === 0 || called || table.families.has(words.join(' '));
+      if (!isKnown)
+        throw new UsageError(`there is no command ${words.join(' ')}`, '`berth help` lists the commands.');
+      const { parseCommandLine } = await import('../kit/parser.ts');
+      const outcome = parseCommandLine([...words, '--help'], table, called);
+      if ('help' in outcome) context.out.raw(outcome.help);
+    },
+  });

@@ -1,0 +1,23 @@
+// What a user of the command line can do about an error.
+import { isBerthError } from '../../client/errors.ts';
+import type { ErrorCode } from '../../protocol/errors.ts';
+
+/** Replaces hints of the daemon that name HTTP requests, for programs, by commands. */
+const COMMAND_HINTS: Partial<Record<string, string>> = {
+  unauthorized:
+    'Set auth.token, or cloud.token for `berth k8s`, in the configuration to the token of the daemon.',
+  unknown_service: '`berth ps` lists the services.',
+  unknown_group: '`berth group ls` lists the groups.',
+  unknown_agent: '`berth agent ls` lists the agents.',
+  unknown_cluster: '`berth k8s clusters` lists the clusters.',
+  unknown_workload: '`berth k8s workloads` lists the workloads; `berth k8s sync` discovers new ones.',
+  unknown_tether: '`berth k8s tethers` lists the tethers.',
+  already_running: '`berth restart` restarts it.',
+  not_running: '`berth start` starts a service, `berth agent spinup` an agent.',
+} satisfies Partial<Record<ErrorCode, string>>;
+
+/** The hint of `error` for a user; '' if it has none. */
+export function hintOf(error: unknown): string {
+  if (isBerthError(error)) return COMMAND_HINTS[error.code] ?? error.hint;
+  return error instanceof Error && 'hint' in error && typeof error.hint === 'string' ? error.hint : '';
+}
