@@ -1,5 +1,3 @@
-import { reportCrash } from '../src/daemon/daemon_log.ts';
-import { setupGateway } from '../src/daemon/gateway_thread.ts';
-import { runThread } from '../src/daemon/thread_supervisor.ts';
+import { runGatewayThread } from '../src/daemon/gateway_thread.ts';
 
-void runThread(setupGateway, reportCrash);
+void runGatewayThread();

@@ -1,5 +1,5 @@
-// Which addresses a cluster may be at: docs/reference.md "Cluster addresses". Pure: dial.ts asks before every
-// connect.
+// Which addresses a cluster may have, docs/reference.md "Cluster addresses". Pure: cluster_dialer.ts checks every address
+// before it connects.
 import { isIP } from 'node:net';
 
 /** `cloud.allow_addresses`, and whether the cloud API itself is on loopback ("auto" depends on it). */
@@ -61,7 +61,7 @@ const NEVER_DIALLED = subnets(
   'ff00::/8',
 );
 const LOOPBACK_SUBNETS = subnets('127.0.0.0/8', '::1/128');
-/** What is no address of the public internet. */
+/** Addresses outside of the public internet. */
 const PRIVATE_SUBNETS = subnets(
   '10.0.0.0/8',
   '100.64.0.0/10',
@@ -78,7 +78,10 @@ const PRIVATE_SUBNETS = subnets(
   'fc00::/7',
   'fec0::/10',
 );
-/** IPv6 forms that carry an IPv4 address, and where: mapped, translated, NAT64 (two), 6to4, and the old compatible form. */
+/**
+ * IPv6 forms that carry an IPv4 address, and the byte where it begins: mapped, translated, NAT64 (two), 6to4, and the old
+ * compatible form.
+ */
 const IPV4_EMBEDDINGS: readonly (readonly [net: Subnet, at: number])[] = [
   [subnet('::ffff:0:0/96'), 12],
   [subnet('::ffff:0:0:0/96'), 12],
@@ -88,13 +91,14 @@ const IPV4_EMBEDDINGS: readonly (readonly [net: Subnet, at: number])[] = [
   [subnet('::/96'), 12],
 ];
 
-/** The IPv4 address inside, where the form carries one; else the address itself. */
+/** The IPv4 address inside, when the form carries one, else the address itself. */
 function effectiveAddress(address: AddressBytes): AddressBytes {
   const isOwn = [...NEVER_DIALLED, ...LOOPBACK_SUBNETS].some((net) => isInSubnet(address, net));
   const carrier = isOwn ? undefined : IPV4_EMBEDDINGS.find(([net]) => isInSubnet(address, net));
   return carrier ? address.slice(carrier[1], carrier[1] + 4) : address;
 }
 
+/** Why the address must not be dialled; null: it may be. */
 type AddressPolicy = (address: AddressBytes) => string | null;
 
 const NAMED_POLICIES: Readonly<Record<string, (rule: AddressRule) => AddressPolicy>> = {
@@ -120,16 +124,16 @@ function policyOf(rule: AddressRule): AddressPolicy {
 }
 
 /**
- * Makes the check of a rule: for an IP address (as a resolver gives it) why it must not be dialled, or null. Forms that
- * carry an IPv4 address are judged by the one inside.
+ * Makes the check of a rule: it returns why an IP address (as a resolver gives it) must not be dialled, or null. Forms
+ * that carry an IPv4 address are judged by the one inside.
  */
 export function addressCheck(rule: AddressRule): (ip: string) => string | null {
-  const judge = policyOf(rule);
+  const refusalOf = policyOf(rule);
   return (ip) => {
     if (isIP(ip) === 0) return 'is no IP address';
     const address = effectiveAddress(addressBytes(ip));
     if (NEVER_DIALLED.some((net) => isInSubnet(address, net))) return 'is an address that is never dialled';
-    const reason = judge(address);
+    const reason = refusalOf(address);
     return reason === null ? null : `${reason}, which cloud.allow_addresses does not allow`;
   };
 }

@@ -1,18 +1,18 @@
-// Pipes: over a MessagePort to another thread, and over a socket to another process.
+// Pipes: a MessagePort to another thread, and a socket to another process.
 import type { Socket } from 'node:net';
 import type { MessagePort } from 'node:worker_threads';
 import type { Pipe } from '../runtime/actor.ts';
 
 const LENGTH_BYTES = 4;
-/** The largest frame a socket takes in; a longer one ends it. */
+/** The largest frame that a socket accepts; a longer one closes the pipe. */
 const MAX_FRAME_BYTES = 64 * 1024 * 1024;
-/** With more than this unsent the other side has stopped reading: the socket is closed. */
+/** With more bytes than this unsent, the other side has stopped reading and the socket is closed. */
 const MAX_UNSENT_BYTES = 256 * 1024 * 1024;
 
-/** Moving an array to another thread has a price of its own, above that of copying this much. */
+/** Transferring an array to another thread costs more than copying this many bytes. */
 const MIN_TRANSFER_BYTES = 4 * 1024;
 
-/** A pipe over a port to another thread. What is sent is transferred unless it is small. */
+/** A pipe over a port to another thread. Bytes are transferred unless they are few. */
 export function messagePortPipe(port: MessagePort): Pipe {
   return {
     send(bytes) {
@@ -31,20 +31,20 @@ export function messagePortPipe(port: MessagePort): Pipe {
   };
 }
 
-/** What comes through `pipe` waits until `heard`. */
+/** `pipe`, which receives nothing before `opened` resolves. */
 export const gatedPipe = (pipe: Pipe, opened: Promise<void>): Pipe => ({
   ...pipe,
   receive: (onBytes, onClose) => void opened.then(() => pipe.receive(onBytes, onClose)),
 });
 
-/** A pipe over a connected socket: every frame behind its length in 4 bytes, most significant first. */
+/** A pipe over a connected socket. Each frame follows its length in 4 bytes, most significant first. */
 export function socketPipe(socket: Socket): Pipe {
   return {
     send(bytes) {
       if (socket.destroyed) return;
       const header = Buffer.allocUnsafe(LENGTH_BYTES);
       header.writeUInt32BE(bytes.length);
-      // Both in one writev.
+      // Header and frame in one writev.
       socket.cork();
       socket.write(header);
       socket.write(bytes);
@@ -64,9 +64,9 @@ export function socketPipe(socket: Socket): Pipe {
   };
 }
 
-/** A pipe that is still to come: what is sent waits for it. It is closed, with the reason, when it does not come. */
+/** A pipe that is still being opened: what is sent waits for it. It closes, with the reason, when `pending` rejects. */
 export function pendingPipe(pending: Promise<Pipe>): Pipe {
-  // In the order in which they were asked for.
+  // Calls keep their order.
   const then = (use: (pipe: Pipe) => void): void => void pending.then(use, () => {});
   return {
     send: (bytes) => then((pipe) => pipe.send(bytes)),
@@ -80,7 +80,7 @@ export function pendingPipe(pending: Promise<Pipe>): Pipe {
   };
 }
 
-/** Cuts a stream into frames as it comes. The function returned gives the reason why the stream is not worth reading on. */
+/** Cuts a stream into frames. The function that takes its chunks returns why the stream is broken, else undefined. */
 export function frameSplitter(onFrame: (bytes: Uint8Array) => void): (chunk: Buffer) => string | undefined {
   const header = Buffer.alloc(LENGTH_BYTES);
   let headerFilled = 0;
@@ -98,7 +98,7 @@ export function frameSplitter(onFrame: (bytes: Uint8Array) => void): (chunk: Buf
         if (length > MAX_FRAME_BYTES) return `a frame of ${length} bytes`;
         headerFilled = 0;
         if (chunk.length - at >= length) {
-          // Whole in this chunk: no copy.
+          // The frame is complete in this chunk: no copy.
           onFrame(new Uint8Array(chunk.buffer, chunk.byteOffset + at, length));
           at += length;
           continue;

@@ -1,81 +1,80 @@
-// Ready-checks over real sockets, docs/reference.md "Ready-check": one probe of a ready URL, and the gate
-// that bounds how many run at once. Requests are written by hand: a refused probe costs 45 µs of processor
-// here, with node:http 73, an answered one 103 against 190, and 200 starting services make 10,000 of them a
-// second.
+// Ready-checks over real sockets, docs/reference.md "Ready-check": one probe of a ready URL, and the limit on how many run
+// at once. Requests are written by hand, because 200 starting services make 10,000 probes a second: a refused one costs
+// 45 µs of processor time here against 73 with node:http, an answered one 103 against 190.
 import { connect, isIP, type Socket } from 'node:net';
 import { unescape as percentDecoded } from 'node:querystring'; // unlike decodeURIComponent it never throws
 import type { Clock } from '../runtime/actor.ts';
 import { READY_CHECK } from '../settings/limits.ts';
 import { unbracketedHost } from './url_host.ts';
 
-/** What one probe found; it passed when `error` is null. */
+/** The result of one probe, which has passed when `error` is null. */
 export interface ProbeResult {
-  /** The HTTP status; null when there was none. */
+  /** The HTTP status; null without one. */
   status: number | null;
   error: string | null;
 }
 
 /**
- * Probes `url` (http, https or tcp) once, for at most `limitMs`, and then calls `done` once. Returns a function that
- * gives it up: `done` is not called any more.
+ * Probes `url` (http, https or tcp) once, for at most `limitMs`, and then calls `onDone` once. Returns a function that
+ * gives the probe up, so that `onDone` is not called.
  */
-export type Probe = (url: string, limitMs: number, done: (outcome: ProbeResult) => void) => () => void;
+export type Probe = (url: string, limitMs: number, onDone: (result: ProbeResult) => void) => () => void;
 
 interface ProbeTarget {
   host: string;
   port: number;
   isSecure: boolean;
-  /** Addresses to try one after the other. */
+  /** Addresses to try in this order. */
   addresses: readonly string[];
   isLoopback: boolean;
-  /** null: a connection is all that is asked for. */
+  /** The HTTP request; null: a connection is enough. */
   request: string | null;
 }
 
 const STATUS_LINE = /^HTTP\/1\.[01] (\d{3})(?: [^\r\n]*)?\r?\n/;
-/** Interim answers and one status line fit in this many bytes, or it is no HTTP. */
+/** Interim answers and one status line fit in this many bytes, or the answer is not HTTP. */
 const MAX_HEAD_BYTES = 16 * 1024;
 const LOCALHOST = /^(?:localhost|.+\.localhost)\.?$/;
 const LOOPBACK_ADDRESS = /^(?:127\..+|::1)$/;
 
-/** The port that a URL asks, which leaves out the one of its protocol. */
+/** The port of a URL, also when it is left out as the default of its protocol. */
 export const urlPort = ({ port, protocol }: URL): number =>
   Number(port) || (protocol === 'https:' ? 443 : 80);
 
 function probeTargetOf(text: string): ProbeTarget {
   const url = new URL(text);
   const host = unbracketedHost(url).toLowerCase();
-  const secure = url.protocol === 'https:';
-  const local = LOCALHOST.test(host);
+  const isLocalhost = LOCALHOST.test(host);
   const login = `${percentDecoded(url.username)}:${percentDecoded(url.password)}`;
   const authorization =
     login === ':' ? '' : `Authorization: Basic ${Buffer.from(login).toString('base64')}\r\n`;
   return {
     host,
     port: urlPort(url),
-    isSecure: secure,
-    // The resolver does not know every name below localhost, and what listens may have taken either family only.
-    addresses: local ? ['127.0.0.1', '::1'] : [host],
-    isLoopback: local || (isIP(host) !== 0 && LOOPBACK_ADDRESS.test(host)),
+    isSecure: url.protocol === 'https:',
+    // The resolver may not know names below localhost, and a service may listen on one family only.
+    addresses: isLocalhost ? ['127.0.0.1', '::1'] : [host],
+    isLoopback: isLocalhost || (isIP(host) !== 0 && LOOPBACK_ADDRESS.test(host)),
     request:
       url.protocol === 'tcp:'
         ? null
-        : `GET ${url.pathname}${url.search} HTTP/1.1\r\nHost: ${url.host}\r\nUser-Agent: berth\r\nAccept: */*\r\n${authorization}Connection: close\r\n\r\n`,
+        : `GET ${url.pathname}${url.search} HTTP/1.1\r\nHost: ${url.host}\r\nUser-Agent: berth\r\n` +
+          `Accept: */*\r\n${authorization}Connection: close\r\n\r\n`,
   };
 }
 
-/** The status of an answer that has arrived so far; undefined: more is needed; null: it is no HTTP. */
+/** The status in the bytes of an answer so far; undefined: more bytes are needed; null: it is not HTTP. */
 export function responseStatus(head: string): number | null | undefined {
-  const open = head.length < MAX_HEAD_BYTES ? undefined : null;
+  const incomplete = head.length < MAX_HEAD_BYTES ? undefined : null;
   let rest = head;
   for (;;) {
     const match = STATUS_LINE.exec(rest);
-    if (!match) return !rest.includes('\n') && 'HTTP/1.'.startsWith(rest.slice(0, 7)) ? open : null;
+    if (!match) return !rest.includes('\n') && 'HTTP/1.'.startsWith(rest.slice(0, 7)) ? incomplete : null;
     const status = Number(match[1]);
     if (status >= 200 || status === 101) return status;
-    // An interim answer (100, 103): the real one follows its blank line.
+    // An interim answer (100, 103): the final one follows its blank line.
     const end = /\r?\n\r?\n/.exec(rest);
-    if (!end) return open;
+    if (!end) return incomplete;
     rest = rest.slice(end.index + end[0].length);
   }
 }
@@ -92,7 +91,7 @@ const CONNECT_ERRORS = new Map([
 ]);
 
 function connectErrorText(error: NodeJS.ErrnoException & { errors?: NodeJS.ErrnoException[] }): string {
-  // A name with several addresses fails with all their errors in one.
+  // The error for a name with several addresses holds those of all addresses.
   const first = error.errors?.[0] ?? error;
   return CONNECT_ERRORS.get(first.code ?? '') ?? first.message;
 }
@@ -117,36 +116,36 @@ async function dialSecure(): Promise<ProbeDial> {
 }
 
 /**
- * One connection to one address; `done` is told once, and whether there was a connection at all. Returns a function
- * that gives it up.
+ * Probes one address with one connection and calls `onDone` once; `isConnected` tells whether the connection was made.
+ * Returns a function that gives the probe up.
  */
 function probeAddress(
   target: ProbeTarget,
   address: string,
   dial: ProbeDial,
-  onDone: (outcome: ProbeResult, connected: boolean) => void,
+  onDone: (result: ProbeResult, isConnected: boolean) => void,
 ): () => void {
   const socket = dial(target, address);
-  let connected = false;
-  let over = false;
+  let isConnected = false;
+  let isOver = false;
   let head = '';
   const giveUp = (): void => {
-    over = true;
+    isOver = true;
     socket.destroy();
   };
   const finish = (status: number | null, error: string | null): void => {
-    if (over) return;
+    if (isOver) return;
     giveUp();
-    onDone({ status, error }, connected);
+    onDone({ status, error }, isConnected);
   };
   socket.on('error', (error) => finish(null, connectErrorText(error)));
   socket.on('close', () => finish(null, 'the connection was closed without an answer'));
   socket.on('connect', () => {
-    connected = true;
+    isConnected = true;
     if (target.request === null) finish(null, null);
   });
   socket.on(target.isSecure ? 'secureConnect' : 'connect', () => {
-    if (!over && target.request !== null) socket.write(target.request);
+    if (!isOver && target.request !== null) socket.write(target.request);
   });
   socket.on('data', (bytes: Buffer) => {
     head += bytes.toString('latin1');
@@ -157,74 +156,74 @@ function probeAddress(
   return giveUp;
 }
 
-/** Probes over real sockets, without a bound on how many. `localhost` is tried in both families. */
+/** Probes over real sockets, as many at once as are asked for. `localhost` is tried in both families. */
 export function socketProbe(clock: Clock): Probe {
-  return (url, limitMs, done) => {
+  return (url, limitMs, onDone) => {
     const target = probeTargetOf(url);
-    let leave = (): void => {};
-    let over = false;
+    let leaveAddress = (): void => {};
+    let isOver = false;
     const giveUp = (): void => {
-      over = true;
+      isOver = true;
       cancelLimit();
-      leave();
+      leaveAddress();
     };
-    const finish = (outcome: ProbeResult): void => {
+    const finish = (result: ProbeResult): void => {
       giveUp();
-      done(outcome);
+      onDone(result);
     };
     const cancelLimit = clock.after(limitMs, () =>
       finish({ status: null, error: `no answer within ${Math.round(limitMs)} ms` }),
     );
-    // Where no address can be connected to, what the first one said is told.
-    const go = (
+    // When no address accepts a connection, the result of the first one counts.
+    const tryAddresses = (
       dial: ProbeDial,
       [address, ...others]: readonly string[],
       first: ProbeResult | null,
     ): void => {
-      if (over || address === undefined) return;
-      leave = probeAddress(target, address, dial, (outcome, connected) => {
-        if (connected) finish(outcome);
-        else if (others.length > 0) go(dial, others, first ?? outcome);
-        else finish(first ?? outcome);
+      if (isOver || address === undefined) return;
+      leaveAddress = probeAddress(target, address, dial, (result, isConnected) => {
+        if (isConnected) finish(result);
+        else if (others.length > 0) tryAddresses(dial, others, first ?? result);
+        else finish(first ?? result);
       });
     };
-    if (target.isSecure) void dialSecure().then((dial) => go(dial, target.addresses, null));
-    else go(dialPlain, target.addresses, null);
+    if (target.isSecure) void dialSecure().then((dial) => tryAddresses(dial, target.addresses, null));
+    else tryAddresses(dialPlain, target.addresses, null);
     return giveUp;
   };
 }
 
-/** The same probe with at most `atOnce` under way; the others wait in line, first come first served. */
+/** `probe` with at most `maxConcurrent` under way. The others wait in the order in which they came. */
 export function limitProbes(probe: Probe, maxConcurrent: number = READY_CHECK.maxConcurrent): Probe {
-  const line = new Set<() => void>();
-  let open = 0;
-  const leave = (): void => {
-    open -= 1;
-    const [next] = line;
+  const queue = new Set<() => void>();
+  let running = 0;
+  const release = (): void => {
+    running -= 1;
+    const [next] = queue;
     if (!next) return;
-    line.delete(next);
+    queue.delete(next);
     next();
   };
-  return (url, limitMs, done) => {
+  return (url, limitMs, onDone) => {
     let cancel: (() => void) | null = null;
-    let over = false;
-    const enter = (): void => {
-      open += 1;
-      cancel = probe(url, limitMs, (outcome) => {
-        over = true;
-        leave();
-        done(outcome);
+    let isOver = false;
+    const start = (): void => {
+      running += 1;
+      cancel = probe(url, limitMs, (result) => {
+        isOver = true;
+        release();
+        onDone(result);
       });
     };
-    if (open < maxConcurrent) enter();
-    else line.add(enter);
+    if (running < maxConcurrent) start();
+    else queue.add(start);
     return () => {
-      if (over) return;
-      over = true;
-      line.delete(enter);
+      if (isOver) return;
+      isOver = true;
+      queue.delete(start);
       if (!cancel) return;
       cancel();
-      leave();
+      release();
     };
   };
 }

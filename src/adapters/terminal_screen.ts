@@ -1,19 +1,19 @@
-// A terminal emulator that remembers what a screen shows (@xterm/headless), loaded when somebody first looks.
+// A terminal emulator that keeps what a screen shows (@xterm/headless), loaded for the first viewer.
 const SCROLLBACK_LINES = 1_000;
-/** Back to the state a terminal has when it is switched on: what a viewer had before does not shine through. */
+/** Resets a viewer's terminal, so that nothing of its earlier content remains. */
 const RESET_SEQUENCE = '\x1bc';
 
-/** What a terminal shows after the bytes it was given. */
+/** The screen of a terminal after the bytes that it was given. */
 export interface TerminalScreen {
-  /** Resolves when `bytes` are part of what is shown. */
+  /** Resolves when the screen shows `bytes`. */
   write(bytes: Uint8Array): Promise<void>;
   resize(cols: number, rows: number): void;
-  /** The bytes that make an empty terminal of this size show the same, scrollback and modes included. */
+  /** The bytes that make a terminal of this size show the same, with scrollback and modes. */
   snapshot(): Uint8Array;
   close(): void;
 }
 
-/** An empty screen of this many columns and rows. Rejects where the emulator does not load. */
+/** An empty screen of `cols` columns and `rows` rows. Rejects when the emulator cannot be loaded. */
 export async function openTerminalScreen(cols: number, rows: number): Promise<TerminalScreen> {
   const [headless, serialize] = await Promise.all([
     import('@xterm/headless'),
@@ -26,7 +26,7 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
     allowProposedApi: true,
   });
   const serializer = new serialize.default.SerializeAddon();
-  // The addon's types ask for the browser's terminal; it needs only what both have.
+  // The addon is typed for the browser's terminal, but needs only what both have.
   terminal.loadAddon(serializer as unknown as Parameters<typeof terminal.loadAddon>[0]);
   return {
     write: (bytes) => new Promise((resolve) => terminal.write(bytes, resolve)),

@@ -1,20 +1,20 @@
-// Addresses in URLs, where IPv6 stands in brackets, as it does nowhere else.
+// Hosts in URLs, where an IPv6 address has brackets, as nowhere else.
 
-/** The host of a URL as it is dialled and looked up. */
+/** The host of a URL as sockets and resolvers take it. */
 export const unbracketedHost = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '');
 
-/** A name or an address as a URL has it. */
+/** A name or an address as the host of a URL. */
 export const hostInUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
-/** Whether who listens on it listens on every address of its family. */
+/** Whether `bind` means every address of its family. */
 export const isWildcard = (bind: string): boolean => /^[0:.]+$/.test(bind);
 
-/** The address at which this machine reaches who listens on `bind`: nobody is at a wildcard, nor is that a Host of the daemon's. */
+/** Where this machine reaches a listener on `bind`: a wildcard cannot be dialled and is no Host of the daemon's. */
 export function dialAddress(bind: string): string {
   if (!isWildcard(bind)) return bind;
   return bind.includes(':') ? '::1' : '127.0.0.1';
 }
 
-/** The URL, without a slash at its end, of who listens on `bind` and `port` of this machine. */
+/** The URL, without a slash at the end, of a listener on `bind` and `port` of this machine. */
 export const localUrl = (bind: string, port: number, scheme: 'http' | 'https' = 'http'): string =>
   `${scheme}://${hostInUrl(dialAddress(bind))}:${port}`;

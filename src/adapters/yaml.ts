@@ -1,5 +1,5 @@
-// YAML: from strangers (`readYaml`: nothing in it means more than it says) and from the user (`readYamlNodes`: with anchors,
-// merge keys and the place of everything). One document of the core schema each time.
+// YAML: untrusted (`parseStrictYaml`, without anchors, tags or merge keys) and the user's own (`parseYamlNodes`, with anchors,
+// merge keys and positions). Always one document of the core schema.
 import {
   type Document,
   isAlias,
@@ -16,7 +16,7 @@ import {
 export type YamlValue = null | boolean | number | string | YamlValue[] | YamlMap;
 export type YamlMap = Map<string, YamlValue>;
 
-/** What makes a text unreadable here: one line for the user, which repeats nothing of the text but names of keys. */
+/** Why a text is not accepted, in one line for the user that repeats nothing of the text but names of keys. */
 export class YamlError extends Error {
   override readonly name = 'YamlError';
 }
@@ -26,7 +26,7 @@ const OPTIONS = {
   version: '1.2',
   strict: true,
   stringKeys: true,
-  // The package compares every key with every other; `read` uses a Map.
+  // The package would compare every key with every other; `readMap` uses a Map.
   uniqueKeys: false,
   merge: false,
   prettyErrors: true,
@@ -76,10 +76,10 @@ function readMap(
 
 /**
  * The value of `text`: one document, core schema, no tags, anchors, aliases, merge keys, directives or duplicate keys,
- * nested at most `depth` deep. Maps are Maps, so that no key of a stranger becomes a property. Throws a YamlError.
+ * nested at most `depth` deep. Maps are Maps, so that no untrusted key becomes a property. Throws a YamlError.
  */
 export function parseStrictYaml(text: string, depth: number): YamlValue {
-  // The package composes recursively: what is nested far too deeply meets the end of the stack there first.
+  // The package composes recursively: a document that is nested far too deeply overflows the stack there.
   let document: ReturnType<typeof parseDocument<ParsedNode>>;
   try {
     document = parseDocument<ParsedNode>(text, OPTIONS);
@@ -103,16 +103,16 @@ export interface YamlPosition {
   column: number;
 }
 
-/** A document of the user's: rows instead of objects, and where each part stands. */
+/** A document of the user's, with rows in place of objects and the position of every part. */
 export type YamlNode =
   | {
       kind: 'scalar';
       at: YamlPosition;
       value: string | number | boolean | null;
-      /** As it was written, without quotes: `1.10` stays `1.10`. */
+      /** The text as written, without quotes: `1.10` stays `1.10`. */
       source: string;
-      /** Written without quotes: what is put into it may be read as a number or a truth value. */
-      plain: boolean;
+      /** Written without quotes, so that text put into it may become a number or a boolean. */
+      isPlain: boolean;
     }
   | { kind: 'list'; at: YamlPosition; items: YamlNode[] }
   | { kind: 'map'; at: YamlPosition; rows: YamlRow[] };
@@ -123,9 +123,9 @@ export interface YamlRow {
   value: YamlNode;
 }
 
-/** A document of the user's that cannot be read, and where. */
+/** Why a document of the user's cannot be read, and where. */
 export class YamlPositionError extends Error {
-  override readonly name = 'YamlPlaceError';
+  override readonly name = 'YamlPositionError';
   readonly at: YamlPosition;
   constructor(at: YamlPosition, message: string) {
     super(message);
@@ -133,7 +133,7 @@ export class YamlPositionError extends Error {
   }
 }
 
-/** Aliases are followed, so a small text may mean a large document: this many nodes are read at most. */
+/** The most nodes that are read: with its aliases followed, a small text may be a large document. */
 const MAX_NODES = 20_000;
 
 interface ParseContext {
@@ -150,7 +150,7 @@ function nodeOf(reading: ParseContext, node: Node | null, parent: YamlPosition, 
   if (reading.remainingNodes < 0)
     throw new YamlPositionError(at, 'the document is too large once its aliases are followed');
   if (depth === 0) throw new YamlPositionError(at, 'nested too deeply');
-  if (node === null) return { kind: 'scalar', at, value: null, source: '', plain: true };
+  if (node === null) return { kind: 'scalar', at, value: null, source: '', isPlain: true };
   if (isAlias(node)) {
     const target = node.resolve(reading.document);
     if (!target) throw new YamlPositionError(at, `the anchor &${node.source} does not exist`);
@@ -165,13 +165,13 @@ function nodeOf(reading: ParseContext, node: Node | null, parent: YamlPosition, 
   if (!isScalar(node)) throw new YamlPositionError(at, 'is no value');
   const { value } = node;
   const source = node.source ?? String(value);
-  const plain = node.type === 'PLAIN';
+  const isPlain = node.type === 'PLAIN';
   if (value === null || typeof value === 'string' || typeof value === 'boolean' || typeof value === 'number')
-    return { kind: 'scalar', at, value, source, plain };
+    return { kind: 'scalar', at, value, source, isPlain };
   throw new YamlPositionError(at, 'is no plain value');
 }
 
-/** The rows of a map; what `<<` merges comes after its own rows and never replaces them. */
+/** The rows of a map. Rows merged by `<<` come after its own rows and never replace them. */
 function mapRowsOf(
   reading: ParseContext,
   items: readonly { key: Node; value: Node | null }[],
@@ -201,30 +201,30 @@ function mapRowsOf(
 }
 
 /**
- * Reads a document of the user's, such as a project file: anchors, aliases and merge keys are followed, keys are strings
- * and unique, at most `depth` levels. An empty text is null. Throws a YamlPlaceError.
+ * Parses a document of the user's, such as a project file. Anchors, aliases and merge keys are followed; keys are unique
+ * strings; it is nested at most `depth` deep. An empty text is null. Throws a YamlPositionError.
  */
 export function parseYamlNodes(text: string, depth: number): YamlNode {
   const lines = new LineCounter();
   const document = parseDocument(text, { ...OPTIONS, prettyErrors: false, lineCounter: lines });
-  const place = (offset: number): YamlPosition => {
+  const positionAt = (offset: number): YamlPosition => {
     const { line, col } = lines.linePos(offset);
     return { line: Math.max(1, line), column: Math.max(1, col) };
   };
   const [error] = document.errors;
   if (error) {
     const message = error.code === 'MULTIPLE_DOCS' ? 'the file must be one document' : error.message;
-    throw new YamlPositionError(place(error.pos[0]), message);
+    throw new YamlPositionError(positionAt(error.pos[0]), message);
   }
   const reading: ParseContext = {
     document,
-    positionOf: (node) => (node.range ? place(node.range[0]) : FIRST_POSITION),
+    positionOf: (node) => (node.range ? positionAt(node.range[0]) : FIRST_POSITION),
     remainingNodes: MAX_NODES,
   };
   return nodeOf(reading, document.contents, FIRST_POSITION, depth);
 }
 
-/** Writes `value` as YAML of the core schema: strings are quoted where they would be read as something else. */
+/** `value` as YAML of the core schema. Strings are quoted where they would be read as something else. */
 export function stringifyYaml(value: unknown): string {
   return stringify(value, { lineWidth: 0, schema: 'core', version: '1.2', aliasDuplicateObjects: false });
 }

@@ -1,2 +1,2 @@
-// Shapes of what comes from outside (the package zod). Loaded only where something is checked.
+// The package zod, for the shapes of input from outside. Loaded only where input is checked.
 export * as z from 'zod';

@@ -1,5 +1,5 @@
-// Installs and builds when something is newer than what is there, and does nothing otherwise. Plain JavaScript and node
-// built-ins only, because it runs before anything is installed.
+// Installs and builds when something is newer than what is there, and does nothing otherwise. Plain
+// JavaScript and node built-ins only, because it runs before anything is installed.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -28,8 +28,8 @@ function run(command, args) {
 }
 
 const lock = join(root, 'package-lock.json');
-// Not `npm ci`: it refuses a lock file in which the binaries of other platforms are missing, as they are where a mirror of the
-// registry does not carry them. What the lock file has is installed exactly either way.
+// Not `npm ci`: it refuses a lock file in which the binaries of other platforms are missing, as they are
+// where a mirror of the registry does not carry them. What the lock file has is installed exactly either way.
 if (mtime(join(root, 'node_modules', '.package-lock.json')) < mtime(lock))
   run('npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error']);
 
@@ -40,7 +40,8 @@ if (process.argv.includes('--force') || changed > mtime(stamp)) {
   const { build } = await import('esbuild');
   const { bundles } = await import('./bundles.mjs');
   const { compile } = await import('./bytecode.mjs');
-  // Built beside and put in place at once: whoever starts meanwhile finds the old build or the new one, never half of it.
+  // Built beside and put in place at once: whoever starts meanwhile finds the old build or the new one, never
+  // half of it.
   const fresh = `${output}.${process.pid}`;
   for (const bundle of bundles(root, fresh)) await build(bundle);
   await compile(fresh);

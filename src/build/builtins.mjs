@@ -1,5 +1,5 @@
-// Modules of Node that a start may do without: each costs a process or a thread 0.5 to 2 ms, so a bundle loads one when it
-// is first used and not because something in it might.
+// Modules of Node that a start may do without: each costs a process or a thread 0.5 to 2 ms, so a bundle
+// loads one when it is first used and not because something in it might.
 import { createRequire } from 'node:module';
 
 const LATER = [

@@ -1,15 +1,19 @@
-// What the build makes: one bundle per entry. Packages stay outside where they are native or loaded only when first used.
+// What the build makes: one bundle per entry. Packages stay outside where they are native or loaded only when
+// first used.
 import { existsSync, readFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { builtins } from './builtins.mjs';
 import { natives } from './natives.mjs';
 
-/** Pure packages that a command or a daemon needs at every start: as files of their own each costs it some 10 ms. */
+/**
+ * Pure packages that a command or a daemon needs at every start: as files of their own each costs it some 10
+ * ms.
+ */
 const INLINED = ['comlink', 'commander', 'eventsource-parser', 'lmdb', 'msgpackr'];
 
 /**
- * What runs is CommonJS: to start Node's loader of modules takes a process or thread 5 ms, and a file through it half a
- * millisecond. Each of these is one file with all it needs, loaded when it is asked for.
+ * What runs is CommonJS: to start Node's loader of modules takes a process or thread 5 ms, and a file through
+ * it half a millisecond. Each of these is one file with all it needs, loaded when it is asked for.
  */
 const COMMAND = {
   bin: 'src/bin.ts',
@@ -27,7 +31,9 @@ const DAEMON = {
   'workers/host': 'workers/host.ts',
   'workers/jobs': 'workers/jobs.ts',
 };
-/** What the daemon loads when a request first needs it: one file with the packages that nothing else takes in. */
+/**
+ * What the daemon loads when a request first needs it: one file with the packages that nothing else takes in.
+ */
 const SCHEMAS = { file: 'schemas', source: 'src/api/shapes.ts', with: ['zod', 'zod-openapi'] };
 /** What others import are modules, and so are the benches, which an installed package does not have. */
 const MODULES = {
@@ -97,7 +103,8 @@ function programs(shared) {
     define: {
       ...shared.define,
       'import.meta.url': 'berthFile',
-      // The native part of msgpackr is only faster with hundreds of strings in one message, and 9 ms of every start.
+      // The native part of msgpackr is only faster with hundreds of strings in one message, and 9 ms of every
+      // start.
       'process.env.MSGPACKR_NATIVE_ACCELERATION_DISABLED': '"true"',
     },
     banner: { js: "const berthFile = require('node:url').pathToFileURL(__filename).href;" },

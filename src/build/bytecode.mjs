@@ -1,7 +1,9 @@
-// The compiled code of what runs at every start of the daemon, beside the bundles: to parse and compile them is a third of the
-// work of a start. V8 looks whether it is its own (version, flags, length of the source) and compiles as ever if not.
+// The compiled code of what runs at every start of the daemon, beside the bundles: to parse and compile them
+// is a third of the work of a start. V8 looks whether it is its own (version, flags, length of the source)
+// and compiles as ever if not.
 //
-// Functions are in it that have run: a daemon of this build is started, with a state directory of its own, and ended.
+// Functions are in it that have run: a daemon of this build is started, with a state directory of its own,
+// and ended.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -17,7 +19,10 @@ const PATIENCE_MS = 10_000;
 const LOOK_MS = 10;
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 
-/** What stands in the place of a bundle. The hash in the names: never is one build's code run with another's compiled code. */
+/**
+ * What stands in the place of a bundle. The hash in the names: never is one build's code run with another's
+ * compiled code.
+ */
 const loader = (name) => `'use strict';
 const { readFileSync } = require('node:fs');
 const { Script } = require('node:vm');
@@ -81,7 +86,10 @@ async function runTwice(output, home, children, signal) {
   await host.ended;
 }
 
-/** Compiles the daemon of the build in `output`. A machine on which it does not run gets a build that starts slower. */
+/**
+ * Compiles the daemon of the build in `output`. A machine on which it does not run gets a build that starts
+ * slower.
+ */
 export async function compile(output) {
   for (const name of COMPILED) splitOff(join(output, `${name}.cjs`));
   const home = mkdtempSync(join(tmpdir(), 'berth-build-'));

@@ -1,4 +1,5 @@
-// For the build alone: every script of a bundle leaves its compiled code beside it when its process or thread ends.
+// For the build alone: every script of a bundle leaves its compiled code beside it when its process or thread
+// ends.
 const { chmodSync, writeFileSync } = require('node:fs');
 const vm = require('node:vm');
 

@@ -1,5 +1,6 @@
-// Packages with a binary look for it at each start, through a dozen files: 5 to 8 ms of a process or thread. On Linux with
-// glibc its name is known. Anywhere else, and where it does not load, the package's own search goes on as ever.
+// Packages with a binary look for it at each start, through a dozen files: 5 to 8 ms of a process or thread.
+// On Linux with glibc its name is known. Anywhere else, and where it does not load, the package's own search
+// goes on as ever.
 import { join } from 'node:path';
 
 /** From the folder of a bundle: what the package itself would get of `require`. */

@@ -7,7 +7,10 @@ import { report } from './daemon_log.ts';
 /** A file that could not be written, for want of room, is tried again this often. */
 const RETRY_MS = 2_000;
 
-/** Written at the first `tell` of a port, and again until it is there: no daemon ends because others cannot find it. */
+/**
+ * Written at the first `tell` of a port, and again until it is there: no daemon ends because others cannot
+ * find it.
+ */
 export class AddressFile {
   private readonly stateDir: string;
   private port = 0;

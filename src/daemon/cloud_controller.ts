@@ -1,4 +1,5 @@
-// The cloud part as the main thread sees it: its threads are started when a request or a registered cluster needs them.
+// The cloud part as the main thread sees it: its threads are started when a request or a registered cluster
+// needs them.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CloudFront } from '../front/front.ts';

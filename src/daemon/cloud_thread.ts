@@ -11,15 +11,16 @@ import { openStore } from '../adapters/storage/store.ts';
 import { openVault, type Vault, VaultError } from '../adapters/storage/vault.ts';
 import type { Node } from '../runtime/actor.ts';
 import { SettingsError } from '../settings/config.ts';
-import { report } from './daemon_log.ts';
+import { report, reportCrash } from './daemon_log.ts';
 import { createJobPool } from './job_pool.ts';
 import type { ThreadData } from './thread_data.ts';
+import { runThread } from './thread_supervisor.ts';
 
 /**
- * Opens the vault and starts the cloud's actors. With a key file that does not belong to the store nothing is started and
- * nothing overwritten: every request of the cloud API is answered with the reason.
+ * Opens the vault and starts the cloud's actors. With a key file that does not belong to the store nothing is
+ * started and nothing overwritten: every request of the cloud API is answered with the reason.
  */
-export async function setupCloud(node: Node, data: ThreadData): Promise<void> {
+async function setupCloud(node: Node, data: ThreadData): Promise<void> {
   const embedded = openStore(join(data.stateDir, 'store.mdb'));
   const jobs = createJobPool();
   node.scope.defer(() => embedded.close());
@@ -54,7 +55,12 @@ export async function setupCloud(node: Node, data: ThreadData): Promise<void> {
     allowInCluster,
     inPod: pod !== null,
   });
-  // What was open is open again before anything is answered; by now whoever is told how clusters do is there.
+  // Tethers that were open are open again before anything is answered; by now `clusters`, which gets the state
+  // of each cluster, is there.
   await opener.ask('boot', {});
   await node.start('sweeper', sweeperActor, { intervalMs: sweepMs });
 }
+
+/** The life of the thread: see `runThread`. */
+export const runCloudThread = (): Promise<void> =>
+  runThread((node, data) => setupCloud(node, data as ThreadData), reportCrash);

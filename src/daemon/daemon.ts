@@ -26,7 +26,9 @@ import type { ThreadSupervisor } from './thread_supervisor.ts';
 
 export interface Daemon {
   url: string;
-  /** The process host is there: it may come after the rest. Rejects when there is none to be had, or another daemon's. */
+  /**
+   * Resolves when the process host is joined, which may be after everything else; rejects when it cannot be.
+   */
   hostJoined: Promise<void>;
   /** Ends everything in order; what it supervises as `shutdown.services` says. */
   stop(): Promise<void>;
@@ -34,7 +36,10 @@ export interface Daemon {
   reload(): Promise<void>;
 }
 
-/** The longest that a shutdown of all services may take until it is answered: it keeps to its limits by itself. */
+/**
+ * The longest that a shutdown of all services may take until it is answered: it keeps to its limits by
+ * itself.
+ */
 const SHUTDOWN_MS =
   SERVICE.shutdown.orderedStopMs + SERVICE.shutdown.remainingStopMs + 2 * THREADS.askDeadlineMs;
 
@@ -139,7 +144,7 @@ class RunningDaemon implements Daemon {
 
 const tokensOf = (...tokens: string[]): string[] => tokens.filter((token) => token !== '');
 
-/** The limits of logs as they are now: a process host that takes the place of another is told these, not those of the start. */
+/** The current log limits, which every process host gets when it is joined. */
 class CurrentLogLimits {
   private readonly node: Node;
   private logs: Settings['logs'];
@@ -177,7 +182,9 @@ async function joinHost(
   logLimits.sendToHost();
 }
 
-/** Starts the host after whoever waits for the daemon has been told: it would take its processor from everything else. */
+/**
+ * Starts the host once callers know that the daemon is up: before that, it would compete for the processor.
+ */
 async function startDeferredHost(
   { stateDir, hostEntry }: ThreadData,
   join: () => Promise<void>,
@@ -197,8 +204,8 @@ function warnOfMissingToken({ auth }: Settings): void {
 }
 
 /**
- * Starts everything but the core, which is on its way, and waits for the process host unless that may come later; resolves when
- * it serves. Rejects with a Failure that says in one line why it cannot.
+ * Starts everything but the core, which is on its way, and waits for the process host unless that may come
+ * later; resolves when it serves. Rejects with a Failure that says in one line why it cannot.
  */
 export async function bootDaemon(
   options: DaemonOptions,

@@ -1,4 +1,7 @@
-/** Takes a line for the daemon's log: stderr, where it is not data. A worker's lines go through the main thread. */
+/**
+ * Takes a line for the daemon's log: stderr, where it is not data. A worker's lines go through the main
+ * thread.
+ */
 export const report = (line: string): void => void process.stderr.write(`berth: ${line}\n`);
 
 const describeError = (error: unknown): string =>

@@ -7,8 +7,8 @@ import { reportCrash } from './daemon_log.ts';
 import type { ThreadData } from './thread_data.ts';
 
 /**
- * Connects to the host, and starts one when there is none. `isSpawned`: one has been started just now and is waited
- * for first. Rejects with second_daemon, host_refused, host_absent.
+ * Connects to the host, and starts one when there is none. `isSpawned`: one has been started just now and is
+ * waited for first. Rejects with second_daemon, host_refused, host_absent.
  */
 export async function dialHost(node: Node, data: ThreadData, isSpawned: boolean): Promise<Pipe> {
   const { stateDir, hostEntry, session } = data;

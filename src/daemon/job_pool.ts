@@ -1,5 +1,5 @@
-// The pool of job threads: pure functions on heavy or untrusted input, never an actor. The only file that imports
-// piscina, and only at the first job.
+// The pool of job threads: pure functions on heavy or untrusted input, never an actor. The only file that
+// imports piscina, and only at the first job.
 import { fileURLToPath } from 'node:url';
 import type { Piscina } from 'piscina';
 import type { ClusterAccess } from '../protocol/cloud.ts';
@@ -23,8 +23,8 @@ interface JobCall {
 
 export interface JobPool {
   /**
-   * Fails with the Failure of the function, `overloaded` when the queue is full, `deadline` when it took too long (its thread
-   * is ended then), `crashed` for anything else, `gone` once the pool is closed.
+   * Fails with the Failure of the function, `overloaded` when the queue is full, `deadline` when it took too
+   * long (its thread is ended then), `crashed` for anything else, `gone` once the pool is closed.
    */
   run<K extends JobName>(name: K, task: Parameters<JobTable[K]>[0]): Promise<ReturnType<JobTable[K]>>;
   /** Ends the threads; what is still running fails `crashed`. */

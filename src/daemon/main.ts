@@ -35,7 +35,10 @@ function readArguments(argv: string[]): Arguments {
   }
 }
 
-/** A reader of stdout or stderr that has gone away never ends the daemon. To make these streams takes Node 2 ms. */
+/**
+ * A reader of stdout or stderr that has gone away never ends the daemon. To make these streams takes Node 2
+ * ms.
+ */
 function ignoreOutputErrors(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 }
@@ -43,7 +46,7 @@ function ignoreOutputErrors(): void {
 /** What has been started. */
 interface StartedParts {
   readonly services: StartedWorker;
-  /** `services` and all others, once it has been told what it is for. */
+  /** All threads, once `services` has its assignment. */
   threads?: ThreadSupervisor;
 }
 
@@ -73,8 +76,8 @@ async function start(
 }
 
 /**
- * Runs the daemon until a signal ends it. `argv` is what follows `berth daemon`; `services` is its thread, which takes as long
- * to come up as all the rest.
+ * Runs the daemon until a signal ends it. `argv` is what follows `berth daemon`; `services` is its thread,
+ * which takes as long to come up as all the rest.
  */
 export async function runDaemon(argv: string[], services: StartedWorker): Promise<void> {
   const begun: StartedParts = { services };
@@ -89,7 +92,10 @@ export async function runDaemon(argv: string[], services: StartedWorker): Promis
     process.exit(error instanceof SettingsError ? EXIT.usage : EXIT.failed);
   };
   let failing: Promise<never> | undefined;
-  /** What keeps the daemon from starting is one line, and an exit code: 2 for what the user set, 1 for all else. */
+  /**
+   * What keeps the daemon from starting is one line, and an exit code: 2 for what the user set, 1 for all
+   * else.
+   */
   const giveUp = (error: unknown): Promise<never> => {
     // A failed start also fails the stop that waits for it: the first cause is the one to tell.
     failing ??= fail(error);

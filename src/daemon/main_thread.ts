@@ -1,5 +1,5 @@
-// The main thread's node and the threads around it: made first, so that what takes longest to come up does so while the rest
-// of the daemon is still being read.
+// The main thread's node and the threads around it: made first, so that what takes longest to come up does so
+// while the rest of the daemon is still being read.
 import { uptime } from 'node:os';
 import type { HostStart } from '../adapters/host/host_start.ts';
 import { createNodeLookup, mayAsk } from '../protocol/address.ts';
@@ -12,7 +12,7 @@ import { isLoopback, type Settings } from '../settings/config.ts';
 import { THREADS } from '../settings/limits.ts';
 import { cloudKeyPath } from '../settings/state_dir.ts';
 import { reportCrash } from './daemon_log.ts';
-import type { ThreadData } from './thread_data.ts';
+import type { ServicesThreadData, ThreadData } from './thread_data.ts';
 import { createThreadSupervisor, type ThreadSupervisor } from './thread_supervisor.ts';
 import type { StartedWorker } from './worker_thread.ts';
 
@@ -31,20 +31,16 @@ export interface MainThread {
   node: Node;
   threads: ThreadSupervisor;
   data: ThreadData;
-  /** The actors of the main thread are there: letters of the threads are taken in from now on. */
+  /** Lets the messages of the threads in, once the actors of this thread are there. */
   acceptMessages: () => void;
 }
 
 const POOL_SIZES = { services: THREADS.services, tethers: THREADS.tethers };
 
-function threadData(
-  { settings, stateDir, hostEntry, umask }: DaemonOptions,
-  hostStart: HostStart,
-): ThreadData {
+function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions): ThreadData {
   return {
     stateDir,
     hostEntry,
-    hostStart: hostStart,
     session: `${process.pid}-${performance.timeOrigin}`,
     umask,
     bootedAt: Date.now() - uptime() * 1000,
@@ -65,9 +61,9 @@ function threadData(
 }
 
 /**
- * Makes the node and the threads that every daemon has: `services`, which comes up already, learns what it is for. `startDaemon`
- * waits for them. Without its services thread a daemon is of no use to anybody: `lost` is called when that has died too often to
- * be started again.
+ * Creates the node and the supervisor, and assigns the services thread, which is up already. `bootDaemon`
+ * waits for it. `onServicesLost` gets the failure when that thread has died too often: without it the daemon
+ * is of no use.
  */
 export function createMainThread(
   options: DaemonOptions,
@@ -75,7 +71,11 @@ export function createMainThread(
   services: StartedWorker,
   onServicesLost: (error: Failure) => void,
 ): MainThread {
-  const data = threadData(options, hostStart);
+  const data = threadData(options);
+  const servicesData = (isRestart: boolean): ServicesThreadData => ({
+    ...data,
+    hostStart: isRestart ? 'running' : hostStart,
+  });
   const node = createNode({
     name: 'front',
     clock: systemClock,
@@ -88,7 +88,7 @@ export function createMainThread(
   const threads = createThreadSupervisor({
     node,
     sizes: POOL_SIZES,
-    data,
+    dataFor: (kind, isRestart) => (kind === 'services' ? servicesData(isRestart) : data),
     receiveAfter: heard.promise,
     startedWorkers: new Map([['services-0', services]]),
     onDeath: (name, error, ended) => {
@@ -103,9 +103,7 @@ export function createMainThread(
     if (!name.startsWith('services')) return;
     await node.ref('registry').ask('boot', { autostart: false });
   });
-  // Who waits for it is told.
+  // Callers of `ensure` get the rejection.
   threads.ensure('services').catch(() => {});
-  // Of those that are started from now on.
-  data.hostStart = 'running';
   return { node, threads, data, acceptMessages: heard.resolve };
 }

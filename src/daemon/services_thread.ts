@@ -15,12 +15,16 @@ import { limitProbes, socketProbe } from '../adapters/ready_probe.ts';
 import { openStore } from '../adapters/storage/store.ts';
 import type { Node } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
-import { report } from './daemon_log.ts';
+import { report, reportCrash } from './daemon_log.ts';
 import { dialHost, keepHostJoined } from './host_link.ts';
-import type { ThreadData } from './thread_data.ts';
+import type { ServicesThreadData } from './thread_data.ts';
+import { runThread } from './thread_supervisor.ts';
 
-/** Joins the host, opens the store and starts the actors. Rejects with second_daemon when this daemon may not run. */
-export async function setupServices(node: Node, data: ThreadData): Promise<void> {
+/**
+ * Joins the host, opens the store and starts the actors. Rejects with second_daemon when this daemon may not
+ * run.
+ */
+async function setupServices(node: Node, data: ServicesThreadData): Promise<void> {
   const { stateDir, umask, bootedAt } = data;
   const dial = (isSpawned: boolean) => dialHost(node, data, isSpawned);
   const begun = deferred<void>();
@@ -51,3 +55,7 @@ export async function setupServices(node: Node, data: ThreadData): Promise<void>
   await node.start('agents', agentsActor, { domain: data.agentDomain });
   begun.resolve();
 }
+
+/** The life of the thread: see `runThread`. */
+export const runServicesThread = (): Promise<void> =>
+  runThread((node, data) => setupServices(node, data as ServicesThreadData), reportCrash);

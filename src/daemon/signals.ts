@@ -1,7 +1,9 @@
 // The signals of the daemon: docs/reference.md "Signals".
 import { hasTerminal } from '../adapters/process/process_table.ts';
 
-/** Signals within this time of the first are the same one: npm forwards what the terminal has sent already. */
+/**
+ * Signals within this time of the first are the same one: npm forwards what the terminal has sent already.
+ */
 const DUPLICATE_SIGNAL_MS = 1_000;
 
 export interface SignalHandlers {
@@ -11,7 +13,10 @@ export interface SignalHandlers {
   reload: () => void;
 }
 
-/** Ends by the signal itself: an exit would wait for threads, and one in the middle of a call of lmdb may keep it for ever. */
+/**
+ * Ends by the signal itself: an exit would wait for threads, and one in the middle of a call of lmdb may keep
+ * it for ever.
+ */
 function killSelf(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal);
   process.kill(process.pid, signal);

@@ -3,10 +3,12 @@ import { tetherActor } from '../actors/tethers/tether.ts';
 import { openLoopbackPeers } from '../adapters/process/loopback_peers.ts';
 import type { Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
+import { reportCrash } from './daemon_log.ts';
 import type { ThreadData } from './thread_data.ts';
+import { runThread } from './thread_supervisor.ts';
 
 /** Tethers start when `tethers` has them opened. */
-export async function setupTethers(node: Node, { addressRule }: ThreadData): Promise<void> {
+async function setupTethers(node: Node, { addressRule }: ThreadData): Promise<void> {
   const peers = await openLoopbackPeers();
   const pendingInThread = { count: 0 };
   node.family('tether:', tetherActor, () => ({
@@ -16,3 +18,7 @@ export async function setupTethers(node: Node, { addressRule }: ThreadData): Pro
     pendingInThread,
   }));
 }
+
+/** The life of the thread: see `runThread`. */
+export const runTethersThread = (): Promise<void> =>
+  runThread((node, data) => setupTethers(node, data as ThreadData), reportCrash);

@@ -1,13 +1,11 @@
 import type { AddressRule } from '../adapters/address_rule.ts';
 import type { HostStart } from '../adapters/host/host_start.ts';
 
-/** What the main thread tells every worker thread about this daemon. Plain data. */
+/** What every worker thread gets to know of this daemon. Plain data. */
 export interface ThreadData {
   stateDir: string;
   /** The built file of the process host. */
   hostEntry: string;
-  /** What becomes of the process host; a thread that comes back has one that is there. */
-  hostStart: HostStart;
   /** One daemon's life; all its threads have the same. */
   session: string;
   /** The umask of the user, for children; the daemon's own is 077. */
@@ -25,4 +23,12 @@ export interface ThreadData {
     sweepMs: number;
     allowInCluster: boolean;
   };
+}
+
+/** The assignment of the services thread. */
+export interface ServicesThreadData extends ThreadData {
+  /**
+   * For the first services thread of a daemon; one that comes back after a death finds the host `running`.
+   */
+  hostStart: HostStart;
 }

@@ -1,5 +1,5 @@
-// The worker threads: how they start, meet each other, come back after a death and stop. The only file that imports
-// comlink, for the few control calls of a thread; messages never go through it.
+// The worker threads: how they start, meet each other, come back after a death and stop. The only file that
+// imports comlink, for the few control calls of a thread; messages never go through it.
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { type Endpoint, expose, type Remote, transfer, wrap } from 'comlink';
 import { gatedPipe, messagePortPipe } from '../adapters/pipes.ts';
@@ -33,35 +33,43 @@ const CONNECTED_KINDS: readonly (readonly [NodeName, NodeName])[] = [
 const areConnected = (one: NodeName, other: NodeName): boolean =>
   CONNECTED_KINDS.some(([a, b]) => (a === one && b === other) || (a === other && b === one));
 
-/** A thread that has stopped its actors may take this long to let go of what else it holds; then it is ended. */
+/**
+ * A thread that has stopped its actors may take this long to let go of what else it holds; then it is ended.
+ */
 const EXIT_TIMEOUT_MS = 1_000;
 
 export interface ThreadSupervisorOptions {
   /** The node of this thread, `front` to the others. */
   node: Node;
   sizes: PoolSizes;
-  /** Handed to the `setup` of every thread; must survive structured clone. */
-  data: unknown;
-  /** Letters of the threads to this one wait until then. */
+  /**
+   * What the `setup` of a thread gets, at its first start and after each death; must survive structured
+   * clone.
+   */
+  dataFor: (kind: ThreadKind, isRestart: boolean) => unknown;
+  /** Messages of the threads to this one wait until then. */
   receiveAfter?: Promise<void>;
-  /** Told of every death of a thread; `ended`: it was one too many and it stays away. */
+  /** Gets every death of a thread; `ended`: it was one too many, and the thread stays away. */
   onDeath: (name: string, error: unknown, ended: boolean) => void;
   restarts?: RestartLimit;
   /** How long a thread may take to stop its actors before it is ended, in milliseconds. */
   stopMs?: number;
   entryOf?: (kind: ThreadKind) => URL;
-  /** Threads that have been started already, by name; none of them has been told what it is for. */
+  /** Threads that were started before, by name, and have no assignment yet. */
   startedWorkers?: ReadonlyMap<string, StartedWorker>;
 }
 
 export interface ThreadSupervisor {
-  /** Resolves when every thread of `kind` is up, and starts those that are not. Fails `gone` for one that was given up. */
+  /**
+   * Resolves when every thread of `kind` is up, and starts those that are not. Fails `gone` for one that was
+   * given up.
+   */
   ensure(kind: ThreadKind): Promise<void>;
-  /** The same for the one thread that holds `address`; whoever may ask it knows of it, too. */
+  /** The same for the one thread that holds `address`; resolves when its peers are connected to it, too. */
   ensureFor(address: string): Promise<void>;
   /**
-   * `told` runs each time a thread that was up is back after a death: its `setup` is done, its peers are introduced, and
-   * `ensure` goes on only after it. When it fails, that is another death.
+   * `onRestarted` runs each time a thread is back after a death: its `setup` is done, its peers are
+   * connected, and `ensure` waits for the callback. A rejection counts as another death.
    */
   onRestarted(onRestarted: (name: string) => void | Promise<void>): void;
   /** Stops all, last kind first. Resolves with the addresses, or names of whole threads, that were late. */
@@ -76,7 +84,7 @@ interface ThreadControl {
   stop(): Promise<string[]>;
 }
 
-/** What a thread is told first. */
+/** The first message to a thread. */
 interface Assignment {
   name: string;
   sizes: PoolSizes;
@@ -112,7 +120,7 @@ const ALREADY_RESOLVED = Promise.resolve();
 
 /** Starts no thread yet: `ensure` does. */
 export function createThreadSupervisor(options: ThreadSupervisorOptions): ThreadSupervisor {
-  const { node, sizes, data, onDeath, entryOf = entryUrl, receiveAfter = ALREADY_RESOLVED } = options;
+  const { node, sizes, dataFor, onDeath, entryOf = entryUrl, receiveAfter = ALREADY_RESOLVED } = options;
   const { restarts = THREADS.restarts, stopMs = THREADS.stopTimeoutMs } = options;
   const place = createNodeLookup(sizes);
   const early = new Map(options.startedWorkers);
@@ -145,6 +153,7 @@ export function createThreadSupervisor(options: ThreadSupervisorOptions): Thread
   const launch = (thread: Thread): void => {
     const peers = introduce(thread);
     const { port1, port2 } = new MessageChannel();
+    const data = dataFor(thread.kind, thread.deaths.count > 0);
     const assignment: Assignment = { name: thread.name, sizes, data, peers, control: port2 };
     const worker = early.get(thread.name) ?? startWorker(entryOf(thread.kind), thread.name);
     early.delete(thread.name);
@@ -165,7 +174,7 @@ export function createThreadSupervisor(options: ThreadSupervisorOptions): Thread
 
   const whenReady = async (thread: Thread, incarnation: ThreadInstance): Promise<void> => {
     await incarnation.control.ready();
-    if (thread.wasUp) for (const told of listeners) await told(thread.name);
+    if (thread.wasUp) for (const onRestarted of listeners) await onRestarted(thread.name);
     if (thread.instance !== incarnation) return;
     thread.isUp = true;
     thread.wasUp = true;
@@ -191,8 +200,8 @@ export function createThreadSupervisor(options: ThreadSupervisorOptions): Thread
     else launch(thread);
   };
 
-  // The connection goes before the thread is seen to be dead, so `ensure` waits from here on. A thread that lost only
-  // its connection is of no use to anybody: it is ended, too.
+  // A connection is lost before the death of its thread is seen, so `ensure` waits from here on. A thread
+  // that lost only its connection is of no use: it is terminated, too.
   node.onPeerLost((name) => {
     const thread = threads.get(name);
     if (!thread?.instance || stopped) return;
@@ -224,7 +233,8 @@ export function createThreadSupervisor(options: ThreadSupervisorOptions): Thread
   const stopOne = async ({ name, instance }: Thread): Promise<string[]> => {
     if (!instance) return [];
     const { control, exited, worker } = instance;
-    // Whatever comes first: its answer, its death, or the end of our patience. A busy or dead thread never answers.
+    // Whatever comes first: its answer, its death, or the end of our patience. A busy or dead thread never
+    // answers.
     const late = await withTimeout(stopMs, Promise.race([control.stop(), exited])).catch(() => null);
     if (late !== null) await withTimeout(EXIT_TIMEOUT_MS, exited);
     await worker.terminate();
@@ -255,7 +265,7 @@ export function createThreadSupervisor(options: ThreadSupervisorOptions): Thread
       const { peersConnected } = await ensureOne(name, kind);
       await peersConnected;
     },
-    onRestarted: (told) => void listeners.push(told),
+    onRestarted: (listener) => void listeners.push(listener),
     stop() {
       stopped ??= stopAll();
       return stopped;
@@ -264,8 +274,8 @@ export function createThreadSupervisor(options: ThreadSupervisorOptions): Thread
 }
 
 /**
- * What the entry of a thread calls: makes its node, connects the peers it is assigned and runs `setup` with what main
- * gave as `data`. Rejects when `setup` does, which ends the thread.
+ * What the entry of a thread calls: makes its node, connects the peers it is assigned and runs `setup` with
+ * what main gave as `data`. Rejects when `setup` does, which ends the thread.
  */
 export async function runThread(
   setup: (node: Node, data: unknown) => void | Promise<void>,

@@ -1,9 +1,9 @@
-/** An element with text in it. */
+/** Creates an element that contains `text`. */
 export function createTextElement<K extends keyof HTMLElementTagNameMap>(
   kind: K,
   text = '',
 ): HTMLElementTagNameMap[K] {
-  const made = document.createElement(kind);
-  made.textContent = text;
-  return made;
+  const created = document.createElement(kind);
+  created.textContent = text;
+  return created;
 }

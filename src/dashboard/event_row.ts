@@ -2,7 +2,7 @@
 import type { DaemonEvent } from '../client/browser.ts';
 import { createTextElement } from './dom.ts';
 
-/** What happens to a service, as against how it is measured. */
+/** An event that is neither statistics nor a reset of the stream. */
 export type LifecycleEvent = Exclude<DaemonEvent, { type: 'service.stats' | 'stream.reset' }>;
 
 /** How a process ended. */
@@ -26,6 +26,7 @@ function describeEvent(event: LifecycleEvent): string {
   }
 }
 
+/** A list item with the time and the text of an event. */
 export function createEventRow(event: LifecycleEvent): HTMLLIElement {
   const row = createTextElement('li');
   const { at } = event.data;

@@ -1,11 +1,12 @@
-// The log of one service as it grows, and why that service is as it is.
+// The log of one service as it grows, and the explanation of the service's state.
 import type { Client } from '../client/browser.ts';
 
 const INITIAL_LINES = 200;
 const MAX_LINES = 2_000;
-/** Nearer to the end than this, the reader wants to see what comes next. */
+/** Within this distance of its end, the list scrolls along with new lines. */
 const NEAR_END_PX = 8;
 
+/** The elements of the panel. */
 export interface LogElements {
   panel: HTMLElement;
   title: HTMLElement;
@@ -14,11 +15,12 @@ export interface LogElements {
   lines: HTMLElement;
 }
 
+/** Shows one log at a time. */
 export class LogPanel {
   private readonly client: Client;
   private readonly elements: LogElements;
   private shown: { name: string; stop: AbortController } | null = null;
-  /** Come and not shown yet: a tab in the background draws nothing. */
+  /** Lines not shown yet: a tab in the background draws nothing. */
   private pendingLines: string[] = [];
   private isDrawing = false;
 
@@ -27,7 +29,7 @@ export class LogPanel {
     this.elements = elements;
   }
 
-  /** Shows the log of `name` from its last lines on; null closes the panel. */
+  /** Shows the log of `name` with its last lines first; null: closes the panel. */
   show(name: string | null): void {
     if (name === this.shown?.name) return;
     const { panel, title, why, lines } = this.elements;
@@ -46,7 +48,7 @@ export class LogPanel {
     void this.explain(name);
   }
 
-  /** Says anew why `name` is as it is, if that is the one that is shown. */
+  /** Shows the explanation of `name` again, if its log is shown. */
   async explain(name: string): Promise<void> {
     const { shown } = this;
     if (name !== shown?.name) return;

@@ -1,4 +1,5 @@
-// The page at `/`: the services as they are now, the log of one of them and the last events. What comes from outside is only ever shown as text.
+// The page at `/`: the services as they are now, the log of one of them, and the last events. Everything that
+// the daemon sends is shown as text only.
 import { type Client, connect, isBerthError } from '../client/browser.ts';
 import { createEventRow, type LifecycleEvent } from './event_row.ts';
 import { LogPanel } from './log_panel.ts';
@@ -29,11 +30,14 @@ const tokenInput = element('token', HTMLInputElement);
 const eventList = element('events', HTMLOListElement);
 const filter = element('filter', HTMLInputElement);
 
-/** What stands in the fragment, which no server sees. A plus sign is one here, not a space. */
+/** A value in the fragment, which no server sees. A plus sign means itself here, not a space. */
 const fragmentValue = (key: string): string | null =>
   new URLSearchParams(location.hash.slice(1).replaceAll('+', '%2B')).get(key);
 
-/** Moves a token from the fragment to where a reload finds it; whether there was one. */
+/**
+ * Moves a token from the fragment to the session storage, which survives a reload. Returns whether there was
+ * one.
+ */
 function takeToken(): boolean {
   const token = fragmentValue('token');
   if (!token) return false;
@@ -43,10 +47,10 @@ function takeToken(): boolean {
 }
 
 takeToken();
-// Never an address that is given: the token goes to the daemon that served this page and to nobody else.
+// Always the page's own origin: the token goes to the daemon that served the page and to nobody else.
 const client: Client = connect({ url: location.origin, token: () => sessionStorage.getItem(TOKEN_KEY) });
 
-/** Shows why something failed; where the token is missing or wrong, asks for it. */
+/** Shows why a call failed, and asks for the token when it is missing or wrong. */
 function showError(error: unknown): void {
   if (isBerthError(error) && error.status === 401) {
     if (login.hidden) {
@@ -67,7 +71,7 @@ async function runAction(action: Action, name: string): Promise<void> {
   } catch (error) {
     showError(error);
   }
-  // Where nothing happened there is no event either.
+  // An action without effect causes no event.
   void refresh();
 }
 
@@ -87,7 +91,7 @@ const logPanel = new LogPanel(client, {
 let reading: Promise<void> | null = null;
 let isStale = false;
 
-/** Reads the lists again: one reading at a time, and one more when something has changed meanwhile. */
+/** Reads the lists again, one read at a time, and once more if something has changed meanwhile. */
 function refresh(): Promise<void> {
   isStale = true;
   reading ??= readLists()
@@ -110,7 +114,7 @@ async function readLists(): Promise<void> {
   );
 }
 
-/** The greatest id that was shown: where the stream and the history go on. */
+/** The greatest id shown so far, from which the stream and the history go on. */
 let lastShownId = 0;
 
 function showEvent(event: LifecycleEvent): void {
@@ -120,7 +124,7 @@ function showEvent(event: LifecycleEvent): void {
   while (eventList.childElementCount > EVENTS_SHOWN) eventList.lastElementChild?.remove();
 }
 
-/** Whether this event is one of those that are listed: statistics and resets are not. */
+/** Whether the event is listed: statistics and resets are not. */
 const isLifecycle = (event: { type: string }): event is LifecycleEvent =>
   LIFECYCLE_TYPES.some((type) => type === event.type);
 
@@ -131,11 +135,11 @@ async function showHistory(): Promise<void> {
     since: lastShownId || undefined,
   });
   for (const event of past) if (isLifecycle(event)) showEvent(event);
-  // From now on each is read aloud; what was before is not.
+  // Screen readers announce new events but not the history.
   eventList.ariaLive = 'polite';
 }
 
-/** Follows the events until the stream fails for good. */
+/** Follows the events until the stream fails permanently. */
 async function consumeEvents(): Promise<void> {
   let past: Promise<void> = Promise.resolve();
   const onOpen = (): void => {
@@ -153,9 +157,9 @@ async function consumeEvents(): Promise<void> {
     },
   });
   for await (const event of events) {
-    // What the history is about to show comes before what is new.
+    // The history is shown before new events.
     await past;
-    // A daemon on another state directory counts from the beginning.
+    // A daemon with another state directory counts from 1 again.
     if (event.type === 'stream.reset') lastShownId = Math.min(lastShownId, event.data.oldest - 1);
     if (event.type === 'service.stats') serviceTable.measure(event.data);
     else void refresh();
@@ -173,7 +177,7 @@ async function run(): Promise<void> {
       connection.textContent = 'not connected';
       showError(error);
     }
-    // A wrong token stays wrong: the form loads the page anew.
+    // A wrong token stays wrong. The form reloads the page with another one.
     if (!login.hidden) return;
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }

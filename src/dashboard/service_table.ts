@@ -1,21 +1,23 @@
-// The table of services: a body of rows per group. A row keeps its element while it is shown, so that the focus stays.
+// The table of services, with one body per group. A row keeps its element while it is shown, so the focus
+// stays.
 import type { EventData, Service } from '../client/browser.ts';
 import { createTextElement } from './dom.ts';
 import { exitText } from './event_row.ts';
 
+/** What a button of a row does. */
 export type Action = 'start' | 'stop' | 'restart';
 type RunAction = (action: Action, name: string) => Promise<void>;
 
 const COLUMNS = 6;
 
 function button(action: Action, name: string, act: RunAction): HTMLButtonElement {
-  const made = createTextElement('button', action);
-  made.type = 'button';
-  made.ariaLabel = `${action} ${name}`;
-  made.addEventListener('click', () => {
-    if (made.ariaDisabled !== 'true') void act(action, name);
+  const created = createTextElement('button', action);
+  created.type = 'button';
+  created.ariaLabel = `${action} ${name}`;
+  created.addEventListener('click', () => {
+    if (created.ariaDisabled !== 'true') void act(action, name);
   });
-  return made;
+  return created;
 }
 
 class ServiceTableRow {
@@ -48,7 +50,7 @@ class ServiceTableRow {
     this.measure(cpu, rssMB);
     this.link.href = gatewayUrl ?? url;
     this.link.textContent = gatewayUrl ?? url;
-    // Not `disabled`, which loses the focus; and stop stays: it also cancels a restart that is waited for.
+    // `disabled` would lose the focus. Stop is always enabled, because it also cancels a pending restart.
     this.start.ariaDisabled = String(status !== 'stopped' && status !== 'crashed');
   }
 
@@ -58,14 +60,15 @@ class ServiceTableRow {
   }
 }
 
+/** Shows all services. */
 export class ServiceTable {
   private readonly table: HTMLTableElement;
   private readonly empty: HTMLElement;
   private readonly act: RunAction;
   private rows = new Map<string, ServiceTableRow>();
-  /** Which names stand in which group, as it is shown. */
+  /** The names and their groups as shown, as JSON. */
   private layout = '';
-  /** Lower case; what is shown has it in its name or in that of its group. */
+  /** In lower case. Shown rows have it in their name or their group's name. */
   private filterText = '';
 
   constructor(table: HTMLTableElement, empty: HTMLElement, act: RunAction) {
@@ -74,7 +77,7 @@ export class ServiceTable {
     this.act = act;
   }
 
-  /** Shows these and no others; `gateways` has the address of each agent by its name. */
+  /** Shows exactly these services. `gateways`: the URL of each agent by name. */
   show(services: readonly Service[], gateways: ReadonlyMap<string, string>): void {
     const rowOf = (name: string) => this.rows.get(name) ?? new ServiceTableRow(name, this.act);
     this.rows = new Map(services.map(({ name }) => [name, rowOf(name)]));
@@ -85,7 +88,7 @@ export class ServiceTable {
     this.layout = layout;
   }
 
-  /** Shows only what has `text` in its name or in that of its group. */
+  /** Shows only rows that have `text` in their name or their group's name. */
   filter(text: string): void {
     this.filterText = text.trim().toLowerCase();
     for (const body of this.table.tBodies) {
@@ -98,6 +101,7 @@ export class ServiceTable {
     }
   }
 
+  /** Shows new measurements of one service. */
   measure({ name, cpu, rssMB }: EventData['service.stats']): void {
     this.rows.get(name)?.measure(cpu, rssMB);
   }
@@ -121,7 +125,7 @@ export class ServiceTable {
       this.table.append(body);
     }
     this.filter(this.filterText);
-    // What is moved loses the focus.
+    // A moved element loses the focus.
     if (focused instanceof HTMLElement && this.table.contains(focused)) focused.focus();
   }
 }

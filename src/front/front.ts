@@ -150,8 +150,9 @@ class HttpFront implements Front {
   async start(): Promise<void> {
     const { node, onGatewayRoutes } = this.options;
     const { views } = this.app;
-    const changed = gatewayRoutesPublisher(views, onGatewayRoutes);
-    await node.start('views', serviceViewsActor, { views, logs: this.logs, events: this.events, changed });
+    const onServicesChanged = gatewayRoutesPublisher(views, onGatewayRoutes);
+    const { logs, events } = this;
+    await node.start('views', serviceViewsActor, { views, logs, events, onServicesChanged });
     await node.start('viewers', VIEWERS, this.terminals);
     node.onPeerLost((peer) => {
       if (!peer.startsWith('services')) return;

@@ -47,7 +47,7 @@ export function interpolateNode(
   }
   try {
     const text = interpolate(node.value, lookup);
-    return node.plain && text !== node.value && !isEnvValue(path) ? parseScalar(text) : text;
+    return node.isPlain && text !== node.value && !isEnvValue(path) ? parseScalar(text) : text;
   } catch (error) {
     if (!(error instanceof InterpolationError)) throw error;
     problems.push({ at: node.at, message: `${formatPath(path)}: ${error.message}` });

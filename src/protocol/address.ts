@@ -1,5 +1,5 @@
-// Where every actor lives and who may ask whom. Asks go down (to a larger rank), tells go up: so no two actors can wait
-// for each other.
+// Where every actor lives and who may ask whom. Asks go down (to a larger rank), tells go up: so no two
+// actors can wait for each other.
 
 import type { PlacementKey } from '../runtime/actor.ts';
 import type { AgentsProtocol } from './agents.ts';
@@ -79,7 +79,9 @@ const placements: ReadonlyMap<string, Placement> = new Map(Object.entries(PLACEM
 const placementOf = (address: string): Placement | undefined =>
   placements.get(address.slice(0, address.indexOf(':') + 1) || address);
 
-/** Whether an actor at `from` may ask one at `to`: only downwards. An address without a row is under no rule. */
+/**
+ * Whether an actor at `from` may ask one at `to`: only downwards. An address without a row is under no rule.
+ */
 export function mayAsk(from: string, to: string): boolean {
   const above = placementOf(from);
   const below = placementOf(to);
@@ -96,8 +98,8 @@ function hash(text: string): number {
 }
 
 /**
- * Gives the node of an address, with the families spread over pools: `sizes.services = 2` puts `service:web` on
- * `services-0` or `services-1`. Singletons live on number 0. The host and the front are one each.
+ * Gives the node of an address, with the families spread over pools: `sizes.services = 2` puts `service:web`
+ * on `services-0` or `services-1`. Singletons live on number 0. The host and the front are one each.
  */
 export function createNodeLookup(poolSizes: {
   services: number;

@@ -1,5 +1,5 @@
-// The cloud part: records of clusters and workloads, and the letters of `clusters`, `workloads`, `sweeper` and
-// `cloudviews`, docs/reference.md "Cloud". Tethers have tethers.ts.
+// The cloud part: records of clusters and workloads, and the messages of `clusters`, `workloads`, `sweeper`
+// and `cloudviews`, docs/reference.md "Cloud". Tethers have tethers.ts.
 
 import type { TetherRow } from './tethers.ts';
 
@@ -9,8 +9,8 @@ export const WORKLOAD_STATES = ['awake', 'sleeping', 'asleep', 'waking'] as cons
 export type WorkloadState = (typeof WORKLOAD_STATES)[number];
 
 /**
- * How to reach the API server of a cluster: what a kubeconfig was reduced to. A secret: it stays within the cloud's
- * threads and never stands in a message to the front, an error or a log line.
+ * How to reach the API server of a cluster: what a kubeconfig was reduced to. A secret: it stays within the
+ * cloud's threads and never stands in a message to the front, an error or a log line.
  */
 export interface ClusterAccess {
   /** `https://host[:port][/prefix]`, normalised, without a slash at the end. */
@@ -80,10 +80,16 @@ export interface ObservedWorkload {
   ready: number;
   /** The status is of this version of the spec; until then `pods` and `ready` are those of the one before. */
   observed: boolean;
-  /** The label selector of its pods as the API takes it, such as `app=web,tier in (a,b)`; '' when there is none. */
+  /**
+   * The label selector of its pods as the API takes it, such as `app=web,tier in (a,b)`; '' when there is
+   * none.
+   */
   selector: string;
   receipt: SleepReceipt | null;
-  /** Who wrote spec.replicas last (managedFields), and which tool keeps the object as it is (labels), where known. */
+  /**
+   * Who wrote spec.replicas last (managedFields), and which tool keeps the object as it is (labels), where
+   * known.
+   */
   scaledBy: string | null;
   keeper: string | null;
 }
@@ -101,13 +107,19 @@ export interface StoredWorkload {
   /** When auto-sleep was switched on. */
   autoSleepSince: number | null;
   lastActivityAt: number | null;
-  /** When a connection last moved a byte, as the tethers tell it; none has where it is null or, in older records, not there. */
+  /**
+   * When a connection last moved a byte, as the tethers tell it; none has where it is null or, in older
+   * records, not there.
+   */
   lastByteAt?: number | null;
   /** When it last began to run: idleness is counted from then at the earliest. */
   awakeSince: number;
   /** The receipt on it is of a sleep that is over; older records do not have it. */
   isReceiptSpent?: boolean;
-  /** How often something else has soon undone a sleep of auto-sleep, in a row; from 2 on the sweeper leaves it alone. */
+  /**
+   * How often something else has soon undone a sleep of auto-sleep, in a row; from 2 on the sweeper leaves it
+   * alone.
+   */
   undone: number;
   /** Not in the cluster at the last look: kept for its settings only, in no list. */
   gone: boolean;
@@ -136,11 +148,16 @@ export interface ClusterInput {
   inCluster: boolean;
 }
 
-/** Owns which clusters are registered. Asks workloads and tethers. At its start it tells the views every cluster. */
+/**
+ * Owns which clusters are registered. Asks workloads and tethers. At its start it tells the views every
+ * cluster.
+ */
 export interface ClustersProtocol {
   /** Makes no connection. Fails invalid_spec, name_in_use, storage_full. */
   register(message: { input: ClusterInput }): { id: string; name: string };
-  /** Closes its tethers and forgets it with its workloads' records; the workloads themselves are left alone. */
+  /**
+   * Closes its tethers and forgets it with its workloads' records; the workloads themselves are left alone.
+   */
   remove(message: { id: string }): { removed: true; id: string };
   /** Fails unknown_cluster, cluster_unreachable, cluster_denied. */
   sync(message: { id: string }): { synced: number };
@@ -168,21 +185,27 @@ export interface ForwardTarget {
 }
 
 /**
- * Owns the rows of all workloads and the connections to the clusters' API servers. At its start it tells the views every
- * workload of the store and follows every cluster that was synced before.
+ * Owns the rows of all workloads and the connections to the clusters' API servers. At its start it tells the
+ * views every workload of the store and follows every cluster that was synced before.
  */
 export interface WorkloadsProtocol {
-  /** Lists both kinds of a cluster anew, then watches them. Two at a time are one. Fails as clusters.sync does. */
+  /**
+   * Lists both kinds of a cluster anew, then watches them. Two at a time are one. Fails as clusters.sync
+   * does.
+   */
   sync(message: { clusterId: string }): { synced: number };
   /** The cluster is no longer registered: lets go of it and drops its rows. */
   detach(message: { clusterId: string }): null;
   /** A cluster that was detached could not be removed: it may be used again. */
   attach(message: { clusterId: string }): null;
-  /** Fails unknown_workload, sleep_refused, cluster_unreachable, cluster_denied. `idle`: only if it still is idle. */
+  /**
+   * Fails unknown_workload, sleep_refused, cluster_unreachable, cluster_denied. `idle`: only if it still is
+   * idle.
+   */
   sleep(message: { id: string; by: SleepCause }): { replicas: number; slept: boolean };
   /**
-   * Single-flight per workload. `waitMs` null: answers when the cluster has taken the change; else when a pod is Ready, or
-   * ready_timeout.
+   * Single-flight per workload. `waitMs` null: answers when the cluster has taken the change; else when a pod
+   * is Ready, or ready_timeout.
    */
   wake(message: { id: string; waitMs: number | null }): { replicas: number };
   autoSleep(message: { id: string; enabled: boolean | null; minutes: number | null }): AutoSleepSettings;
@@ -194,7 +217,10 @@ export interface WorkloadsProtocol {
   forwardTarget(message: { id: string }): ForwardTarget;
   /** From tethers, for each new connection, before its first byte is carried. */
   activity(message: { id: string; at: number }): null;
-  /** From tethers, at least every 15 s while connections move bytes, and at once when the last one closes. Epoch milliseconds. */
+  /**
+   * From tethers, at least every 15 s while connections move bytes, and at once when the last one closes.
+   * Epoch milliseconds.
+   */
   traffic(message: { id: string; lastByteAt: number }): null;
 }
 

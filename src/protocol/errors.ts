@@ -1,4 +1,5 @@
-// Every error that a client of the daemon's interface can meet: one table. The README's table is compared with it in both directions.
+// Every error that a client of the daemon's interface can meet: one table. The README's table is compared
+// with it in both directions.
 import { Failure } from '../runtime/actor.ts';
 
 interface ErrorRow {

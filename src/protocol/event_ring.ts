@@ -34,8 +34,8 @@ class RingBuffer<T> {
 }
 
 /**
- * The newest `size` events of any type, and in addition the newest `size` lifecycle events (those that are not
- * statistics). `E` is what its owner keeps of an event.
+ * The newest `size` events of any type, and in addition the newest `size` lifecycle events (those that are
+ * not statistics). `E` is what its owner keeps of an event.
  */
 export class EventRing<E extends { readonly id: number; readonly type: EventType }> {
   private readonly recent: RingBuffer<E>;

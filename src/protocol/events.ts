@@ -1,4 +1,4 @@
-// Events: the journal's record and the letters of the `events` actor. docs/reference.md "Events".
+// Events: the journal's record and the messages of the `events` actor. docs/reference.md "Events".
 
 export const EVENT_TYPES = [
   'service.registered',
@@ -51,7 +51,10 @@ export interface EventsProtocol {
   history(message: { types: string[] | null; names: string[] | null; since: number | null; limit: number }): {
     events: EventRecord[];
   };
-  /** What a front needs to serve replays by itself, and from now on it is told of every new event (`views.events`). */
+  /**
+   * What a front needs to serve replays by itself, and from now on it is told of every new event
+   * (`views.events`).
+   */
   subscribe(message: Record<string, never>): {
     /** The union of the last 1024 of any type and the last 1024 that are not statistics, in id order. */
     kept: EventRecord[];

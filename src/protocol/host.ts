@@ -84,20 +84,28 @@ export interface LogLimits {
 }
 
 export interface HostProtocol {
-  /** Replies every run the ledger holds. After it, ends are told to `service:<name>` (`exited`) until acknowledged. */
+  /**
+   * Replies every run the ledger holds. After it, ends are told to `service:<name>` (`exited`) until
+   * acknowledged.
+   */
   runs(message: Record<string, never>): { runs: LedgerRun[] };
   /** As `runs` it waits for a start that was asked for before, so that no process is missed. */
   runOf(message: { service: string }): { run: LedgerRun | null };
   /** The ledger has the run before the reply. Fails start_failed with the reason. */
   spawn(message: SpawnRequest): SpawnReply;
-  /** Ends the whole tree of a run; joins a stop under way. The report when it is gone, at the latest 2 s after SIGKILL. */
+  /**
+   * Ends the whole tree of a run; joins a stop under way. The report when it is gone, at the latest 2 s after
+   * SIGKILL.
+   */
   stop(message: StopRequest): StopReport;
   note(message: { service: string; run: string; memo: RunMetadata }): null;
   /** The daemon has this end on disk: the ledger may drop it. */
   acknowledge(message: { service: string; run: string }): null;
   /** Deletes the logs and what else is kept of a service without a process. */
   forget(message: { service: string }): null;
-  /** From now on `service:<name>` is told `grew`, at most once per turn, when the log of this service grows. */
+  /**
+   * From now on `service:<name>` gets `grew` when its log grows, at most once per turn.
+   */
   follow(message: { service: string; on: boolean }): null;
   /** Input to the terminal of a run. */
   write(message: { service: string; run: string; data: Uint8Array }): null;
@@ -107,7 +115,10 @@ export interface HostProtocol {
   dropped(message: Record<string, never>): { rows: { service: string; bytes: number }[] };
 }
 
-/** Ends the whole tree of a run, even of one that has ended itself. Waits for the report as long as the host may take. */
+/**
+ * Ends the whole tree of a run, even of one that has ended itself. Waits for the report as long as the host
+ * may take.
+ */
 export function stopProcessTree(host: Ref<HostProtocol>, stop: StopRequest): Promise<StopReport> {
   const deadlineMs = stop.graceMs + SERVICE.killTimeoutMs + SERVICE.hostStopMarginMs;
   return host.ask('stop', stop, { deadlineMs });

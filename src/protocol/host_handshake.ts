@@ -1,9 +1,13 @@
-// The first line each way on the socket of the process host: JSON and a newline, before any frame, in every version.
+// The first line each way on the socket of the process host: JSON and a newline, before any frame, in every
+// version.
 
 /** Which process a daemon is. */
 export interface DaemonProcess {
   daemonPid: number;
-  /** Field 22 of /proc/<pid>/stat of the daemon, so that a later process with its pid is not taken for it; 0: not known. */
+  /**
+   * Field 22 of /proc/<pid>/stat of the daemon, so that a later process with its pid is not taken for it; 0:
+   * not known.
+   */
   daemonStart: number;
 }
 

@@ -11,8 +11,8 @@ let lastMs = 0;
 let counter = 0;
 
 /**
- * The id of one run of a service: 16 hexadecimal digits, 44 bits of milliseconds and 20 random or counted ones.
- * Ids made by one process grow; two processes never share one in practice.
+ * The id of one run of a service: 16 hexadecimal digits, 44 bits of milliseconds and 20 random or counted
+ * ones. Ids made by one process grow; two processes never share one in practice.
  */
 export function newRunId(now: number): string {
   if (now > lastMs) {

@@ -4,8 +4,9 @@ export interface PortsProtocol {
   claim(message: { owner: string; port: number }): { others: string[] };
   release(message: { owner: string }): null;
   /**
-   * Gives `owner` the lowest port of the range that nobody has claimed and nothing listens on, and claims it at once:
-   * two callers never get the same one. `keep`: a port to prefer if it is free. Fails port_in_use when none is left.
+   * Gives `owner` the lowest port of the range that nobody has claimed and nothing listens on, and claims it
+   * at once: two callers never get the same one. `keep`: a port to prefer if it is free. Fails port_in_use
+   * when none is left.
    */
   lease(message: { owner: string; from: number; to: number; keep: number | null }): { port: number };
   /**

@@ -1,4 +1,4 @@
-// Services: the stored record, what a process adds to it, and the letters of `service:<name>`.
+// Services: the stored record, what a process adds to it, and the messages of `service:<name>`.
 import type { AgentType } from './agent_types.ts';
 
 export const SERVICE_STATUSES = ['running', 'stopped', 'crashed', 'starting', 'stopping'] as const;
@@ -44,7 +44,10 @@ export interface ServiceInput extends Omit<ServiceSpec, 'env'> {
 export interface StoredService {
   spec: ServiceSpec;
   revision: number;
-  /** HMAC over the whole spec with a key of the state directory; absent in what an earlier version has written. */
+  /**
+   * HMAC over the whole spec with a key of the state directory; absent in what an earlier version has
+   * written.
+   */
   hash?: string;
 }
 
@@ -57,7 +60,10 @@ export interface LastEnd {
   exitUnknown: boolean;
   /** Epoch milliseconds. */
   at: number;
-  /** Its whole tree has ended with it: by a stop, or with the machine. Else what it has left behind is ended before the next. */
+  /**
+   * Its whole tree has ended with it: by a stop, or with the machine. Else what it has left behind is ended
+   * before the next.
+   */
   whole?: true;
   /** The restart that was to follow: a daemon that finds it goes on waiting. */
   restart?: { attempt: number; at: number };
@@ -122,7 +128,9 @@ export interface LogSlice {
   run: string | null;
   /** What was asked for: between two of them lies what another stream has brought. */
   parts: { offset: number; bytes: Uint8Array }[];
-  /** From which offset on what time holds (epoch milliseconds), in order; none when nobody has asked for them. */
+  /**
+   * From which offset on what time holds (epoch milliseconds), in order; none when nobody has asked for them.
+   */
   times: { offset: number; time: number }[];
 }
 
@@ -153,15 +161,16 @@ export interface RunEnd {
 
 export interface ServiceProtocol {
   /**
-   * At boot, and whenever the process host is there again: takes over the run that it has for this service, reports to
-   * the views. Harmless at any time. An end that is news is on disk before the reply, if the disk takes it.
+   * At boot, and whenever the process host is there again: takes over the run that it has for this service,
+   * reports to the views. Harmless at any time. An end that is news is on disk before the reply, if the disk
+   * takes it.
    */
   adopt(message: Record<string, never>): null;
   /** The registry changed the record; the process is left alone. A pending restart ends. */
   changed(message: { stored: StoredService }): null;
   /**
-   * `timeoutMs` null: the service's own startTimeout. `wait` false: answers when the process is there. `join`: what runs
-   * is left alone and a start under way is joined, instead of already_running.
+   * `timeoutMs` null: the service's own startTimeout. `wait` false: answers when the process is there.
+   * `join`: what runs is left alone and a start under way is joined, instead of already_running.
    */
   start(message: { timeoutMs: number | null; wait: boolean; join?: boolean }): StartResult;
   /** `graceMs` null: the service's own stopGrace. `last`: no start after it, the daemon is shutting down. */
@@ -173,10 +182,13 @@ export interface ServiceProtocol {
   logs(message: LogsQuery): Uint8Array;
   /** Where in the log its last `lines` begin, in logical bytes; its end for none. */
   tailStart(message: Pick<LogsQuery, 'lines' | 'stream'>): number;
-  /** What the log says from `offset` on, over at most `limit` bytes of it and of one run; when, with `timestamps`. */
+  /**
+   * What the log says from `offset` on, over at most `limit` bytes of it and of one run; when, with
+   * `timestamps`.
+   */
   read(message: Pick<LogsQuery, 'stream' | 'timestamps'> & { offset: number; limit: number }): LogSlice;
   explain(message: Record<string, never>): ServiceExplanation;
-  /** While on, `views.grew` is told whenever the log grows. Counted: each on needs its off. */
+  /** While on, the views get `grew` whenever the log grows. Counted: each on needs its off. */
   follow(message: { on: boolean }): null;
   /** From the host. */
   exited(message: RunEnd): null;

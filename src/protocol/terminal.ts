@@ -1,13 +1,17 @@
-// A terminal that is looked at, docs/reference.md "Terminals": letters between the service that owns it and
+// A terminal that is looked at, docs/reference.md "Terminals": messages between the service that owns it and
 // the viewers on the front.
 
-/** Handled by `service:<name>` of an agent. `viewer` is a name the front gives; it is unique over its life. */
+/**
+ * Handled by `service:<name>` of an agent. `viewer` is a name the front gives; it is unique over its life.
+ */
 export interface TerminalProtocol {
-  /** From now on `viewers` is told of size, screen and output. Fails not_running when no terminal is there. */
+  /**
+   * From now on `viewers` is told of size, screen and output. Fails not_running when no terminal is there.
+   */
   attach(message: { viewer: string }): null;
   detach(message: { viewer: string }): null;
   input(message: { data: Uint8Array }): null;
-  /** The last one wins; every viewer is told. */
+  /** The last one wins; every viewer gets the new size. */
   resize(message: { cols: number; rows: number }): null;
   /** The viewer has taken so many bytes of output. */
   ack(message: { viewer: string; bytes: number }): null;

@@ -1,4 +1,4 @@
-// Tethers, docs/reference.md "Tethers": records, and the letters of `tethers` (who owns the records and the
+// Tethers, docs/reference.md "Tethers": records, and the messages of `tethers` (who owns the records and the
 // ports) and of `tether:<id>` (one listener with its connections).
 
 /** A tether as it is kept. */
@@ -42,7 +42,10 @@ export interface TethersProtocol {
   create(message: TetherInput): { tether_id: string; local_port: number };
   /** Opens the listener; harmless when it is open. Fails unknown_tether, port_in_use, storage_full. */
   activate(message: { id: string }): { tether_id: string; local_port: number; state: 'active' };
-  /** Destroys its connections, closes the listener, gives the port back. Harmless when idle. Fails unknown_tether. */
+  /**
+   * Destroys its connections, closes the listener, gives the port back. Harmless when idle. Fails
+   * unknown_tether.
+   */
   deactivate(message: { id: string }): { ok: true };
   /** Deactivates and forgets it. Fails unknown_tether. */
   remove(message: { id: string }): { removed: true; id: string };
@@ -56,9 +59,14 @@ export interface TethersProtocol {
 
 /** One tether: a listener on loopback and the connections through it. Asks workloads. */
 export interface TetherProtocol {
-  /** Listens on the first of `ports` that is free; counts on from `numbers`. Harmless when it listens already. Fails port_in_use. */
+  /**
+   * Listens on the first of `ports` that is free; counts on from `numbers`. Harmless when it listens already.
+   * Fails port_in_use.
+   */
   open(message: { tether: StoredTether; ports: number[]; numbers: TetherStats }): { port: number };
-  /** Destroys the connections and closes the listener. Harmless when it is closed. `forget`: ends the actor. */
+  /**
+   * Destroys the connections and closes the listener. Harmless when it is closed. `forget`: ends the actor.
+   */
   close(message: { forget: boolean }): null;
 }
 

@@ -19,8 +19,8 @@ export interface ViewSnapshot {
 
 export interface ViewsProtocol {
   /**
-   * All services, at boot: any other is forgotten. `text` is a ViewSnapshot as JSON: at a start no code is compiled
-   * yet, and decoding hundreds of rows of msgpack takes ten times as long as JSON.parse.
+   * All services, at boot: any other is forgotten. `text` is a ViewSnapshot as JSON: at a start no code is
+   * compiled yet, and decoding hundreds of rows of msgpack takes ten times as long as JSON.parse.
    */
   snapshot(message: { text: string }): null;
   /** Specs that were registered or changed. */
@@ -30,8 +30,9 @@ export interface ViewsProtocol {
   stats(message: { rows: StatsRow[] }): null;
   events(message: { events: EventRecord[] }): null;
   /**
-   * The log of `name` grew, so its followers may read on. The service passes this on from the host. A shorter way would
-   * save nothing: the link to the host ends on the services thread, and an agent's terminal waits for the same news.
+   * The log of `name` grew, so its followers may read on. The service passes this on from the host. A shorter
+   * way would save nothing: the link to the host ends on the services thread, and an agent's terminal waits
+   * for the same news.
    */
   grew(message: { name: string }): null;
 }

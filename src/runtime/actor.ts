@@ -1,5 +1,6 @@
-// The vocabulary of the actor runtime, and its eight guarantees: each stands above the member that it concerns, has its
-// test in test/runtime, and is held under random crashes, cut links and delays by test/sim. It knows nothing of the product.
+// The vocabulary of the actor runtime, and its eight guarantees: each stands above the member that it
+// concerns, has its test in test/runtime, and is held under random crashes, cut links and delays by test/sim.
+// It knows nothing of the product.
 
 import type { RestartLimit } from './restart_window.ts';
 
@@ -27,8 +28,8 @@ export type FamilyProtocol<F extends FamilyPrefix> = Directory[Extract<Address, 
 export type RuntimeCode = 'overloaded' | 'deadline' | 'crashed' | 'gone';
 
 /**
- * An expected outcome that is not success. Thrown by a handler it is the caller's reply; it crosses threads as
- * `{code, message, detail}`. Compare `code`, never the class.
+ * An expected outcome that is not success. Thrown by a handler it is the caller's reply; it crosses threads
+ * as `{code, message, detail}`. Compare `code`, never the class.
  */
 export class Failure extends Error {
   readonly code: string;
@@ -41,14 +42,16 @@ export class Failure extends Error {
   }
 }
 
-/** Whether `error` is a Failure, by its shape, so that a copy of this module in another bundle counts as well. */
+/**
+ * Whether `error` is a Failure, by its shape, so that a copy of this module in another bundle counts as well.
+ */
 export function isFailure(error: unknown): error is Failure {
   return error instanceof Error && error.name === 'Failure' && typeof (error as Failure).code === 'string';
 }
 
 /**
- * The value of `work`, or what `instead` gives when it fails with a Failure. A defect is rethrown, so that it crashes
- * the actor that waits.
+ * The value of `work`, or what `instead` gives when it fails with a Failure. A defect is rethrown, so that it
+ * crashes the actor that waits.
  */
 export async function tolerateFailure<T, U>(
   work: Promise<T>,
@@ -82,8 +85,8 @@ export interface Ref<P> {
   /**
    * Sends and forgets.
    *
-   * Guarantee 2. Messages of one sender to one receiver arrive in order, tells and asks together. Nothing is promised
-   * between senders.
+   * Guarantee 2. Messages of one sender to one receiver arrive in order, tells and asks together. Nothing is
+   * promised between senders.
    */
   tell<K extends MessageKind<P>>(kind: K, message: MessageOf<P, K>): void;
 }
@@ -109,14 +112,20 @@ export interface Scope {
 }
 
 declare const deferredReplyBrand: unique symbol;
-/** What a handler returns to let the next message in before its own reply is there. Made by `replyLater` and `turn`. */
+/**
+ * What a handler returns to let the next message in before its own reply is there. Made by `replyLater` and
+ * `turn`.
+ */
 export interface DeferredReply<R> {
   readonly [deferredReplyBrand]: R;
 }
 
 export interface Context {
   readonly address: string;
-  /** The node's clock, but a timer ends with this incarnation, and an error in its callback is a crash of the actor. */
+  /**
+   * The node's clock, but a timer ends with this incarnation, and an error in its callback is a crash of the
+   * actor.
+   */
   readonly clock: Clock;
   readonly scope: Scope;
   /** Asks through it are refused with `gone`, tells dropped, once this incarnation is over and closed. */
@@ -124,15 +133,16 @@ export interface Context {
   /** Replies with what `promise` gives; the mailbox goes on meanwhile. */
   replyLater<R>(promise: Promise<R>): DeferredReply<R>;
   /**
-   * Replies with what `work` gives; the mailbox goes on meanwhile. Work on one key runs in the order of the calls, one
-   * at a time; work on different keys runs side by side. Work that waits when the incarnation is over does not run.
+   * Replies with what `work` gives; the mailbox goes on meanwhile. Work on one key runs in the order of the
+   * calls, one at a time; work on different keys runs side by side. Work that waits when the incarnation is
+   * over does not run.
    */
   turn<R>(key: string, work: () => Promise<R>): DeferredReply<R>;
   /** Calls `onEnded` once when `address` has ended or its thread is gone, and soon if nobody is there now. */
   watch(address: string, onEnded: (address: string) => void): void;
   /**
-   * Ends this actor after the current message; open deferred replies are awaited for `drainMs`. What is queued behind it gets
-   * `gone`, or, in a family, starts the actor anew.
+   * Ends this actor after the current message; open deferred replies are awaited for `drainMs`. What is
+   * queued behind it gets `gone`, or, in a family, starts the actor anew.
    */
   end(): void;
   /** Ends this incarnation as a crash: for background work whose failure the actor cannot survive. */
@@ -140,12 +150,12 @@ export interface Context {
 }
 
 /**
- * Guarantee 1. An actor handles one message at a time, awaits included. A DeferredReply is the one way to have two
- * requests open.
+ * Guarantee 1. An actor handles one message at a time, awaits included. A DeferredReply is the one way to
+ * have two requests open.
  *
- * Guarantee 5. A Failure that a handler throws is a reply. Anything else is a crash: the caller gets `crashed`, what
- * the incarnation opened is closed last-first, and `init` runs again after a pause. Queued messages stay; the one that
- * crashed the actor is not tried again.
+ * Guarantee 5. A Failure that a handler throws is a reply. Anything else is a crash: the caller gets
+ * `crashed`, what the incarnation opened is closed last-first, and `init` runs again after a pause. Queued
+ * messages stay; the one that crashed the actor is not tried again.
  */
 export type Handlers<P> = {
   [K in keyof P]: (
@@ -154,11 +164,17 @@ export type Handlers<P> = {
 };
 
 export interface ActorLimits {
-  /** Guarantee 4. Messages that may wait, open deferred replies included: one more is refused at once, `overloaded`. */
+  /**
+   * Guarantee 4. Messages that may wait, open deferred replies included: one more is refused at once,
+   * `overloaded`.
+   */
   mailbox: number;
   /** Guarantee 6. More crashes than `max` within `withinMs` end the actor, and its watchers are told once. */
   restarts: RestartLimit;
-  /** How long a stop waits for what is queued and for open deferred replies before it reports the actor as late. */
+  /**
+   * How long a stop waits for what is queued and for open deferred replies before it reports the actor as
+   * late.
+   */
   drainMs: number;
 }
 
@@ -172,8 +188,8 @@ export interface ActorType<P, C> {
 const DEFAULT_LIMITS: ActorLimits = { mailbox: 4096, restarts: { max: 5, withinMs: 10_000 }, drainMs: 5_000 };
 
 /**
- * A type of actor. `init` runs at the start and again after each crash; what it throws is a crash. `limits` left out: 4,096
- * messages, 5 crashes in 10 s, 5 s to drain.
+ * A type of actor. `init` runs at the start and again after each crash; what it throws is a crash. `limits`
+ * left out: 4,096 messages, 5 crashes in 10 s, 5 s to drain.
  */
 export function actor<P extends Protocol<P>, C>(
   name: string,
@@ -183,7 +199,10 @@ export function actor<P extends Protocol<P>, C>(
   return { name, init, limits: { ...DEFAULT_LIMITS, ...limits } };
 }
 
-/** A byte channel to another node: a MessagePort, a unix socket, or two ends in one test. Ordered, message-framed. */
+/**
+ * A byte channel to another node: a MessagePort, a unix socket, or two ends in one test. Ordered,
+ * message-framed.
+ */
 export interface Pipe {
   /** `bytes` may be transferred: the caller does not touch it again. */
   send(bytes: Uint8Array): void;
@@ -210,15 +229,18 @@ export interface Node {
     config: (address: string) => C,
   ): void;
   ref<A extends Address>(address: A): Ref<Directory[A]>;
-  /** Joins the node `peer` over `pipe`. A second pipe to the same peer replaces the first, whose open asks settle `gone`. */
+  /**
+   * Joins the node `peer` over `pipe`. A second pipe to the same peer replaces the first, whose open asks
+   * settle `gone`.
+   */
   connect(peer: string, pipe: Pipe): void;
   disconnect(peer: string): void;
   onPeerLost(onLost: (peer: string, reason: string) => void): void;
   /** Ends one actor in order. Resolves true when it drained in time. */
   end(address: string): Promise<boolean>;
   /**
-   * Guarantee 8. A stop refuses new messages, answers those in the queues and closes all scopes, last started actor
-   * first. Resolves with the addresses that missed their drain time.
+   * Guarantee 8. A stop refuses new messages, answers those in the queues and closes all scopes, last started
+   * actor first. Resolves with the addresses that missed their drain time.
    */
   stop(): Promise<string[]>;
 }
@@ -240,13 +262,15 @@ export interface NodeOptions {
   /** The node that holds `address`; undefined: nobody, an ask settles `gone`. */
   nodeOf: (address: string) => string | undefined;
   /**
-   * Guarantee 7. Two actors never wait for each other where this is an order: whether an actor at `from` may ask one
-   * at `to`. An ask that may not is a defect and throws. Tells, replies and asks of the node itself are free.
+   * Guarantee 7. Two actors never wait for each other where this is an order: whether an actor at `from` may
+   * ask one at `to`. An ask that may not is a defect and throws. Tells, replies and asks of the node itself
+   * are free.
    */
   mayAsk?: (from: string, to: string) => boolean;
   /**
-   * Gets every crash (`ended`: it was one too many) and every error without a caller that could be told: an error
-   * while a scope closes, a tell that is dropped or that no handler takes. The runtime prints nothing itself.
+   * Gets every crash (`ended`: it was one too many) and every error without a caller that could be told: an
+   * error while a scope closes, a tell that is dropped or that no handler takes. The runtime prints nothing
+   * itself.
    */
   onCrash?: (address: string, error: unknown, ended: boolean) => void;
   /** Gets what happens inside. It must not throw. Costs nothing when it is absent. */

@@ -3,7 +3,9 @@ import type { Clock } from './actor.ts';
 /** Node fires a longer timer at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** The machine's time. No timer holds the process: what does is a socket or a port that somebody listens on. */
+/**
+ * The machine's time. No timer holds the process: what does is a socket or a port that somebody listens on.
+ */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

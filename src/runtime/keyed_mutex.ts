@@ -1,8 +1,8 @@
 const ignore = (): void => {};
 
 /**
- * Runs work on one key in the order of the calls, one at a time; work on different keys runs side by side. A handler
- * that answers with such work uses `context.turn`.
+ * Runs work on one key in the order of the calls, one at a time; work on different keys runs side by side. A
+ * handler that answers with such work uses `context.turn`.
  */
 export class KeyedMutex {
   private readonly tails = new Map<string, Promise<unknown>>();

@@ -1,4 +1,5 @@
-// A mailbox queues the messages of one address; the incarnations of its actor handle them, one after the other.
+// A mailbox queues the messages of one address; the incarnations of its actor handle them, one after the
+// other.
 import {
   type ActorLimits,
   type Address,
@@ -59,7 +60,10 @@ class PendingReply {
   }
 }
 
-/** Starts its actor at once. Never throws: crashes, and a scope that did not close in time, are reported to the node. */
+/**
+ * Starts its actor at once. Never throws: crashes, and a scope that did not close in time, are reported to
+ * the node.
+ */
 export class Mailbox {
   readonly address: string;
   readonly type: ConfiguredActor;
@@ -141,7 +145,10 @@ export class Mailbox {
     cancel();
   }
 
-  /** After a crash or a stop the queue gets `gone`; after `context.end` it is delivered anew: a family starts again. */
+  /**
+   * After a crash or a stop the queue gets `gone`; after `context.end` it is delivered anew: a family starts
+   * again.
+   */
   private leave(refuses: boolean): void {
     this.started.reject(new Failure('crashed', `${this.address} did not start`));
     this.node.onMailboxClosed(this.address);
@@ -169,8 +176,8 @@ export class Mailbox {
 /**
  * From one `init` to the crash or the end after it, with everything that was opened on the way.
  *
- * `draining`: handles the queue, then ends. `ending`: ends after the current message. `lingering`: waits for the
- * deferred replies that are open. `over`: nothing runs any more, and everything open has been answered.
+ * `draining`: handles the queue, then ends. `ending`: ends after the current message. `lingering`: waits for
+ * the deferred replies that are open. `over`: nothing runs any more, and everything open has been answered.
  */
 class Incarnation implements Sender {
   readonly address: string;

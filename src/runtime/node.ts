@@ -1,4 +1,5 @@
-// One thread's share of the actors: where messages go, who watches whom, and the order in which everything stops.
+// One thread's share of the actors: where messages go, who watches whom, and the order in which everything
+// stops.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type {
   ActorType,

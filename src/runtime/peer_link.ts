@@ -1,4 +1,5 @@
-// Frames between two nodes over a pipe, all frames of one turn in one post, and the asks that are open over it.
+// Frames between two nodes over a pipe, all frames of one turn in one post, and the asks that are open over
+// it.
 import { type Clock, Failure, type Pipe, type RuntimeCode, type RuntimeEvent } from './actor.ts';
 import { decodeAllMsgpack, encodeMsgpack } from './msgpack.ts';
 
@@ -70,7 +71,7 @@ class PendingAsk {
 /** A message on its way to an actor of this node; its answer goes back over `link`. */
 export interface Envelope {
   readonly link: PeerLink;
-  /** 0: a tell, nobody waits for an answer. */
+  /** 0: a tell, which gets no answer. */
   readonly id: number;
   readonly to: string;
   readonly kind: string;
@@ -169,7 +170,8 @@ export class PeerLink {
   private send(frame: Frame): void {
     if (!this.open) return;
     const part = encodeMsgpack(frame);
-    // The end of the turn, after its promises: process.nextTick from within a promise job waits for the others.
+    // The end of the turn, after its promises: process.nextTick from within a promise job waits for the
+    // others.
     if (this.size === 0) process.nextTick(() => this.flush());
     this.parts.push(part);
     this.size += part.length;
@@ -178,7 +180,8 @@ export class PeerLink {
 
   private flush(): void {
     if (this.size === 0 || !this.open) return;
-    // The parts are views into a pool that must not be transferred: copied to one array of exactly their size.
+    // The parts are views into a pool that must not be transferred: copied to one array of exactly their
+    // size.
     const bytes = new Uint8Array(this.size);
     let offset = 0;
     for (const part of this.parts) {
@@ -212,7 +215,7 @@ export class PeerLink {
     switch (frame[0]) {
       case ASK: {
         const [, id, to, kind, message, left] = frame;
-        // Without time left its sender has its answer: nothing runs that nobody waits for.
+        // Without time left the sender has its `deadline` already.
         if (left > 0) this.listener.onEnvelope({ link: this, id, to, kind, message, expires: now + left });
         return;
       }
@@ -238,14 +241,15 @@ export class PeerLink {
     }
   }
 
-  /** Takes an ask off the list: whoever gets it settles it, and nobody else can. */
+  /** Takes an ask off the list, so that it is settled once. */
   private take(id: number): PendingAsk | undefined {
     const ask = this.asks.get(id);
     if (ask) this.asks.delete(id);
     return ask;
   }
 
-  // One timer for all deadlines, set for the earliest one known when it was set: an ask costs a comparison, no timer.
+  // One timer for all deadlines, set for the earliest one known when it was set: an ask costs a comparison,
+  // no timer.
   private scheduleSweep(ms: number, at: number): void {
     this.cancelSweep();
     this.sweepAt = at;
@@ -276,8 +280,8 @@ const RUNTIME_CODE_TEXT: Record<RuntimeCode, string> = {
 
 export const goneFailure = (to: string): Failure => new Failure('gone', `${to}: ${RUNTIME_CODE_TEXT.gone}`);
 
-// A handler that fails between two asks leaves the second without anybody who waits. That must not end the process as
-// an unhandled rejection, so a rejected ask counts as handled.
+// A handler that fails between two asks leaves the second one without a listener. Its rejection must not end
+// the process as an unhandled one.
 function rejectAsk(ask: PendingAsk, failure: Failure): void {
   ask.promise.catch(ignore);
   ask.reject(failure);

@@ -158,7 +158,10 @@ export function configFile(named: string | undefined, env: Env): { path: string;
 const formatValue = (value: unknown): string =>
   value === undefined ? 'nothing' : (JSON.stringify(value) ?? String(value));
 
-/** Flattens `{auth: {token}}` to `auth.token` rows; a table where a value belongs stays a value and fails its rule. */
+/**
+ * Flattens `{auth: {token}}` to `auth.token` rows; a table where a value belongs stays a value and fails its
+ * rule.
+ */
 function flatten(table: object, prefix: string, known: ReadonlySet<string>): [key: string, value: unknown][] {
   return Object.entries(table).flatMap(([name, value]): [string, unknown][] => {
     const key = prefix + name;
@@ -216,8 +219,8 @@ async function readConfigFile(path: string): Promise<[string, unknown][]> {
 }
 
 /**
- * Reads the settings: defaults, then the file (`named`, `$BERTH_CONFIG` or the default place), then the environment.
- * Throws a SettingsError whose message is one line naming the file, the key and the value.
+ * Reads the settings: defaults, then the file (`named`, `$BERTH_CONFIG` or the default place), then the
+ * environment. Throws a SettingsError whose message is one line naming the file, the key and the value.
  */
 export async function loadSettings(named: string | undefined, env: Env): Promise<Settings> {
   const values = new Map<string, unknown>(SETTING_ROWS.map(([key, fallback]) => [key, fallback]));

@@ -1,5 +1,5 @@
-// The numbers that users or several files depend on, and at the end the relations between them that the code relies on.
-// What is of one file alone, such as a pause between two looks, stands there.
+// The numbers that users or several files depend on, and at the end the relations between them that the code
+// relies on. A number that one file alone uses stands in that file.
 
 export const KIB = 1024;
 export const MIB = 1024 * KIB;
@@ -8,20 +8,20 @@ export const MIB = 1024 * KIB;
 export const HTTP = {
   maxBodyBytes: MIB,
   maxKubeconfigBytes: 256 * KIB,
-  /** A body not complete this long after its head: 408. */
+  /** A body that is not complete this long after its head gets 408. */
   bodyTimeoutMs: 8_000,
   headTimeoutMs: 10_000,
-  /** Of a body that is too large this much more is read and dropped, so that its sender can read the 413. */
+  /** Bytes of a body that is too large which are read and dropped, so that the client can read its 413. */
   maxDrainBytes: 8 * MIB,
-  /** On average once in so many bytes of answers it is made sure that the client of one takes what it asks for. */
+  /** Mean number of response bytes between two checks that the client really reads. */
   readCheckBytes: 256 * KIB,
-  /** How deep arrays and objects may lie in each other. */
+  /** Nesting depth of arrays and objects. */
   maxJsonDepth: 32,
-  /** A wrong body is told at most so many of its faults one by one: more than all the fields that a right one can have. */
+  /** Faults of one body that an error lists: more than the fields that a valid body can have. */
   maxErrorDetails: 1_000,
-  /** How many events the history gives when it is not said. */
+  /** Events in an answer of the history without `limit`. */
   defaultHistoryEvents: 100,
-  /** The largest value of a duration in a query. */
+  /** The largest duration in a query. */
   maxQueryDurationMs: 3_600_000,
 } as const;
 
@@ -30,7 +30,6 @@ export const SERVICE = {
   defaultStartTimeoutMs: 30_000,
   defaultStopGraceMs: 5_000,
   maxCmdBytes: 64 * KIB,
-  /** Of the working directory, and of the ready URL. */
   maxCwdBytes: 4 * KIB,
   maxReadyUrlBytes: 4 * KIB,
   maxEnvEntries: 256,
@@ -38,25 +37,25 @@ export const SERVICE = {
   maxDependsOn: 64,
   maxLabels: 16,
   maxLabelLength: 256,
-  /** Without a ready URL a service is ready when its process has been up this long. */
+  /** A service without a ready URL is ready once its process has been up this long. */
   minUptimeMs: 50,
   restart: { initialDelayMs: 100, maxDelayMs: 30_000, resetAfterMs: 10_000 },
-  /** After SIGKILL the answer of a stop waits at most this long. */
+  /** Longest wait of a stop after SIGKILL. */
   killTimeoutMs: 2_000,
-  /** How many last lines a hint or an explanation carries. */
+  /** Last lines of the log in a hint or an explanation. */
   hintLines: 20,
-  /** How often a process host that does not answer is asked again, and how long one question may take. */
+  /** Interval between asks of a process host that does not answer, and the deadline of each. */
   hostRetryMs: 500,
   hostAskTimeoutMs: 5_000,
-  /** How often an end that could not be written down is tried again. */
+  /** Interval between attempts to record an end that could not be written. */
   endRecordRetryMs: 1_000,
-  /** What a stop may take beyond its grace period and the kill before the host counts as gone. */
+  /** Time beyond grace period and kill after which a host that does not answer a stop counts as gone. */
   hostStopMarginMs: 10_000,
-  /** The actor of a service that was removed answers so long that there is none. */
+  /** Time for which the actor of a removed service stays to answer unknown_service. */
   removedLingerMs: 1_000,
-  /** The deadline of an ask that waits for a start or a stop: longer than any of them. */
+  /** Deadline of an ask that waits for a start or a stop: longer than any of them. */
   askDeadlineMs: 3 * 3_600_000,
-  /** At the daemon's own end services are stopped in order for so long, then all the others, and so long is waited for them. */
+  /** On shutdown: time for the ordered stop, then for everything that is left. */
   shutdown: { orderedStopMs: 20_000, remainingStopMs: 3_000 },
 } as const;
 
@@ -64,7 +63,9 @@ export const SERVICE = {
 export const READY_CHECK = {
   fastIntervalMs: 20,
   fastPhaseMs: 2_000,
-  /** Afterwards the pause is this part of the time waited, at most `slowestMs`. */
+  /**
+   * After the fast phase: the next interval as a fraction of the time waited so far, up to `maxIntervalMs`.
+   */
   elapsedFraction: 0.05,
   maxIntervalMs: 500,
   agentMaxIntervalMs: 1_000,
@@ -78,14 +79,18 @@ export const EVENTS = {
   statsIntervalMs: 2_000,
   reconnectDelayMs: 1_000,
   /**
-   * Well under the 10 s after which uWebSockets.js gives up on a blocked connection, and the 15 s promised.
+   * Well under the 10 s after which uWebSockets.js gives up a blocked connection, and the 15 s of the
+   * reference.
    */
   heartbeatMs: 5_000,
-  /** A subscriber with more than this unsent is disconnected. */
+  /** A subscriber with more unsent bytes than this is disconnected. */
   maxUnsentBytes: MIB,
-  /** After events have been written to many subscribers the next ones wait as long as that has taken, at most so long. */
+  /**
+   * Upper limit of the pause after a write to many subscribers, which otherwise lasts as long as the write
+   * took.
+   */
   maxWritePauseMs: 50,
-  /** Ids are reserved on disk this far ahead, so that they still grow after a crash of the machine. */
+  /** Ids that are reserved on disk ahead of use, so that ids still grow after a crash of the machine. */
   reservedIds: 10_000,
 } as const;
 
@@ -102,13 +107,16 @@ export const LOGS = {
 export const AGENT = {
   defaultCols: 120,
   defaultRows: 32,
-  /** The most columns, and the most rows, a terminal may have. */
+  /** Most columns, and most rows, of a terminal. */
   maxColsOrRows: 1_000,
-  /** A terminal is told a new size at most this often. */
+  /** Shortest interval between two changes of a terminal's size. */
   resizeIntervalMs: 20,
   maxUnacknowledgedBytes: MIB,
   replayBytes: MIB,
-  /** A viewer with more than this unsent is disconnected: a screen, what it may owe, and as much again. */
+  /**
+   * A viewer with more unsent bytes than this is disconnected: a screen, the unacknowledged bytes, and as
+   * much again.
+   */
   maxUnsentBytes: 4 * MIB,
 } as const;
 
@@ -120,116 +128,136 @@ export const CLOUD = {
   maxTokenBytes: 16 * KIB,
   maxCaCertificates: 20,
   minRsaBits: 2_048,
-  /** An address must answer a connect and its TLS handshake in this time. */
+  /** For a connect and its TLS handshake. */
   dialTimeoutMs: 10_000,
   headersTimeoutMs: 10_000,
-  /** A whole call with its body; listings have more. */
+  /** For a whole call with its body, unless it is a listing. */
   callTimeoutMs: 20_000,
   listTimeoutMs: 60_000,
-  /** A client's wait for a sync; the sync itself goes on. */
+  /** Longest wait of a client for a sync; the sync itself goes on. */
   syncTimeoutMs: 120_000,
-  /** A sleep or wake with everything that may have to be done again. */
+  /** For a sleep or a wake, retries included. */
   scaleTimeoutMs: 120_000,
-  /** `?wait=true` waits this long for a Ready pod unless `timeout` says otherwise. */
+  /** Wait of `?wait=true` for a Ready pod when `timeout` is absent. */
   defaultWakeWaitMs: 60_000,
-  /** An object has at most 1.5 MiB in etcd, and the notes of who manages its fields besides. */
+  /** An object has at most 1.5 MiB in etcd; its managedFields come on top. */
   maxObjectBytes: 4 * MIB,
   maxListBytes: 64 * MIB,
   maxWatchLineBytes: 16 * MIB,
   /** Objects of one page of a listing. */
   pageSize: 500,
-  /** Workloads of one kind in a cluster: a listing with more is refused, and of a watch no new ones are taken. */
+  /** Workloads of one kind in a cluster. A listing with more is refused; a watch adds no more than this. */
   maxWorkloadsPerKind: 100_000,
-  /** Calls open at once to one cluster, and calls that may wait behind them. */
+  /** Calls that are open at once to one cluster, and calls that wait behind them. */
   maxConcurrentCalls: 8,
   maxQueuedCalls: 64,
-  /** A call that is too many for the server (429) is tried again after this long, even if it says at once. */
+  /** Shortest delay before the retry of a call that got 429, whatever Retry-After says. */
   minRetryAfterMs: 250,
-  /** After this many calls in a row without any answer the cluster is left alone for a while. */
+  /**
+   * Opens after `failureThreshold` calls in a row without an answer: the cluster gets no calls for a while.
+   */
   circuitBreaker: { failureThreshold: 3, initialOpenMs: 500, maxOpenMs: 5_000 },
-  /** How often a change that met a conflict is read again and tried again. */
+  /** Retries of a change that met a conflict, each with a fresh read. */
   maxConflictRetries: 5,
   watch: {
-    /** How long the server is asked to keep a watch, plus up to as much again at random. */
+    /** Requested duration of a watch; up to as much again is added at random. */
     timeoutS: 300,
-    /** No byte for so long: the watch is taken for dead and begun anew. Bookmarks come about once a minute. */
+    /**
+     * A watch without a byte for this long counts as dead and starts anew. Bookmarks come about once a
+     * minute.
+     */
     silenceTimeoutMs: 90_000,
     retry: { initialDelayMs: 800, maxDelayMs: 30_000 },
   },
-  /** The token of the pod's service account is read again after this long. */
+  /** Interval between reads of the token of the pod's service account. */
   podTokenTtlMs: 60_000,
   idleMinutes: { default: 30, min: 1, max: 43_200 },
-  /** Sleeps the sweeper has under way at once. */
+  /** Sleeps of the sweeper that run at once. */
   maxConcurrentSleeps: 4,
-  /** From so many sleeps of its own on that were undone in a row, each within `soonMs`, auto-sleep leaves a workload alone. */
+  /**
+   * Auto-sleep leaves a workload alone after `max` of its sleeps in a row were undone, each within
+   * `withinMs`.
+   */
   undone: { max: 2, withinMs: 900_000 },
-  /** After a restart of its actor the sweeper waits until tethers have reported their traffic. */
+  /** Delay of the first sweep: by then tethers have reported their traffic. */
   sweeperStartDelayMs: 60_000,
-  /** Activity is in the store this long after it happened at the latest. */
+  /** Latest write of an activity to the store. */
   activityFlushMs: 1_000,
-  /** Rows told to the front at once: it stays answering in between. */
+  /** Rows in one message to the front, which answers requests in between. */
   rowsPerTell: 250,
 } as const;
 
 /** Tethers: docs/reference.md "Tethers", "Connections of a tether". */
 export const TETHER = {
   maxLabelLength: 64,
-  /** How long a connection may wait for a pod, and what it may have sent by then. */
+  /** Longest wait of a connection for a pod, and the bytes that are kept for it meanwhile. */
   podWaitTimeoutMs: 60_000,
   maxPendingBytes: 64 * KIB,
-  /** Connections that may wait for a pod: of one tether, and of one thread. */
+  /** Connections that wait for a pod: per tether, and per thread. */
   maxPending: 256,
   maxPendingPerThread: 1_000,
-  /** Connections open at once through one tether. */
+  /** Open connections per tether. */
   maxConnections: 2_048,
-  /** From a dial to the upgraded connection; from the request for a stream to the node's answer. */
+  /** From the dial to the upgraded connection, and from the request for a stream to the node's answer. */
   dialTimeoutMs: 10_000,
   streamOpenTimeoutMs: 2_000,
-  /** Dials under way at once to one cluster, per tether. */
+  /** Dials that run at once to one cluster, per tether. */
   maxConcurrentDials: 16,
-  /** A connection whose pod could not be reached is tried again for so long, with pauses from first to max. */
+  /** Time for retries of a connection whose pod could not be reached; `retry` gives the pauses. */
   retryWindowMs: 5_000,
-  /** The same when the pod is there and nobody in it takes the connection. */
+  /** The same for a pod in which nothing accepts the connection. */
   refusedRetryWindowMs: 1_000,
   retry: { initialDelayMs: 20, maxDelayMs: 500 },
-  /** A pod that could not be reached gets no connection for so long if another one can. */
+  /** Time for which a pod that could not be reached gets no connection, if there is another. */
   podAvoidMs: 1_000,
-  /** Pods are listed anew when one of them turns out to be gone, this long after the last listing began at the earliest. */
+  /** Shortest interval between the starts of two listings of pods; a pod that is gone asks for a new one. */
   minRelistIntervalMs: 1_000,
-  /** How often it is looked after connections that wait; who is gone after this glance wakes nobody. */
+  /** Interval between checks of waiting connections. */
   wakeCheckIntervalMs: 2_000,
+  /** A client that closes within this time, such as a port scan, wakes nothing. */
   probeDelayMs: 10,
-  /** Nodes say on the error stream what went wrong, this long after the data stream at the latest. */
+  /**
+   * Longest wait for the error stream, on which a node explains a failure, after the data stream has closed.
+   */
   errorStreamTimeoutMs: 1_000,
-  /** A line with a stream left behind is used again when the node has proven it clear, and never if it has not by then. */
+  /**
+   * Time for a node to prove a connection with an abandoned stream clear; after it the connection is never
+   * reused.
+   */
   drainCheckTimeoutMs: 5_000,
-  /** A stream whose client has gone must be closed by the node in this time, and bring no more than this. */
+  /**
+   * Time for a node to close a stream whose client has gone; `maxDiscardedBytes` limits what it may still
+   * send.
+   */
   streamCloseTimeoutMs: 30_000,
-  /** Where the pod has yet to take what was sent: so long after the last sign of it; more such lines to a pod are given up. */
+  /**
+   * Time since the last progress after which unsent data to a pod is given up, and the limit of such
+   * connections per pod.
+   */
   stuckTimeoutMs: 300_000,
   maxStuckConnections: 16,
   maxDiscardedBytes: 256 * KIB,
-  /** Nodes keep a record of every stream of a line until the line is closed. */
+  /** A node keeps a record of every stream of a connection until the connection closes. */
   maxStreamsPerConnection: 2_000,
   pingIntervalMs: 25_000,
-  /** A line on which something has come in this time is alive. */
+  /** A connection that has received something within this time counts as alive. */
   assumedAliveMs: 1_000,
-  /** Lines that nobody uses are closed after this long, the last one to a pod after `lastIdleMs`. */
+  /** Age at which unused connections are closed; the last one to a pod has `lastConnectionIdleMs`. */
   connectionIdleMs: 60_000,
   lastConnectionIdleMs: 600_000,
-  /** More than this unsent in one direction holds back the other end of that direction. */
+  /** Unsent bytes in one direction above which its source is paused. */
   maxBufferedBytes: 256 * KIB,
-  /** A client whose pod has closed gets what is left, and then so long to close as well. */
+  /** Time for a client to close after its pod has closed and everything has been sent to it. */
   closeLingerMs: 5_000,
-  /** A way to make lines that a cluster does not offer is tried again after this long. */
+  /** Time after which a transport that a cluster does not offer is tried again. */
   transportRetryMs: 300_000,
-  /** A client that has half-closed keeps its connection until the pod has been silent for so long. */
+  /** Silence of the pod that ends a connection whose client has half-closed. */
   halfClosedIdleMs: 60_000,
-  /** What a client has sent that has gone since is carried if that is possible in this time. */
+  /** Time for delivering what a client sent before it went away. */
   clientGoneGraceMs: 1_000,
-  /** A tether whose actor has ended is opened again after this long. */
+  /** Delay before a tether whose actor has ended is opened again. */
   reopenDelayMs: 1_000,
-  /** How often changed numbers are told, and half-closed and waiting clients are looked at. */
+  /** Interval between reports of changed numbers, and between checks of half-closed and waiting clients. */
   tickIntervalMs: 1_000,
   trafficReportIntervalMs: 15_000,
 } as const;
@@ -240,26 +268,26 @@ export const THREADS = {
   tethers: 2,
   restarts: { max: 5, withinMs: 60_000 },
   askDeadlineMs: 30_000,
-  /** A thread that has not stopped its actors by then is ended. */
+  /** A thread that has not stopped its actors by then is terminated. */
   stopTimeoutMs: 20_000,
-  /** Letters that may wait at an actor that clients write to; one more is `daemon_busy`. */
+  /** Messages that may wait at an actor that clients write to; one more gets `daemon_busy`. */
   mailboxCapacity: 4_096,
-  /** A process host that was started answers within this time, or the daemon does not start. */
+  /** Time for a process host to answer after its start; without an answer the daemon does not start. */
   hostStartTimeoutMs: 10_000,
 } as const;
 
 /** The pool of job threads: pure functions on heavy or untrusted input. */
 export const JOBS = {
   maxThreads: 2,
-  /** Jobs that may wait; one more is refused. */
+  /** Jobs that wait; one more is refused. */
   maxQueued: 64,
   deadlineMs: 5_000,
-  /** A thread without work ends after this long. */
+  /** A thread without work ends after this time. */
   idleTimeoutMs: 10_000,
   maxHeapMB: 256,
 } as const;
 
-/** Pairs that must hold; `test/readme.test.ts` checks each. */
+/** Relations that must hold; `test/readme.test.ts` checks each. */
 export const INVARIANTS: readonly [why: string, holds: boolean][] = [
   [
     'the largest query may ask for the default wait',
@@ -282,7 +310,7 @@ export const INVARIANTS: readonly [why: string, holds: boolean][] = [
   ],
   ['an API server may answer for as long as it is dialled', CLOUD.callTimeoutMs >= CLOUD.dialTimeoutMs],
   [
-    'a client that is held is not given up before a pod is dialled',
+    'a waiting client is not given up before a pod is dialled',
     TETHER.podWaitTimeoutMs > TETHER.dialTimeoutMs,
   ],
   [
@@ -290,11 +318,11 @@ export const INVARIANTS: readonly [why: string, holds: boolean][] = [
     TETHER.retryWindowMs >= 2 * TETHER.minRelistIntervalMs,
   ],
   [
-    'traffic is told before anybody is put to sleep after a restart',
+    'traffic is reported before any workload is put to sleep after a restart',
     TETHER.trafficReportIntervalMs < CLOUD.sweeperStartDelayMs,
   ],
   [
-    'the ready-check slows down only after its fast time',
+    'the ready-check slows down only after its fast phase',
     READY_CHECK.fastPhaseMs * READY_CHECK.elapsedFraction >= READY_CHECK.fastIntervalMs,
   ],
 ];

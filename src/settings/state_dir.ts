@@ -42,7 +42,10 @@ export function openStateDir(path: string): void {
     throw new SettingsError(`${path}: others can write to the state directory: chmod 700 it`);
 }
 
-/** Reads a secret file of ours; undefined when there is none. Throws a SettingsError when others can read it or it is a link. */
+/**
+ * Reads a secret file of ours; undefined when there is none. Throws a SettingsError when others can read it
+ * or it is a link.
+ */
 export function readSecret(path: string): Buffer | undefined {
   let fd: number;
   try {
@@ -66,7 +69,10 @@ export function readSecret(path: string): Buffer | undefined {
   }
 }
 
-/** The secret in `path`; when there is none it is made by `make`, and is there whole or not at all. Throws a SettingsError. */
+/**
+ * The secret in `path`; when there is none it is made by `make`, and is there whole or not at all. Throws a
+ * SettingsError.
+ */
 export function ensureSecret(
   path: string,
   make: () => Buffer = () => Buffer.from(randomBytes(32).toString('base64url')),
@@ -112,7 +118,9 @@ export interface AddressRecord {
   version: string;
 }
 
-/** Writes `<state>/daemon.json` by rename, so that a reader never sees half of it. Throws the system's error. */
+/**
+ * Writes `<state>/daemon.json` by rename, so that a reader never sees half of it. Throws the system's error.
+ */
 export function writeAddressFile(stateDir: string, content: AddressRecord): void {
   const path = join(stateDir, 'daemon.json');
   writeFileSync(`${path}.new`, `${JSON.stringify(content)}\n`, { mode: 0o600 });

@@ -29,7 +29,7 @@ function open(options: Partial<ThreadSupervisorOptions> = {}) {
   const threads = createThreadSupervisor({
     node,
     sizes,
-    data,
+    dataFor: () => data,
     onDeath: (name, error, ended) => deaths.push({ name, error, ended }),
     entryOf: () => worker,
     ...options,

@@ -1,10 +1,18 @@
-// State: the kept events, the last id given, what this turn has appended. Rebuilt from: the journal and its mark in the store.
+// State: the kept events, the last id given, what this turn has appended. Rebuilt from: the journal and its checkpoint.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { EventJournal, type JournalLines } from '../../adapters/storage/event_journal.ts';
 import type { StoreTable } from '../../adapters/storage/store.ts';
 import { isStatistics } from '../../protocol/event_ring.ts';
 import type { EventCheckpoint, EventRecord, EventsProtocol, NewEvent } from '../../protocol/events.ts';
-import { actor, isFailure } from '../../runtime/actor.ts';
+import type { ViewsProtocol } from '../../protocol/views.ts';
+import {
+  actor,
+  type Context,
+  type MessageOf,
+  type Ref,
+  type ReplyOf,
+  tolerateFailure,
+} from '../../runtime/actor.ts';
 import { EVENTS } from '../../settings/limits.ts';
 import { formatJournalLine, parseJournalLine } from './journal_lines.ts';
 import { KeptEvents } from './kept_events.ts';
@@ -22,7 +30,7 @@ export interface EventsConfig {
 }
 
 const CHECKPOINT_KEY = 'events';
-/** So long a mark that could not be stored is not tried again. */
+/** Pause after a checkpoint that could not be stored. */
 const CHECKPOINT_RETRY_MS = 10_000;
 
 /**
@@ -50,106 +58,137 @@ function restoreEvents(journal: EventJournal, mark: EventCheckpoint | undefined,
   return { kept, lastId, mark: lost ? undefined : mark };
 }
 
-/** The journal: gives ids, writes before anybody sees, tells the views, and keeps what a replay needs. */
+class Events {
+  private readonly context: Context;
+  private readonly config: EventsConfig;
+  private readonly journal: EventJournal;
+  private readonly kept: KeptEvents;
+  private readonly views: Ref<ViewsProtocol>;
+  private lastId: number;
+  private checkpoint: EventCheckpoint | undefined;
+  /** Appended in this turn and not written yet. */
+  private pending: EventRecord[] = [];
+  /** Settles when `pending` has been written. */
+  private written: Promise<void> | undefined;
+  private reserving: Promise<void> | undefined;
+  /** No checkpoint is stored before; monotonic milliseconds. */
+  private retryAt = 0;
+
+  constructor(context: Context, config: EventsConfig) {
+    this.context = context;
+    this.config = config;
+    this.views = context.ref('views');
+    this.journal = new EventJournal(config.folder, EVENTS.retained, config.report);
+    const restored = restoreEvents(this.journal, config.marks.get(CHECKPOINT_KEY), config.boot);
+    this.kept = restored.kept;
+    this.lastId = restored.lastId;
+    this.checkpoint = restored.mark;
+    context.scope.defer(() => this.close());
+  }
+
+  /** Resolves when the events are in the journal. */
+  async append(events: readonly NewEvent[]): Promise<{ lastId: number }> {
+    const at = this.context.clock.now();
+    for (const event of events) this.add(event, at);
+    const { lastId } = this;
+    this.written ??= this.writeTurn();
+    await this.written;
+    return { lastId };
+  }
+
+  history({ types, names, since, limit }: MessageOf<EventsProtocol, 'history'>): { events: EventRecord[] } {
+    const fits = (event: EventRecord): boolean =>
+      (types === null || types.includes(event.type)) &&
+      (names === null || names.includes(event.name)) &&
+      (since === null || event.id > since);
+    const events = this.kept.list().filter(fits);
+    return { events: since === null ? events.slice(-limit) : events.slice(0, limit) };
+  }
+
+  subscribe(): ReplyOf<EventsProtocol, 'subscribe'> {
+    const { config, kept, lastId, pending } = this;
+    config.subscribed = true;
+    // What this turn has appended is told when it is written.
+    return { kept: kept.list(), lastId: lastId - pending.length, completeFrom: kept.completeFrom };
+  }
+
+  private add({ type, name, run, data, once }: NewEvent, at: number): void {
+    if (once && run !== null && !this.kept.claim(run, type)) return;
+    this.lastId += 1;
+    this.pending.push({ id: this.lastId, type, name, run, at, data });
+  }
+
+  /** One write for everything that the messages of this turn append. */
+  private async writeTurn(): Promise<void> {
+    await nextTurn();
+    if (!this.isReserved(this.lastId)) await this.reserve();
+    // After a crash the files belong to the next incarnation.
+    if (this.context.scope.signal.aborted) return;
+    this.written = undefined;
+    if (this.pending.length > 0) this.write();
+    if (!this.isReserved(this.lastId + EVENTS.reservedIds / 2))
+      this.reserve().catch((error: unknown) => this.context.crash(error));
+  }
+
+  private write(): void {
+    const events = this.pending;
+    this.pending = [];
+    const lines: JournalLines = { lifecycle: [], statistics: [] };
+    for (const event of events) {
+      (isStatistics(event) ? lines.statistics : lines.lifecycle).push(formatJournalLine(event));
+      this.kept.push(event);
+    }
+    this.journal.write(lines, this.lastId);
+    if (this.config.subscribed) this.views.tell('events', { events });
+  }
+
+  private isReserved(id: number): boolean {
+    const { checkpoint } = this;
+    return checkpoint?.boot === this.config.boot && checkpoint.ahead >= id;
+  }
+
+  /** Reserves the next ids. On a full disk ids go on without a reservation. */
+  private reserve(): Promise<void> {
+    const { clock } = this.context;
+    if (clock.monotonic() < this.retryAt) return Promise.resolve();
+    this.reserving ??= tolerateFailure(this.storeCheckpoint(this.lastId + EVENTS.reservedIds), () => {
+      this.retryAt = clock.monotonic() + CHECKPOINT_RETRY_MS;
+    }).finally(() => {
+      this.reserving = undefined;
+    });
+    return this.reserving;
+  }
+
+  private async storeCheckpoint(ahead: number): Promise<void> {
+    const { boot, marks } = this.config;
+    const next = { ahead, boot, completeFrom: this.kept.completeFrom };
+    await marks.put(CHECKPOINT_KEY, next);
+    this.checkpoint = next;
+  }
+
+  private async close(): Promise<void> {
+    await this.reserving;
+    const { journal, lastId } = this;
+    if (journal.write({ lifecycle: [], statistics: [] }, lastId)) {
+      // With everything on disk the next start needs no gap in the ids, whatever happens to the machine.
+      journal.sync();
+      await tolerateFailure(this.storeCheckpoint(lastId), () => undefined);
+    }
+    journal.close();
+  }
+}
+
+/** The journal: gives ids, writes before anybody sees an event, tells the views, and keeps what a replay needs. */
 export const eventsActor = actor<EventsProtocol, EventsConfig>(
   'events',
   (context, config) => {
-    const { marks, boot } = config;
-    const journal = new EventJournal(config.folder, EVENTS.retained, config.report);
-    const views = context.ref('views');
-    const restored = restoreEvents(journal, marks.get(CHECKPOINT_KEY), boot);
-    const { kept } = restored;
-    let { lastId, mark } = restored;
-    let pending: EventRecord[] = [];
-    /** Settles when what is pending has been written. */
-    let written: Promise<void> | undefined;
-    let reserving: Promise<void> | undefined;
-    let retryAt = 0;
-
-    const store = async (ahead: number): Promise<void> => {
-      const next = { ahead, boot, completeFrom: kept.completeFrom };
-      await marks.put(CHECKPOINT_KEY, next);
-      mark = next;
-    };
-
-    const isAhead = (id: number): boolean => mark?.boot === boot && mark.ahead >= id;
-
-    /** Moves the mark on. On a full disk the ids go on without it. */
-    const reserve = (): Promise<void> => {
-      if (context.clock.monotonic() < retryAt) return Promise.resolve();
-      reserving ??= store(lastId + EVENTS.reservedIds)
-        .catch((error: unknown) => {
-          if (!isFailure(error)) throw error;
-          retryAt = context.clock.monotonic() + CHECKPOINT_RETRY_MS;
-        })
-        .finally(() => {
-          reserving = undefined;
-        });
-      return reserving;
-    };
-
-    const write = (): void => {
-      const events = pending;
-      pending = [];
-      const lines: JournalLines = { lifecycle: [], statistics: [] };
-      for (const event of events) {
-        (isStatistics(event) ? lines.statistics : lines.lifecycle).push(formatJournalLine(event));
-        kept.push(event);
-      }
-      journal.write(lines, lastId);
-      if (config.subscribed) views.tell('events', { events });
-    };
-
-    /** One write for everything that the letters of this turn append. */
-    const turn = async (): Promise<void> => {
-      await nextTurn();
-      if (!isAhead(lastId)) await reserve();
-      // After a crash the files are those of the next incarnation.
-      if (context.scope.signal.aborted) return;
-      written = undefined;
-      if (pending.length > 0) write();
-      if (!isAhead(lastId + EVENTS.reservedIds / 2)) reserve().catch((error) => context.crash(error));
-    };
-
-    const take = ({ type, name, run, data, once }: NewEvent, at: number): void => {
-      if (once && run !== null && !kept.claim(run, type)) return;
-      lastId += 1;
-      pending.push({ id: lastId, type, name, run, at, data });
-    };
-
-    context.scope.defer(async () => {
-      await reserving;
-      if (journal.write({ lifecycle: [], statistics: [] }, lastId)) {
-        // With everything on disk the next life needs no gap, whatever happens to the machine.
-        journal.sync();
-        await store(lastId).catch(() => {});
-      }
-      journal.close();
-    });
-
+    const log = new Events(context, config);
     return {
-      append({ events }) {
-        const at = context.clock.now();
-        for (const event of events) take(event, at);
-        const answer = { lastId };
-        written ??= turn();
-        return context.replyLater(written.then(() => answer));
-      },
-      history({ types, names, since, limit }) {
-        const fits = (event: EventRecord): boolean =>
-          (types === null || types.includes(event.type)) &&
-          (names === null || names.includes(event.name)) &&
-          (since === null || event.id > since);
-        const events = kept.list().filter(fits);
-        return { events: since === null ? events.slice(-limit) : events.slice(0, limit) };
-      },
-      subscribe() {
-        config.subscribed = true;
-        // What this turn has appended is told when it is written.
-        return { kept: kept.list(), lastId: lastId - pending.length, completeFrom: kept.completeFrom };
-      },
+      append: ({ events }) => context.replyLater(log.append(events)),
+      history: (message) => log.history(message),
+      subscribe: () => log.subscribe(),
     };
   },
-  // Every service may report at once, each in a letter of its own.
+  // Every service may report at once, each in a message of its own.
   { mailbox: 65_536 },
 );

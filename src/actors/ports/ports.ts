@@ -4,7 +4,7 @@ import type { ListeningSocket } from '../../adapters/process/listeners.ts';
 import type { Store } from '../../adapters/storage/store.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
-import { actor } from '../../runtime/actor.ts';
+import { actor, type Context, type MessageOf, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { portHolderOf, type ServiceMark } from './port_holder.ts';
 
@@ -12,7 +12,7 @@ export interface PortsConfig {
   store: Pick<Store, 'table'>;
 }
 
-/** Which owner has which port; several may have the same one, in the order in which they came. */
+/** Which owner has which port. Several may have the same one; they are kept in the order of their claims. */
 class PortClaims {
   private readonly namesByPort = new Map<number, Set<string>>();
   private readonly portByName = new Map<string, number>();
@@ -37,13 +37,13 @@ class PortClaims {
     return this.portByName.has(name);
   }
 
-  /** Who has `port` besides `owner`. */
+  /** The owners of `port`, without `except`. */
   others(except: string, port: number): string[] {
     return [...(this.namesByPort.get(port) ?? [])].filter((name) => name !== except);
   }
 }
 
-/** The listening sockets, read at most once per turn: a hundred services that start at once ask for the same table. */
+/** Reads the listening sockets at most once per turn: a hundred services that start together ask for the same table. */
 function oncePerTurn(read: () => ListeningSocket[]): () => ListeningSocket[] {
   let table: ListeningSocket[] | undefined;
   return () => {
@@ -57,71 +57,98 @@ function oncePerTurn(read: () => ListeningSocket[]): () => ListeningSocket[] {
   };
 }
 
-/** Who claims which port, and who listens on it. */
-export const portsActor = actor<PortsProtocol, PortsConfig>('ports', (context, { store }) => {
-  const claims = new PortClaims();
-  for (const [name, { spec }] of store.table('services').all()) claims.claim(name, spec.port);
-  const listening = openListenerTable();
-  context.scope.defer(listening.close);
-  const table = oncePerTurn(listening.rows);
+class Ports {
+  private readonly context: Context;
+  private readonly store: PortsConfig['store'];
+  private readonly claims = new PortClaims();
+  private readonly listening: () => ListeningSocket[];
 
-  /** Another daemon may have a service of the same name: what is ours is the last run that has ended, and the one the host has. */
-  const isOurs = async ({ name, run }: ServiceMark): Promise<boolean> => {
-    if (!claims.has(name)) return false;
-    if (store.table('ends').get(name)?.run === run) return true;
-    const asked = context.ref('host').ask('runOf', { service: name }, { deadlineMs: SERVICE.hostRetryMs });
-    // Where the host does not say so at once the pid is told, which is as true.
-    return (await asked.catch(() => null))?.run?.run === run;
-  };
+  constructor(context: Context, store: PortsConfig['store']) {
+    this.context = context;
+    this.store = store;
+    for (const [name, { spec }] of store.table('services').all()) this.claims.claim(name, spec.port);
+    const table = openListenerTable();
+    context.scope.defer(table.close);
+    this.listening = oncePerTurn(table.rows);
+  }
 
-  const holder = async (port: number): Promise<{ pid: number | null; holder: string } | null> => {
-    const found = portHolderOf(port, table());
-    if (!found) return null;
-    const { pid, label, mark } = found;
-    return { pid, holder: mark && (await isOurs(mark)) ? mark.name : label };
-  };
+  claim({ owner, port }: MessageOf<PortsProtocol, 'claim'>): { others: string[] } {
+    this.claims.claim(owner, port);
+    return { others: this.claims.others(owner, port) };
+  }
 
-  /** Why `owner` cannot have `port`. */
-  const reason = async (owner: string, port: number): Promise<string> => {
-    const [other] = claims.others(owner, port);
-    return other === undefined
-      ? `${(await holder(port))?.holder ?? 'somebody'} listens on it`
-      : `${other} has registered it`;
-  };
+  release(owner: string): null {
+    this.claims.release(owner);
+    return null;
+  }
 
-  const refuse = async (owner: string, from: number, to: number): Promise<never> => {
+  /** Claims and gives a free port; undefined when there is none. */
+  lease(message: MessageOf<PortsProtocol, 'lease'>): number | undefined {
+    const port = this.firstFree(message);
+    if (port !== undefined) this.claims.claim(message.owner, port);
+    return port;
+  }
+
+  /** Fails port_in_use with the reason why `lease` gave none. */
+  async refuse({ owner, from, to }: MessageOf<PortsProtocol, 'lease'>): Promise<never> {
     const why =
       from === to
-        ? `port ${from} is taken: ${await reason(owner, from)}`
+        ? `port ${from} is taken: ${await this.reason(owner, from)}`
         : `no port from ${from} to ${to} is free`;
     throw fail('port_in_use', why);
-  };
+  }
 
-  const firstFree = (owner: string, from: number, to: number, keep: number | null): number | undefined => {
-    const listening = new Set(table().map((row) => row.port));
-    const isFree = (port: number) => claims.others(owner, port).length === 0 && !listening.has(port);
+  async listener(port: number): Promise<ReplyOf<PortsProtocol, 'listener'>> {
+    const found = portHolderOf(port, this.listening());
+    if (!found) return { listener: null };
+    const { pid, label, mark } = found;
+    return { listener: { pid, holder: mark && (await this.isOurs(mark)) ? mark.name : label } };
+  }
+
+  /** `keep` if it is free, else the lowest free port of the range. */
+  private firstFree({ owner, from, to, keep }: MessageOf<PortsProtocol, 'lease'>): number | undefined {
+    const listening = new Set(this.listening().map(({ port }) => port));
+    const isFree = (port: number): boolean =>
+      this.claims.others(owner, port).length === 0 && !listening.has(port);
     if (keep !== null && isFree(keep)) return keep;
     for (let port = from; port <= to; port += 1) if (isFree(port)) return port;
     return undefined;
-  };
+  }
 
+  /** Why `owner` cannot have `port`. */
+  private async reason(owner: string, port: number): Promise<string> {
+    const [other] = this.claims.others(owner, port);
+    if (other !== undefined) return `${other} has registered it`;
+    const { listener } = await this.listener(port);
+    return `${listener?.holder ?? 'somebody'} listens on it`;
+  }
+
+  /**
+   * Whether `mark` is of a run of this daemon. Another daemon may have a service of the same name: this one's are the last
+   * run that has ended and the one that the host has.
+   */
+  private async isOurs({ name, run }: ServiceMark): Promise<boolean> {
+    if (!this.claims.has(name)) return false;
+    if (this.store.table('ends').get(name)?.run === run) return true;
+    const asked = this.context
+      .ref('host')
+      .ask('runOf', { service: name }, { deadlineMs: SERVICE.hostRetryMs });
+    // Where the host does not answer at once the pid is told, which is as true.
+    const found = await tolerateFailure(asked, () => null);
+    return found?.run?.run === run;
+  }
+}
+
+/** Who claims which port, and who listens on it: docs/reference.md "Ports and conflicts". */
+export const portsActor = actor<PortsProtocol, PortsConfig>('ports', (context, { store }) => {
+  const ports = new Ports(context, store);
   return {
-    claim({ owner, port }) {
-      claims.claim(owner, port);
-      return { others: claims.others(owner, port) };
+    claim: (message) => ports.claim(message),
+    release: ({ owner }) => ports.release(owner),
+    lease: (message) => {
+      const port = ports.lease(message);
+      return port === undefined ? context.replyLater(ports.refuse(message)) : { port };
     },
-    release({ owner }) {
-      claims.release(owner);
-      return null;
-    },
-    lease({ owner, from, to, keep }) {
-      const port = firstFree(owner, from, to, keep);
-      if (port === undefined) return context.replyLater(refuse(owner, from, to));
-      claims.claim(owner, port);
-      return { port };
-    },
-    listener({ port }) {
-      return context.replyLater(holder(port).then((listener) => ({ listener })));
-    },
+    listener: ({ port }) => context.replyLater(ports.listener(port)),
   };
 });

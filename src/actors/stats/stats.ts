@@ -1,10 +1,10 @@
-// State: the last pass over the process table. Rebuilt from: nothing, the next pass counts from its own moment. What is
-// tracked stands in the configuration: services tell it once, and it outlives a crash.
+// State: the last pass over the process table. Rebuilt from: nothing, the next pass counts from its own moment.
+// The configuration holds what is tracked: services tell it once, so it must outlive a crash.
 import { TICKS_PER_SECOND } from '../../adapters/process/process_table.ts';
 import type { MeasureUsage } from '../../adapters/process/process_usage.ts';
 import type { NewEvent } from '../../protocol/events.ts';
 import type { StatsProtocol, StatsRow } from '../../protocol/stats.ts';
-import { actor } from '../../runtime/actor.ts';
+import { actor, type Context, type MessageOf } from '../../runtime/actor.ts';
 import { EVENTS, MIB } from '../../settings/limits.ts';
 import { type CpuSample, coresOf, cpuSampleOf } from './cpu_share.ts';
 
@@ -36,26 +36,61 @@ const statsEvent = ({ name, run, cpu, rssMB }: StatsRow): NewEvent => ({
   data: JSON.stringify({ name, cpu, rssMB }),
 });
 
-/**
- * Measures every process tree in one pass every 2 seconds, while there is one:
- * docs/reference.md "Statistics".
- */
-export const statsActor = actor<StatsProtocol, StatsConfig>('stats', (context, { usage, tracked }) => {
-  const events = context.ref('events');
-  const views = context.ref('views');
-  let before: CpuSample | undefined;
-  let measuring = false;
-  let stop: (() => void) | undefined;
+class StatsSampler {
+  private readonly context: Context;
+  private readonly config: StatsConfig;
+  private before: CpuSample | undefined;
+  private isMeasuring = false;
+  private stopTimer: (() => void) | undefined;
 
-  const measure = async (): Promise<void> => {
+  constructor(context: Context, config: StatsConfig) {
+    this.context = context;
+    this.config = config;
+    this.updateTimer();
+  }
+
+  track(message: MessageOf<StatsProtocol, 'track'>): null {
+    const { tracked } = this.config;
+    tracked.set(message.run, { grouped: true, ...tracked.get(message.run), ...message });
+    this.updateTimer();
+    return null;
+  }
+
+  forget(run: string): null {
+    this.config.tracked.delete(run);
+    this.updateTimer();
+    return null;
+  }
+
+  /** A timer runs exactly while something is tracked. */
+  private updateTimer(): void {
+    if (this.config.tracked.size > 0) {
+      this.stopTimer ??= this.context.clock.every(EVENTS.statsIntervalMs, () => this.pass());
+    } else if (this.stopTimer) {
+      this.stopTimer();
+      this.stopTimer = undefined;
+      this.before = undefined;
+    }
+  }
+
+  private async pass(): Promise<void> {
+    // A pass that takes longer than the interval is not overtaken by the next.
+    if (this.isMeasuring) return;
+    this.isMeasuring = true;
+    await this.measure();
+    this.isMeasuring = false;
+  }
+
+  private async measure(): Promise<void> {
+    const { usage, tracked } = this.config;
     const pass = await usage([...tracked.values()]);
     const { nowTicks, runs } = pass;
-    const since = before ?? { nowTicks: nowTicks - INTERVAL_TICKS, processes: new Map() };
+    const since = this.before ?? { nowTicks: nowTicks - INTERVAL_TICKS, processes: new Map() };
     const rows: StatsRow[] = [];
     const due: NewEvent[] = [];
     for (const [run, processes] of runs) {
       const one = tracked.get(run);
-      // Forgotten while it was measured.
+      // It was forgotten during the pass.
       if (!one) continue;
       const cpu = Number(coresOf(processes, nowTicks, since).toFixed(CPU_DIGITS));
       const bytes = processes.reduce((sum, { rssBytes }) => sum + rssBytes, 0);
@@ -63,41 +98,17 @@ export const statsActor = actor<StatsProtocol, StatsConfig>('stats', (context, {
       rows.push(row);
       if (one.running) due.push(statsEvent(row));
     }
-    before = cpuSampleOf(pass);
-    if (rows.length > 0) views.tell('stats', { rows });
-    if (due.length > 0) events.tell('append', { events: due });
-  };
+    this.before = cpuSampleOf(pass);
+    if (rows.length > 0) this.context.ref('views').tell('stats', { rows });
+    if (due.length > 0) this.context.ref('events').tell('append', { events: due });
+  }
+}
 
-  const pass = async (): Promise<void> => {
-    // A pass that takes longer than the time between two is not overtaken.
-    if (measuring) return;
-    measuring = true;
-    await measure();
-    measuring = false;
-  };
-
-  /** A timer runs exactly while something is tracked. */
-  const keepTime = (): void => {
-    if (tracked.size > 0) stop ??= context.clock.every(EVENTS.statsIntervalMs, pass);
-    else if (stop) {
-      stop();
-      stop = undefined;
-      before = undefined;
-    }
-  };
-
-  keepTime();
+/** Measures every process tree in one pass every 2 s, while there is one: docs/reference.md "Statistics". */
+export const statsActor = actor<StatsProtocol, StatsConfig>('stats', (context, config) => {
+  const sampler = new StatsSampler(context, config);
   return {
-    track(message) {
-      const { run } = message;
-      tracked.set(run, { grouped: true, ...tracked.get(run), ...message });
-      keepTime();
-      return null;
-    },
-    forget({ run }) {
-      tracked.delete(run);
-      keepTime();
-      return null;
-    },
+    track: (message) => sampler.track(message),
+    forget: ({ run }) => sampler.forget(run),
   };
 });

@@ -1,10 +1,10 @@
-// What the account of a cluster may do, as the cluster itself answers.
+// What the account may do in a cluster, as the cluster itself answers.
 import type { ClusterCapabilities } from '../../protocol/cloud.ts';
 import type { KubeHttp } from './kube_http.ts';
 import { parseJson } from './parse_objects.ts';
 import { type V1SelfSubjectAccessReview, wire } from './wire_types.ts';
 
-/** What each ability needs, in all namespaces. WebSocket forwards are a GET, and since 1.35 also a create. */
+/** The rights that each ability needs in all namespaces. A WebSocket forward is a GET, since 1.35 also a create. */
 const REQUIRED_RIGHTS: readonly [
   ability: Exclude<keyof ClusterCapabilities, 'denied'>,
   verbs: string[],
@@ -27,7 +27,7 @@ function reviewOf(verb: string, resource: string): object {
   };
 }
 
-/** Asks right by right. Fails as `KubeHttp.call`. */
+/** Reviews the account's rights one by one. Fails as `KubeHttp.call`. */
 export async function reviewCapabilities(http: KubeHttp): Promise<ClusterCapabilities> {
   const asked = REQUIRED_RIGHTS.flatMap(([ability, verbs, resources]) =>
     verbs.flatMap((verb) => resources.map((resource) => ({ ability, verb, resource }))),

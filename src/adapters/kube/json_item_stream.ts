@@ -1,4 +1,4 @@
-// The items of a listing out of a stream of bytes, one by one: a page of megabytes is never in memory as a whole, and no
+// The items of a listing, cut from a stream of bytes one by one: a page of megabytes is never in memory as a whole, and no
 // step takes longer than the parsing of one object.
 import { CLOUD, MIB } from '../../settings/limits.ts';
 import { WireError } from './kube_errors.ts';
@@ -11,18 +11,20 @@ const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** What stands before the array of the items, at the end of what was read so far. */
+/** The key before the array of the items, at the end of the bytes so far. */
 const ITEMS_KEY = /(?:^|[^\\])"items"\s*:\s*$/;
+/** At least as many bytes as ITEMS_KEY may match are looked at. */
+const TAIL_BYTES = 64;
 
-/** Pieces of bytes that belong together, up to a limit. */
+/** Bytes that arrive in pieces, up to a limit. `what` names them in the WireError that too many cause. */
 class BoundedBytes {
   private parts: Uint8Array[] = [];
   private size = 0;
   private readonly maxBytes: number;
   private readonly what: string;
 
-  constructor(most: number, what: string) {
-    this.maxBytes = most;
+  constructor(maxBytes: number, what: string) {
+    this.maxBytes = maxBytes;
     this.what = what;
   }
 
@@ -41,23 +43,25 @@ class BoundedBytes {
   }
 
   endsWith(pattern: RegExp): boolean {
-    let last = '';
-    for (let at = this.parts.length - 1; at >= 0 && last.length < 64; at -= 1)
-      last = Buffer.from(this.parts[at]?.subarray(-64) ?? '').toString('latin1') + last;
-    return pattern.test(last);
+    let tail = '';
+    for (const part of this.parts.toReversed()) {
+      if (tail.length >= TAIL_BYTES) break;
+      tail = Buffer.from(part.subarray(-TAIL_BYTES)).toString('latin1') + tail;
+    }
+    return pattern.test(tail);
   }
 }
 
 /**
- * Takes the bytes of `{..., "items": [{...}, ...], ...}` in pieces of any size. Every item is parsed and given to `onItem` as
- * soon as it is whole. Only brackets and strings are looked at here; JSON.parse judges the rest. Methods throw a WireError
- * for what is no such text, and what `onItem` throws.
+ * Takes the bytes of `{..., "items": [{...}, ...], ...}` in pieces of any size, and gives each item, parsed, to `onItem`
+ * as soon as it is complete. Only brackets and strings are recognised here; JSON.parse judges the rest. The methods throw
+ * a WireError for any other text, and what `onItem` throws.
  */
 export class JsonItemStream {
   private readonly onItem: (item: unknown) => void;
   private readonly frame = new BoundedBytes(MIB, 'the frame of a listing');
   private readonly item = new BoundedBytes(CLOUD.maxObjectBytes, 'an object');
-  /** Where the next byte belongs: to the frame, to an item, or between items, where commas belong to nothing. */
+  /** What the next byte belongs to. Between items there are only commas, which are dropped. */
   private place: 'frame' | 'between' | 'item' = 'frame';
   private depth = 0;
   private isInString = false;
@@ -68,7 +72,7 @@ export class JsonItemStream {
   }
 
   push(chunk: Uint8Array): void {
-    // Up to here everything has been put where it belongs.
+    // The bytes before `from` have been stored.
     let from = 0;
     for (let at = 0; at < chunk.length; at += 1) {
       const byte = chunk[at];
@@ -83,7 +87,7 @@ export class JsonItemStream {
     this.put(chunk.subarray(from));
   }
 
-  /** Everything but the items, parsed; in place of them there is an empty array. */
+  /** The listing without its items, parsed: they are an empty array. */
   end(): unknown {
     return parseJson(this.frame.take());
   }

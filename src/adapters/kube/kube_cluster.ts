@@ -1,5 +1,5 @@
-// The Kubernetes API as far as it is used here: listings and watches of slim rows, one read and one patch, and what the
-// account may do.
+// The part of the Kubernetes API that Berth uses: listings and watches as slim rows, one read and one patch of a workload,
+// and what the account may do.
 
 import type {
   ClusterAccess,
@@ -30,7 +30,7 @@ import {
 } from './parse_objects.ts';
 import { type V1HorizontalPodAutoscaler, type VersionInfo, wire } from './wire_types.ts';
 
-/** Which workload of the cluster. */
+/** Names a workload of the cluster. */
 export interface WorkloadReference {
   kind: WorkloadKind;
   namespace: string;
@@ -43,11 +43,11 @@ export interface Resource<Row> {
   description: string;
   path: string;
   query: Record<string, string>;
-  /** undefined: it is no proper object, and left out. */
+  /** undefined: not a proper object, to be left out. */
   rowOf(object: unknown): Row | undefined;
 }
 
-/** A workload as it is at this moment, as the base of a change. */
+/** A workload as it was just read, as the base of a change. */
 export interface CurrentWorkload {
   seen: ObservedWorkload;
   losesVolumes: boolean;
@@ -61,24 +61,27 @@ export interface KubeListing<Row> {
 /** Takes what a watch gives; null: a line that is passed over, which still shows that the watch is alive. */
 export type WatchHandler<Row> = (event: Exclude<WatchEvent<Row>, { type: 'error' }> | null) => void;
 
-/** Calls fail with a KubeError, a WireError or a Failure (cluster_unreachable, daemon_busy); `kubeFailure` makes a Failure of any. */
+/**
+ * Calls fail with a KubeError, a WireError or a Failure (cluster_unreachable, cluster_denied, daemon_busy); `kubeFailure`
+ * makes a Failure of any.
+ */
 export interface KubeCluster {
   version(): Promise<string>;
   capabilities(): Promise<ClusterCapabilities>;
-  /** Every page. */
+  /** All pages of a listing. */
   list<Row>(resource: Resource<Row>, signal?: AbortSignal): Promise<KubeListing<Row>>;
-  /** The version of the cluster now, as a listing of one object gives it. */
+  /** The current resourceVersion of the collection, read with a listing of one object. */
   currentVersion<Row>(resource: Resource<Row>, signal?: AbortSignal): Promise<string>;
-  /** Ends when the server ends it, rejects when `signal` aborts; an error event of the watch is thrown as a KubeError. */
+  /** Resolves when the server ends the watch, rejects when `signal` aborts. An error event is thrown as a KubeError. */
   watch<Row>(
     resource: Resource<Row>,
     from: string,
     onEvent: WatchHandler<Row>,
     signal: AbortSignal,
   ): Promise<void>;
-  /** null: it is not there. */
+  /** null: there is no such workload. */
   getWorkload(workload: WorkloadReference): Promise<CurrentWorkload | null>;
-  /** A merge patch; a uid or resourceVersion in it is a precondition (409). Returns what it is afterwards. */
+  /** Applies a merge patch and returns the result. A uid or resourceVersion in it is a precondition (409). */
   patchWorkload(workload: WorkloadReference, body: object): Promise<ObservedWorkload>;
   /** The names of the HorizontalPodAutoscalers that scale it. */
   autoscalers(workload: WorkloadReference): Promise<string[]>;
@@ -104,13 +107,13 @@ const workloadPath = ({ kind, namespace, name }: WorkloadReference): string =>
 const actionOn = (verb: string, { kind, namespace, name }: WorkloadReference): string =>
   `${verb} ${PLURALS[kind]}.apps ${name} in namespace ${namespace}`;
 
-/** How often a listing whose pages have expired meanwhile begins anew. */
+/** Attempts at a listing whose pages expire meanwhile. */
 const LIST_ATTEMPTS = 3;
-/** A server may give pages that are not full, even empty ones: so many times the pages that full ones would be. */
+/** A server may give short pages, even empty ones: this many times the number of full pages is accepted. */
 const MAX_PAGES_FACTOR = 4;
 const isListExpired = (error: unknown): boolean => error instanceof KubeError && error.status.status === 410;
 
-/** One page, its rows given to `onRow` as they come. */
+/** Reads one page and gives its rows to `onRow` as they come. */
 async function readPage<Row>(
   http: KubeHttp,
   resource: Resource<Row>,
@@ -143,16 +146,16 @@ async function listAll<Row>(
   const rows: Row[] = [];
   let next: string | null = '';
   let version = '';
-  const most = MAX_PAGES_FACTOR * Math.ceil(CLOUD.maxWorkloadsPerKind / limit);
+  const maxPages = MAX_PAGES_FACTOR * Math.ceil(CLOUD.maxWorkloadsPerKind / limit);
   for (let pages = 1; next !== null; pages += 1) {
-    // Empty pages with ever new tokens would be read for ever.
-    if (pages > most) throw new WireError(`a listing has more than ${most} pages`);
+    // Empty pages with ever new tokens would never end.
+    if (pages > maxPages) throw new WireError(`a listing has more than ${maxPages} pages`);
     const query = { limit: String(limit), ...(next === '' ? {} : { continue: next }) };
     const page: ListPage = await readPage(http, resource, query, (row) => rows.push(row), signal);
     if (rows.length > CLOUD.maxWorkloadsPerKind)
       throw new WireError(`a listing has more than ${CLOUD.maxWorkloadsPerKind} objects`);
     version = page.version;
-    // A server that gives the same token again would be read for ever.
+    // Nor would a server that repeats its token.
     next = page.next === next ? null : page.next;
   }
   return { rows, version };
@@ -183,13 +186,13 @@ function watchRequest<Row>(resource: Resource<Row>, from: string): KubeRequest {
       watch: '1',
       allowWatchBookmarks: 'true',
       resourceVersion: from,
-      // Spread, so that many watches do not begin anew at the same time.
+      // Random, so that many watches do not begin anew at the same time.
       timeoutSeconds: String(timeoutS + Math.floor(Math.random() * timeoutS)),
     },
   };
 }
 
-/** The HorizontalPodAutoscalers of the namespace whose target it is. */
+/** The names of the HorizontalPodAutoscalers whose target is the workload. */
 async function autoscalersOf(
   http: KubeHttp,
   { kind, namespace, name }: WorkloadReference,
@@ -206,8 +209,8 @@ async function autoscalersOf(
   });
 }
 
-/** The client of one cluster over `http`; listings have `page` objects in a page. */
-export function createKubeCluster(http: KubeHttp, page: number = CLOUD.pageSize): KubeCluster {
+/** The client of one cluster over `http`, with `pageSize` objects in a page of a listing. */
+export function createKubeCluster(http: KubeHttp, pageSize: number = CLOUD.pageSize): KubeCluster {
   return {
     async version() {
       const body = await http.call({ action: 'read its version', path: '/version' });
@@ -216,7 +219,7 @@ export function createKubeCluster(http: KubeHttp, page: number = CLOUD.pageSize)
       return oneLine(version, 64);
     },
     capabilities: () => reviewCapabilities(http),
-    list: (resource, signal) => listWithRetry(http, resource, page, signal),
+    list: (resource, signal) => listWithRetry(http, resource, pageSize, signal),
     async currentVersion(resource, signal) {
       const { version } = await readPage(http, resource, { limit: '1' }, () => undefined, signal);
       return version;

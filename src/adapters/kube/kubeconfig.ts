@@ -1,6 +1,5 @@
-// A kubeconfig is a program in disguise: it can name commands to run, files to read and hosts to call. Here it is only
-// ever parsed into a closed record; what the record has no place for is refused by name:
-// docs/reference.md "Kubeconfig".
+// A kubeconfig is a program in disguise: it can name commands to run, files to read and hosts to call. Here it is parsed
+// into a closed record, and every field without a place in the record is refused by name. docs/reference.md "Kubeconfig".
 import { isIP } from 'node:net';
 import type { ClusterAccess } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -34,7 +33,7 @@ class FieldProblems {
 const USE_DATA_FIELD = 'is not accepted: put the content itself in the field';
 const OTHER_LOGIN = 'is not accepted: use a token, or client-certificate-data with client-key-data';
 
-/** Fields that do more than say where and who, and why each is refused. */
+/** Fields that do more than name the server and the account, and why each is refused. */
 const REFUSED_FIELDS: ReadonlyMap<string, string> = new Map([
   ['exec', 'is not accepted: it would run a command'],
   ['auth-provider', 'is not accepted: it would run a command or call another host'],
@@ -52,7 +51,7 @@ const REFUSED_FIELDS: ReadonlyMap<string, string> = new Map([
   ['as-groups', 'is not accepted: impersonation'],
   ['as-user-extra', 'is not accepted: impersonation'],
 ]);
-/** Fields that say nothing we need: dropped. */
+/** Harmless fields that are not needed: dropped. */
 const IGNORED_FIELDS = new Set(['extensions', 'disable-compression', 'namespace']);
 
 const CLUSTER_FIELDS = new Set(['server', 'certificate-authority-data', 'tls-server-name']);
@@ -77,11 +76,11 @@ function utf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** The YAML text of an upload: as it is, or out of one layer of strict base64. */
+/** The YAML text of an upload, which is either raw or in one layer of strict base64. */
 function decodeUpload(upload: string, problems: FieldProblems): string {
   if (Buffer.byteLength(upload) > HTTP.maxKubeconfigBytes)
     throw fail('payload_too_large', `kubeconfig: must be at most ${HTTP.maxKubeconfigBytes} bytes`);
-  // No YAML mapping is without a colon, and base64 has none.
+  // Every YAML mapping has a colon, and base64 has none.
   const text = upload.includes(':') ? upload : utf8(fromBase64(upload.trim()) ?? new Uint8Array([0xff]));
   if (text === undefined)
     return problems.throwWith(
@@ -150,7 +149,7 @@ function pemField(map: YamlMap, path: string, key: string, problems: FieldProble
   return text;
 }
 
-/** The server's address without a slash at the end. What hosts it may be at is decided at every dial (addresses.ts). */
+/** The server's address without a slash at the end. Every dial checks its host (address_rule.ts). */
 function serverOf(text: string | undefined, path: string, problems: FieldProblems): string {
   const at = `${path}.server`;
   if (text === undefined) {
@@ -166,7 +165,7 @@ function serverOf(text: string | undefined, path: string, problems: FieldProblem
   return '';
 }
 
-/** The CA certificates alone: whatever else the PEM text holds is dropped. */
+/** The CA certificates, without whatever else the PEM text holds. */
 function parseCa(pem: string | undefined, path: string, now: number, problems: FieldProblems): string | null {
   if (pem === undefined) return null;
   const found = parseCertificates(pem);
@@ -180,7 +179,7 @@ function parseCa(pem: string | undefined, path: string, now: number, problems: F
   return null;
 }
 
-/** The certificates and the key as their own PEM text: whatever else the fields hold is dropped. */
+/** The certificates and the key, without whatever else the PEM texts hold. */
 function certificateOf(
   chain: string,
   keyPem: string,
@@ -254,10 +253,9 @@ function rootOf(text: string, problems: FieldProblems): YamlMap {
 }
 
 /**
- * Reduces an uploaded kubeconfig, raw or in strict base64, to where the server is and who we are there: the cluster and
- * user of the current context, and nothing else of it. Pure: opens no file, runs no command, makes no connection.
- * `now` is epoch milliseconds (for expired certificates). Fails `invalid_spec` naming every wrong field, or
- * `payload_too_large`: docs/reference.md "Kubeconfig".
+ * Reduces an uploaded kubeconfig, raw or in strict base64, to the cluster and user of its current context. Pure: opens no
+ * file, runs no command, makes no connection. `now` is epoch milliseconds, for expired certificates. Fails invalid_spec,
+ * which names every wrong field, or payload_too_large. docs/reference.md "Kubeconfig".
  */
 export function parseKubeconfig(upload: string, now: number): ClusterAccess {
   const problems = new FieldProblems();
@@ -267,12 +265,14 @@ export function parseKubeconfig(upload: string, now: number): ClusterAccess {
     return problems.throwWith('current-context', 'is required');
   const [context, contextPath] = namedEntry(root, 'contexts', 'context', current, problems);
   checkFields(context, contextPath, CONTEXT_FIELDS, problems);
-  const names = ['cluster', 'user'].map((key) => {
+  const nameOf = (key: string): string => {
     const name = context.get(key);
     return typeof name === 'string' ? name : problems.throwWith(`${contextPath}.${key}`, 'must be a string');
-  });
-  const [cluster, clusterPath] = namedEntry(root, 'clusters', 'cluster', names[0] ?? '', problems);
-  const [user, userPath] = namedEntry(root, 'users', 'user', names[1] ?? '', problems);
+  };
+  const clusterName = nameOf('cluster');
+  const userName = nameOf('user');
+  const [cluster, clusterPath] = namedEntry(root, 'clusters', 'cluster', clusterName, problems);
+  const [user, userPath] = namedEntry(root, 'users', 'user', userName, problems);
   checkFields(cluster, clusterPath, CLUSTER_FIELDS, problems);
   checkFields(user, userPath, USER_FIELDS, problems);
   const access: ClusterAccess = {

@@ -5,7 +5,7 @@ import { WireError } from './kube_errors.ts';
 
 const NEWLINE = 0x0a;
 
-/** A line longer than it may be. */
+/** A line that exceeds the limit. */
 export class LineTooLong extends WireError {
   override readonly name = 'LineTooLong';
 }

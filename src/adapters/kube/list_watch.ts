@@ -9,21 +9,21 @@ import { isOlderVersion } from './parse_objects.ts';
 
 /** What its methods throw is a defect, and ends the list and watch. */
 export interface ListWatchHandler<Row> {
-  /** All there are, from a listing that was begun at `startedAt` (monotonic milliseconds). */
+  /** Every row, from a listing begun at `startedAt` (monotonic milliseconds). */
   onListed(rows: Row[], startedAt: number): void;
-  /** In the order of the cluster; `gone`: the row was deleted. */
-  onChanged(row: Row, gone: boolean): void;
-  /** The server answers again, or an attempt has failed and the next one follows. */
+  /** In the order of the cluster. */
+  onChanged(row: Row, isDeleted: boolean): void;
+  /** null: the server answers. An error: an attempt has failed and the next one follows. */
   onHealth(error: unknown): void;
 }
 
 export interface ListWatchOptions {
   clock: Clock;
-  /** From 0 to below 1; spreads the attempts of many. */
+  /** Gives numbers from 0 to below 1, which spread the attempts of many watches. */
   random?: () => number;
 }
 
-/** The version is too old for the server (410), or from a future it does not know. */
+/** Whether the version is too old for the server (410), or from a future that it does not know. */
 function isVersionUnusable(error: unknown): boolean {
   if (!(error instanceof KubeError)) return false;
   const { status, reason, message } = error.status;
@@ -82,7 +82,7 @@ class Reflector<Row> {
       this.fruitlessAttempts += 1;
       if (isVersionUnusable(error)) {
         this.position = UNLISTED;
-        // Listed anew at once, but not in a circle with a server that calls every version too old.
+        // List again at once, but not in a loop with a server that calls every version too old.
         if (isFirst) continue;
       } else if (error !== null) {
         if (this.position.kind === 'listed') this.position = { ...this.position, kind: 'doubtful' };
@@ -130,14 +130,14 @@ class Reflector<Row> {
     return listing.version;
   }
 
-  /** A server restored from a backup keeps a watch from its future open and says nothing: then a listing must come first. */
+  /** A server restored from a backup keeps a watch from its future open, in silence: a listing must come first then. */
   private async isStillGood(version: string): Promise<boolean> {
     const current = await this.cluster.currentVersion(this.resource, this.signal);
     if (isOlderVersion(current, version)) {
       this.position = UNLISTED;
       return false;
     }
-    // The watch that follows may have nothing to say for a minute.
+    // The watch that follows may be silent for a minute.
     if (!this.signal.aborted) this.handler.onHealth(null);
     return true;
   }
@@ -162,7 +162,7 @@ class Reflector<Row> {
     } finally {
       cancelSilence();
       this.signal.removeEventListener('abort', stop);
-      // It was a good one, if perhaps a quiet one.
+      // A good watch, if perhaps a quiet one.
       if (this.clock.monotonic() - startedAt >= LASTING_WATCH_MS) this.fruitlessAttempts = 0;
     }
   }

@@ -1,4 +1,4 @@
-// The pod this runs in, if it runs in one: where its own cluster is, and which pod it is.
+// The pod in which Berth runs: its name, and the access to its cluster.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ClusterAccess } from '../../protocol/cloud.ts';
@@ -9,11 +9,11 @@ const SERVICE_ACCOUNT_FOLDER = '/var/run/secrets/kubernetes.io/serviceaccount';
 export interface OwnPod {
   namespace: string;
   name: string;
-  /** With the service account, whose token is read from its file at each use. */
+  /** As the service account, whose token is read from its file. */
   access: ClusterAccess;
 }
 
-/** undefined: not in a pod, or one without a service account. */
+/** undefined outside of a pod, and in one without a service account. */
 export function readOwnPod(
   env: Readonly<Record<string, string | undefined>>,
   folder = SERVICE_ACCOUNT_FOLDER,

@@ -1,5 +1,5 @@
-// What is kept of the objects of a cluster: slim rows, read field by field. Nothing of a stranger's cluster gets further
-// unchecked; an object that is no proper one is left out. Pure.
+// The objects of a cluster as slim rows, read field by field. Nothing from an untrusted cluster passes unchecked, and an
+// object that is not proper is left out. Pure.
 import type { ObservedWorkload, SleepReceipt, WorkloadKind } from '../../protocol/cloud.ts';
 import { type KubeStatus, WireError } from './kube_errors.ts';
 import {
@@ -11,16 +11,16 @@ import {
   wire,
 } from './wire_types.ts';
 
-/** The annotation with the receipt of a sleep. */
+/** The annotation that holds the receipt of a sleep. */
 export const RECEIPT_ANNOTATION = 'berth/sleep';
-/** The name under which the API server notes what Berth has written. */
+/** The name under which the API server records what Berth has written. */
 export const FIELD_MANAGER = 'berth';
 
 /** One page of a listing, without its items. */
 export interface ListPage {
-  /** Where a watch goes on from. */
+  /** The resourceVersion from which a watch continues. */
   version: string;
-  /** The token of the next page; null: this was the last. */
+  /** The token of the next page; null for the last page. */
   next: string | null;
 }
 
@@ -29,26 +29,26 @@ export type WatchEvent<Row> =
   | { type: 'bookmark'; version: string }
   | { type: 'error'; status: KubeStatus };
 
-/** The elements of what should be an array; none when it is not. */
+/** The elements of `value`; none when it is not an array. */
 export const arrayOrEmpty = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
-/** A text of at most `most` UTF-16 units; empty for anything else. */
+/** `value` when it is a string of at most `maxLength` UTF-16 units, else ''. */
 export const boundedText = (value: unknown, maxLength: number): string =>
   typeof value === 'string' && value.length <= maxLength ? value : '';
-/** A number of things, as Kubernetes counts (int32); `otherwise` for anything else. */
+/** `value` when it is a count as Kubernetes has them (int32), else `fallback`. */
 const boundedCount = (value: unknown, fallback: number): number =>
   typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 0x7fffffff
     ? value
     : fallback;
 
-/** A text of a stranger as one line of printable characters. */
+/** Untrusted text as one line of printable characters, cut to `maxLength`; '' when it is not a string. */
 export function oneLine(value: unknown, maxLength = 300): string {
   if (typeof value !== 'string') return '';
   const line = value.replace(/[\s\0-\x1f\x7f-\x9f\u2028\u2029]+/g, ' ').trim();
-  // A slice alone would keep all of the long text in memory for as long as it is kept itself.
+  // A slice alone would keep the whole of a long text in memory.
   return line.length > maxLength ? Buffer.from(line.slice(0, maxLength)).toString() : line;
 }
 
-/** Names go into paths: what is no DNS subdomain is no name. */
+/** Names go into paths, so they must be DNS subdomains. */
 export const DNS_SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/;
 export const KUBE_UID = /^[A-Za-z0-9-]{1,128}$/;
 const RESOURCE_VERSION = /^[!-~]{1,128}$/;
@@ -74,7 +74,7 @@ const OPERATORS: ReadonlyMap<unknown, (key: string, values: string) => string> =
   ['DoesNotExist', (key: string) => `!${key}`],
 ]);
 
-/** A label selector as the query of a listing takes it; '' when it has a part that is not understood, or is too long. */
+/** A label selector in the form of a listing's query; '' when a part is not understood, or it is too long. */
 function selectorOf(matchLabels: object, matchExpressions: unknown): string {
   const labels = Object.entries(matchLabels).map(([key, value]) =>
     isKey(key) && isLabel(value) ? `${key}=${value}` : '',
@@ -103,7 +103,7 @@ function parseReceipt(annotation: unknown): SleepReceipt | null {
   return { replicas, at: Number(row?.at), by: row?.by === 'idle' ? 'idle' : 'request' };
 }
 
-/** The manager that wrote spec.replicas last, as far as the server has noted it. */
+/** The manager that wrote spec.replicas last, as far as the server has recorded it. */
 function scaledBy(managedFields: unknown): string | null {
   let latest = { manager: '', time: '' };
   for (const item of arrayOrEmpty(managedFields)) {
@@ -116,7 +116,7 @@ function scaledBy(managedFields: unknown): string | null {
   return latest.manager === '' ? null : latest.manager;
 }
 
-/** Labels and annotations by which tools mark what they keep as it stands in their own source. */
+/** Labels and annotations by which tools mark the objects that they keep in the state of their own source. */
 const KEEPER_MARKS: readonly [mark: string, keeper: string][] = [
   ['argocd.argoproj.io/tracking-id', 'Argo CD'],
   ['argocd.argoproj.io/instance', 'Argo CD'],
@@ -128,7 +128,7 @@ const KEEPER_MARKS: readonly [mark: string, keeper: string][] = [
 const has = (map: unknown, key: string): boolean =>
   typeof map === 'object' && map !== null && Object.hasOwn(map, key);
 
-/** The row of a Deployment or StatefulSet; undefined when it is no proper one. */
+/** The row of a Deployment or StatefulSet; undefined for an object that is not a proper one. */
 export function seenWorkloadOf(kind: WorkloadKind, object: unknown): ObservedWorkload | undefined {
   const { metadata, spec, status } = wire<KubeWorkload>(object) ?? {};
   const namespace = boundedText(metadata?.namespace, 63);
@@ -161,14 +161,14 @@ export function seenWorkloadOf(kind: WorkloadKind, object: unknown): ObservedWor
   };
 }
 
-/** Whether scaling it down would delete volumes with what is in them. */
+/** Whether scaling the StatefulSet down would delete its volumes and their data. */
 export function losesVolumes(object: unknown): boolean {
   const { spec } = wire<KubeWorkload>(object) ?? {};
   const { whenScaled } = spec?.persistentVolumeClaimRetentionPolicy ?? {};
   return whenScaled === 'Delete' && arrayOrEmpty(spec?.volumeClaimTemplates).length > 0;
 }
 
-/** What `bytes` (UTF-8) say. Throws a WireError when they are no JSON. */
+/** The value of JSON in UTF-8. Throws a WireError when it is not JSON. */
 export function parseJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder().decode(bytes));
@@ -179,7 +179,7 @@ export function parseJson(bytes: Uint8Array): unknown {
 
 type ListMeta = { resourceVersion: string; continue: string };
 
-/** What the frame of one page of a listing says. Throws a WireError when it is none. */
+/** The metadata of one page of a listing without its items. Throws a WireError when it is not a list. */
 export function listPageOf(frame: unknown): ListPage {
   const list = wire<{ metadata: ListMeta; items: unknown[] }>(frame);
   const version = boundedText(list?.metadata?.resourceVersion, 128);
@@ -197,7 +197,7 @@ const STATUS_REASONS: ReadonlyMap<number, string> = new Map([
   [429, 'TooManyRequests'],
 ]);
 
-/** The Status object of an error; whatever is no Status gives the plain HTTP status. In a watch there is no `httpStatus`. */
+/** The Status object of an error; anything else gives the HTTP status alone. A watch event has no `httpStatus`. */
 export function kubeStatusOf(object: unknown, httpStatus: number | null, retryAfter?: unknown): KubeStatus {
   const row = wire<V1Status>(object);
   const seconds = Number(retryAfter ?? row?.details?.retryAfterSeconds);
@@ -210,7 +210,7 @@ export function kubeStatusOf(object: unknown, httpStatus: number | null, retryAf
   };
 }
 
-/** One line of a watch. Undefined for what is to be passed over: a kind of event or an object that is not known. */
+/** The event in one line of a watch; undefined for an unknown kind of event or object. Throws a WireError for no JSON. */
 export function watchEventOf<Row>(
   line: Uint8Array,
   rowOf: (object: unknown) => Row | undefined,

@@ -4,7 +4,7 @@ import { CLOUD } from '../../settings/limits.ts';
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-/** Every certificate in `pem`; undefined when there is none or one cannot be read. */
+/** All certificates in `pem`; undefined when there is none, or one cannot be parsed. */
 export function parseCertificates(pem: string): X509Certificate[] | undefined {
   const blocks = pem.match(CERTIFICATE) ?? [];
   try {
@@ -14,11 +14,11 @@ export function parseCertificates(pem: string): X509Certificate[] | undefined {
   }
 }
 
-/** Whether it has expired at `now` (epoch milliseconds). */
+/** Whether the certificate has expired at `now` (epoch milliseconds). */
 export const isCertificateExpired = (certificate: X509Certificate, now: number): boolean =>
   Date.parse(certificate.validTo) < now;
 
-/** The private key in `pem`; undefined when there is none or it needs a passphrase. */
+/** The private key in `pem`; undefined when there is none, or it needs a passphrase. */
 export function parsePrivateKey(pem: string): KeyObject | undefined {
   try {
     return createPrivateKey(pem);
@@ -27,7 +27,7 @@ export function parsePrivateKey(pem: string): KeyObject | undefined {
   }
 }
 
-/** EC and Ed25519 keys are; an RSA key must be long enough. */
+/** Whether TLS may use the key: EC, Ed25519, or RSA of at least CLOUD.minRsaBits. */
 export function isStrongKey(key: KeyObject): boolean {
   if (key.asymmetricKeyType === 'rsa')
     return (key.asymmetricKeyDetails?.modulusLength ?? 0) >= CLOUD.minRsaBits;

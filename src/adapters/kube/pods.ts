@@ -1,4 +1,4 @@
-// The pods of a workload, as far as a connection needs them: which are ready, and why the others are not.
+// The pods of a workload: which are ready for a connection, and why the others are not.
 import type { Resource, WorkloadReference } from './kube_cluster.ts';
 import { arrayOrEmpty, boundedText, DNS_SUBDOMAIN, KUBE_UID, oneLine } from './parse_objects.ts';
 import {
@@ -19,19 +19,19 @@ export interface PodRow {
   uid: string;
   namespace: string;
   name: string;
-  /** It is the workload's: others may have labels that its selector takes as well. */
+  /** It belongs to the workload: the selector may match other pods as well. */
   isOwn: boolean;
-  /** Ready, and not about to end. */
+  /** Ready, and not being deleted. */
   isReady: boolean;
-  /** It ends, or has ended: nothing is to be expected of it. */
+  /** It is ending or has ended, and will not become ready. */
   isEnding: boolean;
-  /** Why it does not become ready, where that is known. */
+  /** Why it does not become ready; null: not known, or it does. */
   trouble: string | null;
-  /** The trouble may pass by itself: there is no node with room until old pods have gone or a new node has come. */
+  /** The trouble may pass by itself: no node has room until old pods have ended or a new node has come. */
   mayPass: boolean;
 }
 
-/** What a container waits for when it will not run without help. */
+/** The reasons of waiting containers that will not run without help. */
 const STUCK_REASONS = new Set([
   'ImagePullBackOff',
   'ErrImagePull',
@@ -59,8 +59,8 @@ function containerTrouble(statuses: unknown): string | null {
 }
 
 /**
- * Whether its controller is the workload. Of a Deployment that is a ReplicaSet of its own, told by the name it is given: to
- * read it would take one more right.
+ * Whether the pod's controller is the workload. For a Deployment that is one of its ReplicaSets, recognised by its name:
+ * reading the ReplicaSet would take one more right.
  */
 function isOwned(metadata: Wire<NonNullable<V1Pod['metadata']>>, { kind, name }: WorkloadReference): boolean {
   const controller = arrayOrEmpty(metadata?.ownerReferences)
@@ -71,7 +71,7 @@ function isOwned(metadata: Wire<NonNullable<V1Pod['metadata']>>, { kind, name }:
   return controller?.kind === 'ReplicaSet' && controller.name === `${name}-${hash}`;
 }
 
-/** The row of a pod, seen from `workload`; undefined when it is no proper one. */
+/** The row of a pod as seen from `workload`; undefined for an object that is no proper pod. */
 export function podRowOf(object: unknown, workload: WorkloadReference): PodRow | undefined {
   const { metadata, status } = wire<V1Pod>(object) ?? {};
   const namespace = boundedText(metadata?.namespace, 63);
@@ -98,7 +98,7 @@ export function podRowOf(object: unknown, workload: WorkloadReference): PodRow |
   };
 }
 
-/** The pods that the selector of a workload takes: its own, and perhaps others. */
+/** The pods that a workload's selector matches: its own, and perhaps others. */
 export const podsResource = (workload: SelectedWorkload): Resource<PodRow> => ({
   description: `pods in namespace ${workload.namespace}`,
   path: `/api/v1/namespaces/${encodeURIComponent(workload.namespace)}/pods`,
@@ -106,11 +106,12 @@ export const podsResource = (workload: SelectedWorkload): Resource<PodRow> => ({
   rowOf: (object) => podRowOf(object, workload),
 });
 
-/** Why no pod is to be expected, when all that are there have trouble; null while there is hope. */
+/** Why no pod will become ready, when every pod that is not ending has trouble; else null. */
 export function podsTrouble(pods: Iterable<PodRow>): { reason: string; mayPass: boolean } | null {
   const expected = [...pods].filter((pod) => !pod.isEnding);
-  const [first] = expected;
-  if (!first || expected.some((pod) => pod.trouble === null)) return null;
-  const worst = expected.find((pod) => !pod.mayPass) ?? first;
-  return { reason: worst.trouble ?? '', mayPass: worst.mayPass };
+  const troubles = expected.flatMap(({ trouble, mayPass }) =>
+    trouble === null ? [] : [{ reason: trouble, mayPass }],
+  );
+  if (troubles.length < expected.length) return null;
+  return troubles.find(({ mayPass }) => !mayPass) ?? troubles[0] ?? null;
 }

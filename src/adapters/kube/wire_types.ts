@@ -1,6 +1,6 @@
-// The objects of the Kubernetes API as they come over the wire. The shapes are those of @kubernetes/client-node, taken as
-// types alone: its generated classes cost 400 ms and 70 MiB to load, and its loader, watch and port-forward are not safe
-// with clusters of strangers.
+// The objects of the Kubernetes API as they come over the wire. @kubernetes/client-node serves as types alone: its
+// generated classes cost 400 ms and 70 MiB to load, and its loader, watch and port-forward are not safe with untrusted
+// clusters.
 import type { V1Deployment, V1StatefulSet } from '@kubernetes/client-node';
 
 export type {
@@ -16,17 +16,17 @@ export type {
   VersionInfo,
 } from '@kubernetes/client-node';
 
-/** What is read of either kind has the same names. */
+/** The fields that are read have the same names in both kinds. */
 export type KubeWorkload = V1Deployment & V1StatefulSet;
 
 /**
- * What a field holds is unknown until it has been looked at: the server may be anybody's. Only the names are certain, so
- * that a misspelt one does not compile. Reading a property of a string or number where an object should be gives undefined.
+ * T from an untrusted server: the value of a field is unknown until it is checked, and only the names are certain, so that
+ * a misspelt one does not compile. A property read from a string or number in place of an object is undefined.
  */
 export type Wire<T> = T extends string | number | boolean | Date | readonly unknown[] | undefined | null
   ? unknown
   : { readonly [K in keyof T]?: Wire<NonNullable<T[K]>> } | null | undefined;
 
-/** `value` as the wire form of T: every leaf of that is unknown, so any object is one. */
+/** `value` as the wire form of T, which every object is, because all leaves are unknown. */
 export const wire = <T extends object>(value: unknown): Wire<T> | undefined =>
   typeof value === 'object' && value !== null ? (value as Wire<T>) : undefined;

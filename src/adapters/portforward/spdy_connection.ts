@@ -9,8 +9,10 @@ import type { Duplex } from 'node:stream';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/limits.ts';
 import { DrainCheck, NODE_WORKERS } from './drain_check.ts';
+import { LingerCheck } from './linger_check.ts';
 import { dataFrameHeader, FrameReader, pingFrame, synStreamFrame } from './spdy_frames.ts';
 import { SpdyStream, type StreamConnection } from './spdy_stream.ts';
+import { StreamIds } from './stream_ids.ts';
 import {
   errorLine,
   FORWARD_CLOSED,
@@ -58,49 +60,6 @@ interface ConnectionRow<S> {
 }
 
 const ignore = (): void => undefined;
-
-/** Whether a slow pod still takes what a client has sent that has gone. */
-class LingerCheck {
-  isLingering = false;
-  private unsentBytes = 0;
-  private lastProgressAt = 0;
-
-  /** The client has gone at `now`, with so much unsent. */
-  begin(now: number, unsentBytes: number): void {
-    this.lastProgressAt = now;
-    this.unsentBytes = unsentBytes;
-  }
-
-  /** Whether the pod gets more time. `mayBegin` is asked only if it has had none before. */
-  check(now: number, unsentBytes: number, lastReceivedAt: number, mayBegin: () => boolean): boolean {
-    if (unsentBytes < this.unsentBytes) this.lastProgressAt = now;
-    this.unsentBytes = unsentBytes;
-    const quietMs = now - Math.max(this.lastProgressAt, lastReceivedAt);
-    this.isLingering = quietMs < TETHER.stuckTimeoutMs && (this.isLingering || mayBegin());
-    return this.isLingering;
-  }
-}
-
-/** The ids of the streams of a connection, in pairs: they grow, and are odd. */
-class StreamIds {
-  private next = 1;
-  private count = 0;
-
-  /** Whether the connection has had all the streams that it may have. */
-  get isExhausted(): boolean {
-    return this.count >= TETHER.maxStreamsPerConnection;
-  }
-
-  /** Ids of which that for data belongs to `worker` of the node. */
-  take(worker: number): { errorId: number; dataId: number } {
-    const errorId = this.next;
-    let dataId = errorId + 2;
-    while (dataId % NODE_WORKERS !== worker) dataId += 2;
-    this.next = dataId + 2;
-    this.count += 1;
-    return { errorId, dataId };
-  }
-}
 
 /**
  * One SPDY connection to a pod, which carries one stream after the other. `PodConnections` owns it and hears

@@ -1,20 +1,20 @@
-// The journal of events in files: two series, because each of them stays bounded by dropping its oldest file whole. In one
-// series a day of statistics would push the last crash out, or everything would have to be copied around them.
+// The journal of events in files. There are two series, because a series stays bounded by dropping its oldest file whole:
+// in a single one, a day of statistics would push out the last crash.
 //
-// A disk that is full must not stop a service, nor make its subscribers wait. So lines that cannot be written wait in
-// memory, as many as are kept anyway, and are written with the next ones once there is room. Their newest id is noted in a
-// small file that was made while there was room: the next life knows by it what only a subscriber has seen.
+// A full disk must neither stop a service nor make subscribers wait. So lines that cannot be written wait in memory, as
+// many as are kept anyway, and are written with the next ones once there is room. Their newest id is noted in a small file
+// made while there was room, so that the next daemon knows which ids only subscribers have seen.
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { Segments } from './segments.ts';
 
-/** Lines of each series, each with its newline. */
+/** Lines of both series, each with its newline. */
 export interface JournalLines {
   lifecycle: string[];
   statistics: string[];
 }
 
-/** A file takes so many times the lines that must be kept before the next one begins. */
+/** A file takes this many times the lines that must be kept. */
 const LINES_PER_FILE_FACTOR = 4;
 
 export class EventJournal {
@@ -24,16 +24,16 @@ export class EventJournal {
   private readonly keepLines: number;
   private readonly report: (text: string) => void;
 
-  /** `kept`: the newest lines of each series that are never lost. `report` is told when writing fails and works again. */
-  constructor(folder: string, kept: number, report: (text: string) => void) {
-    this.lifecycle = new LineSeries(folder, 'life', kept);
-    this.statistics = new LineSeries(folder, 'statistics', kept);
+  /** Never loses the newest `keepLines` lines of a series. `report` hears when writing fails, and works again. */
+  constructor(folder: string, keepLines: number, report: (text: string) => void) {
+    this.lifecycle = new LineSeries(folder, 'life', keepLines);
+    this.statistics = new LineSeries(folder, 'statistics', keepLines);
     this.unwrittenId = new NumberFile(join(folder, 'unwritten'));
-    this.keepLines = kept;
+    this.keepLines = keepLines;
     this.report = report;
   }
 
-  /** The newest lines of both series without their newlines, oldest first: one more than is kept where there are more. */
+  /** The newest lines of both series without newlines, oldest first. One more than is kept shows that there are more. */
   newest(): JournalLines {
     return {
       lifecycle: this.lifecycle.segments.newest(this.keepLines + 1),
@@ -41,18 +41,19 @@ export class EventJournal {
     };
   }
 
-  /** The newest id whose line was waiting for room when the last life ended; 0: none was. */
+  /** The newest id whose line still waited for room when the last daemon ended; 0: none did. */
   get newestUnwrittenId(): number {
     return this.unwrittenId.value;
   }
 
-  /** Appends; `newest` is the id of the last of all these lines. False when lines wait for room. */
+  /** Appends `lines`, the last of which has the id `newestId`. False when lines wait for room. */
   write(lines: JournalLines, newestId: number): boolean {
     const error = this.lifecycle.write(lines.lifecycle) ?? this.statistics.write(lines.statistics);
-    const waited = this.unwrittenId.value !== 0;
+    const hasWaited = this.unwrittenId.value !== 0;
     this.unwrittenId.set(error ? newestId : 0);
-    if (error && !waited) this.report(`events: the journal cannot be written, they wait in memory: ${error}`);
-    if (!error && waited) this.report('events: the journal is written again');
+    if (error && !hasWaited)
+      this.report(`events: the journal cannot be written, they wait in memory: ${error}`);
+    if (!error && hasWaited) this.report('events: the journal is written again');
     return error === undefined;
   }
 
@@ -74,12 +75,12 @@ class LineSeries {
   private readonly keepLines: number;
   private waiting: string[] = [];
 
-  constructor(folder: string, name: string, kept: number) {
-    this.segments = new Segments(folder, name, kept * LINES_PER_FILE_FACTOR);
-    this.keepLines = kept;
+  constructor(folder: string, name: string, keepLines: number) {
+    this.segments = new Segments(folder, name, keepLines * LINES_PER_FILE_FACTOR);
+    this.keepLines = keepLines;
   }
 
-  /** What the system said when it could not be written. */
+  /** Appends `lines` and those that wait. Returns the system's message when they could not be written. */
   write(lines: string[]): string | undefined {
     if (lines.length === 0 && this.waiting.length === 0) return undefined;
     const all = this.waiting.length === 0 ? lines : [...this.waiting, ...lines];
@@ -97,7 +98,7 @@ class LineSeries {
 
 const DIGITS = 16;
 
-/** A number in a file, overwritten in place: that needs no room. */
+/** A number in a file, overwritten in place, which needs no room on the disk. */
 class NumberFile {
   private readonly fd: number;
   private current: number;
@@ -128,7 +129,7 @@ class NumberFile {
     try {
       writeSync(this.fd, String(value).padStart(DIGITS, '0'), 0, 'latin1');
     } catch {
-      // A file system that copies on write may need room even here: then a kill before there is room costs the ids.
+      // A file system that copies on write may need room even here. A kill before there is room then costs the ids.
     }
   }
 }

@@ -1,9 +1,9 @@
-// What another process has written is taken for what it should be only when every field has its type.
+// A check of rows that another process has written: every field must have its type.
 
-/** The type of each field of `T`, as `typeof` says it. */
+/** The type of each field of `T`, in the words of `typeof`. */
 export type FieldTypes<T> = { readonly [K in keyof T]: 'string' | 'number' | 'boolean' | 'object' };
 
-/** Whether every field of `types` is in `value` with its type; null is an object. */
+/** Whether `value` has every field of `types` with its type; null counts as an object. */
 export function hasFields<T>(value: unknown, types: FieldTypes<T>): value is T {
   if (typeof value !== 'object' || value === null) return false;
   const given: { [K in keyof T]?: unknown } = value;

@@ -1,14 +1,14 @@
-// The file of the process host's ledger as it is read: by a host that begins, and by a daemon that wants to know whether a host
-// would find anything in it. One line of JSON per change, the whole row each time; the newest line of a run holds.
+// Reading the ledger file of the process host: a new host does so, and a daemon that asks whether a host would find
+// anything in it. The file has a line of JSON per change with the whole row; the newest line of a run counts.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LedgerRun } from '../../protocol/host.ts';
 import { type FieldTypes, hasFields } from './field_types.ts';
 
 export interface LedgerRow extends Omit<LedgerRun, 'stopping'> {
-  /** The boot of the machine in which it was started. */
+  /** The boot id of the machine when the run was started. */
   boot: string;
-  /** The stop under way, or the one that ended it; `at` is epoch milliseconds. */
+  /** The stop under way, or the one that has ended the run; `at` is epoch milliseconds. */
   stop: { signal: string; graceMs: number; at: number } | null;
 }
 
@@ -29,14 +29,14 @@ const LEDGER_FIELDS: FieldTypes<LedgerRow> = {
 const isLedgerRow = (value: unknown): value is LedgerRow =>
   hasFields(value, LEDGER_FIELDS) && value.memo !== null;
 
-/** Init is no run of ours. To `kill`, 0 and what is below 2 mean groups or everybody: no number of a row may be that. */
+/** To `kill`, 0 and negative numbers mean groups or everybody, and 1 is init: no row may name them. */
 const isPid = (pid: number): boolean => Number.isSafeInteger(pid) && pid > 1;
 
-/** A damaged number is that of no process yet: a run without one is looked for by its mark. */
+/** A row with a damaged pid has none: such a run is found by its mark. */
 const withValidPid = (row: LedgerRow): LedgerRow =>
   isPid(row.pid) ? row : { ...row, pid: 0, startTicks: 0 };
 
-/** A line: `{"put": row}` or `{"drop": run}`. */
+/** Applies a line `{"put": row}` or `{"drop": run}`. A torn or foreign line is passed over. */
 function applyLine(line: string, rows: Map<string, LedgerRow>): void {
   let entry: { put?: unknown; drop?: unknown } | null;
   try {
@@ -48,17 +48,17 @@ function applyLine(line: string, rows: Map<string, LedgerRow>): void {
   else if (typeof entry?.drop === 'string') rows.delete(entry.drop);
 }
 
-/** Where the host with this folder has its ledger. */
+/** The path of the ledger of the host that has this folder. */
 export const ledgerFile = (folder: string): string => join(folder, 'ledger');
 
-/** The rows of a ledger that nobody has open; none where there is no file. Throws when it cannot be read. */
+/** The rows of a ledger that nobody has open, by run; none without a file. Throws when the file cannot be read. */
 export function readLedger(path: string): Map<string, LedgerRow> {
   const rows = new Map<string, LedgerRow>();
   let text = '';
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    // None yet. Any other trouble must not be taken for an empty ledger: what runs would be forgotten.
+    // No ledger yet. No other error may count as an empty ledger: what runs would be forgotten.
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
   }
   for (const line of text.split('\n')) if (line) applyLine(line, rows);

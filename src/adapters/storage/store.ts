@@ -1,11 +1,11 @@
-// The embedded store: tables of msgpack rows in one lmdb file. The only file that imports lmdb. Rows without bytes in them are
-// one msgpack string of JSON: a start reads hundreds of them before any code is hot, and JSON.parse need not get hot.
+// The embedded store: tables of msgpack rows in one lmdb file. The only file that imports lmdb. A row without bytes in it is
+// one msgpack string of JSON: a start reads hundreds of rows before any code is hot, and JSON.parse is native.
 //
 // Two settings carry the promise "a reply that says a change was made is sent after it is on disk":
 // - `overlappingSync: false`. With lmdb-js's default a put resolves before fdatasync has returned; without it the order is
 //   pages, fdatasync, a meta page written with O_DSYNC, and then the promise (seen with strace).
-// - `eventTurnBatching: false` and batches of our own. With its default each turn has a promise that nobody holds, so that
-//   a full disk ended the process by an unhandled rejection. Our batches also make the largest groups: everything asked for
+// - `eventTurnBatching: false` and batches of our own. By default each turn has a promise that nobody holds, so a full
+//   disk ends the process with an unhandled rejection. Our batches are also the largest possible: every change requested
 //   while one commit is on its way to the disk goes into the next one.
 import { closeSync, fchmodSync, fstatSync, openSync, readSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -18,22 +18,22 @@ import type { LastEnd, StoredService } from '../../protocol/service.ts';
 import type { StoredTether } from '../../protocol/tethers.ts';
 import { decodeMsgpack, encodeMsgpack } from '../../runtime/msgpack.ts';
 
-/** Every table and what its rows hold; the keys are names and ids. */
+/** Every table and the type of its rows; the keys are names and ids. */
 export interface StoreTables {
   services: StoredService;
-  /** How the last process of a service ended, by service. */
+  /** How the last process of each service ended. */
   ends: LastEnd;
   /** Secrets that belong to this state directory. */
   keys: Uint8Array;
   /** One row, `events`. */
   marks: EventCheckpoint;
-  /** Of the cloud part (cloudstore.ts), by id. */
+  /** Of the cloud part (cloud_store.ts), by id. */
   clusters: StoredCluster;
   workloads: StoredWorkload;
   tethers: StoredTether;
-  /** One row, `canary`: what proves that a key file belongs to this store. */
+  /** One row, `canary`: the proof that a key file belongs to this store. */
   vault: SealedSecret;
-  /** One row, `format`: the number of this layout. */
+  /** One row, `format`: the version of this layout. */
   meta: number;
 }
 
@@ -49,7 +49,7 @@ const TABLE_NAMES: readonly (keyof StoreTables)[] = [
   'meta',
 ];
 
-/** Those whose rows have bytes in them. */
+/** The tables whose rows have bytes in them. */
 const BINARY_TABLES: ReadonlySet<keyof StoreTables> = new Set(['keys', 'clusters', 'vault', 'meta']);
 
 export interface StoreTable<V> {
@@ -58,8 +58,8 @@ export interface StoreTable<V> {
   /** Every row, ordered by key. */
   all(): [key: string, value: V][];
   /**
-   * Resolves when the row is on disk. Changes asked for in one turn, in whatever tables, are one commit: all of them are
-   * made or none. Fails storage_full; the store then stays as it was.
+   * Resolves when the row is on disk. Changes requested in one turn, to any tables, are one commit: all are made or none.
+   * Fails storage_full; the store then stays as it was.
    */
   put(key: string, value: V): Promise<void>;
   remove(key: string): Promise<void>;
@@ -67,19 +67,19 @@ export interface StoreTable<V> {
 
 export interface Store {
   table<N extends keyof StoreTables>(name: N): StoreTable<StoreTables[N]>;
-  /** Resolves when what was asked for is settled and this thread has let go of the file. */
+  /** Resolves when every requested change has been committed or has failed, and this thread has closed the file. */
   close(): Promise<void>;
 }
 
-/** What is written; 1, in which no row was text, is read too. */
+/** The version that is written. Version 1, in which no row was text, is read too. */
 const STORE_FORMAT = 2;
-/** Address space, not memory and not disk; lmdb moves the map when it must grow past it. */
+/** Address space, not memory or disk. lmdb moves the map when it must grow past this size. */
 const MAP_BYTES = 1024 ** 3;
 const MAX_TABLES = 32;
 
 /**
- * Opens the store in the file `path` (0600), making it if need be. Every thread opens it for itself. Throws an Error that
- * names the file when it is no store, or that of a newer version.
+ * Opens the store in the file `path` (0600), which is made if need be. Every thread opens it for itself. Throws an Error
+ * that names the file when it is not a store, or one of a newer version.
  */
 export function openStore(path: string): Store {
   for (const file of [path, `${path}-lock`]) makePrivate(file);
@@ -96,9 +96,9 @@ export function openStore(path: string): Store {
   const commits = new CommitQueue(env);
   const tables = new Map<string, Database<Uint8Array, string>>();
   const database = (name: string): Database<Uint8Array, string> => {
-    const there = tables.get(name) ?? env.openDB<Uint8Array, string>({ name, encoding: 'binary' });
-    tables.set(name, there);
-    return there;
+    const db = tables.get(name) ?? env.openDB<Uint8Array, string>({ name, encoding: 'binary' });
+    tables.set(name, db);
+    return db;
   };
   const table = <N extends keyof StoreTables>(name: N): StoreTable<StoreTables[N]> =>
     openTable(database(name), commits, !BINARY_TABLES.has(name));
@@ -117,14 +117,14 @@ function openTable<V>(
   commits: CommitQueue,
   isText: boolean,
 ): StoreTable<V> {
-  // What is read back is what was put: `checkFormat` has refused every other file.
+  // The row has the type that was put: `checkFormat` has refused every other file.
   const rowOf = (bytes: Uint8Array): V => {
     const row = decodeMsgpack(bytes);
     return (typeof row === 'string' ? JSON.parse(row) : row) as V;
   };
   return {
     get(key) {
-      // lmdb-js keeps a snapshot until a timer fires; a letter may come before the timer.
+      // lmdb-js keeps a snapshot until a timer fires; a message may come before the timer.
       db.resetReadTxn();
       const bytes = db.getBinary(key);
       return bytes && rowOf(bytes);
@@ -134,7 +134,7 @@ function openTable<V>(
       return Array.from(db.getRange(), ({ key, value }): [string, V] => [key, rowOf(value)]);
     },
     put(key, value) {
-      // Copied out of the encoder's pool: lmdb reads it later, from another thread.
+      // A copy outside of the encoder's pool: lmdb reads it later, from another thread.
       const bytes = Uint8Array.from(encodeMsgpack(isText ? JSON.stringify(value) : value));
       return commits.add(() => db.put(key, bytes));
     },
@@ -144,7 +144,7 @@ function openTable<V>(
 
 const ignore = (): void => {};
 
-/** One commit at a time; what comes while it is on its way to the disk is the next one. */
+/** Makes one commit at a time. Changes that come while it is on its way to the disk are the next one. */
 class CommitQueue {
   private readonly env: RootDatabase<Uint8Array, string>;
   private pendingBatch: { changes: (() => unknown)[]; done: Promise<void> } | undefined;
@@ -160,7 +160,7 @@ class CommitQueue {
       return this.pendingBatch.done;
     }
     const changes = [change];
-    // The letters that arrived in this turn still have their changes to ask for.
+    // Other messages of this turn have yet to request their changes.
     const done = this.lastCommit.then(nextTurn).then(() => {
       this.pendingBatch = undefined;
       return this.commit(changes);
@@ -185,7 +185,7 @@ class CommitQueue {
   }
 }
 
-/** lmdb-js rejects with a promise of the reason, which is itself a rejection that has to be caught. */
+/** The cause of a failed commit: lmdb-js rejects with a promise of it, itself rejected. */
 async function commitCause(error: unknown): Promise<unknown> {
   if (!(error instanceof Error && 'commitError' in error)) return error;
   return Promise.resolve(error.commitError).then(
@@ -196,15 +196,15 @@ async function commitCause(error: unknown): Promise<unknown> {
 
 const { ENOSPC, EDQUOT, EFBIG, EIO } = constants.errno;
 const MAP_FULL = -30792;
-/** A page that fits only in part is EIO for lmdb. */
+/** lmdb reports a page that fits only in part as EIO. */
 const DISK_FULL_CODES: readonly unknown[] = [ENOSPC, EDQUOT, EFBIG, EIO, MAP_FULL];
 
 function commitFailure(cause: unknown): unknown {
-  const full = cause instanceof Error && 'code' in cause && DISK_FULL_CODES.includes(cause.code);
-  return full ? fail('storage_full', `The store could not be written: ${cause.message}.`) : cause;
+  const isFull = cause instanceof Error && 'code' in cause && DISK_FULL_CODES.includes(cause.code);
+  return isFull ? fail('storage_full', `The store could not be written: ${cause.message}.`) : cause;
 }
 
-/** Makes `file` with 0600 before lmdb would make it with whatever the umask says. */
+/** Makes `file` with mode 0600, before lmdb would make it with that of the umask. */
 function makePrivate(file: string): void {
   const fd = openSync(file, 'a', 0o600);
   try {
@@ -214,17 +214,17 @@ function makePrivate(file: string): void {
   }
 }
 
-/** The layout of lmdb's two meta pages as far as it is looked at. */
+/** The fields of lmdb's two meta pages that are checked. */
 const META_PAGE = { bytes: 4096, magicAt: 24, magic: 0xbeefc0de, versionAt: 28, version: 2, pageSizeAt: 48 };
 const ROOTS_AT = [88, 136];
 const NO_PAGE = 0xffffffffffffffffn;
 const MIN_PAGE_BYTES = 512;
 
-/** Another thread may be making the file at this very moment. */
+/** Another thread may be making the file right now. */
 const HEADER_ATTEMPTS = 10;
 const HEADER_PAUSE_MS = 10;
 
-/** lmdb-js ends the process with a segmentation fault when the file is anything but its own, so we look first. */
+/** lmdb-js ends the process with a segmentation fault when the file is not its own, so the header is checked first. */
 function checkHeader(path: string): void {
   const fd = openSync(path, 'r');
   try {
@@ -240,13 +240,13 @@ function checkHeader(path: string): void {
 function isLmdbFile(fd: number): boolean {
   if (fstatSync(fd).size === 0) return true;
   const page = Buffer.alloc(META_PAGE.bytes);
-  /** Gives the size of a page; 0 when there is no meta page of lmdb. */
+  /** The page size in the meta page at `at`; 0: there is none. */
   const read = (at: number): number => {
     if (readSync(fd, page, 0, page.length, at) !== page.length) return 0;
     if (page.readUInt32LE(META_PAGE.magicAt) !== META_PAGE.magic) return 0;
     if ((page.readUInt32LE(META_PAGE.versionAt) & 0xffff) !== META_PAGE.version) return 0;
     const pageSize = page.readUInt32LE(META_PAGE.pageSizeAt);
-    // Only now: the file grows before a meta page points there, and other threads commit meanwhile.
+    // The size is read last: the file grows before a meta page points there, and other threads commit meanwhile.
     const { size } = fstatSync(fd);
     const roots = ROOTS_AT.map((root) => page.readBigUInt64LE(root));
     return roots.every((root) => root === NO_PAGE || (root + 1n) * BigInt(pageSize) <= size) ? pageSize : 0;
@@ -267,7 +267,7 @@ function checkFormat(
   if (typeof format !== 'number' || format < 1 || format > STORE_FORMAT)
     throw new Error(`${path}: has format ${format}, this version of berth reads up to ${STORE_FORMAT}`);
   if (bytes && format === STORE_FORMAT) return;
-  // All tables in one commit: each by itself would wait for the disk.
+  // All tables in one commit: one by one, each would wait for the disk.
   env.transactionSync(() => {
     for (const name of TABLE_NAMES) database(name);
     database('meta').putSync('format', Uint8Array.from(encodeMsgpack(STORE_FORMAT)));

@@ -1,5 +1,5 @@
-// Secrets at rest: AES-256-GCM with a data key of its own for each, wrapped by the key of the key file. It protects copies
-// of the store alone: who has both the store and the key file has the secrets. docs/reference.md "Clusters".
+// Secrets at rest: AES-256-GCM, each with its own data key, which the key of the key file wraps. This protects a copy of
+// the store alone: whoever has the store and the key file has the secrets. docs/reference.md "Clusters".
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import type { SealedSecret } from '../../protocol/cloud.ts';
 import { ensureSecret, readSecret } from '../../settings/state_dir.ts';
@@ -9,9 +9,9 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 export interface Vault {
-  /** Names the key without telling it. */
+  /** Identifies the key-encryption key without revealing it. */
   readonly kek: string;
-  /** Seals `plain` for `owner`: opened for another owner it fails. Every call takes a new data key. */
+  /** Seals `plaintext` so that it opens for `owner` alone. Every call takes a new data key. */
   seal(owner: string, plaintext: Uint8Array): SealedSecret;
   /** Throws a VaultError when it was sealed with another key, for another owner, or was changed. */
   open(owner: string, sealed: SealedSecret): Buffer;
@@ -47,14 +47,14 @@ export function createVault(key: Uint8Array): Vault {
   if (key.length !== KEY_BYTES)
     throw new VaultError(`the key must have ${KEY_BYTES} bytes, not ${key.length}`);
   const kek = createHash('sha256').update('berth key\0').update(key).digest('hex').slice(0, 16);
-  // What a record is sealed for stands in what is authenticated, so that rows cannot be swapped.
+  // The owner is part of the authenticated data, so that rows cannot be swapped.
   const context = (owner: string, part: string): string => ['v1', owner, part, kek].join('|');
   return {
     kek,
-    seal(owner, plain) {
+    seal(owner, plaintext) {
       const dataKey = randomBytes(KEY_BYTES);
       const wrapped = encrypt(key, context(owner, 'key'), dataKey);
-      return { kek, wrapped, data: encrypt(dataKey, context(owner, 'data'), plain) };
+      return { kek, wrapped, data: encrypt(dataKey, context(owner, 'data'), plaintext) };
     },
     open(owner, sealed) {
       if (sealed.kek !== kek)
@@ -71,15 +71,15 @@ export function createVault(key: Uint8Array): Vault {
 const CANARY_OWNER = 'canary';
 const CANARY = 'berth canary';
 
-/** Where the proof is kept that a key belongs to a store. */
+/** The proof, kept in the store, that a key belongs to it. */
 export interface VaultCanary {
   read(): Promise<SealedSecret | null>;
   write(sealed: SealedSecret): Promise<void>;
 }
 
 /**
- * The vault of a key file (32 raw bytes, 0600), made exclusively when neither it nor the store's canary is there. Throws
- * a VaultError, and writes nothing, when the key is missing or is not the one the store was sealed with; a
+ * The vault of a key file (32 raw bytes, 0600). The file is made only when neither it nor the store's canary exists.
+ * Throws a VaultError, and writes nothing, when the key is missing or is not the one that has sealed the store; a
  * SettingsError when others can read the file.
  */
 export async function openVault(keyFile: string, canary: VaultCanary): Promise<Vault> {
@@ -89,9 +89,9 @@ export async function openVault(keyFile: string, canary: VaultCanary): Promise<V
     throw new VaultError(
       `the key file ${keyFile} is missing: the store is sealed with the key ${proof?.kek}`,
     );
-  const opened = createVault(key);
-  if (!proof) await canary.write(opened.seal(CANARY_OWNER, Buffer.from(CANARY)));
-  else if (opened.open(CANARY_OWNER, proof).toString() !== CANARY)
+  const vault = createVault(key);
+  if (!proof) await canary.write(vault.seal(CANARY_OWNER, Buffer.from(CANARY)));
+  else if (vault.open(CANARY_OWNER, proof).toString() !== CANARY)
     throw new VaultError('the canary is not ours');
-  return opened;
+  return vault;
 }

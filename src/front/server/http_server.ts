@@ -1,4 +1,5 @@
-// What an HTTP server is to the front. Two files implement it, uws.ts and node.ts, and the same tests run against both.
+// What the front needs of an HTTP server. uws_server.ts and node_server.ts implement it, and the same tests
+// run against both.
 
 const REASONS: ReadonlyMap<number, string> = new Map([
   [200, 'OK'],
@@ -21,7 +22,7 @@ const REASONS: ReadonlyMap<number, string> = new Map([
   [505, 'HTTP Version Not Supported'],
 ]);
 
-/** The headers of an answer, made once and sent often: each server keeps them in the form it sends. */
+/** The headers of an answer, made once and sent often. */
 export class ResponseHeaders {
   /** Name, value, name, value: as `node:http` takes them. */
   readonly pairs: readonly string[];
@@ -31,6 +32,7 @@ export class ResponseHeaders {
     this.pairs = pairs;
   }
 
+  /** These headers followed by `pairs`. */
   with(...pairs: string[]): ResponseHeaders {
     return new ResponseHeaders([...this.pairs, ...pairs]);
   }
@@ -48,7 +50,7 @@ export class ResponseHeaders {
   }
 }
 
-/** A body, or the length that a HEAD is told (null: it has none to tell). */
+/** A body, or the length that the answer to a HEAD states (null: none). */
 export type ResponseBody = Uint8Array | string | { length: number | null };
 
 export interface BodyLimits {
@@ -57,82 +59,88 @@ export interface BodyLimits {
   ms: number;
 }
 
-/** An answer that goes on. What a slow reader has not taken yet waits in memory: watch `waiting`. */
+/**
+ * An answer that goes on. Bytes that a slow reader has not taken are kept in memory: watch `bufferedBytes`.
+ */
 export interface ResponseStream {
   write(bytes: Uint8Array): void;
   /** An upper bound of the bytes that the kernel has not taken yet. */
   readonly bufferedBytes: number;
-  /** Writes the filler if nothing was written lately. Called every few seconds it keeps a blocked connection alive. */
+  /**
+   * Writes bytes without meaning where needed. Called every few seconds, it keeps a blocked connection alive.
+   */
   keepAlive(): void;
-  /** Called when `waiting` has fallen to nothing after it had grown. */
+  /** Called when `bufferedBytes` has fallen to 0. */
   onDrain: (() => void) | null;
-  /** Called once, when the reader or either side has ended it. */
+  /** Called once, when either side has ended the stream. */
   onClose: (() => void) | null;
   /** Ends it in order. */
   end(): void;
-  /** Cuts the connection: what waits is dropped. */
+  /** Cuts the connection and drops what is buffered. */
   destroy(): void;
 }
 
-/** A WebSocket, open from `accept` until its `close`. */
+/** A WebSocket, open until its handler `close` is called. */
 export interface ServerWebSocket {
-  /** A string goes as a text frame, bytes as a binary one. */
+  /** Sends a string as a text frame, bytes as a binary one. */
   send(data: string | Uint8Array): void;
   /** Bytes that the kernel has not taken yet. */
   readonly bufferedBytes: number;
-  /** Sends a close frame; `events.close` follows. */
+  /** Sends a close frame; the handler `close` is called later. */
   close(code: number, reason?: string): void;
 }
 
 export interface WebSocketHandlers {
   /** `data` belongs to the receiver. */
   message(data: Uint8Array, binary: boolean): void;
-  /** `waiting` has fallen. */
+  /** `bufferedBytes` has fallen. */
   drain(): void;
-  /** Once; the socket may not be used any more. */
+  /** Called once; the socket may not be used any more. */
   close(code: number): void;
 }
 
 /**
- * One request and its answer. `path` and `method` stay; `query`, `header`, `count`, `peer`, `body` and `accept` may be
- * called only until the handler returns (uWebSockets.js takes the request away then). Exactly one of `send`, `stream` and `accept`
- * ends it; all of them do nothing when the client has gone.
+ * One request and its answer. The methods that read the request, and `acceptWebSocket`, may be called only
+ * until the handler returns: uWebSockets.js takes the request away then. One call of `send`, `startStream` or
+ * `acceptWebSocket` answers it; all three do nothing when the client has gone.
  */
 export interface HttpExchange {
   /** As sent: `GET`, never `get`. */
   readonly method: string;
   /** Without the query, still percent-encoded. */
   readonly path: string;
-  /** Whether this asks for a WebSocket on a path that has one. */
+  /** Whether the request asks for a WebSocket on a path that has one. */
   readonly isHandshake: boolean;
   /** Without the question mark; empty when there is none. */
   query(): string;
   /** The first header of that (lower-case) name; empty when there is none. */
   header(name: string): string;
-  /** How often that header came. */
+  /** How often the request has that header. */
   countHeader(name: string): number;
-  /** The address of the peer as text. */
+  /** The peer's IP address. */
   peerAddress(): string;
   /** Rejects with payload_too_large or request_timeout; the latter also when the client has gone. */
   readBody(limits: BodyLimits): Promise<Uint8Array>;
-  /** `close`: the connection ends with it. */
+  /** `close`: the connection ends with this answer. */
   send(status: number, headers: ResponseHeaders, body: ResponseBody, close?: boolean): void;
-  /** `filler` may be written at any time without meaning, to keep a blocked connection alive. null: the client has gone. */
+  /** `keepAliveBytes` have no meaning to the client at any place of the stream. null: the client has gone. */
   startStream(headers: ResponseHeaders, keepAliveBytes: Uint8Array): ResponseStream | null;
-  /** Completes the handshake, with `protocol` as the chosen subprotocol. */
+  /** Completes the handshake with `protocol` as the chosen subprotocol. */
   acceptWebSocket(protocol: string, open: (socket: ServerWebSocket) => WebSocketHandlers): void;
 }
 
 export interface ServerOptions {
-  /** Called once per request, also for a WebSocket's handshake. What it throws is answered with a bare 500. */
+  /** Called once per request and per WebSocket handshake. An exception is answered with a bare 500. */
   handle: (exchange: HttpExchange) => void;
-  /** Paths where a WebSocket may be opened, with `:name` for one segment, such as `/v1/agents/:name/attach`. */
+  /**
+   * Paths where a WebSocket may be opened, with `:name` for one segment, such as `/v1/agents/:name/attach`.
+   */
   webSocketPaths: readonly string[];
-  /** The largest message a WebSocket may send us, in bytes. */
+  /** Largest message of a WebSocket client, in bytes. */
   maxMessageBytes: number;
   /** Files in PEM; absent: plain HTTP. */
   tls?: { cert: string; key: string };
-  /** Told of what `handle` threw and of other defects. */
+  /** Called with what `handle` or a handler of a WebSocket throws. */
   onDefect: (error: unknown) => void;
 }
 
@@ -142,14 +150,15 @@ export interface ListenRefusal {
 }
 
 export interface HttpServer {
-  /** What the version endpoint and the log call it. */
+  /** The name in the version endpoint and in the log. */
   readonly name: 'uWebSockets.js' | 'node:http';
-  /** Listens on one address, exclusively; port 0: any free one. May be called once per address. */
+  /** Listens exclusively on one address; port 0: any free port. May be called once per address. */
   listen(host: string, port: number): Promise<{ port: number } | ListenRefusal>;
-  /** Accepts nothing more; what is open goes on. */
+  /** Accepts no more connections; open ones go on. */
   stopListening(): void;
-  /** Cuts every connection. After it the server holds nothing of the event loop. */
+  /** Cuts every connection. Nothing of the server keeps the event loop alive after that. */
   close(): void;
 }
 
+/** Creates a server that does not listen yet. */
 export type CreateServer = (options: ServerOptions) => HttpServer;

@@ -7,7 +7,9 @@ import type { CreateServer, HttpServer } from './http_server.ts';
 
 export type ServerKind = 'uWebSockets.js' | 'node:http';
 
-/** uWebSockets.js where its binary loads, else node:http, which is said to `log`. `only` asks for one of them. */
+/**
+ * uWebSockets.js where its binary loads, else node:http, with a line to `log`. `only`: this one or an error.
+ */
 export async function chooseServer(log: (line: string) => void, only?: ServerKind): Promise<CreateServer> {
   if (only !== 'node:http') {
     try {
@@ -26,15 +28,18 @@ export async function chooseServer(log: (line: string) => void, only?: ServerKin
 const hasIpv6Loopback = (): boolean =>
   Object.values(networkInterfaces()).some((list) => list?.some(({ address }) => address === '::1'));
 
-/** How often a port is looked for that is free on both addresses. */
+/** Attempts to find a port that is free on both addresses. */
 const MAX_ATTEMPTS = 20;
 
 export interface ListenOptions {
-  /** An address; 127.0.0.1 brings ::1 along where the machine has it, or another user could take `localhost` there. */
+  /**
+   * With 127.0.0.1 the server also listens on ::1 if the machine has it, or another user could take
+   * `localhost` there.
+   */
   bind: string;
-  /** 0: any free one. */
+  /** 0: any free port. */
   port: number;
-  /** Says who holds a port that is taken. */
+  /** Describes the program that holds a port. */
   describePortHolder?: (port: number) => Promise<string>;
 }
 
@@ -50,7 +55,7 @@ async function listenFailure(
   return fail('port_in_use', `port ${port} is taken: ${holder} listens on ${shown}`);
 }
 
-/** Listens on all addresses; gives the port. Rejects with port_in_use naming the holder. */
+/** Listens on all addresses. Resolves with the port, or rejects with port_in_use naming the holder. */
 export async function listenOnAll(server: HttpServer, options: ListenOptions): Promise<number> {
   const { bind } = options;
   const second = bind === '127.0.0.1' && hasIpv6Loopback() ? '::1' : null;

@@ -1,4 +1,4 @@
-// One request and what goes on after its head, on node:http.
+// One request, its stream or its WebSocket, on node:http.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from '../../adapters/websocket.ts';
@@ -13,6 +13,9 @@ import type {
   ServerWebSocket,
   WebSocketHandlers,
 } from './http_server.ts';
+
+/** For errors of a connection that is closed right after them. */
+export const ignoreError = (): void => {};
 
 /** Completes a handshake. */
 type CompleteHandshake = (protocol: string, open: (socket: ServerWebSocket) => WebSocketHandlers) => void;
@@ -60,6 +63,7 @@ class NodeStream implements ResponseStream {
   }
 }
 
+/** A request of node:http; `upgrade` is null unless it asks for a WebSocket. */
 export class NodeExchange implements HttpExchange {
   readonly method: string;
   readonly path: string;
@@ -117,7 +121,7 @@ export class NodeExchange implements HttpExchange {
       this.req.on('end', finish);
       this.req.on('close', () => {
         clearTimeout(timer);
-        // After the end it says nothing new.
+        // Has no effect after the end of the body.
         late();
       });
     });
@@ -174,7 +178,7 @@ class NodeWebSocket implements ServerWebSocket {
   }
 }
 
-/** Brings the two together: what comes goes to the events of `open`. */
+/** Connects an accepted WebSocket with the handlers that `open` returns. */
 export function bindWebSocket(
   ws: WebSocket,
   raw: Duplex,
@@ -195,8 +199,8 @@ export function bindWebSocket(
       guarded(() => events.message(new Uint8Array(data), isBinary)),
     );
     ws.on('close', (code) => guarded(() => events.close(code)));
-    // The reason follows in `close`.
-    ws.on('error', () => {});
+    // An unhandled error would end the process; `close` follows with its reason.
+    ws.on('error', ignoreError);
     raw.on('drain', () => guarded(() => events.drain()));
   });
 }

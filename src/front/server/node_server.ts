@@ -12,14 +12,17 @@ import {
   ResponseHeaders,
   type ServerOptions,
 } from './http_server.ts';
-import { bindWebSocket, NodeExchange } from './node_exchange.ts';
+import { bindWebSocket, ignoreError, NodeExchange } from './node_exchange.ts';
 
-/** The answer to a defect in the front itself, and to what the other server's parser does not take. */
+/** For the answer to a defect of the front, and to requests that the parser of the other server refuses. */
 const NO_HEADERS = new ResponseHeaders([]);
 const KEEP_ALIVE_MS = 10_000;
+/** Interval of Node's checks of its time limits. */
 const CHECK_MS = 1_000;
+/** Characters of a valid Sec-WebSocket-Key: 16 bytes in base64. */
 const KEY_LENGTH = 24;
 
+/** A server on node:http. */
 export const createNodeServer: CreateServer = (options) => new NodeServer(options);
 
 class NodeServer implements HttpServer {
@@ -73,7 +76,7 @@ class NodeServer implements HttpServer {
     const { tls } = this.options;
     const limits = {
       headersTimeout: HTTP.headTimeoutMs,
-      // Only a backstop: a body has its own, shorter time.
+      // Only a backstop: bodies have a shorter time limit of their own.
       requestTimeout: HTTP.headTimeoutMs + HTTP.bodyTimeoutMs,
       connectionsCheckingInterval: CHECK_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
@@ -90,7 +93,7 @@ class NodeServer implements HttpServer {
   }
 
   private serve(req: IncomingMessage, res: ServerResponse, exchange: NodeExchange): void {
-    // The other server's parser takes neither HTTP/1.0 nor a target that is no path.
+    // As the parser of the other server: neither HTTP/1.0 nor a target that is not a path.
     if (req.httpVersion !== '1.1') {
       exchange.send(505, NO_HEADERS, '', true);
       return;
@@ -105,16 +108,19 @@ class NodeServer implements HttpServer {
       this.options.onDefect(error);
       exchange.send(500, NO_HEADERS, '');
     }
-    // What nobody reads of a body is dropped, or the connection could not be used again.
+    // An unread body is dropped, or the connection could not be used again.
     if (req.listenerCount('data') === 0) req.resume();
-    res.on('error', () => {});
+    res.on('error', ignoreError);
   }
 
-  /** With any Upgrade header node:http lets go of the connection: what is no WebSocket of ours is answered on it and closed. */
+  /**
+   * With any Upgrade header node:http hands the connection over: what is not a WebSocket is answered on it
+   * and closed.
+   */
   private upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     this.upgraded.add(socket);
     socket.on('close', () => this.upgraded.delete(socket));
-    socket.on('error', () => {});
+    socket.on('error', ignoreError);
     const res = new ServerResponse(req);
     res.shouldKeepAlive = false;
     res.assignSocket(req.socket);

@@ -1,4 +1,5 @@
-// The front's HTTP server on uWebSockets.js. Its traps stand next to what avoids them.
+// The front's HTTP server on uWebSockets.js. Each trap of the library is explained beside the code that
+// avoids it.
 
 import uWS, {
   type HttpRequest,
@@ -28,7 +29,7 @@ import { type UpgradeData, UwsWebSocket, webSocketBehavior } from './uws_websock
 
 declare module 'uWebSockets.js' {
   interface TemplatedApp {
-    /** What the binary takes and its own types leave out: options for one address. */
+    /** The binary takes options for one address, which its own types leave out. */
     listen(
       host: string,
       port: number,
@@ -38,19 +39,20 @@ declare module 'uWebSockets.js' {
   }
 }
 
-/** Without it a second program could listen on the same port, and both would succeed. */
+/** Without this option two programs could listen on the same port. */
 const EXCLUSIVE = 1;
-/** The answer to a defect in the front itself. */
+/** For the answer to a defect of the front. */
 const NO_HEADERS = new ResponseHeaders([]);
 
-/** What is counted for the head of an answer. */
+/** Bytes counted for the head of an answer. */
 const HEAD_BYTES = 256;
 const nextSampleDistance = (): number => Math.random() * 2 * HTTP.readCheckBytes;
 let bytesUntilSample = nextSampleDistance();
 
 /**
- * Whether at this answer, of so many bytes, it is looked whether its client takes what it asks for: to look at each costs a
- * tenth of them. Nobody can foresee it, or one connection could take all the looks while another one piles up answers.
+ * Whether to check at this answer of `bytes` that its client reads what it asks for: a check at each answer
+ * would cost a tenth of the throughput. The distance is random, or one connection could get all checks while
+ * another piles up answers.
  */
 function isSampled(bytes: number): boolean {
   bytesUntilSample -= HEAD_BYTES + bytes;
@@ -64,12 +66,12 @@ class UwsExchange implements HttpExchange {
   readonly path: string;
   readonly isHandshake: boolean;
   private readonly res: HttpResponse;
-  /** null once the handler has returned: the request dies with it. */
+  /** null once the handler has returned: uWebSockets.js takes the request away then. */
   private req: HttpRequest | null;
   private readonly context: us_socket_context_t | null;
-  /** Nothing may be sent any more: it was, or the client has gone. */
+  /** The request has been answered, or the client has gone. */
   private ended = false;
-  /** uWebSockets.js holds the response: somebody must hear when the client goes. */
+  /** uWebSockets.js still holds the response, so it demands a listener for the client's going. */
   private needsAbortHandler = true;
   private onAborted: (() => void) | null = null;
 
@@ -114,7 +116,7 @@ class UwsExchange implements HttpExchange {
       };
       this.res.onData((chunk, isLast) => {
         size += chunk.byteLength;
-        // The chunk is taken away when this returns, so it is copied.
+        // Copied, because uWebSockets.js takes the chunk away when this function returns.
         if (size <= bytes) parts.push(Buffer.from(new Uint8Array(chunk)));
         if (!isLast && size <= bytes + HTTP.maxDrainBytes) return;
         clearTimeout(timer);
@@ -128,7 +130,7 @@ class UwsExchange implements HttpExchange {
     if (this.ended) return;
     this.ended = true;
     this.needsAbortHandler = false;
-    // Within the handler the connection is corked already.
+    // The connection is corked until the handler returns.
     if (this.req) this.write(status, head, body, close);
     else this.res.cork(() => this.write(status, head, body, close));
   }
@@ -147,7 +149,7 @@ class UwsExchange implements HttpExchange {
   acceptWebSocket(protocol: string, open: (socket: ServerWebSocket) => WebSocketHandlers): void {
     const { req, context } = this;
     if (this.ended || !context) return;
-    // Later it would have to be corked, and this binary takes an upgraded socket for a response when its cork ends.
+    // A later upgrade would need a cork, and at its end this binary takes the upgraded socket for a response.
     if (!req) throw new Error('a WebSocket is accepted before its handler returns');
     this.ended = true;
     this.needsAbortHandler = false;
@@ -156,11 +158,11 @@ class UwsExchange implements HttpExchange {
     this.res.upgrade(userData, key, protocol, this.header('sec-websocket-extensions'), context);
   }
 
-  /** The handler has returned. What is not answered yet will be later: only now somebody listens for the client's going. */
+  /** The handler has returned. If it has not answered yet, this listens for the client's going. */
   onHandlerReturned(): void {
     this.req = null;
     if (!this.needsAbortHandler) return;
-    // Costs a quarter of all requests per second when it is set for those that were answered at once, too.
+    // For requests answered at once as well, the listener would cost a quarter of all requests per second.
     this.res.onAborted(() => {
       this.ended = true;
       this.onAborted?.();
@@ -181,7 +183,8 @@ class UwsExchange implements HttpExchange {
       else this.end(body);
       return;
     }
-    // Told a length, `endWithoutBody` does not end the response (the process aborts at that): so it is a header of ours.
+    // With a length `endWithoutBody` does not end the response and the process aborts, so the length is our
+    // own header.
     const length = isData ? null : body.length;
     const full = length === null ? head : head.with('Content-Length', String(length));
     if (isSampled(0)) this.endAndClose(full.with('Date', new Date().toUTCString()).block(status));
@@ -192,11 +195,12 @@ class UwsExchange implements HttpExchange {
   }
 
   /**
-   * Of an answer without a body nobody says whether the connection has taken it: so this one is the last on its connection,
-   * which is closed when it is sent. To uWebSockets.js it stays open, and whatever is asked behind it closes the connection, too.
+   * uWebSockets.js does not say whether the connection has taken an answer without a body. So this answer is
+   * the last on its connection, which is closed after it. The response stays open, and a further request
+   * closes the connection too.
    */
   private endAndClose(block: string): void {
-    // With the line end that it adds the head is complete.
+    // uWebSockets.js adds the line end that completes the head.
     this.res.writeStatus(`${block}\r\nConnection: close\r\n`);
     this.needsAbortHandler = true;
     let isOpen = true;
@@ -207,8 +211,8 @@ class UwsExchange implements HttpExchange {
   }
 
   /**
-   * Ends the answer when the connection has taken it; what waits is ours and not copied. A client that has sent its next
-   * request by then does not read what it asks for: uWebSockets.js closes the connection, instead of one more answer waiting.
+   * Ends the answer when the connection has taken it; the rest is not copied meanwhile. A client that sends
+   * its next request before that does not read what it asks for, and uWebSockets.js closes its connection.
    */
   private end(body: Uint8Array | string): void {
     const { res } = this;
@@ -220,6 +224,7 @@ class UwsExchange implements HttpExchange {
   }
 }
 
+/** A server on uWebSockets.js. */
 export const createUwsServer: CreateServer = (options) => new UwsServer(options);
 
 class UwsServer implements HttpServer {
@@ -263,7 +268,7 @@ class UwsServer implements HttpServer {
     this.app.close();
   }
 
-  /** A handler that throws, or returns without an answer and without a listener, would end the whole process. */
+  /** An exception, or a return without an answer and without a listener, would end the process. */
   private serve(res: HttpResponse, req: HttpRequest, context: us_socket_context_t | null): void {
     const exchange = new UwsExchange(res, req, context);
     try {
@@ -276,12 +281,12 @@ class UwsServer implements HttpServer {
   }
 }
 
-/** uWebSockets.js says only that it could not listen; node:net says why. */
+/** The reason why uWebSockets.js could not listen, which only node:net tells. */
 function listenRefusal(host: string, port: number): Promise<ListenRefusal> {
   return new Promise((resolve) => {
     const probe = net.createServer();
     probe.on('error', (error: NodeJS.ErrnoException) => resolve({ refused: error.code ?? 'EADDRINUSE' }));
-    // It was let go in between, or another way of listening than ours is in its way.
+    // The port was released meanwhile, or is held in a way that bars only uWebSockets.js.
     probe.listen({ host, port, exclusive: true }, () =>
       probe.close(() => resolve({ refused: 'EADDRINUSE' })),
     );

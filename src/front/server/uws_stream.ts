@@ -3,16 +3,22 @@ import type { HttpResponse } from 'uWebSockets.js';
 import { KIB } from '../../settings/limits.ts';
 import type { ResponseStream } from './http_server.ts';
 
-/** Largest piece written at a time after a blocked write: uWebSockets.js may buffer it where we cannot count it. */
+/**
+ * Largest piece written at a time after a blocked write: uWebSockets.js may buffer it where we cannot count
+ * it.
+ */
 const SLICE_BYTES = 64 * KIB;
 
 /**
- * `blocked`: the last write was not taken whole. uWebSockets.js would buffer what follows without bound, so it is
- * queued here until the response is writable.
+ * `blocked`: the last write was not taken whole. uWebSockets.js would buffer what follows without bound, so
+ * it is queued here until the response is writable.
  */
 type StreamState = 'open' | 'blocked' | 'closed';
 
-/** A write smaller than the cork buffer of uWebSockets.js may be blocked and still return true; the next one tells. */
+/**
+ * A write smaller than the cork buffer of uWebSockets.js may be blocked and still return true; the next one
+ * tells.
+ */
 export class UwsStream implements ResponseStream {
   bufferedBytes = 0;
   onDrain: (() => void) | null = null;
@@ -92,7 +98,10 @@ export class UwsStream implements ResponseStream {
     return this.wasAccepted;
   }
 
-  /** Goes on writing. Only a write makes uWebSockets.js empty its own buffer, so there is one even without a queue. */
+  /**
+   * Goes on writing. Only a write makes uWebSockets.js empty its own buffer, so there is one even without a
+   * queue.
+   */
   private drainQueue(): boolean {
     while (this.state !== 'closed') {
       const bytes = this.queue.length > 0 ? this.takeSlice() : this.keepAliveBytes;

@@ -7,7 +7,10 @@ const INTERNAL_ERROR = 1011;
 /** Seconds without a message or a pong after which a connection is closed. */
 const IDLE_SECONDS = 120;
 
-/** What uWebSockets.js carries through the handshake. It copies the fields, so there is one that clashes with none. */
+/**
+ * What uWebSockets.js carries through the handshake. It copies the fields, so there is one that clashes with
+ * none.
+ */
 export interface UpgradeData {
   upgraded: UwsWebSocket;
 }

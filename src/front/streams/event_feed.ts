@@ -1,5 +1,5 @@
-// Keeps the hub in step with the journal. The journal's events are asked for once; after that the journal tells new
-// ones. If some are missing in between, the journal is asked again.
+// Keeps the hub in step with the journal. The journal's events are asked for once; after that the journal
+// tells new ones. If some are missing in between, the journal is asked again.
 import type { EventRecord } from '../../protocol/events.ts';
 import { type Node, tolerateFailure } from '../../runtime/actor.ts';
 import { EventHub } from './event_hub.ts';

@@ -1,6 +1,6 @@
-// The events in memory and their subscribers, docs/reference.md "Event stream", "Replay and retention". The front
-// has its own copy of the events, so a replay and the live events after it are one synchronous step: nothing is sent
-// twice and nothing is skipped.
+// The events in memory and their subscribers, docs/reference.md "Event stream", "Replay and retention". The
+// front has its own copy of the events, so a replay and the live events after it are one synchronous step:
+// nothing is sent twice and nothing is skipped.
 
 import { EventRing } from '../../protocol/event_ring.ts';
 import type { EventRecord, EventType } from '../../protocol/events.ts';
@@ -54,7 +54,10 @@ const resetFrame = (oldest: number): Buffer =>
 
 const ID = /^[0-9]{1,15}$/;
 
-/** Replays events to new streams and then sends them the new ones, filtered. The front's event feed owns the only hub. */
+/**
+ * Replays events to new streams and then sends them the new ones, filtered. The front's event feed owns the
+ * only hub.
+ */
 export class EventHub {
   private readonly ring = new EventRing<EventEntry>(EVENTS.retained, 1);
   private readonly channels = new Map<string, FilterChannel>();
@@ -72,8 +75,8 @@ export class EventHub {
   }
 
   /**
-   * Takes the events of the journal's memory; those known already are skipped. If events between the known ones and
-   * these are lost, subscribers are told that their stream is incomplete.
+   * Takes the events of the journal's memory; those known already are skipped. If events between the known
+   * ones and these are lost, subscribers are told that their stream is incomplete.
    */
   restore(kept: readonly EventRecord[], lastId: number, completeFrom: number): void {
     const hasGap = completeFrom > this.lastId + 1;
@@ -94,7 +97,10 @@ export class EventHub {
     return id <= this.lastId + 1;
   }
 
-  /** Takes new events in the order of ids. Subscribers get them at the end of this turn or soon after, in one write. */
+  /**
+   * Takes new events in the order of ids. Subscribers get them at the end of this turn or soon after, in one
+   * write.
+   */
   add(records: readonly EventRecord[]): void {
     for (const record of records) {
       if (record.id <= this.lastId) continue;
@@ -108,8 +114,8 @@ export class EventHub {
   }
 
   /**
-   * Sends the replay and from then on every new event that matches the filter. `after`: the last id that the client
-   * has; empty: no replay.
+   * Sends the replay and from then on every new event that matches the filter. `after`: the last id that the
+   * client has; empty: no replay.
    */
   subscribe(stream: ResponseStream, filter: EventFilter, after: string): void {
     // Pending events are in the replay already and must not be sent twice.
@@ -164,8 +170,9 @@ export class EventHub {
   }
 
   /**
-   * Flushes at the end of this turn, but after a flush that took long only when as much time has passed again. So half of
-   * the thread's time is left for everything else, and events that arrive meanwhile go out in one write per subscriber.
+   * Flushes at the end of this turn, but after a flush that took long only when as much time has passed
+   * again. So half of the thread's time is left for everything else, and events that arrive meanwhile go out
+   * in one write per subscriber.
    */
   private schedule(): void {
     if (this.scheduledFlush) return;

@@ -1,5 +1,5 @@
-// Logs as they are written. Each follower reads on from its own offset when the log has grown and its client has
-// taken what it was sent, so a slow client costs nothing and misses nothing.
+// Logs as they are written. Each follower reads on from its own offset when the log has grown and its client
+// has taken what it was sent, so a slow client costs nothing and misses nothing.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LineCutter } from '../../logs/line_cutter.ts';
 import { type LineFormat, lineText } from '../../logs/line_text.ts';
@@ -14,7 +14,10 @@ const READ_BYTES = 128 * KIB;
 const OFFSET = /^[0-9]{1,15}$/;
 const RETRY_FRAME = Buffer.from(`retry: ${EVENTS.reconnectDelayMs}\n\n`);
 
-/** One line as a frame. `id` is the offset at which the log goes on after it: a client that reconnects sends it back. */
+/**
+ * One line as a frame. `id` is the offset at which the log goes on after it: a client that reconnects sends
+ * it back.
+ */
 function lineFrame(line: string, id: number | null): string {
   return `${id === null ? '' : `id: ${id}\n`}event: line\ndata: ${JSON.stringify({ line })}\n\n`;
 }
@@ -29,8 +32,8 @@ function timeLookup(times: LogSlice['times']): (offset: number) => number {
 }
 
 /**
- * Whether a follower reads. `opening`: it has no stream yet. `idle`: it has read everything, or its client has not
- * taken what it was sent. `again`: it reads, and was asked to since.
+ * Whether a follower reads. `opening`: it has no stream yet. `idle`: it has read everything, or its client
+ * has not taken what it was sent. `again`: it reads, and was asked to since.
  */
 type ReadState = 'opening' | 'idle' | 'reading' | 'again';
 
@@ -90,7 +93,8 @@ class LogFollower {
     try {
       do {
         this.state = 'reading';
-        // A turn between two pieces, because answers to asks arrive without one and a long log must hold up nobody.
+        // A turn between two pieces, because answers to asks arrive without one and a long log must hold up
+        // nobody.
         while (stream.bufferedBytes === 0 && (await this.readNext(stream))) await nextTurn();
       } while (this.wasWoken() && stream.bufferedBytes === 0);
     } catch {
@@ -148,8 +152,8 @@ export class LogStreams {
   private readonly followers = new Map<string, Set<LogFollower>>();
 
   /**
-   * Follows the log of a service: the last `lines`, or what came after `lastEventId`, then every new line. Rejects with
-   * the service's failure; `open` is called after everything that can fail.
+   * Follows the log of a service: the last `lines`, or what came after `lastEventId`, then every new line.
+   * Rejects with the service's failure; `open` is called after everything that can fail.
    */
   async follow({ name, service, query, lastEventId, isRunning, open }: FollowLogRequest): Promise<void> {
     await service.ask('follow', { on: true });

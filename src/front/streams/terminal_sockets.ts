@@ -1,4 +1,5 @@
-// The viewers of agents' terminals: WebSockets on one side, messages to the service that owns the terminal on the other.
+// The viewers of agents' terminals: WebSockets on one side, messages to the service that owns the terminal on
+// the other.
 
 import type { TerminalProtocol, TerminalViewersProtocol } from '../../protocol/terminal.ts';
 import type { Clock, Handlers, MessageOf, Ref } from '../../runtime/actor.ts';
@@ -13,7 +14,9 @@ type ViewerControl = { resize: [cols: number, rows: number] } | { ack: number };
 const isIntegerBetween = (value: unknown, least: number, most: number): value is number =>
   typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most;
 
-/** Parses a text frame of a viewer; undefined: it is none that a viewer may send. docs/reference.md "Attach". */
+/**
+ * Parses a text frame of a viewer; undefined: it is none that a viewer may send. docs/reference.md "Attach".
+ */
 function parseControl(text: string): ViewerControl | undefined {
   let control: unknown;
   try {
@@ -117,7 +120,10 @@ export class TerminalSockets {
     else socket?.send(data);
   }
 
-  /** Sends the first size at once, and of those that follow closely only the last: each redraws the whole screen. */
+  /**
+   * Sends the first size at once, and of those that follow closely only the last: each redraws the whole
+   * screen.
+   */
   private resize(service: Ref<TerminalProtocol>, size: TerminalSize): void {
     const { address } = service;
     const resized = this.recentResizes.get(address);

@@ -1,6 +1,6 @@
-// What the front answers reads of the cloud from. The JSON of a row is composed when the row arrives: the owner
-// tells few rows at a time, so no read of a long list has to compose all of it, and the text takes less memory than
-// the row.
+// What the front answers reads of the cloud from. The JSON of a row is composed when the row arrives: the
+// owner tells few rows at a time, so no read of a long list has to compose all of it, and the text takes less
+// memory than the row.
 import {
   type AutoSleepSettings,
   autoSleepSettings,
@@ -128,7 +128,10 @@ export class CloudViews {
     return this.clusterEntries.get(id)?.detail ?? null;
   }
 
-  /** The list of workloads by namespace, name and kind: of one cluster, or (null) of all, oldest cluster first. */
+  /**
+   * The list of workloads by namespace, name and kind: of one cluster, or (null) of all, oldest cluster
+   * first.
+   */
   workloads(clusterId: string | null): Buffer {
     if (clusterId !== null) return jsonArray(this.workloadsByCluster.get(clusterId)?.itemsJson() ?? '');
     this.workloadList ??= jsonArray(

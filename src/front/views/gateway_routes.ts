@@ -1,16 +1,16 @@
-// What the gateway must know of the agents, told whenever that has changed.
+// What the gateway knows of the agents.
 import { AGENT_TYPES, agentKind } from '../../protocol/agent_types.ts';
 import type { GatewayRoute } from '../../protocol/gateway.ts';
 import type { ServiceViews } from './service_views.ts';
 
-/** What the gateway sends as `Host`; null: what the client has sent. docs/reference.md "Gateway". */
+/** The `Host` that the gateway sends; null: the client's. docs/reference.md "Gateway". */
 function hostHeaderOf(agentType: string | null, port: number): string | null {
-  // A record that a newer version has stored may have a type that is not in the table.
+  // A record stored by a newer version may have a type that is not in the table.
   const type = AGENT_TYPES.find((known) => known === agentType);
   return (type && agentKind(type).hostHeader?.replace('$PORT', String(port))) ?? null;
 }
 
-/** Every agent as the gateway reaches it. */
+/** Every agent, by name. */
 function gatewayRoutes(views: ServiceViews): GatewayRoute[] {
   return views.agentRows().map(({ spec, agent, state }) => {
     const port = state?.process?.port ?? spec.port;
@@ -25,7 +25,10 @@ function gatewayRoutes(views: ServiceViews): GatewayRoute[] {
   });
 }
 
-/** Calls `tell` with all routes once per turn in which `changed` was called and they are not what was told last. */
+/**
+ * Returns a function that passes all routes to `onRoutes`, once per turn and only if they differ from the
+ * last ones.
+ */
 export function gatewayRoutesPublisher(
   views: ServiceViews,
   onRoutes: (routes: GatewayRoute[]) => void,

@@ -1,5 +1,5 @@
-// Resources as JSON texts in the order of their keys. The text of the list is joined when first asked for and kept
-// until an entry changes.
+// Resources as JSON texts in the order of their keys. The text of the list is joined when first asked for and
+// kept until an entry changes.
 
 /** A resource with its JSON. `key` gives its place in the list and never changes. */
 export interface JsonEntry {
@@ -43,7 +43,8 @@ export class JsonCollection<E extends JsonEntry> {
 
   /** The JSON of all entries with commas between them, without brackets. */
   itemsJson(): string {
-    // The part that was sorted before is one run to the sort and costs little more than one comparison per entry.
+    // The part that was sorted before is one run to the sort and costs little more than one comparison per
+    // entry.
     if (!this.isSorted) this.order.sort((one, other) => (one.key < other.key ? -1 : 1));
     this.isSorted = true;
     this.joined ??= this.order.map(({ json }) => json).join(',');

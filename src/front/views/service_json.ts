@@ -6,16 +6,17 @@ import type { StatsRow } from '../../protocol/stats.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import type { SpecRow } from '../../protocol/views.ts';
 
+/** What the JSON of a service is composed from. */
 export interface ServiceParts {
   spec: SpecRow;
-  /** null: nothing was ever reported, so it is stopped. */
+  /** null: none was ever told, so the service is stopped. */
   state: ServiceState | null;
   stats: StatsRow | null;
 }
 
 const localhostUrl = (port: number): string => `http://localhost:${port}`;
 
-/** While a process lives the port is the one it was started with. */
+/** A live process has the port it was started with. */
 const effectivePort = ({ spec, state }: ServiceParts): number => state?.process?.port ?? spec.port;
 
 const statusOf = ({ state }: ServiceParts): string => state?.status ?? 'stopped';
@@ -28,7 +29,7 @@ export function serviceItem(parts: ServiceParts): Record<string, unknown> {
   const restarts = state?.restarts ?? 0;
   const running = state?.process;
   if (running) {
-    // Statistics of an earlier process say nothing about this one.
+    // Measurements of an earlier process say nothing about this one.
     const measured = stats?.run === running.run ? stats : { cpu: 0, rssMB: running.rssMB };
     const { cpu, rssMB } = measured;
     const startedAt = localTime(running.startedAt);
@@ -41,7 +42,7 @@ export function serviceItem(parts: ServiceParts): Record<string, unknown> {
   return { ...start, url: localhostUrl(port), exitCode, signal, ...unknown, restarts };
 }
 
-/** A service as it is read by itself. The values of its environment are in no row of the front. */
+/** A service as it is read by itself. No row of the front has the values of its environment. */
 export function serviceDetail(parts: ServiceParts): Record<string, unknown> {
   const { spec, state } = parts;
   return {
@@ -63,11 +64,13 @@ export function serviceDetail(parts: ServiceParts): Record<string, unknown> {
   };
 }
 
+/** Where a service is reached. */
 export function resolutionItem(parts: ServiceParts): Record<string, unknown> {
   const port = effectivePort(parts);
   return { name: parts.spec.name, url: localhostUrl(port), port, status: statusOf(parts) };
 }
 
+/** An agent as it is listed. */
 export function agentItem(parts: ServiceParts, agent: AgentSpec): Record<string, unknown> {
   const pid = parts.state?.process?.pid ?? null;
   return {

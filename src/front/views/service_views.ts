@@ -1,5 +1,5 @@
-// What the front answers reads from: a row per service with the bytes of its JSON, made when first asked for and kept until
-// one of its parts changes. Nothing here waits for anybody.
+// What the front answers reads of services from: a row per service and the bytes of its JSON. A row has three
+// sources and changes often, so its JSON is composed when first asked for and kept until a part changes.
 import { AGENTS_GROUP } from '../../protocol/names.ts';
 import type { AgentSpec, ServiceState } from '../../protocol/service.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
@@ -7,7 +7,7 @@ import type { SpecRow } from '../../protocol/views.ts';
 import { agentItem, resolutionItem, serviceDetail, serviceItem } from './service_json.ts';
 
 interface ServiceRow {
-  /** null: a state came before its spec, which another thread sends. */
+  /** null: the state arrived before the spec, which another actor sends. */
   spec: SpecRow | null;
   state: ServiceState | null;
   stats: StatsRow | null;
@@ -33,12 +33,12 @@ function jsonList(key: string, items: readonly Buffer[]): Buffer {
   return Buffer.concat(parts);
 }
 
-/** What the services have last told of themselves, and the JSON of it; the front has one, `views` keeps it up to date. */
+/** The services as their owners last told. The actor `views` keeps the only one up to date. */
 export class ServiceViews {
   private readonly rows = new Map<string, ServiceRow>();
-  /** The names of all rows, in order; null: another one has come since. */
+  /** The names of all rows in order; null: a row was added or removed since. */
   private names: string[] | null = null;
-  /** Those of the agents: who asks for them alone does not look through all services. */
+  /** The names of the agents, so that a read of agents does not look through all services. */
   private readonly agentNames = new Set<string>();
   private serviceList: Buffer | null = null;
   private groupList: Buffer | null = null;
@@ -49,7 +49,7 @@ export class ServiceViews {
     for (const name of this.rows.keys()) if (!names.has(name)) this.remove(name);
   }
 
-  /** Takes new or changed specs. */
+  /** Takes new and changed specs. */
   setSpecs(specs: readonly SpecRow[]): void {
     for (const spec of specs) {
       this.invalidate(spec.name).spec = spec;
@@ -66,11 +66,13 @@ export class ServiceViews {
     this.invalidateLists();
   }
 
+  /** Takes new and changed states. */
   setStates(states: readonly ServiceState[]): void {
     for (const state of states) this.invalidate(state.name).state = state;
     this.invalidateLists();
   }
 
+  /** Takes measurements; those of unknown services are ignored. */
   setStats(stats: readonly StatsRow[]): void {
     for (const row of stats) if (this.rows.has(row.name)) this.invalidate(row.name).stats = row;
     this.serviceList = null;
@@ -84,7 +86,7 @@ export class ServiceViews {
     return this.rows.get(name)?.state ?? null;
   }
 
-  /** Every agent with its process, for those that must know where to reach it. */
+  /** Every agent with its state, by name. */
   agentRows(): { spec: SpecRow; agent: AgentSpec; state: ServiceState | null }[] {
     return [...this.agentNames].sort().flatMap((name) => {
       const { spec, state } = this.rows.get(name) ?? { spec: null, state: null };
@@ -99,13 +101,13 @@ export class ServiceViews {
       .filter((spec) => groupOf(spec) === group);
   }
 
-  /** One service as the list shows it; null: there is none of that name. */
+  /** One service as it is listed; null: there is none of that name. */
   item(name: string): Buffer | null {
     const row = this.rows.get(name);
     return row && hasSpec(row) ? itemOf(row) : null;
   }
 
-  /** One service as it is read by itself. */
+  /** One service as it is read by itself; null: there is none of that name. */
   detail(name: string): Buffer | null {
     const row = this.rows.get(name);
     if (!row || !hasSpec(row)) return null;
@@ -113,6 +115,7 @@ export class ServiceViews {
     return row.detail;
   }
 
+  /** Where a service is reached; null: there is none of that name. */
   resolve(name: string): Buffer | null {
     const row = this.rows.get(name);
     if (!row || !hasSpec(row)) return null;
@@ -145,7 +148,7 @@ export class ServiceViews {
     });
   }
 
-  /** The row of `name` about to change: what was made from it is dropped. */
+  /** The row of `name`, which is about to change, without its JSON. */
   private invalidate(name: string): ServiceRow {
     let row = this.rows.get(name);
     if (!row) {
@@ -175,7 +178,7 @@ function itemOf(row: ServiceRowWithSpec): Buffer {
   return row.item;
 }
 
-/** Groups have no record of their own, one exists while it has members: docs/reference.md "Groups". */
+/** A group has no record of its own and exists while it has members: docs/reference.md "Groups". */
 function groupsOf(
   rows: readonly ServiceRowWithSpec[],
 ): { name: string; services: number; running: number }[] {

@@ -1,4 +1,4 @@
-// State: none of its own; it hands on what owners tell. Rebuilt from: the registry's boot and the services' reports.
+// State: none of its own; it updates the views. Rebuilt from: the registry's boot and the services' reports.
 import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
 import { actor } from '../../runtime/actor.ts';
 import type { EventFeed } from '../streams/event_feed.ts';
@@ -9,41 +9,42 @@ interface ViewTargets {
   views: ServiceViews;
   logs: LogStreams;
   events: EventFeed;
-  /** Specs or states are not what they were. */
-  changed: () => void;
+  /** Called after specs or states have changed. */
+  onServicesChanged: () => void;
 }
 
-/** A letter dropped here would be a change that nobody ever sees, and handling one takes no time. */
+/** A message refused here would be a change that nobody ever sees, and handling one takes no time. */
 const LIMITS = { mailbox: 1_000_000 };
 
+/** At `views`, on the thread of the front. */
 export const serviceViewsActor = actor<ViewsProtocol, ViewTargets>(
   'views',
-  (_context, { views, logs, events, changed }) => ({
+  (_context, { views, logs, events, onServicesChanged }) => ({
     snapshot({ text }) {
       const { specs, states }: ViewSnapshot = JSON.parse(text);
       views.retainOnly(new Set(specs.map(({ name }) => name)));
       views.setSpecs(specs);
       views.setStates(states);
       logs.endMissing((name) => views.spec(name) !== null);
-      changed();
+      onServicesChanged();
       return null;
     },
     specs({ rows }) {
       views.setSpecs(rows);
-      changed();
+      onServicesChanged();
       return null;
     },
     removed({ name }) {
       views.remove(name);
       logs.endMissing((other) => other !== name);
-      changed();
+      onServicesChanged();
       return null;
     },
     states({ rows }) {
       views.setStates(rows);
-      // The last line of a process that has ended may have no newline.
+      // The last line of an ended process may lack its newline.
       for (const { name, process } of rows) if (!process) logs.wake(name);
-      changed();
+      onServicesChanged();
       return null;
     },
     stats({ rows }) {

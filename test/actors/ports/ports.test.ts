@@ -259,6 +259,6 @@ describe('who listens', () => {
 
   it('is unknown when no process is found that has the socket', () => {
     const row = { port: 8000, address: '127.0.0.1', uid: process.getuid?.() ?? 0, inode: 1 };
-    expect(portHolderOf(8000, [row])).toEqual({ pid: null, holder: 'unknown', mark: null });
+    expect(portHolderOf(8000, [row])).toEqual({ pid: null, label: 'unknown', mark: null });
   });
 });
