@@ -1,4 +1,4 @@
-// The one table of agent types: docs/reference.md "Agent types". A new type is a row here, in README and in the reference.
+// The one table of agent types: docs/reference.md "Agent types".
 
 interface AgentKind {
   /** Looked up in PATH before the start. */
@@ -12,7 +12,9 @@ interface AgentKind {
   readonly requiredVariable: string | null;
   /** The command that installs the program. */
   readonly install: string;
-  /** What the gateway sends as `Host`, where `$PORT` is the port of the agent; null: what the client has sent. */
+  /**
+   * What the gateway sends as `Host`, where `$PORT` is the port of the agent; null: what the client has sent.
+   */
   readonly hostHeader: string | null;
 }
 

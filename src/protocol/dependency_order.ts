@@ -1,4 +1,5 @@
-// The order that dependsOn makes: docs/reference.md "Start of a group". For groups, autostart, and project files alike.
+// The order that dependsOn makes: docs/reference.md "Start of a group". For groups, autostart, and project
+// files alike.
 
 /** A service as far as its order goes. Names in `dependsOn` that are not among the services order nothing. */
 export interface DependentService {
@@ -7,8 +8,8 @@ export interface DependentService {
 }
 
 /**
- * Services in dependsOn order, each as soon as those it depends on are done. Members of a cycle are never ready;
- * `takeRemaining` gives them.
+ * Services in dependsOn order, each as soon as those it depends on are done. Members of a cycle are never
+ * ready; `takeRemaining` gives them.
  */
 export class DependencyOrder {
   /** What may become ready when a service is done. */
@@ -55,8 +56,9 @@ export class DependencyOrder {
 }
 
 /**
- * Runs `act` for every service as soon as those before it are done. After an error nothing new begins; what is under way
- * is awaited, and the first error is thrown. `isHalted` ends the walk in the same way, without an error.
+ * Runs `act` for every service as soon as those before it are done. After an error nothing new begins; what
+ * is under way is awaited, and the first error is thrown. `isHalted` ends the walk in the same way, without
+ * an error.
  */
 export async function walkInOrder(
   order: DependencyOrder,
@@ -79,7 +81,10 @@ export async function walkInOrder(
   if (errors.length > 0) throw errors[0];
 }
 
-/** What became of the work on one service. `skipped`: the name of a service that it needs and that is not done. */
+/**
+ * What became of the work on one service. `skipped`: the name of a service that it needs and that is not
+ * done.
+ */
 export type WorkOutcome = { done: true } | { failed: unknown } | { skipped: string };
 
 /** Runs `work` in dependsOn order. What depends on a failure is skipped, everything else is done. */
@@ -139,8 +144,9 @@ export function withDependencies(
 }
 
 /**
- * The shortest cycle through `name` when it depends on `dependsOn`, from `name` to `name`; undefined when there is none.
- * `dependenciesOf` gives what another service depends on; it may name services that do not exist.
+ * The shortest cycle through `name` when it depends on `dependsOn`, from `name` to `name`; undefined when
+ * there is none. `dependenciesOf` gives what another service depends on; it may name services that do not
+ * exist.
  */
 export function dependencyCycle(
   name: string,
