@@ -1,5 +1,5 @@
-// Which addresses a cluster may have, docs/reference.md "Cluster addresses". Pure: cluster_dialer.ts checks every address
-// before it connects.
+// Which addresses a cluster may have, docs/reference.md "Cluster addresses". Pure: cluster_dialer.ts checks
+// every address before it connects.
 import { isIP } from 'node:net';
 
 /** `cloud.allow_addresses`, and whether the cloud API itself is on loopback ("auto" depends on it). */
@@ -79,8 +79,8 @@ const PRIVATE_SUBNETS = subnets(
   'fec0::/10',
 );
 /**
- * IPv6 forms that carry an IPv4 address, and the byte where it begins: mapped, translated, NAT64 (two), 6to4, and the old
- * compatible form.
+ * IPv6 forms that carry an IPv4 address, and the byte where it begins: mapped, translated, NAT64 (two), 6to4,
+ * and the old compatible form.
  */
 const IPV4_EMBEDDINGS: readonly (readonly [net: Subnet, at: number])[] = [
   [subnet('::ffff:0:0/96'), 12],
@@ -124,8 +124,8 @@ function policyOf(rule: AddressRule): AddressPolicy {
 }
 
 /**
- * Makes the check of a rule: it returns why an IP address (as a resolver gives it) must not be dialled, or null. Forms
- * that carry an IPv4 address are judged by the one inside.
+ * Makes the check of a rule: it returns why an IP address (as a resolver gives it) must not be dialled, or
+ * null. Forms that carry an IPv4 address are judged by the one inside.
  */
 export function addressCheck(rule: AddressRule): (ip: string) => string | null {
   const refusalOf = policyOf(rule);

@@ -64,7 +64,10 @@ export function socketPipe(socket: Socket): Pipe {
   };
 }
 
-/** A pipe that is still being opened: what is sent waits for it. It closes, with the reason, when `pending` rejects. */
+/**
+ * A pipe that is still being opened: what is sent waits for it. It closes, with the reason, when `pending`
+ * rejects.
+ */
 export function pendingPipe(pending: Promise<Pipe>): Pipe {
   // Calls keep their order.
   const then = (use: (pipe: Pipe) => void): void => void pending.then(use, () => {});
@@ -80,7 +83,10 @@ export function pendingPipe(pending: Promise<Pipe>): Pipe {
   };
 }
 
-/** Cuts a stream into frames. The function that takes its chunks returns why the stream is broken, else undefined. */
+/**
+ * Cuts a stream into frames. The function that takes its chunks returns why the stream is broken, else
+ * undefined.
+ */
 export function frameSplitter(onFrame: (bytes: Uint8Array) => void): (chunk: Buffer) => string | undefined {
   const header = Buffer.alloc(LENGTH_BYTES);
   let headerFilled = 0;

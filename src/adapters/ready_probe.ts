@@ -1,6 +1,7 @@
-// Ready-checks over real sockets, docs/reference.md "Ready-check": one probe of a ready URL, and the limit on how many run
-// at once. Requests are written by hand, because 200 starting services make 10,000 probes a second: a refused one costs
-// 45 µs of processor time here against 73 with node:http, an answered one 103 against 190.
+// Ready-checks over real sockets, docs/reference.md "Ready-check": one probe of a ready URL, and the limit on
+// how many run at once. Requests are written by hand, because 200 starting services make 10,000 probes a
+// second: a refused one costs 45 µs of processor time here against 73 with node:http, an answered one 103
+// against 190.
 import { connect, isIP, type Socket } from 'node:net';
 import { unescape as percentDecoded } from 'node:querystring'; // unlike decodeURIComponent it never throws
 import type { Clock } from '../runtime/actor.ts';
@@ -15,8 +16,8 @@ export interface ProbeResult {
 }
 
 /**
- * Probes `url` (http, https or tcp) once, for at most `limitMs`, and then calls `onDone` once. Returns a function that
- * gives the probe up, so that `onDone` is not called.
+ * Probes `url` (http, https or tcp) once, for at most `limitMs`, and then calls `onDone` once. Returns a
+ * function that gives the probe up, so that `onDone` is not called.
  */
 export type Probe = (url: string, limitMs: number, onDone: (result: ProbeResult) => void) => () => void;
 
@@ -116,8 +117,8 @@ async function dialSecure(): Promise<ProbeDial> {
 }
 
 /**
- * Probes one address with one connection and calls `onDone` once; `isConnected` tells whether the connection was made.
- * Returns a function that gives the probe up.
+ * Probes one address with one connection and calls `onDone` once; `isConnected` tells whether the connection
+ * was made. Returns a function that gives the probe up.
  */
 function probeAddress(
   target: ProbeTarget,

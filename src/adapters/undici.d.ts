@@ -1,5 +1,5 @@
-// The modules of undici that are used. The whole package takes three times as long to load, and 3 MB more of a thread's
-// heap, but only the whole package has types.
+// The modules of undici that are used. The whole package takes three times as long to load, and 3 MB more of
+// a thread's heap, but only the whole package has types.
 declare module 'undici/lib/dispatcher/pool.js' {
   export { Pool as default } from 'undici';
 }

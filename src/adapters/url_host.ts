@@ -9,7 +9,10 @@ export const hostInUrl = (host: string): string => (host.includes(':') ? `[${hos
 /** Whether `bind` means every address of its family. */
 export const isWildcard = (bind: string): boolean => /^[0:.]+$/.test(bind);
 
-/** Where this machine reaches a listener on `bind`: a wildcard cannot be dialled and is no Host of the daemon's. */
+/**
+ * Where this machine reaches a listener on `bind`: a wildcard cannot be dialled and is no Host of the
+ * daemon's.
+ */
 export function dialAddress(bind: string): string {
   if (!isWildcard(bind)) return bind;
   return bind.includes(':') ? '::1' : '127.0.0.1';

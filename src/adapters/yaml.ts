@@ -1,5 +1,5 @@
-// YAML: untrusted (`parseStrictYaml`, without anchors, tags or merge keys) and the user's own (`parseYamlNodes`, with anchors,
-// merge keys and positions). Always one document of the core schema.
+// YAML: untrusted (`parseStrictYaml`, without anchors, tags or merge keys) and the user's own
+// (`parseYamlNodes`, with anchors, merge keys and positions). Always one document of the core schema.
 import {
   type Document,
   isAlias,
@@ -16,7 +16,9 @@ import {
 export type YamlValue = null | boolean | number | string | YamlValue[] | YamlMap;
 export type YamlMap = Map<string, YamlValue>;
 
-/** Why a text is not accepted, in one line for the user that repeats nothing of the text but names of keys. */
+/**
+ * Why a text is not accepted, in one line for the user that repeats nothing of the text but names of keys.
+ */
 export class YamlError extends Error {
   override readonly name = 'YamlError';
 }
@@ -75,8 +77,9 @@ function readMap(
 }
 
 /**
- * The value of `text`: one document, core schema, no tags, anchors, aliases, merge keys, directives or duplicate keys,
- * nested at most `depth` deep. Maps are Maps, so that no untrusted key becomes a property. Throws a YamlError.
+ * The value of `text`: one document, core schema, no tags, anchors, aliases, merge keys, directives or
+ * duplicate keys, nested at most `depth` deep. Maps are Maps, so that no untrusted key becomes a property.
+ * Throws a YamlError.
  */
 export function parseStrictYaml(text: string, depth: number): YamlValue {
   // The package composes recursively: a document that is nested far too deeply overflows the stack there.
@@ -201,8 +204,8 @@ function mapRowsOf(
 }
 
 /**
- * Parses a document of the user's, such as a project file. Anchors, aliases and merge keys are followed; keys are unique
- * strings; it is nested at most `depth` deep. An empty text is null. Throws a YamlPositionError.
+ * Parses a document of the user's, such as a project file. Anchors, aliases and merge keys are followed; keys
+ * are unique strings; it is nested at most `depth` deep. An empty text is null. Throws a YamlPositionError.
  */
 export function parseYamlNodes(text: string, depth: number): YamlNode {
   const lines = new LineCounter();

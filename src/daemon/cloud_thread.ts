@@ -55,7 +55,8 @@ async function setupCloud(node: Node, data: ThreadData): Promise<void> {
     allowInCluster,
     inPod: pod !== null,
   });
-  // What was open is open again before anything is answered; by now whoever is told how clusters do is there.
+  // Tethers that were open are open again before anything is answered; by now `clusters`, which gets the state
+  // of each cluster, is there.
   await opener.ask('boot', {});
   await node.start('sweeper', sweeperActor, { intervalMs: sweepMs });
 }

@@ -27,8 +27,7 @@ import type { ThreadSupervisor } from './thread_supervisor.ts';
 export interface Daemon {
   url: string;
   /**
-   * The process host is there: it may come after the rest. Rejects when there is none to be had, or another
-   * daemon's.
+   * Resolves when the process host is joined, which may be after everything else; rejects when it cannot be.
    */
   hostJoined: Promise<void>;
   /** Ends everything in order; what it supervises as `shutdown.services` says. */
@@ -145,10 +144,7 @@ class RunningDaemon implements Daemon {
 
 const tokensOf = (...tokens: string[]): string[] => tokens.filter((token) => token !== '');
 
-/**
- * The limits of logs as they are now: a process host that takes the place of another is told these, not those
- * of the start.
- */
+/** The current log limits, which every process host gets when it is joined. */
 class CurrentLogLimits {
   private readonly node: Node;
   private logs: Settings['logs'];
@@ -187,8 +183,7 @@ async function joinHost(
 }
 
 /**
- * Starts the host after whoever waits for the daemon has been told: it would take its processor from
- * everything else.
+ * Starts the host once callers know that the daemon is up: before that, it would compete for the processor.
  */
 async function startDeferredHost(
   { stateDir, hostEntry }: ThreadData,

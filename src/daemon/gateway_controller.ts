@@ -1,5 +1,4 @@
-// The gateway as the main thread sees it: its thread is started with the first agent, and told of all of
-// them.
+// The gateway as the main thread sees it: starts its thread with the first agent and sends it all agents.
 
 import type { GatewayRoute } from '../protocol/gateway.ts';
 import type { Node } from '../runtime/actor.ts';

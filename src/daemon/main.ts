@@ -46,7 +46,7 @@ function ignoreOutputErrors(): void {
 /** What has been started. */
 interface StartedParts {
   readonly services: StartedWorker;
-  /** `services` and all others, once it has been told what it is for. */
+  /** All threads, once `services` has its assignment. */
   threads?: ThreadSupervisor;
 }
 

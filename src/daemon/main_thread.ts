@@ -31,7 +31,7 @@ export interface MainThread {
   node: Node;
   threads: ThreadSupervisor;
   data: ThreadData;
-  /** The actors of the main thread are there: letters of the threads are taken in from now on. */
+  /** Lets the messages of the threads in, once the actors of this thread are there. */
   acceptMessages: () => void;
 }
 
@@ -61,9 +61,9 @@ function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions): Th
 }
 
 /**
- * Makes the node and the threads that every daemon has: `services`, which comes up already, learns what it is
- * for. `startDaemon` waits for them. Without its services thread a daemon is of no use to anybody: `lost` is
- * called when that has died too often to be started again.
+ * Creates the node and the supervisor, and assigns the services thread, which is up already. `bootDaemon`
+ * waits for it. `onServicesLost` gets the failure when that thread has died too often: without it the daemon
+ * is of no use.
  */
 export function createMainThread(
   options: DaemonOptions,
@@ -103,7 +103,7 @@ export function createMainThread(
     if (!name.startsWith('services')) return;
     await node.ref('registry').ask('boot', { autostart: false });
   });
-  // Who waits for it is told.
+  // Callers of `ensure` get the rejection.
   threads.ensure('services').catch(() => {});
   return { node, threads, data, acceptMessages: heard.resolve };
 }

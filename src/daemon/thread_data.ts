@@ -1,7 +1,7 @@
 import type { AddressRule } from '../adapters/address_rule.ts';
 import type { HostStart } from '../adapters/host/host_start.ts';
 
-/** What the main thread tells every worker thread about this daemon. Plain data. */
+/** What every worker thread gets to know of this daemon. Plain data. */
 export interface ThreadData {
   stateDir: string;
   /** The built file of the process host. */
@@ -25,7 +25,7 @@ export interface ThreadData {
   };
 }
 
-/** What the services thread is told besides. */
+/** The assignment of the services thread. */
 export interface ServicesThreadData extends ThreadData {
   /**
    * For the first services thread of a daemon; one that comes back after a death finds the host `running`.

@@ -47,15 +47,15 @@ export interface ThreadSupervisorOptions {
    * clone.
    */
   dataFor: (kind: ThreadKind, isRestart: boolean) => unknown;
-  /** Letters of the threads to this one wait until then. */
+  /** Messages of the threads to this one wait until then. */
   receiveAfter?: Promise<void>;
-  /** Told of every death of a thread; `ended`: it was one too many and it stays away. */
+  /** Gets every death of a thread; `ended`: it was one too many, and the thread stays away. */
   onDeath: (name: string, error: unknown, ended: boolean) => void;
   restarts?: RestartLimit;
   /** How long a thread may take to stop its actors before it is ended, in milliseconds. */
   stopMs?: number;
   entryOf?: (kind: ThreadKind) => URL;
-  /** Threads that have been started already, by name; none of them has been told what it is for. */
+  /** Threads that were started before, by name, and have no assignment yet. */
   startedWorkers?: ReadonlyMap<string, StartedWorker>;
 }
 
@@ -65,11 +65,11 @@ export interface ThreadSupervisor {
    * given up.
    */
   ensure(kind: ThreadKind): Promise<void>;
-  /** The same for the one thread that holds `address`; whoever may ask it knows of it, too. */
+  /** The same for the one thread that holds `address`; resolves when its peers are connected to it, too. */
   ensureFor(address: string): Promise<void>;
   /**
-   * `told` runs each time a thread that was up is back after a death: its `setup` is done, its peers are
-   * introduced, and `ensure` goes on only after it. When it fails, that is another death.
+   * `onRestarted` runs each time a thread is back after a death: its `setup` is done, its peers are
+   * connected, and `ensure` waits for the callback. A rejection counts as another death.
    */
   onRestarted(onRestarted: (name: string) => void | Promise<void>): void;
   /** Stops all, last kind first. Resolves with the addresses, or names of whole threads, that were late. */
@@ -84,7 +84,7 @@ interface ThreadControl {
   stop(): Promise<string[]>;
 }
 
-/** What a thread is told first. */
+/** The first message to a thread. */
 interface Assignment {
   name: string;
   sizes: PoolSizes;
@@ -174,7 +174,7 @@ export function createThreadSupervisor(options: ThreadSupervisorOptions): Thread
 
   const whenReady = async (thread: Thread, incarnation: ThreadInstance): Promise<void> => {
     await incarnation.control.ready();
-    if (thread.wasUp) for (const told of listeners) await told(thread.name);
+    if (thread.wasUp) for (const onRestarted of listeners) await onRestarted(thread.name);
     if (thread.instance !== incarnation) return;
     thread.isUp = true;
     thread.wasUp = true;
@@ -200,8 +200,8 @@ export function createThreadSupervisor(options: ThreadSupervisorOptions): Thread
     else launch(thread);
   };
 
-  // The connection goes before the thread is seen to be dead, so `ensure` waits from here on. A thread that
-  // lost only its connection is of no use to anybody: it is ended, too.
+  // A connection is lost before the death of its thread is seen, so `ensure` waits from here on. A thread
+  // that lost only its connection is of no use: it is terminated, too.
   node.onPeerLost((name) => {
     const thread = threads.get(name);
     if (!thread?.instance || stopped) return;
@@ -265,7 +265,7 @@ export function createThreadSupervisor(options: ThreadSupervisorOptions): Thread
       const { peersConnected } = await ensureOne(name, kind);
       await peersConnected;
     },
-    onRestarted: (told) => void listeners.push(told),
+    onRestarted: (listener) => void listeners.push(listener),
     stop() {
       stopped ??= stopAll();
       return stopped;

@@ -1,12 +1,12 @@
-// A worker thread that is told what it is for after it has been started: the daemon's first one comes up,
-// which takes as long as a Node, while the daemon's own code is still being read.
+// A worker thread that gets its assignment after its start: the first one comes up, which takes as long as a
+// Node process, while the daemon's own code is still loading.
 import { parentPort, type Transferable, Worker } from 'node:worker_threads';
 
 /** What a thread says when its code is loaded. */
 const LOADED = 'loaded';
 
 export interface StartedWorker {
-  /** Says what it is for, once. */
+  /** Sends the assignment, once. */
   assign(assignment: unknown, transfer: Transferable[]): void;
   /** Its own code begins to be loaded. */
   readonly online: Promise<void>;
@@ -20,7 +20,7 @@ export interface StartedWorker {
   terminate(): Promise<void>;
 }
 
-/** Starts a thread that `assigned` tells what it is for. */
+/** Starts a thread, which waits for `assign`. */
 export function startWorker(entry: string | URL, name: string): StartedWorker {
   const worker = new Worker(entry, { name });
   const online = new Promise<void>((resolve) => worker.once('online', resolve));
@@ -44,7 +44,7 @@ export function startWorker(entry: string | URL, name: string): StartedWorker {
   };
 }
 
-/** In the thread: what it is for. */
+/** In the thread: its assignment. */
 export function receiveAssignment<T>(): Promise<T> {
   if (!parentPort) throw new Error('this is no worker thread');
   const port = parentPort;

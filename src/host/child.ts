@@ -5,6 +5,7 @@ import { fail } from '../protocol/errors.ts';
 import type { SpawnRequest } from '../protocol/host.ts';
 import { type Failure, isFailure } from '../runtime/actor.ts';
 
+/** The shell that runs every command. */
 export const SHELL = '/bin/sh';
 
 export interface ChildEvents {

@@ -51,6 +51,7 @@ const isDaemonAlive = ({ daemonPid, daemonStart }: DaemonProcess): boolean =>
 const isSameDaemon = (a: DaemonProcess, b: DaemonProcess): boolean =>
   a.daemonPid === b.daemonPid && a.daemonStart === b.daemonStart;
 
+/** The socket of the host, and the daemon that has it. */
 export class DaemonGate {
   private readonly config: DaemonGateConfig;
   private readonly server = createServer((socket) => void this.greet(socket));

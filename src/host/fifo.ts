@@ -13,6 +13,7 @@ import type { Libc } from '../adapters/process/libc.ts';
 import { KIB, MIB } from '../settings/limits.ts';
 
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
+/** Endings of the files: one FIFO for stdout, one for stderr. */
 export const FIFO_KINDS = ['out', 'err'] as const;
 export type FifoKind = (typeof FIFO_KINDS)[number];
 

@@ -1,5 +1,5 @@
 // Every run of this host: alive, or ended and not yet acknowledged. The ledger comes first: it has a run
-// before its start is answered, and an end before that is told.
+// before its start is answered, and an end before that is reported.
 import { constants } from 'node:os';
 import type { Libc } from '../adapters/process/libc.ts';
 import { processRow, residentBytes } from '../adapters/process/process_table.ts';
@@ -61,6 +61,7 @@ type RunOutcome = Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause'>;
 /** The outcome of a run whose exit code cannot be known. */
 export const UNKNOWN_OUTCOME: RunOutcome = { exitCode: null, signal: null, exitUnknown: true, cause: 'exit' };
 
+/** The runs of this host, and what can be done with them. */
 export class HostRuns {
   readonly all = new Map<string, HostRun>();
   private readonly config: HostRunsConfig;
@@ -247,7 +248,7 @@ export class HostRuns {
    */
   async stop({ service: name, run: id, signal, graceMs, port }: StopRequest): Promise<StopReport> {
     if (!isSignalName(signal)) throw fail('invalid_spec', `${signal} is no signal`);
-    // A start that fails has told its caller so.
+    // The caller of a start that fails has its Failure already.
     await this.starting.get(id)?.reply.catch(() => undefined);
     const known = this.all.get(id);
     if (known && !known.row.stop && !known.row.end) {

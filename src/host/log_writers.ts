@@ -32,7 +32,7 @@ export function createLogWriters(
   now: () => number,
   onGrowth: (name: string, end: number) => void,
 ): LogWriters {
-  // Nothing is deleted before the daemon has told its limits.
+  // Nothing is deleted before the limits of the daemon are known.
   const limits: LogLimits = { maxBytes: Number.POSITIVE_INFINITY, keep: Number.POSITIVE_INFINITY };
   const logs = new Map<string, LogWriter>();
   const followed = new Set<string>();

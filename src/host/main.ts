@@ -58,7 +58,7 @@ interface HostPartsConfig {
 const NO_DAEMON_MS = 10_000;
 /** Interval between checks whether the host is needed, while no daemon is connected. */
 const NEEDED_CHECK_MS = 250;
-/** Interval at which ends that are not acknowledged are told again. */
+/** Interval at which ends that are not acknowledged are sent again. */
 const RESEND_END_MS = 2_000;
 const LOAD_PTY_AFTER_MS = 500;
 /** Interval between attempts to take a lock that another host has. */

@@ -63,6 +63,7 @@ class BackgroundSync {
   }
 }
 
+/** The ledger, in memory and on disk. */
 export class RunLedger {
   private readonly path: string;
   private readonly all: Map<string, LedgerRow>;

@@ -63,6 +63,7 @@ const PORT_FREE_MS = 50;
 /** Pauses between scans: at least and at most, and a share of the time waited; after SIGKILL. */
 const POLL = { minMs: 5, maxMs: 250, share: 1 / 8, afterKillMs: 3 };
 
+/** A stop under way: a state machine that each scan advances. */
 export class TreeStop {
   readonly target: StopTarget;
   readonly options: TreeStopOptions;

@@ -24,6 +24,7 @@ export interface TreeStopsConfig {
 const SOON_MS = 1;
 const SCAN_RETRY_MS = 250;
 
+/** Starts stops, and scans as long as any is under way. */
 export class TreeStops {
   private readonly config: TreeStopsConfig;
   private readonly stops = new Map<string, TreeStop>();

@@ -24,6 +24,7 @@ export interface LogIndexRecord {
   run: string;
 }
 
+/** The files of the current pair. */
 export const LOG_FILE = 'out.log';
 export const INDEX_FILE = 'out.idx';
 /** Size of a record: offset 6, stream 1, unused 1, time 8 (a double), run 8; all big-endian. */

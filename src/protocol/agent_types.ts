@@ -1,4 +1,5 @@
-// The one table of agent types: docs/reference.md "Agent types".
+// The one table of agent types: docs/reference.md "Agent types". A new type is a row here, in README and in
+// the reference.
 
 interface AgentKind {
   /** Looked up in PATH before the start. */

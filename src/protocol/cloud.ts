@@ -1,4 +1,4 @@
-// The cloud part: records of clusters and workloads, and the letters of `clusters`, `workloads`, `sweeper`
+// The cloud part: records of clusters and workloads, and the messages of `clusters`, `workloads`, `sweeper`
 // and `cloudviews`, docs/reference.md "Cloud". Tethers have tethers.ts.
 
 import type { TetherRow } from './tethers.ts';

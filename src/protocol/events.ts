@@ -1,4 +1,4 @@
-// Events: the journal's record and the letters of the `events` actor. docs/reference.md "Events".
+// Events: the journal's record and the messages of the `events` actor. docs/reference.md "Events".
 
 export const EVENT_TYPES = [
   'service.registered',

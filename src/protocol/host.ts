@@ -104,7 +104,7 @@ export interface HostProtocol {
   /** Deletes the logs and what else is kept of a service without a process. */
   forget(message: { service: string }): null;
   /**
-   * From now on `service:<name>` is told `grew`, at most once per turn, when the log of this service grows.
+   * From now on `service:<name>` gets `grew` when its log grows, at most once per turn.
    */
   follow(message: { service: string; on: boolean }): null;
   /** Input to the terminal of a run. */
@@ -115,7 +115,10 @@ export interface HostProtocol {
   dropped(message: Record<string, never>): { rows: { service: string; bytes: number }[] };
 }
 
-/** Ends the whole tree of a run, even of one that has ended itself. Waits for the report as long as the host may take. */
+/**
+ * Ends the whole tree of a run, even of one that has ended itself. Waits for the report as long as the host
+ * may take.
+ */
 export function stopProcessTree(host: Ref<HostProtocol>, stop: StopRequest): Promise<StopReport> {
   const deadlineMs = stop.graceMs + SERVICE.killTimeoutMs + SERVICE.hostStopMarginMs;
   return host.ask('stop', stop, { deadlineMs });

@@ -1,4 +1,4 @@
-// Services: the stored record, what a process adds to it, and the letters of `service:<name>`.
+// Services: the stored record, what a process adds to it, and the messages of `service:<name>`.
 import type { AgentType } from './agent_types.ts';
 
 export const SERVICE_STATUSES = ['running', 'stopped', 'crashed', 'starting', 'stopping'] as const;
@@ -188,7 +188,7 @@ export interface ServiceProtocol {
    */
   read(message: Pick<LogsQuery, 'stream' | 'timestamps'> & { offset: number; limit: number }): LogSlice;
   explain(message: Record<string, never>): ServiceExplanation;
-  /** While on, `views.grew` is told whenever the log grows. Counted: each on needs its off. */
+  /** While on, the views get `grew` whenever the log grows. Counted: each on needs its off. */
   follow(message: { on: boolean }): null;
   /** From the host. */
   exited(message: RunEnd): null;

@@ -1,4 +1,4 @@
-// A terminal that is looked at, docs/reference.md "Terminals": letters between the service that owns it and
+// A terminal that is looked at, docs/reference.md "Terminals": messages between the service that owns it and
 // the viewers on the front.
 
 /**
@@ -11,7 +11,7 @@ export interface TerminalProtocol {
   attach(message: { viewer: string }): null;
   detach(message: { viewer: string }): null;
   input(message: { data: Uint8Array }): null;
-  /** The last one wins; every viewer is told. */
+  /** The last one wins; every viewer gets the new size. */
   resize(message: { cols: number; rows: number }): null;
   /** The viewer has taken so many bytes of output. */
   ack(message: { viewer: string; bytes: number }): null;

@@ -1,4 +1,4 @@
-// Tethers, docs/reference.md "Tethers": records, and the letters of `tethers` (who owns the records and the
+// Tethers, docs/reference.md "Tethers": records, and the messages of `tethers` (who owns the records and the
 // ports) and of `tether:<id>` (one listener with its connections).
 
 /** A tether as it is kept. */

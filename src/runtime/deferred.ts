@@ -1,10 +1,7 @@
 import type { Clock } from './actor.ts';
 import { systemClock } from './clock.ts';
 
-/**
- * A promise that is settled from outside. A rejection that nobody waits for is no unhandled one: whoever
- * needs to know of it waits.
- */
+/** A promise that is settled from outside. A rejection without a listener does not count as unhandled. */
 export interface Deferred<T> {
   readonly promise: Promise<T>;
   /** Whether it has been settled; settling again changes nothing. */

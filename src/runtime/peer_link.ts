@@ -71,7 +71,7 @@ class PendingAsk {
 /** A message on its way to an actor of this node; its answer goes back over `link`. */
 export interface Envelope {
   readonly link: PeerLink;
-  /** 0: a tell, nobody waits for an answer. */
+  /** 0: a tell, which gets no answer. */
   readonly id: number;
   readonly to: string;
   readonly kind: string;
@@ -215,7 +215,7 @@ export class PeerLink {
     switch (frame[0]) {
       case ASK: {
         const [, id, to, kind, message, left] = frame;
-        // Without time left its sender has its answer: nothing runs that nobody waits for.
+        // Without time left the sender has its `deadline` already.
         if (left > 0) this.listener.onEnvelope({ link: this, id, to, kind, message, expires: now + left });
         return;
       }
@@ -241,7 +241,7 @@ export class PeerLink {
     }
   }
 
-  /** Takes an ask off the list: whoever gets it settles it, and nobody else can. */
+  /** Takes an ask off the list, so that it is settled once. */
   private take(id: number): PendingAsk | undefined {
     const ask = this.asks.get(id);
     if (ask) this.asks.delete(id);
@@ -280,8 +280,8 @@ const RUNTIME_CODE_TEXT: Record<RuntimeCode, string> = {
 
 export const goneFailure = (to: string): Failure => new Failure('gone', `${to}: ${RUNTIME_CODE_TEXT.gone}`);
 
-// A handler that fails between two asks leaves the second without anybody who waits. That must not end the
-// process as an unhandled rejection, so a rejected ask counts as handled.
+// A handler that fails between two asks leaves the second one without a listener. Its rejection must not end
+// the process as an unhandled one.
 function rejectAsk(ask: PendingAsk, failure: Failure): void {
   ask.promise.catch(ignore);
   ask.reject(failure);

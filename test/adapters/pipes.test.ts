@@ -1,5 +1,5 @@
-// The two real pipes: a MessagePort and a unix socket. Over each a node asks another; over the socket also what only a
-// stream can do wrong.
+// The two real pipes: a MessagePort and a unix socket. Over each a node asks another; over the socket also
+// what only a stream can do wrong.
 import { once } from 'node:events';
 import { createServer, connect as dial, type Socket } from 'node:net';
 import { join } from 'node:path';

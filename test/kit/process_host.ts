@@ -1,4 +1,4 @@
-// Starts the process host as a real process and talks to it as a thread of the daemon does.
+// Starts the process host as a real process, and speaks to it as a thread of the daemon does.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,12 +26,12 @@ export { eventually };
 
 export let entry = '';
 const closers: (() => void | Promise<void>)[] = [];
-/** Called after the test, last first. */
+/** Registers what is called after the test, last first. */
 export const after = (close: () => void | Promise<void>): void => {
   closers.push(close);
 };
 
-/** Prepares the tests of a file: the host is built, and what a test has started is ended. */
+/** Prepares the tests of a file: builds the host, and ends what each test has started. */
 export function useHost(): void {
   beforeAll(async () => {
     entry = await bundle('workers/host.ts');
@@ -68,7 +68,7 @@ export function hostsOf(stateDir: string): number[] {
   });
 }
 
-/** Ends the hosts of a state directory and what is marked as started for it. */
+/** Ends the hosts of a state directory, and the processes with its mark. */
 async function endAll(stateDir: string): Promise<void> {
   for (const pid of hostsOf(stateDir)) process.kill(pid, 'SIGKILL');
   const mark = `BERTH_TEST=${stateDir}\0`;
@@ -86,7 +86,7 @@ export interface Daemon {
   stateDir: string;
   host: Ref<HostProtocol>;
   connection: HostConnection;
-  /** What the host has told of ends and growth, in order. */
+  /** Ends and growth as the host has reported them, in order. */
   ends: RunEnd[];
   grew: { service: string; end: number }[];
   lost: Promise<string>;
@@ -96,10 +96,10 @@ export interface Daemon {
     more?: Partial<SpawnRequest>,
   ): Promise<SpawnReply & { run: string; service: string }>;
   stop(of: { service: string; run: string }, more?: Partial<StopRequest>): Promise<StopReport>;
-  /** The end of a run, once it is told. */
+  /** The end of a run, once it is reported. */
   ended(of: { run: string }): Promise<RunEnd>;
   tail(service: string, lines?: number): string[];
-  /** All raw bytes of its log that are left. */
+  /** All raw bytes that are left of its log. */
   whole(service: string): Buffer;
   disconnect(): void;
 }
@@ -200,15 +200,15 @@ export function daemonOver(stateDir: string, connection: HostConnection, name: s
   };
 }
 
-/** What a process has open, apart from the directory that is being listed. */
+/** The descriptors of a process. */
 export const descriptorsOf = (pid: number): number[] =>
   readdirSync(`/proc/${pid}/fd`)
     .map(Number)
     .sort((a, b) => a - b);
 
 /**
- * Resolves once a program has nothing open but 0, 1 and 2: it has libraries open while it is loaded, what it
- * was given stays.
+ * Resolves once a program has nothing open but 0, 1 and 2. Libraries are open only while it loads; what it has
+ * inherited would stay.
  */
 export const hasOnlyItsOwn = (pid: number): Promise<unknown> =>
   eventually(() => descriptorsOf(pid).join() === '0,1,2');

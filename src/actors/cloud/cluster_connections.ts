@@ -1,4 +1,5 @@
-// The connections to all clusters in use, each opened when first needed, with the access that the vault has sealed.
+// The connections to all clusters in use, each opened when first needed, with the access that the vault has
+// sealed.
 
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
@@ -27,7 +28,9 @@ export class ClusterConnections {
   private readonly config: ClusterConnectionsConfig;
   private readonly owner: ClusterInformerOwner;
   private readonly entries = new Map<string, Connection>();
-  /** Clusters removed, or being removed: they are not opened again, whatever was read from the store before. */
+  /**
+   * Clusters removed, or being removed: they are not opened again, whatever was read from the store before.
+   */
   private readonly removed = new Set<string>();
 
   constructor(config: ClusterConnectionsConfig, owner: ClusterInformerOwner) {
@@ -35,7 +38,9 @@ export class ClusterConnections {
     this.owner = owner;
   }
 
-  /** Watches every cluster that was synced before. One whose access cannot be opened is noted as unreachable. */
+  /**
+   * Watches every cluster that was synced before. One whose access cannot be opened is noted as unreachable.
+   */
   async start(): Promise<void> {
     for (const record of await this.config.store.clusters()) {
       if (record.lastSyncAt === null) continue;
@@ -53,12 +58,16 @@ export class ClusterConnections {
     return (await this.entry(clusterId)).informer;
   }
 
-  /** The cluster's address and credentials, a secret. Fails unknown_cluster, or when they cannot be opened. */
+  /**
+   * The cluster's address and credentials, a secret. Fails unknown_cluster, or when they cannot be opened.
+   */
   async access(clusterId: string): Promise<ClusterAccess> {
     return (await this.entry(clusterId)).access;
   }
 
-  /** Calls a cluster and notes its health. What goes wrong is a Failure for the client; a defect is thrown. */
+  /**
+   * Calls a cluster and notes its health. What goes wrong is a Failure for the client; a defect is thrown.
+   */
   async call<R>(clusterId: string, call: (cluster: KubeCluster) => Promise<R>): Promise<R> {
     const { informer } = await this.entry(clusterId);
     try {

@@ -55,8 +55,8 @@ export class ClusterInformer {
   }
 
   /**
-   * Lists both kinds anew and watches from there. Joins a sync that is under way. Resolves with the number of workloads;
-   * fails as `kubeFailure` says.
+   * Lists both kinds anew and watches from there. Joins a sync that is under way. Resolves with the number of
+   * workloads; fails as `kubeFailure` says.
    */
   sync(): Promise<number> {
     this.syncing ??= this.syncNow().finally(() => {
@@ -70,7 +70,10 @@ export class ClusterInformer {
     this.watch(() => null);
   }
 
-  /** Notes how a call has ended, null: well. The owner is told when that changes whether the cluster is reachable. */
+  /**
+   * Notes how a call has ended, null: well. The owner is told when that changes whether the cluster is
+   * reachable.
+   */
   reportHealth(error: unknown): void {
     const reachable = error === null || kubeFailure(error).code !== 'cluster_unreachable';
     if (reachable === this.reachable || this.state.kind === 'closed') return;

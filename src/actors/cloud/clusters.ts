@@ -1,4 +1,5 @@
-// State: the registered clusters, and whether each answers. Rebuilt from: the store, and the next call of each cluster.
+// State: the registered clusters, and whether each answers. Rebuilt from: the store, and the next call of
+// each cluster.
 import { isIP } from 'node:net';
 import { type AddressRule, addressCheck } from '../../adapters/address_rule.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';

@@ -1,6 +1,7 @@
-// Putting a workload to sleep and waking it. Each is one patch whose precondition is the object as it was read, and the
-// receipt of a sleep is part of that patch. Wherever this stops halfway, the cluster holds either the count itself or the
-// receipt with it, so nothing has to be remembered, and every step may be repeated.
+// Putting a workload to sleep and waking it. Each is one patch whose precondition is the object as it was
+// read, and the receipt of a sleep is part of that patch. Wherever this stops halfway, the cluster holds
+// either the count itself or the receipt with it, so nothing has to be remembered, and every step may be
+// repeated.
 
 import type { CurrentWorkload, KubeCluster, WorkloadReference } from '../../adapters/kube/kube_cluster.ts';
 import { KubeError, kubeFailure } from '../../adapters/kube/kube_errors.ts';
@@ -16,7 +17,10 @@ export interface DaemonPod {
   name: string;
 }
 
-/** Whether `pod` has the name of a pod of `target`: `<deployment>-<hash>-<suffix>` or `<statefulset>-<ordinal>`. */
+/**
+ * Whether `pod` has the name of a pod of `target`: `<deployment>-<hash>-<suffix>` or
+ * `<statefulset>-<ordinal>`.
+ */
 function isPodOf({ kind, namespace, name }: WorkloadReference, pod: DaemonPod | null): boolean {
   if (pod?.namespace !== namespace || !pod.name.startsWith(`${name}-`)) return false;
   const rest = pod.name.slice(name.length + 1);
@@ -32,7 +36,10 @@ function sleepRefusal(
   if (target.namespace === 'kube-system') return 'it is in kube-system, which the cluster itself needs';
   if (isPodOf(target, ownPod)) return 'it is what Berth itself runs in';
   if (fresh.losesVolumes)
-    return 'scaling it to 0 would delete its volumes (persistentVolumeClaimRetentionPolicy.whenScaled is Delete)';
+    return (
+      'scaling it to 0 would delete its volumes ' +
+      '(persistentVolumeClaimRetentionPolicy.whenScaled is Delete)'
+    );
   return null;
 }
 
@@ -44,7 +51,9 @@ async function readFresh(cluster: KubeCluster, target: WorkloadReference): Promi
   return fresh;
 }
 
-/** Somebody else has changed or replaced the object since it was read. A wrong uid is 422 before about 1.21. */
+/**
+ * Somebody else has changed or replaced the object since it was read. A wrong uid is 422 before about 1.21.
+ */
 const isConflict = (error: unknown): boolean =>
   error instanceof KubeError && [404, 409, 422].includes(error.status.status);
 
@@ -68,8 +77,9 @@ interface WorkloadPatch {
 }
 
 /**
- * Reads the object, applies the patch that `decide` gives, and reads it again after a conflict or a lost answer, until
- * `decide` gives null: the object is as it should be. Resolves with the object; throws the error of the last attempt.
+ * Reads the object, applies the patch that `decide` gives, and reads it again after a conflict or a lost
+ * answer, until `decide` gives null: the object is as it should be. Resolves with the object; throws the
+ * error of the last attempt.
  */
 async function retryOnConflict(
   cluster: KubeCluster,
@@ -105,8 +115,8 @@ export interface SleepRequest {
 }
 
 /**
- * Scales to 0 and leaves the receipt; a workload with 0 replicas stays as it is. Resolves with the workload afterwards.
- * Fails sleep_refused, unknown_workload, or with an error of the cluster.
+ * Scales to 0 and leaves the receipt; a workload with 0 replicas stays as it is. Resolves with the workload
+ * afterwards. Fails sleep_refused, unknown_workload, or with an error of the cluster.
  */
 export function putToSleep(
   cluster: KubeCluster,
@@ -127,9 +137,9 @@ export function putToSleep(
 }
 
 /**
- * Scales to the count of the receipt, else `desired`, else 1, and takes the receipt away. A workload with replicas stays
- * as it is: waking never scales down. Resolves with the workload afterwards. Fails unknown_workload, or with an error of
- * the cluster.
+ * Scales to the count of the receipt, else `desired`, else 1, and takes the receipt away. A workload with
+ * replicas stays as it is: waking never scales down. Resolves with the workload afterwards. Fails
+ * unknown_workload, or with an error of the cluster.
  */
 export function wakeUp(
   cluster: KubeCluster,

@@ -52,5 +52,7 @@ function init(context: Context, { intervalMs }: SweeperConfig): Handlers<Sweeper
   return { sweep: () => context.replyLater(sweeper.sweep()) };
 }
 
-/** At `sweeper`: puts idle workloads to sleep, every 10 minutes by default. docs/reference.md "Auto-sleep". */
+/**
+ * At `sweeper`: puts idle workloads to sleep, every 10 minutes by default. docs/reference.md "Auto-sleep".
+ */
 export const sweeperActor = actor<SweeperProtocol, SweeperConfig>('sweeper', init);

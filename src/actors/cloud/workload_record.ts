@@ -10,7 +10,10 @@ import type {
 import { derivedUlid } from '../../protocol/ulid.ts';
 import { CLOUD } from '../../settings/limits.ts';
 
-/** The same id for (cluster, kind, namespace, name), also when it is made again. docs/reference.md "Workloads". */
+/**
+ * The same id for (cluster, kind, namespace, name), also when it is made again.
+ * docs/reference.md "Workloads".
+ */
 export const workloadId = (
   clusterId: string,
   seen: Pick<ObservedWorkload, 'kind' | 'namespace' | 'name'>,
@@ -28,7 +31,8 @@ const plural = (count: number): string => (count === 1 ? '1 replica' : `${count}
 
 /** Who has given replicas to a workload that Berth had put to sleep, as far as the object tells. */
 function undoneText(seen: ObservedWorkload): string {
-  // A wake by Berth takes the receipt away. Older API servers do not note writes through `scale`, so its name is stale.
+  // A wake by Berth takes the receipt away. Older API servers do not note writes through `scale`, so its name
+  // is stale.
   const scaler = seen.scaledBy === FIELD_MANAGER ? null : seen.scaledBy;
   const keeper = seen.keeper ? ` (${seen.keeper} keeps it as its source says)` : '';
   return `the sleep was undone by ${scaler ?? 'something else'}${keeper}, which set ${plural(seen.replicas)}`;
@@ -38,7 +42,9 @@ function undoneText(seen: ObservedWorkload): string {
 const currentReceiptOf = ({ seen, isReceiptSpent }: StoredWorkload): SleepReceipt | null =>
   isReceiptSpent ? null : seen.receipt;
 
-/** What undoes a sleep leaves its receipt behind: one seen on an awake workload tells nothing of later sleeps. */
+/**
+ * What undoes a sleep leaves its receipt behind: one seen on an awake workload tells nothing of later sleeps.
+ */
 const isSpent = (before: StoredWorkload, { receipt }: ObservedWorkload): boolean =>
   receipt !== null &&
   receipt.at === before.seen.receipt?.at &&
@@ -52,8 +58,9 @@ export const isUndone = (before: StoredWorkload, after: StoredWorkload): boolean
   isWoken(before, after) && currentReceiptOf(after) !== null;
 
 /**
- * Whether an undone sleep tells of something that keeps the workload awake, such as an autoscaler or the tool that
- * deploys it: those act at once. Scaling up later is use, and undoing a sleep by request says nothing of auto-sleep.
+ * Whether an undone sleep tells of something that keeps the workload awake, such as an autoscaler or the tool
+ * that deploys it: those act at once. Scaling up later is use, and undoing a sleep by request says nothing of
+ * auto-sleep.
  */
 const isKeptAwake = (receipt: SleepReceipt | null, now: number): boolean =>
   receipt?.by === 'idle' && now - receipt.at <= CLOUD.undone.withinMs;
@@ -88,9 +95,9 @@ function newWorkload(clusterId: string, seen: ObservedWorkload, now: number): St
 }
 
 /**
- * The record of a workload observed as `seen` at `now` (epoch milliseconds); `before` is the record so far. Settings stay
- * in any case. Another uid resets desired_replicas and activity. The count in a receipt becomes desired_replicas, so
- * that it survives the loss of the store.
+ * The record of a workload observed as `seen` at `now` (epoch milliseconds); `before` is the record so far.
+ * Settings stay in any case. Another uid resets desired_replicas and activity. The count in a receipt becomes
+ * desired_replicas, so that it survives the loss of the store.
  */
 export function observe(
   before: StoredWorkload | undefined,
@@ -127,7 +134,10 @@ export function observe(
 export const tombstoneOf = (row: StoredWorkload): StoredWorkload | null =>
   row.autoSleep || row.idleMinutes !== CLOUD.idleMinutes.default ? { ...row, gone: true } : null;
 
-/** The record with other settings, null for one that stays. Idleness counts from when auto-sleep was switched on. */
+/**
+ * The record with other settings, null for one that stays. Idleness counts from when auto-sleep was switched
+ * on.
+ */
 export function withAutoSleep(
   row: StoredWorkload,
   enabled: boolean | null,
@@ -147,8 +157,9 @@ export function withAutoSleep(
 }
 
 /**
- * Whether auto-sleep should put it to sleep at `now`: for the whole timeout it was awake with auto-sleep on, nobody has
- * connected, and no connection has moved a byte. A workload that something keeps awake is never idle.
+ * Whether auto-sleep should put it to sleep at `now`: for the whole timeout it was awake with auto-sleep on,
+ * nobody has connected, and no connection has moved a byte. A workload that something keeps awake is never
+ * idle.
  */
 export function isIdle(row: StoredWorkload, now: number): boolean {
   if (!row.autoSleep || row.gone || row.seen.replicas === 0 || row.undone >= CLOUD.undone.max) return false;

@@ -17,7 +17,10 @@ import { observe, tombstoneOf, workloadId, workloadRow } from './workload_record
 
 export interface WorkloadTableOwner {
   readonly clock: Clock;
-  /** A record was written; `before` is undefined for a new one, `after` for one that is no longer in its cluster. */
+  /**
+   * A record was written; `before` is undefined for a new one, `after` for one that is no longer in its
+   * cluster.
+   */
   onRowChange(id: string, before: StoredWorkload | undefined, after: StoredWorkload | undefined): void;
   /** Work that nobody waits for has thrown. */
   onDefect(error: unknown): void;
@@ -91,7 +94,10 @@ export class WorkloadTable {
     this.put(observe(entry?.row, clusterId, seen, this.owner.clock.now()));
   }
 
-  /** Records a whole listing. What it lacks is no longer there, unless it was observed after the listing had begun. */
+  /**
+   * Records a whole listing. What it lacks is no longer there, unless it was observed after the listing had
+   * begun.
+   */
   replace(
     clusterId: string,
     kinds: readonly WorkloadKind[],
@@ -102,7 +108,8 @@ export class WorkloadTable {
     for (const seen of rows) {
       const id = workloadId(clusterId, seen);
       listed.add(id);
-      // A server restored from a backup has older versions: what was observed before the listing must not win.
+      // A server restored from a backup has older versions: what was observed before the listing must not
+      // win.
       if ((this.entries.get(id)?.observedAt ?? startedAt) > startedAt) this.observe(clusterId, seen);
       else this.put(observe(this.entries.get(id)?.row, clusterId, seen, this.owner.clock.now()));
     }

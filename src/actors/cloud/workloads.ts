@@ -1,5 +1,5 @@
-// State: the records of all workloads, an informer of each cluster that is watched, sleeps and wakes under way. Rebuilt
-// from: the store, then the clusters themselves.
+// State: the records of all workloads, an informer of each cluster that is watched, sleeps and wakes under
+// way. Rebuilt from: the store, then the clusters themselves.
 import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import {
   type AutoSleepSettings,
@@ -266,7 +266,10 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
       this.nameAutoscaler(after).catch((error: unknown) => this.onDefect(error));
   }
 
-  /** Adds the HorizontalPodAutoscalers to the reason of an undone sleep: the workload itself does not name them. */
+  /**
+   * Adds the HorizontalPodAutoscalers to the reason of an undone sleep: the workload itself does not name
+   * them.
+   */
   private async nameAutoscaler({ id, clusterId, seen, sleepReason }: StoredWorkload): Promise<void> {
     const names = await tolerateFailure(
       this.connections.call(clusterId, (cluster) => cluster.autoscalers(seen)),

@@ -1,7 +1,7 @@
 // The transitions of one service, made together with the process host. machine.ts says when each is due.
 //
-// An end goes to the views, then to the journal, then to the store. Only then may the host drop the run, and only
-// then are waiting callers answered. After a kill of the daemon in between, both writes are repeated.
+// An end goes to the views, then to the journal, then to the store. Only then may the host drop the run, and
+// only then are waiting callers answered. After a kill of the daemon in between, both writes are repeated.
 import type { Probe } from '../../adapters/ready_probe.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { LedgerRun, SpawnReply } from '../../protocol/host.ts';

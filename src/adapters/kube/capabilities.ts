@@ -4,7 +4,10 @@ import type { KubeHttp } from './kube_http.ts';
 import { parseJson } from './parse_objects.ts';
 import { type V1SelfSubjectAccessReview, wire } from './wire_types.ts';
 
-/** The rights that each ability needs in all namespaces. A WebSocket forward is a GET, since 1.35 also a create. */
+/**
+ * The rights that each ability needs in all namespaces. A WebSocket forward is a GET, since 1.35 also a
+ * create.
+ */
 const REQUIRED_RIGHTS: readonly [
   ability: Exclude<keyof ClusterCapabilities, 'denied'>,
   verbs: string[],

@@ -1,5 +1,5 @@
-// The items of a listing, cut from a stream of bytes one by one: a page of megabytes is never in memory as a whole, and no
-// step takes longer than the parsing of one object.
+// The items of a listing, cut from a stream of bytes one by one: a page of megabytes is never in memory as a
+// whole, and no step takes longer than the parsing of one object.
 import { CLOUD, MIB } from '../../settings/limits.ts';
 import { WireError } from './kube_errors.ts';
 import { parseJson } from './parse_objects.ts';
@@ -53,9 +53,9 @@ class BoundedBytes {
 }
 
 /**
- * Takes the bytes of `{..., "items": [{...}, ...], ...}` in pieces of any size, and gives each item, parsed, to `onItem`
- * as soon as it is complete. Only brackets and strings are recognised here; JSON.parse judges the rest. The methods throw
- * a WireError for any other text, and what `onItem` throws.
+ * Takes the bytes of `{..., "items": [{...}, ...], ...}` in pieces of any size, and gives each item, parsed,
+ * to `onItem` as soon as it is complete. Only brackets and strings are recognised here; JSON.parse judges the
+ * rest. The methods throw a WireError for any other text, and what `onItem` throws.
  */
 export class JsonItemStream {
   private readonly onItem: (item: unknown) => void;

@@ -1,5 +1,5 @@
-// The part of the Kubernetes API that Berth uses: listings and watches as slim rows, one read and one patch of a workload,
-// and what the account may do.
+// The part of the Kubernetes API that Berth uses: listings and watches as slim rows, one read and one patch
+// of a workload, and what the account may do.
 
 import type {
   ClusterAccess,
@@ -62,8 +62,8 @@ export interface KubeListing<Row> {
 export type WatchHandler<Row> = (event: Exclude<WatchEvent<Row>, { type: 'error' }> | null) => void;
 
 /**
- * Calls fail with a KubeError, a WireError or a Failure (cluster_unreachable, cluster_denied, daemon_busy); `kubeFailure`
- * makes a Failure of any.
+ * Calls fail with a KubeError, a WireError or a Failure (cluster_unreachable, cluster_denied, daemon_busy);
+ * `kubeFailure` makes a Failure of any.
  */
 export interface KubeCluster {
   version(): Promise<string>;
@@ -72,7 +72,10 @@ export interface KubeCluster {
   list<Row>(resource: Resource<Row>, signal?: AbortSignal): Promise<KubeListing<Row>>;
   /** The current resourceVersion of the collection, read with a listing of one object. */
   currentVersion<Row>(resource: Resource<Row>, signal?: AbortSignal): Promise<string>;
-  /** Resolves when the server ends the watch, rejects when `signal` aborts. An error event is thrown as a KubeError. */
+  /**
+   * Resolves when the server ends the watch, rejects when `signal` aborts. An error event is thrown as a
+   * KubeError.
+   */
   watch<Row>(
     resource: Resource<Row>,
     from: string,

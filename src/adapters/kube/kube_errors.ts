@@ -1,4 +1,5 @@
-// What can go wrong with a call to a cluster, and which of it is the cluster's. Everything else is a defect of ours.
+// What can go wrong with a call to a cluster, and which of it is the cluster's. Everything else is a defect
+// of ours.
 import { AssertionError } from 'node:assert';
 import { fail } from '../../protocol/errors.ts';
 import { type Failure, isFailure } from '../../runtime/actor.ts';
@@ -59,8 +60,8 @@ const AUTHORIZATION_MESSAGES: ReadonlyMap<number, (action: string) => string> = 
 ]);
 
 /**
- * The failure that a client is told of an error of a call: cluster_denied, cluster_unreachable, or the Failure that it
- * is. Throws `error` itself when it is a defect.
+ * The failure that a client is told of an error of a call: cluster_denied, cluster_unreachable, or the
+ * Failure that it is. Throws `error` itself when it is a defect.
  */
 export function kubeFailure(error: unknown): Failure {
   if (isFailure(error)) return error;

@@ -1,7 +1,8 @@
 // Calls to one cluster's API server over pooled connections. The only file that imports undici.
 //
-// A cluster may be anybody's and may be down. So every call has a deadline and a limit for its answer, few are open at
-// once, few may wait, and a cluster that does not answer is left alone for a while: no cluster holds up the others.
+// A cluster may be anybody's and may be down. So every call has a deadline and a limit for its answer, few
+// are open at once, few may wait, and a cluster that does not answer is left alone for a while: no cluster
+// holds up the others.
 import ask from 'undici/lib/api/api-request.js';
 import Pool from 'undici/lib/dispatcher/pool.js';
 import { fail } from '../../protocol/errors.ts';
@@ -30,15 +31,15 @@ export interface KubeRequest {
 
 export interface KubeHttp {
   /**
-   * The body of the answer. Fails with a KubeError, a WireError, cluster_unreachable, cluster_denied or daemon_busy.
-   * After a 429 it tries again, as long as there is time.
+   * The body of the answer. Fails with a KubeError, a WireError, cluster_unreachable, cluster_denied or
+   * daemon_busy. After a 429 it tries again, as long as there is time.
    */
   call(request: KubeRequest): Promise<Buffer>;
   /** As `call`, with the body in pieces as it comes. What `onChunk` throws ends the call. */
   read(request: KubeRequest, onChunk: (chunk: Uint8Array) => void): Promise<void>;
   /**
-   * Gives every line of an endless answer to `onLine`, until the server ends it. Fails as `call`, with what `onLine`
-   * throws, and when `signal` aborts.
+   * Gives every line of an endless answer to `onLine`, until the server ends it. Fails as `call`, with what
+   * `onLine` throws, and when `signal` aborts.
    */
   stream(request: KubeRequest, onLine: (line: Uint8Array) => void, signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
@@ -115,7 +116,10 @@ function deadlineSignal(
   };
 }
 
-/** A pool whose connections `dialer` makes. `bodyTimeout`: the longest silence within an answer in ms, 0 for any. */
+/**
+ * A pool whose connections `dialer` makes. `bodyTimeout`: the longest silence within an answer in ms, 0 for
+ * any.
+ */
 function openPool(dialer: ClusterDialer, options: { connections?: number; bodyTimeout: number }): Pool {
   const connect: NonNullable<Pool.Options['connect']> = (_, callback) => {
     dialer.connect().then(
@@ -137,7 +141,9 @@ class PooledKubeHttp implements KubeHttp {
   private readonly clock: Clock;
   private readonly breaker: CircuitBreaker;
   private readonly calls: Pool;
-  /** Watches stay open and must not take the places of calls. Whoever watches knows when silence is too long. */
+  /**
+   * Watches stay open and must not take the places of calls. Whoever watches knows when silence is too long.
+   */
   private readonly streams: Pool;
   private openCalls = 0;
 

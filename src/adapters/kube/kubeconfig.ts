@@ -1,5 +1,6 @@
-// A kubeconfig is a program in disguise: it can name commands to run, files to read and hosts to call. Here it is parsed
-// into a closed record, and every field without a place in the record is refused by name. docs/reference.md "Kubeconfig".
+// A kubeconfig is a program in disguise: it can name commands to run, files to read and hosts to call. Here
+// it is parsed into a closed record, and every field without a place in the record is refused by name.
+// docs/reference.md "Kubeconfig".
 import { isIP } from 'node:net';
 import type { ClusterAccess } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -253,9 +254,10 @@ function rootOf(text: string, problems: FieldProblems): YamlMap {
 }
 
 /**
- * Reduces an uploaded kubeconfig, raw or in strict base64, to the cluster and user of its current context. Pure: opens no
- * file, runs no command, makes no connection. `now` is epoch milliseconds, for expired certificates. Fails invalid_spec,
- * which names every wrong field, or payload_too_large. docs/reference.md "Kubeconfig".
+ * Reduces an uploaded kubeconfig, raw or in strict base64, to the cluster and user of its current context.
+ * Pure: opens no file, runs no command, makes no connection. `now` is epoch milliseconds, for expired
+ * certificates. Fails invalid_spec, which names every wrong field, or payload_too_large.
+ * docs/reference.md "Kubeconfig".
  */
 export function parseKubeconfig(upload: string, now: number): ClusterAccess {
   const problems = new FieldProblems();

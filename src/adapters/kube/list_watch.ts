@@ -41,7 +41,10 @@ type Position =
   | { kind: 'unlisted' }
   /** With a watch from `version`. */
   | { kind: 'listed'; version: string }
-  /** An attempt has failed: the server may be another one now, or one restored from a backup, older than `version`. */
+  /**
+   * An attempt has failed: the server may be another one now, or one restored from a backup, older than
+   * `version`.
+   */
   | { kind: 'doubtful'; version: string };
 
 const UNLISTED: Position = { kind: 'unlisted' };
@@ -92,7 +95,9 @@ class Reflector<Row> {
     }
   }
 
-  /** One watch, with what must come before it. Resolves with the error that ended it; null: it ended in order. */
+  /**
+   * One watch, with what must come before it. Resolves with the error that ended it; null: it ended in order.
+   */
   private async attempt(): Promise<unknown> {
     try {
       await this.watch(await this.startVersion());
@@ -130,7 +135,10 @@ class Reflector<Row> {
     return listing.version;
   }
 
-  /** A server restored from a backup keeps a watch from its future open, in silence: a listing must come first then. */
+  /**
+   * A server restored from a backup keeps a watch from its future open, in silence: a listing must come first
+   * then.
+   */
   private async isStillGood(version: string): Promise<boolean> {
     const current = await this.cluster.currentVersion(this.resource, this.signal);
     if (isOlderVersion(current, version)) {
@@ -177,9 +185,9 @@ class Reflector<Row> {
 }
 
 /**
- * Follows `resource` until `signal` aborts: from the version `fromVersion` of an earlier listing, or with a listing
- * first. After an error it tries again for ever, with full jitter and up to 30 s apart; the server's Retry-After is
- * added. Rejects with defects alone, such as what `handler` throws.
+ * Follows `resource` until `signal` aborts: from the version `fromVersion` of an earlier listing, or with a
+ * listing first. After an error it tries again for ever, with full jitter and up to 30 s apart; the server's
+ * Retry-After is added. Rejects with defects alone, such as what `handler` throws.
  */
 export function listAndWatch<Row>(
   cluster: KubeCluster,

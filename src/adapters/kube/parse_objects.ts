@@ -1,5 +1,5 @@
-// The objects of a cluster as slim rows, read field by field. Nothing from an untrusted cluster passes unchecked, and an
-// object that is not proper is left out. Pure.
+// The objects of a cluster as slim rows, read field by field. Nothing from an untrusted cluster passes
+// unchecked, and an object that is not proper is left out. Pure.
 import type { ObservedWorkload, SleepReceipt, WorkloadKind } from '../../protocol/cloud.ts';
 import { type KubeStatus, WireError } from './kube_errors.ts';
 import {
@@ -60,7 +60,10 @@ const SELECTOR_LENGTH = 4_096;
 
 const NUMBER = /^[0-9]{1,20}$/;
 
-/** Whether the resourceVersion `one` is certainly from before `other`. They are numbers wherever Kubernetes is the server. */
+/**
+ * Whether the resourceVersion `one` is certainly from before `other`. They are numbers wherever Kubernetes is
+ * the server.
+ */
 export const isOlderVersion = (one: string, other: string): boolean =>
   NUMBER.test(one) && NUMBER.test(other) && BigInt(one) < BigInt(other);
 
@@ -197,7 +200,10 @@ const STATUS_REASONS: ReadonlyMap<number, string> = new Map([
   [429, 'TooManyRequests'],
 ]);
 
-/** The Status object of an error; anything else gives the HTTP status alone. A watch event has no `httpStatus`. */
+/**
+ * The Status object of an error; anything else gives the HTTP status alone. A watch event has no
+ * `httpStatus`.
+ */
 export function kubeStatusOf(object: unknown, httpStatus: number | null, retryAfter?: unknown): KubeStatus {
   const row = wire<V1Status>(object);
   const seconds = Number(retryAfter ?? row?.details?.retryAfterSeconds);
@@ -210,7 +216,10 @@ export function kubeStatusOf(object: unknown, httpStatus: number | null, retryAf
   };
 }
 
-/** The event in one line of a watch; undefined for an unknown kind of event or object. Throws a WireError for no JSON. */
+/**
+ * The event in one line of a watch; undefined for an unknown kind of event or object. Throws a WireError for
+ * no JSON.
+ */
 export function watchEventOf<Row>(
   line: Uint8Array,
   rowOf: (object: unknown) => Row | undefined,

@@ -59,8 +59,8 @@ function containerTrouble(statuses: unknown): string | null {
 }
 
 /**
- * Whether the pod's controller is the workload. For a Deployment that is one of its ReplicaSets, recognised by its name:
- * reading the ReplicaSet would take one more right.
+ * Whether the pod's controller is the workload. For a Deployment that is one of its ReplicaSets, recognised
+ * by its name: reading the ReplicaSet would take one more right.
  */
 function isOwned(metadata: Wire<NonNullable<V1Pod['metadata']>>, { kind, name }: WorkloadReference): boolean {
   const controller = arrayOrEmpty(metadata?.ownerReferences)

@@ -1,6 +1,6 @@
-// The objects of the Kubernetes API as they come over the wire. @kubernetes/client-node serves as types alone: its
-// generated classes cost 400 ms and 70 MiB to load, and its loader, watch and port-forward are not safe with untrusted
-// clusters.
+// The objects of the Kubernetes API as they come over the wire. @kubernetes/client-node serves as types
+// alone: its generated classes cost 400 ms and 70 MiB to load, and its loader, watch and port-forward are not
+// safe with untrusted clusters.
 import type { V1Deployment, V1StatefulSet } from '@kubernetes/client-node';
 
 export type {
@@ -20,8 +20,9 @@ export type {
 export type KubeWorkload = V1Deployment & V1StatefulSet;
 
 /**
- * T from an untrusted server: the value of a field is unknown until it is checked, and only the names are certain, so that
- * a misspelt one does not compile. A property read from a string or number in place of an object is undefined.
+ * T from an untrusted server: the value of a field is unknown until it is checked, and only the names are
+ * certain, so that a misspelt one does not compile. A property read from a string or number in place of an
+ * object is undefined.
  */
 export type Wire<T> = T extends string | number | boolean | Date | readonly unknown[] | undefined | null
   ? unknown

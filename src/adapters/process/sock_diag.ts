@@ -1,5 +1,6 @@
 // The kernel's own table of TCP sockets, over netlink (sock_diag(7)): the format of requests and answers.
 
+/** The netlink protocol, and the families of addresses. */
 export const NETLINK_SOCK_DIAG = 4;
 export const AF_INET = 2;
 export const AF_INET6 = 10;

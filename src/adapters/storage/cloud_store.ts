@@ -1,5 +1,6 @@
-// The store of the cloud part. `CloudStore` is all that the actors need of a database, no more than a few SQL statements
-// can do. One process writes: the actors read every table once, at their start, and never see the changes of another.
+// The store of the cloud part. `CloudStore` is all that the actors need of a database, no more than a few SQL
+// statements can do. One process writes: the actors read every table once, at their start, and never see the
+// changes of another.
 import type { StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
 import type { StoredTether } from '../../protocol/tethers.ts';
 import type { Store } from './store.ts';
@@ -9,7 +10,9 @@ import type { VaultCanary } from './vault.ts';
 export interface CloudStore {
   readonly canary: VaultCanary;
   clusters(): Promise<StoredCluster[]>;
-  /** Resolves with false, and writes nothing, when another cluster has the name or is the pod's own as well. */
+  /**
+   * Resolves with false, and writes nothing, when another cluster has the name or is the pod's own as well.
+   */
   addCluster(row: StoredCluster): Promise<boolean>;
   /** Replaces the record of a registered cluster. One that was removed meanwhile stays removed. */
   saveCluster(row: StoredCluster): Promise<void>;

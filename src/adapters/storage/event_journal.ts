@@ -1,9 +1,10 @@
-// The journal of events in files. There are two series, because a series stays bounded by dropping its oldest file whole:
-// in a single one, a day of statistics would push out the last crash.
+// The journal of events in files. There are two series, because a series stays bounded by dropping its oldest
+// file whole: in a single one, a day of statistics would push out the last crash.
 //
-// A full disk must neither stop a service nor make subscribers wait. So lines that cannot be written wait in memory, as
-// many as are kept anyway, and are written with the next ones once there is room. Their newest id is noted in a small file
-// made while there was room, so that the next daemon knows which ids only subscribers have seen.
+// A full disk must neither stop a service nor make subscribers wait. So lines that cannot be written wait in
+// memory, as many as are kept anyway, and are written with the next ones once there is room. Their newest id
+// is noted in a small file made while there was room, so that the next daemon knows which ids only
+// subscribers have seen.
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { Segments } from './segments.ts';
@@ -24,7 +25,9 @@ export class EventJournal {
   private readonly keepLines: number;
   private readonly report: (text: string) => void;
 
-  /** Never loses the newest `keepLines` lines of a series. `report` hears when writing fails, and works again. */
+  /**
+   * Never loses the newest `keepLines` lines of a series. `report` hears when writing fails, and works again.
+   */
   constructor(folder: string, keepLines: number, report: (text: string) => void) {
     this.lifecycle = new LineSeries(folder, 'life', keepLines);
     this.statistics = new LineSeries(folder, 'statistics', keepLines);
@@ -33,7 +36,10 @@ export class EventJournal {
     this.report = report;
   }
 
-  /** The newest lines of both series without newlines, oldest first. One more than is kept shows that there are more. */
+  /**
+   * The newest lines of both series without newlines, oldest first. One more than is kept shows that there
+   * are more.
+   */
   newest(): JournalLines {
     return {
       lifecycle: this.lifecycle.segments.newest(this.keepLines + 1),
@@ -129,7 +135,8 @@ class NumberFile {
     try {
       writeSync(this.fd, String(value).padStart(DIGITS, '0'), 0, 'latin1');
     } catch {
-      // A file system that copies on write may need room even here. A kill before there is room then costs the ids.
+      // A file system that copies on write may need room even here. A kill before there is room then costs
+      // the ids.
     }
   }
 }

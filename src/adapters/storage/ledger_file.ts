@@ -1,5 +1,6 @@
-// Reading the ledger file of the process host: a new host does so, and a daemon that asks whether a host would find
-// anything in it. The file has a line of JSON per change with the whole row; the newest line of a run counts.
+// Reading the ledger file of the process host: a new host does so, and a daemon that asks whether a host
+// would find anything in it. The file has a line of JSON per change with the whole row; the newest line of a
+// run counts.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LedgerRun } from '../../protocol/host.ts';
@@ -51,7 +52,10 @@ function applyLine(line: string, rows: Map<string, LedgerRow>): void {
 /** The path of the ledger of the host that has this folder. */
 export const ledgerFile = (folder: string): string => join(folder, 'ledger');
 
-/** The rows of a ledger that nobody has open, by run; none without a file. Throws when the file cannot be read. */
+/**
+ * The rows of a ledger that nobody has open, by run; none without a file. Throws when the file cannot be
+ * read.
+ */
 export function readLedger(path: string): Map<string, LedgerRow> {
   const rows = new Map<string, LedgerRow>();
   let text = '';

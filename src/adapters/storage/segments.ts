@@ -29,7 +29,9 @@ export class Segments {
   private bytes = 0;
   private lines = 0;
 
-  /** Makes the folder (0700) if need be, and cuts off a last line without a newline, which a kill has torn. */
+  /**
+   * Makes the folder (0700) if need be, and cuts off a last line without a newline, which a kill has torn.
+   */
   constructor(folder: string, name: string, perFile: number) {
     this.folder = folder;
     this.name = name;

@@ -1,12 +1,13 @@
-// The embedded store: tables of msgpack rows in one lmdb file. The only file that imports lmdb. A row without bytes in it is
-// one msgpack string of JSON: a start reads hundreds of rows before any code is hot, and JSON.parse is native.
+// The embedded store: tables of msgpack rows in one lmdb file. The only file that imports lmdb. A row without
+// bytes in it is one msgpack string of JSON: a start reads hundreds of rows before any code is hot, and
+// JSON.parse is native.
 //
 // Two settings carry the promise "a reply that says a change was made is sent after it is on disk":
-// - `overlappingSync: false`. With lmdb-js's default a put resolves before fdatasync has returned; without it the order is
-//   pages, fdatasync, a meta page written with O_DSYNC, and then the promise (seen with strace).
-// - `eventTurnBatching: false` and batches of our own. By default each turn has a promise that nobody holds, so a full
-//   disk ends the process with an unhandled rejection. Our batches are also the largest possible: every change requested
-//   while one commit is on its way to the disk goes into the next one.
+// - `overlappingSync: false`. With lmdb-js's default a put resolves before fdatasync has returned; without it
+//   the order is pages, fdatasync, a meta page written with O_DSYNC, and then the promise (seen with strace).
+// - `eventTurnBatching: false` and batches of our own. By default each turn has a promise that nobody holds,
+//   so a full disk ends the process with an unhandled rejection. Our batches are also the largest possible:
+//   every change requested while one commit is on its way to the disk goes into the next one.
 import { closeSync, fchmodSync, fstatSync, openSync, readSync } from 'node:fs';
 import { constants } from 'node:os';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -58,8 +59,8 @@ export interface StoreTable<V> {
   /** Every row, ordered by key. */
   all(): [key: string, value: V][];
   /**
-   * Resolves when the row is on disk. Changes requested in one turn, to any tables, are one commit: all are made or none.
-   * Fails storage_full; the store then stays as it was.
+   * Resolves when the row is on disk. Changes requested in one turn, to any tables, are one commit: all are
+   * made or none. Fails storage_full; the store then stays as it was.
    */
   put(key: string, value: V): Promise<void>;
   remove(key: string): Promise<void>;
@@ -67,7 +68,10 @@ export interface StoreTable<V> {
 
 export interface Store {
   table<N extends keyof StoreTables>(name: N): StoreTable<StoreTables[N]>;
-  /** Resolves when every requested change has been committed or has failed, and this thread has closed the file. */
+  /**
+   * Resolves when every requested change has been committed or has failed, and this thread has closed the
+   * file.
+   */
   close(): Promise<void>;
 }
 
@@ -78,8 +82,8 @@ const MAP_BYTES = 1024 ** 3;
 const MAX_TABLES = 32;
 
 /**
- * Opens the store in the file `path` (0600), which is made if need be. Every thread opens it for itself. Throws an Error
- * that names the file when it is not a store, or one of a newer version.
+ * Opens the store in the file `path` (0600), which is made if need be. Every thread opens it for itself.
+ * Throws an Error that names the file when it is not a store, or one of a newer version.
  */
 export function openStore(path: string): Store {
   for (const file of [path, `${path}-lock`]) makePrivate(file);
@@ -224,7 +228,10 @@ const MIN_PAGE_BYTES = 512;
 const HEADER_ATTEMPTS = 10;
 const HEADER_PAUSE_MS = 10;
 
-/** lmdb-js ends the process with a segmentation fault when the file is not its own, so the header is checked first. */
+/**
+ * lmdb-js ends the process with a segmentation fault when the file is not its own, so the header is checked
+ * first.
+ */
 function checkHeader(path: string): void {
   const fd = openSync(path, 'r');
   try {
@@ -246,7 +253,8 @@ function isLmdbFile(fd: number): boolean {
     if (page.readUInt32LE(META_PAGE.magicAt) !== META_PAGE.magic) return 0;
     if ((page.readUInt32LE(META_PAGE.versionAt) & 0xffff) !== META_PAGE.version) return 0;
     const pageSize = page.readUInt32LE(META_PAGE.pageSizeAt);
-    // The size is read last: the file grows before a meta page points there, and other threads commit meanwhile.
+    // The size is read last: the file grows before a meta page points there, and other threads commit
+    // meanwhile.
     const { size } = fstatSync(fd);
     const roots = ROOTS_AT.map((root) => page.readBigUInt64LE(root));
     return roots.every((root) => root === NO_PAGE || (root + 1n) * BigInt(pageSize) <= size) ? pageSize : 0;

@@ -1,5 +1,6 @@
-// Secrets at rest: AES-256-GCM, each with its own data key, which the key of the key file wraps. This protects a copy of
-// the store alone: whoever has the store and the key file has the secrets. docs/reference.md "Clusters".
+// Secrets at rest: AES-256-GCM, each with its own data key, which the key of the key file wraps. This
+// protects a copy of the store alone: whoever has the store and the key file has the secrets.
+// docs/reference.md "Clusters".
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import type { SealedSecret } from '../../protocol/cloud.ts';
 import { ensureSecret, readSecret } from '../../settings/state_dir.ts';
@@ -17,7 +18,9 @@ export interface Vault {
   open(owner: string, sealed: SealedSecret): Buffer;
 }
 
-/** Why the cloud part cannot be used: the key file and the store do not belong together, or it cannot be read. */
+/**
+ * Why the cloud part cannot be used: the key file and the store do not belong together, or it cannot be read.
+ */
 export class VaultError extends Error {
   override readonly name = 'VaultError';
 }
@@ -78,9 +81,9 @@ export interface VaultCanary {
 }
 
 /**
- * The vault of a key file (32 raw bytes, 0600). The file is made only when neither it nor the store's canary exists.
- * Throws a VaultError, and writes nothing, when the key is missing or is not the one that has sealed the store; a
- * SettingsError when others can read the file.
+ * The vault of a key file (32 raw bytes, 0600). The file is made only when neither it nor the store's canary
+ * exists. Throws a VaultError, and writes nothing, when the key is missing or is not the one that has sealed
+ * the store; a SettingsError when others can read the file.
  */
 export async function openVault(keyFile: string, canary: VaultCanary): Promise<Vault> {
   const proof = await canary.read();

@@ -2,7 +2,7 @@
 // the other.
 
 import type { TerminalProtocol, TerminalViewersProtocol } from '../../protocol/terminal.ts';
-import type { Clock, Handlers, MessageOf, Ref } from '../../runtime/actor.ts';
+import { type Clock, type Handlers, type MessageOf, type Ref, tolerateFailure } from '../../runtime/actor.ts';
 import { AGENT } from '../../settings/limits.ts';
 import type { ServerWebSocket, WebSocketHandlers } from '../server/http_server.ts';
 
@@ -84,7 +84,8 @@ export class TerminalSockets {
     this.lastViewer += 1;
     const viewer = String(this.lastViewer);
     this.sockets.set(viewer, socket);
-    service.ask('attach', { viewer }).catch(() => socket.close(CLOSE_CODES.failed, 'the terminal has gone'));
+    const attached = service.ask('attach', { viewer });
+    void tolerateFailure(attached, () => socket.close(CLOSE_CODES.failed, 'the terminal has gone'));
     return {
       message: (data, isBinary) => {
         if (isBinary) {

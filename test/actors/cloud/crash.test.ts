@@ -1,5 +1,5 @@
-// What a sleep and a wake leave behind when the program dies at any point of them: at each call to the cluster or the store,
-// before it and after it has had its effect. No point may lose the count.
+// What a sleep and a wake leave behind when the program dies at any point of them: at each call to the
+// cluster or the store, before it and after it has had its effect. No point may lose the count.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
@@ -91,7 +91,9 @@ interface Lives {
   id: string;
 }
 
-/** The lives of a program that has a cluster with one workload of so many replicas, the first of them begun. */
+/**
+ * The lives of a program that has a cluster with one workload of so many replicas, the first of them begun.
+ */
 async function lives(replicas: number, first: Life): Promise<Lives> {
   const double = await kubeDouble();
   afterThisTest(() => double.stop());

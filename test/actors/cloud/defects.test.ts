@@ -1,4 +1,5 @@
-// A defect in what handles a cluster's answers crashes the actor; nobody is told that the cluster is to blame.
+// A defect in what handles a cluster's answers crashes the actor; nobody is told that the cluster is to
+// blame.
 import { describe, expect, it } from 'vitest';
 import { type KubeCluster, openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
 import { realTime } from '../../kit/actors.ts';

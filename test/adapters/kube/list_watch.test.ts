@@ -1,4 +1,5 @@
-// The list and watch that never give up, against a server with every fault; time is turned by hand where they wait.
+// The list and watch that never give up, against a server with every fault; time is turned by hand where they
+// wait.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   type KubeCluster,
