@@ -1,6 +1,6 @@
-// The journal as services use it: an ask per event, or a letter with the statistics of many services, until
-// the event has an id, is in its file and on its way to the views. The floor is the same letters to an actor
-// that only answers, and for whole letters of statistics the bare writing of their lines.
+// The journal as services use it: an ask per event, or a message with the statistics of many services, until
+// the event has an id, is in its file and on its way to the views. The floor is the same messages to an actor
+// that only answers, and for whole messages of statistics the bare writing of their lines.
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ import { type Benchmark, compare, type Row, throughput } from './kit/harness.ts'
 
 const TURN_MS = 400;
 const IN_FLIGHT = 512;
-/** Services in one letter of statistics. */
+/** Services in one message of statistics. */
 const SERVICES = 300;
 
 const started: NewEvent = {

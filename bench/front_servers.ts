@@ -61,8 +61,8 @@ async function inTurns(emit: (events: EventRecord[]) => void): Promise<void> {
 }
 
 /**
- * Events per second for so long, as letters of what comes within 10 ms: the owners of many services send them
- * so.
+ * Events per second for so long, as messages of what comes within 10 ms: the owners of many services send
+ * them so.
  */
 export interface Rate {
   perSecond: number;

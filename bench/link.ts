@@ -1,4 +1,4 @@
-// Two real threads. The subject is the whole way of an ask: ref, msgpack, batch, port, mailbox, handler and
+// Two real threads. The subject is the round trip of an ask: ref, msgpack, batch, port, mailbox, handler and
 // back. The floor is the least that can be done with the platform: postMessage of the same object (structured
 // clone) and a Map of who waits. Both by the processor time of all threads, which a busy machine does not
 // change, and by the time that passes.
@@ -34,7 +34,7 @@ async function echo({ asks, plain }: Ports): Promise<void> {
     null,
   );
   node.connect('near', messagePortPipe(asks));
-  plain.on('message', (letter: { id: number; message: unknown }) => plain.postMessage(letter));
+  plain.on('message', (message: { id: number; message: unknown }) => plain.postMessage(message));
   plain.postMessage({ id: 0, message: null });
 }
 

@@ -92,7 +92,7 @@ export async function subscribers(): Promise<Row[]> {
   return [...delivery, ...memory];
 }
 
-/** One subscriber that notes for each letter of events how long it took to come. */
+/** One subscriber that notes for each message of events how long it took to come. */
 function timer(port: number): { delays: number[]; count: () => number; end: () => void } {
   const delays: number[] = [];
   let events = 0;

@@ -1,9 +1,9 @@
-// The floors that need a process of their own, and this side of them: small, with nothing of the product in
-// it. A task is a letter to it, its answer a number.
+// Floors that need a process of their own: a small program with nothing of the product in it, and the client
+// of it. Each task is a message to the program, and its answer is a number.
 import { type ChildProcess, fork } from 'node:child_process';
 import { builtFile, PLAIN_ENVIRONMENT } from './daemon.ts';
 
-/** What the bare process can do, with what it is told. */
+/** The tasks of the bare process, with their parameters. */
 export interface BareTasks {
   /**
    * Starts so many shells with `cmd`, in sessions of their own and with pipes; until all are there. Answers

@@ -1,4 +1,5 @@
-// Between the document with its places and plain values that can be checked: values down, problems back up.
+// Turns a YAML document into plain values for the shape to check, and issues of the shape into problems with
+// places.
 import type { YamlNode, YamlPosition } from '../adapters/yaml.ts';
 import { InterpolationError, interpolate } from './interpolate.ts';
 import type { ProjectProblem } from './project_error.ts';
@@ -7,16 +8,16 @@ import { suggestion } from './spelling.ts';
 
 type NodePath = readonly PropertyKey[];
 
-/** `services.web.env.PORT`, as messages name a place. */
+/** The path as messages show it: `services.web.env.PORT`. */
 const formatPath = (path: NodePath): string => path.map(String).join('.');
 
 const isEnvValue = (path: NodePath): boolean =>
   path.length === 4 && path[0] === 'services' && path[2] === 'env';
-/** The maps whose keys are ours; in the others they are names of services or variables. */
+/** Whether the schema fixes the keys of the map; in other maps they are names of services or variables. */
 const hasSchemaKeys = (path: NodePath): boolean =>
   path.length === 0 || path.length === 2 || path[3] === 'stop';
 
-/** What was filled into a scalar without quotes is read as YAML reads it. */
+/** Reads text that interpolation put into an unquoted scalar, as YAML reads it. */
 function parseScalar(text: string): string | number | boolean {
   if (text === 'true' || text === 'false') return text === 'true';
   return /^(0|-?[1-9]\d*)$/.test(text) ? Number(text) : text;
@@ -67,7 +68,7 @@ export function positionOfPath(tree: YamlNode, path: NodePath, key = false): Yam
     const next = item ?? row?.value;
     if (!next) return at;
     node = next;
-    // A map is found by its key, and an empty value has no place of its own worth showing.
+    // A map and an empty value are shown at their key.
     const isText = node.kind === 'scalar' && node.source !== '';
     const isKeyWanted = key && index === path.length - 1;
     at = row && (isKeyWanted || !isText) ? row.keyAt : node.at;
@@ -75,7 +76,7 @@ export function positionOfPath(tree: YamlNode, path: NodePath, key = false): Yam
   return at;
 }
 
-/** What others call our keys. */
+/** Keys of other tools, with the key used here. */
 const KEYS_OF_OTHER_TOOLS = new Map([
   ['command', 'cmd'],
   ['commands', 'cmd'],
@@ -103,7 +104,7 @@ function knownKeys(path: NodePath): string[] {
   return path[2] === 'stop' ? ['signal', 'grace'] : ['condition'];
 }
 
-/** An issue of the shape, as far as it is read here. */
+/** The fields of a zod issue that are used here. */
 interface ShapeIssue {
   code?: string;
   path: NodePath;
@@ -130,14 +131,14 @@ function problemsOfIssue(tree: YamlNode, issue: ShapeIssue, base: NodePath): Pro
     const message = `${formatPath(path)}: ${issue.issues?.[0]?.message ?? issue.message}`;
     return [{ at: positionOfPath(tree, path, true), message }];
   }
-  // Of alternatives the one that went deepest is the one that was meant.
+  // Of several alternatives, the one that matched deeper is the intended one.
   const meant = issue.errors?.find((branch) => branch.some((one) => one.path.length > 0));
   if (meant) return meant.flatMap((one) => problemsOfIssue(tree, one, path));
   const where = path.length > 0 ? `${formatPath(path)}: ` : '';
   return [{ at: positionOfPath(tree, path), message: where + issue.message }];
 }
 
-/** The problems that the shape found, each with its place. */
+/** The issues of the shape as problems with their places. */
 export function problemsOfIssues(tree: YamlNode, issues: readonly ShapeIssue[]): ProjectProblem[] {
   return issues.flatMap((issue) => problemsOfIssue(tree, issue, []));
 }

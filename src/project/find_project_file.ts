@@ -1,10 +1,10 @@
-// Where a project file is.
+// Finds the project file of a folder.
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 
 export const PROJECT_FILE_NAMES = ['berth.yaml', 'berth.yml'] as const;
 
-/** The project file of `folder` or of the nearest folder above it. */
+/** The project file of `folder` or of the nearest folder above it; undefined if there is none. */
 export function findProjectFile(folder: string): string | undefined {
   for (let at = resolve(folder); ; at = dirname(at)) {
     const found = PROJECT_FILE_NAMES.map((name) => join(at, name)).find((path) => existsSync(path));

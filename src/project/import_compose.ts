@@ -1,14 +1,14 @@
-// A compose file: its containers go on being run by `docker compose`, in the foreground, so that berth
-// starts, watches and stops them.
+// Imports a compose file. Each service runs `docker compose up` for its container in the foreground, so that
+// berth starts, watches and stops it.
 import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
 import { type ImportedProject, toServiceName } from './imported_project.ts';
 import { listItems, listOrKeys, mapEntries, nodeAt, scalarText } from './lenient_yaml.ts';
 
 const MAX_DEPTH = 32;
-/** docker gives a container 10 s before it kills it. */
+/** Longer than the 10 s after which docker kills a container. */
 const STOP_GRACE = '15s';
 
-/** The first of a range such as 3000-3005; a variable is left as it is. */
+/** The first port of a range such as 3000-3005; a variable is left unchanged. */
 const firstOfRange = (ports: string): string =>
   ports.includes('$') ? ports : (ports.split('-')[0] ?? ports);
 
@@ -19,7 +19,7 @@ function publishedPort(entry: YamlNode): string | undefined {
   const long = scalarText(nodeAt(entry, 'published'));
   if (long !== undefined) return firstOfRange(long);
   const short = scalarText(entry)?.replace(/\/\w+$/, '');
-  // Colons within ${A:-b} separate nothing.
+  // Colons inside ${A:-b} are not separators.
   const parts = short?.match(/(?:\$\{[^}]*\}|\[[^\]]*\]|[^:])+/g) ?? [];
   const published = parts.length > 1 ? parts.at(-2) : undefined;
   return published === undefined ? undefined : firstOfRange(published);

@@ -1,4 +1,4 @@
-// package.json: its dev or start script, or those of its workspaces.
+// Imports package.json: its dev, start or serve script, or those of its workspaces.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
@@ -10,10 +10,10 @@ interface Manifest {
   workspaces?: unknown;
 }
 
-/** The scripts that run a service, the best first. */
+/** The scripts that run a service, in order of preference. */
 const SCRIPTS = ['dev', 'start', 'serve'] as const;
 
-/** Which program runs the scripts: the one whose lock file is there. */
+/** The program that runs the scripts, by its lock file. */
 const SCRIPT_RUNNERS: readonly [lock: string, runner: string][] = [
   ['pnpm-lock.yaml', 'pnpm run'],
   ['yarn.lock', 'yarn run'],
@@ -24,7 +24,7 @@ const SCRIPT_RUNNERS: readonly [lock: string, runner: string][] = [
 const runnerOf = (folder: string): string =>
   SCRIPT_RUNNERS.find(([lock]) => existsSync(join(folder, lock)))?.[1] ?? 'npm run';
 
-/** The port that a script names itself. */
+/** The port that a script names; undefined if it names none. */
 function portInScript(script: string): number | undefined {
   const [, port] = /(?:\bPORT=|--port[= ]|(?:^|\s)-p )(\d{2,5})\b/.exec(script) ?? [];
   return port === undefined ? undefined : Number(port);
@@ -45,7 +45,7 @@ function pnpmWorkspacePatterns(folder: string): string[] {
     : [];
 }
 
-/** The folders of the workspaces, relative to `folder`. Patterns other than `dir` and `dir/*` are noted. */
+/** The folders of the workspaces, relative to `folder`. Notes patterns other than `dir` and `dir/*`. */
 function workspaceFolders(folder: string, manifest: Manifest, notes: string[]): string[] {
   const listed = Array.isArray(manifest.workspaces)
     ? manifest.workspaces

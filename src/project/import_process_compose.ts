@@ -1,4 +1,4 @@
-// A process-compose file.
+// Imports a process-compose file.
 import { constants } from 'node:os';
 import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
 import { type ImportedProject, type ImportedService, toServiceName } from './imported_project.ts';
@@ -11,7 +11,7 @@ const RESTART_POLICY_NAMES = new Map([
   ['always', 'always'],
 ]);
 
-/** What has no counterpart here. */
+/** Keys without a counterpart in berth.yaml. */
 const UNSUPPORTED_KEYS = [
   'liveness_probe',
   'is_daemon',

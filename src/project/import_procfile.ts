@@ -1,4 +1,4 @@
-// Procfile, as foreman, overmind and Heroku read it.
+// Imports a Procfile, as foreman, overmind and Heroku read it.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -8,7 +8,7 @@ import {
   toServiceName,
 } from './imported_project.ts';
 
-/** The services of a Procfile in `folder`; a `.env` beside it is given to all of them, as foreman does. */
+/** The services of a Procfile in `folder`. Each gets the `.env` beside it, as with foreman. */
 export function importProcfile(text: string, folder: string): ImportedProject {
   const taken = new Set<string>();
   const services: ImportedService[] = [];

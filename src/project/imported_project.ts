@@ -1,7 +1,7 @@
-// What the importers make of other tools' files, and how that is written as a berth.yaml.
+// The result of an importer, and its text as a berth.yaml.
 import { stringifyYaml } from '../adapters/yaml.ts';
 
-/** A service as it will stand in the file; absent keys are left out. */
+/** A service as berth.yaml has it; undefined keys are left out. */
 export interface ImportedService {
   name: string;
   cmd: string;
@@ -18,13 +18,13 @@ export interface ImportedService {
 
 export interface ImportedProject {
   services: ImportedService[];
-  /** What could not be carried over, one line each. */
+  /** What the importer could not carry over, one line each. */
   notes: string[];
 }
 
 const SCHEMA_PATH = '/schema/berth.json';
 
-/** The line that tells editors where the schema is. */
+/** The comment that names the schema for editors. */
 export const schemaLine = (daemon: string): string =>
   `# yaml-language-server: $schema=${daemon}${SCHEMA_PATH}`;
 
@@ -34,7 +34,7 @@ export const schemaLine = (daemon: string): string =>
  */
 export const escapeInterpolation = (text: string): string => text.replace(/\$(?=[${])/g, '$$$$');
 
-/** A name that the daemon accepts, made of one that it may not; `taken` gets it. */
+/** Makes a valid service name of `text` that is not in `taken`, and adds it there. */
 export function toServiceName(text: string, taken: Set<string>): string {
   const base =
     text
@@ -48,7 +48,7 @@ export function toServiceName(text: string, taken: Set<string>): string {
   return name;
 }
 
-/** The text of the project file; `head` are lines of comment. */
+/** The text of the project file, with the comment lines `head` first. */
 export function stringifyProject(services: readonly ImportedService[], head: readonly string[]): string {
   const rows = services.map(({ name, ...service }): [string, object] => {
     const keys = Object.entries(service).filter(([, value]) => value !== undefined);

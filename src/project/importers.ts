@@ -1,4 +1,4 @@
-// Which importer a file is for, by its name; the same table says what is looked for in a folder.
+// The importers, chosen by file name, and the files that a folder is searched for.
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { importCompose } from './import_compose.ts';
@@ -9,13 +9,13 @@ import type { ImportedProject } from './imported_project.ts';
 
 interface Importer {
   kind: string;
-  /** The usual names, the first to be looked for. */
+  /** The usual file names, in the order in which they are looked for. */
   files: readonly string[];
   pattern: RegExp;
   read: (text: string, path: string) => ImportedProject;
 }
 
-/** In the order in which a folder is searched: what was written to run this project comes first. */
+/** In the order in which a folder is searched: files made to run services come first. */
 export const IMPORTERS: readonly Importer[] = [
   {
     kind: 'process-compose file',
@@ -43,7 +43,7 @@ export const IMPORTERS: readonly Importer[] = [
   },
 ];
 
-/** The files of `folder` that can be imported, the best first. */
+/** The files of `folder` that can be imported, in order of preference. */
 export const importableFiles = (folder: string): string[] =>
   IMPORTERS.flatMap(({ files }) => files.map((name) => join(folder, name))).filter((path) =>
     existsSync(path),

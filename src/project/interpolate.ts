@@ -1,13 +1,14 @@
-// ${NAME} in a project file, as compose has it. A bare $NAME is left for the shell that runs the command.
+// Fills in ${NAME} in a project file, as compose does. A bare $NAME is left to the shell that runs the
+// command.
 
-/** A `${...}` that cannot be filled in; the message says what to do. */
+/** A `${...}` that cannot be filled in; the message says how to correct it. */
 export class InterpolationError extends Error {
   override readonly name = 'InterpolationError';
 }
 
 type VariableLookup = (name: string) => string | undefined;
 
-/** What stands between the name and the word. With the colon an empty value counts as none. */
+/** By the operator between name and word. After a colon, an empty value counts as unset. */
 const OPERATORS: Record<string, (value: string | undefined, word: () => string, name: string) => string> = {
   '-': (value, word) => value ?? word(),
   '+': (value, word) => (value === undefined ? '' : word()),

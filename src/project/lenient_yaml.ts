@@ -1,9 +1,9 @@
-// Reading other tools' YAML leniently: what is there and of the kind that is looked for, and nothing else.
+// Reads other tools' YAML leniently: a value that is missing or of another kind counts as absent.
 import type { YamlNode } from '../adapters/yaml.ts';
 
 type OptionalNode = YamlNode | undefined;
 
-/** The value under `key`, or under a path of keys. */
+/** The value at a path of keys. */
 export function nodeAt(node: OptionalNode, ...keys: string[]): OptionalNode {
   return keys.reduce<OptionalNode>(
     (inner, key) => (inner?.kind === 'map' ? inner.rows.find((row) => row.key === key)?.value : undefined),
@@ -11,24 +11,26 @@ export function nodeAt(node: OptionalNode, ...keys: string[]): OptionalNode {
   );
 }
 
-/** A scalar as it is written; undefined for anything else, and for null. */
+/** The text of a scalar; undefined for null and for other kinds. */
 export const scalarText = (node: OptionalNode): string | undefined => {
   if (node?.kind !== 'scalar' || node.value === null) return undefined;
   return typeof node.value === 'string' ? node.value : node.source;
 };
 
+/** The rows of a map; none for other kinds. */
 export const mapEntries = (node: OptionalNode): { key: string; value: YamlNode }[] =>
   node?.kind === 'map' ? node.rows : [];
 
+/** The items of a list; none for other kinds. */
 export const listItems = (node: OptionalNode): YamlNode[] => (node?.kind === 'list' ? node.items : []);
 
-/** Names from a list of them or from the keys of a map, as depends_on has it. */
+/** The items of a list or the keys of a map, as in depends_on. */
 export const listOrKeys = (node: OptionalNode): string[] =>
   node?.kind === 'list'
     ? node.items.flatMap((item) => scalarText(item) ?? [])
     : mapEntries(node).map(({ key }) => key);
 
-/** Variables from a map or from a list of `KEY=value`. */
+/** Variables from a map or from a list of `KEY=value`; undefined if there are none. */
 export function envEntries(node: OptionalNode): Map<string, string> | undefined {
   const entries =
     node?.kind === 'list'

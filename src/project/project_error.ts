@@ -1,5 +1,4 @@
-// What is wrong with a file of the user's: where, what, and what was expected. All problems of a file are
-// told at once.
+// The problems of a project file, reported all at once, each with its place.
 import type { YamlPosition } from '../adapters/yaml.ts';
 
 export interface ProjectProblem {
@@ -7,15 +6,13 @@ export interface ProjectProblem {
   message: string;
 }
 
-/**
- * A file that cannot be used. `toString` is what the user reads: each problem with its place and its line.
- */
+/** A project file that cannot be used. The message lists each problem with its place and its line. */
 export class ProjectError extends Error {
   override readonly name = 'ProjectError';
   readonly file: string;
   readonly problems: readonly ProjectProblem[];
 
-  /** `text` is the file's content, to show the lines; empty when there is none to show. */
+  /** `text` is the content of the file, from which lines are shown; '' if there is none. */
   constructor(file: string, text: string, problems: readonly ProjectProblem[]) {
     const lines = text.split('\n');
     const sorted = [...problems].sort((a, b) => a.at.line - b.at.line || a.at.column - b.at.column);
@@ -30,7 +27,7 @@ function formatProblem(file: string, lines: readonly string[], { at, message }: 
   const line = lines[at.line - 1];
   if (!line?.trim()) return head;
   const number = String(at.line);
-  // Tabs stay tabs in the second line, so that the mark stands under its place.
+  // Tabs stay tabs in the second line, so that the mark lines up.
   const indent = line.slice(0, at.column - 1).replace(/[^\t]/g, ' ');
   return `${head}\n  ${number} | ${line}\n  ${' '.repeat(number.length)} | ${indent}^`;
 }

@@ -1,5 +1,5 @@
-// The shape of berth.yaml: it checks the file and is published as its JSON Schema. Only what one field says
-// by itself is here; what fields say together is in read.ts.
+// The shape of berth.yaml, which checks the file and is published as its JSON Schema. It checks fields one by
+// one; read_project.ts checks what they say together.
 import { z } from '../adapters/zod.ts';
 import {
   AGENTS_GROUP,
@@ -12,7 +12,7 @@ import { HTTP, SERVICE } from '../settings/limits.ts';
 import { DURATION_PATTERN, parseDuration } from './duration.ts';
 
 const withMessage = (error: string) => ({ error });
-/** For what may not be left out. */
+/** For a required value: the message tells a missing value from a wrong one. */
 const requiredMessage = (what: string) => ({
   error: ({ input }: { input?: unknown }) =>
     input === undefined ? `is required: ${what}` : `must be ${what}`,
@@ -59,7 +59,7 @@ export const PROJECT_SERVICE_SHAPE = z
         .string(requiredMessage('the shell command that runs the service'))
         .min(1, 'must not be empty: the shell command that runs the service')
         .max(SERVICE.maxCmdBytes, 'must be at most 64 KiB')
-        .meta({ description: 'The shell command that runs the service. It finds its port in $PORT.' }),
+        .meta({ description: 'The shell command of the service. It finds its port in $PORT.' }),
       cwd: z
         .string(withMessage('must be a folder, relative to this file'))
         .meta({
@@ -152,10 +152,10 @@ export const PROJECT_SHAPE = z
 
 export type ProjectServiceShape = z.output<typeof PROJECT_SERVICE_SHAPE>;
 
-/** Keys for anchors and notes of the user's own; they are not read. */
+/** Keys that the user may add for anchors and notes; they are ignored. */
 export const EXTENSION_KEY = /^x-/;
 
-/** The JSON Schema of a project file (draft 7, which is what editors understand fully). */
+/** The JSON Schema of a project file, in draft 7, which editors support fully. */
 export function projectSchema(): object {
   return z.toJSONSchema(PROJECT_SHAPE, {
     io: 'input',

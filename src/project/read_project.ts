@@ -1,4 +1,4 @@
-// Reads berth.yaml into services: every problem of the file is found before anything is done with it.
+// Reads berth.yaml into services. Finds every problem of the file before anything is done with it.
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
@@ -16,13 +16,13 @@ type ShellEnvironment = Readonly<Record<string, string | undefined>>;
 
 export interface ProjectService {
   name: string;
-  /** Where it stands in the file. */
+  /** Position in the file. */
   at: YamlPosition;
   cmd: string;
   /** Absolute. */
   cwd: string;
   port: number | 'auto';
-  /** A URL, a path on the service's own port, or `tcp`: see ready.ts. */
+  /** A URL, a path on the service's own port, or `tcp`: see readyUrl. */
   ready: string | null;
   env: [key: string, value: string][];
   dependsOn: string[];
@@ -36,14 +36,14 @@ export interface ProjectService {
 }
 
 export interface Project {
-  /** Absolute, without links: what tells one project from another. */
+  /** Absolute and without symbolic links; identifies the project. */
   file: string;
   services: ProjectService[];
 }
 
 const MAX_DEPTH = 32;
 
-/** What checking one file needs to hand on: where things stand, and the problems found so far. */
+/** The context of checking one file, with the problems found so far. */
 interface ProjectCheck {
   folder: string;
   shellEnv: ShellEnvironment;
@@ -51,7 +51,7 @@ interface ProjectCheck {
   problems: ProjectProblem[];
 }
 
-/** `KEY=value` or, passed on from the shell, `KEY`. */
+/** Parses entries `KEY=value`, or `KEY` alone, whose value comes from the shell and is null here. */
 function parseEnvList(
   check: ProjectCheck,
   name: string,
@@ -133,7 +133,7 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
   };
 }
 
-/** What services say of each other: unknown ones, cycles, one port twice. */
+/** Checks what services say of each other: unknown names, cycles, a port used twice. */
 function checkReferences(check: ProjectCheck, services: readonly ProjectService[]): void {
   const names = services.map(({ name }) => name);
   const owners = new Map<number, string>();
@@ -176,7 +176,7 @@ export function parseProject(text: string, file: string, shellEnv: ShellEnvironm
   const value = interpolateNode(tree, (name) => shellEnv[name] ?? dotenv.get(name), problems);
   const parsed = PROJECT_SHAPE.safeParse(value);
   if (!parsed.success) {
-    // Where a variable is missing there is nothing to say about the shape.
+    // A place with a missing variable has its problem already.
     const isNew = ({ at }: ProjectProblem) =>
       !problems.some((one) => one.at.line === at.line && one.at.column === at.column);
     throw refuse([...problems, ...problemsOfIssues(tree, parsed.error.issues).filter(isNew)]);
@@ -201,7 +201,7 @@ function readDotenv(folder: string): NodeJS.Dict<string> {
   return existsSync(path) ? parseEnv(readFileSync(path, 'utf8')) : {};
 }
 
-/** The file as the user would name it from where they are. */
+/** The file as a user in the current folder names it. */
 const displayName = (file: string): string => (file.startsWith(`${process.cwd()}/`) ? basename(file) : file);
 
 /**

@@ -1,6 +1,6 @@
-// Near words, for keys and names that are unknown.
+// Suggests known words for misspelled keys and names.
 
-/** How many single edits (insert, delete, replace, swap of neighbours) lead from `a` to `b`. */
+/** The number of edits (insert, delete, replace, swap of neighbours) from `a` to `b`. */
 function editDistance(a: string, b: string): number {
   let before: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
@@ -19,7 +19,7 @@ function editDistance(a: string, b: string): number {
   return row[b.length] ?? 0;
 }
 
-/** The nearest of `known` to a word that was not, or undefined when none is near. */
+/** The word of `known` nearest to the unknown `word`; undefined if none is near. */
 export function nearestWord(word: string, known: Iterable<string>): string | undefined {
   const limit = Math.max(1, Math.floor(word.length / 3));
   let best: string | undefined;
@@ -35,7 +35,7 @@ export function nearestWord(word: string, known: Iterable<string>): string | und
   return best;
 }
 
-/** `; did you mean port?`, or nothing. */
+/** `; did you mean port?`, or '' if no known word is near. */
 export function suggestion(word: string, known: Iterable<string>): string {
   const near = nearestWord(word, known);
   return near === undefined ? '' : `; did you mean ${near}?`;

@@ -2,15 +2,27 @@
 import http from 'node:http';
 import { createRequire } from 'node:module';
 import net from 'node:net';
+import { expect } from 'vitest';
+import { ErrorBody } from '../../src/api/system_shapes.ts';
 import { type CloudFront, createFront, type Front, type FrontOptions } from '../../src/front/front.ts';
 import type { ServerKind } from '../../src/front/server/listen.ts';
 import { CloudViews } from '../../src/front/views/cloud_views.ts';
+import { ERRORS } from '../../src/protocol/errors.ts';
 import type { EventRecord, EventsProtocol } from '../../src/protocol/events.ts';
 import type { GatewayRoute } from '../../src/protocol/gateway.ts';
 import type { ServiceState } from '../../src/protocol/service.ts';
 import type { SpecRow, ViewsProtocol } from '../../src/protocol/views.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
-import { afterThisTest, realTime, type Stand, type TestClock, type World, world } from '../kit/actors.ts';
+import {
+  afterThisTest,
+  realTime,
+  type Stand,
+  settle,
+  type TestClock,
+  type World,
+  world,
+} from '../kit/actors.ts';
+import { checkAnswer } from '../kit/api_document.ts';
 import { type Answer, send } from '../kit/http_request.ts';
 
 /** Those that load here: the binary of the first does not for every Node and libc. */
@@ -39,7 +51,7 @@ export interface Running extends World {
   /** What opening the gateway gives. */
   gatewayPort: number | null;
   lines: string[];
-  /** One request with its own connection. */
+  /** One request with its own connection. A JSON answer must be what the shape of its operation says. */
   request(method: string, path: string, options?: RequestOptions): Promise<Answer>;
   /** Sends text as it is and gives everything that comes back until the server closes or `until` has come. */
   raw(text: string | Buffer, until?: RegExp): Promise<{ text: string; closed: boolean }>;
@@ -111,7 +123,14 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
     gateway,
     gatewayPort: 11612,
     lines,
-    request: (method, path, more = {}) => send(more.port ?? running.port, method, path, more),
+    request: async (method, path, more = {}) => {
+      const answer = await send(more.port ?? running.port, method, path, more);
+      const isJson = answer.headers['content-type']?.startsWith('application/json');
+      // A test may provoke errors that the document does not promise.
+      if (isJson && answer.status >= 400 && method !== 'HEAD') ErrorBody.parse(answer.body);
+      else if (isJson && method !== 'HEAD') checkAnswer(method, path, answer.status, answer.body);
+      return answer;
+    },
     raw: (text, until) => raw(running.port, text, until),
   };
   await front.start();
@@ -272,3 +291,35 @@ export const eventRecord = (id: number, more: Partial<EventRecord> = {}): EventR
   data: `{"name":"web","pid":${id},"url":"http://localhost:3000"}`,
   ...more,
 });
+
+/** The origin of an extension. */
+export const EXTENSION = 'chrome-extension://abcdefghijklmnop';
+/** The smallest registration. */
+export const SMALL = { name: 'web', port: 3000, cmd: 'true' };
+
+/** What every JSON answer carries. */
+export const SAFE = {
+  'content-type': 'application/json; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+  'cross-origin-resource-policy': 'same-origin',
+};
+
+/** An error as every client may rely on it. */
+export function expectError(answer: Answer, code: keyof typeof ERRORS): void {
+  expect([answer.status, answer.body?.code]).toEqual([ERRORS[code].status, code]);
+  expect(answer.headers).toMatchObject(SAFE);
+  expect(Object.keys(answer.body).slice(0, 3)).toEqual(['code', 'message', 'hint']);
+  expect(answer.body.message).not.toBe('');
+  expect(answer.body.hint).not.toBe('');
+  if (answer.status === 503) expect(answer.headers['retry-after']).toBe('1');
+}
+
+/** A front with two services, of which `web` runs. */
+export async function startWithServices(setup: FrontSetup = {}): Promise<Running> {
+  const front = await startFront(setup);
+  front.views.tell('specs', { rows: [specRow('db'), specRow('web', { group: 'site' })] });
+  front.views.tell('states', { rows: [runningState('web', 77)] });
+  await settle();
+  return front;
+}

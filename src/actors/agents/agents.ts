@@ -105,7 +105,7 @@ class Agents {
     throw fail('already_running', `${name} is running already`);
   }
 
-  /** Of a spinup that failed nothing is left behind; what failed is more worth telling than that this did too. */
+  /** A failed spinup leaves nothing behind. A failure of the removal would hide the one that matters. */
   private async undoRegistration(name: string): Promise<void> {
     try {
       await this.registry().ask('remove', { name, agent: true, graceMs: 0 }, DEADLINE);

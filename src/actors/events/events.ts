@@ -1,4 +1,5 @@
-// State: the kept events, the last id given, what this turn has appended. Rebuilt from: the journal and its checkpoint.
+// State: the kept events, the last id given, what this turn has appended. Rebuilt from: the journal and its
+// checkpoint.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { EventJournal, type JournalLines } from '../../adapters/storage/event_journal.ts';
 import type { StoreTable } from '../../adapters/storage/store.ts';
@@ -21,7 +22,10 @@ export interface EventsConfig {
   /** The folder of the journal. */
   folder: string;
   marks: StoreTable<EventCheckpoint>;
-  /** Which boot of the machine this is; '' where that is not known: then every end but a clean one counts as a crash. */
+  /**
+   * Which boot of the machine this is; '' where that is not known: then every end but a clean one counts as a
+   * crash.
+   */
   boot: string;
   /** Takes a line for the daemon's log. */
   report: (text: string) => void;
@@ -34,9 +38,10 @@ const CHECKPOINT_KEY = 'events';
 const CHECKPOINT_RETRY_MS = 10_000;
 
 /**
- * What earlier lives left. The journal alone is trusted while the machine is up, because what was written is in the page
- * cache even after kill -9. After another boot, with a line that was never written, or without its files, events may
- * be missing: ids go on above every one that may have been given, and replays from before them count as incomplete.
+ * What earlier lives left. The journal alone is trusted while the machine is up, because what was written is
+ * in the page cache even after kill -9. After another boot, with a line that was never written, or without
+ * its files, events may be missing: ids go on above every one that may have been given, and replays from
+ * before them count as incomplete.
  */
 function restoreEvents(journal: EventJournal, mark: EventCheckpoint | undefined, boot: string) {
   const { lifecycle, statistics } = journal.newest();
@@ -178,7 +183,10 @@ class Events {
   }
 }
 
-/** The journal: gives ids, writes before anybody sees an event, tells the views, and keeps what a replay needs. */
+/**
+ * The journal: gives ids, writes before anybody sees an event, tells the views, and keeps what a replay
+ * needs.
+ */
 export const eventsActor = actor<EventsProtocol, EventsConfig>(
   'events',
   (context, config) => {

@@ -17,7 +17,10 @@ const isJsonObject = (text: string): boolean => {
   }
 };
 
-/** The event of a line without its newline; undefined when a crash of the machine has left something else there. */
+/**
+ * The event of a line without its newline; undefined when a crash of the machine has left something else
+ * there.
+ */
 export function parseJournalLine(line: string): EventRecord | undefined {
   const [id = '', at = '', type = '', name = '', run = '', ...rest] = line.split(TAB);
   const data = rest.join(TAB);

@@ -1,5 +1,5 @@
-// State: the groups that a call is under way on, and whether the daemon is shutting down. Rebuilt from: nothing, a call
-// ends with the incarnation that took it.
+// State: the groups that a call is under way on, and whether the daemon is shutting down. Rebuilt from:
+// nothing, a call ends with the incarnation that took it.
 
 import {
   DependencyOrder,

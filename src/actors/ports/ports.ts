@@ -1,4 +1,5 @@
-// State: who has registered which port. Rebuilt from: the store; a lease whose registration never came is forgotten.
+// State: who has registered which port. Rebuilt from: the store; a lease whose registration never came is
+// forgotten.
 import { openListenerTable } from '../../adapters/process/listener_table.ts';
 import type { ListeningSocket } from '../../adapters/process/listeners.ts';
 import type { Store } from '../../adapters/storage/store.ts';
@@ -43,7 +44,10 @@ class PortClaims {
   }
 }
 
-/** Reads the listening sockets at most once per turn: a hundred services that start together ask for the same table. */
+/**
+ * Reads the listening sockets at most once per turn: a hundred services that start together ask for the same
+ * table.
+ */
 function oncePerTurn(read: () => ListeningSocket[]): () => ListeningSocket[] {
   let table: ListeningSocket[] | undefined;
   return () => {
@@ -124,8 +128,8 @@ class Ports {
   }
 
   /**
-   * Whether `mark` is of a run of this daemon. Another daemon may have a service of the same name: this one's are the last
-   * run that has ended and the one that the host has.
+   * Whether `mark` is of a run of this daemon. Another daemon may have a service of the same name: this one's
+   * are the last run that has ended and the one that the host has.
    */
   private async isOurs({ name, run }: ServiceMark): Promise<boolean> {
     if (!this.claims.has(name)) return false;

@@ -3,7 +3,10 @@ import { type HostProtocol, type LedgerRun, stopProcessTree } from '../../protoc
 import type { Ref } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 
-/** Stops `orphanedRuns` and has the host forget their services and logs. No event tells of it: the names are unknown. */
+/**
+ * Stops `orphanedRuns` and has the host forget their services and logs. No event tells of it: the names are
+ * unknown.
+ */
 export async function stopOrphanedRuns(
   host: Ref<HostProtocol>,
   orphanedRuns: readonly LedgerRun[],

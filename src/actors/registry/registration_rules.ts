@@ -4,8 +4,9 @@ import type { AgentSpec, ServiceInput, ServiceSpec, StoredService } from '../../
 import type { SpecRow } from '../../protocol/views.ts';
 
 /**
- * The record that `input` makes of `before`; `key` is that of its hash. An absent env keeps the stored one; in the ready URL
- * of an agent, which may not know its port beforehand, `$PORT` is the port. The revision grows only when something changes.
+ * The record that `input` makes of `before`; `key` is that of its hash. An absent env keeps the stored one;
+ * in the ready URL of an agent, which may not know its port beforehand, `$PORT` is the port. The revision
+ * grows only when something changes.
  */
 export function nextRecord(
   input: ServiceInput,

@@ -1,8 +1,9 @@
-// State: every record as it is on disk, what is being registered and removed, whether the daemon shuts down. Rebuilt from:
-// the store; what was under way ends with its incarnation.
+// State: every record as it is on disk, what is being registered and removed, whether the daemon shuts down.
+// Rebuilt from: the store; what was under way ends with its incarnation.
 //
-// A registration waits for the registrations of its own name and for nothing else. Its record counts when it is on disk:
-// until then the rules that need the whole set look at what was there before and at what may come.
+// A registration waits for the registrations of its own name and for nothing else. Its record counts when it
+// is on disk: until then the rules that need the whole set look at what was there before and at what may
+// come.
 import { randomBytes } from 'node:crypto';
 import type { Store } from '../../adapters/storage/store.ts';
 import { dependencyCycle } from '../../protocol/dependency_order.ts';
@@ -77,7 +78,7 @@ class Registry {
     // Nobody waits for the end of what no longer exists.
     const lost = runs?.filter(({ service }) => !this.services.has(service)) ?? [];
     this.inBackground(stopOrphanedRuns(host, lost));
-    // Only before the first services begin is it known of those without a run that they have nothing to take up.
+    // At boot, services without a run and without a pending restart need no actor: there is nothing to adopt.
     const ends = new Map(this.config.store.table('ends').all());
     const resting = autostart && runs ? idleStates(this.services.keys(), ends, runs) : [];
     const specs = [...this.services.values()].map((stored) => specRow(stored, this.hashKey));
@@ -163,8 +164,8 @@ class Registry {
   }
 
   /**
-   * A port that is given or kept is registered whoever has it; a free one, and the port of every agent, is leased. null:
-   * none was.
+   * A port that is given or kept is registered whoever has it; a free one, and the port of every agent, is
+   * leased. null: none was.
    */
   private async lease(input: ServiceInput, before: StoredService | undefined): Promise<number | null> {
     const { name: owner, port, agent } = input;

@@ -1,4 +1,5 @@
-// What the registry has the services do when the daemon starts: adopt their runs, then start those with autostart.
+// What the registry has the services do when the daemon starts: adopt their runs, then start those with
+// autostart.
 import { DependencyOrder } from '../../protocol/dependency_order.ts';
 import type { HostProtocol, LedgerRun } from '../../protocol/host.ts';
 import {
@@ -16,7 +17,9 @@ const CONCURRENT_ADOPTIONS = 32;
 
 const serviceRef = (context: Context, name: string): Ref<ServiceProtocol> => context.ref(`service:${name}`);
 
-/** The runs in the host's ledger; null when the host does not answer. Each service asks it again for itself. */
+/**
+ * The runs in the host's ledger; null when the host does not answer. Each service asks it again for itself.
+ */
 export function hostRuns(host: Ref<HostProtocol>): Promise<LedgerRun[] | null> {
   return tolerateFailure(
     host.ask('runs', {}).then(({ runs }) => runs),
@@ -24,7 +27,10 @@ export function hostRuns(host: Ref<HostProtocol>): Promise<LedgerRun[] | null> {
   );
 }
 
-/** The states of services without a process and without a pending restart. Their actors start when they are asked. */
+/**
+ * The states of services without a process and without a pending restart. Their actors start when they are
+ * asked.
+ */
 export function idleStates(
   names: Iterable<string>,
   ends: ReadonlyMap<string, LastEnd>,

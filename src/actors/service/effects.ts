@@ -36,7 +36,7 @@ export function stopSettings(stored: StoredService | null, graceMs: number | nul
   return { signal: stopSignal, graceMs: graceMs ?? stopGrace };
 }
 
-/** Refusals of a spawn that leave open what the host has: nobody answered, or it has a process not known here. */
+/** Refusals of a spawn that leave open what the host has: no answer, or a process that is not known here. */
 const DOUBT: readonly string[] = ['overloaded', 'deadline', 'crashed', 'gone', 'already_running'];
 
 /** Whether a spawn that failed with `error` may have made a process. */
@@ -44,7 +44,7 @@ export const leavesDoubt = ({ code }: Failure): boolean => DOUBT.includes(code);
 
 const NO_DROPPED_ROWS: ReplyOf<HostProtocol, 'dropped'> = { rows: [] };
 
-/** Everything that one service does beyond its own state: letters and rows of the store. Its actor (service.ts) owns it. */
+/** What one service does beyond its own state: messages to other actors, and rows of the store. */
 export class ServiceEffects {
   private readonly name: string;
   private readonly config: ServiceEffectsConfig;
@@ -83,7 +83,7 @@ export class ServiceEffects {
     await this.events.ask('append', { events: [event] });
   }
 
-  /** One after the other: an end that is in the store says that its event is in the journal. May be repeated. */
+  /** In this order: an end in the store says that its event is in the journal. May be repeated. */
   async recordEnd(end: LastEnd): Promise<void> {
     await this.appendEvent(events.endedEvent(this.name, end));
     await this.saveEnd(end);
@@ -103,8 +103,8 @@ export class ServiceEffects {
   }
 
   /**
-   * Fails port_in_use, with the event, when somebody listens on its port; start_failed with the host's reason. What the
-   * run before has left behind is ended first: nobody would ever look for it again.
+   * Fails port_in_use, with the event, when somebody listens on its port; start_failed with the host's
+   * reason. What the run before has left behind is ended first: nobody would ever look for it again.
    */
   async spawn(run: Run, spec: ServiceSpec, last: LastEnd | null): Promise<SpawnReply> {
     const { name } = this;

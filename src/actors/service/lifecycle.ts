@@ -1,8 +1,7 @@
-// The transitions of one service, made together with the process host, which owns its process. The table in machine.ts
-// says when each is due.
+// The transitions of one service, made together with the process host. machine.ts says when each is due.
 //
-// An end goes to the views first, then to the journal, then to the store. Only then may the host drop the run from its
-// ledger, and only then are waiting callers answered. After a kill of the daemon in between, both writes are repeated.
+// An end goes to the views, then to the journal, then to the store. Only then may the host drop the run, and
+// only then are waiting callers answered. After a kill of the daemon in between, both writes are repeated.
 import type { Probe } from '../../adapters/ready_probe.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { LedgerRun, SpawnReply } from '../../protocol/host.ts';
@@ -117,7 +116,7 @@ export class ServiceLifecycle {
     return this.launch(this.registered(), timeoutMs, false);
   }
 
-  /** Waits until `run` is ready, at most `ms` milliseconds. Then it fails ready_timeout, and the start goes on. */
+  /** Waits until `run` is ready. Fails ready_timeout after `ms` milliseconds; the start goes on. */
   async awaitReady({ ready }: Run, ms: number): Promise<StartResult> {
     const answer = await withTimeout(ms, ready.promise, this.options.context.clock);
     if (answer) return answer;
@@ -253,7 +252,7 @@ export class ServiceLifecycle {
     }
     if (this.state !== asked) return;
     const finding = reconcile(row, this.snapshot(), context.clock.now(), bootedAt);
-    // Of a run of another daemon's the ledger says how often it was restarted, which is also the most in a row.
+    // The ledger says how often another daemon restarted the run. At most as many were in a row.
     if ('run' in finding && asked.phase === 'lost' && !asked.was)
       this.restarts = this.attempt = finding.run.metadata.restarts;
     applyFinding(this.findingActions(), finding);
@@ -385,7 +384,7 @@ export class ServiceLifecycle {
     this.become({ phase: 'waiting', backoff, trouble }, cancel);
   }
 
-  /** The host is gone in the middle of something: whoever waits is told, and it is asked again until it answers. */
+  /** The host is gone in the middle of something. Callers are refused; the host is asked until it answers. */
   private sever(was: In<'launching' | 'stopping'>): void {
     this.become({ phase: 'lost', was });
     this.lookLater();

@@ -1,5 +1,5 @@
-// What the process host's ledger means for a service: after a start of the daemon, and when the host was away:
-// docs/reference.md "Death of the daemon", "Death of the process host". Pure.
+// What the process host's ledger means for a service: after a start of the daemon, and when the host was
+// away: docs/reference.md "Death of the daemon", "Death of the process host". Pure.
 import type { LedgerRun } from '../../protocol/host.ts';
 import type { LastEnd, StoredService } from '../../protocol/service.ts';
 import { type Backoff, backoffDelayMs, type RunOutcome } from './restart_policy.ts';
@@ -45,7 +45,10 @@ export interface Known {
   stored: StoredService | null;
 }
 
-/** Compares `row`, what the host has (null: nothing), with what is known. `now` and `bootedAt` are epoch milliseconds. */
+/**
+ * Compares `row`, what the host has (null: nothing), with what is known. `now` and `bootedAt` are epoch
+ * milliseconds.
+ */
 export function reconcile(row: LedgerRun | null, known: Known, now: number, bootedAt: number): Finding {
   const { state, end } = known;
   const live = liveRun(state);
@@ -78,7 +81,10 @@ function stoppingState(state: LifecycleState): Extract<LifecycleState, { phase: 
   return was?.phase === 'stopping' ? was : null;
 }
 
-/** The restart that an earlier daemon owed, unless the policy says otherwise by now or the machine was booted since. */
+/**
+ * The restart that an earlier daemon owed, unless the policy says otherwise by now or the machine was booted
+ * since.
+ */
 function owedRestart({ end, stored }: Known, now: number, bootedAt: number): Backoff | null {
   if (!end?.restart || end.at < bootedAt || !stored || stored.spec.restart === 'no') return null;
   const { attempt, at } = end.restart;

@@ -18,8 +18,8 @@ export function backoffDelayMs(attempt: number): number {
 }
 
 /**
- * Whether and when it is started again after an end that nobody asked for. `attempt` is that of the run that has
- * ended, 0 for one that a client started; a run that was up for 10 s begins to count anew.
+ * Whether and when it is started again after an end that nobody asked for. `attempt` is that of the run that
+ * has ended, 0 for one that a client started; a run that was up for 10 s begins to count anew.
  */
 export function nextRestart(
   policy: RestartPolicy,

@@ -1,5 +1,6 @@
-// State: the phase and the end of the last process (lifecycle.ts), who follows the log, who looks at the terminal.
-// Rebuilt from: the store (spec and end) and the ledger of the process host (the run); viewers attach again.
+// State: the phase and the end of the last process (lifecycle.ts), who follows the log, who looks at the
+// terminal. Rebuilt from: the store (spec and end) and the ledger of the process host (the run); viewers
+// attach again.
 import { join } from 'node:path';
 import type { Probe } from '../../adapters/ready_probe.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -110,7 +111,8 @@ class SupervisedService {
       reopen();
       throw error;
     }
-    // Its record is still in the store. Until that is gone, another actor would read it: this one stays to answer.
+    // Its record is still in the store. Until that is gone, another actor would read it: this one stays to
+    // answer.
     this.machine.forget();
     this.endSoon();
     return null;

@@ -15,7 +15,7 @@ export interface LogChunk {
   bytes: Uint8Array;
 }
 
-/** Long tails are shown one after the other, over all services of a thread: each may hold hundreds of megabytes meanwhile. */
+/** One long tail at a time, over all services of a thread: each may hold hundreds of megabytes. */
 const longTailMutex = new KeyedMutex();
 const isLong = ({ lines }: LogTail): boolean =>
   lines.reduce((bytes, { from, to }) => bytes + to - from, 0) > LOGS.longTailBytes;

@@ -1,5 +1,5 @@
-// What the viewers of one agent's terminal see. The log is the source: output is read from it by offset, so that nobody who
-// looks can slow the program, and a viewer that falls behind skips to the screen as it is now.
+// What the viewers of one agent's terminal see. Output is read from the log by offset, so no viewer can slow
+// the program, and a viewer that falls behind skips to the screen as it is now.
 import type { TerminalScreen } from '../../adapters/terminal_screen.ts';
 import type { TerminalViewersProtocol } from '../../protocol/terminal.ts';
 import type { Clock, Ref } from '../../runtime/actor.ts';
@@ -38,7 +38,7 @@ export interface TerminalExit {
   signal: string | null;
 }
 
-/** Where a line begins after `offset`, so that what is read does not start inside a sequence or a character. */
+/** The start of the next line of `span`: a read there never starts inside a sequence or a character. */
 function lineStart(span: { start: number; end: number; bytes: Uint8Array }): number {
   const newline = span.bytes.indexOf(0x0a);
   return newline < 0 ? span.start : span.start + newline + 1;
@@ -108,7 +108,7 @@ export class SharedTerminal {
     else if (!this.opening) this.sendExit();
   }
 
-  /** Forgets the screen; it is built anew from the log when somebody looks again. Who looks now has to come again. */
+  /** Drops the screen and detaches all viewers. The next viewer has it built anew from the log. */
   close(): void {
     for (const viewer of this.viewers.keys()) this.options.viewers.tell('detached', { viewer });
     this.viewers.clear();
@@ -116,7 +116,7 @@ export class SharedTerminal {
     this.screen = undefined;
   }
 
-  /** Reads on from the log, shows it, and brings viewers up to date that can take it. One at a time; nobody's call is lost. */
+  /** Shows what the log has gained, to every viewer that can take it. One pass at a time; no call is lost. */
   async pump(): Promise<void> {
     this.isPumpDue = true;
     if (this.pumping || !this.screen) return;
@@ -160,7 +160,7 @@ export class SharedTerminal {
   private async step(screen: TerminalScreen): Promise<boolean> {
     const end = this.options.end();
     if (end - this.position > 2 * AGENT.replayBytes) {
-      // The program prints faster than it can be emulated: the latest screen is worth more than all of them, late.
+      // The program prints faster than it can be emulated. The latest screen beats all of them, late.
       this.skipTo(end);
       for (const viewer of this.viewers.values()) viewer.isCurrent = false;
     }

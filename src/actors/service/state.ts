@@ -1,5 +1,5 @@
-// The phases of a service, what is known in each and which may follow: docs/reference.md "Status and transitions".
-// What each phase answers to what happens stands in machine.ts.
+// The phases of a service, what is known in each and which may follow:
+// docs/reference.md "Status and transitions". What each phase answers to what happens stands in machine.ts.
 import type { LastEnd, RunEnd, ServiceState, ServiceStatus, StopResult } from '../../protocol/service.ts';
 import type { Deferred } from '../../runtime/deferred.ts';
 import type { LastCheck, ReadyCheck } from './ready_check.ts';
@@ -9,22 +9,27 @@ import type { LiveRun, Run } from './run.ts';
 /** What is known in each phase. */
 interface PhaseData {
   /**
-   * It is not known what the process host has: before the first look, and after the host went away in the middle of a
-   * launch or a stop (`was`). Requests are refused until the host has answered.
+   * It is not known what the process host has: before the first look, and after the host went away in the
+   * middle of a launch or a stop (`was`). Requests are refused until the host has answered.
    */
   lost: { was: In<'launching' | 'stopping'> | null };
   /** No process, and none to come. `trouble`: why the last start made no process. */
   idle: { trouble: string | null };
   /** No process; one is started when the timer fires. `trouble`: as above, of the last restart. */
   waiting: { backoff: Backoff; trouble: string | null };
-  /** Starting: the port is looked at and the process is being made. `early`: the end, where it outruns the spawn's reply. */
+  /**
+   * Starting: the port is looked at and the process is being made. `early`: the end, where it outruns the
+   * spawn's reply.
+   */
   launching: { run: Run; early: RunEnd | null };
   /** Starting: the process exists and has not passed its ready-check yet. */
   checking: { run: LiveRun; check: ReadyCheck };
   running: { run: LiveRun };
   /** The host ends the process tree. */
   stopping: { run: LiveRun; graceMs: number; late: ReadyTimeout | null; stop: Deferred<StopResult> };
-  /** No process; its end is being written down. `recording`: the attempt under way, null between two attempts. */
+  /**
+   * No process; its end is being written down. `recording`: the attempt under way, null between two attempts.
+   */
   ended: {
     run: LiveRun;
     end: LastEnd;

@@ -13,9 +13,10 @@ export const cpuSampleOf = ({ nowTicks, runs }: ProcessUsageSample): CpuSample =
 });
 
 /**
- * Cores that the processes of one run kept busy since `before`: 1.0 is one core. What a process used that has ended since
- * is not known and not counted; one that began since counts from its beginning; one that is older and was not seen
- * before counts from now on. Never negative: a pid that another process has is another process.
+ * Cores that the processes of one run kept busy since `before`: 1.0 is one core. What a process used that has
+ * ended since is not known and not counted; one that began since counts from its beginning; one that is older
+ * and was not seen before counts from now on. Never negative: a pid that another process has is another
+ * process.
  */
 export function coresOf(rows: readonly ProcessUsage[], nowTicks: number, before: CpuSample): number {
   let used = 0;

@@ -1,5 +1,5 @@
-// State: the last pass over the process table. Rebuilt from: nothing, the next pass counts from its own moment.
-// The configuration holds what is tracked: services tell it once, so it must outlive a crash.
+// State: the last pass over the process table. Rebuilt from: nothing, the next pass counts from its own
+// moment. The configuration holds what is tracked: services tell it once, so it must outlive a crash.
 import { TICKS_PER_SECOND } from '../../adapters/process/process_table.ts';
 import type { MeasureUsage } from '../../adapters/process/process_usage.ts';
 import type { NewEvent } from '../../protocol/events.ts';

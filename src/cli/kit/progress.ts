@@ -29,20 +29,27 @@ const REDRAW_MS = 100;
 /** Without a terminal: interval between two lines about one service. */
 const NOTE_INTERVAL_MS = 10_000;
 
-/** Makes the progress of one command. It draws only between the first `begin` and `stop`. */
-export function createProgress(out: Output): Progress {
-  const rows = new Map<string, ProgressRow>();
-  const isLive = out.isInteractive();
-  const stream = stderr();
+type ProgressRows = ReadonlyMap<string, ProgressRow>;
+
+/** Where progress is shown. */
+interface ProgressView {
+  /** Called every REDRAW_MS. */
+  tick(rows: ProgressRows): void;
+  /** Shows the rows at once, as after a change. */
+  redraw(rows: ProgressRows): void;
+  erase(): void;
+  isDrawn(): boolean;
+}
+
+/** On a terminal: one line per row, drawn again in place. */
+function terminalView(stream: NodeJS.WriteStream): ProgressView {
   let drawn = 0;
   let frame = 0;
-  let timer: NodeJS.Timeout | undefined;
-
   const erase = (): void => {
     if (drawn > 0) stream.write(`\x1b[${drawn}A\x1b[J`);
     drawn = 0;
   };
-  const draw = (): void => {
+  const redraw = (rows: ProgressRows): void => {
     erase();
     const now = performance.now();
     const width = (stream.columns ?? 80) - 1;
@@ -55,7 +62,16 @@ export function createProgress(out: Output): Progress {
     }
     drawn = shown.length;
   };
-  const say = (): void => {
+  const tick = (rows: ProgressRows): void => {
+    frame += 1;
+    redraw(rows);
+  };
+  return { tick, redraw, erase, isDrawn: () => drawn > 0 };
+}
+
+/** Without a terminal: a note about each row at intervals. */
+function noteView(out: Output): ProgressView {
+  const tick = (rows: ProgressRows): void => {
     const now = performance.now();
     for (const [name, row] of rows) {
       if (now - row.lastNoteAt < NOTE_INTERVAL_MS) continue;
@@ -63,17 +79,19 @@ export function createProgress(out: Output): Progress {
       out.note(`${name}: ${row.about} (${formatDuration(now - row.startedAt)})`);
     }
   };
-  const tick = (): void => {
-    frame += 1;
-    if (isLive) draw();
-    else say();
-  };
+  return { tick, redraw: () => {}, erase: () => {}, isDrawn: () => false };
+}
 
+/** Makes the progress of one command. It draws only between the first `begin` and `stop`. */
+export function createProgress(out: Output): Progress {
+  const rows = new Map<string, ProgressRow>();
+  const view = out.isInteractive() ? terminalView(stderr()) : noteView(out);
+  let timer: NodeJS.Timeout | undefined;
   return {
     begin: (name, about) => {
       const now = performance.now();
       rows.set(name, { about, startedAt: now, lastNoteAt: now });
-      timer ??= setInterval(tick, REDRAW_MS);
+      timer ??= setInterval(() => view.tick(rows), REDRAW_MS);
     },
     update: (name, about) => {
       const row = rows.get(name);
@@ -81,18 +99,18 @@ export function createProgress(out: Output): Progress {
     },
     end: (name) => {
       rows.delete(name);
-      if (isLive && drawn > 0) draw();
+      if (view.isDrawn()) view.redraw(rows);
     },
     print: (work) => {
-      erase();
+      view.erase();
       work();
-      if (isLive && rows.size > 0 && timer) draw();
+      if (rows.size > 0 && timer) view.redraw(rows);
     },
     stop: () => {
       clearInterval(timer);
       timer = undefined;
       rows.clear();
-      erase();
+      view.erase();
     },
   };
 }

@@ -9,8 +9,9 @@ import { NO_RESTART_LABEL, projectLabel } from './project_file.ts';
 type RegistrationSpec = { [K in keyof Registration]-?: Exclude<Registration[K], undefined> };
 
 /**
- * What a change of each field of a registration means. `process`: a process is made of it, so that a change needs a new one.
- * `record`: a change is registered, and the process stays. `apart`: compared in a way of its own.
+ * What a change of each field of a registration means. `process`: a process is made of it, so that a change
+ * needs a new one. `record`: a change is registered, and the process stays. `apart`: compared in a way of its
+ * own.
  */
 const FIELD_CHANGES: Readonly<Record<keyof RegistrationSpec, 'process' | 'record' | 'apart'>> = {
   name: 'apart',

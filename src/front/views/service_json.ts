@@ -1,7 +1,9 @@
 // Services and agents as clients see them, docs/reference.md "A service in JSON", "An agent in JSON": the
 // fields of the base API in its order, then the additions.
+import type { Agent } from '../../api/agents_shapes.ts';
+import type { Resolution, Service, ServiceDetail } from '../../api/services_shapes.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
-import type { AgentSpec, ServiceState } from '../../protocol/service.ts';
+import type { AgentSpec, ServiceState, ServiceStatus } from '../../protocol/service.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import type { SpecRow } from '../../protocol/views.ts';
@@ -19,10 +21,10 @@ const localhostUrl = (port: number): string => `http://localhost:${port}`;
 /** A live process has the port it was started with. */
 const effectivePort = ({ spec, state }: ServiceParts): number => state?.process?.port ?? spec.port;
 
-const statusOf = ({ state }: ServiceParts): string => state?.status ?? 'stopped';
+const statusOf = ({ state }: ServiceParts): ServiceStatus => state?.status ?? 'stopped';
 
 /** A service as it is listed. */
-export function serviceItem(parts: ServiceParts): Record<string, unknown> {
+export function serviceItem(parts: ServiceParts): Service {
   const { spec, state, stats } = parts;
   const port = effectivePort(parts);
   const start = { name: spec.name, port, group: spec.group, status: statusOf(parts) };
@@ -38,12 +40,12 @@ export function serviceItem(parts: ServiceParts): Record<string, unknown> {
   const end = state?.end;
   if (!end) return { ...start, url: localhostUrl(port), restarts };
   const { exitCode, signal } = end;
-  const unknown = end.exitUnknown ? { exitUnknown: true } : {};
+  const unknown = end.exitUnknown ? { exitUnknown: true as const } : {};
   return { ...start, url: localhostUrl(port), exitCode, signal, ...unknown, restarts };
 }
 
 /** A service as it is read by itself. No row of the front has the values of its environment. */
-export function serviceDetail(parts: ServiceParts): Record<string, unknown> {
+export function serviceDetail(parts: ServiceParts): ServiceDetail {
   const { spec, state } = parts;
   return {
     ...serviceItem(parts),
@@ -65,13 +67,13 @@ export function serviceDetail(parts: ServiceParts): Record<string, unknown> {
 }
 
 /** Where a service is reached. */
-export function resolutionItem(parts: ServiceParts): Record<string, unknown> {
+export function resolutionItem(parts: ServiceParts): Resolution {
   const port = effectivePort(parts);
   return { name: parts.spec.name, url: localhostUrl(port), port, status: statusOf(parts) };
 }
 
 /** An agent as it is listed. */
-export function agentItem(parts: ServiceParts, agent: AgentSpec): Record<string, unknown> {
+export function agentItem(parts: ServiceParts, agent: AgentSpec): Agent {
   const pid = parts.state?.process?.pid ?? null;
   return {
     port: effectivePort(parts),

@@ -299,8 +299,9 @@ describe('workloads', () => {
         status: 400,
         body: { code: 'invalid_spec' },
       });
-    const views = here.world.ref<{ tethers(message: object): null }>('cloudviews');
-    views.tell('tethers', { rows: [{ id: NOBODY, json: `{"tether_id":"${NOBODY}"}` }], all: true });
+    const counts = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
+    const row = { id: NOBODY, workloadId: id, containerPort: 8080, label: null, localPort: 20_000 };
+    here.views.setTethers([{ ...row, ...counts, isOpen: true }], true);
     await eventually(async () => (await call('GET', '/k8s/tethers')).body.length === 1);
   });
 });

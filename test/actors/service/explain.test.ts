@@ -1,103 +1,16 @@
-// The pure parts of the supervisor: the table, restarts, the environment, explanations.
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { childEnvironment, inheritedEnvironment } from '../../../src/actors/service/environment.ts';
 import {
   type ExplanationFacts,
   explainService,
   humanDuration,
   startFailure,
 } from '../../../src/actors/service/explain.ts';
-import { backoffDelayMs, nextRestart } from '../../../src/actors/service/restart_policy.ts';
 import type { LiveRun } from '../../../src/actors/service/run.ts';
-import { type In, type LifecycleState, SUCCESSORS } from '../../../src/actors/service/state.ts';
+import type { In, LifecycleState } from '../../../src/actors/service/state.ts';
 import type { LastEnd, ServiceStatus } from '../../../src/protocol/service.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';
-import { AGENT, MEMO } from '../../kit/service.ts';
+import { MEMO } from '../../kit/service.ts';
 import { spec } from '../../kit/service_inputs.ts';
-
-describe('the table', () => {
-  it('leads on from each phase', () => {
-    for (const phases of Object.values(SUCCESSORS)) expect(phases.length).toBeGreaterThan(0);
-  });
-
-  it('lets a process begin only where there is none', () => {
-    const mayLaunch = Object.entries(SUCCESSORS).filter(([, phases]) => phases.includes('launching'));
-    expect(mayLaunch.map(([phase]) => phase)).toEqual(['idle', 'waiting']);
-  });
-});
-
-describe('restarts', () => {
-  it('wait 100 ms, then twice as long each time, at most 30 s', () => {
-    expect([1, 2, 3, 8, 9, 10, 50].map(backoffDelayMs)).toEqual([
-      100, 200, 400, 12_800, 25_600, 30_000, 30_000,
-    ]);
-  });
-
-  it('never wait less than before while runs do not stay up', () => {
-    const run = { failed: true, upMs: 9_999 };
-    fc.assert(
-      fc.property(fc.nat(2_000), (attempt) => {
-        const next = nextRestart('on-failure', { ...run, attempt }, 1_000);
-        expect(next).toMatchObject({ attempt: attempt + 1, nextAt: 1_000 + backoffDelayMs(attempt + 1) });
-        expect(backoffDelayMs(attempt + 2)).toBeGreaterThanOrEqual(backoffDelayMs(attempt + 1));
-        expect(backoffDelayMs(attempt + 1)).toBeLessThanOrEqual(30_000);
-      }),
-    );
-  });
-
-  it('count anew after a run that stayed up for 10 s', () => {
-    const run = { failed: true, upMs: 10_000, attempt: 9 };
-    expect(nextRestart('always', run, 0)).toEqual({ attempt: 1, delayMs: 100, nextAt: 100 });
-  });
-});
-
-describe('the environment of a child', () => {
-  it("is the daemon's without what is ours, npm's or a manager's", () => {
-    const env = {
-      PATH: '/bin',
-      BERTH_AUTH_TOKEN: 'secret',
-      npm_config_x: '1',
-      INIT_CWD: '/x',
-      NODE_CHANNEL_FD: '3',
-      NODE_CHANNEL_SERIALIZATION_MODE: 'json',
-      NOTIFY_SOCKET: '/s',
-      LISTEN_FDS: '1',
-      NODE_OPTIONS: '--x',
-      NPM_TOKEN: 'kept',
-      GONE: undefined,
-    };
-    expect(inheritedEnvironment(env)).toEqual([
-      ['PATH', '/bin'],
-      ['NODE_OPTIONS', '--x'],
-      ['NPM_TOKEN', 'kept'],
-    ]);
-  });
-
-  it('has PORT before env, and nothing overrides the mark', () => {
-    const own: [string, string][] = [
-      ['PORT', '9'],
-      ['PATH', '/own'],
-      ['BERTH_RUN', 'x'],
-    ];
-    expect(childEnvironment([['PATH', '/bin']], spec({ env: own }), 'r1')).toEqual([
-      ['PATH', '/own'],
-      ['PORT', '9'],
-      ['BERTH_RUN', 'r1'],
-      ['BERTH_SERVICE', 'web'],
-    ]);
-  });
-
-  it('lets an agent have its own TERM', () => {
-    const env: [string, string][] = [['TERM', 'dumb']];
-    const rows = new Map(childEnvironment([['TERM', 'linux']], spec({ agent: AGENT, env }), 'r1'));
-    expect([rows.get('TERM'), rows.get('HOST'), rows.get('PYTHONUNBUFFERED')]).toEqual([
-      'dumb',
-      '127.0.0.1',
-      '1',
-    ]);
-  });
-});
 
 const NOW = 1_000_000;
 const RUN: LiveRun = {

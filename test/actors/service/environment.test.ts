@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest';
+import { childEnvironment, inheritedEnvironment } from '../../../src/actors/service/environment.ts';
+import { AGENT } from '../../kit/service.ts';
+import { spec } from '../../kit/service_inputs.ts';
+
+describe('the environment of a child', () => {
+  it("is the daemon's without what is ours, npm's or a manager's", () => {
+    const env = {
+      PATH: '/bin',
+      BERTH_AUTH_TOKEN: 'secret',
+      npm_config_x: '1',
+      INIT_CWD: '/x',
+      NODE_CHANNEL_FD: '3',
+      NODE_CHANNEL_SERIALIZATION_MODE: 'json',
+      NOTIFY_SOCKET: '/s',
+      LISTEN_FDS: '1',
+      NODE_OPTIONS: '--x',
+      NPM_TOKEN: 'kept',
+      GONE: undefined,
+    };
+    expect(inheritedEnvironment(env)).toEqual([
+      ['PATH', '/bin'],
+      ['NODE_OPTIONS', '--x'],
+      ['NPM_TOKEN', 'kept'],
+    ]);
+  });
+
+  it('has PORT before env, and nothing overrides the mark', () => {
+    const own: [string, string][] = [
+      ['PORT', '9'],
+      ['PATH', '/own'],
+      ['BERTH_RUN', 'x'],
+    ];
+    expect(childEnvironment([['PATH', '/bin']], spec({ env: own }), 'r1')).toEqual([
+      ['PATH', '/own'],
+      ['PORT', '9'],
+      ['BERTH_RUN', 'r1'],
+      ['BERTH_SERVICE', 'web'],
+    ]);
+  });
+
+  it('lets an agent have its own TERM', () => {
+    const env: [string, string][] = [['TERM', 'dumb']];
+    const rows = new Map(childEnvironment([['TERM', 'linux']], spec({ agent: AGENT, env }), 'r1'));
+    expect([rows.get('TERM'), rows.get('HOST'), rows.get('PYTHONUNBUFFERED')]).toEqual([
+      'dumb',
+      '127.0.0.1',
+      '1',
+    ]);
+  });
+});

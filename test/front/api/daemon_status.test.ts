@@ -1,0 +1,163 @@
+// What the daemon says of itself, through every phase: docs/reference.md "System endpoints".
+import net from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { fail } from '../../../src/protocol/errors.ts';
+import type { ServiceProtocol, StopResult } from '../../../src/protocol/service.ts';
+import { settle, virtualClock } from '../../kit/actors.ts';
+import {
+  expectError,
+  type FrontSetup,
+  SERVERS,
+  SMALL,
+  specRow,
+  startFront,
+  startWithServices,
+  stateRow,
+} from '../kit.ts';
+
+describe.each(SERVERS)('%s', (server) => {
+  const start = (setup: FrontSetup = {}) => startFront({ server, ...setup });
+  const withServices = (setup: FrontSetup = {}) => startWithServices({ server, ...setup });
+
+  describe('the daemon itself', () => {
+    it('says who it is', async () => {
+      const front = await start();
+      expect((await front.request('GET', '/v1/version')).body).toEqual({
+        name: 'berth',
+        version: '1.2.3',
+        pid: 42,
+        startedAt: expect.stringMatching(/^20\d\d-\d\d-\d\dT[\d:.]+[+-]\d\d:\d\d$/),
+        front: server,
+        stateDir: '/state',
+        gatewayPort: 11612,
+        apiLevel: 1,
+      });
+    });
+
+    it('shows nothing before it is ready, and only that it lives', async () => {
+      const front = await start({ ready: false });
+      expect((await front.request('GET', '/livez')).status).toBe(200);
+      expect((await front.request('GET', '/v1/version')).status).toBe(200);
+      for (const path of ['/readyz', '/v1/services', '/v1/services/web', '/v1/events', '/v1/groups'])
+        expectError(await front.request('GET', path), 'daemon_busy');
+      expectError(await front.request('POST', '/v1/services', { body: SMALL }), 'daemon_busy');
+      front.front.setReady(true);
+      for (const path of ['/readyz', '/v1/services'])
+        expect((await front.request('GET', path)).status).toBe(200);
+    });
+
+    it('refuses changes while it shuts down, and is still read', async () => {
+      const front = await withServices();
+      front.front.shutdown();
+      expectError(await front.request('GET', '/readyz'), 'daemon_busy');
+      for (const [method, path] of [
+        ['POST', '/v1/services'],
+        ['DELETE', '/v1/services/web'],
+        ['POST', '/v1/services/web/start'],
+        ['POST', '/v1/services/web/stop'],
+        ['POST', '/v1/groups/site/stop'],
+        ['POST', '/v1/agents/spinup'],
+      ])
+        expectError(await front.request(method ?? '', path ?? '', { body: {} }), 'daemon_busy');
+      expect((await front.request('GET', '/v1/services')).body.services).toHaveLength(2);
+      expect((await front.request('GET', '/livez')).status).toBe(200);
+      front.front.setReady(true);
+      expectError(await front.request('GET', '/readyz'), 'daemon_busy');
+    });
+
+    it('answers what it was asked before it closes', async () => {
+      const front = await withServices();
+      let finish = (): void => {};
+      const service = await front.stand<ServiceProtocol>('service:web', {
+        stop: () =>
+          new Promise((resolve) => {
+            finish = () => resolve(stopped);
+          }),
+      });
+      const stopped: StopResult = {
+        name: 'web',
+        status: 'stopped',
+        exitCode: 0,
+        signal: null,
+        escalated: false,
+        reaped: 1,
+        left: [],
+        portFree: true,
+        ms: 1,
+      };
+      const asked = front.request('POST', '/v1/services/web/stop');
+      await service.next('stop');
+      const closed = front.front.close();
+      await expect(front.request('GET', '/livez')).rejects.toThrow('ECONNREFUSED');
+      finish();
+      expect((await asked).body).toEqual(stopped);
+      await closed;
+    });
+
+    it('answers what it cannot wait for', async () => {
+      const clock = virtualClock();
+      const front = await start({ clock });
+      front.views.tell('specs', { rows: [specRow('web')] });
+      let end = (): void => {};
+      const service = await front.stand<ServiceProtocol>('service:web', {
+        stop: () =>
+          new Promise((_, reject) => {
+            end = () => reject(fail('start_failed', 'at last'));
+          }),
+      });
+      await settle();
+      const asked = front.request('POST', '/v1/services/web/stop');
+      await service.next('stop');
+      const closed = front.front.close();
+      await clock.advance(5_000);
+      const { status, body } = await asked;
+      expect([status, body.code]).toEqual([503, 'daemon_busy']);
+      await closed;
+      end();
+    });
+
+    it('does not wait for bodies whose senders have gone', async () => {
+      // In this clock the time that a close waits at most never comes.
+      const clock = virtualClock();
+      const front = await start({ clock });
+      const head = `POST /v1/services HTTP/1.1\r\nHost: localhost:${front.port}\r\nContent-Type: application/json\r\n`;
+      const sockets = Array.from({ length: 5 }, () => {
+        const socket = net.connect(front.port, '127.0.0.1');
+        socket.write(`${head}Content-Length: 100\r\n\r\n{"name":`);
+        return socket;
+      });
+      await front.request('GET', '/livez');
+      for (const socket of sockets) socket.destroy();
+      await front.request('GET', '/livez');
+      await front.front.close();
+    });
+
+    it('tells the gateway which agents there are, when that changes', async () => {
+      const front = await start();
+      const agent = { agentType: 'ollama' as const, hostname: 'bot.agents.localhost', cols: 1, rows: 1 };
+      front.views.tell('specs', { rows: [specRow('web')] });
+      await settle();
+      front.views.tell('specs', { rows: [specRow('bot', { agent, port: 8100 })] });
+      await settle();
+      await settle();
+      front.views.tell('states', { rows: [stateRow('web')] });
+      await settle();
+      await settle();
+      front.views.tell('removed', { name: 'bot' });
+      await settle();
+      await settle();
+      expect(front.gateway).toEqual([
+        [
+          {
+            hostname: 'bot.agents.localhost',
+            name: 'bot',
+            port: 8100,
+            isRunning: false,
+            hostHeader: '127.0.0.1:8100',
+          },
+        ],
+        [],
+      ]);
+    });
+  });
+});

@@ -1,0 +1,140 @@
+// Bodies and queries through real sockets, on both servers: docs/reference.md "Bodies", "Query values".
+import { describe, expect, it } from 'vitest';
+import type { RegistryProtocol } from '../../../src/protocol/registry.ts';
+import type { ServiceProtocol } from '../../../src/protocol/service.ts';
+import {
+  expectError,
+  type FrontSetup,
+  type Running,
+  SERVERS,
+  SMALL,
+  specRow,
+  startFront,
+  startWithServices,
+} from '../kit.ts';
+
+describe.each(SERVERS)('%s', (server) => {
+  const start = (setup: FrontSetup = {}) => startFront({ server, ...setup });
+  const withServices = (setup: FrontSetup = {}) => startWithServices({ server, ...setup });
+
+  describe('bodies', () => {
+    const post = (front: Running, body: unknown, headers: Record<string, string> = {}) =>
+      front.request('POST', '/v1/services', { body, headers });
+
+    it('that are wrong are refused, and the registry hears of none', async () => {
+      const front = await start();
+      const registry = await front.stand<RegistryProtocol>('registry');
+      for (const body of ['', '{', '[]', 'null', '"x"', '{"name":"web"', '\ufeff{}', '['.repeat(100_000)])
+        expectError(await post(front, body), 'invalid_spec');
+      expectError(await post(front, Buffer.from([0x7b, 0xff, 0x7d])), 'invalid_spec');
+      expectError(await front.request('POST', '/v1/services'), 'invalid_spec');
+      for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonx', ''])
+        expectError(await post(front, SMALL, { 'content-type': type }), 'unsupported_media_type');
+      expectError(await post(front, { ...SMALL, cmd: 'x'.repeat(1024 * 1024) }), 'payload_too_large');
+      const wrong = await post(front, { name: 'No', port: 'x', extra: 1 });
+      expectError(wrong, 'invalid_spec');
+      expect(wrong.body.details.map(({ path }: { path: string }) => path).sort()).toEqual([
+        'cmd',
+        'extra',
+        'name',
+        'port',
+      ]);
+      for (const { message } of wrong.body.details) expect(wrong.body.message).toContain(message);
+      expectError(await post(front, { ...SMALL, group: 'Agents' }), 'invalid_spec');
+      expect(registry.letters).toEqual([]);
+    });
+
+    it('that are right reach the registry with their defaults', async () => {
+      const front = await start();
+      const registry = await front.stand<RegistryProtocol>('registry', {
+        register: ({ input }) => {
+          front.views.tell('specs', { rows: [specRow(input.name)] });
+          return { stored: { spec: { ...input, env: [] }, revision: 1 }, created: true };
+        },
+      });
+      expect((await post(front, SMALL, { 'content-type': 'application/json; charset=utf-8' })).status).toBe(
+        201,
+      );
+      expect(registry.of('register')[0]?.input).toMatchObject({
+        ...SMALL,
+        restart: 'no',
+        stopSignal: 'SIGTERM',
+        env: null,
+      });
+    });
+
+    it('that are framed twice are refused and the connection closed', async () => {
+      const front = await start();
+      const host = `Host: localhost:${front.port}\r\n`;
+      const json = 'Content-Type: application/json\r\n';
+      for (const head of [
+        `${host}${json}Content-Length: 2\r\nContent-Length: 30\r\n`,
+        `${host}${json}Content-Length: 2\r\nContent-Length: 2\r\n`,
+        `${host}${host}${json}Content-Length: 2\r\n`,
+        `${host}Host: evil.example\r\n${json}Content-Length: 2\r\n`,
+        `${host}${json}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n`,
+        `${host}${json}Transfer-Encoding: chunked\r\nContent-Length: 2\r\n`,
+        `${host}${json}Transfer-Encoding: gzip, chunked\r\n`,
+        `${host}${json}Transfer-Encoding: xchunked\r\n`,
+        `${host}${json}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n`,
+      ]) {
+        const read = await front.raw(`GET /v1/services HTTP/1.1\r\n${head}\r\n{}`);
+        expect([read.text.slice(0, 12), read.closed]).toEqual(['HTTP/1.1 400', true]);
+        const alone = await front.raw(`POST /v1/services HTTP/1.1\r\n${head}\r\n{}`);
+        expect([alone.text.slice(0, 12), alone.closed]).toEqual(['HTTP/1.1 400', true]);
+        // What follows at once may be hidden in it: it is not answered.
+        const more = await front.raw(
+          `POST /v1/services HTTP/1.1\r\n${head}\r\n{}GET /smuggled HTTP/1.1\r\n${host}\r\n`,
+        );
+        expect(more.closed).toBe(true);
+        expect(more.text).toMatch(/^(HTTP\/1\.1 400|$)/);
+        expect(more.text).not.toContain('smuggled');
+      }
+      expect((await front.request('GET', '/livez')).status).toBe(200);
+    });
+
+    it('that never come are given up after 8 seconds, slow heads after 10, and others are served meanwhile', async () => {
+      const front = await start();
+      const head = `POST /v1/services HTTP/1.1\r\nHost: localhost:${front.port}\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n`;
+      const bodies = Promise.all([front.raw(head), front.raw(`${head}{"name":`)]);
+      const slow = front.raw('GET /v1/services HTTP/1.1\r\nHost: localhost\r\nX-Slow: ');
+      expect((await front.request('GET', '/livez')).status).toBe(200);
+      for (const { text, closed } of await bodies) {
+        expect([text.slice(0, 12), closed]).toEqual(['HTTP/1.1 408', true]);
+        expect(text).toContain('request_timeout');
+      }
+      const { text, closed } = await slow;
+      expect(closed).toBe(true);
+      expect(text).toMatch(/^(HTTP\/1\.1 408 |$)/);
+      expect((await front.request('GET', '/livez')).status).toBe(200);
+    });
+  });
+
+  describe('queries', () => {
+    it('that are wrong are 400 and reach nobody', async () => {
+      const front = await withServices();
+      const service = await front.stand<ServiceProtocol>('service:web');
+      for (const [method, path] of [
+        ['POST', '/v1/services/web/start?timeout=-1'],
+        ['POST', '/v1/services/web/start?timeout=3600001'],
+        ['POST', '/v1/services/web/start?timeout=1.5'],
+        ['POST', '/v1/services/web/start?timeout=1&timeout=1'],
+        ['POST', '/v1/services/web/start?wait=no'],
+        ['POST', '/v1/services/web/stop?grace='],
+        ['POST', '/v1/services/web/restart?grace=abc'],
+        ['POST', '/v1/groups/site/start?timeout=x'],
+        ['POST', '/v1/groups/site/stop?grace=%31%'],
+        ['GET', '/v1/services/web/logs?lines=0'],
+        ['GET', '/v1/services/web/logs?lines=ten'],
+        ['GET', '/v1/services/web/logs?stream=both'],
+        ['GET', '/v1/services/web/logs?raw=1'],
+        ['GET', '/v1/events?types=service.unknown'],
+        ['GET', '/v1/events?detail=yes'],
+        ['GET', '/v1/events/history?limit=0'],
+        ['GET', '/v1/events/history?since=-1'],
+      ])
+        expectError(await front.request(method ?? '', path ?? ''), 'invalid_spec');
+      expect(service.letters).toEqual([]);
+    });
+  });
+});

@@ -1,0 +1,149 @@
+// The terminal of an agent through real WebSockets, on both servers: docs/reference.md "Attach".
+import { describe, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
+import type { TerminalProtocol, TerminalViewersProtocol } from '../../../src/protocol/terminal.ts';
+import { AGENT, MIB } from '../../../src/settings/limits.ts';
+import { afterThisTest, settle, virtualClock } from '../../kit/actors.ts';
+import {
+  expectError,
+  type FrontSetup,
+  type Running,
+  runningState,
+  SERVERS,
+  specRow,
+  startFront,
+} from '../kit.ts';
+
+describe.each(SERVERS)('%s', (server) => {
+  const start = (setup: FrontSetup = {}) => startFront({ server, ...setup });
+
+  describe('a terminal', () => {
+    const agent = { agentType: null, hostname: 'bot.agents.localhost', cols: 80, rows: 24 };
+    const attach = (front: Running, protocols: string[], name = 'bot') => {
+      const socket = new WebSocket(`ws://127.0.0.1:${front.port}/v1/agents/${name}/attach`, protocols);
+      afterThisTest(() => socket.terminate());
+      return socket;
+    };
+    const refused = (socket: WebSocket) =>
+      new Promise<{ status: number; code: string }>((resolve) => {
+        socket.on('error', () => {});
+        socket.on('unexpected-response', (_request, response) => {
+          let text = '';
+          response.on('data', (part) => {
+            text += part;
+          });
+          response.on('end', () =>
+            resolve({ status: response.statusCode ?? 0, code: JSON.parse(text).code }),
+          );
+        });
+      });
+
+    it('is opened with the token as a subprotocol, and shows what its service says', async () => {
+      const front = await start({ token: 'secret' });
+      front.views.tell('specs', { rows: [specRow('bot', { agent, group: 'Agents' })] });
+      front.views.tell('states', { rows: [runningState('bot', 5)] });
+      const service = await front.stand<TerminalProtocol>('service:bot');
+      await settle();
+      const token = `base64url.bearer.authorization.berth.${Buffer.from('secret').toString('base64url')}`;
+      const socket = attach(front, ['berth.v1', token]);
+      const got: unknown[] = [];
+      socket.on('message', (data: Buffer, binary) => got.push(binary ? data : JSON.parse(data.toString())));
+      const closed = new Promise<number>((resolve) => socket.on('close', resolve));
+      await new Promise((resolve) => socket.on('open', resolve));
+      const { viewer } = await service.next('attach');
+      expect(socket.protocol).toBe('berth.v1');
+      const viewers = front.node.ref<TerminalViewersProtocol>('viewers');
+      viewers.tell('size', { viewer, cols: 80, rows: 24 });
+      viewers.tell('output', { viewer, bytes: Buffer.from('$ ') });
+      socket.send(Buffer.from('ls\n'));
+      socket.send('{"resize":[100,40]}');
+      expect(Buffer.from((await service.next('input')).data).toString()).toBe('ls\n');
+      expect(await service.next('resize')).toEqual({ cols: 100, rows: 40 });
+      viewers.tell('exit', { viewer, exitCode: 0, signal: null });
+      expect(await closed).toBe(1000);
+      expect(got).toEqual([{ size: [80, 24] }, Buffer.from('$ '), { exit: { exitCode: 0, signal: null } }]);
+      await service.next('detach');
+    });
+
+    const viewed = async (more: FrontSetup = {}) => {
+      const front = await start(more);
+      front.views.tell('specs', { rows: [specRow('bot', { agent, group: 'Agents' })] });
+      front.views.tell('states', { rows: [runningState('bot', 5)] });
+      const service = await front.stand<TerminalProtocol>('service:bot');
+      await settle();
+      const viewer = async () => {
+        const socket = attach(front, ['berth.v1']);
+        await new Promise((resolve) => socket.on('open', resolve));
+        return { socket, ...(await service.next('attach')) };
+      };
+      return { front, service, viewer };
+    };
+
+    it('is told the first size at once, and then the last one of many, whoever asks', async () => {
+      const clock = virtualClock();
+      const { service, viewer } = await viewed({ clock });
+      const [one, other] = [await viewer(), await viewer()];
+      const ask = async (socket: WebSocket, columns: readonly number[]) => {
+        for (const cols of columns) socket.send(JSON.stringify({ resize: [cols, 24] }));
+        socket.send(Buffer.from('x'));
+        await service.next('input');
+      };
+      const told = () => service.of('resize').map(({ cols }) => cols);
+      await ask(one.socket, [100, 101, 102]);
+      await ask(other.socket, [110, 111]);
+      expect(told()).toEqual([100]);
+      await clock.advance(AGENT.resizeIntervalMs);
+      expect(told()).toEqual([100, 111]);
+      await ask(one.socket, [120, 121]);
+      expect(told()).toEqual([100, 111]);
+      await clock.advance(AGENT.resizeIntervalMs);
+      expect(told()).toEqual([100, 111, 121]);
+      await clock.advance(AGENT.resizeIntervalMs);
+      await ask(one.socket, [130]);
+      expect(told()).toEqual([100, 111, 121, 130]);
+    });
+
+    it('disconnects a viewer that acknowledges and does not read, and no other', async () => {
+      const { front, viewer } = await viewed();
+      const [deaf, other] = [await viewer(), await viewer()];
+      const got = new Map<WebSocket, number>();
+      const codes: number[] = [];
+      for (const { socket } of [deaf, other])
+        socket.on('message', (data: Buffer) => got.set(socket, (got.get(socket) ?? 0) + data.length));
+      const closed = new Promise<void>((resolve) =>
+        deaf.socket.on('close', (code) => {
+          codes.push(code);
+          resolve();
+        }),
+      );
+      deaf.socket.pause();
+      const viewers = front.node.ref<TerminalViewersProtocol>('viewers');
+      const bytes = Buffer.alloc(MIB);
+      const pieces = 40;
+      for (let count = 1; count <= pieces; count += 1) {
+        for (const one of [deaf, other]) viewers.tell('output', { viewer: one.viewer, bytes });
+        while (got.get(other.socket) !== count * MIB) await settle();
+      }
+      deaf.socket.resume();
+      await closed;
+      expect(codes).toEqual([1011]);
+      expect(got.get(deaf.socket)).toBeLessThan(pieces * MIB);
+      expect(other.socket.readyState).toBe(WebSocket.OPEN);
+    });
+
+    it('is refused before it is opened', async () => {
+      const front = await start();
+      front.views.tell('specs', { rows: [specRow('web'), specRow('bot', { agent })] });
+      await settle();
+      expect(await refused(attach(front, ['berth.v1']))).toEqual({ status: 409, code: 'not_running' });
+      expect(await refused(attach(front, ['berth.v1'], 'web'))).toEqual({
+        status: 404,
+        code: 'unknown_agent',
+      });
+      front.views.tell('states', { rows: [runningState('bot', 5)] });
+      await settle();
+      expect(await refused(attach(front, ['other']))).toEqual({ status: 400, code: 'invalid_spec' });
+      expectError(await front.request('GET', '/v1/agents/bot/attach'), 'invalid_spec');
+    });
+  });
+});
