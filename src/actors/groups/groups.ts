@@ -1,5 +1,5 @@
-// State: the groups that a call is under way on, and whether the daemon is shutting down. Rebuilt from:
-// nothing, a call ends with the incarnation that took it.
+// State: the groups with a call under way, and whether the daemon is shutting down. Rebuilt from: nothing; a
+// call ends with its incarnation.
 
 import {
   DependencyOrder,
@@ -60,7 +60,7 @@ class Groups {
         const { name, status, exitCode } = await this.service(member).ask('stop', { graceMs }, DEADLINE);
         answers.set(member, { name, status, exitCode });
       } catch (error) {
-        // One that was removed meanwhile runs no more.
+        // A member that was removed meanwhile is stopped already.
         if (!isFailure(error) || error.code !== 'unknown_service') throw error;
       }
     };
@@ -74,7 +74,7 @@ class Groups {
     return this.shuttingDown;
   }
 
-  /** Never waits longer than its limits: the host finishes a stop without a daemon. */
+  /** Always ends within its limits: the host finishes a stop without a daemon. */
   private async stopAll(): Promise<{ stopped: number }> {
     const { members } = await this.registry().ask('members', { group: null });
     const order = new DependencyOrder(reverseDependencies(members));
@@ -84,7 +84,7 @@ class Groups {
         const { reaped } = await this.service(member).ask('stop', { graceMs: null, last: true }, DEADLINE);
         if (reaped > 0) stopped += 1;
       } catch (error) {
-        // One that cannot be stopped must not keep the others up.
+        // A member that cannot be stopped must not keep the others running.
         if (!isFailure(error)) throw error;
       }
     };
@@ -99,7 +99,7 @@ class Groups {
     return { stopped };
   }
 
-  /** Runs `call` with the members of group `name`, and no other call on it meanwhile. */
+  /** Runs `call` with the members of group `name`, one call per group at a time. */
   private async withGroup<R>(name: string, call: (members: DependentService[]) => Promise<R>): Promise<R> {
     if (this.isClosing) throw shuttingDownFailure();
     if (this.busy.has(name)) throw fail('daemon_busy', `group ${name} is being started or stopped already`);
@@ -128,7 +128,7 @@ function answersInOrder<A>(members: DependentService[], answers: ReadonlyMap<str
   return members.flatMap(({ name }) => answers.get(name) ?? []);
 }
 
-/** The same, with the member named in the message of what it throws. */
+/** As `act`, with the member named in the message of a failure. */
 function namingMember(act: (name: string) => Promise<void>): (name: string) => Promise<void> {
   return async (name) => {
     try {
