@@ -1,5 +1,5 @@
-// The main thread's node and the threads around it: made first, so that what takes longest to come up does so
-// while the rest of the daemon is still being read.
+// The main thread's node and the threads around it. Created first, so that the slowest parts start while the
+// rest of the daemon's code is being loaded.
 import { uptime } from 'node:os';
 import type { HostStart } from '../adapters/host/host_start.ts';
 import { createNodeLookup, mayAsk } from '../protocol/address.ts';
@@ -31,7 +31,7 @@ export interface MainThread {
   node: Node;
   threads: ThreadSupervisor;
   data: ThreadData;
-  /** Lets the messages of the threads in, once the actors of this thread are there. */
+  /** Accepts messages of the threads, once the actors of this thread exist. */
   acceptMessages: () => void;
 }
 
@@ -62,8 +62,8 @@ function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions): Th
 
 /**
  * Creates the node and the supervisor, and assigns the services thread, which is up already. `bootDaemon`
- * waits for it. `onServicesLost` gets the failure when that thread has died too often: without it the daemon
- * is of no use.
+ * waits for it. `onServicesLost` gets the failure when that thread has died too often: the daemon is useless
+ * without it.
  */
 export function createMainThread(
   options: DaemonOptions,
