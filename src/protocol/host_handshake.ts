@@ -19,7 +19,7 @@ export interface Hello extends DaemonProcess {
   session: string;
   /** The node that speaks over this connection. */
   node: string;
-  /** How many threads `service:<name>` is spread over. */
+  /** Always 1: hosts of earlier versions refuse a daemon that does not send it. */
   services: number;
 }
 
