@@ -1,5 +1,5 @@
-// One operation of the API, a method on a path, as data. Shapes stand in it by name: nothing here needs zod, so that neither
-// a start of the daemon nor the command line nor a client loads it.
+// One operation of the API, a method on a path, as data. Shapes stand in it by name: nothing here needs zod,
+// so that neither a start of the daemon nor the command line nor a client loads it.
 import type { z } from '../adapters/zod.ts';
 import type { ErrorCode } from '../protocol/errors.ts';
 import type { QueryInput, QueryShape, QueryValues } from './query.ts';
@@ -9,7 +9,8 @@ import type { RequestBody } from './validation.ts';
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 /**
- * `read`: answered from the views at once. `call`: an owner is asked. `stream`: events as they come. `socket`: a WebSocket.
+ * `read`: answered from the views at once. `call`: an owner is asked. `stream`: events as they come.
+ * `socket`: a WebSocket.
  */
 export type OperationKind = 'read' | 'call' | 'stream' | 'socket';
 
@@ -56,7 +57,9 @@ export interface Operation<
   readonly missing: MissingCode | null;
   /** What must run before the handler does: it is started with the first request that needs it. */
   readonly needs: 'cloud' | null;
-  /** Answered in every phase of the daemon; the others from when it is ready, and changes until it shuts down. */
+  /**
+   * Answered in every phase of the daemon; the others from when it is ready, and changes until it shuts down.
+   */
   readonly isAlways: boolean;
   /** Answered without a token: it says nothing about what is registered. */
   readonly isPublic: boolean;
@@ -77,8 +80,8 @@ type Definition<
   Partial<Omit<Operation<R, K, Q, B, A>, 'resource' | 'errors'>> & { readonly errors?: readonly ErrorCode[] };
 
 /**
- * The one constructor of operations, for those of `resource`: it fills in what is left out. Usually an answer is JSON with
- * status 200; a GET is prompt, and a `read` fails with nothing but its `missing`.
+ * The one constructor of operations, for those of `resource`: it fills in what is left out. Usually an answer
+ * is JSON with status 200; a GET is prompt, and a `read` fails with nothing but its `missing`.
  */
 export const operationsOf =
   <R extends ResourceName>(resource: R) =>

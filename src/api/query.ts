@@ -1,4 +1,5 @@
-// What a query string may hold: one field per key. Reading and checking is the business of the front, writing of the client.
+// What a query string may hold: one field per key. Reading and checking is the business of the front, writing
+// of the client.
 
 interface QueryFieldBase {
   /** For the API's document. */

@@ -68,9 +68,9 @@ const entriesIn = (value: object, field: string): number => {
 };
 
 /**
- * The faults of a body that zod does not find, and the body that is left for zod: fields of `limits` with too many entries are
- * taken out, because zod looks at each entry and names its faults, most of a second for the largest body; and zod's records
- * drop a key `__proto__` silently.
+ * The faults of a body that zod does not find, and the body that is left for zod: fields of `limits` with too
+ * many entries are taken out, because zod looks at each entry and names its faults, most of a second for the
+ * largest body; and zod's records drop a key `__proto__` silently.
  */
 export function checkBeforehand(
   value: unknown,

@@ -1,4 +1,5 @@
-// Services: what a registration must look like, docs/reference.md "Registration", and what the operations answer.
+// Services: what a registration must look like, docs/reference.md "Registration", and what the operations
+// answer.
 import { constants, homedir } from 'node:os';
 import { AGENTS_GROUP, GROUP_NAME_PATTERN } from '../protocol/names.ts';
 import { completeRegistration } from '../protocol/registration.ts';

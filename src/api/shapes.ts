@@ -1,5 +1,6 @@
-// The shapes of bodies and answers, by resource. All that needs zod is reached through this file: in the build it is one
-// bundle of its own, loaded when a request first needs it. Each module in it runs when it is first asked for.
+// The shapes of bodies and answers, by resource. All that needs zod is reached through this file: in the
+// build it is one bundle of its own, loaded when a request first needs it. Each module in it runs when it is
+// first asked for.
 import type { Operation } from './operation.ts';
 import { RequestBody } from './validation.ts';
 

@@ -7,7 +7,9 @@ export { z };
 
 export type InvalidField = NonNullable<FailureDetail['details']>[number];
 
-/** Text that can be written to a file, an environment and a header of ours: no NUL, no half surrogate pairs. */
+/**
+ * Text that can be written to a file, an environment and a header of ours: no NUL, no half surrogate pairs.
+ */
 export const isText = (text: string): boolean => !/[\0\p{Surrogate}]/u.test(text);
 
 const CONTROLS = /[\0-\x1f\x7f-\x9f]/;
@@ -43,7 +45,9 @@ export class RequestBody<I = unknown, B = unknown> {
   }
 }
 
-/** An object without other fields; `readOnly` are those a GET returns: they may be sent back and are ignored. */
+/**
+ * An object without other fields; `readOnly` are those a GET returns: they may be sent back and are ignored.
+ */
 export function objectShape<S extends z.core.$ZodLooseShape>(fields: S, readOnly: readonly string[] = []) {
   const ignored = readOnly.map((name) => [name, z.unknown().meta({ readOnly: true }).optional()]);
   const shape: S = { ...Object.fromEntries(ignored), ...fields };
@@ -70,14 +74,20 @@ function detailsOf(issues: readonly z.core.$ZodIssue[]): { details: InvalidField
   return { details: told, left };
 }
 
-/** A wrong body: one message for people, one detail per field for programs; `left` are faults that nobody needs to read. */
+/**
+ * A wrong body: one message for people, one detail per field for programs; `left` are faults that nobody
+ * needs to read.
+ */
 function invalidBody(details: InvalidField[], hint?: string, left = 0) {
   const messages = details.map(({ message }) => message);
   if (left > 0) messages.push(`and ${left} more`);
   return fail('invalid_spec', messages.join('; '), { details, ...(hint ? { hint } : {}) });
 }
 
-/** The value as `shape` has it. Throws invalid_spec naming every wrong field; `more` are faults that zod cannot see. */
+/**
+ * The value as `shape` has it. Throws invalid_spec naming every wrong field; `extraFaults` are those that zod
+ * cannot see.
+ */
 export function validate<S extends z.ZodType>(
   shape: S,
   value: unknown,

@@ -1,4 +1,5 @@
-// Workloads: what a change of auto-sleep must look like, docs/reference.md "Auto-sleep", and what the operations answer.
+// Workloads: what a change of auto-sleep must look like, docs/reference.md "Auto-sleep", and what the
+// operations answer.
 import { WORKLOAD_KINDS, WORKLOAD_STATES } from '../protocol/cloud.ts';
 import { CLOUD } from '../settings/limits.ts';
 import { id, utcTime } from './answer_fields.ts';

@@ -3,7 +3,10 @@ import type { AnswerOf, InputOf, Operation, QueryInputOf } from '../api/operatio
 import { BerthError, errorFromAnswer, isBerthError } from './errors.ts';
 import type { HttpAnswer, Transport } from './transport.ts';
 
-/** Where one half of the API (daemon or cloud) is reached; asked anew for every call, because a daemon may come back elsewhere. */
+/**
+ * Where one half of the API (daemon or cloud) is reached; asked anew for every call, because a daemon may
+ * come back elsewhere.
+ */
 export interface Endpoint {
   transport: Transport;
   /** Without a slash at the end. */
@@ -38,7 +41,10 @@ interface AnyRequest extends CallOptions {
 export const pathOf = ({ path }: Operation, name = ''): string =>
   path.replace(/\{\w+\}/, () => encodeURIComponent(name));
 
-/** What is left out or null is not sent, and neither is an empty list; a list is its items with commas between them. */
+/**
+ * What is left out or null is not sent, and neither is an empty list; a list is its items with commas between
+ * them.
+ */
 function queryString(query: AnyRequest['query'] = {}): string {
   const pairs = Object.entries(query)
     .filter(([, value]) => value != null && !(Array.isArray(value) && value.length === 0))
@@ -46,7 +52,10 @@ function queryString(query: AnyRequest['query'] = {}): string {
   return pairs.length > 0 ? `?${new URLSearchParams(pairs)}` : '';
 }
 
-/** Sends a request and resolves with the head of its answer, whatever its status; `isBuffered`: the body is read as one text. */
+/**
+ * Sends a request and resolves with the head of its answer, whatever its status; `isBuffered`: the body is
+ * read as one text.
+ */
 export function sendRequest(
   endpoint: Endpoint,
   operation: Operation,

@@ -6,7 +6,10 @@ import { BerthError, errorFromAnswer } from './errors.ts';
 import type { ClientWebSocket } from './transport.ts';
 
 export interface AttachOptions {
-  /** Output as it comes; the first piece is the screen as it is. Acknowledged when the returned promise resolves. */
+  /**
+   * Output as it comes; the first piece is the screen as it is. Acknowledged when the returned promise
+   * resolves.
+   */
   onOutput: (bytes: Uint8Array) => void | Promise<void>;
   /** The size of the terminal, at first and whenever some viewer changes it. */
   onSize?: (cols: number, rows: number) => void;
@@ -28,7 +31,10 @@ export interface TerminalSession {
   resize(cols: number, rows: number): void;
   /** Leaves the terminal; the agent goes on. */
   detach(): void;
-  /** Settles once, when the session has ended. Rejects with what `onOutput` or `onSize` has thrown, which ends it too. */
+  /**
+   * Settles once, when the session has ended. Rejects with what `onOutput` or `onSize` has thrown, which ends
+   * it too.
+   */
   ended: Promise<TerminalEnd>;
 }
 
@@ -49,7 +55,9 @@ function base64url(text: string): string {
 const subprotocols = (token: string | null): string[] =>
   token ? ['berth.v1', `base64url.bearer.authorization.berth.${base64url(token)}`] : ['berth.v1'];
 
-/** Opens the terminal of the agent `name`. Rejects with the daemon's error (`not_running`, `unknown_agent`). */
+/**
+ * Opens the terminal of the agent `name`. Rejects with the daemon's error (`not_running`, `unknown_agent`).
+ */
 export async function attachTerminal(
   endpoint: Endpoint,
   name: string,

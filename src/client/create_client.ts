@@ -31,7 +31,10 @@ export interface ClientOptions {
   cloudToken?: ValueOrGetter<string | null>;
   /** How long a call that does not wait for anything may take. Default 30 s. */
   deadlineMs?: number;
-  /** How long a call is made again while the daemon says it is busy. Default 0: `daemon_busy` is an error like others. */
+  /**
+   * How long a call is made again while the daemon says it is busy. Default 0: `daemon_busy` is an error like
+   * others.
+   */
   busyRetryMs?: number;
 }
 

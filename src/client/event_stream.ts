@@ -1,4 +1,5 @@
-// A stream of server-sent events that goes on after a break: it reconnects as the server asked and says what it had last.
+// A stream of server-sent events that goes on after a break: it reconnects as the server asked and says what
+// it had last.
 import { createParser } from 'eventsource-parser';
 import { delay } from './api_call.ts';
 import { BerthError, errorFromAnswer, isBerthError } from './errors.ts';
@@ -20,7 +21,10 @@ export interface StreamOptions {
 }
 
 const FIRST_RETRY_MS = 1_000;
-/** Without a word for this long the connection is taken for dead: the daemon sends a comment at least every 15 s. */
+/**
+ * Without a word for this long the connection is taken for dead: the daemon sends a comment at least every 15
+ * s.
+ */
 const IDLE_TIMEOUT_MS = 45_000;
 /** A frame larger than this is not ours. */
 const MAX_FRAME_CHARS = 4 * 1024 * 1024;
@@ -32,9 +36,9 @@ const toStreamError = (error: unknown): BerthError =>
   isBerthError(error) ? error : new BerthError('closed', 'the stream was cut off', {}, { cause: error });
 
 /**
- * The frames of one stream, over as many connections as it takes. `open` makes a connection; `lastId` is the id of the
- * last frame seen, null at first. Ends when `options.signal` aborts; throws what trying again cannot mend: a 4xx, or no answer
- * to the very first connection.
+ * The frames of one stream, over as many connections as it takes. `open` makes a connection; `lastId` is the
+ * id of the last frame seen, null at first. Ends when `options.signal` aborts; throws what trying again
+ * cannot mend: a 4xx, or no answer to the very first connection.
  */
 export async function* sseFrames(
   open: (lastId: string | null, signal: AbortSignal) => Promise<HttpAnswer>,

@@ -17,7 +17,10 @@ export interface LocalOptions {
   url?: string | undefined;
   /** Default: `$BERTH_STATE_DIR`, else `$XDG_STATE_HOME/berth`. */
   stateDir?: string | undefined;
-  /** The configuration file that holds the tokens. Default: `$BERTH_CONFIG`, else `$XDG_CONFIG_HOME/berth/config.toml`. */
+  /**
+   * The configuration file that holds the tokens. Default: `$BERTH_CONFIG`, else
+   * `$XDG_CONFIG_HOME/berth/config.toml`.
+   */
   config?: string | undefined;
   env?: Env;
   deadlineMs?: number;
@@ -56,7 +59,10 @@ function cloudUrlOf({ cloud }: Settings, daemonUrl: () => string, env: Env): () 
   return () => localUrl(cloud.bind, cloud.port, cloud.tls_cert === '' ? 'http' : 'https');
 }
 
-/** Finds the daemon and what it takes to talk to it. Throws a SettingsError for a configuration that cannot be used. */
+/**
+ * Finds the daemon and what it takes to talk to it. Throws a SettingsError for a configuration that cannot be
+ * used.
+ */
 export async function findLocalDaemon(options: LocalOptions = {}): Promise<LocalDaemon> {
   const env = options.env ?? process.env;
   const stateDir = stateDirPath(options.stateDir, env);

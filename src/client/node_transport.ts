@@ -1,5 +1,6 @@
-// The transport for Node: a socket for calls, node:http for streams; fetch would cost a command 60 ms. Built-in modules are taken
-// with getBuiltinModule: an import of node:http from a module costs newer Nodes 40 ms, and bundlers for browsers find none here.
+// The transport for Node: a socket for calls, node:http for streams; fetch would cost a command 60 ms.
+// Built-in modules are taken with getBuiltinModule: an import of node:http from a module costs newer Nodes 40
+// ms, and bundlers for browsers find none here.
 import type { IncomingMessage } from 'node:http';
 import { BerthError } from './errors.ts';
 import { requestOverSocket } from './socket_request.ts';
@@ -38,7 +39,8 @@ function requestStreamed({ method, url, headers, body, signal }: HttpRequest): P
     if (body !== undefined) lines.push('Content-Length', String(Buffer.byteLength(body)));
     // With a list of headers node:http adds none of its own.
     lines.push('Host', new URL(url).host);
-    // No agent: a connection on loopback costs less than finding out that a kept one has been closed meanwhile.
+    // No agent: a connection on loopback costs less than finding out that a kept one has been closed
+    // meanwhile.
     const sent = request(url, { method, headers: lines, agent: false, ...(signal ? { signal } : {}) });
     sent.on('response', (message) => resolve(toHttpAnswer(message)));
     sent.on('error', (error) => reject(signal?.aborted ? signal.reason : unreachable(url, error)));
@@ -62,7 +64,10 @@ async function requestBuffered(request: HttpRequest): Promise<HttpAnswer> {
   }
 }
 
-/** Requests over a socket or by node:http and node:https, WebSockets by the package ws, which is loaded at the first one. */
+/**
+ * Requests over a socket or by node:http and node:https, WebSockets by the package ws, which is loaded at the
+ * first one.
+ */
 export const nodeTransport: Transport = {
   request: (request) =>
     request.isBuffered && request.url.startsWith('http:')

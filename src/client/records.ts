@@ -1,4 +1,5 @@
-// The records of the API as they stand in JSON, by the shapes of its bodies and answers: docs/reference.md "A service in JSON".
+// The records of the API as they stand in JSON, inferred from the shapes of its bodies and answers.
+// docs/reference.md "A service in JSON".
 import type { z } from '../adapters/zod.ts';
 import type { EVENT_DATA, EVENT_DETAIL } from '../api/events_shapes.ts';
 

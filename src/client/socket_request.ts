@@ -1,5 +1,6 @@
-// One request and its whole answer over a plain socket, for calls of a command: loading and starting node:http takes longer than
-// the call itself. HTTP/1.1 as RFC 9112 has it for a client that closes after the answer.
+// One request and its whole answer over a plain socket, for calls of a command: loading and starting
+// node:http takes longer than the call itself. HTTP/1.1 as RFC 9112 has it for a client that closes after the
+// answer.
 import type { Socket } from 'node:net';
 import { unbracketedHost } from '../adapters/url_host.ts';
 import type { HttpRequest } from './transport.ts';
@@ -78,7 +79,10 @@ function requestBytes({ method, headers, body }: HttpRequest, url: URL): string 
   return lines.join('\r\n') + HEAD_END + (body ?? '');
 }
 
-/** Sends `request` to an http: address. Rejects with the error of the socket, or with the reason of an aborted signal. */
+/**
+ * Sends `request` to an http: address. Rejects with the error of the socket, or with the reason of an aborted
+ * signal.
+ */
 export function requestOverSocket(request: HttpRequest): Promise<BufferedAnswer> {
   const url = new URL(request.url);
   const { signal } = request;

@@ -25,7 +25,9 @@ export interface ClientWebSocketListener {
   text(message: string): void;
   bytes(message: Uint8Array): void;
   closed(code: number, reason: string): void;
-  /** The server refused the upgrade (a browser does not say with what: status 0). `closed` does not follow. */
+  /**
+   * The server refused the upgrade (a browser does not say with what: status 0). `closed` does not follow.
+   */
   refused(status: number, body: string): void;
 }
 

@@ -1,4 +1,5 @@
-// The HTTP front of the daemon, as the main thread puts it together: `createFront`, then `listen`, then `setReady(true)`.
+// The HTTP front of the daemon, as the main thread puts it together: `createFront`, then `listen`, then
+// `setReady(true)`.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { GatewayRoute } from '../protocol/gateway.ts';
 import type { TerminalViewersProtocol } from '../protocol/terminal.ts';
@@ -80,9 +81,13 @@ const RETRY_LATER = new ResponseHeaders(['Retry-After', '1']);
 export interface Front {
   /** Starts the `views` and `viewers` actors: owners may tell them from now on. */
   start(): Promise<void>;
-  /** Begins to serve; until `setReady(true)` only what the daemon says of itself. Rejects with port_in_use. */
+  /**
+   * Begins to serve; until `setReady(true)` only what the daemon says of itself. Rejects with port_in_use.
+   */
   listen(): Promise<{ port: number; cloudPort: number | null; server: ServerKind }>;
-  /** Asks `events` for what is kept, until it answers. When its thread is started anew this happens by itself. */
+  /**
+   * Asks `events` for what is kept, until it answers. When its thread is started anew this happens by itself.
+   */
   restoreEvents(): Promise<void>;
   /** Whether the views hold everything, so that services are shown and changed. */
   setReady(ready: boolean): void;
@@ -92,7 +97,10 @@ export interface Front {
   reload(settings: { token: string; allowedExtensions: readonly string[] }): void;
   /** From now on readyz is 503 and changes are refused; reads and streams go on. */
   shutdown(): void;
-  /** Accepts nothing more, ends the streams, waits a little for what is still to be answered, and lets go of everything. */
+  /**
+   * Accepts nothing more, ends the streams, waits a little for what is still to be answered, and lets go of
+   * everything.
+   */
   close(): Promise<void>;
 }
 

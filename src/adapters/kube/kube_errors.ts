@@ -29,16 +29,10 @@ export class WireError extends Error {
   override readonly name: string = 'WireError';
 }
 
-/** A call that has had no answer by its deadline. */
-export class CallTimeout extends Error {
-  override readonly name = 'CallTimeout';
-  readonly code = 'ETIMEDOUT';
-  constructor() {
-    super('no answer in time');
-  }
-}
-
 const PROGRAMMING_ERRORS = [TypeError, RangeError, ReferenceError, SyntaxError, AssertionError];
+
+/** Whether a deadline has passed. */
+export const isTimeout = (error: unknown): boolean => error instanceof Error && error.name === 'TimeoutError';
 
 /** Whether the network, TLS or HTTP has failed: Node and undici give every such error a code. */
 export function isTransportError(error: unknown): error is Error & { code: string } {
@@ -51,7 +45,8 @@ export function isTransportError(error: unknown): error is Error & { code: strin
 /** Whether a call may end with `error` though nothing is wrong with the program; false: a defect. */
 export function isCallError(error: unknown): boolean {
   if (isFailure(error) || error instanceof KubeError || error instanceof WireError) return true;
-  return isTransportError(error) || (error instanceof Error && error.name === 'AbortError');
+  if (isTransportError(error) || isTimeout(error)) return true;
+  return error instanceof Error && error.name === 'AbortError';
 }
 
 const AUTHORIZATION_MESSAGES: ReadonlyMap<number, (action: string) => string> = new Map([

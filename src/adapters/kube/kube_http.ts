@@ -9,9 +9,10 @@ import { fail } from '../../protocol/errors.ts';
 import { type Clock, type Failure, isFailure } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/limits.ts';
 import type { ClusterDialer } from '../cluster_dialer.ts';
+import { deadlineSignal } from '../deadline_signal.ts';
 import { abortablePause } from './abortable_pause.ts';
 import { CircuitBreaker } from './circuit_breaker.ts';
-import { CallTimeout, isTransportError, KubeError, WireError } from './kube_errors.ts';
+import { isTimeout, isTransportError, KubeError, WireError } from './kube_errors.ts';
 import { lineSplitter } from './line_splitter.ts';
 import { kubeStatusOf, parseJson } from './parse_objects.ts';
 
@@ -90,30 +91,10 @@ function kubeErrorOf(action: string, statusCode: number, retryAfter: unknown, bo
 /** The failure when there was no answer at all; null: there was one, or `error` is a defect. */
 function noAnswerFailure(host: string, error: unknown): Failure | null {
   if (isFailure(error)) return error;
-  return isTransportError(error)
-    ? fail('cluster_unreachable', `${host} does not answer: ${error.message}`)
-    : null;
-}
-
-/** Aborts with a CallTimeout after `ms`, and as `outer` does. `release` lets go of both. */
-function deadlineSignal(
-  clock: Clock,
-  ms: number,
-  outer: AbortSignal | undefined,
-): { signal: AbortSignal; release: () => void } {
-  // Not AbortSignal.any: a signal that lives as long as its actor would remember every call.
-  const abort = new AbortController();
-  const cancel = clock.after(ms, () => abort.abort(new CallTimeout()));
-  const forward = (): void => abort.abort(outer?.reason);
-  if (outer?.aborted) forward();
-  else outer?.addEventListener('abort', forward);
-  return {
-    signal: abort.signal,
-    release() {
-      cancel();
-      outer?.removeEventListener('abort', forward);
-    },
-  };
+  const unanswered = (reason: string): Failure =>
+    fail('cluster_unreachable', `${host} does not answer: ${reason}`);
+  if (isTimeout(error)) return unanswered('no answer in time');
+  return isTransportError(error) ? unanswered(error.message) : null;
 }
 
 /**
@@ -190,7 +171,7 @@ class PooledKubeHttp implements KubeHttp {
     try {
       return await this.guarded(deadline.signal, () => this.retryWhenBusy(request, work, deadline.signal));
     } finally {
-      deadline.release();
+      deadline.clear();
       this.openCalls -= 1;
     }
   }
@@ -202,7 +183,7 @@ class PooledKubeHttp implements KubeHttp {
       return await work();
     } catch (error) {
       // A caller that has left says nothing about the cluster.
-      if (signal.aborted && !(signal.reason instanceof CallTimeout)) throw error;
+      if (signal.aborted && !isTimeout(signal.reason)) throw error;
       const failure = noAnswerFailure(this.dialer.host, error);
       if (!failure) throw error;
       this.breaker.onNoAnswer(failure.message);

@@ -20,8 +20,8 @@ export class CloudGate {
   }
 
   /**
-   * What `work` gives: at once where the cloud part is up, else when it is. Fails as `ensure` does, and with the reason
-   * where the cloud part cannot be used.
+   * What `work` gives: at once where the cloud part is up, else when it is. Fails as `ensure` does, and with
+   * the reason where the cloud part cannot be used.
    */
   pass<T>(work: () => T | Promise<T>): T | Promise<T> {
     if (!this.isOpen) return this.open().then(() => this.enter(work));

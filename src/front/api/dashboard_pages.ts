@@ -34,7 +34,9 @@ async function readPage(url: URL, type: string): Promise<StaticPage> {
   return { type, bytes, etag: `"${hash}"`, headers: HEADERS };
 }
 
-/** The pages in `folder`, whose address ends with a slash; a file is read when it is asked for, which is seldom. */
+/**
+ * The pages in `folder`, whose address ends with a slash; a file is read when it is asked for, which is rare.
+ */
 export const dashboardPages =
   (folder: URL): PageLookup =>
   (path) => {

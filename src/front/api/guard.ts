@@ -149,7 +149,10 @@ export class Guard {
 
 const isSameSite = (site: string): boolean => site === '' || site === 'none' || site === 'same-origin';
 
-/** The token of a request; of a WebSocket's handshake also as a subprotocol, because a browser cannot set the header. */
+/**
+ * The token of a request; of a WebSocket's handshake also as a subprotocol, because a browser cannot set the
+ * header.
+ */
 function givenToken(exchange: HttpExchange): string {
   const header = exchange.header('authorization');
   if (header.startsWith('Bearer ')) return header.slice(7).trim();

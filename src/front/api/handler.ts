@@ -16,7 +16,10 @@ export interface RequestContext<Q = unknown, B = unknown> {
 export interface StreamContext<Q = unknown> extends Omit<RequestContext<Q, null>, 'status'> {
   /** The header Last-Event-ID; empty when there is none. */
   readonly lastEventId: string;
-  /** Sends the head; until then the request may fail like any other. null: the client has gone, or asked by HEAD. */
+  /**
+   * Sends the head; until then the request may fail like any other. null: the client has gone, or asked by
+   * HEAD.
+   */
   open(): ResponseStream | null;
 }
 

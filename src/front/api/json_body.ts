@@ -7,7 +7,10 @@ import { HTTP } from '../../settings/limits.ts';
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Whether arrays and objects lie deeper in each other than `most`; looked up first, because parsing such text is slow. */
+/**
+ * Whether arrays and objects lie deeper in each other than `most`; looked up first, because parsing such text
+ * is slow.
+ */
 function isDeeper(bytes: Uint8Array, maxDepth: number): boolean {
   let depth = 0;
   let quoted = false;

@@ -49,7 +49,10 @@ const RUNTIME_CODES: ReadonlyMap<string, [code: ErrorCode, message: string]> = n
 
 const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code);
 
-/** Any error as one with a code of the table. What is none of ours is told to `onDefect` and becomes `internal`. */
+/**
+ * Any error as one with a code of the table. What is none of ours is told to `onDefect` and becomes
+ * `internal`.
+ */
 function toApiFailure(error: unknown, onDefect: (error: unknown) => void): Failure {
   if (isFailure(error)) {
     if (isErrorCode(error.code)) return error;

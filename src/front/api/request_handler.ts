@@ -1,5 +1,5 @@
-// From a request to its answer: guard, route, input, handler, answer. Reads are answered at once from the views. Everything
-// that is needed of the request is read before anything is awaited.
+// From a request to its answer: guard, route, input, handler, answer. Reads are answered at once from the
+// views. Everything that is needed of the request is read before anything is awaited.
 import type { NameKind } from '../../api/operation.ts';
 import { fail } from '../../protocol/errors.ts';
 import { GROUP_NAME_PATTERN, SERVICE_NAME_PATTERN } from '../../protocol/names.ts';
@@ -64,7 +64,10 @@ function readBytes(route: RouteOf<'read'>, app: AppContext, name: string): Uint8
   throw fail(missing, `there is no ${missing.slice('unknown_'.length)} ${name}`);
 }
 
-/** Answers every request of one listener; the front has one beside each guard, and waits for it when it closes. */
+/**
+ * Answers every request of one listener; the front has one beside each guard, and waits for it when it
+ * closes.
+ */
 export class RequestHandler {
   private readonly options: RequestHandlerOptions;
   /** Calls that are not answered yet. */
@@ -192,7 +195,10 @@ export class RequestHandler {
     this.settle(reply, route, request, result);
   }
 
-  /** Answers with `result` when it is there; the status is asked for only then, because a handler may set another. */
+  /**
+   * Answers with `result` when it is there; the status is asked for only then, because a handler may set
+   * another.
+   */
   private settle(
     reply: HttpReply,
     { headers }: Route,

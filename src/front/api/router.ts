@@ -1,4 +1,5 @@
-// Finds the row of a path. A pattern is fixed text with at most one `{name}` in it, which is never empty and never has a slash.
+// Finds the row of a path. A pattern is fixed text with at most one `{name}` in it, which is never empty and
+// never has a slash.
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 export interface RoutePattern {
@@ -28,7 +29,9 @@ export class Router<R extends RoutePattern> {
   /** Text before the parameter, then text after it. */
   private readonly named = new Map<string, Map<string, PathEntry<R>>>();
 
-  /** Throws when two rows are for the same, or a path has its parameter elsewhere than in its third segment. */
+  /**
+   * Throws when two rows are for the same, or a path has its parameter elsewhere than in its third segment.
+   */
   constructor(rows: readonly R[]) {
     for (const row of rows) {
       const entry = this.entryOf(row.path);
@@ -36,7 +39,8 @@ export class Router<R extends RoutePattern> {
       entry.rows.set(row.method, row);
       completeEntry(entry);
     }
-    // An agent may be called `spinup`: what a fixed path cannot do itself, the pattern that fits it as well does.
+    // An agent may be called `spinup`: what a fixed path cannot do itself, the pattern that fits it as well
+    // does.
     for (const [path, found] of this.exact) {
       const other = this.findNamed(path);
       for (const [method, row] of other?.entry.rows ?? [])

@@ -59,8 +59,8 @@ function routesOf(
   return Object.entries(operations).map(([name, operation]) => {
     const parseBody = bodyParser(operation);
     const headers = headersFor(operation);
-    // HANDLERS has a handler of the operation's kind under its name, and only gives it what the operation's own query and
-    // body have made.
+    // HANDLERS has a handler of the operation's kind under its name, and only gives it what the operation's
+    // own query and body have made.
     return { ...operation, run: handlers[name], headers, parseBody } as Route;
   });
 }

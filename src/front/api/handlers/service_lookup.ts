@@ -1,4 +1,5 @@
-// What the handlers of services, groups and agents have in common: the service of a name, and how long its owner may take.
+// What the handlers of services, groups and agents have in common: the service of a name, and how long its
+// owner may take.
 import { fail } from '../../../protocol/errors.ts';
 import type { ServiceProtocol } from '../../../protocol/service.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
@@ -6,7 +7,9 @@ import type { Ref } from '../../../runtime/actor.ts';
 import { SERVICE, THREADS } from '../../../settings/limits.ts';
 import type { AppContext } from '../app_context.ts';
 
-/** The spec of a service that exists: an unknown name must not bring an actor to life. Throws unknown_service. */
+/**
+ * The spec of a service that exists: an unknown name must not bring an actor to life. Throws unknown_service.
+ */
 export function findService(app: AppContext, name: string): SpecRow {
   const spec = app.views.spec(name);
   if (!spec) throw fail('unknown_service', `there is no service ${name}`);
