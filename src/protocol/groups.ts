@@ -7,5 +7,5 @@ export interface GroupsProtocol {
     services: { name: string; status: ServiceStatus; exitCode: number | null }[];
   };
   /** Stops every service in reverse order of dependence: the daemon's own end. */
-  shutdown(message: Record<string, never>): { stopped: number };
+  shutdown(message: Record<string, never>): null;
 }

@@ -7,7 +7,7 @@ export interface RegistryProtocol {
    * what is to start with the daemon, without waiting for it. Also for a process host that is back.
    * `nothingRuns`: the host, which is still to come, need not be asked what does.
    */
-  boot(message: { autostart: boolean; nothingRuns?: boolean }): { services: number };
+  boot(message: { autostart: boolean; nothingRuns?: boolean }): null;
   /**
    * Creates or replaces. `created` false: it was there. Fails invalid_spec (cycle), name_in_use, port_in_use,
    * storage_full.
