@@ -14,7 +14,7 @@ import { SettingsError } from '../settings/config.ts';
 import { report, reportCrash } from './daemon_log.ts';
 import { createJobPool } from './job_pool.ts';
 import type { ThreadData } from './thread_data.ts';
-import { runThread } from './thread_supervisor.ts';
+import { runThread } from './thread_instance.ts';
 
 /**
  * Opens the vault and starts the cloud's actors. With a key file that does not match the store, starts and

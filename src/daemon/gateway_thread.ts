@@ -2,7 +2,7 @@
 import { gatewayActor } from '../actors/gateway/gateway_actor.ts';
 import type { Node } from '../runtime/actor.ts';
 import { reportCrash } from './daemon_log.ts';
-import { runThread } from './thread_supervisor.ts';
+import { runThread } from './thread_instance.ts';
 
 /** Starts the gateway's actor, which listens once the main thread sends it the port. */
 async function setupGateway(node: Node): Promise<void> {

@@ -15,7 +15,7 @@ export async function dialHost(node: Node, data: ThreadData, isSpawned: boolean)
   const { pipe } = await connectHost({
     stateDir,
     entry: hostEntry,
-    identity: { version: VERSION, session, node: node.name, services: THREADS.services },
+    identity: { version: VERSION, session, node: node.name },
     withinMs: THREADS.hostStartTimeoutMs,
     isSpawned,
   });

@@ -18,7 +18,7 @@ import { deferred } from '../runtime/deferred.ts';
 import { report, reportCrash } from './daemon_log.ts';
 import { dialHost, keepHostJoined } from './host_link.ts';
 import type { ServicesThreadData } from './thread_data.ts';
-import { runThread } from './thread_supervisor.ts';
+import { runThread } from './thread_instance.ts';
 
 /**
  * Joins the host, opens the store and starts the actors. Rejects with second_daemon when another daemon has

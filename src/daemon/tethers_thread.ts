@@ -5,7 +5,7 @@ import type { Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { reportCrash } from './daemon_log.ts';
 import type { ThreadData } from './thread_data.ts';
-import { runThread } from './thread_supervisor.ts';
+import { runThread } from './thread_instance.ts';
 
 /** Starts no tether: `tethers` opens them. */
 async function setupTethers(node: Node, { addressRule }: ThreadData): Promise<void> {

@@ -7,5 +7,5 @@ export interface GroupsProtocol {
     services: { name: string; status: ServiceStatus; exitCode: number | null }[];
   };
   /** Stops every service, dependents first: the shutdown of the daemon. */
-  shutdown(message: Record<string, never>): { stopped: number };
+  shutdown(message: Record<string, never>): null;
 }

@@ -18,7 +18,7 @@ export interface Hello extends DaemonProcess {
   session: string;
   /** The node at this end of the connection. */
   node: string;
-  /** The number of threads that `service:<name>` is spread over. */
+  /** Always 1: hosts of earlier versions refuse a daemon that does not send it. */
   services: number;
 }
 

@@ -7,7 +7,7 @@ export interface RegistryProtocol {
    * the autostart services without waiting for them. Repeated when a process host comes back. `nothingRuns`:
    * the host, not up yet, has no runs, so it is not asked.
    */
-  boot(message: { autostart: boolean; nothingRuns?: boolean }): { services: number };
+  boot(message: { autostart: boolean; nothingRuns?: boolean }): null;
   /**
    * Creates or replaces. `created` false: it existed. Fails invalid_spec (cycle), name_in_use, port_in_use,
    * storage_full.

@@ -37,7 +37,7 @@ export interface TetherStats {
 /** Owns the tethers and their ports. Asks workloads, threads and each `tether:<id>`. */
 export interface TethersProtocol {
   /** Sends every tether to the views and opens those that were active. Harmless when repeated. */
-  boot(message: Record<string, never>): { tethers: number };
+  boot(message: Record<string, never>): null;
   /** Takes a port of the pool. Fails unknown_workload, port_in_use, storage_full. */
   create(message: TetherInput): { tether_id: string; local_port: number };
   /** Opens the listener; harmless when it is open. Fails unknown_tether, port_in_use, storage_full. */
@@ -50,7 +50,7 @@ export interface TethersProtocol {
   /** Deactivates and deletes it. Fails unknown_tether. */
   remove(message: { id: string }): { removed: true; id: string };
   /** From clusters, before a cluster is removed: removes its tethers. */
-  closeCluster(message: { clusterId: string }): { closed: number };
+  closeCluster(message: { clusterId: string }): null;
   /** From a tether that has restarted and has no listener. */
   listenerMissing(message: { id: string }): null;
   /** From a tether, at most once a second, when the numbers have changed. */

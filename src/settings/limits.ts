@@ -263,7 +263,7 @@ export const TETHER = {
 
 /** Threads and actors. */
 export const THREADS = {
-  services: 1,
+  /** Threads that tethers are spread over. */
   tethers: 2,
   restarts: { max: 5, withinMs: 60_000 },
   askDeadlineMs: 30_000,

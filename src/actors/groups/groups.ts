@@ -17,6 +17,7 @@ import {
   type Handlers,
   isFailure,
   type MessageOf,
+  tolerateFailure,
 } from '../../runtime/actor.ts';
 import { withTimeout } from '../../runtime/deferred.ts';
 import { SERVICE } from '../../settings/limits.ts';
@@ -27,7 +28,7 @@ class Groups {
   private readonly context: Context;
   private readonly busy = new Set<string>();
   private isClosing = false;
-  private shuttingDown: Promise<{ stopped: number }> | undefined;
+  private shuttingDown: Promise<null> | undefined;
 
   constructor(context: Context) {
     this.context = context;
@@ -68,25 +69,20 @@ class Groups {
     return { services: answersInOrder(members, answers) };
   }
 
-  shutdown(): Promise<{ stopped: number }> {
+  shutdown(): Promise<null> {
     this.isClosing = true;
     this.shuttingDown ??= this.stopAll();
     return this.shuttingDown;
   }
 
   /** Always ends within its limits: the host finishes a stop without a daemon. */
-  private async stopAll(): Promise<{ stopped: number }> {
+  private async stopAll(): Promise<null> {
     const { members } = await this.registry().ask('members', { group: null });
     const order = new DependencyOrder(reverseDependencies(members));
-    let stopped = 0;
     const stopOne = async (member: string): Promise<void> => {
-      try {
-        const { reaped } = await this.service(member).ask('stop', { graceMs: null, last: true }, DEADLINE);
-        if (reaped > 0) stopped += 1;
-      } catch (error) {
-        // A member that cannot be stopped must not keep the others running.
-        if (!isFailure(error)) throw error;
-      }
+      const stopped = this.service(member).ask('stop', { graceMs: null, last: true }, DEADLINE);
+      // A member that cannot be stopped must not keep the others running.
+      await tolerateFailure(stopped, () => null);
     };
     const ordered = walkInOrder(order, stopOne);
     await withTimeout(SERVICE.shutdown.orderedStopMs, ordered, this.context.clock);
@@ -96,7 +92,7 @@ class Groups {
       Promise.all([ordered, ...others]),
       this.context.clock,
     );
-    return { stopped };
+    return null;
   }
 
   /** Runs `call` with the members of group `name`, one call per group at a time. */

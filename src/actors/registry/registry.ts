@@ -68,10 +68,7 @@ class Registry {
     this.views = context.ref('views');
   }
 
-  async boot({
-    autostart,
-    nothingRuns = false,
-  }: MessageOf<RegistryProtocol, 'boot'>): Promise<{ services: number }> {
+  async boot({ autostart, nothingRuns = false }: MessageOf<RegistryProtocol, 'boot'>): Promise<null> {
     const host = this.context.ref('host');
     const runs = nothingRuns ? [] : await hostRuns(host);
     // Not awaited: nothing depends on the end of a run without a service.
@@ -87,7 +84,7 @@ class Registry {
     const others = [...this.services.keys()].filter((name) => !rest.has(name));
     await adoptAll(this.context, others);
     if (autostart) this.inBackground(autostartAll(this.context, this.services, () => this.isClosed));
-    return { services: specs.length };
+    return null;
   }
 
   register({ input }: MessageOf<RegistryProtocol, 'register'>): DeferredReply<{
