@@ -4,7 +4,7 @@ import { AGENT_TYPES } from '../protocol/agent_types.ts';
 import type { SpinupInput } from '../protocol/agents.ts';
 import { AGENTS_GROUP, hostLabel } from '../protocol/names.ts';
 import { AGENT } from '../settings/limits.ts';
-import { agentType, name, pid, port } from './answer_fields.ts';
+import { agentType, nameShape, pid, port } from './answer_fields.ts';
 import * as field from './registration_fields.ts';
 import { type InvalidField, integerField, objectShape, RequestBody, validate, z } from './validation.ts';
 
@@ -64,7 +64,7 @@ export type Agent = z.infer<typeof Agent>;
 export const Agent = z
   .object({
     port,
-    name,
+    name: nameShape,
     active: z.boolean(),
     pid: pid.nullable(),
     hostname: z.string(),
@@ -79,7 +79,7 @@ export type SpunUp = z.infer<typeof SpunUp>;
 export const SpunUp = z
   .object({
     port,
-    name,
+    name: nameShape,
     active: z.boolean(),
     hostname: z.string(),
     pid,
@@ -90,4 +90,4 @@ export const SpunUp = z
   .meta({ id: 'SpunUp' });
 
 export type AgentRemoved = z.infer<typeof AgentRemoved>;
-export const AgentRemoved = z.object({ removed: z.literal(true), name, port });
+export const AgentRemoved = z.object({ removed: z.literal(true), name: nameShape, port });

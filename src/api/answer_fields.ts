@@ -3,7 +3,7 @@ import { z } from '../adapters/zod.ts';
 import { AGENT_TYPES } from '../protocol/agent_types.ts';
 import { SERVICE_STATUSES } from '../protocol/service.ts';
 
-export const name = z.string().meta({ description: 'Its unique name', example: 'web' });
+export const nameShape = z.string().meta({ description: 'Its unique name', example: 'web' });
 export const port = z.int().min(1).max(65_535);
 export const pid = z.int().min(1);
 export const time = z
@@ -32,4 +32,4 @@ export const status = z
 
 /** Of the cloud API. */
 export const id = z.string().describe('A ULID');
-export const utcTime = z.iso.datetime().describe('RFC 3339, UTC');
+export const utcTimeShape = z.iso.datetime().describe('RFC 3339, UTC');

@@ -1,7 +1,7 @@
 // Clusters: what a registration must look like, docs/reference.md "Clusters", and what the operations answer.
 import type { ClusterInput } from '../protocol/cloud.ts';
 import { CLOUD } from '../settings/limits.ts';
-import { id, utcTime } from './answer_fields.ts';
+import { id, utcTimeShape } from './answer_fields.ts';
 import { flagField, isPlainText, objectShape, RequestBody, stringField, validate, z } from './validation.ts';
 
 const NAME_RULE = `must be a string of 1 to ${CLOUD.maxNameLength} characters without controls`;
@@ -35,7 +35,7 @@ const cluster = {
   name: z.string(),
   provider: z.string(),
   in_cluster: z.boolean(),
-  created_at: utcTime,
+  created_at: utcTimeShape,
 };
 
 /** A cluster as it is listed. */
@@ -59,7 +59,7 @@ export const ClusterDetail = z
     ...cluster,
     version: z.string().nullable(),
     reachable: z.boolean().nullable().describe('null: not called since the start'),
-    last_sync_at: utcTime.nullable(),
+    last_sync_at: utcTimeShape.nullable(),
     capabilities: capabilities.nullable(),
   })
   .meta({ id: 'ClusterDetail' });

@@ -1,16 +1,16 @@
 // Events as clients see them: docs/reference.md "Event types".
 import { z } from '../adapters/zod.ts';
 import { EVENT_TYPES, type EventType } from '../protocol/events.ts';
-import { cpu, exitCode, name, pid, port, rssMB, signal, time } from './answer_fields.ts';
+import { cpu, exitCode, nameShape, pid, port, rssMB, signal, time } from './answer_fields.ts';
 
 /** The data of each type of event. */
 export const EVENT_DATA = {
-  'service.registered': z.object({ name, port, group: z.string().nullable() }),
-  'service.started': z.object({ name, pid, url: z.string() }),
-  'service.stopped': z.object({ name, exitCode, signal: signal.exactOptional() }),
-  'service.crashed': z.object({ name, exitCode, signal }),
-  'service.stats': z.object({ name, cpu, rssMB }),
-  'service.removed': z.object({ name }),
+  'service.registered': z.object({ name: nameShape, port, group: z.string().nullable() }),
+  'service.started': z.object({ name: nameShape, pid, url: z.string() }),
+  'service.stopped': z.object({ name: nameShape, exitCode, signal: signal.exactOptional() }),
+  'service.crashed': z.object({ name: nameShape, exitCode, signal }),
+  'service.stats': z.object({ name: nameShape, cpu, rssMB }),
+  'service.removed': z.object({ name: nameShape }),
   'port.conflict': z.object({ port, claimedBy: z.string(), holder: z.string() }),
 } satisfies Record<EventType, z.ZodObject>;
 

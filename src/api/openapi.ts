@@ -155,5 +155,5 @@ export async function loadShapes(): Promise<Shapes> {
 }
 
 /** The document as it is served. */
-export const openapiJson = async (rows: readonly Operation[]): Promise<Uint8Array> =>
+export const documentJson = async (rows: readonly Operation[]): Promise<Uint8Array> =>
   Buffer.from(JSON.stringify(buildDocument(rows, await loadShapes())));

@@ -9,7 +9,7 @@ import {
   cpu,
   exitCode,
   milliseconds,
-  name,
+  nameShape,
   pid,
   port,
   rssMB,
@@ -95,7 +95,7 @@ export type Registration = z.input<typeof RegistrationShape>;
 export const Registration = new RequestBody(RegistrationShape, parseRegistration);
 
 const serviceFields = {
-  name,
+  name: nameShape,
   port,
   group: z.string().nullable(),
   status,
@@ -145,12 +145,12 @@ export const ServiceDetail = z
 export const ServiceList = z.object({ services: z.array(Service) });
 
 export type StartResult = z.infer<typeof StartResult>;
-export const StartResult = z.object({ name, status, pid: pid.nullable() }).meta({ id: 'Started' });
+export const StartResult = z.object({ name: nameShape, status, pid: pid.nullable() }).meta({ id: 'Started' });
 
 export type StopResult = z.infer<typeof StopResult>;
 export const StopResult = z
   .object({
-    name,
+    name: nameShape,
     status: z.literal('stopped'),
     exitCode,
     signal,
@@ -163,7 +163,7 @@ export const StopResult = z
   .meta({ id: 'Stopped' });
 
 export type Removed = z.infer<typeof Removed>;
-export const Removed = z.object({ removed: z.literal(true), name });
+export const Removed = z.object({ removed: z.literal(true), name: nameShape });
 
 /** Why a service is as it is. */
 export type Explanation = z.infer<typeof Explanation>;
@@ -184,9 +184,9 @@ export const Explanation = z
   .meta({ id: 'Explanation' });
 
 export type Logs = z.infer<typeof Logs>;
-export const Logs = z.object({ name, port, lines: z.array(z.string()) });
+export const Logs = z.object({ name: nameShape, port, lines: z.array(z.string()) });
 
 export const LogLine = z.object({ line: z.string() }).meta({ description: 'The data of each event `line`' });
 
 export type Resolution = z.infer<typeof Resolution>;
-export const Resolution = z.object({ name, url: z.string(), port, status });
+export const Resolution = z.object({ name: nameShape, url: z.string(), port, status });

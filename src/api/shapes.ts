@@ -1,8 +1,4 @@
-// The shapes of bodies and answers, by resource. All that needs zod is reached through this file: in the
-// build it is one bundle of its own, loaded when a request first needs it. Each module in it runs when it is
-// first asked for.
-import type { Operation } from './operation.ts';
-import { RequestBody } from './validation.ts';
+// The modules of shapes, by resource. Each runs when it is first asked for.
 
 export const SHAPES = {
   services: () => import('./services_shapes.ts'),
@@ -15,17 +11,5 @@ export const SHAPES = {
   tethers: () => import('./tethers_shapes.ts'),
 };
 
-/** The modules of shapes: their exports are the names that operations give. */
+/** Their exports are the names that operations give. */
 export type ResourceShapes = { [R in keyof typeof SHAPES]: Awaited<ReturnType<(typeof SHAPES)[R]>> };
-
-/** The body that `operation` takes. Rejects where there is none of that name, which types rule out. */
-export async function requestBodyOf({ resource, body, path }: Operation): Promise<RequestBody> {
-  const shapes: Readonly<Record<string, unknown>> = await SHAPES[resource]();
-  const found = body === null ? null : shapes[body];
-  if (!(found instanceof RequestBody)) throw new Error(`${path}: ${resource} has no body ${body}`);
-  return found;
-}
-
-/** The API's document of `operations`, as JSON. */
-export const openapiJson = async (operations: readonly Operation[]): Promise<Uint8Array> =>
-  (await import('./openapi.ts')).openapiJson(operations);

@@ -2,7 +2,7 @@
 // operations answer.
 import { WORKLOAD_KINDS, WORKLOAD_STATES } from '../protocol/cloud.ts';
 import { CLOUD } from '../settings/limits.ts';
-import { id, utcTime } from './answer_fields.ts';
+import { id, utcTimeShape } from './answer_fields.ts';
 import { flagField, integerField, objectShape, RequestBody, validate, z } from './validation.ts';
 
 const { default: defaultMinutes, min, max } = CLOUD.idleMinutes;
@@ -39,7 +39,7 @@ export const Workload = z
     replicas: z.int(),
     desired_replicas: z.int().nullable().describe('null until a sleep saved one'),
     ...autoSleep,
-    last_activity_at: utcTime.nullable(),
+    last_activity_at: utcTimeShape.nullable(),
     cluster_id: id,
     ready_replicas: z.int(),
     state: z.enum(WORKLOAD_STATES),

@@ -31,7 +31,7 @@ const DAEMON = {
   'workers/jobs': 'workers/jobs.ts',
 };
 /** Loaded when a request first needs it: one file with the packages that nothing else includes. */
-const SCHEMAS = { file: 'schemas', source: 'src/api/shapes.ts', with: ['zod', 'zod-openapi'] };
+const SCHEMAS = { file: 'schemas', source: 'src/api/schemas.ts', with: ['zod', 'zod-openapi'] };
 /**
  * The files that others import are ES modules. So are the benches, which an installed package does not have.
  */
@@ -61,7 +61,7 @@ const partsApart = {
 const schemasApart = {
   name: 'schemas-apart',
   setup: (build) =>
-    build.onResolve({ filter: /\/shapes\.ts$/ }, ({ kind }) =>
+    build.onResolve({ filter: /\/schemas\.ts$/ }, ({ kind }) =>
       kind === 'dynamic-import' ? { path: `./${SCHEMAS.file}.cjs`, external: true } : undefined,
     ),
 };

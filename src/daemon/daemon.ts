@@ -68,7 +68,7 @@ function createDaemonFront(
     },
     node,
     cloud,
-    openapi: async (operations) => (await import('../api/shapes.ts')).openapiJson(operations),
+    openapi: async (operations) => (await import('../api/schemas.ts')).openapiJson(operations),
     pageLookup: (path) => dashboard(path) ?? schemaPage(path),
     onGatewayRoutes: (routes) => gateway.setRoutes(routes),
     ensureGateway: () => gateway.open(),

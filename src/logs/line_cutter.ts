@@ -24,7 +24,8 @@ export interface CutLine {
   to: number;
 }
 
-export interface LogLine extends CutLine {
+/** A line of a followed log or a tail with its place in the log. */
+export interface PlacedLine extends CutLine {
   /** Logical offset of its first byte. */
   offset: number;
 }
@@ -108,8 +109,8 @@ function lastPartStart(bytes: Buffer, from: number, to: number): number {
 /**
  * The last lines of `pieces`, at most `max`, oldest first. The beginning of the very first may be missing.
  */
-export function lastLines(pieces: readonly LogPiece[], max: number): LogLine[] {
-  const lines: LogLine[] = [];
+export function lastLines(pieces: readonly LogPiece[], max: number): PlacedLine[] {
+  const lines: PlacedLine[] = [];
   for (const { bytes, marks } of spansOf(pieces).reverse()) {
     let mark = marks.length - 1;
     let to = bytes.at(-1) === NEWLINE ? bytes.length - 1 : bytes.length;

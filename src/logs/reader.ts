@@ -13,7 +13,7 @@ import {
   rotatedFileName,
   rotatedStarts,
 } from './format.ts';
-import { concatAdjacent, type LogLine, type LogPiece, lastLines } from './line_cutter.ts';
+import { type CutLine, concatAdjacent, type LogPiece, lastLines } from './line_cutter.ts';
 
 /** A log and its index, open. */
 interface LogFilePair {
@@ -259,7 +259,7 @@ export interface LogTailQuery extends Pick<LogsQuery, 'lines' | 'stream'> {
 
 export interface LogTail {
   /** Oldest first. */
-  lines: LogLine[];
+  lines: CutLine[];
   /** Logical offset after the last one. */
   end: number;
 }

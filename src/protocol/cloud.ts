@@ -124,7 +124,7 @@ export interface StoredWorkload {
   gone: boolean;
 }
 
-export interface AutoSleepSettings {
+export interface AutoSleepReply {
   auto_sleep_enabled: boolean;
   idle_timeout_minutes: number;
 }
@@ -133,7 +133,7 @@ export interface AutoSleepSettings {
 export const autoSleepSettings = ({
   autoSleep,
   idleMinutes,
-}: Pick<StoredWorkload, 'autoSleep' | 'idleMinutes'>): AutoSleepSettings => ({
+}: Pick<StoredWorkload, 'autoSleep' | 'idleMinutes'>): AutoSleepReply => ({
   auto_sleep_enabled: autoSleep,
   idle_timeout_minutes: idleMinutes,
 });
@@ -206,7 +206,7 @@ export interface WorkloadsProtocol {
    * replies when a pod is Ready, or fails ready_timeout.
    */
   wake(message: { id: string; waitMs: number | null }): { replicas: number };
-  autoSleep(message: { id: string; enabled: boolean | null; minutes: number | null }): AutoSleepSettings;
+  autoSleep(message: { id: string; enabled: boolean | null; minutes: number | null }): AutoSleepReply;
   /** The workloads that auto-sleep should put to sleep now. */
   idle(message: Record<string, never>): { ids: string[] };
   /** The cluster of a workload. Fails unknown_workload, also when the cluster no longer has it. */

@@ -1,8 +1,8 @@
-import type { ServiceStatus, StartResult } from './service.ts';
+import type { ServiceStatus, StartReply } from './service.ts';
 
 /** Starts and stops whole groups in dependsOn order: docs/reference.md "Groups". */
 export interface GroupsProtocol {
-  start(message: { name: string; timeoutMs: number | null }): { services: StartResult[] };
+  start(message: { name: string; timeoutMs: number | null }): { services: StartReply[] };
   stop(message: { name: string; graceMs: number | null }): {
     services: { name: string; status: ServiceStatus; exitCode: number | null }[];
   };

@@ -89,13 +89,13 @@ export function restingState(name: string, end: LastEnd | null): ServiceState {
   return { name, status: end?.status ?? 'stopped', restarts: 0, process: null, end };
 }
 
-export interface StartResult {
+export interface StartReply {
   name: string;
   status: ServiceStatus;
   pid: number | null;
 }
 
-export interface StopResult {
+export interface StopReply {
   name: string;
   status: 'stopped';
   exitCode: number | null;
@@ -166,13 +166,13 @@ export interface ServiceProtocol {
    * `timeoutMs` null: the service's own startTimeout. `wait` false: replies when the process exists. `join`:
    * leaves a running process alone and joins a start under way, instead of failing already_running.
    */
-  start(message: { timeoutMs: number | null; wait: boolean; join?: boolean }): StartResult;
+  start(message: { timeoutMs: number | null; wait: boolean; join?: boolean }): StartReply;
   /**
    * `graceMs` null: the service's own stopGrace. `last`: refuses later starts, because the daemon is shutting
    * down.
    */
-  stop(message: { graceMs: number | null; last?: boolean }): StopResult;
-  restart(message: { timeoutMs: number | null; graceMs: number | null }): StartResult;
+  stop(message: { graceMs: number | null; last?: boolean }): StopReply;
+  restart(message: { timeoutMs: number | null; graceMs: number | null }): StartReply;
   /** Stops it if necessary and deletes its logs; the actor ends after the reply. */
   retire(message: { graceMs: number | null }): null;
   /** A JSON array of strings, which the front sends unchanged. */

@@ -1,7 +1,7 @@
 // Compares real answers with the API's document: the status must stand there, and the body must be what it
 // says.
 import { z } from '../../src/adapters/zod.ts';
-import { openapiJson } from '../../src/api/openapi.ts';
+import { documentJson } from '../../src/api/openapi.ts';
 import { ALL_OPERATIONS } from '../../src/api/operations.ts';
 
 interface Media {
@@ -53,7 +53,7 @@ export function checkerOf(document: Document) {
 }
 
 /** The whole document, as the daemon serves it. */
-export const DOCUMENT = JSON.parse(Buffer.from(await openapiJson(ALL_OPERATIONS)).toString());
+export const DOCUMENT = JSON.parse(Buffer.from(await documentJson(ALL_OPERATIONS)).toString());
 
 /** The check against the whole document. */
 export const checkAnswer = checkerOf(DOCUMENT);

@@ -7,7 +7,7 @@ import type { EventsProtocol, NewEvent } from '../../src/protocol/events.ts';
 import type { HostProtocol } from '../../src/protocol/host.ts';
 import type { PortsProtocol } from '../../src/protocol/ports.ts';
 import type { RegistryProtocol } from '../../src/protocol/registry.ts';
-import type { ServiceProtocol, StartResult } from '../../src/protocol/service.ts';
+import type { ServiceProtocol, StartReply } from '../../src/protocol/service.ts';
 import type { ViewsProtocol } from '../../src/protocol/views.ts';
 import { actor, type Ref } from '../../src/runtime/actor.ts';
 import { afterThisTest, realTime, type Stand, tempDir, type World, world } from './actors.ts';
@@ -33,7 +33,7 @@ export interface Setting {
   letters: ToService[];
   /** What the services do; the defaults succeed at once. */
   services: {
-    start(name: string): Promise<StartResult>;
+    start(name: string): Promise<StartReply>;
     retire(name: string): Promise<null>;
     adopt(name: string): Promise<null>;
     status(name: string): string;

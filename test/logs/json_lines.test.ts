@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { linesToJson } from '../../src/logs/json_lines.ts';
-import type { LogLine } from '../../src/logs/line_cutter.ts';
+import type { CutLine } from '../../src/logs/line_cutter.ts';
 import { lineText } from '../../src/logs/line_text.ts';
 
 /** Lines behind each other in one buffer, as they lie in a log. */
-function linesOf(texts: readonly (string | Buffer)[]): LogLine[] {
+function linesOf(texts: readonly (string | Buffer)[]): CutLine[] {
   const parts = texts.map((text) => Buffer.concat([Buffer.from(text as string), Buffer.from('\n')]));
   const bytes = Buffer.concat(parts);
   let at = 0;

@@ -2,7 +2,7 @@
 // way. Rebuilt from: the store, then the clusters themselves.
 import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import {
-  type AutoSleepSettings,
+  type AutoSleepReply,
   autoSleepSettings,
   type ClusterFacts,
   type ClustersProtocol,
@@ -116,7 +116,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     id,
     enabled,
     minutes,
-  }: MessageOf<WorkloadsProtocol, 'autoSleep'>): Promise<AutoSleepSettings> {
+  }: MessageOf<WorkloadsProtocol, 'autoSleep'>): Promise<AutoSleepReply> {
     this.get(id);
     this.table.update(id, (row) => withAutoSleep(row, enabled, minutes, this.clock.now()));
     await this.table.flush();

@@ -141,7 +141,13 @@ export function dialAgent(port: number, onData?: (bytes: Buffer) => void): Promi
         resolve(socket);
       });
     });
-  return attempt('127.0.0.1').catch((first) => attempt('::1').catch(() => Promise.reject(first)));
+  return attempt('127.0.0.1').catch(async (first: unknown) => {
+    try {
+      return await attempt('::1');
+    } catch {
+      throw first;
+    }
+  });
 }
 
 /** The idle connections to all agents. */

@@ -9,7 +9,7 @@ import {
 } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { GroupsProtocol } from '../../protocol/groups.ts';
-import type { StartResult, StopResult } from '../../protocol/service.ts';
+import type { StartReply, StopReply } from '../../protocol/service.ts';
 import {
   actor,
   type Context,
@@ -34,9 +34,9 @@ class Groups {
     this.context = context;
   }
 
-  start({ name, timeoutMs }: MessageOf<GroupsProtocol, 'start'>): Promise<{ services: StartResult[] }> {
+  start({ name, timeoutMs }: MessageOf<GroupsProtocol, 'start'>): Promise<{ services: StartReply[] }> {
     return this.withGroup(name, async (members) => {
-      const answers = new Map<string, StartResult>();
+      const answers = new Map<string, StartReply>();
       const startOne = async (member: string): Promise<void> => {
         const message = { timeoutMs, wait: true, join: true };
         answers.set(member, await this.service(member).ask('start', message, DEADLINE));
@@ -54,8 +54,8 @@ class Groups {
   private async stopMembers(
     members: DependentService[],
     graceMs: number | null,
-  ): Promise<{ services: Pick<StopResult, 'name' | 'status' | 'exitCode'>[] }> {
-    const answers = new Map<string, Pick<StopResult, 'name' | 'status' | 'exitCode'>>();
+  ): Promise<{ services: Pick<StopReply, 'name' | 'status' | 'exitCode'>[] }> {
+    const answers = new Map<string, Pick<StopReply, 'name' | 'status' | 'exitCode'>>();
     const stopOne = async (member: string): Promise<void> => {
       try {
         const { name, status, exitCode } = await this.service(member).ask('stop', { graceMs }, DEADLINE);

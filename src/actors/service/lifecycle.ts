@@ -6,13 +6,7 @@
 import type { Probe } from '../../adapters/ready_probe.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { LedgerRun, SpawnReply } from '../../protocol/host.ts';
-import type {
-  LastEnd,
-  ServiceState,
-  StartResult,
-  StopResult,
-  StoredService,
-} from '../../protocol/service.ts';
+import type { LastEnd, ServiceState, StartReply, StopReply, StoredService } from '../../protocol/service.ts';
 import { type Context, type Failure, isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { type Deferred, deferred, withTimeout } from '../../runtime/deferred.ts';
 import { SERVICE } from '../../settings/limits.ts';
@@ -106,7 +100,7 @@ export class ServiceLifecycle {
       : fail('daemon_busy', `the process host does not answer; it is asked again what it has of ${name}`);
   }
 
-  startResult(status: StartResult['status'], { pid }: LiveRun): StartResult {
+  startResult(status: StartReply['status'], { pid }: LiveRun): StartReply {
     return { name: this.options.name, status, pid };
   }
 
@@ -118,7 +112,7 @@ export class ServiceLifecycle {
   }
 
   /** Waits until `run` is ready. Fails ready_timeout after `ms` milliseconds; the start goes on. */
-  async awaitReady({ ready }: Run, ms: number): Promise<StartResult> {
+  async awaitReady({ ready }: Run, ms: number): Promise<StartReply> {
     const answer = await withTimeout(ms, ready.promise, this.options.context.clock);
     if (answer) return answer;
     throw fail('ready_timeout', `${this.options.name} is still starting after ${ms} ms; its start goes on`);
@@ -162,9 +156,9 @@ export class ServiceLifecycle {
   }
 
   /** Has the host end the process tree. */
-  halt(run: LiveRun, graceMs: number | null, late: ReadyTimeout | null): Deferred<StopResult> {
+  halt(run: LiveRun, graceMs: number | null, late: ReadyTimeout | null): Deferred<StopReply> {
     const { context, effects, name } = this.options;
-    const stop = deferred<StopResult>();
+    const stop = deferred<StopReply>();
     const settings = stopSettings(this.stored, graceMs);
     const state = { phase: 'stopping', run, graceMs: settings.graceMs, late, stop } as const;
     this.become(state);
@@ -172,7 +166,7 @@ export class ServiceLifecycle {
       effects.stopRun(run.id, run.metadata.port, settings).then(
         ({ exitUnknown, ...report }) => {
           if (this.state !== state) return;
-          const answer: StopResult = { name, status: 'stopped', ...report };
+          const answer: StopReply = { name, status: 'stopped', ...report };
           const outcome = { ...report, exitUnknown, cause: 'exit', at: context.clock.now() } as const;
           this.finish(run, outcome, { stopped: true, late, stop: { asked: stop, answer } });
         },
@@ -207,7 +201,7 @@ export class ServiceLifecycle {
   }
 
   /** Resolves when the current end is on disk, with the answer of the stop that caused it, if any. */
-  async record(state: In<'ended'>): Promise<StopResult | null> {
+  async record(state: In<'ended'>): Promise<StopReply | null> {
     state.recording ??= this.write(state);
     await state.recording;
     return state.how.stop?.answer ?? null;

@@ -4,8 +4,8 @@ import { fail } from '../../protocol/errors.ts';
 import type {
   RunEnd,
   ServiceProtocol,
-  StartResult,
-  StopResult,
+  StartReply,
+  StopReply,
   StoredService,
 } from '../../protocol/service.ts';
 import { isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
@@ -18,11 +18,11 @@ type StartRequest = MessageOf<ServiceProtocol, 'start'>;
 /** The events of a service, and the reply to each. */
 interface Events {
   /** A client's start. */
-  start(request: StartRequest): Promise<StartResult>;
+  start(request: StartRequest): Promise<StartReply>;
   /** A group's start of a member: a running service is left alone, a start under way is joined. */
-  join(request: StartRequest): Promise<StartResult>;
+  join(request: StartRequest): Promise<StartReply>;
   /** `graceMs` null: the service's own grace period. */
-  stop(graceMs: number | null): Promise<StopResult>;
+  stop(graceMs: number | null): Promise<StopReply>;
   /** The service was registered again: a pending restart is cancelled. */
   changed(stored: StoredService): Promise<null>;
   /** The host reports the end of a run. */
@@ -179,7 +179,7 @@ export class ServiceMachine {
   }
 
   /** Fails unknown_service, or daemon_busy after `close`, in addition to the errors of the phase. */
-  start(request: StartRequest): Promise<StartResult> {
+  start(request: StartRequest): Promise<StartReply> {
     this.life.registered();
     if (this.closedBecause)
       throw fail('daemon_busy', `${this.name} cannot be started: ${this.closedBecause}`);
@@ -187,7 +187,7 @@ export class ServiceMachine {
   }
 
   /** Ends a process and any restart. `graceMs` null: the service's own grace period. */
-  stop(graceMs: number | null): Promise<StopResult> {
+  stop(graceMs: number | null): Promise<StopReply> {
     return this.dispatch('stop', graceMs);
   }
 

@@ -2,7 +2,7 @@
 import { processRow } from '../../adapters/process/process_table.ts';
 import type { LedgerRun, RunMetadata, SpawnReply } from '../../protocol/host.ts';
 import { newRunId } from '../../protocol/names.ts';
-import type { StartResult, StoredService } from '../../protocol/service.ts';
+import type { StartReply, StoredService } from '../../protocol/service.ts';
 import { type Deferred, deferred } from '../../runtime/deferred.ts';
 import { MIB } from '../../settings/limits.ts';
 
@@ -15,9 +15,9 @@ export interface Run {
   /** null: no deadline to become ready. */
   timeoutMs: number | null;
   /** Settles when the process exists, or when it is certain that none will. */
-  spawned: Deferred<StartResult>;
+  spawned: Deferred<StartReply>;
   /** Settles when the run is ready, or when it is certain that it never will be. */
-  ready: Deferred<StartResult>;
+  ready: Deferred<StartReply>;
 }
 
 export type LiveRun = Run & SpawnReply;
@@ -49,7 +49,7 @@ export function plannedRun(
 export function runFromLedger({ run, memo, pty, pid, startTicks, startedAt }: LedgerRun): LiveRun {
   const timeoutMs = memo.deadline === null ? null : Math.max(0, memo.deadline - startedAt);
   const byPolicy = memo.restarts > 0;
-  const pending = { spawned: deferred<StartResult>(), ready: deferred<StartResult>() };
+  const pending = { spawned: deferred<StartReply>(), ready: deferred<StartReply>() };
   return {
     id: run,
     metadata: memo,

@@ -7,8 +7,8 @@ import { fail } from '../../protocol/errors.ts';
 import type {
   ServiceExplanation,
   ServiceProtocol,
-  StartResult,
-  StopResult,
+  StartReply,
+  StopReply,
   StoredService,
 } from '../../protocol/service.ts';
 import type { TerminalProtocol } from '../../protocol/terminal.ts';
@@ -44,7 +44,7 @@ class SupervisedService {
   private readonly effects: ServiceEffects;
   private readonly life: ServiceLifecycle;
   /** The restart whose stop is under way. */
-  private restarting: Promise<StartResult> | null = null;
+  private restarting: Promise<StartReply> | null = null;
   /** Cancels the pending end of the actor of a service that is not registered. */
   private cancelEnd = (): void => {};
 
@@ -75,7 +75,7 @@ class SupervisedService {
   }
 
   /** A client's stop, which overrides a restart under way. */
-  stop({ graceMs, last = false }: MessageOf<ServiceProtocol, 'stop'>): Promise<StopResult> {
+  stop({ graceMs, last = false }: MessageOf<ServiceProtocol, 'stop'>): Promise<StopReply> {
     this.life.registered();
     if (last) this.machine.close('the daemon is shutting down');
     this.restarting = null;
@@ -85,20 +85,23 @@ class SupervisedService {
   /**
    * Stops the service, then starts it. A second restart joins the first until the first one's start begins.
    */
-  restart({ timeoutMs, graceMs }: MessageOf<ServiceProtocol, 'restart'>): Promise<StartResult> {
+  restart({ timeoutMs, graceMs }: MessageOf<ServiceProtocol, 'restart'>): Promise<StartReply> {
     this.life.registered();
     if (this.restarting) return this.restarting;
     const stopping = (async () => this.machine.stop(graceMs))();
-    const restarting = stopping.then(() => {
-      if (this.restarting !== restarting)
-        throw fail('start_failed', `${this.name} was stopped while it was being restarted`);
-      this.restarting = null;
-      return this.machine.start({ timeoutMs, wait: true });
-    });
+    const restarting = stopping.then(
+      () => {
+        if (this.restarting !== restarting)
+          throw fail('start_failed', `${this.name} was stopped while it was being restarted`);
+        this.restarting = null;
+        return this.machine.start({ timeoutMs, wait: true });
+      },
+      (error: unknown) => {
+        this.restarting = null;
+        throw error;
+      },
+    );
     this.restarting = restarting;
-    stopping.catch(() => {
-      this.restarting = null;
-    });
     return restarting;
   }
 

@@ -1,6 +1,6 @@
 // The phases of a service, the data of each and its successors: docs/reference.md "Status and transitions".
 // machine.ts holds the reaction of each phase to each event.
-import type { LastEnd, RunEnd, ServiceState, ServiceStatus, StopResult } from '../../protocol/service.ts';
+import type { LastEnd, RunEnd, ServiceState, ServiceStatus, StopReply } from '../../protocol/service.ts';
 import type { Deferred } from '../../runtime/deferred.ts';
 import type { LastCheck, ReadyCheck } from './ready_check.ts';
 import type { Backoff } from './restart_policy.ts';
@@ -26,7 +26,7 @@ interface PhaseData {
   checking: { run: LiveRun; check: ReadyCheck };
   running: { run: LiveRun };
   /** The host ends the process tree. */
-  stopping: { run: LiveRun; graceMs: number; late: ReadyTimeout | null; stop: Deferred<StopResult> };
+  stopping: { run: LiveRun; graceMs: number; late: ReadyTimeout | null; stop: Deferred<StopReply> };
   /** No process; its end is being stored. `recording`: the current attempt, null between two attempts. */
   ended: {
     run: LiveRun;
@@ -72,7 +72,7 @@ export interface EndContext {
   stopped: boolean;
   late: ReadyTimeout | null;
   /** The stop that waits for its answer; null when there is none. */
-  stop: { asked: Deferred<StopResult>; answer: StopResult } | null;
+  stop: { asked: Deferred<StopReply>; answer: StopReply } | null;
 }
 
 /** An end that nobody requested. */

@@ -43,7 +43,7 @@ function bodyParser(operation: Operation): Route['parseBody'] {
   let parse: ((value: unknown) => unknown) | null = null;
   return async (value) => {
     if (!parse) {
-      const { requestBodyOf } = await import('../../api/shapes.ts');
+      const { requestBodyOf } = await import('../../api/schemas.ts');
       ({ parse } = await requestBodyOf(operation));
     }
     return parse(value);

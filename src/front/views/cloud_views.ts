@@ -2,7 +2,7 @@
 // owner tells few rows at a time, so no read of a long list has to compose all of it, and the text takes less
 // memory than the row.
 import {
-  type AutoSleepSettings,
+  type AutoSleepReply,
   autoSleepSettings,
   type ClusterRow,
   type WorkloadRow,
@@ -145,7 +145,7 @@ export class CloudViews {
   }
 
   /** The auto-sleep settings of a workload; null: there is none of that id. */
-  autoSleep(id: string): AutoSleepSettings | null {
+  autoSleep(id: string): AutoSleepReply | null {
     const entry = this.collectionOf.get(id)?.get(id);
     return entry ? autoSleepSettings(entry) : null;
   }

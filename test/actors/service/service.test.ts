@@ -2,7 +2,7 @@
 // virtual time.
 import { describe, expect, it } from 'vitest';
 import { fail } from '../../../src/protocol/errors.ts';
-import type { StartResult, StopResult } from '../../../src/protocol/service.ts';
+import type { StartReply, StopReply } from '../../../src/protocol/service.ts';
 import { Failure } from '../../../src/runtime/actor.ts';
 import { settle } from '../../kit/actors.ts';
 import { AGENT, type Plan, quiet, running, type Supervised, supervise } from '../../kit/service.ts';
@@ -17,9 +17,9 @@ async function begun(plan: Plan = {}): Promise<Supervised> {
   return world;
 }
 
-const start = (world: Supervised, timeoutMs: number | null = null): Promise<StartResult> =>
+const start = (world: Supervised, timeoutMs: number | null = null): Promise<StartReply> =>
   world.ref.ask('start', { timeoutMs, wait: true });
-const stop = (world: Supervised, graceMs: number | null = null): Promise<StopResult> =>
+const stop = (world: Supervised, graceMs: number | null = null): Promise<StopReply> =>
   world.ref.ask('stop', { graceMs });
 
 /** What an ask is refused with. */

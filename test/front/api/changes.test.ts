@@ -5,7 +5,7 @@ import type { AgentsProtocol } from '../../../src/protocol/agents.ts';
 import { ERRORS, fail } from '../../../src/protocol/errors.ts';
 import type { GroupsProtocol } from '../../../src/protocol/groups.ts';
 import type { RegistryProtocol } from '../../../src/protocol/registry.ts';
-import type { ServiceProtocol, StopResult } from '../../../src/protocol/service.ts';
+import type { ServiceProtocol, StopReply } from '../../../src/protocol/service.ts';
 import { Failure } from '../../../src/runtime/actor.ts';
 import { expectError, type FrontSetup, SERVERS, specRow, startFront, startWithServices } from '../kit.ts';
 
@@ -14,7 +14,7 @@ describe.each(SERVERS)('%s', (server) => {
   const withServices = (setup: FrontSetup = {}) => startWithServices({ server, ...setup });
 
   describe('changes', () => {
-    const stopAnswer: StopResult = {
+    const stopAnswer: StopReply = {
       name: 'web',
       status: 'stopped',
       exitCode: null,

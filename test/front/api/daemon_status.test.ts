@@ -2,7 +2,7 @@
 import net from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { fail } from '../../../src/protocol/errors.ts';
-import type { ServiceProtocol, StopResult } from '../../../src/protocol/service.ts';
+import type { ServiceProtocol, StopReply } from '../../../src/protocol/service.ts';
 import { settle, virtualClock } from '../../kit/actors.ts';
 import {
   expectError,
@@ -74,7 +74,7 @@ describe.each(SERVERS)('%s', (server) => {
             finish = () => resolve(stopped);
           }),
       });
-      const stopped: StopResult = {
+      const stopped: StopReply = {
         name: 'web',
         status: 'stopped',
         exitCode: 0,

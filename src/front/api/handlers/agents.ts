@@ -5,7 +5,7 @@ import { hostLabel } from '../../../protocol/names.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
-import { followLogs, readLogs } from './logs.ts';
+import { readLogs, streamLogs } from './logs.ts';
 import { deadline, stopMs } from './service_lookup.ts';
 
 /** The spec of an agent. Throws unknown_agent, also for a service that is not an agent. */
@@ -40,7 +40,7 @@ export const agentHandlers: HandlersOf<typeof agents> = {
   logs: ({ app, name, query }) => readLogs(app, findAgent(app, name), query),
   followLogs: (request) => {
     findAgent(request.app, request.name);
-    return followLogs(request);
+    return streamLogs(request);
   },
 
   // The views know whether there is a terminal: no actor need be asked.

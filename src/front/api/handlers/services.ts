@@ -4,7 +4,7 @@ import { fail } from '../../../protocol/errors.ts';
 import { localTime } from '../../../protocol/timestamps.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
-import { followLogs, readLogs } from './logs.ts';
+import { readLogs, streamLogs } from './logs.ts';
 import { deadline, findService, serviceRef, startMs, stopMs } from './service_lookup.ts';
 
 const registryOf = (app: AppContext) => app.ref('registry');
@@ -68,6 +68,6 @@ export const serviceHandlers: HandlersOf<typeof services> = {
   logs: ({ app, name, query }) => readLogs(app, findService(app, name), query),
   followLogs: (request) => {
     findService(request.app, request.name);
-    return followLogs(request);
+    return streamLogs(request);
   },
 };
