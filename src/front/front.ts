@@ -125,7 +125,7 @@ interface ApiListener {
 class HttpFront implements Front {
   private readonly options: FrontOptions;
   private readonly events: EventFeed;
-  private readonly logs = new LogStreams();
+  private readonly logs: LogStreams;
   private readonly terminals: TerminalSockets;
   private readonly app: { -readonly [K in keyof AppContext]: AppContext[K] };
   private readonly guards: Guard[] = [];
@@ -140,6 +140,7 @@ class HttpFront implements Front {
     this.options = options;
     this.settings = { token, allowedExtensions };
     this.events = new EventFeed(node);
+    this.logs = new LogStreams(options.onDefect);
     this.terminals = new TerminalSockets(node.clock);
     this.app = {
       views: new ServiceViews(),
