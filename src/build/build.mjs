@@ -1,5 +1,5 @@
-// Installs and builds when something is newer than what is there, and does nothing otherwise. Plain
-// JavaScript and node built-ins only, because it runs before anything is installed.
+// Installs and builds when something is newer than the last build, and does nothing otherwise. Uses plain
+// JavaScript and built-in modules only, because it runs before anything is installed.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -22,14 +22,14 @@ function newest(folder) {
 }
 
 function run(command, args) {
-  // The build's own messages go to stderr: the daemon's stdout belongs to its one line.
+  // The build's own messages go to stderr: the daemon's stdout is reserved for its one line.
   const done = spawnSync(command, args, { cwd: root, stdio: ['ignore', 2, 2] });
   if (done.status !== 0) process.exit(done.status ?? 1);
 }
 
 const lock = join(root, 'package-lock.json');
-// Not `npm ci`: it refuses a lock file in which the binaries of other platforms are missing, as they are
-// where a mirror of the registry does not carry them. What the lock file has is installed exactly either way.
+// Not `npm ci`: it refuses a lock file without the binaries of other platforms, which some mirrors of the
+// registry do not carry. Either way exactly the locked versions are installed.
 if (mtime(join(root, 'node_modules', '.package-lock.json')) < mtime(lock))
   run('npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error']);
 
@@ -40,13 +40,13 @@ if (process.argv.includes('--force') || changed > mtime(stamp)) {
   const { build } = await import('esbuild');
   const { bundles } = await import('./bundles.mjs');
   const { compile } = await import('./bytecode.mjs');
-  // Built beside and put in place at once: whoever starts meanwhile finds the old build or the new one, never
-  // half of it.
+  // Built in a separate folder and then renamed: a concurrent start finds the old build or the new one, never
+  // a partial one.
   const fresh = `${output}.${process.pid}`;
   for (const bundle of bundles(root, fresh)) await build(bundle);
   await compile(fresh);
   writeFileSync(join(fresh, '.built'), '');
-  // A source that changed while this ran is newer than the build.
+  // A source that changed during the build is newer than the build.
   utimesSync(join(fresh, '.built'), began, began);
   const old = `${output}.old-${process.pid}`;
   if (existsSync(output)) renameSync(output, old);

@@ -1,5 +1,5 @@
-// Modules of Node that a start may do without: each costs a process or a thread 0.5 to 2 ms, so a bundle
-// loads one when it is first used and not because something in it might.
+// Built-in modules that a start may not need. Each costs a process or a thread 0.5 to 2 ms, so a bundle loads
+// one at its first use.
 import { createRequire } from 'node:module';
 
 const LATER = [
@@ -18,7 +18,9 @@ const LATER = [
 
 const namesOf = (name) => Object.keys(createRequire(import.meta.url)(name));
 
-/** For esbuild: each of them becomes an object that has its names, and its values when they are asked for. */
+/**
+ * An esbuild plugin: replaces each module with an object of the same names, whose values load it on access.
+ */
 export const builtins = {
   name: 'builtins',
   setup: (build) => {
@@ -26,7 +28,7 @@ export const builtins = {
       LATER.includes(path) && namespace !== 'builtins' ? { path, namespace: 'builtins' } : undefined,
     );
     build.onLoad({ filter: /.*/, namespace: 'builtins' }, ({ path }) => ({
-      // Kept once it is there: to ask `require` for it takes a microsecond, each time.
+      // Cached, because each call of `require` takes a microsecond.
       contents: `let loaded;
         const load = () => (loaded ??= require('${path}'));
         for (const name of ${JSON.stringify(namesOf(path))})

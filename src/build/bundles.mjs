@@ -1,19 +1,18 @@
-// What the build makes: one bundle per entry. Packages stay outside where they are native or loaded only when
-// first used.
+// The output of the build: one bundle per entry. Packages stay external when they are native or loaded only
+// at first use.
 import { existsSync, readFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { builtins } from './builtins.mjs';
 import { natives } from './natives.mjs';
 
 /**
- * Pure packages that a command or a daemon needs at every start: as files of their own each costs it some 10
- * ms.
+ * Pure packages that a command or a daemon needs at every start. As separate files, each costs some 10 ms.
  */
 const INLINED = ['comlink', 'commander', 'eventsource-parser', 'lmdb', 'msgpackr'];
 
 /**
- * What runs is CommonJS: to start Node's loader of modules takes a process or thread 5 ms, and a file through
- * it half a millisecond. Each of these is one file with all it needs, loaded when it is asked for.
+ * The program is CommonJS: starting Node's module loader costs a process or thread 5 ms, and each file loaded
+ * through it half a millisecond. Each entry is one file with all its dependencies, loaded on demand.
  */
 const COMMAND = {
   bin: 'src/bin.ts',
@@ -31,18 +30,18 @@ const DAEMON = {
   'workers/host': 'workers/host.ts',
   'workers/jobs': 'workers/jobs.ts',
 };
-/**
- * What the daemon loads when a request first needs it: one file with the packages that nothing else takes in.
- */
+/** Loaded when a request first needs it: one file with the packages that nothing else includes. */
 const SCHEMAS = { file: 'schemas', source: 'src/api/shapes.ts', with: ['zod', 'zod-openapi'] };
-/** What others import are modules, and so are the benches, which an installed package does not have. */
+/**
+ * The files that others import are ES modules. So are the benches, which an installed package does not have.
+ */
 const MODULES = {
   client: 'src/client/index.ts',
   bench: 'bench/run.ts',
   'bench-bare': 'bench/kit/bare_process.ts',
 };
 
-/** What one part of the command loads of another, or of the daemon, stays a file of its own. */
+/** Keeps a part of the command that another part, or the daemon, loads in a file of its own. */
 const partsApart = {
   name: 'parts-apart',
   setup: (build) =>
@@ -53,7 +52,7 @@ const partsApart = {
       const wanted = name(resolve(resolveDir, path));
       const files = { ...COMMAND, daemon: DAEMON.daemon };
       const part = Object.keys(files).find((key) => files[key] === wanted);
-      // Only `bin` is not in the folder of the others.
+      // Only `bin` is outside the folder of the others.
       const folder = name(importer) === COMMAND.bin ? '.' : 'cli';
       return part && { path: `./${relative(folder, part)}.cjs`, external: true };
     }),
@@ -67,7 +66,7 @@ const schemasApart = {
     ),
 };
 
-/** Messages in fifty languages, half of the file: English is taken in by itself. */
+/** The messages in fifty languages are half of the file. English is included without them. */
 const noLocales = {
   name: 'no-locales',
   setup: (build) => {
@@ -81,7 +80,7 @@ function programs(shared) {
     ...shared,
     format: 'cjs',
     outExtension: { '.js': '.cjs' },
-    // `import()` becomes `require()`: no loader of modules.
+    // Turns `import()` into `require()`, which needs no module loader.
     supported: { 'dynamic-import': false },
   };
   const command = {
@@ -103,8 +102,8 @@ function programs(shared) {
     define: {
       ...shared.define,
       'import.meta.url': 'berthFile',
-      // The native part of msgpackr is only faster with hundreds of strings in one message, and 9 ms of every
-      // start.
+      // The native part of msgpackr is faster only with hundreds of strings in one message, and costs every
+      // start 9 ms.
       'process.env.MSGPACKR_NATIVE_ACCELERATION_DISABLED': '"true"',
     },
     banner: { js: "const berthFile = require('node:url').pathToFileURL(__filename).href;" },
@@ -136,7 +135,7 @@ export function bundles(root, output) {
   const there = Object.entries(MODULES).filter(([, source]) => existsSync(join(root, source)));
   const modules = {
     ...shared,
-    // Its binary is found by the plugin of the daemon's bundles alone.
+    // Only the plugin of the daemon's bundles finds its binary.
     external: [...shared.external, 'lmdb'],
     entryPoints: Object.fromEntries(there),
     splitting: true,

@@ -1,9 +1,9 @@
-// The compiled code of what runs at every start of the daemon, beside the bundles: to parse and compile them
-// is a third of the work of a start. V8 looks whether it is its own (version, flags, length of the source)
-// and compiles as ever if not.
+// Stores compiled code beside the bundles that every start of the daemon runs: parsing and compiling them is
+// a third of the time of a start. V8 checks that the code matches (version, flags, length of the source), and
+// compiles as usual if it does not.
 //
-// Functions are in it that have run: a daemon of this build is started, with a state directory of its own,
-// and ended.
+// Only functions that have run are included, so this starts and stops a daemon of this build, with its own
+// state directory.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -15,12 +15,12 @@ import { fileURLToPath } from 'node:url';
 
 const COMPILED = ['daemon', 'schemas', 'workers/services', 'workers/host'];
 const KEEP = fileURLToPath(new URL('keep_bytecode.cjs', import.meta.url));
-const PATIENCE_MS = 10_000;
-const LOOK_MS = 10;
+const TIMEOUT_MS = 10_000;
+const POLL_MS = 10;
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 
 /**
- * What stands in the place of a bundle. The hash in the names: never is one build's code run with another's
+ * The loader that replaces a bundle. With the hash in the names, one build's code never runs with another's
  * compiled code.
  */
 const loader = (name) => `'use strict';
@@ -39,9 +39,9 @@ new Script(readFileSync(filename, 'latin1'), { filename, cachedData: compiled() 
 );
 `;
 
-/** Puts a loader in the place of the bundle `path`. */
+/** Replaces the bundle `path` with a loader. */
 function splitOff(path) {
-  // As Node itself wraps it; esbuild writes ASCII alone, and bytes are read faster than UTF-8.
+  // The same wrapper as Node's. esbuild writes pure ASCII, and latin1 is faster to read than UTF-8.
   const code = `(function (exports, require, module, __filename, __dirname) {${readFileSync(path, 'latin1')}\n})`;
   const hash = createHash('sha256').update(code).digest('hex').slice(0, 12);
   const name = `${basename(path, '.cjs')}-${hash}`;
@@ -51,7 +51,10 @@ function splitOff(path) {
 
 const KEEPING = ['--require', KEEP];
 
-/** Runs the daemon of `output` until its host is there, twice. `children` are those that were started. */
+/**
+ * Runs the daemon of `output` twice, each time until its host is up. Adds the started processes to
+ * `children`.
+ */
 async function runTwice(output, home, children, signal) {
   const state = join(home, 'state');
   const socket = join(state, 'host/host.sock');
@@ -65,20 +68,20 @@ async function runTwice(output, home, children, signal) {
     return { child, ended: once(child, 'exit') };
   };
   const until = async (isThere) => {
-    while (isThere !== existsSync(socket)) await pause(LOOK_MS, null, { signal });
+    while (isThere !== existsSync(socket)) await pause(POLL_MS, null, { signal });
   };
   const runDaemon = async (flags) => {
     const { child, ended } = run(flags, 'bin.cjs', 'daemon');
     const [said] = await Promise.race([once(child.stdout, 'data'), ended]);
     await until(true);
-    // A registration of nothing: it is refused, and loads what would check one.
+    // An empty registration: it is refused, but loads the code that checks one.
     const [, port] = /:(\d+)\n/.exec(said) ?? [];
     await fetch(`http://127.0.0.1:${port}/v1/services`, { method: 'POST', headers: JSON_TYPE, body: '{}' });
     child.kill('SIGTERM');
     await ended;
     await until(false);
   };
-  // As most starts are: the host comes last. It is started by the daemon and does not keep its code.
+  // As in most starts, the host comes last. A host started by the daemon does not store its code.
   await runDaemon(KEEPING);
   const host = run(KEEPING, 'workers/host.cjs', state);
   await until(true);
@@ -87,7 +90,7 @@ async function runTwice(output, home, children, signal) {
 }
 
 /**
- * Compiles the daemon of the build in `output`. A machine on which it does not run gets a build that starts
+ * Compiles the daemon of the build in `output`. On a machine that cannot run it, the build works but starts
  * slower.
  */
 export async function compile(output) {
@@ -98,7 +101,7 @@ export async function compile(output) {
   try {
     await Promise.race([
       runTwice(output, home, children, late.signal),
-      pause(PATIENCE_MS, null, { signal: late.signal }).then(() =>
+      pause(TIMEOUT_MS, null, { signal: late.signal }).then(() =>
         Promise.reject(new Error('it does not end')),
       ),
     ]);

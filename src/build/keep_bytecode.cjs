@@ -1,5 +1,5 @@
-// For the build alone: every script of a bundle leaves its compiled code beside it when its process or thread
-// ends.
+// Preloaded by the build: at the end of its process or thread, every bundle's script stores its compiled code
+// beside it.
 const { chmodSync, writeFileSync } = require('node:fs');
 const vm = require('node:vm');
 
@@ -16,7 +16,7 @@ process.on('exit', () => {
   for (const [filename, script] of bundles) {
     const path = filename.replace(/\.js$/, '.bytecode');
     writeFileSync(path, script.createCachedData());
-    // The daemon's umask is that of its own files, which are its user's alone.
+    // The daemon's umask makes files private to its user, but the build must be readable by all.
     chmodSync(path, 0o644);
   }
 });

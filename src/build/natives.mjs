@@ -1,9 +1,9 @@
-// Packages with a binary look for it at each start, through a dozen files: 5 to 8 ms of a process or thread.
-// On Linux with glibc its name is known. Anywhere else, and where it does not load, the package's own search
-// goes on as ever.
+// Packages with a binary search a dozen files for it at each start, which costs a process or thread 5 to 8
+// ms. On Linux with glibc its name is known. On other systems, and when it does not load, the package's own
+// search runs as usual.
 import { join } from 'node:path';
 
-/** From the folder of a bundle: what the package itself would get of `require`. */
+/** Resolves from the folder of a bundle, as the package itself would. */
 const FROM = (name) => `
   const { createRequire } = require('node:module');
   const bundled = createRequire(__filename);
@@ -31,18 +31,18 @@ const LMDB = `${FROM('lmdb')}
 const CONTENTS = {
   koffi: KOFFI,
   'node-gyp-build-optional-packages': LMDB,
-  // The rows of the store are bytes: lmdb's own msgpack is never asked.
+  // The rows of the store are bytes: lmdb never uses its own msgpack.
   msgpackr: 'exports.Encoder = null;',
 };
 
 const isOfLmdb = (importer) => /node_modules.lmdb.dist.index\.cjs$/.test(importer);
 
-/** For esbuild. */
+/** An esbuild plugin. */
 export const natives = {
   name: 'natives',
   setup: (build) => {
     const { absWorkingDir } = build.initialOptions;
-    // The file that `require` gives, because that is the one its authors have built and tried.
+    // The file that `require` resolves to, which is the one its authors have built and tested.
     build.onResolve({ filter: /^lmdb$/ }, () => ({
       path: join(absWorkingDir, 'node_modules/lmdb/dist/index.cjs'),
     }));

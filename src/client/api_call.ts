@@ -1,21 +1,22 @@
-// One call of an operation: address, token, query and body out; the decoded answer or a BerthError back.
+// One call of an operation: sends address, token, query and body; returns the decoded answer or throws a
+// BerthError.
 import type { AnswerOf, InputOf, Operation, QueryInputOf } from '../api/operation.ts';
 import { BerthError, errorFromAnswer, isBerthError } from './errors.ts';
 import type { HttpAnswer, Transport } from './transport.ts';
 
 /**
- * Where one half of the API (daemon or cloud) is reached; asked anew for every call, because a daemon may
- * come back elsewhere.
+ * The endpoint of one half of the API (daemon or cloud). The getters run for every call, because a daemon may
+ * come back at another address.
  */
 export interface Endpoint {
   transport: Transport;
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   url: () => string;
-  /** null: none is sent. */
+  /** null: no token is sent. */
   token: () => string | null;
-  /** How long a call that does not wait for anything may take, in milliseconds. */
+  /** The deadline of a call that does not wait for a state, in milliseconds. */
   deadlineMs: number;
-  /** How long a call is made again, as the daemon asks, while that says it is busy, in milliseconds. */
+  /** How long a call is retried while the daemon is busy, in milliseconds. The daemon sets the pauses. */
   busyRetryMs: number;
 }
 
@@ -23,7 +24,7 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** What an operation is asked with, typed by it. */
+/** The input of an operation, typed by it. */
 export type ApiRequest<O extends Operation = Operation> = CallOptions & {
   /** `{name}` of the path. */
   name?: string;
@@ -37,14 +38,11 @@ interface AnyRequest extends CallOptions {
   body?: unknown;
 }
 
-/** The path of `operation` with `name` in it, encoded. */
+/** The path of `operation` with `name`, encoded. */
 export const pathOf = ({ path }: Operation, name = ''): string =>
   path.replace(/\{\w+\}/, () => encodeURIComponent(name));
 
-/**
- * What is left out or null is not sent, and neither is an empty list; a list is its items with commas between
- * them.
- */
+/** Omits undefined and null values and empty lists. The items of a list are joined with commas. */
 function queryString(query: AnyRequest['query'] = {}): string {
   const pairs = Object.entries(query)
     .filter(([, value]) => value != null && !(Array.isArray(value) && value.length === 0))
@@ -53,8 +51,8 @@ function queryString(query: AnyRequest['query'] = {}): string {
 }
 
 /**
- * Sends a request and resolves with the head of its answer, whatever its status; `isBuffered`: the body is
- * read as one text.
+ * Sends a request and resolves with the head of its answer, whatever its status. `isBuffered`: the body will
+ * be read as one text.
  */
 export function sendRequest(
   endpoint: Endpoint,

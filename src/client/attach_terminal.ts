@@ -7,20 +7,20 @@ import type { ClientWebSocket } from './transport.ts';
 
 export interface AttachOptions {
   /**
-   * Output as it comes; the first piece is the screen as it is. Acknowledged when the returned promise
-   * resolves.
+   * Called with output as it arrives. The first piece is the current screen. The output is acknowledged when
+   * the returned promise resolves.
    */
   onOutput: (bytes: Uint8Array) => void | Promise<void>;
-  /** The size of the terminal, at first and whenever some viewer changes it. */
+  /** Called with the size of the terminal, at first and after each change by a viewer. */
   onSize?: (cols: number, rows: number) => void;
-  /** Ends the session; the agent goes on. */
+  /** Ends the session; the agent keeps running. */
   signal?: AbortSignal;
 }
 
 export interface TerminalEnd {
-  /** null: the viewer left, or the connection was lost. */
+  /** null: the viewer detached, or the connection was lost. */
   exit: { exitCode: number | null; signal: string | null } | null;
-  /** How the connection ended: 1000 is in order. */
+  /** The close code of the connection; 1000 is normal. */
   code: number;
   reason: string;
 }
@@ -29,11 +29,11 @@ export interface TerminalSession {
   /** Keys typed, as bytes or text. */
   write(input: string | Uint8Array): void;
   resize(cols: number, rows: number): void;
-  /** Leaves the terminal; the agent goes on. */
+  /** Detaches from the terminal; the agent keeps running. */
   detach(): void;
   /**
-   * Settles once, when the session has ended. Rejects with what `onOutput` or `onSize` has thrown, which ends
-   * it too.
+   * Settles once, when the session has ended. Rejects with an error thrown by `onOutput` or `onSize`, which
+   * also ends the session.
    */
   ended: Promise<TerminalEnd>;
 }
@@ -51,7 +51,7 @@ function base64url(text: string): string {
     .replaceAll('=', '');
 }
 
-/** The token goes as a subprotocol, because a browser cannot set a header on a WebSocket. */
+/** Carries the token as a subprotocol, because a browser cannot set a header on a WebSocket. */
 const subprotocols = (token: string | null): string[] =>
   token ? ['berth.v1', `base64url.bearer.authorization.berth.${base64url(token)}`] : ['berth.v1'];
 
@@ -74,7 +74,7 @@ export async function attachTerminal(
       socket?.close();
     };
   });
-  // Who does not wait for the end does not want to know how it came.
+  // A caller that does not await the end must not get an unhandled rejection.
   ended.catch(() => {});
   const encoder = new TextEncoder();
   let socket: ClientWebSocket | undefined;

@@ -1,9 +1,10 @@
-// The client for browsers: `import { connect } from 'berth/client'` through a bundler ends here.
+// The client for browsers: the entry of `import { connect } from 'berth/client'` in a bundler.
 import { type Client, type ClientOptions, createClient } from './create_client.ts';
 import { fetchTransport } from './fetch_transport.ts';
 
 /**
- * A client of the daemon at `options.url`; a page must be served by that daemon or be an allowed extension.
+ * A client of the daemon at `options.url`. The page must be served by that daemon or belong to an allowed
+ * extension.
  */
 export const connect = (options: ClientOptions): Client => createClient(fetchTransport, options);
 

@@ -1,4 +1,4 @@
-// A client is an address, a token and a transport; everything else is methods.
+// A client: an address, a token, a transport, and the methods.
 import type { Endpoint } from './api_call.ts';
 import { agentMethods } from './methods/agents.ts';
 import { cloudMethods } from './methods/cloud.ts';
@@ -18,7 +18,7 @@ const daemonMethods = (endpoint: Endpoint) => ({
 
 export type Client = ReturnType<typeof daemonMethods> & { cloud: ReturnType<typeof cloudMethods> };
 
-/** A value, or a function asked anew for every call. */
+/** A value, or a function that returns it for every call. */
 type ValueOrGetter<T> = T | (() => T);
 
 export interface ClientOptions {
@@ -26,14 +26,14 @@ export interface ClientOptions {
   url: ValueOrGetter<string>;
   /** The daemon's `auth.token`. */
   token?: ValueOrGetter<string | null>;
-  /** Where the cloud API is, when it has a listener of its own; default: `url`. */
+  /** Address of the cloud API, if it has its own listener; default: `url`. */
   cloudUrl?: ValueOrGetter<string>;
   cloudToken?: ValueOrGetter<string | null>;
-  /** How long a call that does not wait for anything may take. Default 30 s. */
+  /** Deadline of a call that does not wait for a state, in milliseconds. Default 30 s. */
   deadlineMs?: number;
   /**
-   * How long a call is made again while the daemon says it is busy. Default 0: `daemon_busy` is an error like
-   * others.
+   * How long a call is retried while the daemon is busy, in milliseconds. Default 0: `daemon_busy` is thrown
+   * like any other error.
    */
   busyRetryMs?: number;
 }
@@ -46,7 +46,7 @@ function toGetter<T extends string | null>(value: ValueOrGetter<T>): () => T {
 
 const withoutSlash = (url: () => string) => () => url().replace(/\/+$/, '');
 
-/** A client over `transport`; the entries of this folder fill that in. */
+/** A client over `transport`. The entry points of this folder supply the transport. */
 export function createClient(transport: Transport, options: ClientOptions): Client {
   const { deadlineMs = DEADLINE_MS, busyRetryMs = 0 } = options;
   const daemon: Endpoint = {

@@ -1,7 +1,7 @@
-// The one error of the client: what the daemon answered, or why there was no answer.
+// The error class of the client: an error of the daemon, or the reason for a missing answer.
 import type { ErrorCode } from '../protocol/errors.ts';
 
-/** Codes of the client itself; every other one is the daemon's: docs/reference.md "Errors". */
+/** Codes of the client itself. All other codes are the daemon's: docs/reference.md "Errors". */
 export type ClientErrorCode = 'unreachable' | 'deadline' | 'bad_answer' | 'closed';
 
 export interface FieldError {
@@ -9,16 +9,16 @@ export interface FieldError {
   message: string;
 }
 
-/** Compare `code`, never the class: a copy of this module in another bundle makes the same errors. */
+/** Compare `code`, never the class: another bundle has its own copy of it. */
 export class BerthError extends Error {
   override readonly name = 'BerthError';
   readonly code: ErrorCode | ClientErrorCode | (string & {});
-  /** The HTTP status; 0 when there was no answer. */
+  /** The HTTP status; 0 without an answer. */
   readonly status: number;
   readonly hint: string;
   /** For `invalid_spec`: every wrong field. */
   readonly details: readonly FieldError[];
-  /** For a 503: how long the daemon asks to wait, in milliseconds. */
+  /** For a 503: the wait that the daemon asks for, in milliseconds. */
   readonly retryAfterMs: number | null;
 
   constructor(
@@ -40,7 +40,7 @@ export class BerthError extends Error {
     this.retryAfterMs = more.retryAfterMs ?? null;
   }
 
-  /** The daemon's error body again, as `--json` prints it. */
+  /** The daemon's error body, as `--json` prints it. */
   toJSON(): { code: string; message: string; hint: string; details?: readonly FieldError[] } {
     const { code, message, hint, details } = this;
     return details.length > 0 ? { code, message, hint, details } : { code, message, hint };
@@ -62,7 +62,10 @@ function fieldErrors(value: unknown): FieldError[] {
   }));
 }
 
-/** The error of an answer that is not 2xx; one without our body (a proxy, another server) is `bad_answer`. */
+/**
+ * The error for an answer other than 2xx. Without our error body (from a proxy or another server) it is
+ * `bad_answer`.
+ */
 export function errorFromAnswer(status: number, retryAfter: string | null, body: string): BerthError {
   const seconds = Number(retryAfter ?? Number.NaN);
   const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : null;

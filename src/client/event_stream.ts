@@ -1,12 +1,12 @@
-// A stream of server-sent events that goes on after a break: it reconnects as the server asked and says what
-// it had last.
+// A stream of server-sent events that survives disconnects: it reconnects after the server's delay and sends
+// the last id.
 import { createParser } from 'eventsource-parser';
 import { delay } from './api_call.ts';
 import { BerthError, errorFromAnswer, isBerthError } from './errors.ts';
 import type { HttpAnswer } from './transport.ts';
 
 export interface SseFrame {
-  /** null when the frame has none: the last one that had stays the point to go on from. */
+  /** null when the frame has none: the last id seen remains the point to resume from. */
   id: string | null;
   event: string;
   data: string;
@@ -14,31 +14,28 @@ export interface SseFrame {
 
 export interface StreamOptions {
   signal?: AbortSignal;
-  /** Told when the stream is open, and when it is lost and how long until the next try (milliseconds). */
+  /** Called when the stream opens, and when it is lost, with the milliseconds until the next attempt. */
   onState?: (state: { open: true } | { open: false; error: BerthError; retryMs: number }) => void;
-  /** false: the first break ends the stream with its error. Default true. */
+  /** false: the first disconnect ends the stream with its error. Default true. */
   reconnect?: boolean;
 }
 
 const FIRST_RETRY_MS = 1_000;
-/**
- * Without a word for this long the connection is taken for dead: the daemon sends a comment at least every 15
- * s.
- */
+/** Silence after which the connection counts as dead: the daemon sends a comment at least every 15 s. */
 const IDLE_TIMEOUT_MS = 45_000;
-/** A frame larger than this is not ours. */
+/** A larger frame cannot come from the daemon. */
 const MAX_FRAME_CHARS = 4 * 1024 * 1024;
 
-/** Whether trying again may help: no answer, a broken one, or a server that is shutting down. */
+/** Whether a retry may help: no answer, a broken one, or a server that is shutting down. */
 const isRetryable = (error: BerthError): boolean => error.status === 0 || error.status >= 500;
 
 const toStreamError = (error: unknown): BerthError =>
   isBerthError(error) ? error : new BerthError('closed', 'the stream was cut off', {}, { cause: error });
 
 /**
- * The frames of one stream, over as many connections as it takes. `open` makes a connection; `lastId` is the
- * id of the last frame seen, null at first. Ends when `options.signal` aborts; throws what trying again
- * cannot mend: a 4xx, or no answer to the very first connection.
+ * The frames of one stream, over any number of connections. `open` makes a connection; `lastId` is the id of
+ * the last frame seen, null at first. Ends when `options.signal` aborts. Throws errors that no retry can fix:
+ * a 4xx, or no answer to the very first connection.
  */
 export async function* sseFrames(
   open: (lastId: string | null, signal: AbortSignal) => Promise<HttpAnswer>,
@@ -69,7 +66,7 @@ export async function* sseFrames(
         onEvent: ({ id: of, event, data }) => ready.push({ id: of ?? null, event: event ?? 'message', data }),
       });
       for await (const chunk of answer.chunks()) {
-        // Not while the frames are taken: whoever takes its time is no sign of a dead connection.
+        // Not while the consumer handles frames: a slow consumer does not mean a dead connection.
         clearTimeout(silence);
         parser.feed(chunk);
         for (const frame of ready.splice(0)) {

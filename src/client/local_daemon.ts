@@ -1,5 +1,5 @@
-// Finds this user's daemon and its tokens: by BERTH_URL or <state>/daemon.json, never by a guessed port.
-// docs/reference.md "State directory", "Tokens".
+// Finds this user's daemon and its tokens: through BERTH_URL or <state>/daemon.json, never by guessing a
+// port. docs/reference.md "State directory", "Tokens".
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mayBeAlive } from '../adapters/process/process_table.ts';
@@ -13,7 +13,7 @@ import { nodeTransport } from './node_transport.ts';
 type Env = Readonly<Record<string, string | undefined>>;
 
 export interface LocalOptions {
-  /** Default: `$BERTH_URL`, else the daemon that runs on the state directory. */
+  /** Default: `$BERTH_URL`, else the daemon that uses the state directory. */
   url?: string | undefined;
   /** Default: `$BERTH_STATE_DIR`, else `$XDG_STATE_HOME/berth`. */
   stateDir?: string | undefined;
@@ -31,23 +31,23 @@ export interface LocalDaemon {
   client: Client;
   settings: Settings;
   stateDir: string;
-  /** Where the daemon is now. Throws a BerthError `unreachable` when none runs. */
+  /** The current address of the daemon. Throws a BerthError `unreachable` when none runs. */
   url: () => string;
-  /** The cloud token in use; null when there is none yet. */
+  /** The current cloud token; null when there is none yet. */
   cloudToken: () => string | null;
 }
 
 const HINT = 'Start one in the background with `berth daemon start`, or here with `berth daemon`.';
 
-/** What `<state>/daemon.json` says of a daemon that lives; undefined when there is none. */
+/** The content of `<state>/daemon.json`, if its daemon is alive; otherwise undefined. */
 export function runningDaemon(stateDir: string): AddressRecord | undefined {
   try {
     const file: AddressRecord = JSON.parse(readFileSync(join(stateDir, 'daemon.json'), 'utf8'));
     const { pid, port, startTime } = file;
-    // Pids are given again: what counts is the process that wrote the file.
+    // Pids are reused: the start time identifies the process that wrote the file.
     return Number.isInteger(pid) && Number.isInteger(port) && mayBeAlive(pid, startTime) ? file : undefined;
   } catch {
-    // Absent, or of another make: no daemon of ours.
+    // Absent, or in an unknown format: no daemon of ours.
     return undefined;
   }
 }
@@ -59,10 +59,7 @@ function cloudUrlOf({ cloud }: Settings, daemonUrl: () => string, env: Env): () 
   return () => localUrl(cloud.bind, cloud.port, cloud.tls_cert === '' ? 'http' : 'https');
 }
 
-/**
- * Finds the daemon and what it takes to talk to it. Throws a SettingsError for a configuration that cannot be
- * used.
- */
+/** Finds the daemon, with its addresses and tokens. Throws a SettingsError for an invalid configuration. */
 export async function findLocalDaemon(options: LocalOptions = {}): Promise<LocalDaemon> {
   const env = options.env ?? process.env;
   const stateDir = stateDirPath(options.stateDir, env);

@@ -1,6 +1,6 @@
 // The transport for Node: a socket for calls, node:http for streams; fetch would cost a command 60 ms.
-// Built-in modules are taken with getBuiltinModule: an import of node:http from a module costs newer Nodes 40
-// ms, and bundlers for browsers find none here.
+// Built-in modules are loaded with getBuiltinModule: importing node:http from a module costs newer Node
+// versions 40 ms, and bundlers for browsers find no import here.
 import type { IncomingMessage } from 'node:http';
 import { BerthError } from './errors.ts';
 import { requestOverSocket } from './socket_request.ts';
@@ -23,7 +23,7 @@ function toHttpAnswer(message: IncomingMessage): HttpAnswer {
   };
 }
 
-/** Says in words what happened to a connection. */
+/** Describes a connection error in words. */
 function unreachable(url: string, error: unknown): BerthError {
   const { host } = new URL(url);
   const { code, message = String(error) } = error as NodeJS.ErrnoException;
@@ -31,16 +31,15 @@ function unreachable(url: string, error: unknown): BerthError {
   return new BerthError('unreachable', `no daemon answers at ${host}: ${why}`, {}, { cause: error });
 }
 
-/** The head as soon as it is there, the body as it comes: for streams. */
+/** Resolves with the head as soon as it arrives; the body follows as a stream. */
 function requestStreamed({ method, url, headers, body, signal }: HttpRequest): Promise<HttpAnswer> {
   const { request } = process.getBuiltinModule(url.startsWith('https:') ? 'node:https' : 'node:http');
   return new Promise((resolve, reject) => {
     const lines = headers.flat();
     if (body !== undefined) lines.push('Content-Length', String(Buffer.byteLength(body)));
-    // With a list of headers node:http adds none of its own.
+    // Given a list of headers, node:http adds none of its own.
     lines.push('Host', new URL(url).host);
-    // No agent: a connection on loopback costs less than finding out that a kept one has been closed
-    // meanwhile.
+    // No agent: a new connection on loopback is cheaper than detecting that a kept one was closed.
     const sent = request(url, { method, headers: lines, agent: false, ...(signal ? { signal } : {}) });
     sent.on('response', (message) => resolve(toHttpAnswer(message)));
     sent.on('error', (error) => reject(signal?.aborted ? signal.reason : unreachable(url, error)));
@@ -65,7 +64,7 @@ async function requestBuffered(request: HttpRequest): Promise<HttpAnswer> {
 }
 
 /**
- * Requests over a socket or by node:http and node:https, WebSockets by the package ws, which is loaded at the
+ * Requests over a socket, or with node:http and node:https. WebSockets use the package ws, loaded at the
  * first one.
  */
 export const nodeTransport: Transport = {

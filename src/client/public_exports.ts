@@ -1,4 +1,4 @@
-// What both clients give besides their `connect`.
+// The exports of both clients besides `connect`.
 export type { AttachOptions, TerminalEnd, TerminalSession } from './attach_terminal.ts';
 export type { Client, ClientOptions } from './create_client.ts';
 export { BerthError, type ClientErrorCode, type FieldError, isBerthError } from './errors.ts';

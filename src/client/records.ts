@@ -1,4 +1,4 @@
-// The records of the API as they stand in JSON, inferred from the shapes of its bodies and answers.
+// The records of the API in JSON, inferred from the shapes of its bodies and answers.
 // docs/reference.md "A service in JSON".
 import type { z } from '../adapters/zod.ts';
 import type { EVENT_DATA, EVENT_DETAIL } from '../api/events_shapes.ts';
@@ -24,7 +24,7 @@ export type { AgentType } from '../protocol/agent_types.ts';
 export type { ClusterCapabilities } from '../protocol/cloud.ts';
 export type { RestartPolicy, ServiceStatus } from '../protocol/service.ts';
 
-/** With `?detail=true` every event's data has these two besides. */
+/** The two additional fields of every event's data with `?detail=true`. */
 export type EventDetail = z.infer<typeof EVENT_DETAIL>;
 
 /** The data of each type of event: docs/reference.md "Event types". */
@@ -33,7 +33,7 @@ export type EventData = { [T in keyof typeof EVENT_DATA]: z.infer<(typeof EVENT_
   'stream.reset': { oldest: number };
 };
 
-/** One frame of the event stream. `id` is null for `stream.reset`, which is no event of the journal. */
+/** One frame of the event stream. `id` is null for `stream.reset`, which is not in the journal. */
 export type DaemonEvent = {
   [T in keyof EventData]: { type: T; id: number | null; data: EventData[T] & EventDetail };
 }[keyof EventData];

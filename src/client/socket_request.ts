@@ -1,6 +1,6 @@
-// One request and its whole answer over a plain socket, for calls of a command: loading and starting
-// node:http takes longer than the call itself. HTTP/1.1 as RFC 9112 has it for a client that closes after the
-// answer.
+// One request and its whole answer over a plain socket, for the calls of a command: loading and starting
+// node:http takes longer than the call itself. Implements HTTP/1.1 (RFC 9112) for a client that closes after
+// the answer.
 import type { Socket } from 'node:net';
 import { unbracketedHost } from '../adapters/url_host.ts';
 import type { HttpRequest } from './transport.ts';
@@ -16,11 +16,11 @@ const HEAD_END = '\r\n\r\n';
 interface ParsedHead {
   status: number;
   headers: Map<string, string>;
-  /** Where the body begins. */
+  /** Offset of the body. */
   bodyAt: number;
 }
 
-/** undefined: the head is not complete yet. Throws when it is none. */
+/** Parses the head; undefined while it is incomplete. Throws when it is invalid. */
 function parseHead(bytes: Buffer): ParsedHead | undefined {
   const end = bytes.indexOf(HEAD_END);
   if (end < 0) return undefined;
@@ -36,7 +36,7 @@ function parseHead(bytes: Buffer): ParsedHead | undefined {
   return { status: Number(status), headers, bodyAt: end + HEAD_END.length };
 }
 
-/** The body of a chunked answer; undefined: it is not complete yet. Throws when it is none. */
+/** The body of a chunked answer; undefined while it is incomplete. Throws when it is invalid. */
 function decodeChunked(bytes: Buffer, from: number): Buffer | undefined {
   const parts: Buffer[] = [];
   for (let at = from; ; ) {
@@ -46,7 +46,7 @@ function decodeChunked(bytes: Buffer, from: number): Buffer | undefined {
     if (digits === undefined) throw new Error('the answer is no HTTP');
     const size = Number.parseInt(digits, 16);
     const start = lineEnd + 2;
-    // The last chunk is empty; what may follow it are headers that nobody here needs.
+    // The last chunk is empty. Trailers may follow, which nothing here needs.
     if (size === 0) return bytes.indexOf(HEAD_END, lineEnd) < 0 ? undefined : Buffer.concat(parts);
     if (bytes.length < start + size + 2) return undefined;
     parts.push(bytes.subarray(start, start + size));
@@ -54,7 +54,7 @@ function decodeChunked(bytes: Buffer, from: number): Buffer | undefined {
   }
 }
 
-/** The whole answer in `bytes`; undefined: it is not complete yet. `ended`: nothing more will come. */
+/** The whole answer in `bytes`; undefined while it is incomplete. `ended`: no more bytes will arrive. */
 function parseAnswer(bytes: Buffer, ended: boolean): BufferedAnswer | undefined {
   const head = parseHead(bytes);
   if (!head) return undefined;
@@ -96,7 +96,7 @@ export function requestOverSocket(request: HttpRequest): Promise<BufferedAnswer>
       settle();
     };
     const aborted = (): void => finish(() => reject(signal?.reason));
-    const look = (ended: boolean): void => {
+    const tryParse = (ended: boolean): void => {
       try {
         const answer = parseAnswer(Buffer.concat(parts), ended);
         if (answer) finish(() => resolve(answer));
@@ -109,9 +109,9 @@ export function requestOverSocket(request: HttpRequest): Promise<BufferedAnswer>
     signal?.addEventListener('abort', aborted);
     socket.on('data', (part: Buffer) => {
       parts.push(part);
-      look(false);
+      tryParse(false);
     });
-    socket.on('end', () => look(true));
+    socket.on('end', () => tryParse(true));
     socket.on('error', (error) => finish(() => reject(error)));
     socket.write(requestBytes(request, url));
   });

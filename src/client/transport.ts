@@ -1,4 +1,4 @@
-// How bytes get to a daemon and back: one interface, with one implementation for Node and one for browsers.
+// The connection to a daemon: one interface, with one implementation for Node and one for browsers.
 
 export interface HttpRequest {
   method: string;
@@ -6,7 +6,7 @@ export interface HttpRequest {
   headers: readonly (readonly [name: string, value: string])[];
   body?: string;
   signal?: AbortSignal;
-  /** The answer will be read as one text: it may be waited for as a whole. */
+  /** The answer will be read as one text, so it may be buffered. */
   isBuffered?: boolean;
 }
 
@@ -15,19 +15,17 @@ export interface HttpAnswer {
   header(name: string): string | null;
   /** The whole body, decoded. */
   text(): Promise<string>;
-  /** The body as it arrives, decoded; ending the loop ends the connection. */
+  /** The body as it arrives, decoded. Leaving the loop closes the connection. */
   chunks(): AsyncIterable<string>;
 }
 
-/** What a WebSocket tells; `closed` is the last. */
+/** The events of a WebSocket; `closed` is the last. */
 export interface ClientWebSocketListener {
   opened(): void;
   text(message: string): void;
   bytes(message: Uint8Array): void;
   closed(code: number, reason: string): void;
-  /**
-   * The server refused the upgrade (a browser does not say with what: status 0). `closed` does not follow.
-   */
+  /** The server refused the upgrade. Browsers hide the status, which is 0 then. `closed` does not follow. */
   refused(status: number, body: string): void;
 }
 
@@ -37,9 +35,11 @@ export interface ClientWebSocket {
 }
 
 export interface Transport {
-  /** Resolves with the head of the answer. Rejects with a BerthError `unreachable` when there is none. */
+  /**
+   * Resolves with the head of the answer. Rejects with a BerthError `unreachable` when there is no answer.
+   */
   request(request: HttpRequest): Promise<HttpAnswer>;
-  /** Opens a WebSocket; `listener` hears everything about it. */
+  /** Opens a WebSocket; `listener` receives all its events. */
   openWebSocket(
     url: string,
     protocols: string[],

@@ -1,15 +1,15 @@
-// Where the command line finds this daemon: `<state>/daemon.json`.
+// The file through which the command line finds this daemon: `<state>/daemon.json`.
 import { thisDaemon } from '../adapters/host/spawn_host.ts';
 import { removeAddressFile, writeAddressFile } from '../settings/state_dir.ts';
 import { VERSION } from '../settings/version.ts';
 import { report } from './daemon_log.ts';
 
-/** A file that could not be written, for want of room, is tried again this often. */
+/** Interval between attempts to write the file while the disk is full. */
 const RETRY_MS = 2_000;
 
 /**
- * Written at the first `tell` of a port, and again until it is there: no daemon ends because others cannot
- * find it.
+ * Writes the file at the first `tell` of a port, and retries until it succeeds: a daemon keeps running even
+ * if others cannot find it.
  */
 export class AddressFile {
   private readonly stateDir: string;

@@ -1,5 +1,5 @@
-// The cloud part as the main thread sees it: its threads are started when a request or a registered cluster
-// needs them.
+// The cloud part as the main thread sees it: its threads start when a request or a registered cluster needs
+// them.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CloudFront } from '../front/front.ts';
@@ -13,7 +13,8 @@ import { report } from './daemon_log.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
 
 /**
- * `cloud.token`, or the one of `<state>/cloud-token`, made at the first start: docs/reference.md "Tokens".
+ * `cloud.token`, or the token in `<state>/cloud-token`, created at the first start:
+ * docs/reference.md "Tokens".
  */
 export const resolveCloudToken = ({ cloud }: Settings, stateDir: string): string =>
   cloud.token || ensureSecret(join(stateDir, 'cloud-token')).toString('utf8').trim();
@@ -24,7 +25,7 @@ function ownListener({ cloud }: Settings): CloudFront['ownListener'] {
   return { bind, port, ...(cert === '' ? {} : { tls: { cert, key } }) };
 }
 
-/** At `threads`: see ThreadsProtocol. */
+/** The actor at `threads`: see ThreadsProtocol. */
 const threadStarter = actor<ThreadsProtocol, ThreadSupervisor>('threads', (context, threads) => ({
   ensure: ({ address }) => context.replyLater(threads.ensureFor(address).then(() => null)),
 }));
@@ -46,7 +47,10 @@ export class CloudController {
     return { token, views: this.views, ensure: () => this.ensure(), ownListener: ownListener(settings) };
   }
 
-  /** Where a cluster may be registered already its watches, tethers and sweeper go on with the daemon. */
+  /**
+   * Starts the cloud part if a cluster may be registered, so that its watches, tethers and sweeper resume
+   * with the daemon.
+   */
   resume(keyFile: string): void {
     if (existsSync(keyFile))
       this.ensure().catch((error: Error) => report(`the cloud part does not start: ${error.message}`));
@@ -54,7 +58,7 @@ export class CloudController {
 
   private async ensure(): Promise<void> {
     await this.threads.ensure('cloud');
-    // Gone where the cloud part is closed: the views know why.
+    // Fails `gone` when the cloud part is closed: the views know why.
     await this.node
       .ref('clusters')
       .ask('viewsReady', {})

@@ -1,4 +1,4 @@
-// What the cloud thread holds.
+// The contents of the cloud thread.
 import { join } from 'node:path';
 import { clustersActor } from '../actors/cloud/clusters.ts';
 import { sweeperActor } from '../actors/cloud/sweeper.ts';
@@ -14,11 +14,11 @@ import { SettingsError } from '../settings/config.ts';
 import { report, reportCrash } from './daemon_log.ts';
 import { createJobPool } from './job_pool.ts';
 import type { ThreadData } from './thread_data.ts';
-import { runThread } from './thread_supervisor.ts';
+import { runThread } from './thread_instance.ts';
 
 /**
- * Opens the vault and starts the cloud's actors. With a key file that does not belong to the store nothing is
- * started and nothing overwritten: every request of the cloud API is answered with the reason.
+ * Opens the vault and starts the cloud's actors. With a key file that does not match the store, starts and
+ * overwrites nothing: every request of the cloud API gets the reason.
  */
 async function setupCloud(node: Node, data: ThreadData): Promise<void> {
   const embedded = openStore(join(data.stateDir, 'store.mdb'));
@@ -55,8 +55,8 @@ async function setupCloud(node: Node, data: ThreadData): Promise<void> {
     allowInCluster,
     inPod: pod !== null,
   });
-  // Tethers that were open are open again before anything is answered; by now `clusters`, which gets the state
-  // of each cluster, is there.
+  // Reopen the active tethers before answering anything. `clusters`, which receives the state of each
+  // cluster, has started by now.
   await opener.ask('boot', {});
   await node.start('sweeper', sweeperActor, { intervalMs: sweepMs });
 }

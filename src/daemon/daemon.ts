@@ -1,4 +1,4 @@
-// One daemon's life: the process host, the threads and the front, put together and taken apart.
+// One daemon's life: the process host, the threads and the front, from start to shutdown.
 // docs/reference.md "Shutdown".
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { portHolderOf } from '../actors/ports/port_holder.ts';
@@ -27,19 +27,17 @@ import type { ThreadSupervisor } from './thread_supervisor.ts';
 export interface Daemon {
   url: string;
   /**
-   * Resolves when the process host is joined, which may be after everything else; rejects when it cannot be.
+   * Resolves when the process host is joined, possibly after everything else is up; rejects when it cannot be
+   * joined.
    */
   hostJoined: Promise<void>;
-  /** Ends everything in order; what it supervises as `shutdown.services` says. */
+  /** Ends everything in order; `shutdown.services` decides what happens to the services. */
   stop(): Promise<void>;
-  /** Token, allowed extensions and log limits are read again: docs/reference.md "Signals". */
+  /** Rereads the token, the allowed extensions and the log limits: docs/reference.md "Signals". */
   reload(): Promise<void>;
 }
 
-/**
- * The longest that a shutdown of all services may take until it is answered: it keeps to its limits by
- * itself.
- */
+/** Deadline of the shutdown of all services, which keeps to its own limits. */
 const SHUTDOWN_MS =
   SERVICE.shutdown.orderedStopMs + SERVICE.shutdown.remainingStopMs + 2 * THREADS.askDeadlineMs;
 
@@ -80,7 +78,7 @@ function createDaemonFront(
   });
 }
 
-/** What a running daemon is made of. */
+/** The parts of a running daemon. */
 interface DaemonParts {
   node: Node;
   front: Front;
@@ -89,7 +87,7 @@ interface DaemonParts {
   addressFile: AddressFile;
   logLimits: CurrentLogLimits;
   hostJoined: Promise<void>;
-  /** Of the front. */
+  /** The port of the front. */
   port: number;
   /** The cloud token. */
   cloudToken: string;
@@ -112,13 +110,13 @@ class RunningDaemon implements Daemon {
     const { settings } = this.options;
     const { node, front, threads, addressFile } = this.parts;
     front.shutdown();
-    // A host that was started learns that it is not needed any more.
+    // A started host needs the connection to learn that it is no longer needed.
     await this.hostJoined.catch(() => {});
     const stopped =
       settings.shutdown.services === 'stop'
         ? node.ref('groups').ask('shutdown', {}, { deadlineMs: SHUTDOWN_MS })
         : node.ref('registry').ask('close', {});
-    // Whatever could not be stopped is the host's: the next daemon has it.
+    // The host keeps what could not be stopped: the next daemon adopts it.
     await stopped.catch((error: Error) => report(`not everything was stopped: ${error.message}`));
     await front.close();
     const late = await threads.stop();
@@ -144,7 +142,7 @@ class RunningDaemon implements Daemon {
 
 const tokensOf = (...tokens: string[]): string[] => tokens.filter((token) => token !== '');
 
-/** The current log limits, which every process host gets when it is joined. */
+/** The current log limits, sent to every process host after joining it. */
 class CurrentLogLimits {
   private readonly node: Node;
   private logs: Settings['logs'];
@@ -165,7 +163,7 @@ class CurrentLogLimits {
   }
 }
 
-/** Joins the process host, now and whenever it was lost: this is also what keeps a second daemon away. */
+/** Joins the process host, now and after each loss. This also keeps a second daemon away. */
 async function joinHost(
   node: Node,
   data: ThreadData,
@@ -175,7 +173,7 @@ async function joinHost(
   keepHostJoined(node, {
     dial: () => dialHost(node, data, true),
     onJoined: () => logLimits.sendToHost(),
-    // The services thread reports what is in the way.
+    // The services thread reports the obstacles.
     report: () => undefined,
   });
   node.connect('host', await dialHost(node, data, isStarting));
@@ -183,7 +181,7 @@ async function joinHost(
 }
 
 /**
- * Starts the host once callers know that the daemon is up: before that, it would compete for the processor.
+ * Starts the host once callers know that the daemon is up. Before that, it would compete for the processor.
  */
 async function startDeferredHost(
   { stateDir, hostEntry }: ThreadData,
@@ -195,8 +193,7 @@ async function startDeferredHost(
 }
 
 /**
- * Warns once where other people can log in and nothing keeps them from the daemon:
- * docs/reference.md "First limits".
+ * Warns once when other users can log in and no token protects the daemon: docs/reference.md "First limits".
  */
 function warnOfMissingToken({ auth }: Settings): void {
   if (auth.token === '' && otherUsers().length > 0)
@@ -204,8 +201,8 @@ function warnOfMissingToken({ auth }: Settings): void {
 }
 
 /**
- * Starts everything but the core, which is on its way, and waits for the process host unless that may come
- * later; resolves when it serves. Rejects with a Failure that says in one line why it cannot.
+ * Starts everything except the core, which is starting already. Waits for the process host unless it is
+ * deferred. Resolves when the daemon serves. Rejects with a Failure whose message is one line.
  */
 export async function bootDaemon(
   options: DaemonOptions,

@@ -10,9 +10,9 @@ export interface GatewayControllerOptions {
   node: Node;
   threads: ThreadSupervisor;
   settings: Settings;
-  /** Tokens of ours that are never passed on. */
+  /** Our own tokens, which are never passed on. */
   tokens: string[];
-  /** The port it listens on; null: it is off. */
+  /** Called with the port of the listener; null: off. */
   onPort: (port: number | null) => void;
 }
 
@@ -35,14 +35,14 @@ export class GatewayController {
     });
   }
 
-  /** Starts it unless it runs; resolves with its port, or null when it is off or its port cannot be had. */
+  /** Starts the gateway unless it runs. Resolves with its port, or null when it is off or cannot listen. */
   open(): Promise<number | null> {
     const isOff = this.options.settings.gateway.port === -1;
     this.opening ??= isOff ? Promise.resolve(null) : this.start();
     return this.opening;
   }
 
-  /** Takes all agents there are. */
+  /** Sets the routes of all agents. */
   setRoutes(rows: GatewayRoute[]): void {
     this.rows = rows;
     if (rows.length === 0 && !this.opening) return;

@@ -1,4 +1,4 @@
-// A thread's connection to the process host: made at the start, and made again whenever it was lost.
+// A thread's connection to the process host: made at the start, and again after each loss.
 import { connectHost, reconnectHost } from '../adapters/host/host_connection.ts';
 import type { Node, Pipe } from '../runtime/actor.ts';
 import { THREADS } from '../settings/limits.ts';
@@ -7,15 +7,15 @@ import { reportCrash } from './daemon_log.ts';
 import type { ThreadData } from './thread_data.ts';
 
 /**
- * Connects to the host, and starts one when there is none. `isSpawned`: one has been started just now and is
- * waited for first. Rejects with second_daemon, host_refused, host_absent.
+ * Connects to the host, and starts one when there is none. `isSpawned`: a host was started just now, so wait
+ * for it first. Rejects with second_daemon, host_refused, host_absent.
  */
 export async function dialHost(node: Node, data: ThreadData, isSpawned: boolean): Promise<Pipe> {
   const { stateDir, hostEntry, session } = data;
   const { pipe } = await connectHost({
     stateDir,
     entry: hostEntry,
-    identity: { version: VERSION, session, node: node.name, services: THREADS.services },
+    identity: { version: VERSION, session, node: node.name },
     withinMs: THREADS.hostStartTimeoutMs,
     isSpawned,
   });
@@ -24,13 +24,13 @@ export async function dialHost(node: Node, data: ThreadData, isSpawned: boolean)
 
 export interface HostRecovery {
   dial: () => Promise<Pipe>;
-  /** Runs each time a lost host was joined again. */
+  /** Runs after each reconnect to a host. */
   onJoined: () => unknown;
-  /** Lines about a loss and what is in the way of a new host. */
+  /** Reports a loss, and obstacles to a new host. */
   report: (line: string) => void;
 }
 
-/** Joins the host again whenever its connection is lost, until the node has stopped. */
+/** Joins the host again after each loss, until the node has stopped. */
 export function keepHostJoined(node: Node, { dial, onJoined, report }: HostRecovery): void {
   const isOver = () => node.scope.signal.aborted;
   const rejoin = async (): Promise<void> => {

@@ -13,7 +13,7 @@ export interface JobTable {
 }
 type JobName = keyof JobTable;
 
-/** An error loses its class and its fields between threads, so a Failure travels as data. */
+/** Errors lose their class and fields between threads, so a Failure travels as data. */
 type JobOutcome = { value: unknown } | { failure: { code: string; message: string; detail: unknown } };
 
 interface JobCall {
@@ -24,10 +24,10 @@ interface JobCall {
 export interface JobPool {
   /**
    * Fails with the Failure of the function, `overloaded` when the queue is full, `deadline` when it took too
-   * long (its thread is ended then), `crashed` for anything else, `gone` once the pool is closed.
+   * long (which ends its thread), `crashed` for anything else, `gone` once the pool is closed.
    */
   run<K extends JobName>(name: K, task: Parameters<JobTable[K]>[0]): Promise<ReturnType<JobTable[K]>>;
-  /** Ends the threads; what is still running fails `crashed`. */
+  /** Ends the threads; running jobs fail `crashed`. */
   close(): Promise<void>;
 }
 
@@ -44,7 +44,8 @@ async function openPool({
   queue = JOBS.maxQueued,
 }: JobPoolOptions) {
   const { FixedQueue, Piscina } = await import('piscina');
-  // Every option, because some defaults are traps: an endless queue, and workers that sleep in Atomics.wait.
+  // All options are explicit, because some defaults are traps: an endless queue, and workers that sleep in
+  // Atomics.wait.
   return new Piscina<JobCall, JobOutcome>({
     filename: fileURLToPath(file),
     name: 'default',
@@ -69,7 +70,7 @@ async function openPool({
   });
 }
 
-/** Costs nothing before the first job. */
+/** Creates the pool, which costs nothing before the first job. */
 export function createJobPool(options: JobPoolOptions = {}): JobPool {
   const { deadlineMs = JOBS.deadlineMs } = options;
   let pool: Promise<Piscina<JobCall, JobOutcome>> | undefined;
@@ -92,7 +93,7 @@ export function createJobPool(options: JobPoolOptions = {}): JobPool {
         const { code, message, detail } = outcome.failure;
         throw new Failure(code, message, detail);
       }
-      // Between threads there are no types: the table says what this job gives.
+      // There are no types between threads: the table defines the type of this job.
       return outcome.value as ReturnType<JobTable[K]>;
     },
     async close() {
@@ -102,7 +103,7 @@ export function createJobPool(options: JobPoolOptions = {}): JobPool {
   };
 }
 
-/** What the entry of a job thread exports: runs the functions of `table` by name. */
+/** The export of a job thread's entry: runs the functions of `table` by name. */
 export function serveJobs(table: JobTable): (call: JobCall) => JobOutcome {
   return ({ name, task }) => {
     try {

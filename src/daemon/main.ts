@@ -1,4 +1,4 @@
-// The daemon's start: settings, then the front, the threads and the process host side by side.
+// The start of the daemon: settings, then the front, the threads and the process host in parallel.
 // docs/reference.md "The program".
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -36,14 +36,14 @@ function readArguments(argv: string[]): Arguments {
 }
 
 /**
- * A reader of stdout or stderr that has gone away never ends the daemon. To make these streams takes Node 2
- * ms.
+ * Ignores errors of stdout and stderr: a closed reader must not end the daemon. Creating these streams takes
+ * Node 2 ms.
  */
 function ignoreOutputErrors(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 }
 
-/** What has been started. */
+/** The parts that have been started. */
 interface StartedParts {
   readonly services: StartedWorker;
   /** All threads, once `services` has its assignment. */
@@ -76,8 +76,8 @@ async function start(
 }
 
 /**
- * Runs the daemon until a signal ends it. `argv` is what follows `berth daemon`; `services` is its thread,
- * which takes as long to come up as all the rest.
+ * Runs the daemon until a signal ends it. `argv` holds the arguments after `berth daemon`; `services` is its
+ * thread, which takes as long to start as everything else.
  */
 export async function runDaemon(argv: string[], services: StartedWorker): Promise<void> {
   const begun: StartedParts = { services };
@@ -87,17 +87,17 @@ export async function runDaemon(argv: string[], services: StartedWorker): Promis
       isExpected ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error),
     );
     await services.loaded;
-    // A thread that is ended in the middle of a call of lmdb takes the process with it, or keeps it for ever.
+    // Ending a thread in the middle of an lmdb call ends or hangs the process.
     await begun.threads?.stop();
     process.exit(error instanceof SettingsError ? EXIT.usage : EXIT.failed);
   };
   let failing: Promise<never> | undefined;
   /**
-   * What keeps the daemon from starting is one line, and an exit code: 2 for what the user set, 1 for all
-   * else.
+   * Reports why the daemon cannot start, in one line, and exits: code 2 for errors of the user, 1 for all
+   * others.
    */
   const giveUp = (error: unknown): Promise<never> => {
-    // A failed start also fails the stop that waits for it: the first cause is the one to tell.
+    // A failed start also fails the stop that waits for it. Report the first cause.
     failing ??= fail(error);
     return failing;
   };

@@ -1,8 +1,8 @@
-// The main thread's node and the threads around it: made first, so that what takes longest to come up does so
-// while the rest of the daemon is still being read.
+// The main thread's node and the threads around it. Created first, so that the slowest parts start while the
+// rest of the daemon's code is being loaded.
 import { uptime } from 'node:os';
 import type { HostStart } from '../adapters/host/host_start.ts';
-import { createNodeLookup, mayAsk } from '../protocol/address.ts';
+import { createNodeLookup, mayAsk, SERVICES_NODE } from '../protocol/address.ts';
 import { fail } from '../protocol/errors.ts';
 import type { Failure, Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
@@ -31,11 +31,9 @@ export interface MainThread {
   node: Node;
   threads: ThreadSupervisor;
   data: ThreadData;
-  /** Lets the messages of the threads in, once the actors of this thread are there. */
+  /** Accepts messages of the threads, once the actors of this thread exist. */
   acceptMessages: () => void;
 }
-
-const POOL_SIZES = { services: THREADS.services, tethers: THREADS.tethers };
 
 function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions): ThreadData {
   return {
@@ -62,8 +60,8 @@ function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions): Th
 
 /**
  * Creates the node and the supervisor, and assigns the services thread, which is up already. `bootDaemon`
- * waits for it. `onServicesLost` gets the failure when that thread has died too often: without it the daemon
- * is of no use.
+ * waits for it. `onServicesLost` gets the failure when that thread has died too often: the daemon is useless
+ * without it.
  */
 export function createMainThread(
   options: DaemonOptions,
@@ -79,7 +77,7 @@ export function createMainThread(
   const node = createNode({
     name: 'front',
     clock: systemClock,
-    nodeOf: createNodeLookup(POOL_SIZES),
+    nodeOf: createNodeLookup(THREADS.tethers),
     mayAsk,
     onCrash: reportCrash,
     defaultDeadlineMs: THREADS.askDeadlineMs,
@@ -87,20 +85,20 @@ export function createMainThread(
   const heard = deferred<void>();
   const threads = createThreadSupervisor({
     node,
-    sizes: POOL_SIZES,
+    tetherThreads: THREADS.tethers,
     dataFor: (kind, isRestart) => (kind === 'services' ? servicesData(isRestart) : data),
     receiveAfter: heard.promise,
-    startedWorkers: new Map([['services-0', services]]),
+    startedWorkers: new Map([[SERVICES_NODE, services]]),
     onDeath: (name, error, ended) => {
       reportCrash(`the thread ${name}`, error, ended);
-      if (ended && name.startsWith('services'))
+      if (ended && name === SERVICES_NODE)
         onServicesLost(
           fail('internal', 'the services cannot be looked after: they live on, and the next daemon has them'),
         );
     },
   });
   threads.onRestarted(async (name) => {
-    if (!name.startsWith('services')) return;
+    if (name !== SERVICES_NODE) return;
     await node.ref('registry').ask('boot', { autostart: false });
   });
   // Callers of `ensure` get the rejection.

@@ -1,4 +1,4 @@
-// What the services thread holds.
+// The contents of the services thread.
 import { join } from 'node:path';
 import { agentsActor } from '../actors/agents/agents.ts';
 import { eventsActor } from '../actors/events/events.ts';
@@ -18,17 +18,17 @@ import { deferred } from '../runtime/deferred.ts';
 import { report, reportCrash } from './daemon_log.ts';
 import { dialHost, keepHostJoined } from './host_link.ts';
 import type { ServicesThreadData } from './thread_data.ts';
-import { runThread } from './thread_supervisor.ts';
+import { runThread } from './thread_instance.ts';
 
 /**
- * Joins the host, opens the store and starts the actors. Rejects with second_daemon when this daemon may not
- * run.
+ * Joins the host, opens the store and starts the actors. Rejects with second_daemon when another daemon has
+ * the state directory.
  */
 async function setupServices(node: Node, data: ServicesThreadData): Promise<void> {
   const { stateDir, umask, bootedAt } = data;
   const dial = (isSpawned: boolean) => dialHost(node, data, isSpawned);
   const begun = deferred<void>();
-  // The host is the lock: unless it may come later, nothing of the state is touched before it has let us in.
+  // The host is the lock: unless it is deferred, the state is not touched before it admits this daemon.
   if (data.hostStart === 'deferred') node.connect('host', pendingPipe(begun.promise.then(() => dial(true))));
   else node.connect('host', await dial(data.hostStart === 'started'));
   const store = openStore(join(stateDir, 'store.mdb'));

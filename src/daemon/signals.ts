@@ -2,27 +2,28 @@
 import { hasTerminal } from '../adapters/process/process_table.ts';
 
 /**
- * Signals within this time of the first are the same one: npm forwards what the terminal has sent already.
+ * Signals within this time of the first count as the same: npm forwards a signal that the terminal has sent
+ * already.
  */
 const DUPLICATE_SIGNAL_MS = 1_000;
 
 export interface SignalHandlers {
-  /** The first SIGTERM or SIGINT. */
+  /** Called at the first SIGTERM or SIGINT. */
   stop: () => void;
-  /** SIGHUP of a daemon without a terminal. */
+  /** Called at a SIGHUP of a daemon without a terminal. */
   reload: () => void;
 }
 
 /**
- * Ends by the signal itself: an exit would wait for threads, and one in the middle of a call of lmdb may keep
- * it for ever.
+ * Ends the process by the signal itself: an exit would wait for threads, and one in the middle of an lmdb
+ * call may hang.
  */
 function killSelf(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal);
   process.kill(process.pid, signal);
 }
 
-/** Handles the signals of the daemon for as long as the process lives. */
+/** Handles the signals of the daemon for the life of the process. */
 export function onSignals({ stop, reload }: SignalHandlers): void {
   let first: number | undefined;
   const end = (signal: NodeJS.Signals): void => {
@@ -35,7 +36,7 @@ export function onSignals({ stop, reload }: SignalHandlers): void {
   process.on('SIGTERM', end);
   process.on('SIGINT', end);
   process.on('SIGHUP', (signal) => {
-    // With a controlling terminal SIGHUP says that this has ended.
+    // With a controlling terminal, SIGHUP means that the terminal has closed.
     if (hasTerminal(process.pid) ?? process.stdin.isTTY === true) end(signal);
     else reload();
   });

@@ -1,13 +1,13 @@
-// What a tethers thread holds: its share of `tether:<id>`.
+// The contents of a tethers thread: its share of `tether:<id>`.
 import { tetherActor } from '../actors/tethers/tether.ts';
 import { openLoopbackPeers } from '../adapters/process/loopback_peers.ts';
 import type { Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { reportCrash } from './daemon_log.ts';
 import type { ThreadData } from './thread_data.ts';
-import { runThread } from './thread_supervisor.ts';
+import { runThread } from './thread_instance.ts';
 
-/** Tethers start when `tethers` has them opened. */
+/** Starts no tether: `tethers` opens them. */
 async function setupTethers(node: Node, { addressRule }: ThreadData): Promise<void> {
   const peers = await openLoopbackPeers();
   const pendingInThread = { count: 0 };

@@ -1,21 +1,21 @@
-// A worker thread that gets its assignment after its start: the first one comes up, which takes as long as a
-// Node process, while the daemon's own code is still loading.
+// A worker thread that gets its assignment after its start, so that the first thread, which takes as long as
+// a Node process, starts while the daemon's own code is still loading.
 import { parentPort, type Transferable, Worker } from 'node:worker_threads';
 
-/** What a thread says when its code is loaded. */
+/** The message of a thread whose code is loaded. */
 const LOADED = 'loaded';
 
 export interface StartedWorker {
   /** Sends the assignment, once. */
   assign(assignment: unknown, transfer: Transferable[]): void;
-  /** Its own code begins to be loaded. */
+  /** Resolves when the thread begins to load its code. */
   readonly online: Promise<void>;
   /**
-   * Its code is loaded, or it has ended. To end thread or process while it loads native code can abort the
-   * process.
+   * Resolves when its code is loaded, or it has ended. Ending a thread or process while it loads native code
+   * can abort the process.
    */
   readonly loaded: Promise<void>;
-  /** Resolves with the reason when it is over. */
+  /** Resolves with the reason when the thread has ended. */
   readonly ended: Promise<unknown>;
   terminate(): Promise<void>;
 }
@@ -44,7 +44,7 @@ export function startWorker(entry: string | URL, name: string): StartedWorker {
   };
 }
 
-/** In the thread: its assignment. */
+/** Receives the assignment. Runs inside the thread. */
 export function receiveAssignment<T>(): Promise<T> {
   if (!parentPort) throw new Error('this is no worker thread');
   const port = parentPort;

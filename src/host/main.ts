@@ -15,6 +15,7 @@ import type { RunEnd } from '../protocol/service.ts';
 import type { Clock, Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { createNode } from '../runtime/node.ts';
+import { THREADS } from '../settings/limits.ts';
 import { adoptRuns } from './adopt_runs.ts';
 import { DaemonGate } from './daemon_gate.ts';
 import { Fifos } from './fifo.ts';
@@ -192,12 +193,10 @@ export async function startHost({ stateDir, version, startedBy }: HostOptions): 
   if (!(await acquireLock(folder, libc))) return;
   if (libc) closeInherited(libc);
 
-  // Threads that `service:<name>` is spread over, as the daemon says.
-  let services = 1;
   const node = createNode({
     name: 'host',
     clock: systemClock,
-    nodeOf: (address) => createNodeLookup({ services, tethers: 1 })(address),
+    nodeOf: createNodeLookup(THREADS.tethers),
     onCrash: (address, error) => log(`defect in ${address}: ${error instanceof Error ? error.stack : error}`),
   });
   const gate: DaemonGate = new DaemonGate({
@@ -205,10 +204,7 @@ export async function startHost({ stateDir, version, startedBy }: HostOptions): 
     version,
     startedBy,
     isIdle: () => parts.isIdle(),
-    onWelcome: (hello, pipe) => {
-      services = hello.services;
-      node.connect(hello.node, pipe);
-    },
+    onWelcome: (hello, pipe) => node.connect(hello.node, pipe),
     onLeft: () => checkExit(),
   });
   const daemonPid = () => gate.daemon()?.daemonPid ?? INIT_PID;

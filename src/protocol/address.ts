@@ -43,11 +43,12 @@ declare module '../runtime/actor.ts' {
   interface Directory extends Actors {}
 }
 
-export type NodeName = 'front' | 'services' | 'cloud' | 'tethers' | 'gateway' | 'host';
+/** The kinds of node: each is a thread or a process, or for `tethers` a pool of threads. */
+export type NodeKind = 'front' | 'services' | 'cloud' | 'tethers' | 'gateway' | 'host';
 
 interface Placement {
-  /** The node (thread or process) that holds it; a family may be spread over several. */
-  readonly node: NodeName;
+  /** The kind of node that holds it. */
+  readonly node: NodeKind;
   readonly rank: number;
 }
 
@@ -88,7 +89,19 @@ export function mayAsk(from: string, to: string): boolean {
   return !above || !below || above.rank < below.rank;
 }
 
-/** FNV-1a over the address: the same actor is always on the same thread of its pool. */
+/** The node of the services thread. Process hosts of other versions know it by this name. */
+export const SERVICES_NODE = 'services-0';
+
+const tethersNode = (index: number): string => `tethers-${index}`;
+
+/** The names of the nodes of `kind`, with `tetherThreads` in the pool of tethers. */
+export function nodesOf(kind: NodeKind, tetherThreads: number): string[] {
+  if (kind === 'services') return [SERVICES_NODE];
+  if (kind === 'tethers') return Array.from({ length: tetherThreads }, (_, index) => tethersNode(index));
+  return [kind];
+}
+
+/** FNV-1a over the address: a tether is always on the same thread of the pool. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1) {
@@ -98,18 +111,14 @@ function hash(text: string): number {
 }
 
 /**
- * Gives the node of an address, with the families spread over pools: `sizes.services = 2` puts `service:web`
- * on `services-0` or `services-1`. Singletons live on number 0. The host and the front are one each.
+ * Returns a function from an address to its node, undefined for an address without a row. Tethers are spread
+ * over `tetherThreads` nodes.
  */
-export function createNodeLookup(poolSizes: {
-  services: number;
-  tethers: number;
-}): (address: string) => string | undefined {
+export function createNodeLookup(tetherThreads: number): (address: string) => string | undefined {
   return (address) => {
-    const place = placementOf(address);
-    if (!place) return undefined;
-    if (place.node !== 'services' && place.node !== 'tethers') return place.node;
-    const index = address.includes(':') ? hash(address) % poolSizes[place.node] : 0;
-    return `${place.node}-${index}`;
+    const kind = placementOf(address)?.node;
+    if (kind === 'services') return SERVICES_NODE;
+    if (kind === 'tethers') return tethersNode(hash(address) % tetherThreads);
+    return kind;
   };
 }

@@ -1,12 +1,12 @@
-// The one table of agent types: docs/reference.md "Agent types". A new type is a row here, in README and in
+// The table of agent types: docs/reference.md "Agent types". A new type is a row here, in the README and in
 // the reference.
 
 interface AgentKind {
-  /** Looked up in PATH before the start. */
+  /** The program that must be in PATH before the start. */
   readonly program: string;
-  /** For the shell; its environment has PORT. */
+  /** The shell command; its environment has PORT. */
   readonly cmd: string;
-  /** Path of the ready URL; null: the agent is ready when it has been up for a moment. */
+  /** Path of the ready URL; null: the agent is ready after the minimum uptime. */
   readonly readyPath: string | null;
   readonly stopSignal: string;
   /** A variable that must be in `env`. */
@@ -14,7 +14,7 @@ interface AgentKind {
   /** The command that installs the program. */
   readonly install: string;
   /**
-   * What the gateway sends as `Host`, where `$PORT` is the port of the agent; null: what the client has sent.
+   * The `Host` header that the gateway sends, with `$PORT` for the port of the agent; null: the client's own.
    */
   readonly hostHeader: string | null;
 }
@@ -78,8 +78,8 @@ const AGENT_KINDS = {
 
 export type AgentType = keyof typeof AGENT_KINDS;
 
-/** In the order of the table. The compiler does not know the keys of an object to be all that it has. */
+/** In the order of the table. TypeScript types the keys of an object as plain strings. */
 export const AGENT_TYPES = Object.keys(AGENT_KINDS) as AgentType[];
 
-/** What an agent of `type` needs to run. */
+/** The requirements of an agent of `type`. */
 export const agentKind = (type: AgentType): AgentKind => AGENT_KINDS[type];

@@ -1,10 +1,10 @@
 import type { AgentType } from './agent_types.ts';
 
-/** A spinup as it came in, its shape checked: docs/reference.md "Spinup". */
+/** A spinup request with its shape checked: docs/reference.md "Spinup". */
 export interface SpinupInput {
   name: string;
   cmd: string | null;
-  /** null: one is chosen from `agents.ports`. */
+  /** null: a port from `agents.ports`. */
   port: number | null;
   agentType: AgentType | null;
   cwd: string | null;
@@ -15,7 +15,7 @@ export interface SpinupInput {
 }
 
 export interface AgentsProtocol {
-  /** Registers the agent and starts its process; replies as soon as that exists. */
+  /** Registers the agent and starts its process; replies as soon as the process exists. */
   spinup(message: { input: SpinupInput }): { name: string; port: number; pid: number };
   remove(message: { name: string }): { name: string; port: number };
 }

@@ -9,16 +9,16 @@ export const WORKLOAD_STATES = ['awake', 'sleeping', 'asleep', 'waking'] as cons
 export type WorkloadState = (typeof WORKLOAD_STATES)[number];
 
 /**
- * How to reach the API server of a cluster: what a kubeconfig was reduced to. A secret: it stays within the
- * cloud's threads and never stands in a message to the front, an error or a log line.
+ * The access to a cluster's API server, reduced from a kubeconfig. A secret: it stays within the cloud's
+ * threads and must not appear in a message to the front, an error or a log line.
  */
 export interface ClusterAccess {
-  /** `https://host[:port][/prefix]`, normalised, without a slash at the end. */
+  /** `https://host[:port][/prefix]`, normalised, without a trailing slash. */
   server: string;
   /** PEM; null: the system's roots. */
   ca: string | null;
   tlsServerName: string | null;
-  /** `pod`: the service account of the pod this runs in; its token is read again from its file. */
+  /** `pod`: the service account of this process's own pod; its token file is reread regularly. */
   credential:
     | { kind: 'token'; token: string }
     | { kind: 'certificate'; certificate: string; key: string }
@@ -39,7 +39,7 @@ export interface StoredCluster {
   provider: string;
   inCluster: boolean;
   createdAt: number;
-  /** null: never synced, so nothing is followed. */
+  /** null: never synced, so not watched. */
   lastSyncAt: number | null;
   version: string | null;
   capabilities: ClusterCapabilities | null;
@@ -47,13 +47,13 @@ export interface StoredCluster {
   access: SealedSecret | null;
 }
 
-/** What the account may do in all namespaces, as the cluster itself answers. */
+/** The rights of the account in all namespaces, as reported by the cluster. */
 export interface ClusterCapabilities {
   sync: boolean;
   watch: boolean;
   sleep: boolean;
   tether: boolean;
-  /** The rights that are missing, such as `patch deployments.apps`. */
+  /** The missing rights, such as `patch deployments.apps`. */
   denied: string[];
 }
 
@@ -65,29 +65,28 @@ export interface SleepReceipt {
 }
 export type SleepCause = 'request' | 'idle';
 
-/** What is read of a Deployment or StatefulSet; everything else of the object is dropped at once. */
+/** The part of a Deployment or StatefulSet that is kept; the rest of the object is dropped at once. */
 export interface ObservedWorkload {
   kind: WorkloadKind;
   namespace: string;
   name: string;
   uid: string;
-  /** metadata.resourceVersion: opaque, but of two numbers the larger is the newer. */
+  /** metadata.resourceVersion: opaque, except that the larger of two numbers is the newer version. */
   version: string;
   /** spec.replicas; 1 when the object has none. */
   replicas: number;
-  /** status.replicas: pods there are, also those that are ending. */
+  /** status.replicas: existing pods, terminating ones included. */
   pods: number;
   ready: number;
-  /** The status is of this version of the spec; until then `pods` and `ready` are those of the one before. */
-  observed: boolean;
   /**
-   * The label selector of its pods as the API takes it, such as `app=web,tier in (a,b)`; '' when there is
-   * none.
+   * The status belongs to this version of the spec; otherwise `pods` and `ready` belong to the previous one.
    */
+  observed: boolean;
+  /** The label selector of its pods in API syntax, such as `app=web,tier in (a,b)`; '' when there is none. */
   selector: string;
   receipt: SleepReceipt | null;
   /**
-   * Who wrote spec.replicas last (managedFields), and which tool keeps the object as it is (labels), where
+   * The last writer of spec.replicas (managedFields), and the tool that manages the object (labels), if
    * known.
    */
   scaledBy: string | null;
@@ -108,20 +107,20 @@ export interface StoredWorkload {
   autoSleepSince: number | null;
   lastActivityAt: number | null;
   /**
-   * When a connection last moved a byte, as the tethers tell it; none has where it is null or, in older
-   * records, not there.
+   * When a connection last moved a byte, as reported by the tethers. null, or absent in older records: none
+   * has.
    */
   lastByteAt?: number | null;
-  /** When it last began to run: idleness is counted from then at the earliest. */
+  /** When it last began to run: the earliest start of idleness. */
   awakeSince: number;
-  /** The receipt on it is of a sleep that is over; older records do not have it. */
+  /** The receipt belongs to a sleep that is over; absent in older records. */
   isReceiptSpent?: boolean;
   /**
-   * How often something else has soon undone a sleep of auto-sleep, in a row; from 2 on the sweeper leaves it
-   * alone.
+   * Consecutive sleeps of auto-sleep that something else soon undid; from 2 on the sweeper skips the
+   * workload.
    */
   undone: number;
-  /** Not in the cluster at the last look: kept for its settings only, in no list. */
+  /** Absent from the cluster in the last listing: kept only for its settings, and not listed. */
   gone: boolean;
 }
 
@@ -130,7 +129,7 @@ export interface AutoSleepSettings {
   idle_timeout_minutes: number;
 }
 
-/** The settings as clients read them. */
+/** The settings as clients see them. */
 export const autoSleepSettings = ({
   autoSleep,
   idleMinutes,
@@ -139,7 +138,7 @@ export const autoSleepSettings = ({
   idle_timeout_minutes: idleMinutes,
 });
 
-/** A registration as it came in, shapes checked. */
+/** A registration with its shape checked. */
 export interface ClusterInput {
   name: string;
   provider: string;
@@ -149,33 +148,32 @@ export interface ClusterInput {
 }
 
 /**
- * Owns which clusters are registered. Asks workloads and tethers. At its start it tells the views every
- * cluster.
+ * Owns the registered clusters. Asks workloads and tethers. At its start it sends every cluster to the views.
  */
 export interface ClustersProtocol {
-  /** Makes no connection. Fails invalid_spec, name_in_use, storage_full. */
+  /** Does not connect. Fails invalid_spec, name_in_use, storage_full. */
   register(message: { input: ClusterInput }): { id: string; name: string };
   /**
-   * Closes its tethers and forgets it with its workloads' records; the workloads themselves are left alone.
+   * Closes its tethers and deletes it with its workloads' records; the workloads themselves are left alone.
    */
   remove(message: { id: string }): { removed: true; id: string };
   /** Fails unknown_cluster, cluster_unreachable, cluster_denied. */
   sync(message: { id: string }): { synced: number };
-  /** Once it is answered, what the actors of this thread told the views at their start has arrived. */
+  /** A reply implies that the initial rows of this thread's actors have reached the views. */
   viewsReady(message: Record<string, never>): null;
-  /** From workloads: what a look at the cluster has shown. */
+  /** From workloads: facts from the latest contact with the cluster. */
   updateFacts(message: ClusterFacts & { id: string }): null;
 }
 
 export interface ClusterFacts {
-  /** null: not tried since the start. */
+  /** null: not contacted since the start. */
   reachable: boolean | null;
   version?: string;
   capabilities?: ClusterCapabilities;
   lastSyncAt?: number;
 }
 
-/** What a tether needs to carry a connection: where the pods are, and how to get there. */
+/** What a tether needs to carry a connection: the location of the pods, and the access to them. */
 export interface ForwardTarget {
   clusterId: string;
   access: ClusterAccess;
@@ -185,35 +183,35 @@ export interface ForwardTarget {
 }
 
 /**
- * Owns the rows of all workloads and the connections to the clusters' API servers. At its start it tells the
- * views every workload of the store and follows every cluster that was synced before.
+ * Owns the rows of all workloads and the connections to the clusters' API servers. At its start it sends
+ * every stored workload to the views and watches every cluster that was synced before.
  */
 export interface WorkloadsProtocol {
   /**
-   * Lists both kinds of a cluster anew, then watches them. Two at a time are one. Fails as clusters.sync
-   * does.
+   * Lists both kinds of a cluster again, then watches them. Concurrent calls share one sync. Fails as
+   * clusters.sync does.
    */
   sync(message: { clusterId: string }): { synced: number };
-  /** The cluster is no longer registered: lets go of it and drops its rows. */
+  /** The cluster is no longer registered: closes its connections and drops its rows. */
   detach(message: { clusterId: string }): null;
-  /** A cluster that was detached could not be removed: it may be used again. */
+  /** A detached cluster could not be removed: it may be used again. */
   attach(message: { clusterId: string }): null;
   /**
-   * Fails unknown_workload, sleep_refused, cluster_unreachable, cluster_denied. `idle`: only if it still is
+   * Fails unknown_workload, sleep_refused, cluster_unreachable, cluster_denied. `idle`: only if it is still
    * idle.
    */
   sleep(message: { id: string; by: SleepCause }): { replicas: number; slept: boolean };
   /**
-   * Single-flight per workload. `waitMs` null: answers when the cluster has taken the change; else when a pod
-   * is Ready, or ready_timeout.
+   * Single-flight per workload. `waitMs` null: replies when the cluster has accepted the change. Otherwise
+   * replies when a pod is Ready, or fails ready_timeout.
    */
   wake(message: { id: string; waitMs: number | null }): { replicas: number };
   autoSleep(message: { id: string; enabled: boolean | null; minutes: number | null }): AutoSleepSettings;
-  /** Workloads that auto-sleep should put to sleep now. */
+  /** The workloads that auto-sleep should put to sleep now. */
   idle(message: Record<string, never>): { ids: string[] };
-  /** The cluster of a workload. Fails unknown_workload (also when it is gone from the cluster). */
+  /** The cluster of a workload. Fails unknown_workload, also when the cluster no longer has it. */
   clusterOf(message: { id: string }): { clusterId: string };
-  /** From tethers. Fails unknown_workload (also when it is gone from the cluster). Makes no connection. */
+  /** From tethers. Fails unknown_workload, also when the cluster no longer has it. Does not connect. */
   forwardTarget(message: { id: string }): ForwardTarget;
   /** From tethers, for each new connection, before its first byte is carried. */
   activity(message: { id: string; at: number }): null;
@@ -226,34 +224,34 @@ export interface WorkloadsProtocol {
 
 /** Puts idle workloads to sleep, every sweep_interval_ms. */
 export interface SweeperProtocol {
-  /** Sweeps now; the interval goes on as it was. */
+  /** Sweeps now; the interval is not restarted. */
   sweep(message: Record<string, never>): { slept: string[]; left: { id: string; reason: string }[] };
 }
 
 /** A cluster as clients may see it: without its secret. */
 export interface ClusterRow extends Omit<StoredCluster, 'access'> {
-  /** Whether the last call reached it; null: none was made since the start. */
+  /** Whether the last call reached it; null: no call since the start. */
   reachable: boolean | null;
 }
-/** What clients may see of a workload. */
+/** A workload as clients see it. */
 export interface WorkloadRow
   extends Pick<StoredWorkload, 'id' | 'clusterId' | 'state' | 'sleepReason' | 'desiredReplicas'>,
     Pick<StoredWorkload, 'autoSleep' | 'idleMinutes' | 'lastActivityAt'>,
     Pick<ObservedWorkload, 'kind' | 'namespace' | 'name' | 'replicas' | 'ready'> {}
 
-/** The front's copies of the cloud's rows: it answers all reads from them. */
+/** The front's copies of the cloud's rows, from which it answers all reads. */
 export interface CloudViewsProtocol {
-  /** The cloud part cannot be used (a wrong key file): every request under /k8s is answered with this. */
+  /** The cloud part is unavailable (a wrong key file): every request under /k8s gets this error. */
   unavailable(message: { reason: string; hint: string }): null;
-  /** `all`: these are all there are. */
+  /** `all`: the rows are complete; any other cluster is dropped. */
   clusters(message: { rows: ClusterRow[]; all: boolean }): null;
-  /** The cluster and every workload of it are forgotten. */
+  /** Drops the cluster and all its workloads. */
   clusterRemoved(message: { id: string }): null;
   workloads(message: { rows: WorkloadRow[] }): null;
   workloadsRemoved(message: { ids: string[] }): null;
-  /** Every workload that is not among these is forgotten (sent at boot). */
+  /** Drops every workload that is not listed. Sent at boot. */
   workloadsRetained(message: { ids: string[] }): null;
-  /** `all`: these are all there are. */
+  /** `all`: the rows are complete; any other tether is dropped. */
   tethers(message: { rows: TetherRow[]; all: boolean }): null;
   tethersRemoved(message: { ids: string[] }): null;
 }

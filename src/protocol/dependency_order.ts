@@ -1,20 +1,20 @@
-// The order that dependsOn makes: docs/reference.md "Start of a group". For groups, autostart, and project
-// files alike.
+// The order defined by dependsOn: docs/reference.md "Start of a group". Used for groups, autostart and
+// project files.
 
-/** A service as far as its order goes. Names in `dependsOn` that are not among the services order nothing. */
+/** A service with its dependencies. Names in `dependsOn` outside the set of services have no effect. */
 export interface DependentService {
   readonly name: string;
   readonly dependsOn: readonly string[];
 }
 
 /**
- * Services in dependsOn order, each as soon as those it depends on are done. Members of a cycle are never
- * ready; `takeRemaining` gives them.
+ * Yields services in dependsOn order, each as soon as its dependencies are done. Members of a cycle never
+ * become ready; `takeRemaining` returns them.
  */
 export class DependencyOrder {
-  /** What may become ready when a service is done. */
+  /** By service, the ones that may become ready when it is done. */
   private readonly dependents = new Map<string, string[]>();
-  /** How many others each service still waits for. */
+  /** The number of unfinished dependencies of each service. */
   private readonly pendingCounts = new Map<string, number>();
 
   constructor(services: readonly DependentService[]) {
@@ -30,14 +30,14 @@ export class DependencyOrder {
     }
   }
 
-  /** The services that wait for none. Each name is given once, by this or by `complete`. */
+  /** The services without open dependencies. Each name is returned once, by this or by `complete`. */
   takeReady(): string[] {
     const names = [...this.pendingCounts].filter(([, count]) => count === 0).map(([name]) => name);
     for (const name of names) this.pendingCounts.delete(name);
     return names;
   }
 
-  /** `name` is done. Gives the services that waited for it last. */
+  /** Marks `name` as done. Returns the services whose last open dependency it was. */
   complete(name: string): string[] {
     return (this.dependents.get(name) ?? []).filter((next) => {
       const count = this.pendingCounts.get(next);
@@ -47,7 +47,7 @@ export class DependencyOrder {
     });
   }
 
-  /** All that have not been given yet. They are given no more afterwards. */
+  /** All services not returned so far. They are not returned again. */
   takeRemaining(): string[] {
     const names = [...this.pendingCounts.keys()];
     this.pendingCounts.clear();
@@ -56,8 +56,8 @@ export class DependencyOrder {
 }
 
 /**
- * Runs `act` for every service as soon as those before it are done. After an error nothing new begins; what
- * is under way is awaited, and the first error is thrown. `isHalted` ends the walk in the same way, without
+ * Runs `act` for every service as soon as its dependencies are done. After an error nothing new begins; the
+ * work under way is awaited, and the first error is thrown. `isHalted` ends the walk in the same way, without
  * an error.
  */
 export async function walkInOrder(
@@ -81,13 +81,10 @@ export async function walkInOrder(
   if (errors.length > 0) throw errors[0];
 }
 
-/**
- * What became of the work on one service. `skipped`: the name of a service that it needs and that is not
- * done.
- */
+/** The outcome of the work on one service. `skipped`: the name of a dependency that is not done. */
 export type WorkOutcome = { done: true } | { failed: unknown } | { skipped: string };
 
-/** Runs `work` in dependsOn order. What depends on a failure is skipped, everything else is done. */
+/** Runs `work` in dependsOn order. Dependents of a failure are skipped, everything else runs. */
 export async function runInDependencyOrder<S extends DependentService>(
   services: readonly S[],
   work: (service: S) => Promise<void>,
@@ -117,7 +114,7 @@ export async function runInDependencyOrder<S extends DependentService>(
   );
 }
 
-/** The same services with every dependency reversed: what depends on a service comes before it. */
+/** The same services with every dependency reversed: each comes after its dependents. */
 export function reverseDependencies<S extends DependentService>(
   services: readonly S[],
 ): (S & DependentService)[] {
@@ -127,7 +124,7 @@ export function reverseDependencies<S extends DependentService>(
   return services.map((service) => ({ ...service, dependsOn: dependents.get(service.name) ?? [] }));
 }
 
-/** `names` and everything they depend on, each once. */
+/** `names` and all their dependencies, each once. */
 export function withDependencies(
   services: readonly DependentService[],
   names: readonly string[],
@@ -144,9 +141,8 @@ export function withDependencies(
 }
 
 /**
- * The shortest cycle through `name` when it depends on `dependsOn`, from `name` to `name`; undefined when
- * there is none. `dependenciesOf` gives what another service depends on; it may name services that do not
- * exist.
+ * The shortest cycle through `name` if it depended on `dependsOn`, from `name` to `name`; undefined when
+ * there is none. `dependenciesOf` returns the dependencies of another service, which may be unknown.
  */
 export function dependencyCycle(
   name: string,
@@ -172,7 +168,7 @@ function pathTo(end: string, reachedFrom: ReadonlyMap<string, string>): string[]
   return path;
 }
 
-/** A cycle among `services`, as `dependencyCycle` gives it: that of the first service that is in one. */
+/** A cycle among `services`, in the form of `dependencyCycle`, for the first service that is part of one. */
 export function findDependencyCycle(services: readonly DependentService[]): string[] | undefined {
   const dependencies = new Map(services.map(({ name, dependsOn }) => [name, dependsOn]));
   for (const { name, dependsOn } of services) {

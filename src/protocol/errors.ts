@@ -1,5 +1,5 @@
-// Every error that a client of the daemon's interface can meet: one table. The README's table is compared
-// with it in both directions.
+// The one table of errors that a client of the daemon can get. A test compares it with the README's table in
+// both directions.
 import { Failure } from '../runtime/actor.ts';
 
 interface ErrorRow {
@@ -49,7 +49,7 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** What a Failure of ours carries besides code and message. */
+/** The additional data of a Failure with a code of the table. */
 export interface FailureDetail {
   hint?: string;
   details?: { path: string; message: string }[];

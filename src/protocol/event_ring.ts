@@ -1,7 +1,7 @@
-// The events that both the journal and the front keep in memory: docs/reference.md "Replay and retention".
+// The events that the journal and the front keep in memory: docs/reference.md "Replay and retention".
 import type { EventType } from './events.ts';
 
-/** Whether an event carries only statistics. Such events never push any other event out of memory. */
+/** Whether an event carries only statistics. Such an event never displaces another kind of event. */
 export const isStatistics = ({ type }: { type: EventType }): boolean => type === 'service.stats';
 
 /** The newest `size` items. A push takes constant time. */
@@ -15,7 +15,7 @@ class RingBuffer<T> {
     this.size = size;
   }
 
-  /** Returns the item that made room for this one. */
+  /** Adds `item`. Returns the item that it displaces. */
   push(item: T): T | undefined {
     if (this.items.length < this.size) {
       this.items.push(item);
@@ -34,8 +34,8 @@ class RingBuffer<T> {
 }
 
 /**
- * The newest `size` events of any type, and in addition the newest `size` lifecycle events (those that are
- * not statistics). `E` is what its owner keeps of an event.
+ * The newest `size` events of any type, and in addition the newest `size` lifecycle events (all except
+ * statistics). `E` is the owner's form of an event.
  */
 export class EventRing<E extends { readonly id: number; readonly type: EventType }> {
   private readonly recent: RingBuffer<E>;
@@ -49,7 +49,7 @@ export class EventRing<E extends { readonly id: number; readonly type: EventType
     this.completeSince = completeFrom;
   }
 
-  /** Adds an event with an id above all others. Returns the lifecycle event that it pushes out. */
+  /** Adds an event with an id above all others. Returns the lifecycle event that it displaces. */
   push(event: E): E | undefined {
     this.recent.push(event);
     if (isStatistics(event)) return undefined;
@@ -58,7 +58,7 @@ export class EventRing<E extends { readonly id: number; readonly type: EventType
     return dropped;
   }
 
-  /** Lifecycle events with ids below `id` are missing. */
+  /** Records that lifecycle events with ids below `id` are missing. */
   markMissingBefore(id: number): void {
     this.completeSince = Math.max(this.completeSince, id);
   }

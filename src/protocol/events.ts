@@ -13,15 +13,18 @@ export type EventType = (typeof EVENT_TYPES)[number];
 
 export interface NewEvent {
   type: EventType;
-  /** What `?names=` filters by: the service's name. */
+  /** The service's name, which `?names=` filters by. */
   name: string;
   run: string | null;
   /**
-   * The fields of docs/reference.md "Event types" in that order, as JSON text: made once, sent as it is to
-   * every subscriber.
+   * The fields of docs/reference.md "Event types" in that order, as JSON text: formatted once, sent unchanged
+   * to every subscriber.
    */
   data: string;
-  /** The run has one event of this type: it is not appended again (a daemon was killed between two steps). */
+  /**
+   * The run has at most one event of this type: a repeated append, after a kill between two steps, is
+   * ignored.
+   */
   once?: true;
 }
 
@@ -35,32 +38,36 @@ export interface EventRecord {
   data: string;
 }
 
-/** What the journal must know of earlier lives, in the store. */
+/** What the journal must know about earlier incarnations, in the store. */
 export interface EventCheckpoint {
-  /** No id above it has been given. */
+  /** No higher id has been assigned. */
   ahead: number;
-  /** The boot of the machine in which it was stored. */
+  /** The boot id of the machine when it was stored. */
   boot: string;
-  /** The oldest id from which nothing but statistics was missing when it was stored. */
+  /** The oldest id from which no lifecycle event was missing when it was stored. */
   completeFrom: number;
 }
 
 export interface EventsProtocol {
-  /** In the journal file (written, not synced) before the reply and before any subscriber sees it. */
+  /**
+   * Replies once the events are in the journal file (written, not synced). Subscribers see them only then.
+   */
   append(message: { events: NewEvent[] }): { lastId: number };
   history(message: { types: string[] | null; names: string[] | null; since: number | null; limit: number }): {
     events: EventRecord[];
   };
   /**
-   * What a front needs to serve replays by itself, and from now on it is told of every new event
+   * Returns what a front needs to serve replays by itself. From now on it gets every new event
    * (`views.events`).
    */
   subscribe(message: Record<string, never>): {
-    /** The union of the last 1024 of any type and the last 1024 that are not statistics, in id order. */
+    /**
+     * The last 1024 events of any type and the last 1024 lifecycle events, each once, in the order of ids.
+     */
     kept: EventRecord[];
-    /** The newest id ever given; 0 when there is none. */
+    /** The newest assigned id; 0 when there is none. */
     lastId: number;
-    /** The oldest id from which nothing but statistics is missing. */
+    /** The oldest id from which no lifecycle event is missing. */
     completeFrom: number;
   };
 }

@@ -6,6 +6,6 @@ export interface GroupsProtocol {
   stop(message: { name: string; graceMs: number | null }): {
     services: { name: string; status: ServiceStatus; exitCode: number | null }[];
   };
-  /** Stops every service in reverse order of dependence: the daemon's own end. */
-  shutdown(message: Record<string, never>): { stopped: number };
+  /** Stops every service, dependents first: the shutdown of the daemon. */
+  shutdown(message: Record<string, never>): null;
 }

@@ -1,15 +1,15 @@
-// The process host: a small process of its own that owns every child process and outlives the daemon.
+// The process host: a separate small process that owns every child process and outlives the daemon.
 import type { Ref } from '../runtime/actor.ts';
 import { SERVICE } from '../settings/limits.ts';
 import type { RunEnd } from './service.ts';
 
-/** Hello carries it; a daemon speaks to a host of its own version or of the one before. */
+/** Sent in the hello. A daemon supports hosts of its own version and of the one before. */
 export const HOST_PROTOCOL_VERSION = 1;
 
 export interface SpawnRequest {
   service: string;
   run: string;
-  /** Given to `/bin/sh -c`. */
+  /** The command for `/bin/sh -c`. */
   cmd: string;
   cwd: string;
   /** The whole environment of the child. */
@@ -19,11 +19,11 @@ export interface SpawnRequest {
   umask: number;
   /** null: stdout and stderr are FIFOs. */
   pty: { cols: number; rows: number } | null;
-  /** The daemon's own notes on this run; the host keeps them and gives them back. */
+  /** The daemon's own data about this run; the host keeps and returns it. */
   memo: RunMetadata;
 }
 
-/** What a later daemon must know to go on with a run. */
+/** What a later daemon needs to continue with a run. */
 export interface RunMetadata {
   revision: number;
   port: number;
@@ -73,7 +73,7 @@ export interface LedgerRun {
   port: number;
   pty: boolean;
   memo: RunMetadata;
-  /** A stop under way: the host finishes it without a daemon. */
+  /** A stop is under way: the host finishes it without a daemon. */
   stopping: boolean;
   end: RunEnd | null;
 }
@@ -85,27 +85,25 @@ export interface LogLimits {
 
 export interface HostProtocol {
   /**
-   * Replies every run the ledger holds. After it, ends are told to `service:<name>` (`exited`) until
+   * Replies with every run in the ledger. From then on, ends are sent to `service:<name>` (`exited`) until
    * acknowledged.
    */
   runs(message: Record<string, never>): { runs: LedgerRun[] };
-  /** As `runs` it waits for a start that was asked for before, so that no process is missed. */
+  /** Like `runs`, waits for earlier start requests, so that no process is missed. */
   runOf(message: { service: string }): { run: LedgerRun | null };
-  /** The ledger has the run before the reply. Fails start_failed with the reason. */
+  /** The run is in the ledger before the reply. Fails start_failed with the reason. */
   spawn(message: SpawnRequest): SpawnReply;
   /**
-   * Ends the whole tree of a run; joins a stop under way. The report when it is gone, at the latest 2 s after
-   * SIGKILL.
+   * Stops the whole tree of a run, or joins a stop under way. Replies with the report when the tree is gone,
+   * at the latest 2 s after SIGKILL.
    */
   stop(message: StopRequest): StopReport;
   note(message: { service: string; run: string; memo: RunMetadata }): null;
-  /** The daemon has this end on disk: the ledger may drop it. */
+  /** The daemon has stored this end: the ledger may drop it. */
   acknowledge(message: { service: string; run: string }): null;
-  /** Deletes the logs and what else is kept of a service without a process. */
+  /** Deletes the logs and all other data of a service without a process. */
   forget(message: { service: string }): null;
-  /**
-   * From now on `service:<name>` gets `grew` when its log grows, at most once per turn.
-   */
+  /** From now on `service:<name>` gets `grew` when its log grows, at most once per turn. */
   follow(message: { service: string; on: boolean }): null;
   /** Input to the terminal of a run. */
   write(message: { service: string; run: string; data: Uint8Array }): null;
@@ -116,8 +114,8 @@ export interface HostProtocol {
 }
 
 /**
- * Ends the whole tree of a run, even of one that has ended itself. Waits for the report as long as the host
- * may take.
+ * Stops the whole tree of a run, even of one whose first process has ended. Waits for the report for the
+ * longest time that the host may need.
  */
 export function stopProcessTree(host: Ref<HostProtocol>, stop: StopRequest): Promise<StopReport> {
   const deadlineMs = stop.graceMs + SERVICE.killTimeoutMs + SERVICE.hostStopMarginMs;

@@ -12,7 +12,7 @@ let counter = 0;
 
 /**
  * The id of one run of a service: 16 hexadecimal digits, 44 bits of milliseconds and 20 random or counted
- * ones. Ids made by one process grow; two processes never share one in practice.
+ * bits. Ids from one process increase; two processes never share one in practice.
  */
 export function newRunId(now: number): string {
   if (now > lastMs) {
@@ -24,5 +24,5 @@ export function newRunId(now: number): string {
   return (BigInt(lastMs) * 0x100000n + BigInt(counter)).toString(16).padStart(16, '0');
 }
 
-/** The host label of an agent's name: `_` is no character of a host name. */
+/** The host label for an agent's name: `_` is not allowed in host names. */
 export const hostLabel = (name: string): string => name.replaceAll('_', '-');

@@ -1,17 +1,17 @@
-/** Who claims which port, and who listens on it. */
+/** Tracks the claims on ports, and finds the listeners. */
 export interface PortsProtocol {
-  /** Records that `owner` (a service) has registered `port`. Replies the other owners of that port. */
+  /** Records that `owner` (a service) has registered `port`. Replies with the other owners of that port. */
   claim(message: { owner: string; port: number }): { others: string[] };
   release(message: { owner: string }): null;
   /**
-   * Gives `owner` the lowest port of the range that nobody has claimed and nothing listens on, and claims it
-   * at once: two callers never get the same one. `keep`: a port to prefer if it is free. Fails port_in_use
-   * when none is left.
+   * Gives `owner` the lowest port of the range that is neither claimed nor in use, and claims it at once: two
+   * callers never get the same one. `keep`: a port to prefer if it is free. Fails port_in_use when none is
+   * left.
    */
   lease(message: { owner: string; from: number; to: number; keep: number | null }): { port: number };
   /**
-   * Who listens on `port` on any loopback or wildcard address: null when nobody does. `holder` is what the
-   * `port.conflict` event says: a service's name, `pid 1234 (node)`, `user NAME`, or `unknown`.
+   * The listener on `port` on any loopback or wildcard address; null when there is none. `holder` is in the
+   * words of the `port.conflict` event: a service's name, `pid 1234 (node)`, `user NAME`, or `unknown`.
    */
   listener(message: { port: number }): { listener: { pid: number | null; holder: string } | null };
 }

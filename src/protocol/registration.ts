@@ -4,12 +4,12 @@ import type { ServiceInput } from './service.ts';
 
 type Required = 'name' | 'port' | 'cmd' | 'cwd' | 'env' | 'agent';
 
-/** A registration of which some fields may be left open; null is the same as absent. */
+/** A registration with optional fields; null is the same as absent. */
 export type PartialRegistration = Pick<ServiceInput, Required> & {
   [K in Exclude<keyof ServiceInput, Required>]?: ServiceInput[K] | null | undefined;
 };
 
-/** `given` with the default of every field that it leaves open. */
+/** `given` with a default for every field left open. */
 export const completeRegistration = (given: PartialRegistration): ServiceInput => ({
   name: given.name,
   port: given.port,

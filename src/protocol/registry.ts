@@ -1,24 +1,27 @@
 import type { ServiceInput, ServiceSpec, StoredService } from './service.ts';
 
-/** Owns which services exist. Commits in groups: a reply is sent after the record is on disk. */
+/** Owns the set of services. Commits in groups: a reply is sent after the record is on disk. */
 export interface RegistryProtocol {
   /**
-   * Tells the views every record and has every service actor adopt its run; with `autostart` it then starts
-   * what is to start with the daemon, without waiting for it. Also for a process host that is back.
-   * `nothingRuns`: the host, which is still to come, need not be asked what does.
+   * Sends every record to the views and has every service actor adopt its run. With `autostart`, then starts
+   * the autostart services without waiting for them. Repeated when a process host comes back. `nothingRuns`:
+   * the host, not up yet, has no runs, so it is not asked.
    */
-  boot(message: { autostart: boolean; nothingRuns?: boolean }): { services: number };
+  boot(message: { autostart: boolean; nothingRuns?: boolean }): null;
   /**
-   * Creates or replaces. `created` false: it was there. Fails invalid_spec (cycle), name_in_use, port_in_use,
+   * Creates or replaces. `created` false: it existed. Fails invalid_spec (cycle), name_in_use, port_in_use,
    * storage_full.
    */
   register(message: { input: ServiceInput }): { stored: StoredService; created: boolean };
-  /** Stops it if need be and forgets it. With `agent` only what is one: else unknown_agent. */
+  /**
+   * Stops the service if necessary and removes it. `agent`: fails unknown_agent for a service that is not an
+   * agent.
+   */
   remove(message: { name: string; agent: boolean; graceMs: number | null }): { port: number };
-  /** The spec of a service, or null when there is none of that name. */
+  /** The spec of a service, or null for an unknown name. */
   specOf(message: { name: string }): { spec: ServiceSpec | null };
-  /** Members of a group, or with null of all groups, with what orders them. */
+  /** The members of a group, or of all groups with null, with their dependencies. */
   members(message: { group: string | null }): { members: { name: string; dependsOn: string[] }[] };
-  /** From now on every change is refused with daemon_busy: the daemon is shutting down. */
+  /** Refuses every change from now on with daemon_busy: the daemon is shutting down. */
   close(message: Record<string, never>): null;
 }

@@ -1,4 +1,4 @@
-// Services: the stored record, what a process adds to it, and the messages of `service:<name>`.
+// Services: the stored record, the data of a process, and the messages of `service:<name>`.
 import type { AgentType } from './agent_types.ts';
 
 export const SERVICE_STATUSES = ['running', 'stopped', 'crashed', 'starting', 'stopping'] as const;
@@ -14,7 +14,7 @@ export interface AgentSpec {
   rows: number;
 }
 
-/** The effective spec of a service: every default filled in. User strings are rows, never keys of objects. */
+/** The effective spec of a service, with all defaults. User strings are rows, never keys of objects. */
 export interface ServiceSpec {
   name: string;
   port: number;
@@ -34,9 +34,9 @@ export interface ServiceSpec {
   agent: AgentSpec | null;
 }
 
-/** A registration as it came in: shapes checked, defaults filled; what needs the registry is still open. */
+/** A registration with its shape checked and all defaults, before the checks of the registry. */
 export interface ServiceInput extends Omit<ServiceSpec, 'env'> {
-  /** null: absent, keep the stored one. */
+  /** null: absent, so the stored one is kept. */
   env: [key: string, value: string][] | null;
 }
 
@@ -44,14 +44,11 @@ export interface ServiceInput extends Omit<ServiceSpec, 'env'> {
 export interface StoredService {
   spec: ServiceSpec;
   revision: number;
-  /**
-   * HMAC over the whole spec with a key of the state directory; absent in what an earlier version has
-   * written.
-   */
+  /** HMAC over the whole spec with a key of the state directory; absent in records of earlier versions. */
   hash?: string;
 }
 
-/** How the last process ended; kept in the store so that a later daemon still shows it. */
+/** The end of the last process, in the store so that a later daemon still shows it. */
 export interface LastEnd {
   run: string;
   status: 'stopped' | 'crashed';
@@ -61,20 +58,20 @@ export interface LastEnd {
   /** Epoch milliseconds. */
   at: number;
   /**
-   * Its whole tree has ended with it: by a stop, or with the machine. Else what it has left behind is ended
-   * before the next.
+   * Its whole tree ended with it, by a stop or with the machine. Otherwise leftovers are stopped before the
+   * next start.
    */
   whole?: true;
-  /** The restart that was to follow: a daemon that finds it goes on waiting. */
+  /** The pending restart: a daemon that finds it continues the wait. */
   restart?: { attempt: number; at: number };
 }
 
-/** What the service actor reports to the views whenever it changes. */
+/** The row that the service actor sends to the views after each change. */
 export interface ServiceState {
   name: string;
   status: ServiceStatus;
   restarts: number;
-  /** The process, while there is one. `port` and `revision` are those it was started with. */
+  /** The process, if there is one. `port` and `revision` are those of its start. */
   process: {
     run: string;
     pid: number;
@@ -87,7 +84,7 @@ export interface ServiceState {
   end: LastEnd | null;
 }
 
-/** A service without a process, whose last one ended as `end` says; null: it never had one. */
+/** A service without a process, whose last one ended as in `end`; null: it never had one. */
 export function restingState(name: string, end: LastEnd | null): ServiceState {
   return { name, status: end?.status ?? 'stopped', restarts: 0, process: null, end };
 }
@@ -114,23 +111,21 @@ export interface LogsQuery {
   lines: number;
   stream: 'stdout' | 'stderr' | null;
   timestamps: boolean;
-  /** Bytes as they came: no terminal emulation of the line. */
+  /** Bytes as they were written, without terminal emulation. */
   raw: boolean;
 }
 
-/** A stretch of the log of a service; offsets are logical. */
+/** A range of the log of a service; offsets are logical. */
 export interface LogSlice {
-  /** Where it really begins: rotation may have taken what was asked for. */
+  /** The actual start: rotation may have deleted the requested one. */
   start: number;
-  /** Go on here. */
+  /** The offset to continue from. */
   end: number;
-  /** Which run has printed it; null: there is nothing of what was asked for in it. */
+  /** The run that printed it; null: the range has none of the requested output. */
   run: string | null;
-  /** What was asked for: between two of them lies what another stream has brought. */
+  /** The requested output. The gaps between parts belong to the other stream. */
   parts: { offset: number; bytes: Uint8Array }[];
-  /**
-   * From which offset on what time holds (epoch milliseconds), in order; none when nobody has asked for them.
-   */
+  /** The time (epoch milliseconds) from each offset on, in order; empty unless requested. */
   times: { offset: number; time: number }[];
 }
 
@@ -146,52 +141,51 @@ export interface ServiceExplanation {
   next: string;
 }
 
-/** A run that has ended, as the host tells it and tells again until it is acknowledged. */
+/** A run that has ended. The host sends it repeatedly until it is acknowledged. */
 export interface RunEnd {
   service: string;
   run: string;
   exitCode: number | null;
   signal: string | null;
-  /** The host that watched it was gone when it ended. */
+  /** It ended while no host was watching. */
   exitUnknown: boolean;
-  /** `reboot`: it was of another boot of the machine. */
+  /** `reboot`: it belonged to another boot of the machine. */
   cause: 'exit' | 'reboot';
   at: number;
 }
 
 export interface ServiceProtocol {
   /**
-   * At boot, and whenever the process host is there again: takes over the run that it has for this service,
-   * reports to the views. Harmless at any time. An end that is news is on disk before the reply, if the disk
-   * takes it.
+   * At boot, and whenever the process host is back: adopts the host's run of this service and publishes it to
+   * the views. Harmless at any time. A new end is on disk before the reply, if the disk accepts it.
    */
   adopt(message: Record<string, never>): null;
-  /** The registry changed the record; the process is left alone. A pending restart ends. */
+  /** The registry changed the record; the process is left alone. A pending restart is cancelled. */
   changed(message: { stored: StoredService }): null;
   /**
-   * `timeoutMs` null: the service's own startTimeout. `wait` false: answers when the process is there.
-   * `join`: what runs is left alone and a start under way is joined, instead of already_running.
+   * `timeoutMs` null: the service's own startTimeout. `wait` false: replies when the process exists. `join`:
+   * leaves a running process alone and joins a start under way, instead of failing already_running.
    */
   start(message: { timeoutMs: number | null; wait: boolean; join?: boolean }): StartResult;
-  /** `graceMs` null: the service's own stopGrace. `last`: no start after it, the daemon is shutting down. */
+  /**
+   * `graceMs` null: the service's own stopGrace. `last`: refuses later starts, because the daemon is shutting
+   * down.
+   */
   stop(message: { graceMs: number | null; last?: boolean }): StopResult;
   restart(message: { timeoutMs: number | null; graceMs: number | null }): StartResult;
-  /** Stops it if need be and forgets its logs; the actor ends after the reply. */
+  /** Stops it if necessary and deletes its logs; the actor ends after the reply. */
   retire(message: { graceMs: number | null }): null;
-  /** An array of strings as JSON: the front writes it as it is. */
+  /** A JSON array of strings, which the front sends unchanged. */
   logs(message: LogsQuery): Uint8Array;
-  /** Where in the log its last `lines` begin, in logical bytes; its end for none. */
+  /** The logical offset of the first of the last `lines`; the end of the log for 0 lines. */
   tailStart(message: Pick<LogsQuery, 'lines' | 'stream'>): number;
-  /**
-   * What the log says from `offset` on, over at most `limit` bytes of it and of one run; when, with
-   * `timestamps`.
-   */
+  /** Reads from `offset` on, at most `limit` bytes of the log and of one run; with times if `timestamps`. */
   read(message: Pick<LogsQuery, 'stream' | 'timestamps'> & { offset: number; limit: number }): LogSlice;
   explain(message: Record<string, never>): ServiceExplanation;
-  /** While on, the views get `grew` whenever the log grows. Counted: each on needs its off. */
+  /** While on, the views get `grew` whenever the log grows. Counted: each `on` needs one `off`. */
   follow(message: { on: boolean }): null;
   /** From the host. */
   exited(message: RunEnd): null;
-  /** From the host, while followed: the log reaches to the logical offset `end`. */
+  /** From the host, while followed: the logical end of the log is now `end`. */
   grew(message: { end: number }): null;
 }

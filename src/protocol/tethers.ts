@@ -1,7 +1,7 @@
-// Tethers, docs/reference.md "Tethers": records, and the messages of `tethers` (who owns the records and the
-// ports) and of `tether:<id>` (one listener with its connections).
+// Tethers, docs/reference.md "Tethers": records, and the messages of `tethers` (the owner of the records and
+// the ports) and of `tether:<id>` (one listener with its connections).
 
-/** A tether as it is kept. */
+/** The stored record of a tether. */
 export interface StoredTether {
   id: string;
   clusterId: string;
@@ -10,9 +10,9 @@ export interface StoredTether {
   label: string | null;
   /** Whether a connection may wake the workload. */
   wake: boolean;
-  /** null after a deactivate: the port has gone back to the pool. */
+  /** null after a deactivation: the port is back in the pool. */
   localPort: number | null;
-  /** To be open, now and after a restart. */
+  /** Whether it should be open, now and after a restart. */
   active: boolean;
 }
 
@@ -23,45 +23,45 @@ export interface TetherInput {
   wake: boolean;
 }
 
-/** What connections through a tether have come to, since the daemon began. */
+/** The totals of a tether's connections since the daemon started. */
 export interface TetherStats {
   /** Open now. */
   connections: number;
   /** From clients to pods, and back. */
   bytesIn: number;
   bytesOut: number;
-  /** Why the last connection that could not be carried was reset, or why the tether could not be opened. */
+  /** Why the last failed connection was reset, or why the tether could not be opened. */
   lastError: string | null;
 }
 
-/** Owns which tethers there are and which ports they have. Asks workloads, threads and each `tether:<id>`. */
+/** Owns the tethers and their ports. Asks workloads, threads and each `tether:<id>`. */
 export interface TethersProtocol {
-  /** Tells the views every tether and opens those that were active. Harmless when repeated. */
-  boot(message: Record<string, never>): { tethers: number };
+  /** Sends every tether to the views and opens those that were active. Harmless when repeated. */
+  boot(message: Record<string, never>): null;
   /** Takes a port of the pool. Fails unknown_workload, port_in_use, storage_full. */
   create(message: TetherInput): { tether_id: string; local_port: number };
   /** Opens the listener; harmless when it is open. Fails unknown_tether, port_in_use, storage_full. */
   activate(message: { id: string }): { tether_id: string; local_port: number; state: 'active' };
   /**
-   * Destroys its connections, closes the listener, gives the port back. Harmless when idle. Fails
+   * Destroys its connections, closes the listener, returns the port to the pool. Harmless when idle. Fails
    * unknown_tether.
    */
   deactivate(message: { id: string }): { ok: true };
-  /** Deactivates and forgets it. Fails unknown_tether. */
+  /** Deactivates and deletes it. Fails unknown_tether. */
   remove(message: { id: string }): { removed: true; id: string };
-  /** From clusters, before a cluster is forgotten: removes its tethers. */
-  closeCluster(message: { clusterId: string }): { closed: number };
-  /** From a tether that has begun anew and has no listener. */
+  /** From clusters, before a cluster is removed: removes its tethers. */
+  closeCluster(message: { clusterId: string }): null;
+  /** From a tether that has restarted and has no listener. */
   listenerMissing(message: { id: string }): null;
-  /** From a tether, at most once a second, when they have changed. */
+  /** From a tether, at most once a second, when the numbers have changed. */
   stats(message: { id: string; numbers: TetherStats }): null;
 }
 
 /** One tether: a listener on loopback and the connections through it. Asks workloads. */
 export interface TetherProtocol {
   /**
-   * Listens on the first of `ports` that is free; counts on from `numbers`. Harmless when it listens already.
-   * Fails port_in_use.
+   * Listens on the first free port of `ports` and continues the counts of `numbers`. Harmless when it is
+   * listening. Fails port_in_use.
    */
   open(message: { tether: StoredTether; ports: number[]; numbers: TetherStats }): { port: number };
   /**
@@ -70,10 +70,10 @@ export interface TetherProtocol {
   close(message: { forget: boolean }): null;
 }
 
-/** What clients may see of a tether. */
+/** A tether as clients see it. */
 export interface TetherRow
   extends Pick<StoredTether, 'id' | 'workloadId' | 'containerPort' | 'label' | 'localPort'>,
     TetherStats {
-  /** Whether it listens. */
+  /** Whether it is listening. */
   isOpen: boolean;
 }

@@ -2,6 +2,6 @@
 
 /** Starts threads. */
 export interface ThreadsProtocol {
-  /** Answers when the thread that holds `address` is up, and starts it unless it runs. Fails gone. */
+  /** Replies when the thread that holds `address` is up; starts it if necessary. Fails gone. */
   ensure(message: { address: string }): null;
 }

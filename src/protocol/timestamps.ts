@@ -10,6 +10,6 @@ export function localTime(ms: number): string {
   return `${shifted}${east < 0 ? '-' : '+'}${part(minutes / 60)}:${part(minutes % 60)}`;
 }
 
-/** RFC 3339 with milliseconds, in UTC: how the cloud API tells a time (epoch milliseconds). */
+/** RFC 3339 with milliseconds, in UTC, the time format of the cloud API. `ms`: epoch milliseconds. */
 export const utcTime = (ms: number | null): string | null =>
   ms === null ? null : new Date(ms).toISOString();

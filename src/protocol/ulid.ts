@@ -1,5 +1,5 @@
-// ULIDs: 48 bits of milliseconds and 80 bits, as 26 characters of Crockford's base 32. The ids of the cloud
-// API.
+// ULIDs: 48 bits of milliseconds and 80 further bits, as 26 characters of Crockford's base 32. The ids of the
+// cloud API.
 import { createHash, randomBytes } from 'node:crypto';
 
 const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
@@ -22,8 +22,8 @@ export const newUlid = (now: number): string =>
   encodeBase32(BigInt(now), TIME_CHARS) + randomPart(randomBytes(TAIL_BYTES));
 
 /**
- * The id of what `parts` names below `owner` (a ULID): always the same one, with the owner's time. So a
- * workload keeps its id when it is deleted and made again, and no record has to be kept of what is gone:
+ * The id of the object that `parts` name below `owner` (a ULID): deterministic, with the owner's time. A
+ * workload that is deleted and recreated keeps its id without a record of the deleted one:
  * docs/reference.md "Workloads".
  */
 export const derivedUlid = (owner: string, parts: readonly string[]): string =>

@@ -1,9 +1,9 @@
-// What the owners of services tell the front, which answers all reads of services from these rows.
+// The messages from the owners of services to the front, which answers all reads of services from these rows.
 import type { EventRecord } from './events.ts';
 import type { ServiceSpec, ServiceState } from './service.ts';
 import type { StatsRow } from './stats.ts';
 
-/** A spec as clients may see it: without the values of its environment. */
+/** A spec as clients see it: without the values of its environment. */
 export interface SpecRow extends Omit<ServiceSpec, 'env'> {
   revision: number;
   envKeys: string[];
@@ -13,26 +13,26 @@ export interface SpecRow extends Omit<ServiceSpec, 'env'> {
 
 export interface ViewSnapshot {
   specs: SpecRow[];
-  /** Only those of services whose actors have not started. */
+  /** Only of services whose actors have not started. */
   states: ServiceState[];
 }
 
 export interface ViewsProtocol {
   /**
-   * All services, at boot: any other is forgotten. `text` is a ViewSnapshot as JSON: at a start no code is
+   * All services, at boot; any other is dropped. `text` is a ViewSnapshot as JSON: at a start no code is
    * compiled yet, and decoding hundreds of rows of msgpack takes ten times as long as JSON.parse.
    */
   snapshot(message: { text: string }): null;
-  /** Specs that were registered or changed. */
+  /** New and changed specs. */
   specs(message: { rows: SpecRow[] }): null;
   removed(message: { name: string }): null;
   states(message: { rows: ServiceState[] }): null;
   stats(message: { rows: StatsRow[] }): null;
   events(message: { events: EventRecord[] }): null;
   /**
-   * The log of `name` grew, so its followers may read on. The service passes this on from the host. A shorter
-   * way would save nothing: the link to the host ends on the services thread, and an agent's terminal waits
-   * for the same news.
+   * The log of `name` grew, so its followers may continue reading. The service forwards this from the host. A
+   * shorter path would save nothing: the link to the host ends on the services thread, and an agent's
+   * terminal needs the same notice.
    */
   grew(message: { name: string }): null;
 }

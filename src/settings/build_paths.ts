@@ -1,9 +1,9 @@
-/** The folder of the build, from its own files and its `workers` alike. */
+/** The folder of the build, derived from one of its own files or of its `workers`. */
 const buildUrl = (here: string): URL => new URL(here.split('/').at(-2) === 'workers' ? '../' : './', here);
 
 /**
- * Where the entry of a thread or process is: `workers/<name>.ts` beside the source, `workers/<name>.cjs` in
- * the build, from the build's own folder and from its `workers` alike. `here` is the file that asks.
+ * The entry of a thread or process: `workers/<name>.ts` in the source tree, `workers/<name>.cjs` in the
+ * build. `here` is the URL of the calling module.
  */
 export function entryUrl(name: string, here: string = import.meta.url): URL {
   if (here.endsWith('.ts')) return new URL(`../../workers/${name}.ts`, here);
@@ -11,7 +11,8 @@ export function entryUrl(name: string, here: string = import.meta.url): URL {
 }
 
 /**
- * Where the files of the page at `/` are. A browser cannot read the source: from there it is the last build.
+ * The folder of the page at `/`. The source tree uses the last build, because a browser cannot load
+ * TypeScript.
  */
 export const dashboardUrl = (here: string = import.meta.url): URL =>
   here.endsWith('.ts') ? new URL('../../dist/dashboard/', here) : new URL('dashboard/', buildUrl(here));

@@ -1,5 +1,5 @@
-// Every setting: one table, docs/reference.md "Settings". A file that is named and absent, an unknown key or
-// a bad value stops the start.
+// Every setting in one table: docs/reference.md "Settings". A named file that is absent, an unknown key or an
+// invalid value prevents the start.
 import { existsSync, readFileSync } from 'node:fs';
 import { BlockList, isIP } from 'node:net';
 import { homedir } from 'node:os';
@@ -32,7 +32,7 @@ export interface Settings {
   };
 }
 
-/** A setting that cannot be used: one line for the user; the program ends with exit code 2. */
+/** An invalid setting. The message is one line for the user, and the program exits with code 2. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
 }
@@ -131,7 +131,7 @@ const SETTING_ROWS: readonly SettingRow[] = [
   ['cloud.key_file', '', pathOrEmpty],
 ];
 
-/** Environment variables that win over the file; empty counts as unset. */
+/** Environment variables that override the file; an empty one counts as unset. */
 const ENV_OVERRIDES: readonly [variable: string, key: string, parse: (value: string) => unknown][] = [
   ['BERTH_AUTH_TOKEN', 'auth.token', (value) => value],
   ['BERTH_CLOUD_TOKEN', 'cloud.token', (value) => value],
@@ -141,13 +141,13 @@ const ENV_OVERRIDES: readonly [variable: string, key: string, parse: (value: str
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** A directory of the XDG base directory specification; relative values are ignored as it says. */
+/** A directory of the XDG base directory specification, which has relative values ignored. */
 export function xdgDir(env: Env, variable: string, fallback: string): string {
   const value = env[variable];
   return join(value && isAbsolute(value) ? value : join(homedir(), fallback), 'berth');
 }
 
-/** The configuration file to read, and whether it was named (then it must exist). */
+/** The configuration file to read, and whether it was named, in which case it must exist. */
 export function configFile(named: string | undefined, env: Env): { path: string; named: boolean } {
   const path = named ?? (env['BERTH_CONFIG'] || undefined);
   return path === undefined
@@ -159,7 +159,7 @@ const formatValue = (value: unknown): string =>
   value === undefined ? 'nothing' : (JSON.stringify(value) ?? String(value));
 
 /**
- * Flattens `{auth: {token}}` to `auth.token` rows; a table where a value belongs stays a value and fails its
+ * Flattens `{auth: {token}}` to `auth.token` rows. A table in place of a value stays a value, which fails its
  * rule.
  */
 function flatten(table: object, prefix: string, known: ReadonlySet<string>): [key: string, value: unknown][] {
@@ -185,7 +185,7 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
 LOOPBACK.addAddress('::1', 'ipv6');
 
-/** Whether `address`, in any spelling and also IPv4-mapped, is loopback. */
+/** Whether `address` is loopback, in any spelling, IPv4-mapped included. */
 export function isLoopback(address: string): boolean {
   const family = isIP(address);
   return family !== 0 && LOOPBACK.check(address, family === 4 ? 'ipv4' : 'ipv6');
@@ -219,8 +219,8 @@ async function readConfigFile(path: string): Promise<[string, unknown][]> {
 }
 
 /**
- * Reads the settings: defaults, then the file (`named`, `$BERTH_CONFIG` or the default place), then the
- * environment. Throws a SettingsError whose message is one line naming the file, the key and the value.
+ * Reads the settings: defaults, then the file (`named`, `$BERTH_CONFIG` or the default path), then the
+ * environment. Throws a SettingsError whose one-line message names the file, the key and the value.
  */
 export async function loadSettings(named: string | undefined, env: Env): Promise<Settings> {
   const values = new Map<string, unknown>(SETTING_ROWS.map(([key, fallback]) => [key, fallback]));

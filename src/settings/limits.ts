@@ -1,5 +1,5 @@
-// The numbers that users or several files depend on, and at the end the relations between them that the code
-// relies on. A number that one file alone uses stands in that file.
+// The numbers that users or several files depend on and, at the end, the relations between them that the code
+// relies on. A number used by a single file is in that file.
 
 export const KIB = 1024;
 export const MIB = 1024 * KIB;
@@ -11,13 +11,13 @@ export const HTTP = {
   /** A body that is not complete this long after its head gets 408. */
   bodyTimeoutMs: 8_000,
   headTimeoutMs: 10_000,
-  /** Bytes of a body that is too large which are read and dropped, so that the client can read its 413. */
+  /** Bytes of an oversized body that are read and dropped, so that the client can read its 413. */
   maxDrainBytes: 8 * MIB,
-  /** Mean number of response bytes between two checks that the client really reads. */
+  /** Mean number of response bytes between two checks that the client is reading. */
   readCheckBytes: 256 * KIB,
   /** Nesting depth of arrays and objects. */
   maxJsonDepth: 32,
-  /** Faults of one body that an error lists: more than the fields that a valid body can have. */
+  /** Faults listed in one error: more than the number of fields in a valid body. */
   maxErrorDetails: 1_000,
   /** Events in an answer of the history without `limit`. */
   defaultHistoryEvents: 100,
@@ -79,8 +79,7 @@ export const EVENTS = {
   statsIntervalMs: 2_000,
   reconnectDelayMs: 1_000,
   /**
-   * Well under the 10 s after which uWebSockets.js gives up a blocked connection, and the 15 s of the
-   * reference.
+   * Well under the 10 s after which uWebSockets.js drops a blocked connection, and the 15 s of the reference.
    */
   heartbeatMs: 5_000,
   /** A subscriber with more unsent bytes than this is disconnected. */
@@ -264,7 +263,7 @@ export const TETHER = {
 
 /** Threads and actors. */
 export const THREADS = {
-  services: 1,
+  /** Threads that tethers are spread over. */
   tethers: 2,
   restarts: { max: 5, withinMs: 60_000 },
   askDeadlineMs: 30_000,

@@ -1,5 +1,5 @@
-// The state directory, docs/reference.md "State directory": ours alone. Secrets in it are created exclusively
-// and refused if others can read them.
+// The state directory, docs/reference.md "State directory": private to the user. Secrets in it are created
+// exclusively, and refused if others can read them.
 import { randomBytes } from 'node:crypto';
 import {
   closeSync,
@@ -27,7 +27,9 @@ export function stateDirPath(named: string | undefined, env: Env): string {
   return isAbsolute(path) ? path : resolve(path);
 }
 
-/** Creates the directory if need be. Throws a SettingsError when it is not ours or others can write to it. */
+/**
+ * Creates the directory if necessary. Throws a SettingsError when another user owns it or can write to it.
+ */
 export function openStateDir(path: string): void {
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
@@ -43,8 +45,8 @@ export function openStateDir(path: string): void {
 }
 
 /**
- * Reads a secret file of ours; undefined when there is none. Throws a SettingsError when others can read it
- * or it is a link.
+ * Reads a secret file; undefined when it is absent. Throws a SettingsError when others can read it, or when
+ * it is a link.
  */
 export function readSecret(path: string): Buffer | undefined {
   let fd: number;
@@ -60,7 +62,7 @@ export function readSecret(path: string): Buffer | undefined {
       throw new SettingsError(`${path}: is no file of this user`);
     if (stat.mode & 0o077) throw new SettingsError(`${path}: others can read it: chmod 600 it`);
     const secret = readFileSync(fd);
-    // Taken for a token it would let everybody in who sends none.
+    // As a token, an empty secret would admit every request without one.
     if (secret.toString('latin1').trim() === '')
       throw new SettingsError(`${path}: is empty: remove it, and a new one is made`);
     return secret;
@@ -70,8 +72,8 @@ export function readSecret(path: string): Buffer | undefined {
 }
 
 /**
- * The secret in `path`; when there is none it is made by `make`, and is there whole or not at all. Throws a
- * SettingsError.
+ * The secret in `path`. If it is absent, `make` creates it, and the file appears whole or not at all. Throws
+ * a SettingsError.
  */
 export function ensureSecret(
   path: string,
@@ -86,7 +88,7 @@ export function ensureSecret(
     linkSync(fresh, path);
     return secret;
   } catch (error) {
-    // Another one was there first.
+    // Another process created it first.
     const other = (error as NodeJS.ErrnoException).code === 'EEXIST' ? readSecret(path) : undefined;
     if (other) return other;
     throw new SettingsError(`${path}: cannot be made: ${(error as Error).message}`);
@@ -96,7 +98,7 @@ export function ensureSecret(
 }
 
 function writeNewFile(path: string, bytes: Buffer): void {
-  // What a killed process of the same number has left is nobody's.
+  // A temporary file with this pid is left over from a killed process.
   rmSync(path, { force: true });
   const fd = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
   try {
@@ -107,7 +109,7 @@ function writeNewFile(path: string, bytes: Buffer): void {
   }
 }
 
-/** Where the key of the cloud part is: `cloud.key_file`, or `<state>/cloud.key`. */
+/** The key file of the cloud part: `cloud.key_file`, or `<state>/cloud.key`. */
 export const cloudKeyPath = (named: string, stateDir: string): string => named || join(stateDir, 'cloud.key');
 
 export interface AddressRecord {
@@ -119,7 +121,8 @@ export interface AddressRecord {
 }
 
 /**
- * Writes `<state>/daemon.json` by rename, so that a reader never sees half of it. Throws the system's error.
+ * Writes `<state>/daemon.json` by rename, so that a reader never sees a partial file. Throws the system's
+ * error.
  */
 export function writeAddressFile(stateDir: string, content: AddressRecord): void {
   const path = join(stateDir, 'daemon.json');

@@ -235,9 +235,9 @@ describe('the gate', () => {
     const open: string[] = [];
     const done = new Map<string, (outcome: ProbeResult) => void>();
     const given: string[] = [];
-    const inner: Probe = (url, _limit, results) => {
+    const inner: Probe = (url, _limit, report) => {
       open.push(url);
-      done.set(url, results);
+      done.set(url, report);
       return () => given.push(url);
     };
     const probes = limitProbes(inner, 2);

@@ -1,7 +1,7 @@
 // The worker thread of these tests: every kind holds the actors that the placement gives it, all of one type.
 import { appendFileSync, existsSync } from 'node:fs';
 import { threadId } from 'node:worker_threads';
-import { runThread } from '../../src/daemon/thread_supervisor.ts';
+import { runThread } from '../../src/daemon/thread_instance.ts';
 import { actor, type Context, type Node } from '../../src/runtime/actor.ts';
 import { type UntypedNode, untypedRef } from '../kit/untyped_node.ts';
 
@@ -9,7 +9,7 @@ export interface Worker {
   where(message: null): { node: string; thread: number };
   /** Asks `where` of another actor. */
   ask(message: { address: string }): { node: string; thread: number };
-  /** Never answers. */
+  /** Never answers, and says in the log that it has begun. */
   hang(message: null): null;
   /** Dies by an uncaught exception, outside of any actor. */
   throw(message: { text: string }): null;
@@ -24,7 +24,7 @@ export interface Data {
   broken: string;
 }
 
-const ADDRESSES = ['registry', 'ports', 'clusters', 'gateway'];
+const ADDRESSES = ['registry', 'clusters', 'workloads', 'gateway'];
 
 function worker(node: Node, { log }: Data) {
   const handlers = (context: Context) => {
@@ -33,7 +33,10 @@ function worker(node: Node, { log }: Data) {
     return {
       where,
       ask: ({ address }: { address: string }) => untypedRef<Worker>(context, address).ask('where', null),
-      hang: () => new Promise<null>(() => {}),
+      hang: () => {
+        appendFileSync(log, 'hanging\n');
+        return new Promise<null>(() => {});
+      },
       throw: ({ text }: { text: string }) => {
         setImmediate(() => {
           throw new Error(text);

@@ -18,17 +18,26 @@ beforeAll(async () => {
   worker = pathToFileURL(await bundle('test/daemon/test_worker.ts'));
 });
 
-const sizes = { services: 2, tethers: 1 };
+/** Tethers are spread over two threads. */
+const tetherThreads = 2;
+const nodeOf = createNodeLookup(tetherThreads);
+
+/** The address of a tether on the thread `name`. */
+function tetherOn(name: string): string {
+  const addresses = ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => `tether:${id}`);
+  const address = addresses.find((one) => nodeOf(one) === name);
+  if (!address) throw new Error(`no tether on ${name}`);
+  return address;
+}
 
 function open(options: Partial<ThreadSupervisorOptions> = {}) {
   const folder = tempDir();
   const data: Data = { log: join(folder, 'log'), broken: join(folder, 'broken') };
-  const place = createNodeLookup(options.sizes ?? sizes);
-  const node = untypedNode({ name: 'front', clock: systemClock, nodeOf: place, mayAsk });
+  const node = untypedNode({ name: 'front', clock: systemClock, nodeOf, mayAsk });
   const deaths: { name: string; error: unknown; ended: boolean }[] = [];
   const threads = createThreadSupervisor({
     node,
-    sizes,
+    tetherThreads,
     dataFor: () => data,
     onDeath: (name, error, ended) => deaths.push({ name, error, ended }),
     entryOf: () => worker,
@@ -48,39 +57,33 @@ function open(options: Partial<ThreadSupervisorOptions> = {}) {
   };
 }
 
-it('asks cross threads: from the front, within a kind and between kinds', async () => {
+it('asks cross threads: from the front, between kinds and to a pool', async () => {
   const { node, threads, registry } = open();
   await threads.ensure('services');
   await threads.ensure('services');
   const here = await registry.ask('where', null);
   expect(here.node).toBe('services-0');
-  const seen = new Set<string>();
-  for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']) {
-    const far = await registry.ask('ask', { address: `service:${name}` });
-    expect(await node.ref<Worker>(`service:${name}`).ask('where', null)).toEqual(far);
-    seen.add(far.node);
-  }
-  expect(seen).toEqual(new Set(['services-0', 'services-1']));
+  expect(await registry.ask('ask', { address: 'service:a' })).toEqual(here);
   // Started later, and connected to those that run.
   const clusters = node.ref<Worker>('clusters');
   expect(await codeOf(clusters.ask('where', null))).toBe('gone');
   await threads.ensure('cloud');
   expect(await codeOf(clusters.ask('ask', { address: 'tether:x' }))).toBe('gone');
   await threads.ensure('tethers');
-  expect(await clusters.ask('ask', { address: 'tether:x' })).toMatchObject({ node: 'tethers-0' });
+  const seen = new Set<string>();
+  for (const id of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']) {
+    const far = await clusters.ask('ask', { address: `tether:${id}` });
+    expect(await node.ref<Worker>(`tether:${id}`).ask('where', null)).toEqual(far);
+    seen.add(far.node);
+  }
+  expect(seen).toEqual(new Set(['tethers-0', 'tethers-1']));
   await threads.ensure('gateway');
   expect(await node.ref<Worker>('gateway').ask('ask', { address: 'registry' })).toEqual(here);
 });
 
 it('starts one thread of a kind for its actors, and the others when they are needed', async () => {
-  const two = { services: 1, tethers: 2 };
-  const { node, threads, log } = open({ sizes: two });
-  const there = createNodeLookup(two);
-  const addresses = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `tether:${name}`);
-  const [first, second] = ['tethers-0', 'tethers-1'].map((name) =>
-    addresses.find((address) => there(address) === name),
-  );
-  if (!(first && second)) throw new Error('no tether on one of the threads');
+  const { node, threads, log } = open();
+  const [first, second] = [tetherOn('tethers-0'), tetherOn('tethers-1')];
   await threads.ensure('cloud');
   expect(log()).toEqual(['up cloud']);
   const clusters = node.ref<Worker>('clusters');
@@ -115,36 +118,33 @@ it('accepts no message of a thread before the front is notified, and loses none'
 });
 
 it('a thread that dies: asks in flight settle `gone` everywhere; it restarts and knows its peers again', async () => {
-  const { node, threads, deaths, registry } = open();
-  await threads.ensure('services');
+  const { node, threads, deaths } = open();
+  for (const kind of ['cloud', 'tethers'] as const) await threads.ensure(kind);
+  const [clusters, other] = [node.ref<Worker>('clusters'), tetherOn('tethers-1')];
   const restarted = vi.fn();
   threads.onRestarted(async (name) => {
     restarted(name);
     // The front acts on it: the thread already answers.
-    await registry.ask('where', null);
+    await clusters.ask('where', null);
   });
-  const before = await registry.ask('where', null);
-  const away = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `service:${name}`);
-  const there = createNodeLookup(sizes);
-  const other = away.find((address) => there(address) === 'services-1');
-  if (!other) throw new Error('no service on the second thread');
-  const hanging = codeOf(registry.ask('hang', null));
-  const dying = codeOf(node.ref<Worker>('ports').ask('throw', { text: 'uncaught' }));
+  const before = await clusters.ask('where', null);
+  const hanging = codeOf(clusters.ask('hang', null));
+  const dying = codeOf(node.ref<Worker>('workloads').ask('throw', { text: 'uncaught' }));
   expect(await hanging).toBe('gone');
   expect(await dying).toBe('gone');
-  await vi.waitFor(() => expect(restarted).toHaveBeenCalledWith('services-0'));
-  await threads.ensure('services');
-  const after = await registry.ask('where', null);
-  expect(after.node).toBe('services-0');
+  await vi.waitFor(() => expect(restarted).toHaveBeenCalledWith('cloud'));
+  await threads.ensure('cloud');
+  const after = await clusters.ask('where', null);
+  expect(after.node).toBe('cloud');
   expect(after.thread).not.toBe(before.thread);
-  expect(await registry.ask('ask', { address: other })).toMatchObject({ node: 'services-1' });
-  expect(deaths).toMatchObject([{ name: 'services-0', error: { message: 'uncaught' }, ended: false }]);
+  expect(await clusters.ask('ask', { address: other })).toMatchObject({ node: 'tethers-1' });
+  expect(deaths).toMatchObject([{ name: 'cloud', error: { message: 'uncaught' }, ended: false }]);
   // And the other direction: an actor of the first thread waits for one on the second.
   const far = node.ref<Worker>(other);
   await codeOf(far.ask('throw', { text: 'again' }));
-  await threads.ensure('services');
-  expect(await registry.ask('ask', { address: other })).toMatchObject({ node: 'services-1' });
-  expect(restarted.mock.calls).toEqual([['services-0'], ['services-1']]);
+  await threads.ensure('tethers');
+  expect(await clusters.ask('ask', { address: other })).toMatchObject({ node: 'tethers-1' });
+  expect(restarted.mock.calls).toEqual([['cloud'], ['tethers-1']]);
 });
 
 it('a thread that dies too often is given up once, with the reason for those who need it', async () => {
@@ -197,6 +197,8 @@ it('stops kind by kind in reverse order, closes every scope, and reports what wa
   const { threads, log, registry, data, node } = open();
   for (const kind of ['services', 'cloud', 'tethers', 'gateway'] as const) await threads.ensure(kind);
   const hanging = codeOf(registry.ask('hang', null));
+  // The stop has a port of its own and must not overtake the ask.
+  await vi.waitFor(() => expect(log()).toContain('hanging'), 10_000);
   await node.ref<Worker>('tether:x').ask('where', null);
   rmSync(data.log);
   expect(await threads.stop()).toEqual(['registry']);

@@ -116,7 +116,7 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
     podAccess: options.podAccess ?? null,
     ownPod: options.self ?? null,
   });
-  const tethers = await here.stand<TethersProtocol>('tethers', { closeCluster: () => ({ closed: 0 }) });
+  const tethers = await here.stand<TethersProtocol>('tethers', { closeCluster: () => null });
   const clusters = await here.start('clusters', clustersActor, {
     store: cloudStore,
     vault: key,

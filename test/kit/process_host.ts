@@ -115,7 +115,7 @@ export async function connectDaemon(
   const connection = await connectHost({
     stateDir,
     entry: who.entry ?? entry,
-    identity: { version, session, node: name, services: 1 },
+    identity: { version, session, node: name },
     withinMs: 20_000,
   });
   return daemonOver(stateDir, connection, name);

@@ -1,8 +1,7 @@
-// State: none but the turns of what is under way. Rebuilt from: nothing, the registry has the agents.
+// State: only the turns of requests under way. Rebuilt from: nothing; the registry has the agents.
 //
-// An agent is a service with a few defaults of its own: docs/reference.md "Spinup". Its port is leased by the
-// registry, under the same turn in which its name and host name are checked, so that two spinups never get in
-// each other's way.
+// An agent is a service with a few defaults of its own: docs/reference.md "Spinup". The registry leases its
+// port in the same turn in which it checks the name and host name, so concurrent spinups cannot collide.
 import { homedir } from 'node:os';
 import { isOnPath } from '../../adapters/process/path_lookup.ts';
 import { agentKind } from '../../protocol/agent_types.ts';
@@ -15,7 +14,7 @@ import { actor, type Context, type DeferredReply, isFailure } from '../../runtim
 import { SERVICE } from '../../settings/limits.ts';
 
 export interface AgentsConfig {
-  /** What agents' host names end in. */
+  /** The domain of the agents' host names. */
   domain: string;
 }
 
@@ -24,7 +23,7 @@ type EnvRows = readonly (readonly [key: string, value: string])[];
 
 const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 
-/** What is run: the command that is given, or that of the type. */
+/** The command to run: the given one, or the default of the type. */
 function launchSpecOf(input: SpinupInput, env: EnvRows, cwd: string): LaunchSpec {
   const { name, cmd, agentType, ready } = input;
   if (cmd !== null) return { cmd, ready, stopSignal: 'SIGTERM' };
@@ -42,7 +41,7 @@ function launchSpecOf(input: SpinupInput, env: EnvRows, cwd: string): LaunchSpec
       hint,
     });
   }
-  // The registry, which finds the port, puts it in.
+  // The registry, which leases the port, replaces `$PORT`.
   const url = kind.readyPath === null ? null : `http://127.0.0.1:$PORT${kind.readyPath}`;
   return { cmd: kind.cmd, ready: ready ?? url, stopSignal: kind.stopSignal };
 }
@@ -105,7 +104,9 @@ class Agents {
     throw fail('already_running', `${name} is running already`);
   }
 
-  /** A failed spinup leaves nothing behind. A failure of the removal would hide the one that matters. */
+  /**
+   * Removes what a failed spinup registered. A failure here would hide the original one, so it is ignored.
+   */
   private async undoRegistration(name: string): Promise<void> {
     try {
       await this.registry().ask('remove', { name, agent: true, graceMs: 0 }, DEADLINE);

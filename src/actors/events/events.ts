@@ -1,5 +1,5 @@
-// State: the kept events, the last id given, what this turn has appended. Rebuilt from: the journal and its
-// checkpoint.
+// State: the kept events, the last assigned id, the events appended in this turn. Rebuilt from: the journal
+// and its checkpoint.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { EventJournal, type JournalLines } from '../../adapters/storage/event_journal.ts';
 import type { StoreTable } from '../../adapters/storage/store.ts';
@@ -22,14 +22,14 @@ export interface EventsConfig {
   /** The folder of the journal. */
   folder: string;
   marks: StoreTable<EventCheckpoint>;
-  /**
-   * Which boot of the machine this is; '' where that is not known: then every end but a clean one counts as a
-   * crash.
-   */
+  /** The boot id of the machine; '' when unknown, and then every end except a clean one counts as a crash. */
   boot: string;
-  /** Takes a line for the daemon's log. */
+  /** Writes a line to the daemon's log. */
   report: (text: string) => void;
-  /** Whether `views` has subscribed: it does so once, and a crash of this actor must not end it. */
+  /**
+   * Whether `views` has subscribed. It subscribes once, and the subscription must outlive a crash of this
+   * actor.
+   */
   subscribed: boolean;
 }
 
@@ -38,10 +38,10 @@ const CHECKPOINT_KEY = 'events';
 const CHECKPOINT_RETRY_MS = 10_000;
 
 /**
- * What earlier lives left. The journal alone is trusted while the machine is up, because what was written is
- * in the page cache even after kill -9. After another boot, with a line that was never written, or without
- * its files, events may be missing: ids go on above every one that may have been given, and replays from
- * before them count as incomplete.
+ * Restores the events of earlier incarnations. The journal alone is trusted while the machine is up, because
+ * written bytes stay in the page cache even after kill -9. After another boot, with an unwritten line, or
+ * without the files, events may be missing. Then ids continue above every id that may have been assigned, and
+ * replays from before that point count as incomplete.
  */
 function restoreEvents(journal: EventJournal, mark: EventCheckpoint | undefined, boot: string) {
   const { lifecycle, statistics } = journal.newest();
@@ -59,7 +59,7 @@ function restoreEvents(journal: EventJournal, mark: EventCheckpoint | undefined,
   const lost = lastId > known || events.length < found.length;
   const kept = new KeptEvents(lost ? lastId + 1 : completeFrom);
   for (const event of events) kept.push(event);
-  // A mark from before a loss does not say what is missing now: it has to be stored anew.
+  // A checkpoint from before a loss does not cover it: store a new one.
   return { kept, lastId, mark: lost ? undefined : mark };
 }
 
@@ -71,12 +71,12 @@ class Events {
   private readonly views: Ref<ViewsProtocol>;
   private lastId: number;
   private checkpoint: EventCheckpoint | undefined;
-  /** Appended in this turn and not written yet. */
+  /** Appended in this turn, not written yet. */
   private pending: EventRecord[] = [];
   /** Settles when `pending` has been written. */
   private written: Promise<void> | undefined;
   private reserving: Promise<void> | undefined;
-  /** No checkpoint is stored before; monotonic milliseconds. */
+  /** No checkpoint is stored before this time; monotonic milliseconds. */
   private retryAt = 0;
 
   constructor(context: Context, config: EventsConfig) {
@@ -113,7 +113,7 @@ class Events {
   subscribe(): ReplyOf<EventsProtocol, 'subscribe'> {
     const { config, kept, lastId, pending } = this;
     config.subscribed = true;
-    // What this turn has appended is told when it is written.
+    // The events of this turn follow when they are written.
     return { kept: kept.list(), lastId: lastId - pending.length, completeFrom: kept.completeFrom };
   }
 
@@ -123,7 +123,7 @@ class Events {
     this.pending.push({ id: this.lastId, type, name, run, at, data });
   }
 
-  /** One write for everything that the messages of this turn append. */
+  /** Writes the events of all messages of this turn at once. */
   private async writeTurn(): Promise<void> {
     await nextTurn();
     if (!this.isReserved(this.lastId)) await this.reserve();
@@ -152,7 +152,7 @@ class Events {
     return checkpoint?.boot === this.config.boot && checkpoint.ahead >= id;
   }
 
-  /** Reserves the next ids. On a full disk ids go on without a reservation. */
+  /** Reserves the next ids. If the disk is full, ids continue without a reservation. */
   private reserve(): Promise<void> {
     const { clock } = this.context;
     if (clock.monotonic() < this.retryAt) return Promise.resolve();
@@ -175,7 +175,7 @@ class Events {
     await this.reserving;
     const { journal, lastId } = this;
     if (journal.write({ lifecycle: [], statistics: [] }, lastId)) {
-      // With everything on disk the next start needs no gap in the ids, whatever happens to the machine.
+      // With everything on disk, the next start needs no gap in the ids, even after a crash of the machine.
       journal.sync();
       await tolerateFailure(this.storeCheckpoint(lastId), () => undefined);
     }
@@ -184,8 +184,8 @@ class Events {
 }
 
 /**
- * The journal: gives ids, writes before anybody sees an event, tells the views, and keeps what a replay
- * needs.
+ * The journal: assigns ids, writes each event before anyone sees it, publishes it to the views, and keeps the
+ * events for replays.
  */
 export const eventsActor = actor<EventsProtocol, EventsConfig>(
   'events',
@@ -197,6 +197,6 @@ export const eventsActor = actor<EventsProtocol, EventsConfig>(
       subscribe: () => log.subscribe(),
     };
   },
-  // Every service may report at once, each in a message of its own.
+  // Every service may report at once, each in its own message.
   { mailbox: 65_536 },
 );

@@ -1,9 +1,11 @@
-// One event as one line of the journal: id, time, type, name, run and data, with tabs between them.
+// One event as one line of the journal: id, time, type, name, run and data, separated by tabs.
 import { EVENT_TYPES, type EventRecord, type EventType } from '../../protocol/events.ts';
 
 const TAB = '\t';
 
-/** With its newline. Put together by hand: JSON.stringify of the whole would escape `data` a second time. */
+/**
+ * Includes the newline. Concatenated, because JSON.stringify of the whole would escape `data` a second time.
+ */
 export const formatJournalLine = ({ id, at, type, name, run, data }: EventRecord): string =>
   `${id}\t${at}\t${type}\t${name}\t${run ?? ''}\t${data}\n`;
 
@@ -17,10 +19,7 @@ const isJsonObject = (text: string): boolean => {
   }
 };
 
-/**
- * The event of a line without its newline; undefined when a crash of the machine has left something else
- * there.
- */
+/** The event of a line without its newline; undefined for a line damaged by a crash of the machine. */
 export function parseJournalLine(line: string): EventRecord | undefined {
   const [id = '', at = '', type = '', name = '', run = '', ...rest] = line.split(TAB);
   const data = rest.join(TAB);

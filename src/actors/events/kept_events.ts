@@ -1,4 +1,5 @@
-// The journal's events in memory, and which runs have had theirs: a run starts once, ends once and so on.
+// The journal's events in memory, with the one-time events of each run: a run starts once, ends once and so
+// on.
 import { EventRing, isStatistics } from '../../protocol/event_ring.ts';
 import type { EventRecord } from '../../protocol/events.ts';
 import { EVENTS } from '../../settings/limits.ts';
@@ -22,7 +23,7 @@ export class KeptEvents {
     if (dropped && dropped.run !== null) this.claims.delete(claimKey(dropped.run, dropped.type));
   }
 
-  /** Reserves the one event of `type` for `run`; false when that event is in memory or reserved. */
+  /** Reserves the one event of `type` for `run`. False when it is in memory or reserved already. */
   claim(run: string, type: string): boolean {
     const before = this.claims.size;
     return this.claims.add(claimKey(run, type)).size > before;

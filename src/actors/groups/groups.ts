@@ -1,5 +1,5 @@
-// State: the groups that a call is under way on, and whether the daemon is shutting down. Rebuilt from:
-// nothing, a call ends with the incarnation that took it.
+// State: the groups with a call under way, and whether the daemon is shutting down. Rebuilt from: nothing; a
+// call ends with its incarnation.
 
 import {
   DependencyOrder,
@@ -17,6 +17,7 @@ import {
   type Handlers,
   isFailure,
   type MessageOf,
+  tolerateFailure,
 } from '../../runtime/actor.ts';
 import { withTimeout } from '../../runtime/deferred.ts';
 import { SERVICE } from '../../settings/limits.ts';
@@ -27,7 +28,7 @@ class Groups {
   private readonly context: Context;
   private readonly busy = new Set<string>();
   private isClosing = false;
-  private shuttingDown: Promise<{ stopped: number }> | undefined;
+  private shuttingDown: Promise<null> | undefined;
 
   constructor(context: Context) {
     this.context = context;
@@ -60,7 +61,7 @@ class Groups {
         const { name, status, exitCode } = await this.service(member).ask('stop', { graceMs }, DEADLINE);
         answers.set(member, { name, status, exitCode });
       } catch (error) {
-        // One that was removed meanwhile runs no more.
+        // A member that was removed meanwhile is stopped already.
         if (!isFailure(error) || error.code !== 'unknown_service') throw error;
       }
     };
@@ -68,25 +69,20 @@ class Groups {
     return { services: answersInOrder(members, answers) };
   }
 
-  shutdown(): Promise<{ stopped: number }> {
+  shutdown(): Promise<null> {
     this.isClosing = true;
     this.shuttingDown ??= this.stopAll();
     return this.shuttingDown;
   }
 
-  /** Never waits longer than its limits: the host finishes a stop without a daemon. */
-  private async stopAll(): Promise<{ stopped: number }> {
+  /** Always ends within its limits: the host finishes a stop without a daemon. */
+  private async stopAll(): Promise<null> {
     const { members } = await this.registry().ask('members', { group: null });
     const order = new DependencyOrder(reverseDependencies(members));
-    let stopped = 0;
     const stopOne = async (member: string): Promise<void> => {
-      try {
-        const { reaped } = await this.service(member).ask('stop', { graceMs: null, last: true }, DEADLINE);
-        if (reaped > 0) stopped += 1;
-      } catch (error) {
-        // One that cannot be stopped must not keep the others up.
-        if (!isFailure(error)) throw error;
-      }
+      const stopped = this.service(member).ask('stop', { graceMs: null, last: true }, DEADLINE);
+      // A member that cannot be stopped must not keep the others running.
+      await tolerateFailure(stopped, () => null);
     };
     const ordered = walkInOrder(order, stopOne);
     await withTimeout(SERVICE.shutdown.orderedStopMs, ordered, this.context.clock);
@@ -96,10 +92,10 @@ class Groups {
       Promise.all([ordered, ...others]),
       this.context.clock,
     );
-    return { stopped };
+    return null;
   }
 
-  /** Runs `call` with the members of group `name`, and no other call on it meanwhile. */
+  /** Runs `call` with the members of group `name`, one call per group at a time. */
   private async withGroup<R>(name: string, call: (members: DependentService[]) => Promise<R>): Promise<R> {
     if (this.isClosing) throw shuttingDownFailure();
     if (this.busy.has(name)) throw fail('daemon_busy', `group ${name} is being started or stopped already`);
@@ -128,7 +124,7 @@ function answersInOrder<A>(members: DependentService[], answers: ReadonlyMap<str
   return members.flatMap(({ name }) => answers.get(name) ?? []);
 }
 
-/** The same, with the member named in the message of what it throws. */
+/** As `act`, with the member named in the message of a failure. */
 function namingMember(act: (name: string) => Promise<void>): (name: string) => Promise<void> {
   return async (name) => {
     try {

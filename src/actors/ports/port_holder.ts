@@ -1,9 +1,9 @@
-// Who listens on a port, in the words of the port.conflict event: docs/reference.md "Ports and conflicts".
+// The holder of a port, in the words of the port.conflict event: docs/reference.md "Ports and conflicts".
 import { isLocalAddress, type ListeningSocket, socketHolder } from '../../adapters/process/listeners.ts';
 import { environOf, type ProcessRow, processRow } from '../../adapters/process/process_table.ts';
 import { userName } from '../../adapters/process/users.ts';
 
-/** What a daemon has put into the environment of a process of a service: this daemon or another one. */
+/** The mark that a daemon, this one or another, puts into the environment of a service's process. */
 export interface ServiceMark {
   name: string;
   run: string;
@@ -11,16 +11,16 @@ export interface ServiceMark {
 
 export interface PortHolder {
   pid: number | null;
-  /** `pid 1234 (node)`, `user NAME` for another user's, or `unknown`. */
+  /** `pid 1234 (node)`, `user NAME` for a process of another user, or `unknown`. */
   label: string;
   mark: ServiceMark | null;
 }
 
-/** A server that is this many processes below the one that bears the mark is not looked up any more. */
+/** Ancestors searched for a mark, starting at the process that listens. */
 const MAX_ANCESTORS = 8;
 const INIT_PID = 1;
 
-/** Who would answer a connection to `port` on localhost; null when nobody does. */
+/** The process that would answer a connection to `port` on localhost; null when there is none. */
 export function portHolderOf(port: number, table: readonly ListeningSocket[]): PortHolder | null {
   const sockets = table.filter((row) => row.port === port && isLocalAddress(row.address));
   for (const { uid, inode } of sockets) {
@@ -32,7 +32,10 @@ export function portHolderOf(port: number, table: readonly ListeningSocket[]): P
   return sockets.length > 0 ? { pid: null, label: 'unknown', mark: null } : null;
 }
 
-/** The mark the process bears. One that has overwritten it to change its title has a parent that has not. */
+/**
+ * The mark of the process. A process that overwrote its mark to change its title has a parent with an intact
+ * one.
+ */
 function serviceMarkOf(row: ProcessRow): ServiceMark | null {
   let at: ProcessRow | undefined = row;
   for (let step = 0; at && at.pid !== INIT_PID && step < MAX_ANCESTORS; step += 1) {

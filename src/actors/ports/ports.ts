@@ -1,5 +1,5 @@
-// State: who has registered which port. Rebuilt from: the store; a lease whose registration never came is
-// forgotten.
+// State: the registered ports and their owners. Rebuilt from: the store; a lease that was never registered is
+// lost.
 import { openListenerTable } from '../../adapters/process/listener_table.ts';
 import type { ListeningSocket } from '../../adapters/process/listeners.ts';
 import type { Store } from '../../adapters/storage/store.ts';
@@ -13,7 +13,7 @@ export interface PortsConfig {
   store: Pick<Store, 'table'>;
 }
 
-/** Which owner has which port. Several may have the same one; they are kept in the order of their claims. */
+/** The owners of each port. Several may claim the same one; they are kept in the order of their claims. */
 class PortClaims {
   private readonly namesByPort = new Map<number, Set<string>>();
   private readonly portByName = new Map<string, number>();
@@ -45,7 +45,7 @@ class PortClaims {
 }
 
 /**
- * Reads the listening sockets at most once per turn: a hundred services that start together ask for the same
+ * Reads the listening sockets at most once per turn: a hundred services that start together need the same
  * table.
  */
 function oncePerTurn(read: () => ListeningSocket[]): () => ListeningSocket[] {
@@ -86,14 +86,14 @@ class Ports {
     return null;
   }
 
-  /** Claims and gives a free port; undefined when there is none. */
+  /** Claims and returns a free port; undefined when none is free. */
   lease(message: MessageOf<PortsProtocol, 'lease'>): number | undefined {
     const port = this.firstFree(message);
     if (port !== undefined) this.claims.claim(message.owner, port);
     return port;
   }
 
-  /** Fails port_in_use with the reason why `lease` gave none. */
+  /** Fails port_in_use with the reason why `lease` found none. */
   async refuse({ owner, from, to }: MessageOf<PortsProtocol, 'lease'>): Promise<never> {
     const why =
       from === to
@@ -119,7 +119,7 @@ class Ports {
     return undefined;
   }
 
-  /** Why `owner` cannot have `port`. */
+  /** The reason why `owner` cannot have `port`. */
   private async reason(owner: string, port: number): Promise<string> {
     const [other] = this.claims.others(owner, port);
     if (other !== undefined) return `${other} has registered it`;
@@ -128,8 +128,8 @@ class Ports {
   }
 
   /**
-   * Whether `mark` is of a run of this daemon. Another daemon may have a service of the same name: this one's
-   * are the last run that has ended and the one that the host has.
+   * Whether `mark` belongs to a run of this daemon: the last ended run of the service, or its run in the
+   * host's ledger. Another daemon may have a service of the same name.
    */
   private async isOurs({ name, run }: ServiceMark): Promise<boolean> {
     if (!this.claims.has(name)) return false;
@@ -137,13 +137,13 @@ class Ports {
     const asked = this.context
       .ref('host')
       .ask('runOf', { service: name }, { deadlineMs: SERVICE.hostRetryMs });
-    // Where the host does not answer at once the pid is told, which is as true.
+    // If the host does not answer at once, the pid is reported instead, which is just as true.
     const found = await tolerateFailure(asked, () => null);
     return found?.run?.run === run;
   }
 }
 
-/** Who claims which port, and who listens on it: docs/reference.md "Ports and conflicts". */
+/** Tracks the claims on ports and finds the listeners: docs/reference.md "Ports and conflicts". */
 export const portsActor = actor<PortsProtocol, PortsConfig>('ports', (context, { store }) => {
   const ports = new Ports(context, store);
   return {

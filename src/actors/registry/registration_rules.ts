@@ -4,9 +4,9 @@ import type { AgentSpec, ServiceInput, ServiceSpec, StoredService } from '../../
 import type { SpecRow } from '../../protocol/views.ts';
 
 /**
- * The record that `input` makes of `before`; `key` is that of its hash. An absent env keeps the stored one;
- * in the ready URL of an agent, which may not know its port beforehand, `$PORT` is the port. The revision
- * grows only when something changes.
+ * The record that follows `before` when `input` is registered; `key` is the key of its hash. An absent env
+ * keeps the stored one. In the ready URL of an agent, which may not know its port beforehand, `$PORT` stands
+ * for the port. The revision grows only when something changes.
  */
 export function nextRecord(
   input: ServiceInput,
@@ -23,7 +23,10 @@ export function nextRecord(
 
 type Canonical<T> = { readonly [K in keyof T]: (of: T) => unknown };
 
-/** What counts of each field of an agent's spec. Stored hashes depend on the order; a new field goes last. */
+/**
+ * The significant part of each field of an agent's spec. Stored hashes depend on the order; a new field goes
+ * last.
+ */
 const CANONICAL_AGENT: Canonical<AgentSpec> = {
   agentType: ({ agentType }) => agentType,
   hostname: ({ hostname }) => hostname,
@@ -31,7 +34,7 @@ const CANONICAL_AGENT: Canonical<AgentSpec> = {
   rows: ({ rows }) => rows,
 };
 
-/** The same of a spec. The order of its env means nothing. */
+/** The significant part of each field of a spec. The order of its env has no meaning. */
 const CANONICAL: Canonical<ServiceSpec> = {
   name: ({ name }) => name,
   port: ({ port }) => port,
@@ -54,7 +57,7 @@ function canonicalValues<T>(fields: Canonical<T>, of: T): unknown[] {
   return Object.values<(of: T) => unknown>(fields).map((part) => part(of));
 }
 
-/** A text that is the same for two specs exactly when they mean the same. */
+/** A text that is equal for two specs exactly when they mean the same. */
 export function canonicalSpec(spec: ServiceSpec): string {
   return JSON.stringify(canonicalValues(CANONICAL, spec));
 }
@@ -62,7 +65,7 @@ export function canonicalSpec(spec: ServiceSpec): string {
 const specHashOf = (text: string, key: Uint8Array): string =>
   createHmac('sha256', key).update(text).digest('hex');
 
-/** What clients may see of a record: no values of env, but the hash over all of it. */
+/** A record as clients see it: without the values of env, but with the hash over all of it. */
 export function specRow({ spec, revision, hash }: StoredService, key: Uint8Array): SpecRow {
   const { env, ...rest } = spec;
   const specHash = hash ?? specHashOf(canonicalSpec(spec), key);

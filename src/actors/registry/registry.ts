@@ -1,9 +1,8 @@
-// State: every record as it is on disk, what is being registered and removed, whether the daemon shuts down.
-// Rebuilt from: the store; what was under way ends with its incarnation.
+// State: every record as it is on disk, the registrations and removals under way, whether the daemon is
+// shutting down. Rebuilt from: the store; work under way ends with its incarnation.
 //
-// A registration waits for the registrations of its own name and for nothing else. Its record counts when it
-// is on disk: until then the rules that need the whole set look at what was there before and at what may
-// come.
+// A registration waits only for registrations of the same name. Its record counts once it is on disk. Until
+// then, the rules that need the whole set consider both the stored and the pending records.
 import { randomBytes } from 'node:crypto';
 import type { Store } from '../../adapters/storage/store.ts';
 import { dependencyCycle } from '../../protocol/dependency_order.ts';
@@ -31,11 +30,11 @@ type LeaseRange = readonly [from: number, to: number];
 
 export interface RegistryConfig {
   store: Pick<Store, 'table'>;
-  /** Where `port: 0` takes one from, for a plain service and for an agent. */
+  /** The ranges that `port: 0` leases from, for a plain service and for an agent. */
   ports: { service: LeaseRange; agent: LeaseRange };
 }
 
-/** The key of `specHash` in the store. */
+/** The name of the `specHash` key in the store. */
 const HASH_KEY = 'specHash';
 const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 
@@ -51,7 +50,7 @@ class Registry {
   private readonly config: RegistryConfig;
   private readonly hashKey: Uint8Array;
   private readonly services: Map<string, StoredService>;
-  /** What is being registered, by name. */
+  /** Pending registrations, by name. */
   private readonly registering = new Map<string, ServiceInput>();
   private readonly removing = new Set<string>();
   private isClosed = false;
@@ -69,16 +68,14 @@ class Registry {
     this.views = context.ref('views');
   }
 
-  async boot({
-    autostart,
-    nothingRuns = false,
-  }: MessageOf<RegistryProtocol, 'boot'>): Promise<{ services: number }> {
+  async boot({ autostart, nothingRuns = false }: MessageOf<RegistryProtocol, 'boot'>): Promise<null> {
     const host = this.context.ref('host');
     const runs = nothingRuns ? [] : await hostRuns(host);
-    // Nobody waits for the end of what no longer exists.
+    // Not awaited: nothing depends on the end of a run without a service.
     const lost = runs?.filter(({ service }) => !this.services.has(service)) ?? [];
     this.inBackground(stopOrphanedRuns(host, lost));
-    // At boot, services without a run and without a pending restart need no actor: there is nothing to adopt.
+    // At boot, a service without a run and without a pending restart needs no actor: there is nothing to
+    // adopt.
     const ends = new Map(this.config.store.table('ends').all());
     const resting = autostart && runs ? idleStates(this.services.keys(), ends, runs) : [];
     const specs = [...this.services.values()].map((stored) => specRow(stored, this.hashKey));
@@ -87,7 +84,7 @@ class Registry {
     const others = [...this.services.keys()].filter((name) => !rest.has(name));
     await adoptAll(this.context, others);
     if (autostart) this.inBackground(autostartAll(this.context, this.services, () => this.isClosed));
-    return { services: specs.length };
+    return null;
   }
 
   register({ input }: MessageOf<RegistryProtocol, 'register'>): DeferredReply<{
@@ -164,8 +161,8 @@ class Registry {
   }
 
   /**
-   * A port that is given or kept is registered whoever has it; a free one, and the port of every agent, is
-   * leased. null: none was.
+   * Leases a port for `port: 0` and for every agent. A plain service keeps its port, and a given port is used
+   * even if it is taken. Returns null for a given port.
    */
   private async lease(input: ServiceInput, before: StoredService | undefined): Promise<number | null> {
     const { name: owner, port, agent } = input;
@@ -254,7 +251,7 @@ async function init(context: Context, config: RegistryConfig): Promise<Handlers<
   };
 }
 
-/** Owns which services exist: docs/reference.md "Registration". */
+/** Owns the set of services: docs/reference.md "Registration". */
 export const registryActor = actor<RegistryProtocol, RegistryConfig>('registry', init, {
   mailbox: THREADS.mailboxCapacity,
 });

@@ -1,5 +1,4 @@
-// What the registry has the services do when the daemon starts: adopt their runs, then start those with
-// autostart.
+// The services at the start of the daemon: adopt their runs, then start those with autostart.
 import { DependencyOrder } from '../../protocol/dependency_order.ts';
 import type { HostProtocol, LedgerRun } from '../../protocol/host.ts';
 import {
@@ -18,7 +17,7 @@ const CONCURRENT_ADOPTIONS = 32;
 const serviceRef = (context: Context, name: string): Ref<ServiceProtocol> => context.ref(`service:${name}`);
 
 /**
- * The runs in the host's ledger; null when the host does not answer. Each service asks it again for itself.
+ * The runs in the host's ledger; null when the host does not answer. Each service asks for its own run later.
  */
 export function hostRuns(host: Ref<HostProtocol>): Promise<LedgerRun[] | null> {
   return tolerateFailure(
@@ -27,10 +26,7 @@ export function hostRuns(host: Ref<HostProtocol>): Promise<LedgerRun[] | null> {
   );
 }
 
-/**
- * The states of services without a process and without a pending restart. Their actors start when they are
- * asked.
- */
+/** The states of services without a process and without a pending restart. Their actors start on demand. */
 export function idleStates(
   names: Iterable<string>,
   ends: ReadonlyMap<string, LastEnd>,
@@ -43,7 +39,7 @@ export function idleStates(
   });
 }
 
-/** Has each service adopt the run that the host has for it. */
+/** Has each service adopt its run, if the host has one. */
 export async function adoptAll(context: Context, names: readonly string[]): Promise<void> {
   const waiting = names.values();
   const next = async (): Promise<void> => {
@@ -53,7 +49,7 @@ export async function adoptAll(context: Context, names: readonly string[]): Prom
   await Promise.all(Array.from({ length: CONCURRENT_ADOPTIONS }, next));
 }
 
-/** Starts services in dependsOn order. One that depends on a service that did not start is not started. */
+/** Starts services in dependsOn order. A service is skipped when a dependency did not start. */
 export async function autostartAll(
   context: Context,
   services: ReadonlyMap<string, StoredService>,
@@ -65,7 +61,7 @@ export async function autostartAll(
     if (isClosed()) return;
     const message = { timeoutMs: null, wait: true, join: true };
     const start = serviceRef(context, name).ask('start', message, { deadlineMs: SERVICE.askDeadlineMs });
-    // The failure of one service, which its own events tell, must not keep the daemon down.
+    // A service that fails reports it in its own events, and must not keep the daemon down.
     if (await tolerateFailure(start, () => null)) await Promise.all(order.complete(name).map(visit));
   };
   await Promise.all(order.takeReady().map(visit));

@@ -1,5 +1,5 @@
-// The terminal of an agent as its viewers see it, docs/reference.md "Terminals": one for each run, made when
-// somebody first looks.
+// The terminal of an agent as its viewers see it, docs/reference.md "Terminals": one per run, made for the
+// first viewer.
 import { openTerminalScreen } from '../../adapters/terminal_screen.ts';
 import type { Context } from '../../runtime/actor.ts';
 import { AGENT } from '../../settings/limits.ts';
@@ -12,7 +12,7 @@ export class AgentTerminal {
   private readonly log: ServiceLog;
   private readonly effects: ServiceEffects;
   private current: { run: string; terminal: SharedTerminal } | null = null;
-  /** Whether the log is followed for it. */
+  /** Whether the log is being followed for the terminal. */
   private isFollowingLog = false;
 
   constructor(context: Context, log: ServiceLog, effects: ServiceEffects) {
@@ -22,7 +22,7 @@ export class AgentTerminal {
     context.scope.defer(() => this.current?.terminal.close());
   }
 
-  /** `size` is that of a run whose terminal nobody has resized. */
+  /** `size` is the size of a terminal that nobody has resized. */
   attach(viewer: string, run: string, size: { cols: number; rows: number }): void {
     if (this.current?.run !== run) this.current = { run, terminal: this.open(run, size) };
     this.current.terminal.attach(viewer);
@@ -56,7 +56,7 @@ export class AgentTerminal {
     return null;
   }
 
-  /** The run has ended: viewers see what it printed last, and then how it ended. */
+  /** The run has ended. Viewers get its last output, then the exit. */
   onRunEnded(run: string, exit: TerminalExit): void {
     if (this.current?.run !== run) return;
     this.current.terminal.onExit(exit);
@@ -87,5 +87,5 @@ export class AgentTerminal {
   }
 }
 
-/** The size of a terminal whose agent says none. */
+/** The size of a terminal when the agent's spec gives none. */
 export const DEFAULT_TERMINAL_SIZE = { cols: AGENT.defaultCols, rows: AGENT.defaultRows };

@@ -1,4 +1,4 @@
-// What a service asks of others and tells them, and what it reads and writes of itself in the store.
+// The messages of a service to other actors, and its rows in the store.
 import type { Store } from '../../adapters/storage/store.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
@@ -22,21 +22,21 @@ import * as events from './run_events.ts';
 
 export interface ServiceEffectsConfig {
   store: Pick<Store, 'table'>;
-  /** The daemon's own environment as `inherited` leaves it. */
+  /** The daemon's own environment, filtered by `inheritedEnvironment`. */
   environment: [key: string, value: string][];
-  /** The umask of the user, for children; the daemon's own is 077. */
+  /** The user's umask, for children; the daemon's own is 077. */
   umask: number;
 }
 
 type StopSettings = Pick<StopRequest, 'signal' | 'graceMs'>;
 
-/** How a service is stopped. `stored` null: it is not registered. `graceMs` null: its own grace period. */
+/** How to stop a service. `stored` null: it is not registered. `graceMs` null: its own grace period. */
 export function stopSettings(stored: StoredService | null, graceMs: number | null): StopSettings {
   const { stopSignal = 'SIGTERM', stopGrace = SERVICE.defaultStopGraceMs } = stored?.spec ?? {};
   return { signal: stopSignal, graceMs: graceMs ?? stopGrace };
 }
 
-/** Refusals of a spawn that leave open what the host has: no answer, or a process that is not known here. */
+/** Refused spawns that may have made a process: no answer, or a process that is unknown here. */
 const DOUBT: readonly string[] = ['overloaded', 'deadline', 'crashed', 'gone', 'already_running'];
 
 /** Whether a spawn that failed with `error` may have made a process. */
@@ -44,7 +44,7 @@ export const leavesDoubt = ({ code }: Failure): boolean => DOUBT.includes(code);
 
 const NO_DROPPED_ROWS: ReplyOf<HostProtocol, 'dropped'> = { rows: [] };
 
-/** What one service does beyond its own state: messages to other actors, and rows of the store. */
+/** The side effects of one service: messages to other actors, and rows of the store. */
 export class ServiceEffects {
   private readonly name: string;
   private readonly config: ServiceEffectsConfig;
@@ -53,7 +53,7 @@ export class ServiceEffects {
   private readonly events: Ref<EventsProtocol>;
   private readonly stats: Ref<StatsProtocol>;
   private readonly views: Ref<ViewsProtocol>;
-  /** What the views were told last. */
+  /** The last row sent to the views, as JSON. */
   private lastPublished = '';
 
   constructor(context: Context, config: ServiceEffectsConfig, name: string) {
@@ -74,7 +74,7 @@ export class ServiceEffects {
     return this.config.store.table('ends').get(this.name) ?? null;
   }
 
-  /** Resolves when it is on disk. */
+  /** Resolves when the end is on disk. */
   async saveEnd(end: LastEnd): Promise<void> {
     await this.config.store.table('ends').put(this.name, end);
   }
@@ -83,28 +83,30 @@ export class ServiceEffects {
     await this.events.ask('append', { events: [event] });
   }
 
-  /** In this order: an end in the store says that its event is in the journal. May be repeated. */
+  /**
+   * Event first, end second: an end in the store implies that its event is in the journal. Safe to repeat.
+   */
   async recordEnd(end: LastEnd): Promise<void> {
     await this.appendEvent(events.endedEvent(this.name, end));
     await this.saveEnd(end);
   }
 
-  /** How much of its output a full disk did not take; 0 where the host does not say so at once. */
+  /** Bytes of output lost to a full disk; 0 when the host does not answer at once. */
   async droppedBytes(): Promise<number> {
     const dropped = this.host.ask('dropped', {}, { deadlineMs: SERVICE.hostRetryMs });
     const { rows } = await tolerateFailure(dropped, () => NO_DROPPED_ROWS);
     return rows.find(({ service }) => service === this.name)?.bytes ?? 0;
   }
 
-  /** Who listens on `port`, as the port.conflict event says it. */
+  /** The process that listens on `port`, in the words of the port.conflict event. */
   async portHolder(port: number): Promise<string | null> {
     const { listener } = await this.ports.ask('listener', { port });
     return listener?.holder ?? null;
   }
 
   /**
-   * Fails port_in_use, with the event, when somebody listens on its port; start_failed with the host's
-   * reason. What the run before has left behind is ended first: nobody would ever look for it again.
+   * Fails port_in_use, and journals port.conflict, when the port has a listener; fails start_failed with the
+   * host's reason. Leftovers of the last run are ended first, because nothing would look for them later.
    */
   async spawn(run: Run, spec: ServiceSpec, last: LastEnd | null): Promise<SpawnReply> {
     const { name } = this;
@@ -128,7 +130,7 @@ export class ServiceEffects {
     });
   }
 
-  /** Ends the whole tree of `run`, as `stopProcessTree` does. */
+  /** Stops the whole tree of `run`, as `stopProcessTree` does. */
   stopRun(run: string, port: number, settings: StopSettings): Promise<StopReport> {
     return stopProcessTree(this.host, { service: this.name, run, port, ...settings });
   }
@@ -142,13 +144,13 @@ export class ServiceEffects {
     return run;
   }
 
-  /** Journals that the run is ready, and tells a later daemon by the host's ledger. */
+  /** Journals that the run is ready, and notes it in the host's ledger for a later daemon. */
   async announce(run: LiveRun): Promise<void> {
     await this.appendEvent(events.startedEvent(this.name, run));
     this.host.tell('note', { service: this.name, run: run.id, memo: { ...run.metadata, passed: true } });
   }
 
-  /** The end of the run is on disk: the host may drop it. */
+  /** Tells the host that the end of the run is on disk, so that it may drop the run. */
   acknowledge(run: string): void {
     this.host.tell('acknowledge', { service: this.name, run });
   }
@@ -169,7 +171,7 @@ export class ServiceEffects {
     this.views.tell('states', { rows: [row] });
   }
 
-  /** From now on the host tells when the log grows, or no longer. */
+  /** Switches notices of log growth from the host on or off. */
   follow(on: boolean): void {
     this.host.tell('follow', { service: this.name, on });
   }
@@ -178,7 +180,7 @@ export class ServiceEffects {
     this.views.tell('grew', { name: this.name });
   }
 
-  /** Input to the terminal of a run. */
+  /** Sends input to the terminal of a run. */
   writeInput(run: string, data: Uint8Array): void {
     this.host.tell('write', { service: this.name, run, data });
   }
@@ -187,7 +189,7 @@ export class ServiceEffects {
     this.host.tell('resize', { service: this.name, run, cols, rows });
   }
 
-  /** Deletes the logs; the views forget it as well. */
+  /** Deletes the logs, and publishes the next row even if it is the same. */
   async forget(): Promise<void> {
     await this.host.ask('forget', { service: this.name });
     this.lastPublished = '';

@@ -3,10 +3,10 @@ import type { ServiceSpec } from '../../protocol/service.ts';
 
 type EnvironmentRows = [key: string, value: string][];
 
-/** What belongs to the daemon itself, to npm that started it, or to the one who manages it. */
+/** Variables of the daemon itself, of the npm that started it, or of its service manager. */
 const DAEMON_VARIABLES = /^(?:BERTH_|npm_|NODE_CHANNEL_|LISTEN_)|^(?:INIT_CWD|NOTIFY_SOCKET)$/;
 
-/** The daemon's own environment without what no child may see: made once, the base of every child's. */
+/** The daemon's own environment without what no child may see: made once, the base for every child. */
 export function inheritedEnvironment(env: Readonly<Record<string, string | undefined>>): EnvironmentRows {
   return Object.entries(env).filter(
     (row): row is [string, string] => row[1] !== undefined && !DAEMON_VARIABLES.test(row[0]),

@@ -1,5 +1,5 @@
-// Why a service is as it is, in plain English: for `explain`, and the same facts in the hints of failed
-// starts, docs/reference.md "Explain". Pure: from facts to text.
+// Explains the state of a service in plain English, for `explain` and for the hints of failed starts:
+// docs/reference.md "Explain". Pure: facts in, text out.
 import { urlPort } from '../../adapters/ready_probe.ts';
 import { type ErrorCode, fail } from '../../protocol/errors.ts';
 import type { LastEnd, ServiceExplanation, ServiceSpec, ServiceStatus } from '../../protocol/service.ts';
@@ -9,16 +9,16 @@ import type { LastCheck } from './ready_check.ts';
 import type { LiveRun } from './run.ts';
 import type { In, LifecycleState } from './state.ts';
 
-/** All that an explanation is made from. */
+/** The facts an explanation is made from. */
 export interface ExplanationFacts {
   spec: ServiceSpec;
   status: ServiceStatus;
   state: LifecycleState;
   end: LastEnd | null;
-  /** Who listens on the port of the service now. */
+  /** The process that listens on the port of the service now. */
   portHolder: string | null;
   lastLines: string[];
-  /** Bytes of its output that a full disk did not take, since the process host began. */
+  /** Bytes of output lost to a full disk since the process host started. */
   droppedBytes: number;
   /** Epoch milliseconds. */
   now: number;
@@ -26,7 +26,7 @@ export interface ExplanationFacts {
 
 type EndSummary = Pick<LastEnd, 'exitCode' | 'signal' | 'exitUnknown'>;
 
-/** What shells mean by some exit codes. */
+/** The usual meaning of some exit codes of shells. */
 const SHELL_EXIT_MEANINGS = new Map([
   [126, 'the command was found but cannot be executed'],
   [127, 'the shell did not find the command'],
@@ -41,7 +41,7 @@ export function humanDuration(ms: number): string {
 
 const joinSentences = (...parts: (string | null | false)[]): string => parts.filter(Boolean).join(' ');
 
-/** `ended with exit code 3`, `was ended by SIGKILL`, or that nobody knows. */
+/** `ended with exit code 3`, `was ended by SIGKILL`, or that the end was not observed. */
 function describeEnd({ exitCode, signal, exitUnknown }: EndSummary): string {
   if (signal !== null) return `was ended by ${signal}`;
   if (exitCode === null) return exitUnknown ? 'ended while nothing watched it' : 'ended with the machine';
@@ -61,7 +61,7 @@ function aboutCheck(check: LastCheck | null, now: number): string | null {
   return `The last check of ${check.url}, ${humanDuration(now - check.at)} ago: ${result}.`;
 }
 
-/** What the listener on the port has to do with a check that does not pass. */
+/** Relates the listener on the port to a check that does not pass. */
 function aboutPort(ready: string | null, port: number, holder: string | null): string | null {
   const asked = ready ? urlPort(new URL(ready)) : port;
   if (asked !== port) return `The ready URL asks port ${asked}, while the service was given port ${port}.`;
@@ -203,7 +203,7 @@ export function explainService(facts: ExplanationFacts): ServiceExplanation {
   };
 }
 
-/** What the start of a run that ended before it was ready is answered. */
+/** The error that a start gets when its run ended before it was ready. */
 export async function startFailure(
   name: string,
   { run, end, how, backoff }: In<'ended'>,

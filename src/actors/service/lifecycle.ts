@@ -1,7 +1,8 @@
-// The transitions of one service, made together with the process host. machine.ts says when each is due.
+// The transitions of one service, made together with the process host. machine.ts decides when each is due.
 //
 // An end goes to the views, then to the journal, then to the store. Only then may the host drop the run, and
-// only then are waiting callers answered. After a kill of the daemon in between, both writes are repeated.
+// only then do waiting callers get their replies. If the daemon is killed in between, both writes are
+// repeated.
 import type { Probe } from '../../adapters/ready_probe.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { LedgerRun, SpawnReply } from '../../protocol/host.ts';
@@ -38,15 +39,15 @@ export interface LifecycleOptions {
   name: string;
   effects: ServiceEffects;
   probe: Probe;
-  /** When the machine was booted, epoch milliseconds: restarts owed from before are not made. */
+  /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
   bootedAt: number;
-  /** The last lines that a run has printed. */
+  /** The last lines a run has printed. */
   lastLines: (run: string) => Promise<string[]>;
   /** Called once for each end. */
   onEnded: (run: LiveRun, end: LastEnd) => void;
 }
 
-/** One service: its phase, its record, and what is kept of its last process. */
+/** One service: its phase, its record and the end of its last process. */
 export class ServiceLifecycle {
   private readonly options: LifecycleOptions;
   private stored: StoredService | null;
@@ -54,7 +55,7 @@ export class ServiceLifecycle {
   private state: LifecycleState = { phase: 'lost', was: null };
   /** Ends the timer or check of the phase. */
   private leavePhase: () => void = nothing;
-  /** Restarts by policy since a client started it; `attempt` counts those in a row that did not stay up. */
+  /** Restarts by policy since a client's last start; `attempt`: consecutive ones that did not stay up. */
   private restarts = 0;
   private attempt = 0;
 
@@ -62,36 +63,36 @@ export class ServiceLifecycle {
     this.options = options;
     this.stored = options.effects.stored();
     this.end = options.effects.lastEnd();
-    // What is still under way finds another state and does nothing more.
+    // Work still under way finds that the state has changed and stops.
     options.context.scope.defer(() => {
       this.leavePhase();
       this.state = { phase: 'lost', was: null };
     });
   }
 
-  /** What is known now. */
+  /** The current knowledge, for `reconcile`. */
   snapshot(): Known {
     return { stored: this.stored, state: this.state, end: this.end };
   }
 
-  /** What clients see of it. */
+  /** The service as clients see it. */
   view(): ServiceState {
     return serviceStateOf(this.options.name, this.state, this.end, this.restarts);
   }
 
-  /** The record of the service. Fails unknown_service when there is none. */
+  /** The record of the service. Fails unknown_service when it is not registered. */
   registered(): StoredService {
     if (this.stored) return this.stored;
     throw fail('unknown_service', `there is no service ${this.options.name}`);
   }
 
-  /** It was registered, or registered again. */
+  /** Takes a first or a changed registration. */
   register(stored: StoredService): void {
     this.stored = stored;
     this.publish();
   }
 
-  /** The service has been removed: from now on there is none, until it is registered again. */
+  /** Forgets a removed service until it is registered again. */
   forget(): void {
     this.stored = null;
     this.end = null;
@@ -109,7 +110,7 @@ export class ServiceLifecycle {
     return { name: this.options.name, status, pid };
   }
 
-  /** Begins a start that a client has asked for. `timeoutMs` null: no deadline for its ready-check. */
+  /** Begins a start requested by a client. `timeoutMs` null: no deadline for its ready-check. */
   launchAsked(timeoutMs: number | null): Run {
     this.restarts = 0;
     this.attempt = 0;
@@ -132,7 +133,7 @@ export class ServiceLifecycle {
         this.becomeRunning(run);
         this.announce(run);
       } else {
-        // Who listens is asked before the stop changes it; without an answer the hint says less.
+        // Ask for the listener before the stop changes it. Without an answer the hint says less.
         const holder = tolerateFailure(effects.portHolder(run.metadata.port), () => null);
         this.halt(run, null, { check: check.last(), holder });
       }
@@ -146,13 +147,13 @@ export class ServiceLifecycle {
     this.options.effects.track(run, true);
   }
 
-  /** Writes down that the run is ready, and answers its start. */
+  /** Records that the run is ready, and answers its start. */
   private announce(run: LiveRun): void {
     this.inBackground(
       this.options.effects.announce(run).then(
         () => run.ready.resolve(this.startResult('running', run)),
         (error: unknown) => {
-          // It runs all the same; a later look at the host finds that it is still to be announced.
+          // The service runs all the same. A later comparison with the host's ledger announces it.
           run.ready.reject(error);
           if (!isFailure(error)) throw error;
         },
@@ -184,13 +185,13 @@ export class ServiceLifecycle {
     return stop;
   }
 
-  /** Nothing is left of the run of `end`, which no longer counts as a crash. */
+  /** Records that nothing is left of the run of `end`, which no longer counts as a crash. */
   async settleEnd(end: LastEnd): Promise<void> {
     if (this.end?.run !== end.run || end.whole) return;
     await this.replaceEnd({ ...end, status: 'stopped', whole: true });
   }
 
-  /** The process is gone: this is written down, and then what follows from it. */
+  /** Records the end of the process, and decides what follows. */
   finish(run: LiveRun, outcome: RunOutcome, how: EndContext): void {
     const timedOut = how.late !== null;
     const { end, backoff } = classifyEnd(
@@ -205,14 +206,14 @@ export class ServiceLifecycle {
     this.recordSoon(state);
   }
 
-  /** Resolves when the end at hand is on disk; with the answer of the stop that made it, if one did. */
+  /** Resolves when the current end is on disk, with the answer of the stop that caused it, if any. */
   async record(state: In<'ended'>): Promise<StopResult | null> {
     state.recording ??= this.write(state);
     await state.recording;
     return state.how.stop?.answer ?? null;
   }
 
-  /** Whether the end of `run` is in the store. In phase `ended` the last one is still being written. */
+  /** Whether the end of `run` is in the store. In phase `ended` the last end is still being written. */
   isRecorded(run: string): boolean {
     return this.state.phase !== 'ended' && this.end?.run === run;
   }
@@ -222,7 +223,7 @@ export class ServiceLifecycle {
     this.options.effects.acknowledge(run);
   }
 
-  /** No restart follows any more, in this life or a later daemon's. */
+  /** Cancels any pending restart, here and for a later daemon. */
   async cancelRestart(): Promise<null> {
     this.become({ phase: 'idle', trouble: null });
     if (!this.end?.restart) return null;
@@ -238,7 +239,7 @@ export class ServiceLifecycle {
     else this.become({ phase: 'idle', trouble: null });
   }
 
-  /** Asks the host what it has of this service, and goes on from there. */
+  /** Asks the host for its record of this service, and continues from there. */
   async look(): Promise<void> {
     const asked = this.state;
     const { bootedAt, context, effects } = this.options;
@@ -252,18 +253,18 @@ export class ServiceLifecycle {
     }
     if (this.state !== asked) return;
     const finding = reconcile(row, this.snapshot(), context.clock.now(), bootedAt);
-    // The ledger says how often another daemon restarted the run. At most as many were in a row.
+    // The restarts by another daemon, in the ledger, are an upper bound for the consecutive ones.
     if ('run' in finding && asked.phase === 'lost' && !asked.was)
       this.restarts = this.attempt = finding.run.metadata.restarts;
     applyFinding(this.findingActions(), finding);
   }
 
-  /** The same, for somebody who does not wait for it. */
+  /** As `look`, without waiting for it. */
   lookSoon(): void {
     this.inBackground(this.look());
   }
 
-  /** What follows from a look at the host's ledger. */
+  /** The action for each result of a comparison with the host's ledger. */
   private findingActions(): FindingActions {
     return {
       same: nothing,
@@ -284,7 +285,7 @@ export class ServiceLifecycle {
     work.catch((error: unknown) => this.options.context.crash(error));
   }
 
-  /** Enters `next`, a phase that may follow. `leave` ends its timer or check. */
+  /** Enters `next`, a phase that may follow. `leave` cancels its timer or check. */
   private become(next: LifecycleState, leave: () => void = nothing): void {
     if (!SUCCESSORS[this.state.phase].includes(next.phase))
       throw new TypeError(`${this.options.name} cannot go from ${this.state.phase} to ${next.phase}`);
@@ -294,12 +295,12 @@ export class ServiceLifecycle {
     this.publish();
   }
 
-  /** Tells the views, unless there is no such service. */
+  /** Publishes the service to the views, if it is registered. */
   private publish(): void {
     if (this.stored) this.options.effects.publish(this.view());
   }
 
-  /** Makes a process from the spec as it is now. `timeoutMs` null: no deadline for its ready-check. */
+  /** Makes a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */
   private launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
     const { context, effects } = this.options;
     const { restarts } = this;
@@ -339,7 +340,7 @@ export class ServiceLifecycle {
   }
 
   private recordSoon(state: In<'ended'>): void {
-    // A Failure is told to whoever waits, and the next attempt has its timer.
+    // Waiting callers get the Failure, and a timer repeats the attempt.
     this.inBackground(tolerateFailure(this.record(state), nothing));
   }
 
@@ -384,7 +385,7 @@ export class ServiceLifecycle {
     this.become({ phase: 'waiting', backoff, trouble }, cancel);
   }
 
-  /** The host is gone in the middle of something. Callers are refused; the host is asked until it answers. */
+  /** The host was lost during a launch or a stop. Callers are refused; the host is asked until it answers. */
   private sever(was: In<'launching' | 'stopping'>): void {
     this.become({ phase: 'lost', was });
     this.lookLater();

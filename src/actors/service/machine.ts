@@ -1,5 +1,5 @@
-// The life of one service as a table: what each phase answers to each event.
-// docs/reference.md "Status and transitions". A cell is the action itself; the machine only looks it up.
+// The life of one service as a table: the reaction of each phase to each event.
+// docs/reference.md "Status and transitions". Each cell is the action itself; the machine only looks it up.
 import { fail } from '../../protocol/errors.ts';
 import type {
   RunEnd,
@@ -15,19 +15,19 @@ import { type In, type Phase, UNASKED } from './state.ts';
 
 type StartRequest = MessageOf<ServiceProtocol, 'start'>;
 
-/** What may happen to a service, and how it is answered. */
+/** The events of a service, and the reply to each. */
 interface Events {
   /** A client's start. */
   start(request: StartRequest): Promise<StartResult>;
-  /** A group's start of a member: what runs is left alone, a start under way is joined. */
+  /** A group's start of a member: a running service is left alone, a start under way is joined. */
   join(request: StartRequest): Promise<StartResult>;
   /** `graceMs` null: the service's own grace period. */
   stop(graceMs: number | null): Promise<StopResult>;
   /** The service was registered again: a pending restart is cancelled. */
   changed(stored: StoredService): Promise<null>;
-  /** The host tells the end of a run. */
+  /** The host reports the end of a run. */
   exited(end: RunEnd): void;
-  /** The host is there, at boot or again: its ledger is compared with what is known. */
+  /** The host has connected, at boot or again: its ledger is compared with the known state. */
   adopt(): Promise<void>;
 }
 
@@ -41,7 +41,7 @@ type Row<P extends Phase> = { readonly [E in keyof Events]: Cell<P, E> };
 
 const launch: Cell<'idle', 'start'> = ({ life }, _, { timeoutMs, wait }) => {
   const { spec } = life.registered();
-  // An agent that nobody waits for may take as long as it likes to become ready.
+  // A start of an agent that does not wait has no deadline to become ready.
   const { ready, spawned } = life.launchAsked(spec.agent && !wait ? null : (timeoutMs ?? spec.startTimeout));
   return wait ? ready.promise : spawned.promise;
 };
@@ -62,7 +62,7 @@ const halt: Cell<'checking' | 'running', 'stop'> = ({ life }, { run }, graceMs) 
 const finish: Cell<'checking' | 'running', 'exited'> = ({ life }, { run }, end) => {
   if (end.run === run.id) life.finish(run, end, UNASKED);
 };
-/** Ends what the last run has left behind. Fails daemon_busy when the host does not answer. */
+/** Stops what the last run left behind. Fails daemon_busy when the host does not answer. */
 const acceptEnd: Cell<'idle', 'stop'> = async ({ effects, life, name }, _, asked) => {
   const { end, stored } = life.snapshot();
   const port = stored?.spec.port ?? 0;
@@ -81,7 +81,7 @@ const acceptEnd: Cell<'idle', 'stop'> = async ({ effects, life, name }, _, asked
 const look = ({ life }: ServiceMachine): Promise<void> => life.look();
 const lookSoon = ({ life }: ServiceMachine): void => life.lookSoon();
 const keep = async (): Promise<null> => null;
-/** The reply that is under way from the host says it. */
+/** Nothing to do: the pending reply of the host carries the answer. */
 const skip = async (): Promise<void> => {};
 const skipEnd = (): void => {};
 
@@ -150,7 +150,7 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
   ended: {
     start: startAfterRecord,
     join: startAfterRecord,
-    // A stop that comes while the end of another stop is written down gets the answer of that one.
+    // A stop that arrives while the end of another stop is being stored gets the answer of that stop.
     stop: async (machine, state, graceMs) =>
       (await machine.life.record(state)) ?? (await machine.stop(graceMs)),
     changed: (machine, state, stored) => machine.life.record(state).then(() => machine.changed(stored)),
@@ -164,12 +164,12 @@ function cellOf<P extends Phase, E extends keyof Events>(state: In<P>, event: E)
   return row[event];
 }
 
-/** Takes what happens to one service to the cell of its phase. */
+/** Routes each event of one service to the cell of its phase. */
 export class ServiceMachine {
   readonly name: string;
   readonly life: ServiceLifecycle;
   readonly effects: ServiceEffects;
-  /** Why no start is accepted any more. */
+  /** Why starts are refused; null: they are accepted. */
   private closedBecause: string | null = null;
 
   constructor(name: string, life: ServiceLifecycle, effects: ServiceEffects) {
@@ -178,7 +178,7 @@ export class ServiceMachine {
     this.effects = effects;
   }
 
-  /** Fails unknown_service, or daemon_busy after `close`, beside what the phase answers. */
+  /** Fails unknown_service, or daemon_busy after `close`, in addition to the errors of the phase. */
   start(request: StartRequest): Promise<StartResult> {
     this.life.registered();
     if (this.closedBecause)
@@ -201,15 +201,15 @@ export class ServiceMachine {
     else this.dispatch('exited', end);
   }
 
-  /** Resolves when an end that the ledger told is on disk, if the disk takes it. */
+  /** Resolves when an end from the ledger is on disk, or could not be written. */
   async adopt(): Promise<void> {
     await this.dispatch('adopt');
     const { state } = this.life.snapshot();
-    // What cannot be written now is tried again until it succeeds.
+    // A failed write is repeated until it succeeds.
     if (state.phase === 'ended') await tolerateFailure(this.life.record(state), () => null);
   }
 
-  /** Refuses starts from now on, for `reason`. Returns what undoes it. */
+  /** Refuses starts from now on, for `reason`. Returns a function that undoes it. */
   close(reason: string): () => void {
     const before = this.closedBecause;
     this.closedBecause = reason;
@@ -218,7 +218,7 @@ export class ServiceMachine {
     };
   }
 
-  /** The service was removed: there is none from now on, until it is registered again. */
+  /** Forgets a removed service until it is registered again. */
   forget(): void {
     this.life.forget();
     this.closedBecause = null;

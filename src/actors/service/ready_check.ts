@@ -1,5 +1,5 @@
 // The ready-check of one starting service, docs/reference.md "Ready-check": when it probes, when it gives up,
-// and what the last probe found. The probes themselves are an adapter's.
+// and the result of the last probe. The probes themselves are made by an adapter.
 import type { Probe } from '../../adapters/ready_probe.ts';
 import type { ServiceExplanation } from '../../protocol/service.ts';
 import type { Clock } from '../../runtime/actor.ts';
@@ -9,16 +9,18 @@ import type { LiveRun } from './run.ts';
 export type LastCheck = NonNullable<ServiceExplanation['lastCheck']>;
 
 export interface ReadyCheck {
-  /** What the last probe found; null before the first one has ended, and where there is nothing to probe. */
+  /**
+   * The result of the last probe; null before the first one has ended, and when there is nothing to probe.
+   */
   last(): LastCheck | null;
   /** Ends the check without a result. */
   stop(): void;
 }
 
 export interface ReadyPlan {
-  /** null: it is ready when its process has been up for 50 ms. */
+  /** null: the service is ready when its process has been up for 50 ms. */
   url: string | null;
-  /** How long the process has been up, in milliseconds. */
+  /** Uptime of the process, in milliseconds. */
   upMs: number;
   /** null: no deadline. 0: one probe, however long it takes. */
   timeoutMs: number | null;
@@ -26,7 +28,7 @@ export interface ReadyPlan {
   slowestMs: number;
 }
 
-/** The check of `run`, which has `timeoutMs` left for it. `now`: epoch milliseconds. */
+/** The check of `run` with `timeoutMs` left. `now`: epoch milliseconds. */
 export function readyPlanOf(
   { metadata, pty, startedAt }: LiveRun,
   timeoutMs: number | null,
@@ -43,7 +45,7 @@ export function probePauseMs(waitedMs: number, slowestMs: number): number {
     : Math.min(slowestMs, waitedMs * READY_CHECK.elapsedFraction);
 }
 
-/** Probes until the check passes or its time is over; `onResult` is called once with which of the two. */
+/** Probes until the check passes or times out, then calls `onResult` once with the outcome. */
 export function startReadyCheck(
   clock: Clock,
   probe: Probe,

@@ -1,27 +1,27 @@
-// What the process host's ledger means for a service: after a start of the daemon, and when the host was
-// away: docs/reference.md "Death of the daemon", "Death of the process host". Pure.
+// Compares the process host's ledger with a service, at the start of the daemon and after a loss of the host:
+// docs/reference.md "Death of the daemon", "Death of the process host". Pure.
 import type { LedgerRun } from '../../protocol/host.ts';
 import type { LastEnd, StoredService } from '../../protocol/service.ts';
 import { type Backoff, backoffDelayMs, type RunOutcome } from './restart_policy.ts';
 import { type LiveRun, runFromLedger } from './run.ts';
 import { type LifecycleState, liveRun, type ReadyTimeout } from './state.ts';
 
-/** What each finding says. */
+/** The data of each finding. */
 export interface Findings {
-  /** The host has what is known here. */
+  /** The host's record matches the known state. */
   same: object;
-  /** What runs here has passed its ready-check, and the host does not know it: it is a new host. */
+  /** The running process has passed its ready-check, and the host, a new one, does not know it. */
   unannounced: { run: LiveRun };
   /** The host has no process. `owed`: the restart that an earlier daemon owed. */
   absent: { owed: Backoff | null };
-  /** The run has ended, and its end is in the store: the host may drop it. */
+  /** The run has ended, and its end is stored: the host may drop it. */
   recorded: { id: string; owed: Backoff | null };
-  /** The run has ended, or the host has lost it, and that is not written down yet. */
+  /** The run has ended, or the host has lost it, and its end is not stored yet. */
   ended: { run: LiveRun; outcome: RunOutcome; stopped: boolean; late: ReadyTimeout | null };
   /** The process waits for its ready-check. `timeoutMs` null: it has no deadline. */
   checking: { run: LiveRun; timeoutMs: number | null };
   running: { run: LiveRun };
-  /** The process is being stopped; a stop that the host forgot with its own end is asked for again. */
+  /** The process is being stopped. If the host died and forgot the stop, it is requested again. */
   stopping: { run: LiveRun; late: ReadyTimeout | null };
 }
 
@@ -29,7 +29,7 @@ export type Finding<K extends keyof Findings = keyof Findings> = {
   [F in K]: { readonly is: F } & Findings[F];
 }[K];
 
-/** What follows from each finding. */
+/** The action for each finding. */
 export type FindingActions = { readonly [K in keyof Findings]: (finding: Findings[K]) => void };
 
 /** Runs the action of `finding`. */
@@ -37,7 +37,7 @@ export function applyFinding<K extends keyof Findings>(actions: FindingActions, 
   actions[finding.is](finding);
 }
 
-/** What a service knows of itself. */
+/** What a service knows about itself. */
 export interface Known {
   state: LifecycleState;
   end: LastEnd | null;
@@ -46,7 +46,7 @@ export interface Known {
 }
 
 /**
- * Compares `row`, what the host has (null: nothing), with what is known. `now` and `bootedAt` are epoch
+ * Compares `row`, the host's record (null: none), with the known state. `now` and `bootedAt` are epoch
  * milliseconds.
  */
 export function reconcile(row: LedgerRun | null, known: Known, now: number, bootedAt: number): Finding {
@@ -66,7 +66,7 @@ export function reconcile(row: LedgerRun | null, known: Known, now: number, boot
     return { is: 'ended', run, outcome: row.end, stopped, late };
   }
   if (run === live && state.phase !== 'lost') {
-    // The host that was told that it is ready is gone.
+    // The host that knew it as ready is gone.
     return state.phase === 'running' && !row.memo.passed ? { is: 'unannounced', run } : { is: 'same' };
   }
   if (stopped) return { is: 'stopping', run, late };
@@ -75,16 +75,13 @@ export function reconcile(row: LedgerRun | null, known: Known, now: number, boot
   return { is: 'checking', run, timeoutMs: deadline === null ? null : Math.max(0, deadline - now) };
 }
 
-/** The stop that is under way as far as is known. */
+/** The phase of the stop under way, if one is known. */
 function stoppingState(state: LifecycleState): Extract<LifecycleState, { phase: 'stopping' }> | null {
   const was = state.phase === 'lost' ? state.was : state;
   return was?.phase === 'stopping' ? was : null;
 }
 
-/**
- * The restart that an earlier daemon owed, unless the policy says otherwise by now or the machine was booted
- * since.
- */
+/** The restart that an earlier daemon owed, unless the policy has changed or the machine was booted since. */
 function owedRestart({ end, stored }: Known, now: number, bootedAt: number): Backoff | null {
   if (!end?.restart || end.at < bootedAt || !stored || stored.spec.restart === 'no') return null;
   const { attempt, at } = end.restart;

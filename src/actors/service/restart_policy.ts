@@ -1,25 +1,25 @@
-// What an end means and whether another start follows it: docs/reference.md "Restart policy". Pure.
+// The meaning of an end, and whether a restart follows: docs/reference.md "Restart policy". Pure.
 
 import type { LastEnd, RestartPolicy, RunEnd } from '../../protocol/service.ts';
 import { SERVICE } from '../../settings/limits.ts';
 
 export interface Backoff {
-  /** Restarts in a row of runs that did not stay up, this one included. */
+  /** Consecutive restarts whose runs did not stay up, including this one. */
   attempt: number;
   delayMs: number;
   /** Epoch milliseconds. */
   nextAt: number;
 }
 
-/** 100 ms before the first restart, twice as long before each further one, at most 30 s. */
+/** 100 ms before the first restart, doubled before each further one, at most 30 s. */
 export function backoffDelayMs(attempt: number): number {
   const { initialDelayMs, maxDelayMs } = SERVICE.restart;
   return Math.min(maxDelayMs, initialDelayMs * 2 ** (attempt - 1));
 }
 
 /**
- * Whether and when it is started again after an end that nobody asked for. `attempt` is that of the run that
- * has ended, 0 for one that a client started; a run that was up for 10 s begins to count anew.
+ * Whether and when a restart follows an end that nobody requested. `attempt` belongs to the run that has
+ * ended: 0 for one that a client started. After a run that was up for 10 s, counting starts anew.
  */
 export function nextRestart(
   policy: RestartPolicy,
@@ -32,21 +32,21 @@ export function nextRestart(
   return { attempt, delayMs: delay, nextAt: now + delay };
 }
 
-/** How a process has ended, whoever says so. */
+/** How a process has ended, from whatever source. */
 export type RunOutcome = Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause' | 'at'>;
 
 export interface EndedRun {
   run: { id: string; startedAt: number; byPolicy: boolean };
-  /** Of that run. */
+  /** The attempt of that run. */
   attempt: number;
   outcome: RunOutcome;
-  /** Somebody asked for it. */
+  /** The end was requested. */
   stopped: boolean;
-  /** It was stopped because it was not ready in time. */
+  /** The run was stopped because it was not ready in time. */
   timedOut: boolean;
 }
 
-/** How an end is kept, and the restart that follows it. */
+/** The record of an end, and the restart that follows it. */
 export function classifyEnd(
   { run, attempt, outcome, stopped, timedOut }: EndedRun,
   policy: RestartPolicy,
@@ -54,7 +54,7 @@ export function classifyEnd(
 ): { end: LastEnd; backoff: Backoff | null } {
   const { exitCode, signal, exitUnknown, cause, at } = outcome;
   const calm = stopped || cause === 'reboot' || exitCode === 0;
-  // A client is told that its start timed out; a restart that did is a failure like any other.
+  // A client learns that its start timed out. A restart that timed out counts as any other failure.
   const mayFollow = cause === 'exit' && (!stopped || (timedOut && run.byPolicy));
   const ran = { failed: timedOut || !calm, upMs: at - run.startedAt, attempt };
   const backoff = mayFollow ? nextRestart(policy, ran, now) : null;

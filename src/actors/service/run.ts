@@ -1,4 +1,4 @@
-// One run of a service from its start to its end.
+// One run of a service, from start to end.
 import { processRow } from '../../adapters/process/process_table.ts';
 import type { LedgerRun, RunMetadata, SpawnReply } from '../../protocol/host.ts';
 import { newRunId } from '../../protocol/names.ts';
@@ -10,19 +10,19 @@ export interface Run {
   id: string;
   metadata: RunMetadata;
   pty: boolean;
-  /** Started by the restart policy and not by a client. */
+  /** Started by the restart policy, not by a client. */
   byPolicy: boolean;
-  /** null: it may take as long as it likes to become ready. */
+  /** null: no deadline to become ready. */
   timeoutMs: number | null;
-  /** Settles when there is a process, or will be none. */
+  /** Settles when the process exists, or when it is certain that none will. */
   spawned: Deferred<StartResult>;
-  /** Settles when it is ready, or never will be. */
+  /** Settles when the run is ready, or when it is certain that it never will be. */
   ready: Deferred<StartResult>;
 }
 
 export type LiveRun = Run & SpawnReply;
 
-/** A run that is to be made from the spec as it is now. */
+/** A new run, planned from the current spec. */
 export function plannedRun(
   { spec, revision }: StoredService,
   {
@@ -45,7 +45,7 @@ export function plannedRun(
   };
 }
 
-/** A run of the host's ledger, made by another daemon or in another life of the actor. */
+/** A run from the host's ledger, started by another daemon or an earlier incarnation of the actor. */
 export function runFromLedger({ run, memo, pty, pid, startTicks, startedAt }: LedgerRun): LiveRun {
   const timeoutMs = memo.deadline === null ? null : Math.max(0, memo.deadline - startedAt);
   const byPolicy = memo.restarts > 0;
@@ -64,7 +64,7 @@ export function runFromLedger({ run, memo, pty, pid, startTicks, startedAt }: Le
   };
 }
 
-/** With the memory that its first process has now: at the spawn that was only a shell's. */
+/** Adds the current memory of its first process: at the spawn, that process was only a shell. */
 export function withMeasuredMemory(run: LiveRun): LiveRun {
   const row = processRow(run.pid);
   return row?.startTicks === run.startTicks ? { ...run, rssMB: Math.ceil(row.rssBytes / MIB) } : run;

@@ -1,5 +1,5 @@
-// State: the phase and the end of the last process (lifecycle.ts), who follows the log, who looks at the
-// terminal. Rebuilt from: the store (spec and end) and the ledger of the process host (the run); viewers
+// State: the phase and the end of the last process (lifecycle.ts), the followers of the log, the viewers of
+// the terminal. Rebuilt from: the store (spec and end) and the ledger of the process host (the run); viewers
 // attach again.
 import { join } from 'node:path';
 import type { Probe } from '../../adapters/ready_probe.ts';
@@ -22,19 +22,19 @@ import { ServiceMachine } from './machine.ts';
 import { ServiceLog } from './service_log.ts';
 import { liveRun } from './state.ts';
 
-/** The same for all services of a thread. */
+/** Shared by all services of a thread. */
 export interface ServiceConfig extends ServiceEffectsConfig {
   /** `gated(socketProbe(clock))`, one per thread. */
   probe: Probe;
-  /** Where the host keeps the logs: one folder per service. */
+  /** The host's log directory: one folder per service. */
   logs: string;
-  /** When the machine was booted, epoch milliseconds: restarts owed from before are not made. */
+  /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
   bootedAt: number;
 }
 
 export const SERVICE_PREFIX = 'service:';
 
-/** What a service does on request beyond the table of its phases. */
+/** The requests of a service beyond the table of its phases. */
 class SupervisedService {
   readonly machine: ServiceMachine;
   readonly log: ServiceLog;
@@ -45,7 +45,7 @@ class SupervisedService {
   private readonly life: ServiceLifecycle;
   /** The restart whose stop is under way. */
   private restarting: Promise<StartResult> | null = null;
-  /** Cancels the end of the actor of a service that does not exist. */
+  /** Cancels the pending end of the actor of a service that is not registered. */
   private cancelEnd = (): void => {};
 
   constructor(context: Context, config: ServiceConfig) {
@@ -74,7 +74,7 @@ class SupervisedService {
     this.machine = new ServiceMachine(name, this.life, effects);
   }
 
-  /** A client's stop. It has the last word over a restart that is under way. */
+  /** A client's stop, which overrides a restart under way. */
   stop({ graceMs, last = false }: MessageOf<ServiceProtocol, 'stop'>): Promise<StopResult> {
     this.life.registered();
     if (last) this.machine.close('the daemon is shutting down');
@@ -82,7 +82,9 @@ class SupervisedService {
     return this.machine.stop(graceMs);
   }
 
-  /** Stops and starts. A second restart joins the first until that one starts. */
+  /**
+   * Stops the service, then starts it. A second restart joins the first until the first one's start begins.
+   */
   restart({ timeoutMs, graceMs }: MessageOf<ServiceProtocol, 'restart'>): Promise<StartResult> {
     this.life.registered();
     if (this.restarting) return this.restarting;
@@ -100,7 +102,7 @@ class SupervisedService {
     return restarting;
   }
 
-  /** Stops it and forgets its logs. The actor ends soon, unless the service is registered again. */
+  /** Stops the service and deletes its logs. The actor ends soon, unless the service is registered again. */
   async retire(graceMs: number | null): Promise<null> {
     const reopen = this.machine.close('it is being removed');
     this.restarting = null;
@@ -111,8 +113,7 @@ class SupervisedService {
       reopen();
       throw error;
     }
-    // Its record is still in the store. Until that is gone, another actor would read it: this one stays to
-    // answer.
+    // The record is still in the store, where a new actor would read it. This one stays until it is removed.
     this.machine.forget();
     this.endSoon();
     return null;
@@ -131,7 +132,7 @@ class SupervisedService {
     return null;
   }
 
-  /** The log. Fails unknown_service when there is no such service. */
+  /** The log. Fails unknown_service when the service is not registered. */
   registeredLog(): ServiceLog {
     this.life.registered();
     return this.log;
@@ -167,13 +168,13 @@ class SupervisedService {
 
 type ServiceMessages = ServiceProtocol & TerminalProtocol;
 
-/** One service. Its name is what follows `service:` in its address. */
+/** One service. Its name follows `service:` in its address. */
 export const serviceActor = actor<ServiceMessages, ServiceConfig>(
   'service',
   async (context, config) => {
     const service = new SupervisedService(context, config);
     const { log, machine, terminal } = service;
-    // The run that the host has is known before any message is handled.
+    // Learn the host's run before handling any message.
     await service.adopt();
     return {
       adopt: () => context.replyLater(service.adopt()),

@@ -15,7 +15,7 @@ export interface LogChunk {
   bytes: Uint8Array;
 }
 
-/** One long tail at a time, over all services of a thread: each may hold hundreds of megabytes. */
+/** Allows one long tail at a time over all services of a thread: each may hold hundreds of megabytes. */
 const longTailMutex = new KeyedMutex();
 const isLong = ({ lines }: LogTail): boolean =>
   lines.reduce((bytes, { from, to }) => bytes + to - from, 0) > LOGS.longTailBytes;
@@ -36,20 +36,20 @@ export class ServiceLog {
     const showing: LineFormat = { raw, stamp: timestamps ? localTime : null };
     const read = () => readLogTail(this.folder, { lines, stream, run: null });
     const tail = read();
-    // Read again when it is its turn: nothing of it is kept until then.
+    // Read again in its turn, so that no waiting request holds its bytes.
     return isLong(tail)
       ? longTailMutex.runExclusive('', () => linesToJson(read().lines, showing))
       : linesToJson(tail.lines, showing);
   }
 
-  /** The logical offset at which the last `lines` begin. */
+  /** The logical offset of the first of the last `lines`. */
   tailStart({ lines, stream }: Pick<LogsQuery, 'lines' | 'stream'>): number {
     if (lines === 0) return this.end();
     const tail = readLogTail(this.folder, { lines, stream, run: null });
     return tail.lines[0]?.offset ?? tail.end;
   }
 
-  /** What `run` has printed from `offset` on. */
+  /** Output of `run` from `offset` on. */
   read(offset: number, limit: number, run: string): LogChunk {
     return readLog(this.folder, offset, limit, run);
   }
@@ -58,19 +58,19 @@ export class ServiceLog {
     return readLogParts(this.folder, offset, limit, query);
   }
 
-  /** The logical offset of its end. */
+  /** The logical end offset of the log. */
   end(): number {
     return logEndOffset(this.folder);
   }
 
-  /** What `run` has printed last, as a person would read it. */
+  /** The last lines of `run` as readable text. */
   async lastLines(run: string): Promise<string[]> {
     const { lines } = readLogTail(this.folder, { stream: null, run, lines: SERVICE.hintLines });
     const texts = await mapInBatches(lines, (some) => some.map((line) => lineText(line, READABLE)));
     return texts.flat();
   }
 
-  /** Counted: each on needs its off. */
+  /** Counts followers: each `on` needs one `off`. */
   follow(on: boolean): null {
     const before = this.followers;
     this.followers = Math.max(0, before + (on ? 1 : -1));
@@ -82,7 +82,7 @@ export class ServiceLog {
     this.effects.grew();
   }
 
-  /** A host that was away does not know who follows. */
+  /** Follows the log again after a loss of the host, which does not remember followers. */
   resumeFollow(): void {
     if (this.followers > 0) this.effects.follow(true);
   }

@@ -1,35 +1,35 @@
-// What the viewers of one agent's terminal see. Output is read from the log by offset, so no viewer can slow
-// the program, and a viewer that falls behind skips to the screen as it is now.
+// The terminal of one agent as its viewers see it. Output is read from the log by offset, so no viewer can
+// slow the program down, and a viewer that falls behind skips to the current screen.
 import type { TerminalScreen } from '../../adapters/terminal_screen.ts';
 import type { TerminalViewersProtocol } from '../../protocol/terminal.ts';
 import type { Clock, Ref } from '../../runtime/actor.ts';
 import { AGENT } from '../../settings/limits.ts';
 
 const READ_BYTES = 64 * 1024;
-/** A viewer that has fallen behind is sent a fresh screen once it has taken all but this much. */
+/** A viewer that has fallen behind gets a fresh screen once its unacknowledged bytes drop to this. */
 const RESUME_BYTES = AGENT.maxUnacknowledgedBytes / 4;
-/** Between the two sizes that make a full-screen program paint anew. */
+/** Pause between the two size changes that make a full-screen program repaint. */
 const REPAINT_MS = 40;
 
 export interface SharedTerminalOptions {
   cols: number;
   rows: number;
-  /** Bytes of this run's log from `offset` on. */
+  /** Reads this run's log from `offset` on. */
   read(offset: number, limit: number): { start: number; end: number; bytes: Uint8Array };
-  /** The logical offset of the end of the log. */
+  /** The logical end offset of the log. */
   end(): number;
   write(data: Uint8Array): void;
   resize(cols: number, rows: number): void;
   openScreen(cols: number, rows: number): Promise<TerminalScreen>;
   viewers: Ref<TerminalViewersProtocol>;
   clock: Clock;
-  /** Told of what the emulator threw: the terminal is of no use then. */
+  /** Called with an exception of the emulator, after which the terminal is unusable. */
   onDefect(error: unknown): void;
 }
 
 interface Viewer {
   unacknowledged: number;
-  /** It has everything up to `position`; false: it needs a fresh screen. */
+  /** True: it has everything up to `position`. False: it needs a fresh screen. */
   isCurrent: boolean;
 }
 
@@ -38,7 +38,7 @@ export interface TerminalExit {
   signal: string | null;
 }
 
-/** The start of the next line of `span`: a read there never starts inside a sequence or a character. */
+/** The start of the next line in `span`, so that a read does not begin inside a sequence or a character. */
 function lineStart(span: { start: number; end: number; bytes: Uint8Array }): number {
   const newline = span.bytes.indexOf(0x0a);
   return newline < 0 ? span.start : span.start + newline + 1;
@@ -49,10 +49,10 @@ export class SharedTerminal {
   private readonly viewers = new Map<string, Viewer>();
   private screen: TerminalScreen | undefined;
   private opening = false;
-  /** The emulator has taken the log up to here. */
+  /** Log offset up to which the emulator has been fed. */
   private position = 0;
   private pumping = false;
-  /** Something has changed since the step under way has looked. */
+  /** Something has changed since the current step began. */
   private isPumpDue = false;
   private exit: TerminalExit | undefined;
   private cols: number;
@@ -64,7 +64,7 @@ export class SharedTerminal {
     this.rows = options.rows;
   }
 
-  /** Somebody looks: the log must be followed. */
+  /** Whether anyone is attached, so that the log must be followed. */
   get hasViewers(): boolean {
     return this.viewers.size > 0;
   }
@@ -101,14 +101,14 @@ export class SharedTerminal {
     if (!seen.isCurrent && seen.unacknowledged <= RESUME_BYTES) void this.pump();
   }
 
-  /** The process has ended: what it printed last is shown, then the viewers are told. */
+  /** The process has ended. Viewers get its last output, then the exit. */
   onExit(exit: TerminalExit): void {
     this.exit = exit;
     if (this.screen) void this.pump();
     else if (!this.opening) this.sendExit();
   }
 
-  /** Drops the screen and detaches all viewers. The next viewer has it built anew from the log. */
+  /** Drops the screen and detaches all viewers. The next viewer gets a screen rebuilt from the log. */
   close(): void {
     for (const viewer of this.viewers.keys()) this.options.viewers.tell('detached', { viewer });
     this.viewers.clear();
@@ -116,7 +116,7 @@ export class SharedTerminal {
     this.screen = undefined;
   }
 
-  /** Shows what the log has gained, to every viewer that can take it. One pass at a time; no call is lost. */
+  /** Sends new output to every viewer that can accept it. One pass at a time; no call is lost. */
   async pump(): Promise<void> {
     this.isPumpDue = true;
     if (this.pumping || !this.screen) return;
@@ -151,7 +151,7 @@ export class SharedTerminal {
     }
   }
 
-  /** The emulator begins with the last `screenBytes` before `end`, at the start of a line. */
+  /** Starts the emulator at the last `AGENT.replayBytes` before `end`, at the start of a line. */
   private skipTo(end: number): void {
     const from = end - AGENT.replayBytes;
     this.position = from <= 0 ? 0 : lineStart(this.options.read(from, READ_BYTES));
@@ -160,7 +160,7 @@ export class SharedTerminal {
   private async step(screen: TerminalScreen): Promise<boolean> {
     const end = this.options.end();
     if (end - this.position > 2 * AGENT.replayBytes) {
-      // The program prints faster than it can be emulated. The latest screen beats all of them, late.
+      // The program prints faster than the emulator can follow: skip to the latest screen.
       this.skipTo(end);
       for (const viewer of this.viewers.values()) viewer.isCurrent = false;
     }
@@ -180,7 +180,7 @@ export class SharedTerminal {
         this.send(name, viewer, fresh);
       }
     }
-    // A step that got nowhere is the last one: what comes later is told as growth.
+    // A step without progress is the last one: later output arrives as a growth notice.
     const more = this.position > before && this.position < this.options.end();
     if (!more && this.exit) this.sendExit();
     return more;
@@ -199,7 +199,7 @@ export class SharedTerminal {
     this.close();
   }
 
-  /** A full-screen program paints its screen when the size changes: so it changes for a moment. */
+  /** Changes the size for a moment, because a full-screen program repaints when its size changes. */
   private repaint(): void {
     if (this.rows < 2) return;
     this.options.resize(this.cols, this.rows - 1);

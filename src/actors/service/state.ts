@@ -1,24 +1,24 @@
-// The phases of a service, what is known in each and which may follow:
-// docs/reference.md "Status and transitions". What each phase answers to what happens stands in machine.ts.
+// The phases of a service, the data of each and its successors: docs/reference.md "Status and transitions".
+// machine.ts holds the reaction of each phase to each event.
 import type { LastEnd, RunEnd, ServiceState, ServiceStatus, StopResult } from '../../protocol/service.ts';
 import type { Deferred } from '../../runtime/deferred.ts';
 import type { LastCheck, ReadyCheck } from './ready_check.ts';
 import type { Backoff } from './restart_policy.ts';
 import type { LiveRun, Run } from './run.ts';
 
-/** What is known in each phase. */
+/** The data of each phase. */
 interface PhaseData {
   /**
-   * It is not known what the process host has: before the first look, and after the host went away in the
-   * middle of a launch or a stop (`was`). Requests are refused until the host has answered.
+   * The host's record is unknown: before the first answer, and after the host was lost during a launch or a
+   * stop (`was`). Requests are refused until the host has answered.
    */
   lost: { was: In<'launching' | 'stopping'> | null };
-  /** No process, and none to come. `trouble`: why the last start made no process. */
+  /** No process, and no restart pending. `trouble`: why the last start made no process. */
   idle: { trouble: string | null };
-  /** No process; one is started when the timer fires. `trouble`: as above, of the last restart. */
+  /** No process; a timer starts one. `trouble`: why the last restart made no process. */
   waiting: { backoff: Backoff; trouble: string | null };
   /**
-   * Starting: the port is looked at and the process is being made. `early`: the end, where it outruns the
+   * Starting: the port is checked and the process is being made. `early`: an end that arrived before the
    * spawn's reply.
    */
   launching: { run: Run; early: RunEnd | null };
@@ -27,9 +27,7 @@ interface PhaseData {
   running: { run: LiveRun };
   /** The host ends the process tree. */
   stopping: { run: LiveRun; graceMs: number; late: ReadyTimeout | null; stop: Deferred<StopResult> };
-  /**
-   * No process; its end is being written down. `recording`: the attempt under way, null between two attempts.
-   */
+  /** No process; its end is being stored. `recording`: the current attempt, null between two attempts. */
   ended: {
     run: LiveRun;
     end: LastEnd;
@@ -46,7 +44,7 @@ export type In<P extends Phase> = { [K in P]: { readonly phase: K } & PhaseData[
 
 export type LifecycleState = In<Phase>;
 
-/** Where a comparison with the host's ledger can lead. */
+/** The phases that a comparison with the host's ledger can lead to. */
 const RECONCILED = ['checking', 'running', 'stopping', 'ended'] as const;
 
 /** The phases that may follow each phase. */
@@ -61,26 +59,26 @@ export const SUCCESSORS: { readonly [P in Phase]: readonly Phase[] } = {
   ended: ['idle', 'waiting'],
 };
 
-/** What was known when the ready-check ran out of time. */
+/** The facts at the moment the ready-check timed out. */
 export interface ReadyTimeout {
   check: LastCheck | null;
-  /** Who listened on the port at that moment. */
+  /** The process that listened on the port at that moment. */
   holder: Promise<string | null>;
 }
 
-/** What came before an end. */
+/** The circumstances of an end. */
 export interface EndContext {
-  /** A stop was asked for, by a client or after a ready-check that ran out of time. */
+  /** A stop was requested, by a client or after a ready-check that timed out. */
   stopped: boolean;
   late: ReadyTimeout | null;
-  /** The stop that waits for its answer; null where nobody waits. */
+  /** The stop that waits for its answer; null when there is none. */
   stop: { asked: Deferred<StopResult>; answer: StopResult } | null;
 }
 
-/** An end that nobody has asked for. */
+/** An end that nobody requested. */
 export const UNASKED: EndContext = { stopped: false, late: null, stop: null };
 
-/** The run whose process exists as far as is known; null without one. */
+/** The run whose process is known to exist; null without one. */
 export function liveRun(state: LifecycleState): LiveRun | null {
   switch (state.phase) {
     case 'lost':
@@ -97,7 +95,7 @@ export function liveRun(state: LifecycleState): LiveRun | null {
   }
 }
 
-/** The status that clients see; `end` is that of the last process. */
+/** The status that clients see. `end` is the end of the last process. */
 function statusOf(state: LifecycleState, end: LastEnd | null): ServiceStatus {
   switch (state.phase) {
     case 'lost':
@@ -115,7 +113,7 @@ function statusOf(state: LifecycleState, end: LastEnd | null): ServiceStatus {
   }
 }
 
-/** What the views are told. */
+/** The row for the views. */
 export function serviceStateOf(
   name: string,
   state: LifecycleState,

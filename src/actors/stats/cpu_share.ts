@@ -1,7 +1,7 @@
-// How busy runs were between two passes over the process table. Knows no actor.
+// The CPU use of runs between two passes over the process table. Knows no actor.
 import type { ProcessUsage, ProcessUsageSample } from '../../adapters/process/process_usage.ts';
 
-/** What a pass must know of the one before it. */
+/** The data of a pass that the next pass needs. */
 export interface CpuSample {
   nowTicks: number;
   processes: ReadonlyMap<number, ProcessUsage>;
@@ -13,10 +13,9 @@ export const cpuSampleOf = ({ nowTicks, runs }: ProcessUsageSample): CpuSample =
 });
 
 /**
- * Cores that the processes of one run kept busy since `before`: 1.0 is one core. What a process used that has
- * ended since is not known and not counted; one that began since counts from its beginning; one that is older
- * and was not seen before counts from now on. Never negative: a pid that another process has is another
- * process.
+ * Cores kept busy by the processes of one run since `before`: 1.0 is one core. A process that has ended since
+ * is not counted; one that began since counts from its beginning; an older one that was not seen before
+ * counts from now on. Never negative: a pid reused by another process counts as a new process.
  */
 export function coresOf(rows: readonly ProcessUsage[], nowTicks: number, before: CpuSample): number {
   let used = 0;

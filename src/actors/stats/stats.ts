@@ -1,5 +1,5 @@
-// State: the last pass over the process table. Rebuilt from: nothing, the next pass counts from its own
-// moment. The configuration holds what is tracked: services tell it once, so it must outlive a crash.
+// State: the last pass over the process table. Rebuilt from: nothing; the next pass starts a new measurement.
+// The configuration holds the tracked runs: services report each once, so they must outlive a crash.
 import { TICKS_PER_SECOND } from '../../adapters/process/process_table.ts';
 import type { MeasureUsage } from '../../adapters/process/process_usage.ts';
 import type { NewEvent } from '../../protocol/events.ts';
@@ -13,9 +13,9 @@ export interface TrackedRun {
   run: string;
   pid: number;
   startTicks: number;
-  /** Whether statistics events are due. */
+  /** Whether to emit statistics events. */
   running: boolean;
-  /** As the tree of processes wants it. */
+  /** Grouped as the process tree needs them. */
   grouped: boolean;
 }
 
@@ -26,7 +26,7 @@ export interface StatsConfig {
 }
 
 const INTERVAL_TICKS = (EVENTS.statsIntervalMs / 1_000) * TICKS_PER_SECOND;
-/** Digits of `cpu` after the point. */
+/** Decimal places of `cpu`. */
 const CPU_DIGITS = 3;
 
 const statsEvent = ({ name, run, cpu, rssMB }: StatsRow): NewEvent => ({
@@ -62,7 +62,7 @@ class StatsSampler {
     return null;
   }
 
-  /** A timer runs exactly while something is tracked. */
+  /** Runs the timer exactly while something is tracked. */
   private updateTimer(): void {
     if (this.config.tracked.size > 0) {
       this.stopTimer ??= this.context.clock.every(EVENTS.statsIntervalMs, () => this.pass());
@@ -74,7 +74,7 @@ class StatsSampler {
   }
 
   private async pass(): Promise<void> {
-    // A pass that takes longer than the interval is not overtaken by the next.
+    // A pass that takes longer than the interval must not overlap the next.
     if (this.isMeasuring) return;
     this.isMeasuring = true;
     await this.measure();
@@ -90,7 +90,7 @@ class StatsSampler {
     const due: NewEvent[] = [];
     for (const [run, processes] of runs) {
       const one = tracked.get(run);
-      // It was forgotten during the pass.
+      // Untracked during the pass.
       if (!one) continue;
       const cpu = Number(coresOf(processes, nowTicks, since).toFixed(CPU_DIGITS));
       const bytes = processes.reduce((sum, { rssBytes }) => sum + rssBytes, 0);
@@ -104,7 +104,7 @@ class StatsSampler {
   }
 }
 
-/** Measures every process tree in one pass every 2 s, while there is one: docs/reference.md "Statistics". */
+/** Measures every process tree in one pass every 2 s, while there are any: docs/reference.md "Statistics". */
 export const statsActor = actor<StatsProtocol, StatsConfig>('stats', (context, config) => {
   const sampler = new StatsSampler(context, config);
   return {

@@ -82,12 +82,12 @@ class TetherRecords {
     return this.mutex.runExclusive(id, () => work(this.get(id)));
   }
 
-  /** Publishes every tether, and opens those that should be active. Resolves with the number of tethers. */
-  async boot(): Promise<number> {
+  /** Publishes every tether, and opens those that should be active. */
+  async boot(): Promise<null> {
     const all = [...this.tethers.values()];
     this.publish(all, true);
     await Promise.all(all.map(({ stored }) => this.reopen(stored.id)));
-    return all.length;
+    return null;
   }
 
   /**
@@ -163,8 +163,8 @@ class TetherRecords {
     this.views.tell('tethersRemoved', { ids: [id] });
   }
 
-  /** Removes the tethers of a cluster, also those that are being created. Resolves with their number. */
-  async removeAllOf(clusterId: string): Promise<number> {
+  /** Removes the tethers of a cluster, also those that are being created. */
+  async removeAllOf(clusterId: string): Promise<null> {
     const ids = await this.mutex.runExclusive(PORT_POOL, async () =>
       [...this.tethers.values()].flatMap(({ stored }) => (stored.clusterId === clusterId ? [stored.id] : [])),
     );
@@ -175,7 +175,7 @@ class TetherRecords {
       }),
     );
     await Promise.all(removed);
-    return ids.length;
+    return null;
   }
 
   /** Sets `last_error` at once if the workload is gone, not only when somebody connects. */
@@ -282,7 +282,7 @@ export const tethersActor = actor<TethersProtocol, TethersConfig>('tethers', asy
   const records = new TetherRecords(context, config);
   await records.load();
   return {
-    boot: () => context.replyLater(records.boot().then((tethers) => ({ tethers }))),
+    boot: () => context.replyLater(records.boot()),
     create: (input) =>
       context.replyLater(
         records.create(input).then(({ id, localPort }) => ({ tether_id: id, local_port: localPort })),
@@ -309,8 +309,7 @@ export const tethersActor = actor<TethersProtocol, TethersConfig>('tethers', asy
           return { removed: true as const, id };
         }),
       ),
-    closeCluster: ({ clusterId }) =>
-      context.replyLater(records.removeAllOf(clusterId).then((closed) => ({ closed }))),
+    closeCluster: ({ clusterId }) => context.replyLater(records.removeAllOf(clusterId)),
     listenerMissing: ({ id }) => context.replyLater(records.reopen(id).then(() => null)),
     stats({ id, numbers }) {
       records.onStats(id, numbers);

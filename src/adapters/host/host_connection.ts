@@ -28,7 +28,7 @@ export interface HostConnection {
   hostPid: number;
 }
 
-type HelloIdentity = Pick<Hello, 'version' | 'session' | 'node' | 'services'>;
+type HelloIdentity = Pick<Hello, 'version' | 'session' | 'node'>;
 
 const RETRY_MS = 2;
 /**
@@ -109,7 +109,9 @@ export interface ConnectHostOptions {
  */
 export async function connectHost(options: ConnectHostOptions): Promise<HostConnection> {
   const { stateDir, entry, identity, withinMs, isSpawned } = options;
-  const hello: Hello = { protocol: HOST_PROTOCOL_VERSION, ...thisDaemon(), ...identity };
+  // Hosts of earlier versions spread `service:<name>` over this many threads.
+  const services = 1;
+  const hello: Hello = { protocol: HOST_PROTOCOL_VERSION, ...thisDaemon(), ...identity, services };
   mkdirSync(hostFolder(stateDir), { recursive: true, mode: 0o700 });
   // Real time and timers, because at the start of a daemon nothing else keeps the process alive.
   const began = performance.now();

@@ -6,7 +6,7 @@ import { type CallOptions, call, type Endpoint } from '../api_call.ts';
 import { type AttachOptions, attachTerminal, type TerminalSession } from '../attach_terminal.ts';
 import { followLog, type LogFollowOptions, type LogOptions, logsQuery } from './logs.ts';
 
-/** Those of the daemon at `endpoint`. */
+/** The methods of the daemon at `endpoint`. */
 export const agentMethods = (endpoint: Endpoint) => ({
   agents: async ({ signal }: CallOptions = {}) => (await call(endpoint, agents.list, { signal })).agents,
   spinup: (spec: SpinupRequest, { signal }: CallOptions = {}) =>

@@ -20,7 +20,7 @@ interface WakeOptions extends CallOptions {
 const clusterMethods = (endpoint: Endpoint) => ({
   clusters: ({ signal }: CallOptions = {}) => call(endpoint, clusters.list, { signal }),
   cluster: (id: string, { signal }: CallOptions = {}) => call(endpoint, clusters.read, { name: id, signal }),
-  /** Checks and seals the kubeconfig; makes no connection. */
+  /** Checks and seals the kubeconfig; does not connect. */
   addCluster: (cluster: NewCluster, { signal }: CallOptions = {}) =>
     call(endpoint, clusters.register, { body: cluster, signal }),
   /** Closes its tethers; its workloads stay as they are. */
@@ -33,7 +33,7 @@ const workloadMethods = (endpoint: Endpoint) => ({
   workloads: ({ cluster, signal }: WorkloadsOptions = {}) =>
     call(endpoint, workloads.list, { query: { cluster_id: cluster }, signal }),
   sleep: (id: string, { signal }: CallOptions = {}) => call(endpoint, workloads.sleep, { name: id, signal }),
-  /** With `wait` it resolves when one pod is ready; `timeout` in milliseconds. */
+  /** With `wait`, resolves when one pod is ready; `timeout` in milliseconds. */
   wake: (id: string, { wait, timeout, signal }: WakeOptions = {}) =>
     call(endpoint, workloads.wake, { name: id, query: { wait, timeout }, signal }),
   autoSleep: (id: string, { signal }: CallOptions = {}) =>
@@ -44,10 +44,10 @@ const workloadMethods = (endpoint: Endpoint) => ({
 
 const tetherMethods = (endpoint: Endpoint) => ({
   tethers: ({ signal }: CallOptions = {}) => call(endpoint, tethers.list, { signal }),
-  /** Makes a tether to a port of the workload `id`. */
+  /** Creates a tether to a port of the workload `id`. */
   tether: (id: string, tether: NewTether, { signal }: CallOptions = {}) =>
     call(endpoint, tethers.create, { name: id, body: tether, signal }),
-  /** Opens the TCP proxy; the answer's port is the one that counts. */
+  /** Opens the TCP proxy. Use the port in the answer. */
   activate: (id: string, { signal }: CallOptions = {}) =>
     call(endpoint, tethers.activate, { name: id, signal }),
   deactivate: (id: string, { signal }: CallOptions = {}) =>
@@ -56,7 +56,7 @@ const tetherMethods = (endpoint: Endpoint) => ({
     call(endpoint, tethers.remove, { name: id, signal }),
 });
 
-/** Those of the cloud API at `endpoint`. */
+/** The methods of the cloud API at `endpoint`. */
 export const cloudMethods = (endpoint: Endpoint) => ({
   ...clusterMethods(endpoint),
   ...workloadMethods(endpoint),

@@ -8,7 +8,7 @@ import type { DaemonEvent, PastEvent } from '../records.ts';
 export interface EventOptions extends StreamOptions {
   types?: readonly EventType[];
   names?: readonly string[];
-  /** Replays what came after this id; without it nothing is replayed. */
+  /** Replays the events after this id; absent: nothing is replayed. */
   lastEventId?: number | undefined;
   /** Adds `at` and `run` to the data. */
   detail?: boolean;
@@ -39,13 +39,13 @@ function parseEvent(frame: SseFrame): DaemonEvent {
   } as DaemonEvent;
 }
 
-/** Those of the daemon at `endpoint`. */
+/** The methods of the daemon at `endpoint`. */
 export const eventMethods = (endpoint: Endpoint) => ({
-  /** Every event from now on, or from `lastEventId` on; goes on by itself after a break. */
+  /** Every event from now on, or after `lastEventId`. Reconnects after a disconnect. */
   events: (options: EventOptions = {}) => streamEvents(endpoint, options),
   history: async ({ types, names, since, limit, signal }: HistoryOptions = {}): Promise<PastEvent[]> => {
     const answer = await call(endpoint, events.history, { query: { types, names, since, limit }, signal });
-    // The shape of a row does not tie its data to its type, which the records do.
+    // The shape of a row does not tie its data to its type; the records do.
     return answer.events as PastEvent[];
   },
 });

@@ -3,7 +3,7 @@ import { groups } from '../../api/groups.ts';
 import { type CallOptions, call, type Endpoint } from '../api_call.ts';
 import type { StartOptions, StopOptions } from './services.ts';
 
-/** Those of the daemon at `endpoint`. */
+/** The methods of the daemon at `endpoint`. */
 export const groupMethods = (endpoint: Endpoint) => ({
   groups: async ({ signal }: CallOptions = {}) => (await call(endpoint, groups.list, { signal })).groups,
   startGroup: (name: string, { timeout, signal }: StartOptions = {}) =>

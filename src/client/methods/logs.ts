@@ -10,7 +10,7 @@ import { type StreamOptions, sseFrames } from '../event_stream.ts';
 export type LogOptions = CallOptions & Partial<LogsQuery>;
 export type LogFollowOptions = StreamOptions & Partial<LogsQuery>;
 
-/** The query of a read or of a stream of a log. */
+/** The query of a log read or a log stream. */
 export const logsQuery = ({
   lines,
   stream,
@@ -23,7 +23,7 @@ export const logsQuery = ({
   raw,
 });
 
-/** The last `lines` of the log of `name`, then every new one; goes on by itself after a break. */
+/** The last `lines` of the log of `name`, then every new one. Reconnects after a disconnect. */
 export async function* followLog(
   endpoint: Endpoint,
   operation: Operation,
@@ -31,7 +31,7 @@ export async function* followLog(
   options: LogFollowOptions,
 ): AsyncGenerator<string> {
   const query = logsQuery(options);
-  // After a break it goes on behind the last line, whatever `lines` says.
+  // After a disconnect, resumes after the last line, whatever `lines` is.
   const open = (lastEventId: string | null, signal: AbortSignal) =>
     sendRequest(endpoint, operation, { name, query, signal }, { lastEventId });
   for await (const frame of sseFrames(open, null, options)) {

@@ -8,7 +8,7 @@ import { followLog, type LogFollowOptions, type LogOptions, logsQuery } from './
 export interface StartOptions extends CallOptions {
   /** Milliseconds; absent: the service's own. */
   timeout?: number | undefined;
-  /** false: answer as soon as the process is there. */
+  /** false: answers as soon as the process exists. */
   wait?: boolean | undefined;
 }
 
@@ -17,12 +17,12 @@ export interface StopOptions extends CallOptions {
   grace?: number | undefined;
 }
 
-/** Those of the daemon at `endpoint`. */
+/** The methods of the daemon at `endpoint`. */
 export const serviceMethods = (endpoint: Endpoint) => ({
   services: async ({ signal }: CallOptions = {}) =>
     (await call(endpoint, services.list, { signal })).services,
   service: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.read, { name, signal }),
-  /** Creates or replaces; the process, if there is one, is left alone. */
+  /** Creates or replaces a service; a running process is left alone. */
   register: (spec: Registration, { signal }: CallOptions = {}) =>
     call(endpoint, services.register, { body: spec, signal }),
   /** Resolves when the ready-check has passed. */

@@ -2,12 +2,12 @@
 import { system } from '../../api/system.ts';
 import { type CallOptions, call, type Endpoint, sendRequest } from '../api_call.ts';
 
-/** Those of the daemon at `endpoint`. */
+/** The methods of the daemon at `endpoint`. */
 export const systemMethods = (endpoint: Endpoint) => ({
   version: ({ signal }: CallOptions = {}) => call(endpoint, system.version, { signal }),
   /** Resolves true when the daemon serves, false while it starts or shuts down. */
   ready: async ({ signal }: CallOptions = {}): Promise<boolean> =>
     (await sendRequest(endpoint, system.readyz, { signal })).status === 200,
-  /** The OpenAPI 3.1 document of everything. */
+  /** The OpenAPI 3.1 document of the whole API. */
   openapi: ({ signal }: CallOptions = {}): Promise<object> => call(endpoint, system.openapi, { signal }),
 });

@@ -1,4 +1,4 @@
-// What handlers work with.
+// The dependencies of the handlers.
 import type { Operation } from '../../api/operation.ts';
 import type { Node } from '../../runtime/actor.ts';
 import type { EventHub } from '../streams/event_hub.ts';
@@ -7,13 +7,13 @@ import type { TerminalSockets } from '../streams/terminal_sockets.ts';
 import type { ServiceViews } from '../views/service_views.ts';
 import type { CloudGate } from './cloud_gate.ts';
 
-/** What the daemon says of itself; read at each request, so the owner may change it. */
+/** The daemon's information about itself. Read at each request, so its owner may change it. */
 export interface DaemonInfo {
   version: string;
   pid: number;
   /** Epoch milliseconds. */
   startedAt: number;
-  /** The name of the server that answers. */
+  /** The name of the HTTP server in use. */
   front: string;
   stateDir: string;
   /** null: off. */
@@ -21,10 +21,10 @@ export interface DaemonInfo {
   agentDomain: string;
 }
 
-/** `starting`: the views are not filled yet; `closing`: no change is taken any more. */
+/** `starting`: the views are not filled yet; `closing`: changes are refused. */
 export type DaemonPhase = 'starting' | 'ready' | 'closing';
 
-/** Makes the API's document of the operations that are served. */
+/** Builds the API's document from the operations that are served. */
 export type DocumentBuilder = (operations: readonly Operation[]) => Promise<Uint8Array>;
 
 export interface AppContext {
@@ -35,7 +35,7 @@ export interface AppContext {
   readonly terminals: TerminalSockets;
   readonly daemonInfo: DaemonInfo;
   readonly phase: DaemonPhase;
-  /** Starts the gateway unless it runs: its port, or null when it is off or its port cannot be had. */
+  /** Starts the gateway unless it runs. Resolves with its port, or null when it is off or cannot listen. */
   ensureGateway(): Promise<number | null>;
   /** The API's document. */
   openapi(): Promise<Uint8Array>;

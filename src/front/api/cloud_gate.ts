@@ -1,10 +1,10 @@
-// The way to the cloud part: its threads start with the first request that needs them.
+// Access to the cloud part, whose threads start with the first request that needs them.
 import type { CloudViews } from '../views/cloud_views.ts';
 
 /** The cloud part as the front sees it. */
 export interface CloudPart {
   readonly views: CloudViews;
-  /** Resolves when the cloud's threads are up and have told the views what there is. Rejects as a Failure. */
+  /** Resolves when the cloud's threads are up and the views are filled. Rejects with a Failure. */
   ensure: () => Promise<void>;
 }
 
@@ -20,8 +20,8 @@ export class CloudGate {
   }
 
   /**
-   * What `work` gives: at once where the cloud part is up, else when it is. Fails as `ensure` does, and with
-   * the reason where the cloud part cannot be used.
+   * Runs `work`: at once when the cloud part is up, else as soon as it is. Fails as `ensure` does, and with
+   * the reason when the cloud part is unavailable.
    */
   pass<T>(work: () => T | Promise<T>): T | Promise<T> {
     if (!this.isOpen) return this.open().then(() => this.enter(work));

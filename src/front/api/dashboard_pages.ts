@@ -1,9 +1,9 @@
-// The page at `/` and its assets, as the build made them.
+// The page at `/` and its assets, from the build.
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { PageLookup, StaticPage } from './static_pages.ts';
 
-/** Nothing but what this daemon serves, in no frame, and no form that leads anywhere. */
+/** Allows only what this daemon serves, and neither frames nor forms. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -21,7 +21,7 @@ const HEADERS = [
   ...['Referrer-Policy', 'no-referrer'],
 ];
 
-/** Every path there is, with the file it shows: no path is ever made from what was asked. */
+/** Every path with its file: no file name is ever derived from a request. */
 export const DASHBOARD_FILES: ReadonlyMap<string, { file: string; type: string }> = new Map([
   ['/', { file: 'index.html', type: 'text/html; charset=utf-8' }],
   ['/dashboard/page.js', { file: 'page.js', type: 'text/javascript; charset=utf-8' }],
@@ -35,7 +35,8 @@ async function readPage(url: URL, type: string): Promise<StaticPage> {
 }
 
 /**
- * The pages in `folder`, whose address ends with a slash; a file is read when it is asked for, which is rare.
+ * The pages in `folder`, a URL that ends with a slash. Each request reads its file, because requests are
+ * rare.
  */
 export const dashboardPages =
   (folder: URL): PageLookup =>

@@ -1,6 +1,6 @@
 // The five checks that every request passes first, in the order of
-// docs/reference.md "Checks on every request": peer, Host, Origin, Sec-Fetch-Site, token. Nothing is
-// allocated for a request that passes, and no header value makes it throw.
+// docs/reference.md "Checks on every request": peer, Host, Origin, Sec-Fetch-Site, token. A request that
+// passes costs no allocation, and no header value makes a check throw.
 import { timingSafeEqual } from 'node:crypto';
 import { hostInUrl, isWildcard } from '../../adapters/url_host.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -11,9 +11,9 @@ import type { HttpExchange } from '../server/http_server.ts';
 import { isPublicPath } from './public_paths.ts';
 
 export interface GuardOptions {
-  /** The address we listen on: it is a name of ours unless it is a wildcard. */
+  /** The address of the listener, which is also an accepted Host unless it is a wildcard. */
   bind: string;
-  /** The port we really listen on. */
+  /** The actual port of the listener. */
   port: number;
   /** `auth.token`; empty: no authentication. */
   token: string;
@@ -21,14 +21,14 @@ export interface GuardOptions {
   cloudToken: string | null;
   /** Extension ids that may call; empty: any. */
   allowedExtensions: readonly string[];
-  /** The cloud listener on an address of its own: rules 3 to 5 alone, and nothing but /k8s. */
+  /** The cloud listener on its own address: only rules 3 to 5 apply, and only /k8s is served. */
   cloudOnly?: boolean;
 }
 
 export interface Verdict {
-  /** Why the request is refused; null: it may go on. */
+  /** Why the request is refused; null: it is accepted. */
   refusal: Failure | null;
-  /** The origin of an allowed extension, to which every answer must carry its CORS headers; else empty. */
+  /** The origin of an allowed extension, for the CORS headers of every answer; else empty. */
   origin: string;
 }
 
@@ -42,10 +42,10 @@ export const isCloudPath = (path: string): boolean =>
 
 const isChange = (method: string): boolean => method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS';
 
-/** A token that is compared in a time that depends on no character of it; an empty one is nobody's. */
+/** A token with a comparison in constant time. An empty token equals nothing. */
 class Secret {
   private readonly expected: Buffer;
-  /** What is given is copied here: as long as what is expected, whatever its own length. */
+  /** Buffer for the received token, always as long as the expected one. */
   private readonly given: Buffer;
 
   constructor(token: string) {
@@ -62,13 +62,13 @@ class Secret {
 
 const shown = (value: string): string => JSON.stringify(value.slice(0, 100));
 
-/** What a browser asks before it lets a page of another origin send its request. */
+/** Whether this is the request of a browser for permission to send a cross-origin request. */
 export const isPreflight = (exchange: HttpExchange): boolean =>
   exchange.method === 'OPTIONS' &&
   exchange.header('origin') !== '' &&
   exchange.header('access-control-request-method') !== '';
 
-/** The checks of one listener with its names and tokens; the front has one per address it listens on. */
+/** The checks of one listener, with its names and tokens. The front has one per address. */
 export class Guard {
   private readonly options: GuardOptions;
   private readonly names = new Set(['localhost', '127.0.0.1', '[::1]']);
@@ -82,13 +82,13 @@ export class Guard {
   constructor(options: GuardOptions) {
     this.options = options;
     const { bind, port, cloudOnly = false } = options;
-    // On a loopback address the kernel lets nobody else in.
+    // On a loopback address the kernel admits local peers only.
     this.checksPeer = !cloudOnly && !isLoopback(bind);
     if (!isWildcard(bind)) {
-      // An IPv6 address may be written in many ways, and clients send it in the shortest.
+      // An IPv6 address has many spellings, and clients send the shortest.
       const name = hostInUrl(bind).toLowerCase();
       const url = `http://${name}`;
-      // One with a zone is none of a URL.
+      // An address with a zone cannot stand in a URL.
       this.names.add(name).add(URL.canParse(url) ? new URL(url).hostname : name);
     }
     for (const name of this.names) {
@@ -101,7 +101,7 @@ export class Guard {
     this.reload(options);
   }
 
-  /** Takes new values of what may change while the daemon runs. */
+  /** Applies new values of the settings that may change at run time. */
   reload({ token, allowedExtensions }: Pick<GuardOptions, 'token' | 'allowedExtensions'>): void {
     this.token = token === '' ? null : new Secret(token);
     this.allowedExtensions = allowedExtensions;
@@ -130,7 +130,7 @@ export class Guard {
       : refuse('unauthorized', 'the token is missing or wrong', verdict.origin);
   }
 
-  /** The slow way to know a Host: another case, a trailing dot. */
+  /** The slow comparison of a Host, for another case or a trailing dot. */
   private isOurs(host: string): boolean {
     const parts = HOST.exec(host.toLowerCase());
     if (!parts?.[1] || !this.names.has(parts[1])) return false;
@@ -150,8 +150,8 @@ export class Guard {
 const isSameSite = (site: string): boolean => site === '' || site === 'none' || site === 'same-origin';
 
 /**
- * The token of a request; of a WebSocket's handshake also as a subprotocol, because a browser cannot set the
- * header.
+ * The token of a request. A WebSocket handshake may carry it as a subprotocol, because a browser cannot set
+ * the header.
  */
 function givenToken(exchange: HttpExchange): string {
   const header = exchange.header('authorization');

@@ -1,37 +1,37 @@
-// What handles an operation, typed by it: query, body and answer of the two cannot disagree.
+// The handlers of operations, typed by the operation, so that query, body and answer cannot disagree with it.
 import type { AnswerOf, BodyOf, Operation, QueryOf } from '../../api/operation.ts';
 import type { ResponseStream, ServerWebSocket, WebSocketHandlers } from '../server/http_server.ts';
 import type { AppContext } from './app_context.ts';
 
 export interface RequestContext<Q = unknown, B = unknown> {
   readonly app: AppContext;
-  /** `{name}` of the path, decoded; empty where it has none. */
+  /** `{name}` of the path, decoded; empty for a path without it. */
   readonly name: string;
   readonly query: Q;
   body: B;
-  /** That of the operation; a handler may set another. */
+  /** The operation's status; a handler may set another. */
   status: number;
 }
 
 export interface StreamContext<Q = unknown> extends Omit<RequestContext<Q, null>, 'status'> {
-  /** The header Last-Event-ID; empty when there is none. */
+  /** The header Last-Event-ID; empty when absent. */
   readonly lastEventId: string;
   /**
-   * Sends the head; until then the request may fail like any other. null: the client has gone, or asked by
-   * HEAD.
+   * Sends the head; until then the request may fail like any other. null: the client has disconnected, or
+   * sent HEAD.
    */
   open(): ResponseStream | null;
 }
 
-/** What each kind of operation is handled by. */
+/** The handler of each kind of operation. */
 interface HandlerKinds<Q, B, A> {
-  /** The bytes of the answer; null: there is nothing of that name. */
+  /** The bytes of the answer; null: the name is unknown. */
   read: (app: AppContext, name: string) => Uint8Array | null;
   /** The answer, or its bytes. */
   call: (request: RequestContext<Q, B>) => A | Uint8Array | Promise<A | Uint8Array>;
-  /** Resolves when the stream is open; what it rejects with is an answer like any other. */
+  /** Resolves when the stream is open; a rejection is answered like any other error. */
   stream: (request: StreamContext<Q>) => void | Promise<void>;
-  /** Runs before the upgrade: what it throws is an ordinary answer. */
+  /** Runs before the upgrade: an exception is answered like any other error. */
   socket: (request: RequestContext<Q, null>) => (socket: ServerWebSocket) => WebSocketHandlers;
 }
 
@@ -42,5 +42,5 @@ export type HandlersOf<T extends Readonly<Record<string, Operation>>> = {
   readonly [N in keyof T]: HandlerOf<T[N]>;
 };
 
-/** What handles an operation of kind `K`, whatever its query and body are. */
+/** The handler of an operation of kind `K`, with any query and body. */
 export type AnyHandler<K extends Operation['kind']> = HandlerKinds<unknown, unknown, unknown>[K];

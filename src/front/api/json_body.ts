@@ -1,5 +1,4 @@
-// From the bytes of a body to a JSON value: docs/reference.md "Bodies". What it must look like is the shape's
-// business.
+// Parses the bytes of a body as JSON: docs/reference.md "Bodies". The shape is checked elsewhere.
 import { isUtf8 } from 'node:buffer';
 import { fail } from '../../protocol/errors.ts';
 import { HTTP } from '../../settings/limits.ts';
@@ -8,8 +7,8 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /**
- * Whether arrays and objects lie deeper in each other than `most`; looked up first, because parsing such text
- * is slow.
+ * Whether arrays and objects are nested deeper than `maxDepth`. Checked first, because parsing such text is
+ * slow.
  */
 function isDeeper(bytes: Uint8Array, maxDepth: number): boolean {
   let depth = 0;
@@ -30,7 +29,7 @@ function isDeeper(bytes: Uint8Array, maxDepth: number): boolean {
 
 const invalidJson = (message: string) => fail('invalid_spec', message, { details: [{ path: '', message }] });
 
-/** Throws invalid_spec for no body, bytes that are no UTF-8, text that is no JSON, and depth. */
+/** Throws invalid_spec for an empty body, invalid UTF-8, invalid JSON and excessive depth. */
 export function parseBody(bytes: Uint8Array): unknown {
   if (bytes.length === 0) throw invalidJson('this request needs a body of JSON');
   if (!isUtf8(bytes)) throw invalidJson('the body is not UTF-8');

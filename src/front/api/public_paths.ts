@@ -1,4 +1,4 @@
-// What is served without a token, because it carries no data.
+// The paths served without a token, because they carry no data.
 import { ALL_OPERATIONS } from '../../api/operations.ts';
 import { DASHBOARD_FILES } from './dashboard_pages.ts';
 

@@ -1,11 +1,11 @@
-// Query values, strict: what is declared is checked, what is not declared is left alone.
+// Parses query values strictly: declared values are checked, undeclared ones are ignored.
 // docs/reference.md "Query values".
 import type { QueryField, QueryShape, QueryValues } from '../../api/query.ts';
 import { fail } from '../../protocol/errors.ts';
 
 const INTEGER = /^(?:0|-?[1-9][0-9]*)$/;
 
-/** The value of one field, or what it must be. */
+/** The value of one field, or a description of the expected value. */
 function readField(field: QueryField, text: string): { value: unknown } | { must: string } {
   if (field.kind === 'integer') {
     const { least, most, clamp } = field;
@@ -25,7 +25,7 @@ function readField(field: QueryField, text: string): { value: unknown } | { must
     : { must: `a list of some of ${field.of.join(', ')}` };
 }
 
-/** Undoes percent-encoding; null when it is broken. */
+/** Decodes percent-encoding; null when it is invalid. */
 export function percentDecode(text: string): string | null {
   try {
     return text.includes('%') ? decodeURIComponent(text) : text;
@@ -34,7 +34,7 @@ export function percentDecode(text: string): string | null {
   }
 }
 
-/** The declared values of a query string. Throws invalid_spec that names every wrong one. */
+/** The declared values of a query string. Throws invalid_spec, which names every wrong one. */
 export function readQuery<S extends QueryShape>(raw: string, shape: S): QueryValues<S> {
   const values = new Map<string, unknown>(Object.keys(shape).map((key) => [key, null]));
   const details = new Map<string, string>();
@@ -56,6 +56,6 @@ export function readQuery<S extends QueryShape>(raw: string, shape: S): QueryVal
     const list = [...details].map(([path, message]) => ({ path, message: `${path} ${message}` }));
     throw fail('invalid_spec', list.map(({ message }) => message).join('; '), { details: list });
   }
-  // Every key of the shape is in the map, with a value of its field's kind.
+  // The map has every key of the shape, with a value of its field's kind.
   return Object.fromEntries(values) as QueryValues<S>;
 }

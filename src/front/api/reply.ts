@@ -1,5 +1,5 @@
-// What answers have in common: their headers, and errors as every client meets them.
-// docs/reference.md "Answers", "Errors".
+// The common part of all answers: headers, and errors as clients see them. docs/reference.md "Answers",
+// "Errors".
 import { ERRORS, type ErrorCode, type FailureDetail, fail } from '../../protocol/errors.ts';
 import { type Failure, isFailure } from '../../runtime/actor.ts';
 import { type HttpExchange, ResponseHeaders } from '../server/http_server.ts';
@@ -24,7 +24,7 @@ export const EVENT_STREAM_HEADERS = new ResponseHeaders([
   'no',
 ]);
 
-/** What every answer to a page of an allowed extension carries. */
+/** The CORS headers of every answer to an allowed extension. */
 const corsHeaders = (origin: string): string[] =>
   [
     ['Access-Control-Allow-Origin', origin],
@@ -39,7 +39,7 @@ export const preflightHeaders = (origin: string): ResponseHeaders =>
     ...['Access-Control-Allow-Headers', 'Authorization, Content-Type, Last-Event-ID'],
   );
 
-/** What a runtime code means to a client. */
+/** The meaning of each runtime code for a client. */
 const RUNTIME_CODES: ReadonlyMap<string, [code: ErrorCode, message: string]> = new Map([
   ['overloaded', ['daemon_busy', 'the daemon has too much to do at this moment']],
   ['deadline', ['daemon_busy', 'the daemon did not get to it in time']],
@@ -50,7 +50,7 @@ const RUNTIME_CODES: ReadonlyMap<string, [code: ErrorCode, message: string]> = n
 const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code);
 
 /**
- * Any error as one with a code of the table. What is none of ours is told to `onDefect` and becomes
+ * Converts any error to one with a code of the table. A foreign error goes to `onDefect` and becomes
  * `internal`.
  */
 function toApiFailure(error: unknown, onDefect: (error: unknown) => void): Failure {
@@ -68,7 +68,7 @@ const isDetail = (detail: unknown): detail is FailureDetail => typeof detail ===
 /** The answer to one exchange. */
 export class HttpReply {
   readonly exchange: HttpExchange;
-  /** Of an allowed extension, else empty. */
+  /** The origin of an allowed extension, else empty. */
   readonly origin: string;
   private readonly onDefect: (error: unknown) => void;
 
@@ -78,7 +78,7 @@ export class HttpReply {
     this.onDefect = onDefect;
   }
 
-  /** `head` with what lets the page of an extension read the answer. */
+  /** `head` with the CORS headers that let an extension read the answer. */
   withCors(head: ResponseHeaders): ResponseHeaders {
     return this.origin === '' ? head : head.with(...corsHeaders(this.origin));
   }
@@ -87,7 +87,7 @@ export class HttpReply {
     this.exchange.send(status, this.withCors(head), '');
   }
 
-  /** Bytes and text are sent as they are, anything else becomes JSON. */
+  /** Sends bytes and text as they are, anything else as JSON. */
   value(status: number, headers: ResponseHeaders, value: unknown): void {
     const isReady = value instanceof Uint8Array || typeof value === 'string';
     this.bytes(status, headers, isReady ? value : JSON.stringify(value));
@@ -99,7 +99,10 @@ export class HttpReply {
     exchange.send(status, this.withCors(head), content, close);
   }
 
-  /** `pairs`: more headers. `close`: what was not read of the request may not be taken for the next one. */
+  /**
+   * `pairs`: more headers. `close`: closes the connection, so that an unread body is not taken for the next
+   * request.
+   */
   fail(error: unknown, pairs: readonly string[] = [], close = false): void {
     const { code, message, detail } = toApiFailure(error, this.onDefect);
     const row = ERRORS[isErrorCode(code) ? code : 'internal'];

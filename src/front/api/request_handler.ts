@@ -1,5 +1,5 @@
-// From a request to its answer: guard, route, input, handler, answer. Reads are answered at once from the
-// views. Everything that is needed of the request is read before anything is awaited.
+// Handles a request: guard, route, input, handler, answer. Reads are answered at once from the views. All
+// needed parts of the request are read before the first await.
 import type { NameKind } from '../../api/operation.ts';
 import { fail } from '../../protocol/errors.ts';
 import { GROUP_NAME_PATTERN, SERVICE_NAME_PATTERN } from '../../protocol/names.ts';
@@ -21,7 +21,7 @@ export interface RequestHandlerOptions {
   guard: Guard;
   router: Router<Route>;
   app: AppContext;
-  /** The page at an open path without a row. */
+  /** Pages for open paths that have no route. */
   pageLookup: PageLookup;
   onDefect: (error: unknown) => void;
 }
@@ -41,21 +41,21 @@ function hasBody(exchange: HttpExchange): boolean {
   return (length !== '' && length !== '0') || exchange.header('transfer-encoding') !== '';
 }
 
-/** Whether it can be said where the body ends: a proxy before us might say it otherwise. */
+/** Whether the end of the body is unambiguous; otherwise a proxy in front might see it elsewhere. */
 function isFramed(exchange: HttpExchange): boolean {
   const coding = exchange.header('transfer-encoding').toLowerCase();
   const lengths = exchange.countHeader('content-length') + exchange.countHeader('transfer-encoding');
   return lengths <= 1 && exchange.countHeader('host') <= 1 && (coding === '' || coding === 'chunked');
 }
 
-/** Bad percent-encoding is 400 whatever the method. */
+/** Invalid percent-encoding is a 400 for every method. */
 function decodeName({ name }: RouteMatch<Route>): string {
   const decoded = percentDecode(name);
   if (decoded === null) throw fail('invalid_spec', 'the path has broken percent-encoding');
   return decoded;
 }
 
-/** The bytes that a read gives. Throws the code of its operation for a name that nothing has. */
+/** The bytes of a read. Throws the operation's code for an unknown name. */
 function readBytes(route: RouteOf<'read'>, app: AppContext, name: string): Uint8Array {
   const bytes = route.run(app, name);
   if (bytes) return bytes;
@@ -64,13 +64,10 @@ function readBytes(route: RouteOf<'read'>, app: AppContext, name: string): Uint8
   throw fail(missing, `there is no ${missing.slice('unknown_'.length)} ${name}`);
 }
 
-/**
- * Answers every request of one listener; the front has one beside each guard, and waits for it when it
- * closes.
- */
+/** Answers every request of one listener. The front has one per guard, and waits for it when it closes. */
 export class RequestHandler {
   private readonly options: RequestHandlerOptions;
-  /** Calls that are not answered yet. */
+  /** Calls without an answer so far. */
   private readonly pending = new Set<HttpReply>();
   private idleWaiters: (() => void)[] = [];
 
@@ -91,14 +88,14 @@ export class RequestHandler {
     }
   };
 
-  /** Resolves when no call waits for its answer. */
+  /** Resolves when no call is pending. */
   idle(): Promise<void> {
     return this.pending.size === 0
       ? Promise.resolve()
       : new Promise((resolve) => this.idleWaiters.push(resolve));
   }
 
-  /** Answers what still waits for its answer: the daemon ends before it has one. */
+  /** Fails the pending calls, because the daemon ends before they finish. */
   failPending(): void {
     for (const reply of this.pending)
       reply.fail(fail('daemon_busy', 'the daemon is shutting down; what was asked for may still happen'));
@@ -109,7 +106,7 @@ export class RequestHandler {
     const { router } = this.options;
     if (hasBody(exchange) && !isFramed(exchange)) {
       const failure = fail('invalid_spec', 'the request says twice or unclearly where its body ends');
-      // Later: as long as this is open no server takes what follows for the next request.
+      // In a later turn: while this answer is open, no server parses the next request.
       setImmediate(() => reply.fail(failure, [], true));
       return;
     }
@@ -151,7 +148,7 @@ export class RequestHandler {
     }
   }
 
-  /** Throws where no change is taken any more, and for a name that cannot be. */
+  /** Throws while changes are refused, and for an invalid name. */
   private checkChange({ nameKind }: Route, name: string): void {
     if (this.options.app.phase === 'closing') throw fail('daemon_busy', 'the daemon is shutting down');
     const rule = nameKind ? NAME_RULES[nameKind] : null;
@@ -160,7 +157,7 @@ export class RequestHandler {
     throw fail('invalid_spec', `the name in the path ${rule.must}`, { details });
   }
 
-  /** What `work` gives once the part of the daemon that `route` needs is there. */
+  /** Runs `work` once the part of the daemon that `route` needs is up. */
   private whenServed<T>({ needs }: Route, work: () => T | Promise<T>): T | Promise<T> {
     switch (needs) {
       case null:
@@ -196,8 +193,7 @@ export class RequestHandler {
   }
 
   /**
-   * Answers with `result` when it is there; the status is asked for only then, because a handler may set
-   * another.
+   * Answers with `result` when it settles. The status is read only then, because a handler may set another.
    */
   private settle(
     reply: HttpReply,

@@ -1,5 +1,5 @@
-// Finds the row of a path. A pattern is fixed text with at most one `{name}` in it, which is never empty and
-// never has a slash.
+// Finds the routes of a path. A pattern is fixed text with at most one `{name}`, which matches one or more
+// characters other than a slash.
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 export interface RoutePattern {
@@ -7,10 +7,10 @@ export interface RoutePattern {
   path: string;
 }
 
-/** What one path can do. */
+/** The routes of one path. */
 export interface PathEntry<R> {
   rows: Map<string, R>;
-  /** The GET row by itself: it is looked up most. */
+  /** The GET route on its own, because it is needed most. */
   get: R | undefined;
   /** The value of the header Allow. */
   allow: string;
@@ -18,7 +18,7 @@ export interface PathEntry<R> {
 
 export interface RouteMatch<R> {
   entry: PathEntry<R>;
-  /** The value of `{name}`, still percent-encoded; empty when the pattern has none. */
+  /** The value of `{name}`, still percent-encoded; empty for a pattern without it. */
   name: string;
 }
 
@@ -26,12 +26,10 @@ const PARAMETER = /\{[a-zA-Z]+\}/;
 
 export class Router<R extends RoutePattern> {
   private readonly exact = new Map<string, RouteMatch<R>>();
-  /** Text before the parameter, then text after it. */
+  /** By the text before the parameter, then by the text after it. */
   private readonly named = new Map<string, Map<string, PathEntry<R>>>();
 
-  /**
-   * Throws when two rows are for the same, or a path has its parameter elsewhere than in its third segment.
-   */
+  /** Throws for two routes with the same method and path, and for a parameter outside the third segment. */
   constructor(rows: readonly R[]) {
     for (const row of rows) {
       const entry = this.entryOf(row.path);
@@ -39,8 +37,8 @@ export class Router<R extends RoutePattern> {
       entry.rows.set(row.method, row);
       completeEntry(entry);
     }
-    // An agent may be called `spinup`: what a fixed path cannot do itself, the pattern that fits it as well
-    // does.
+    // An agent may be called `spinup`: a fixed path inherits its missing methods from the pattern that also
+    // matches it.
     for (const [path, found] of this.exact) {
       const other = this.findNamed(path);
       for (const [method, row] of other?.entry.rows ?? [])

@@ -1,4 +1,4 @@
-// The routes of the daemon: every operation of the API with what handles it. docs/reference.md "Endpoints".
+// The routes of the daemon: every operation of the API with its handler. docs/reference.md "Endpoints".
 import type { Operation, OperationKind, ResourceName } from '../../api/operation.ts';
 import { OPERATIONS } from '../../api/operations.ts';
 import type { ResponseHeaders } from '../server/http_server.ts';
@@ -13,12 +13,15 @@ import { tetherHandlers } from './handlers/tethers.ts';
 import { workloadHandlers } from './handlers/workloads.ts';
 import { EVENT_STREAM_HEADERS, headersOf, JSON_HEADERS } from './reply.ts';
 
-/** An operation of one kind as it is served. */
+/** An operation of one kind with its handler. */
 export interface RouteOf<K extends OperationKind> extends Operation<ResourceName, K> {
   readonly run: AnyHandler<K>;
-  /** Of the answer when all is well. */
+  /** The headers of a successful answer. */
   readonly headers: ResponseHeaders;
-  /** Checks a body and completes it; its shape is loaded with the first one. Rejects with invalid_spec. */
+  /**
+   * Checks a body and fills in its defaults. The shape is loaded with the first body. Rejects with
+   * invalid_spec.
+   */
   readonly parseBody: ((value: unknown) => Promise<unknown>) | null;
 }
 
@@ -59,8 +62,8 @@ function routesOf(
   return Object.entries(operations).map(([name, operation]) => {
     const parseBody = bodyParser(operation);
     const headers = headersFor(operation);
-    // HANDLERS has a handler of the operation's kind under its name, and only gives it what the operation's
-    // own query and body have made.
+    // HANDLERS has a handler of the operation's kind under its name, which receives only the operation's own
+    // query and body.
     return { ...operation, run: handlers[name], headers, parseBody } as Route;
   });
 }

@@ -16,7 +16,7 @@ async function buildSchemaPage(): Promise<StaticPage> {
   };
 }
 
-/** The page at `path` if it is this one, made when it is first asked for; null otherwise. */
+/** The page, if `path` is its path, generated at the first request; null otherwise. */
 export function schemaPage(path: string): Promise<StaticPage> | null {
   if (path !== '/schema/berth.json') return null;
   cachedPage ??= buildSchemaPage();

@@ -7,7 +7,7 @@ export interface StaticPage {
   /** The Content-Type. */
   type: string;
   bytes: Uint8Array;
-  /** With its quotes; a client that has it already gets 304. */
+  /** Includes the quotes. A client that has this version gets 304. */
   etag: string;
   /** More headers: name, value, name, value. */
   headers?: readonly string[];
@@ -29,7 +29,7 @@ function sendBytes(
   else reply.bytes(200, head, bytes);
 }
 
-/** Answers a request for the page at its path, with any method. Fails not_found where there is none. */
+/** Answers a request of any method for the page at its path. Fails not_found for an unknown path. */
 export function sendStaticPage(exchange: HttpExchange, reply: HttpReply, lookup: PageLookup): void {
   const { method, path } = exchange;
   const known = exchange.header('if-none-match');

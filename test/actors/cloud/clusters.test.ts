@@ -172,7 +172,7 @@ describe('clusters', () => {
     here.tethers.answer({
       async closeCluster() {
         await expect(route()).rejects.toMatchObject({ code: 'unknown_workload' });
-        return { closed: 0 };
+        return null;
       },
     });
     expect(await here.clusters.ask('remove', { id })).toEqual({ removed: true, id });

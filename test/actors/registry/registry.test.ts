@@ -341,7 +341,7 @@ describe('booting', () => {
       now -= 1;
       return null;
     };
-    expect(await it.registry.ask('boot', { autostart: true })).toEqual({ services: 100 });
+    await it.registry.ask('boot', { autostart: true });
     const { specs, states } = shown(it);
     expect(states).toEqual([]);
     const told = before.views.of('specs').flatMap(({ rows }) => rows);
@@ -405,7 +405,7 @@ describe('booting', () => {
       if (name === 'a') throw fail('internal', 'broken');
       return null;
     };
-    expect(await it.registry.ask('boot', { autostart: true })).toEqual({ services: 2 });
+    expect(await it.registry.ask('boot', { autostart: true })).toBeNull();
   });
 
   it('shows a service without a run or pending restart from the store, without waking its actor', async () => {

@@ -289,7 +289,7 @@ describe('tethers', () => {
     await occupy(ports[0]);
     const after = await part(folder, ports);
     known(after.workloads);
-    expect(await after.tethers.ask('boot', {})).toEqual({ tethers: 3 });
+    await after.tethers.ask('boot', {});
     expect(after.shown().map(({ state, local_port }) => [state, Number(local_port) - ports[0]])).toEqual([
       ['active', 3],
       ['active', 1],
@@ -338,12 +338,13 @@ describe('tethers', () => {
     known(workloads, 'C2');
     const third = await ref.ask('create', input);
     expect(await ref.ask('remove', { id: first.tether_id })).toEqual({ removed: true, id: first.tether_id });
-    expect(await ref.ask('closeCluster', { clusterId: 'C1' })).toEqual({ closed: 1 });
+    await ref.ask('closeCluster', { clusterId: 'C1' });
     expect(await canConnect(second.local_port)).toBe(false);
     expect(shown().map(({ tether_id }) => tether_id)).toEqual([third.tether_id]);
     await stop();
     const after = await part(folder, ports);
-    expect(await after.tethers.ask('boot', {})).toEqual({ tethers: 1 });
+    await after.tethers.ask('boot', {});
+    expect(after.shown().map(({ tether_id }) => tether_id)).toEqual([third.tether_id]);
   });
 
   /** A tether with an unreachable workload, on its own clock. */

@@ -8,7 +8,7 @@ import type { HandlersOf } from '../handler.ts';
 import { followLogs, readLogs } from './logs.ts';
 import { deadline, stopMs } from './service_lookup.ts';
 
-/** The spec of an agent that exists. Throws unknown_agent, also for a service that is none. */
+/** The spec of an agent. Throws unknown_agent, also for a service that is not an agent. */
 function findAgent(app: AppContext, name: string): SpecRow {
   const spec = app.views.spec(name);
   if (!spec?.agent) throw fail('unknown_agent', `there is no agent ${name}`);
@@ -21,7 +21,7 @@ export const agentHandlers: HandlersOf<typeof agents> = {
   list: ({ views }) => views.agents(),
 
   spinup: async ({ app, body }) => {
-    // With the first agent the gateway starts too, at the same time.
+    // The gateway starts in parallel with the first agent.
     const opening = app.ensureGateway();
     const { name, port, pid } = await agentsOf(app).ask('spinup', { input: body });
     const gatewayPort = await opening;
@@ -43,7 +43,7 @@ export const agentHandlers: HandlersOf<typeof agents> = {
     return followLogs(request);
   },
 
-  // Whether it has a terminal is in the views: nobody need be asked.
+  // The views know whether there is a terminal: no actor need be asked.
   attach: ({ app, name }) => {
     findAgent(app, name);
     if (!app.views.state(name)?.process) throw fail('not_running', `the agent ${name} does not run`);

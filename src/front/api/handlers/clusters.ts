@@ -1,4 +1,4 @@
-// The handlers of clusters. Reads are answered from the views; everything else is asked of the owner.
+// The handlers of clusters. Reads are answered from the views; everything else goes to the owner.
 import type { clusters } from '../../../api/clusters.ts';
 import { CLOUD, THREADS } from '../../../settings/limits.ts';
 import type { AppContext } from '../app_context.ts';

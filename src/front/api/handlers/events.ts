@@ -12,7 +12,7 @@ export const eventHandlers: HandlersOf<typeof events> = {
     if (stream) app.hub.subscribe(stream, { types, names, detail: detail ?? false }, after);
   },
 
-  // Put together as text, because an event's data is JSON text already.
+  // Concatenated as text, because an event's data is JSON text already.
   history: async ({ app, query }) => {
     const { types, names, since, limit } = query;
     const { events } = await app.ref('events').ask('history', {

@@ -1,4 +1,4 @@
-// The handlers of services: who is asked, for how long, and what the answer is made of.
+// The handlers of services: the ask, its deadline and the answer.
 import type { services } from '../../../api/services.ts';
 import { fail } from '../../../protocol/errors.ts';
 import { localTime } from '../../../protocol/timestamps.ts';

@@ -1,4 +1,4 @@
-// What the daemon says of itself: docs/reference.md "System endpoints".
+// The daemon's information about itself: docs/reference.md "System endpoints".
 import type { system } from '../../../api/system.ts';
 import { fail } from '../../../protocol/errors.ts';
 import { localTime } from '../../../protocol/timestamps.ts';

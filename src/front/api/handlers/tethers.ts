@@ -1,4 +1,4 @@
-// The handlers of tethers. The list is answered from the views; everything else is asked of the owner.
+// The handlers of tethers. The list is answered from the views; everything else goes to the owner.
 import type { tethers } from '../../../api/tethers.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';

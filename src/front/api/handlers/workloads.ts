@@ -1,4 +1,4 @@
-// The handlers of workloads. Reads are answered from the views; everything else is asked of the owner.
+// The handlers of workloads. Reads are answered from the views; everything else goes to the owner.
 import type { workloads } from '../../../api/workloads.ts';
 import { CLOUD } from '../../../settings/limits.ts';
 import type { AppContext } from '../app_context.ts';

@@ -1,0 +1,132 @@
+// One life of a worker thread, seen from both sides: the assignment it gets and the few control calls to it.
+// The only file that imports comlink; messages of actors never go through it.
+import { MessageChannel, type MessagePort } from 'node:worker_threads';
+import { type Endpoint, expose, type Remote, transfer, wrap } from 'comlink';
+import { messagePortPipe } from '../adapters/pipes.ts';
+import { createNodeLookup, mayAsk } from '../protocol/address.ts';
+import type { Node, NodeOptions } from '../runtime/actor.ts';
+import { systemClock } from '../runtime/clock.ts';
+import { deferred, withTimeout } from '../runtime/deferred.ts';
+import { createNode } from '../runtime/node.ts';
+import { THREADS } from '../settings/limits.ts';
+import { receiveAssignment, type StartedWorker } from './worker_thread.ts';
+
+/** Time for a thread that has stopped its actors to release everything else; then it is terminated. */
+const EXIT_TIMEOUT_MS = 1_000;
+
+/** What the main thread may call on a thread. */
+interface ThreadControl {
+  connect(peer: string, port: MessagePort): void;
+  /** Resolves when `setup` is done. */
+  ready(): Promise<void>;
+  /** Stops the node. Resolves with the addresses that were late. */
+  stop(): Promise<string[]>;
+}
+
+/** What a thread gets to know before it does anything. */
+export interface ThreadTask {
+  /** The name of its node. */
+  name: string;
+  tetherThreads: number;
+  /** For its `setup`. */
+  data: unknown;
+  /** The nodes that are there already, each with a port to it. */
+  peers: [name: string, port: MessagePort][];
+}
+
+/** The first message to a thread. */
+interface Assignment extends ThreadTask {
+  control: MessagePort;
+}
+
+// Node's ports work as web ports, but the two types are unrelated.
+const endpoint = (port: MessagePort): Endpoint => port as unknown as Endpoint;
+
+/** The main thread's side of a thread, from its assignment to its end. */
+export class ThreadInstance {
+  /** Resolves with the reason when the thread is over. */
+  readonly ended: Promise<unknown>;
+  private readonly worker: StartedWorker;
+  private readonly control: Remote<ThreadControl>;
+  /** Resolves when the thread is over and its last answer is read: nothing of it is late then. */
+  private readonly exited: Promise<string[]>;
+  private failure: unknown;
+
+  constructor(worker: StartedWorker, task: ThreadTask) {
+    const { port1, port2 } = new MessageChannel();
+    const assignment: Assignment = { ...task, control: port2 };
+    worker.assign(assignment, [port2, ...task.peers.map(([, port]) => port)]);
+    this.worker = worker;
+    this.ended = worker.ended.then((reason) => this.failure ?? reason);
+    // The last answer may still lie in the port when the thread is over.
+    const drained = deferred<void>();
+    port1.once('close', drained.resolve);
+    this.exited = Promise.all([worker.ended, drained.promise]).then(() => []);
+    this.control = wrap<ThreadControl>(endpoint(port1));
+  }
+
+  /** Resolves when the `setup` of the thread is done. Never settles if the thread dies before. */
+  ready(): Promise<void> {
+    return this.control.ready();
+  }
+
+  /** Gives the thread a port to `peer`. Resolves when it has the port or is over. */
+  async connect(peer: string, port: MessagePort): Promise<void> {
+    // A port to a thread that dies is lost: the successor of that thread gets a new one.
+    const connected = this.control.connect(peer, transfer(port, [port])).catch(() => {});
+    await Promise.race([connected, this.exited]);
+  }
+
+  /** Terminates the thread; `failure`, if any, becomes the reason of its end. */
+  terminate(failure?: unknown): void {
+    this.failure ??= failure;
+    void this.worker.terminate();
+  }
+
+  /**
+   * Stops the actors within `stopMs`, then ends the thread. Resolves with the addresses that were late, or
+   * with null when the thread gave no answer.
+   */
+  async stop(stopMs: number): Promise<string[] | null> {
+    // A busy thread never answers, and neither does a dead one.
+    const answer = Promise.race([this.control.stop(), this.exited]);
+    const late = await withTimeout(stopMs, answer).catch(() => null);
+    if (late !== null) await withTimeout(EXIT_TIMEOUT_MS, this.exited);
+    await this.worker.terminate();
+    return late;
+  }
+}
+
+/**
+ * The life of a worker thread, called by its entry: creates the node, connects the assigned peers and runs
+ * `setup` with the assigned data. Rejects when `setup` does, which ends the thread.
+ */
+export async function runThread(
+  setup: (node: Node, data: unknown) => void | Promise<void>,
+  onCrash: NonNullable<NodeOptions['onCrash']>,
+): Promise<void> {
+  const { name, tetherThreads, data, peers, control } = await receiveAssignment<Assignment>();
+  const node = createNode({
+    name,
+    clock: systemClock,
+    nodeOf: createNodeLookup(tetherThreads),
+    mayAsk,
+    onCrash,
+    defaultDeadlineMs: THREADS.askDeadlineMs,
+  });
+  for (const [peer, port] of peers) node.connect(peer, messagePortPipe(port));
+  const ready = deferred<void>();
+  const calls: ThreadControl = {
+    connect: (peer, port) => node.connect(peer, messagePortPipe(port)),
+    ready: () => ready.promise,
+    async stop() {
+      const late = await node.stop();
+      // In a later turn of the loop than the answer. Once the port is closed, nothing keeps the thread alive.
+      setImmediate(() => control.close());
+      return late;
+    },
+  };
+  expose(calls, endpoint(control));
+  await setup(node, data);
+  ready.resolve();
+}
