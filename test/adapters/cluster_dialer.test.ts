@@ -1,4 +1,4 @@
-// The dialer of a cluster over real sockets: which address it dials, and whose certificate it accepts.
+// The dialer of a cluster over real sockets: the address it dials, and the certificates it accepts.
 import { lookup } from 'node:dns/promises';
 import { createServer as createTcp } from 'node:net';
 import { createServer, type TLSSocket } from 'node:tls';
@@ -69,7 +69,7 @@ describe('the connector', () => {
     ]);
   });
 
-  it('checks the name of tls-server-name instead where there is one', async () => {
+  it('checks the name in tls-server-name instead when there is one', async () => {
     const { port, seen } = await listen();
     const good = createClusterDialer(
       access(`https://127.0.0.1:${port}`, { tlsServerName: 'api.internal' }),
@@ -127,7 +127,7 @@ describe('the connector', () => {
     await expect(dial.connect()).rejects.toMatchObject({ message: /never dialled/ });
   });
 
-  it('goes on to the next address when one does not answer', async () => {
+  it('tries the next address when one does not answer', async () => {
     const { port } = await listen();
     const dial = createClusterDialer(access(`https://api.internal:${port}`), any, {
       resolve: async () => ['127.0.0.2', '127.0.0.1'],
@@ -135,7 +135,7 @@ describe('the connector', () => {
     expect(await read(await dial.connect())).toBe('hello');
   });
 
-  it('says why there is no connection', async () => {
+  it('reports why there is no connection', async () => {
     const gone = createTcp();
     await new Promise<void>((resolve) => gone.listen(0, '127.0.0.1', resolve));
     const { port } = gone.address() as { port: number };
@@ -187,7 +187,7 @@ describe('the connector', () => {
     await expect(dial.connect()).rejects.toBe(error);
   });
 
-  it('waits no longer than it may, for a name, a handshake or a caller who has left', async () => {
+  it('waits no longer than allowed, for a name, a handshake or a caller who has left', async () => {
     const silent = createTcp((socket) => open.push(() => socket.destroy()));
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     open.push(() => silent.close());
