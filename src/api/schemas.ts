@@ -1,5 +1,5 @@
-// What a request needs zod for is reached through this file. In the build it is a bundle of its own, which loads with
-// the first such request.
+// What a request needs zod for is reached through this file. In the build it is a bundle of its own, which
+// loads with the first such request.
 import type { Operation } from './operation.ts';
 import { SHAPES } from './shapes.ts';
 import { RequestBody } from './validation.ts';
