@@ -1,7 +1,6 @@
 // The cloud part as the main thread sees it: its threads start when a request or a registered cluster needs
 // them.
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import type { CloudFront } from '../front/front.ts';
 import { CloudViews } from '../front/views/cloud_views.ts';
 import { cloudViewsActor } from '../front/views/cloud_views_actor.ts';
@@ -9,6 +8,7 @@ import type { ThreadsProtocol } from '../protocol/threads.ts';
 import { actor, type Node } from '../runtime/actor.ts';
 import type { Settings } from '../settings/config.ts';
 import { ensureSecret } from '../settings/state_dir.ts';
+import { statePaths } from '../settings/state_paths.ts';
 import { report } from './daemon_log.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
 
@@ -17,7 +17,7 @@ import type { ThreadSupervisor } from './thread_supervisor.ts';
  * docs/reference.md "Tokens".
  */
 export const resolveCloudToken = ({ cloud }: Settings, stateDir: string): string =>
-  cloud.token || ensureSecret(join(stateDir, 'cloud-token')).toString('utf8').trim();
+  cloud.token || ensureSecret(statePaths(stateDir).cloudToken).toString('utf8').trim();
 
 function ownListener({ cloud }: Settings): CloudFront['ownListener'] {
   if (cloud.bind === '') return null;
