@@ -1,11 +1,11 @@
-// Whole commands as a user waits for them, against a real daemon with 20 services: process start, parsing,
-// one request, the answer printed, process end. The floor is a Node that does nothing.
+// Whole commands, measured as a user waits for them, against a real daemon with 20 services: process start,
+// parsing, one request, printing, process end. The floor is a Node process that does nothing.
 import { spawnSync } from 'node:child_process';
 import { builtFile, environmentIn, registerMany, startDaemon, withFolder } from './kit/daemon.ts';
 import { type Benchmark, compare, median, type Row, type Sample } from './kit/harness.ts';
 
 const SERVICES = 20;
-/** One measurement is the median of this many runs. */
+/** Runs per measurement; the median counts. */
 const RUNS = 5;
 
 const COMMANDS: readonly [name: string, args: readonly string[]][] = [
@@ -14,7 +14,7 @@ const COMMANDS: readonly [name: string, args: readonly string[]][] = [
   ['completion of a service name', ['__complete', '--', 'start', 'sv']],
 ];
 
-/** Runs of the program per second, by the median of their times. */
+/** Returns the runs per second of the program, from the median of its run times. */
 const runs =
   (args: readonly string[], env: NodeJS.ProcessEnv): Sample =>
   async () => {
@@ -40,7 +40,7 @@ async function run(folder: string): Promise<Row[]> {
     for (const [name, args] of COMMANDS) {
       const sides = { floor: runs(['-e', '0'], env), subject: runs([builtFile('bin.cjs'), ...args], env) };
       const row = await compare(name, 'runs/s', sides);
-      // The figures are times, as a user waits; the ratio stays that of the rates.
+      // The figures are times, as a user sees them; the ratio stays the ratio of the rates.
       rows.push({ ...row, unit: 'ms', subject: 1_000 / row.subject, floor: 1_000 / row.floor });
     }
     return rows;

@@ -1,7 +1,7 @@
-// A sync of 10,000 workloads by a real daemon: how long it takes next to a bare client that only reads and
-// parses the same pages, what it costs in memory, and how long the front keeps anybody waiting meanwhile,
-// next to the front of a daemon that has nothing to do while the bare client reads. The cluster is a double
-// of an API server, in a process of its own.
+// A sync of 10,000 workloads by a real daemon: its duration next to a bare client that only reads and parses
+// the same pages, its memory cost, and the longest time the front blocks meanwhile, next to the front of a
+// daemon that is idle while the bare client reads. The cluster is a double of an API server in a process of
+// its own.
 import { fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
@@ -24,7 +24,7 @@ const ROLE = 'cloud-double';
 
 const seconds = (since: number): number => (performance.now() - since) / 1_000;
 
-/** A workload of a usual size: what an API server says of one is 3 to 5 KB. */
+/** A workload of typical size: an API server sends 3 to 5 KB for one. */
 function usual(index: number) {
   const object = workload(`team-${index % 40}`, `service-${index}`, 2);
   const [container] = object.spec.template.spec.containers;
@@ -41,7 +41,7 @@ async function serveDouble(workloads: number): Promise<void> {
   process.send?.(double.kubeconfig);
 }
 
-/** Runs `use` with a cluster of so many workloads, in a process of its own. */
+/** Runs `use` with a cluster of that many workloads, in a process of its own. */
 export async function withDouble<T>(workloads: number, use: (kubeconfig: string) => Promise<T>): Promise<T> {
   const child = fork(fileURLToPath(import.meta.url), [ROLE, String(workloads)], { env: PLAIN_ENVIRONMENT });
   const kubeconfig = await new Promise<string>((resolve, reject) => {
@@ -55,7 +55,7 @@ export async function withDouble<T>(workloads: number, use: (kubeconfig: string)
   }
 }
 
-/** The floor: every page read and parsed, and nothing done with it. */
+/** The floor: reads and parses every page and keeps nothing. */
 async function bareRead(kubeconfig: string): Promise<void> {
   const access = parseKubeconfig(kubeconfig, Date.now());
   const client = createKubeHttp(
@@ -75,8 +75,9 @@ async function bareRead(kubeconfig: string): Promise<void> {
 }
 
 /**
- * Asks over one connection, again and again. `stop` gives the most that the front's thread worked from a
- * question to its answer, in ms: what it lets somebody wait, whatever else the machine does meanwhile.
+ * Sends requests over one connection in a loop. `stop` returns the longest processor time, in ms, that the
+ * front's thread spent between a request and its response: the wait it imposes on others, independent of the
+ * machine's load.
  */
 async function watchFront({ port, pid }: Daemon): Promise<{ stop(): number }> {
   const request = `GET /livez HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`;
@@ -126,7 +127,7 @@ function call(port: number, token: string, method: string, path: string, body?: 
   });
 }
 
-/** What a turn measures, in this order. */
+/** The values of one turn, in this order. */
 const UNITS: Readonly<Record<string, string>> = {
   'sync of 10,000': 's',
   'memory more': 'MiB',
@@ -135,8 +136,7 @@ const UNITS: Readonly<Record<string, string>> = {
 type Turn = [seconds: number, memory: number, wait: number];
 
 /**
- * What `work` takes in seconds, how many MiB the daemon grows by it, and the longest ms that its front lets
- * somebody wait.
+ * Measures `work`: its duration in seconds, the daemon's growth in MiB, and the front's longest block in ms.
  */
 async function measured(daemon: Daemon, work: () => Promise<void>): Promise<Turn> {
   const before = memoryOf(daemon.pid, 'Rss');
@@ -147,7 +147,7 @@ async function measured(daemon: Daemon, work: () => Promise<void>): Promise<Turn
   return [took, memoryOf(daemon.pid, 'Rss') - before, front.stop()];
 }
 
-/** Runs `use` with a daemon of its own and a way to call its cloud API. */
+/** Runs `use` with a daemon of its own and a client of its cloud API. */
 export function withCloud<T>(use: (daemon: Daemon, ask: Ask, token: string) => Promise<T>): Promise<T> {
   return withFolder(async (folder) => {
     const daemon = await startDaemon(folder);

@@ -1,5 +1,5 @@
-// From the spawn of the daemon to its line 'listening', on a new state directory and on one that has
-// services. The floor is a Node that does nothing, from its spawn to its end.
+// The time from the spawn of the daemon to its line 'listening', on a new state directory and on one that has
+// services. The floor is the whole run of a Node process that does nothing.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { PLAIN_ENVIRONMENT, registerMany, startDaemon, withFolder } from './kit/daemon.ts';

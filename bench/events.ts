@@ -1,6 +1,6 @@
-// The journal as services use it: an ask per event, or a message with the statistics of many services, until
-// the event has an id, is in its file and on its way to the views. The floor is the same messages to an actor
-// that only answers, and for whole messages of statistics the bare writing of their lines.
+// The journal as services use it: one ask per event, or one message with the statistics of many services.
+// Each is measured until the event has an id, is in its file and is on its way to the views. The floor is the
+// same messages to an actor that only replies; for statistics it also writes the bare lines.
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

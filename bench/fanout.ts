@@ -1,6 +1,6 @@
-// Event streams of the whole daemon: registrations are written to disk and to the journal, and each becomes
-// an event that a thousand subscribers get. The floor is a bare uWebSockets.js server that writes the same
-// bytes at the same requests.
+// Event streams of the whole daemon: registrations go to disk and to the journal, and each becomes an event
+// for a thousand subscribers. The floor is a bare uWebSockets.js server that writes the same bytes at the
+// same requests.
 import { type BareProcess, withBareProcess } from './kit/bare_client.ts';
 import { type DaemonRequester, daemonRequester, withDaemon } from './kit/daemon.ts';
 import { type Subscriber, subscribe } from './kit/event_subscribers.ts';
@@ -10,7 +10,10 @@ const SUBSCRIBERS = 1_000;
 const EVENTS = 1_000;
 const FRAME = 'id: 1000\nevent: service.registered\ndata: {"name":"*","port":14567,"group":"bench"}\n\n';
 
-/** Every event once and in order: throws otherwise. `consecutive`: their ids say so too. */
+/**
+ * Checks that every event came once and in order; throws otherwise. `consecutive`: the ids have no gaps
+ * either.
+ */
 function check(subscribers: readonly Subscriber[], consecutive: boolean): void {
   for (const subscriber of subscribers) {
     const ids = [...subscriber.text().matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
@@ -20,7 +23,7 @@ function check(subscribers: readonly Subscriber[], consecutive: boolean): void {
   }
 }
 
-/** Events delivered per second, from the first cause to the last subscriber that has all. */
+/** Returns events delivered per second, from the first request to the last event of the last subscriber. */
 async function deliver(
   port: number,
   consecutive: boolean,

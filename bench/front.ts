@@ -1,7 +1,6 @@
 // The front next to a bare uWebSockets.js server that sends the same headers and bytes, and its event streams
-// next to a bare write loop. Both run in a process of their own. What counts is what a server does per second
-// of its own processor time: what it would do with a core to itself, whatever else the machine does
-// meanwhile.
+// next to a bare write loop. Each server runs in a process of its own. The figures are per second of the
+// server's own processor time: what it would do with a core to itself, whatever else the machine runs.
 import { type ChildProcess, execFileSync, fork, spawnSync } from 'node:child_process';
 import net from 'node:net';
 import { fileURLToPath } from 'node:url';
@@ -13,7 +12,7 @@ import { runHttpLoad } from './kit/http_load.ts';
 const SUBSCRIBERS = 1_000;
 const CONNECTIONS = 64;
 const SECONDS = 1;
-/** Short ones and many: what else the machine does then falls on both sides alike. */
+/** Many short turns: other load on the machine then hits both sides alike. */
 const TURNS = 25;
 const PATHS: readonly [name: string, path: string][] = [
   ['resolve', '/v1/resolve/svc-42'],
@@ -39,7 +38,7 @@ export class Server {
     return new Server(child, await reply(child));
   }
 
-  /** Seconds of processor time so far, after the order is done. */
+  /** Carries out `order` and resolves with the seconds of processor time used so far. */
   ask(order: Order): Promise<number> {
     const answer = reply(this.child);
     this.child.send(order);
@@ -64,8 +63,8 @@ const reply = (child: ChildProcess): Promise<number> =>
 const hasWrk = spawnSync('wrk', ['--version']).error === undefined;
 
 /**
- * Keeps `CONNECTIONS` requests in flight; how many were answered. wrk where there is one: it leaves the
- * server more.
+ * Keeps `CONNECTIONS` requests in flight; returns the number of responses. Uses wrk where it is installed: it
+ * leaves the server more processor time.
  */
 async function loadFor(port: number, path: string): Promise<number> {
   if (!hasWrk) {
@@ -84,7 +83,7 @@ async function perCpuSecond(server: Server, work: () => Promise<number>): Promis
   return done / ((await server.ask('cpu')) - before);
 }
 
-/** One subscriber: resolves when every event has come, in order and once. */
+/** One subscriber; resolves when every event has come, once and in order. */
 function subscriber(port: number): { opened: Promise<void>; complete: Promise<void>; end: () => void } {
   const socket = net.connect(port, '127.0.0.1');
   let last = 0;

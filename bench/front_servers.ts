@@ -51,25 +51,25 @@ const eventOf = (id: number): EventRecord => ({
 
 const frameOf = ({ id, type, data }: EventRecord): string => `id: ${id}\nevent: ${type}\ndata: ${data}\n\n`;
 
-/** The events of one turn after the other, each when everything else of the turn before is done. */
+/** Sends the events turn by turn; a turn begins when all work of the turn before is done. */
 async function inTurns(emit: (events: EventRecord[]) => void): Promise<void> {
   for (let id = 1; id <= EVENTS; id += PER_TURN) {
     emit(Array.from({ length: PER_TURN }, (_, index) => eventOf(id + index)));
-    // Twice: the front gathers what comes within a turn, and no two turns are to be written as one.
+    // Two immediates: the front gathers events within a turn, and two turns must not become one write.
     for (const _ of [1, 2]) await new Promise((resolve) => setImmediate(resolve));
   }
 }
 
 /**
- * Events per second for so long, as messages of what comes within 10 ms: the owners of many services send
- * them so.
+ * Sends events per second for `ms`, one message per 10 ms: the owners of many services send them in such
+ * batches.
  */
 export interface Rate {
   perSecond: number;
   seconds: number;
 }
 
-/** What a server process is told and asked. */
+/** Orders and questions to a server process. */
 export type Order = 'cpu' | 'emit' | Rate;
 interface Serving {
   port: number;
@@ -77,12 +77,12 @@ interface Serving {
 }
 
 /**
- * Which server a process is: the front alone, the front with the journal of the folder that comes next, or a
- * bare one.
+ * The kind of server: the front alone, the front with the journal in the folder that follows, or a bare
+ * server.
  */
 export type Role = 'front' | 'journal' | 'bare';
 
-/** A journal that takes nothing: what is measured is the front. */
+/** A journal that stores nothing: only the front is measured. */
 async function nodeWithOwners(): Promise<Node> {
   const node = createNode({ name: 'front', clock: systemClock, nodeOf: () => 'front' });
   const nothing = { kept: [], lastId: 0, completeFrom: 1 };
@@ -109,7 +109,7 @@ async function nodeWithJournal(folder: string): Promise<Node> {
 
 const TICK_MS = 10;
 
-/** Asks the journal to append so many events per second; each has in its data when it was sent, in ns. */
+/** Asks the journal to append events at that rate; the data of each holds its send time in ns. */
 async function atRate(node: Node, { perSecond, seconds }: Rate): Promise<void> {
   const journal = node.ref('events');
   const perTick = perSecond * (TICK_MS / 1_000);
@@ -169,7 +169,7 @@ async function serveFront(node: Node): Promise<Serving> {
 
 /** The floor: `bodies` by path, and one loop that writes to every open stream. */
 async function serveBare(bodies: ReadonlyMap<string, Uint8Array>): Promise<Serving> {
-  // Not with this file: where its binary does not load the other benchmarks still run.
+  // A dynamic import: the other benchmarks still run where the binary does not load.
   const { default: uWS } = await import('uWebSockets.js');
   const app = uWS.App();
   const write = (res: HttpResponse, head: ResponseHeaders): void => {
@@ -205,7 +205,7 @@ async function serveBare(bodies: ReadonlyMap<string, Uint8Array>): Promise<Servi
   return { port, emit };
 }
 
-/** The life of a server process: it says its port, then does what it is told. */
+/** The main loop of a server process: it prints its port, then follows orders. */
 export async function serve(role: Role, folder: string): Promise<void> {
   const { port, emit } = await serving(role, folder);
   process.on('message', async (order: Order) => {

@@ -1,5 +1,5 @@
-// Requests through the gateway to an agent's server, next to the same requests to the agent's port, and what
-// they cost next to a relay that understands nothing of what it passes on.
+// Requests through the gateway to an agent's server, next to the same requests straight to the agent's port.
+// Their processor cost is compared with a relay that forwards bytes without parsing them.
 import { withBareProcess } from './kit/bare_client.ts';
 import { withDaemon } from './kit/daemon.ts';
 import { type Benchmark, compare, cost, type Row } from './kit/harness.ts';
@@ -28,7 +28,7 @@ async function run(): Promise<Row[]> {
     })) as Agent;
     const through = new URL(agent.gatewayUrl);
     const direct = `127.0.0.1:${agent.port}`;
-    // Until the agent's server is there.
+    // Wait until the agent's server listens.
     for (;;) {
       const isThere = await runHttpLoad(agent.port, requestFor(direct), 1, 10).catch(() => 0);
       if (isThere > 0) break;
@@ -41,7 +41,7 @@ async function run(): Promise<Row[]> {
       subject: asked,
       turns: 15,
     });
-    /** Microseconds of processor time of `pid` for each of the requests of `work`. */
+    /** Returns microseconds of processor time of `pid` per request of `work`. */
     const each = (pid: number, work: () => Promise<number>) => async (): Promise<number> => {
       const before = cpuMs(pid);
       const perSecond = await work();

@@ -1,7 +1,7 @@
-// Two real threads. The subject is the round trip of an ask: ref, msgpack, batch, port, mailbox, handler and
-// back. The floor is the least that can be done with the platform: postMessage of the same object (structured
-// clone) and a Map of who waits. Both by the processor time of all threads, which a busy machine does not
-// change, and by the time that passes.
+// Two real threads. The subject is the round trip of an ask: ref, message, batch, port, mailbox, handler and
+// back. The floor is the least that the platform needs: postMessage of the same object (structured clone) and
+// a Map of pending calls. Both are measured by the processor time of all threads, which a busy machine does
+// not change, and by the clock.
 import { isMainThread, MessageChannel, type MessagePort, Worker, workerData } from 'node:worker_threads';
 import { messagePortPipe } from '../src/adapters/pipes.ts';
 import { actor } from '../src/runtime/actor.ts';
@@ -38,7 +38,7 @@ async function echo({ asks, plain }: Ports): Promise<void> {
   plain.postMessage({ id: 0, message: null });
 }
 
-/** Round trips for each second of processor time, and for each that passes. */
+/** Round trips per second of processor time, and per second of the clock. */
 const both = (once: () => Promise<unknown>, inFlight: number) => async (): Promise<number[]> => {
   const before = process.cpuUsage();
   const perSecond = await throughput(once, inFlight, TURN_MS);

@@ -1,7 +1,7 @@
-// What the daemon and its process host take: memory without services and for a hundred of them, processor
-// time with three hundred that do nothing. PSS counts pages that processes share (Node's own code) by their
-// part, RSS wholly. The floors are Node processes that do nothing, one that has started the same hundred, and
-// one that only looks at the same three hundred.
+// The cost of the daemon and its process host: memory without services and with a hundred, processor time
+// with three hundred idle ones. PSS counts shared pages (Node's own code) by their share, RSS wholly. The
+// floors are idle Node processes, one that has started the same hundred, and one that only reads the times of
+// the same three hundred.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -11,21 +11,18 @@ import { type Benchmark, cost, costs, type Row } from './kit/harness.ts';
 import { cpuSeconds, memoryOf } from './kit/process_stats.ts';
 
 const SETTLE_MS = 2_000;
-/** After some 10 s without work V8 gives back what it had taken for it: what counts is what stays. */
+/** V8 gives memory back after some 10 s without work; only what remains counts. */
 const REST_MS = 20_000;
 const SOME = 100;
 const MANY = 300;
 /** Two rounds of statistics. */
 const WINDOW_MS = 4_000;
-/**
- * For so long V8 compiles what three hundred starts have made hot: that is no part of what they cost while
- * they run.
- */
+/** V8 compiles for this long after three hundred starts; that is no part of their running cost. */
 const QUIET_MS = 20_000;
 
 const NOTHING = ['-e', 'setInterval(() => {}, 1e6)'];
 
-/** MiB of the daemon and of the host: both together, then each alone. */
+/** MiB of the daemon and the host: both together, then each alone. */
 function memory(daemon: number, host: number): number[] {
   const pss = [memoryOf(daemon, 'Pss'), memoryOf(host, 'Pss')] as const;
   const rss = [memoryOf(daemon, 'Rss'), memoryOf(host, 'Rss')] as const;
@@ -103,7 +100,7 @@ const withServices = (): Promise<Row> =>
     turns: 1,
   });
 
-/** Percent of one core over a while. */
+/** Percent of one core during `ms`. */
 async function share(of: readonly number[]): Promise<number> {
   const before = cpuSeconds(of);
   const began = performance.now();

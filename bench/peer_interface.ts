@@ -1,35 +1,35 @@
-// What every supervisor of the comparison can do, so that the same work is asked of all.
+// What every compared supervisor can do, so that all get the same work.
 
 export interface Supervisor {
   readonly name: string;
-  /** Starts it; resolves when it answers. */
+  /** Starts the supervisor; resolves when it answers. */
   start(): Promise<void>;
-  /** Makes it know `one` and all the others, once. */
+  /** Registers `one` and all the others, once. */
   define(): Promise<void>;
-  /** Its own processes. */
+  /** The pids of the supervisor itself. */
   pids(): number[];
-  /** Starts the service `one`; resolves when its process is there. */
+  /** Starts the service `one`; resolves when its process runs. */
   startOne(): Promise<unknown>;
   /** Resolves with the pid of `one`. */
   pidOfOne(): Promise<number>;
   stopOne(): Promise<unknown>;
-  /** Resolves when it has noticed that `one` has ended, from now on. */
+  /** Resolves when the supervisor notices, from now on, that `one` has ended. */
   noticesEnd(): Promise<void>;
-  /** Starts `SERVICES` at once. */
+  /** Starts `SERVICES` services at once. */
   startAll(): Promise<unknown>;
-  /** Starts `TALKERS`, which print all the time. */
+  /** Starts `TALKERS` services, which print all the time. */
   startTalkers(): Promise<unknown>;
-  /** One read of the state of all services. */
+  /** Reads the state of all services once. */
   status(): Promise<unknown>;
-  /** The processes it says are running, besides `one`. */
+  /** The processes reported as running, besides `one`. */
   running(): Promise<number[]>;
-  /** Kills it without warning. */
+  /** Kills the supervisor without warning. */
   kill(): Promise<void>;
-  /** Ends it and all it supervises. */
+  /** Ends the supervisor and everything it supervises. */
   end(): Promise<void>;
 }
 
-/** Makes a supervisor that keeps everything in `folder`; null where it is not to be had. */
+/** Makes a supervisor that keeps all its files in `folder`; null where it is not available. */
 export type Install = (folder: string) => Promise<Supervisor | null>;
 
 export const SERVICES = 100;

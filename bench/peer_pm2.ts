@@ -1,4 +1,4 @@
-// pm2 in the comparison: from npm into the folder, through its own programming interface.
+// pm2 in the comparison, installed from npm into the folder and driven through its own API.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -19,7 +19,7 @@ interface Bus {
   on(event: 'process:event', listener: (told: { event: string; process: { name: string } }) => void): void;
 }
 
-/** What is used of pm2. */
+/** The used part of pm2. */
 interface Pm2 {
   connect(done: Done<unknown>): void;
   disconnect(): void;
@@ -62,7 +62,7 @@ export const pm2: Install = async (folder) => {
   return {
     name: `pm2 ${version}`,
     start: async () => void (await promised((done) => api.connect(done))),
-    // It knows what it has started.
+    // pm2 already knows the services it has started.
     define: async () => undefined,
     pids: () => [pid()],
     startOne: () => promised((done) => api.start([app('one')], done)),
@@ -102,7 +102,7 @@ export const pm2: Install = async (folder) => {
       while (isAlive(daemon)) await pause(1);
     },
     async end() {
-      // Its own end of all takes five seconds; it has a command for it.
+      // Its own shutdown of all services takes five seconds; its command is faster.
       execFileSync(process.execPath, [join(folder, 'node_modules/pm2/bin/pm2'), 'kill'], { stdio: 'ignore' });
       api.disconnect();
     },

@@ -1,5 +1,5 @@
-// supervisor (Debian's package) in the comparison: that of the system, or one fetched into the folder and not
-// installed.
+// supervisor (Debian's package) in the comparison: the system's copy, or one unpacked into the folder without
+// installation.
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, writeFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { type Install, NAMES, TALK, TALKERS } from './peer_interface.ts';
 
 const PYTHON = '/usr/bin/python3';
 
-/** How to start `supervisord`; null where it is not to be had. */
+/** The command that starts `supervisord`; null where it is not available. */
 function command(folder: string): { args: string[]; path: string } | null {
   const module = ['-m', 'supervisor.supervisord'];
   const works = (path: string): boolean =>
@@ -40,7 +40,7 @@ function configuration(folder: string, socket: string): string {
   ].join('\n');
 }
 
-/** Calls a method of its XML-RPC interface; resolves with the text of the answer. */
+/** Calls a method of its XML-RPC interface; resolves with the text of the response. */
 function call(socketPath: string, method: string, ...values: string[]): Promise<string> {
   const params = values.map((value) => `<param><value><string>${value}</string></value></param>`).join('');
   const body = `<?xml version="1.0"?><methodCall><methodName>supervisor.${method}</methodName><params>${params}</params></methodCall>`;
@@ -85,7 +85,7 @@ export const supervisor: Install = async (folder) => {
       child = spawn(PYTHON, [...found.args, '-c', config], { env, stdio: 'ignore' });
       while (!(await rpc('getState').catch(() => null))) await pause(1);
     },
-    // They stand in its configuration.
+    // The services stand in its configuration.
     define: async () => undefined,
     pids: () => [child?.pid ?? 0],
     startOne: () => rpc('startProcess', 'one'),

@@ -1,5 +1,5 @@
-// The same work on other supervisors. What stands for the floor here is the other one: a ratio above 1 says
-// that Berth is ahead of it.
+// The same work on other supervisors. The floor here is the other supervisor: a ratio above 1 means that
+// Berth is ahead.
 import { setTimeout as pause } from 'node:timers/promises';
 import { withFolder } from './kit/daemon.ts';
 import { type Benchmark, median, type Row, throughput } from './kit/harness.ts';
@@ -13,11 +13,11 @@ const TIMES = 9;
 const SETTLE_MS = 2_000;
 const READ_MS = 1_000;
 const IDLE_MS = 16_000;
-/** Compilers of what is done every few seconds go on for so long. */
+/** V8 compiles periodic work for this long. */
 const QUIET_MS = 120_000;
-/** How often Berth measures by itself what others measure when they are asked. */
+/** Interval at which Berth measures on its own what others measure on request. */
 const WATCH_MS = 2_000;
-/** What a line of the table is when it is too little to be seen. */
+/** The value of a row that is too small to measure. */
 const LEAST = 0.01;
 
 interface Line {
@@ -65,7 +65,7 @@ async function single(of: Supervisor): Promise<Pick<Table, 'one' | 'crash'>> {
     const pid = await of.pidOfOne();
     if (!(pid > 0)) throw new Error('it has no process, and 0 is the group of whoever signals it');
     const noticed = of.noticesEnd();
-    // So that whoever has to subscribe first has done so.
+    // A supervisor that has to subscribe first has now done so.
     await pause(100);
     crashes.push(
       await timed(() => {
@@ -78,7 +78,7 @@ async function single(of: Supervisor): Promise<Pick<Table, 'one' | 'crash'>> {
   return { one: median(starts), crash: median(crashes) };
 }
 
-/** Percent of one core, while nobody asks for anything or while the state of all is read every 2 s. */
+/** Percent of one core, while idle or while the state of all services is read every 2 s. */
 async function share(of: Supervisor, isWatched: boolean): Promise<number> {
   const spent = (): number => of.pids().reduce((sum, pid) => sum + cpuMs(pid), 0);
   const before = spent();
@@ -89,7 +89,7 @@ async function share(of: Supervisor, isWatched: boolean): Promise<number> {
   return Math.max(LEAST, ((spent() - before) / IDLE_MS) * 100);
 }
 
-/** What is left of the services when their supervisor was killed, and what its next life makes of them. */
+/** Counts the services that survive the kill of their supervisor, and those that its next start knows. */
 async function killed(
   of: Supervisor,
   pids: readonly number[],
@@ -127,7 +127,7 @@ async function measure(of: Supervisor): Promise<Table> {
     return { cold, memory: idle, ...singles, all, loaded, reads, ...shares, ...left };
   } finally {
     await of.end();
-    // What nobody supervises any more is ours to end.
+    // No supervisor ends these processes any more, so the bench does.
     for (const pid of [...pids, ...talkers].filter(isAlive)) process.kill(pid, 'SIGKILL');
   }
 }

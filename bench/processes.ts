@@ -8,7 +8,7 @@ import { subscribe } from './kit/event_subscribers.ts';
 import { type Benchmark, cost, costs, median, type Row } from './kit/harness.ts';
 
 const IN_GROUP = 100;
-/** One sample is the median of so many. */
+/** Runs per sample; the median counts. */
 const STARTS = 15;
 const SERVER = `exec '${process.execPath}' -e 'require("http").createServer((q,s)=>s.end("ok")).listen(process.env.PORT,"127.0.0.1")'`;
 const PORT = 13_900;
@@ -21,7 +21,7 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - began;
 }
 
-/** The median time of `work`, each followed by `after`. */
+/** The median time of `work`; `after` follows each run. */
 async function medianOf(work: () => Promise<unknown>, after: () => Promise<unknown>): Promise<number> {
   const times: number[] = [];
   for (let count = 0; count < STARTS; count += 1) {

@@ -1,6 +1,6 @@
-// Registrations over HTTP on a real daemon, each answered once it is on disk. One at a time, the floor is a
-// bare write and fdatasync of as many bytes. 500 at once, the floor is as many reads, which are answered from
-// memory.
+// Registrations over HTTP on a real daemon, each answered once it is on disk. The floor of single
+// registrations is a bare write and fdatasync of as many bytes; the floor of 500 at once is as many reads,
+// answered from memory.
 import { closeSync, fdatasyncSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { daemonRequester, startDaemon, withFolder } from './kit/daemon.ts';
@@ -9,7 +9,7 @@ import { type Benchmark, compare, type Row, throughput } from './kit/harness.ts'
 const TURN_MS = 400;
 const AT_ONCE = 500;
 
-/** Registrations of `service-<n>`, each with another command: an identical one changes nothing on disk. */
+/** Registers `service-<n>`, each with a new command: an identical registration changes nothing on disk. */
 function registrations(): (n: number) => object {
   let count = 0;
   return (n) => {
@@ -18,7 +18,7 @@ function registrations(): (n: number) => object {
   };
 }
 
-/** Calls `once` for every number at once; calls per second. */
+/** Calls `once` for all numbers at once; returns calls per second. */
 const burst = (once: (n: number) => Promise<unknown>) => async (): Promise<number> => {
   const begin = performance.now();
   await Promise.all(Array.from({ length: AT_ONCE }, (_, n) => once(n)));

@@ -1,6 +1,5 @@
 // Runs benchmarks by name: `node dist/bench.js [name...] [--json FILE] [--report] [--check] [--list]`.
-// Without a name: all of them but those that must be asked for. A number after a name: how many minutes it
-// goes on.
+// Without a name it runs all but the long ones. A number after a name is its duration in minutes.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { Benchmark, Row } from './kit/harness.ts';
@@ -30,7 +29,7 @@ const BENCHMARKS: ReadonlyMap<string, () => Promise<Benchmark>> = new Map([
   ['soak', async () => (await import('./soak.ts')).soak],
 ]);
 
-/** Takes so long that it must be asked for. */
+/** Long benchmarks, which run only by name. */
 const LONG = 'soak';
 
 const { values, positionals } = parseArgs({
@@ -54,7 +53,7 @@ function print({ name, question }: Benchmark, rows: readonly Row[]): void {
 }
 
 const all = [...BENCHMARKS.keys()];
-/** `scale` is all that begin with it. */
+/** `scale` stands for every name that begins with it. */
 const named = (name: string): string[] => all.filter((key) => key === name || key.startsWith(`${name}-`));
 const isMinutes = (text: string): boolean => /^[1-9][0-9]*$/.test(text);
 const asked = positionals.filter((text) => !isMinutes(text));

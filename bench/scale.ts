@@ -1,6 +1,6 @@
-// How cost grows: each of these at sizes that lie up to ten times apart, as the cost of one unit. What stands
-// for the floor is the size before: a ratio of 1 is growth in proportion. Processor time wherever that is
-// what grows: it is the same on a busy machine.
+// How cost grows: each benchmark measures the cost of one unit at sizes up to ten times apart. The floor is
+// the size before: a ratio of 1 is growth in proportion. Costs are processor time wherever possible: a busy
+// machine does not change it.
 import type { Benchmark } from './kit/harness.ts';
 import { eventRates, subscribers } from './scale_events.ts';
 import { registeredServices, runningServices } from './scale_services.ts';

@@ -1,4 +1,4 @@
-// What one subscriber costs among many, and one event among many in a second.
+// The cost of one subscriber among many, and of one event among many per second.
 import net from 'node:net';
 import { Server } from './front.ts';
 import { withDaemon, withFolder } from './kit/daemon.ts';
@@ -11,7 +11,7 @@ const CROWDS = [1_000, 5_000];
 const EVENTS = 200;
 const RATES = [100, 1_000, 10_000, 100_000];
 const RATE_SECONDS = 2;
-/** What a listener on this machine lets wait in line. */
+/** Backlog of a listener on this machine. */
 const AT_ONCE = 200;
 const STREAM = '/v1/events?types=service.registered';
 const KIB = 1_024;
@@ -25,7 +25,7 @@ async function open(port: number, count: number): Promise<Counter[]> {
   return counters;
 }
 
-/** Runs `use` while so many subscribe to the daemon. */
+/** Runs `use` with that many subscribers to the daemon. */
 async function withSubscribers<T>(
   port: number,
   count: number,
@@ -39,10 +39,7 @@ async function withSubscribers<T>(
   }
 }
 
-/**
- * Microseconds of the front's thread for each event that each subscriber gets: with what it costs it to be
- * told of one.
- */
+/** Microseconds of the front's thread per event and subscriber, the receipt of the event included. */
 const deliver = (count: number): Promise<number> =>
   withDaemon(({ port, pid, ask }) =>
     withSubscribers(port, count, async (counters) => {
@@ -92,7 +89,7 @@ export async function subscribers(): Promise<Row[]> {
   return [...delivery, ...memory];
 }
 
-/** One subscriber that notes for each message of events how long it took to come. */
+/** One subscriber that records the delay of each message of events. */
 function timer(port: number): { delays: number[]; count: () => number; end: () => void } {
   const delays: number[] = [];
   let events = 0;
@@ -114,7 +111,7 @@ function timer(port: number): { delays: number[]; count: () => number; end: () =
   return { delays, count: () => events, end: () => socket.destroy() };
 }
 
-/** Microseconds of journal and front for each event, and the median ms from its owner to a subscriber. */
+/** Microseconds of journal and front per event, and the median delay in ms from its owner to a subscriber. */
 const atRate = (perSecond: number): Promise<number[]> =>
   withFolder(async (folder) => {
     const server = await Server.start('journal', [], folder);

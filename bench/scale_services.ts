@@ -1,4 +1,4 @@
-// What one service costs a daemon that has many of them registered, and many running.
+// The cost of one service to a daemon with many registered, and with many running.
 import { setTimeout as pause } from 'node:timers/promises';
 import { IDLE, registerMany, withDaemon } from './kit/daemon.ts';
 import { growth, type Row } from './kit/harness.ts';
@@ -12,12 +12,12 @@ const READ_MS = 500;
 const CONNECTIONS = 16;
 /** Two rounds of statistics. */
 const IDLE_MS = 4_000;
-/** So many registrations before what is measured: after fewer of them a part of the cost is V8's compiler. */
+/** Registrations before the measurement: with fewer, part of the cost is V8's compiler. */
 const WARM = 4_000;
 const CHANGES = 2_000;
 const KIB = 1_024;
 
-/** Microseconds of processor time that `pids` spend on `work`, for each of what it says it has done. */
+/** Microseconds of processor time that `pids` spend on `work`, per unit of the count it returns. */
 export async function microseconds(pids: readonly number[], work: () => Promise<number>): Promise<number> {
   const spent = (): number => pids.reduce((sum, pid) => sum + cpuMs(pid), 0);
   const before = spent();
@@ -25,15 +25,15 @@ export async function microseconds(pids: readonly number[], work: () => Promise<
   return ((spent() - before) * 1_000) / done;
 }
 
-/** How many answers came to a path of the daemon within `READ_MS`. */
+/** The number of responses from a path of the daemon within `READ_MS`. */
 export async function reads(port: number, path: string, headers = ''): Promise<number> {
   const request = `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n${headers}\r\n`;
   return (await runHttpLoad(port, request, CONNECTIONS, READ_MS)) * (READ_MS / 1_000);
 }
 
 /**
- * Registers `size` services over and over, so often that all sizes have warmed the daemon up alike, then once
- * more.
+ * Registers `size` services repeatedly, so that every size warms the daemon up alike, then once more for the
+ * measurement.
  */
 const withMany = (size: number): Promise<number[]> =>
   withDaemon(async (daemon) => {
@@ -80,7 +80,7 @@ const run = (size: number): Promise<Costs> =>
         await daemon.ask('POST', `/v1/groups/${name}/${what}`);
         return size;
       };
-    // As many have been registered, started and stopped before, whatever the size.
+    // The same number was registered, started and stopped before, at every size.
     await registerMany(daemon, Math.max(...RUNNING));
     await group('start', 'bench')();
     await group('stop', 'bench')();
@@ -97,7 +97,7 @@ const run = (size: number): Promise<Costs> =>
     return { start, idle, memory: grown, stop: await microseconds(of, group('stop')) };
   });
 
-/** One pass for costs of two units: the rows of `memory` are in KiB. */
+/** One pass for costs of two units: the rows named `memory` are in KiB. */
 export async function runningServices(): Promise<Row[]> {
   const rows = await growth({
     names: ['start in a group', 'stop in a group', 'idle for a second', 'memory'],

@@ -1,4 +1,4 @@
-// What one workload costs a daemon that has taken many from a cluster.
+// The cost of one workload to a daemon that has read many from a cluster.
 import { type Ask, withCloud, withDouble } from './cloud.ts';
 import type { Daemon } from './kit/daemon.ts';
 import { growth, type Row } from './kit/harness.ts';

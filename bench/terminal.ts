@@ -1,6 +1,6 @@
-// Agents: output that nobody watches from a terminal to the log, the newest lines of a log, and spinup. The
-// floors are a small process with node-pty alone that counts bytes, a bare server that has the answer at
-// hand, and a bare start in a terminal.
+// Agents: unwatched output from a terminal to the log, the newest lines of a log, and spinup. The floors are
+// a small process with only node-pty that counts bytes, a bare server with a prepared response, and a bare
+// start in a terminal.
 import { setTimeout as pause } from 'node:timers/promises';
 import { type BareProcess, withBareProcess } from './kit/bare_client.ts';
 import { type Daemon, daemonRequester, IDLE, withDaemon } from './kit/daemon.ts';
@@ -12,9 +12,9 @@ const PRINTED = 96 * MIB;
 const LINES = 1_000;
 const LINE = 'x'.repeat(199);
 const PRINT = `yes ${'0123456789'.repeat(10)} | head -c ${PRINTED}`;
-/** One sample is the median of so many. */
+/** Runs per sample; the median counts. */
 const TIMES = 20;
-/** What a terminal adds: a carriage return to each line. */
+/** A terminal adds a carriage return to each line. */
 const LOST = 0.98;
 
 async function timed(work: () => Promise<unknown>): Promise<number> {
@@ -29,7 +29,7 @@ async function medianOf(work: (number: number) => Promise<unknown>): Promise<num
   return median(times);
 }
 
-/** Output that goes by, from the start of the program to its end, in MiB a second. */
+/** Throughput in MiB a second, from the start of the program to its end. */
 const throughput = (daemon: Daemon, bare: BareProcess): Promise<Row> =>
   compare('output without a viewer', 'MiB/s', {
     floor: async () => {

@@ -27,14 +27,13 @@ const BULK_MIB = 128;
 const AT_ONCE = 20;
 const TURN_MS = 1_500;
 const ANSWERS = 40;
-/** Between connections of somebody who clicks: all threads and processes on the way have gone to sleep. */
+/**
+ * Pause between connections, as of a user who clicks: every thread and process on the path has gone to sleep.
+ */
 const QUIET_MS = 25;
 const TURNS = 9;
 
-/**
- * Sends `first` and resolves when what has come is enough; closes then, as clients do that have what they
- * wanted.
- */
+/** Sends `first`, resolves when enough has arrived, then closes, as clients do. */
 function exchange(
   port: number,
   first: string | Buffer,
@@ -82,7 +81,7 @@ const up = (port: number) => {
   return async (): Promise<number> =>
     BULK_MIB / (await seconds(() => exchange(port, sent, (text) => text.includes('done'))));
 };
-/** Milliseconds to the answer of a new connection, one after the other, each after `quietMs` without any. */
+/** Milliseconds to the first response of a new connection, one at a time, each after `quietMs` of silence. */
 const firstAnswer =
   (port: number, quietMs = 0) =>
   async (): Promise<number> => {
@@ -95,8 +94,8 @@ const firstAnswer =
   };
 
 /**
- * A daemon in `folder`; `register` adds a cluster and gives what opens tethers to its workloads in
- * `namespace`.
+ * A daemon in `folder`; `register` adds a cluster and returns a function that opens tethers to its workloads
+ * in `namespace`.
  */
 async function berth(folder: string, namespace: string) {
   const daemon = await startDaemon(folder);
@@ -113,7 +112,7 @@ async function berth(folder: string, namespace: string) {
   const tether = async (cluster: string, name: string, containerPort: number): Promise<number> => {
     const path = `/workloads?cluster_id=${cluster}`;
     const rows = (await ask('GET', path)) as { id: string; namespace: string; name: string }[];
-    // The namespace of a run before may not be gone yet.
+    // The namespace of an earlier run may still exist.
     const { id } = rows.find((row) => row.namespace === namespace && row.name === name) ?? { id: '' };
     const made = await ask('POST', `/workloads/${id}/tether`, { container_port: containerPort });
     const { tether_id } = made as { tether_id: string };

@@ -1,5 +1,4 @@
-// The cluster that the benchmark of tethers runs on: its workloads, an account that gets WebSockets only,
-// kubectl.
+// The cluster for the tether benchmark: its workloads, an account that may only use WebSockets, and kubectl.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +17,7 @@ case "$what" in
 esac
 `;
 
-/** A page on 8080, as in the cluster's sample, and on 7000 as much as is asked for in either direction. */
+/** Serves a page on 8080, as in the cluster's sample, and on 7000 any number of bytes in either direction. */
 export const workload = (name: string): object => ({
   apiVersion: 'apps/v1',
   kind: 'Deployment',
@@ -50,7 +49,7 @@ export const workload = (name: string): object => ({
   },
 });
 
-/** The account that may get forwards and not create them: WebSockets are a get, SPDY is a create. */
+/** An account that may get forwards but not create them: WebSockets are a get, SPDY is a create. */
 const getter = (namespace: string): object => ({
   apiVersion: 'v1',
   kind: 'List',
@@ -95,7 +94,7 @@ export function getterKubeconfig(namespace: string): string {
 
 export const adminKubeconfig = (): string => readFileSync(KUBECONFIG, 'utf8');
 
-/** The ports of the machine that `kubectl port-forward` gives to 7000 and 8080 of the pod. */
+/** The local ports that `kubectl port-forward` gives to 7000 and 8080 of the pod. */
 export async function portForward(
   namespace: string,
   pod: string,
@@ -116,7 +115,7 @@ export async function portForward(
   return { child, ports };
 }
 
-/** What scales the workload, and says when its pods are as wanted. */
+/** Scales the workload, and waits until its pods match. */
 export function scaler(cluster: KubeCluster, namespace: string, name: string) {
   const target = { kind: 'Deployment' as const, namespace, name };
   const until = async (fits: (ready: number, all: number) => boolean): Promise<void> => {

@@ -1,34 +1,34 @@
-// Floors that need a process of their own: a small program with nothing of the product in it, and the client
-// of it. Each task is a message to the program, and its answer is a number.
+// Floors that need a process of their own: a small program without any product code, and its client. Each
+// task is a message to the program; each answer is a number.
 import { type ChildProcess, fork } from 'node:child_process';
 import { builtFile, PLAIN_ENVIRONMENT } from './daemon.ts';
 
 /** The tasks of the bare process, with their parameters. */
 export interface BareTasks {
   /**
-   * Starts so many shells with `cmd`, in sessions of their own and with pipes; until all are there. Answers
-   * with the last pid.
+   * Starts `count` shells that run `cmd`, each in its own session and with pipes. Answers with the last pid
+   * once all run.
    */
   spawn: { cmd: string; count: number; port?: number };
-  /** Ends all it has started: a signal to each group, until every process has been seen to end. */
+  /** Ends every process it has started, with a signal to each group. Answers once all have ended. */
   stop: null;
-  /** Kills the process that was started last, until its end has been seen. */
+  /** Kills the process started last. Answers once it has ended. */
   crash: null;
-  /** Starts `cmd` in a terminal; until it is there. */
+  /** Starts `cmd` in a terminal. Answers once it runs. */
   spawnTerminal: { cmd: string };
-  /** Runs `cmd` in a terminal to its end and counts what it prints: the number of bytes. */
+  /** Runs `cmd` in a terminal to its end. Answers with the number of bytes printed. */
   readTerminal: { cmd: string };
   /**
-   * A server that answers each GET with `body`, and a POST by sending `frame` to all who came for /v1/events,
-   * with the last part of the path where `frame` has a star: its port.
+   * Starts a server that answers each GET with `body`, and each POST by sending `frame` to all readers of
+   * /v1/events, with the star in `frame` replaced by the last part of the path. Answers with its port.
    */
   serve: { body: string; frame: string };
   /**
-   * Passes bytes on between its port and that one, a connection for each, and understands none of them: its
-   * port.
+   * Starts a relay that forwards bytes to that port, one connection for each, without parsing them. Answers
+   * with its own port.
    */
   relay: { to: number };
-  /** Looks at the times of so many processes every 2 s from now on. */
+  /** Reads the processor times of `count` processes every 2 s from now on. */
   poll: { pids: number[] };
 }
 
@@ -38,7 +38,7 @@ export interface BareProcess {
   end(): Promise<void>;
 }
 
-/** Starts it; whatever it has started ends with `end`. */
+/** Starts the process; `end` also ends everything it has started. */
 function startBareProcess(): BareProcess {
   const child = fork(builtFile('bench-bare.js'), { env: PLAIN_ENVIRONMENT });
   const ended = new Promise<void>((resolve) => child.on('exit', () => resolve()));

@@ -1,4 +1,4 @@
-// The process behind bare.ts. What it starts it ends when its parent has gone.
+// The process behind bare_client.ts. It ends everything it has started when its parent exits.
 
 import uWS, { type HttpResponse } from 'uWebSockets.js';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -9,9 +9,9 @@ import { spawn as spawnPty } from 'node-pty';
 import type { BareTasks } from './bare_client.ts';
 
 const POLL_MS = 2_000;
-/** uWebSockets.js gives up on an answer with which nothing has happened for 10 s. */
+/** uWebSockets.js closes a response after 10 s without activity. */
 const COMMENT_MS = 5_000;
-/** With their pids: one that could not be started has none, and group 0 would be the caller's own. */
+/** Only processes with a pid: one that failed to start has none, and group 0 is the caller's own. */
 const children = new Map<ChildProcess, number>();
 const terminals = new Set<number>();
 const subscribers: HttpResponse[] = [];
@@ -20,7 +20,7 @@ const killGroup = (pid: number): void => {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // It has ended by itself.
+    // The process has already ended.
   }
 };
 
@@ -28,8 +28,7 @@ const terminal = (cmd: string) =>
   spawnPty('/bin/sh', ['-c', cmd], { cols: 120, rows: 32, cwd: '/', env: process.env, encoding: null });
 
 /**
- * Frames that are written together once what else has come is done: bare writes of one frame each would be no
- * floor.
+ * Frames are batched until the current turn ends: a floor with one write per frame would be too easy to beat.
  */
 let waiting = '';
 

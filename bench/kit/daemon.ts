@@ -1,4 +1,5 @@
-// A real daemon, as built, on a state directory of its own: what the benches of the whole run against.
+// A real daemon, as built, on a state directory of its own: the subject of every bench that measures the
+// whole.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import http from 'node:http';
@@ -8,11 +9,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { commandLine, listPids } from './process_stats.ts';
 
-/** What is built lies beside or above the file that this is bundled into. */
+/** The build lies beside or above the bundle of this file. */
 export const builtFile = (name: string): string =>
   fileURLToPath(new URL(import.meta.url.includes('/chunks/') ? `../${name}` : name, import.meta.url));
 
-/** A daemon that has not ended in order by then is killed, with its host. */
+/** Time for an orderly end; after it the daemon and its host are killed. */
 const END_TIMEOUT_MS = 20_000;
 const HOST_POLL_MS = 5;
 
@@ -20,18 +21,17 @@ export interface Daemon {
   pid: number;
   hostPid: number;
   port: number;
-  /** From the spawn to the line that says that it listens. */
+  /** From the spawn to the line 'listening'. */
   startMs: number;
   ask: DaemonRequester['ask'];
-  /** Ends it and all it supervises. */
+  /** Ends the daemon and everything it supervises. */
   end(): Promise<void>;
-  /** Without any warning. What it leaves is the next daemon's on this folder. */
+  /** Kills the daemon without warning. The next daemon on this folder takes over what it leaves. */
   kill(): Promise<void>;
 }
 
 /**
- * What every process that is measured has as its environment: NODE_EXTRA_CA_CERTS alone costs a Node 25 ms at
- * its start.
+ * The environment of every measured process: NODE_EXTRA_CA_CERTS alone costs a Node process 25 ms at start.
  */
 export const PLAIN_ENVIRONMENT: NodeJS.ProcessEnv = { PATH: process.env['PATH'] };
 
@@ -44,7 +44,7 @@ export const environmentIn = (folder: string): NodeJS.ProcessEnv => ({
 });
 
 export interface DaemonRequester {
-  /** Resolves with the parsed body; rejects with anything but a 2xx. */
+  /** Resolves with the parsed body; rejects on any status but 2xx. */
   ask(method: string, path: string, body?: unknown): Promise<unknown>;
   close(): void;
 }
@@ -77,7 +77,7 @@ export function daemonRequester(port: number, connections = 64): DaemonRequester
   return { ask, close: () => agent.destroy() };
 }
 
-/** The process host of the daemon that lives in `folder`: on a new one it comes after the daemon. */
+/** The process host of the daemon in `folder`. On a new folder it starts after the daemon. */
 async function hostOf(folder: string): Promise<number> {
   const path = join(folder, 'state');
   for (
@@ -95,7 +95,7 @@ async function hostOf(folder: string): Promise<number> {
   throw new Error('the daemon has no process host');
 }
 
-/** Starts a daemon that lives in `folder`; resolves when it says that it listens. */
+/** Starts a daemon in `folder`; resolves at its line 'listening'. */
 export async function startDaemon(folder: string): Promise<Daemon> {
   const began = performance.now();
   const child = spawn(process.execPath, [builtFile('bin.cjs'), 'daemon'], {
@@ -148,7 +148,7 @@ export async function withFolder<T>(use: (folder: string) => Promise<T>): Promis
   }
 }
 
-/** Runs `use` with a daemon that is ended afterwards, whatever happened, with all it supervises. */
+/** Runs `use` with a daemon, then ends the daemon and everything it supervises, also after a failure. */
 export function withDaemon<T>(use: (daemon: Daemon) => Promise<T>): Promise<T> {
   return withFolder(async (folder) => {
     const daemon = await startDaemon(folder);
@@ -163,7 +163,7 @@ export function withDaemon<T>(use: (daemon: Daemon) => Promise<T>): Promise<T> {
 /** The command of a service that does nothing at all. */
 export const IDLE = 'exec sleep 1000';
 
-/** Registers services that do nothing, or what they are told, as `svc-1` and so on, all in one group. */
+/** Registers idle services, or services that run `cmd`, as `svc-1` and so on, all in one group. */
 export async function registerMany(
   daemon: Daemon,
   count: number,

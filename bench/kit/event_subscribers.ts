@@ -1,19 +1,19 @@
-// Readers of event streams that cost the machine as little as possible: plain sockets that fill a buffer,
-// looked at later.
+// Readers of event streams with the least possible load on the machine: plain sockets that fill a buffer,
+// parsed later.
 import net from 'node:net';
 
 export interface Subscriber {
-  /** All it has got after the head of the answer, without the framing of chunks. */
+  /** Everything received after the response head, without the chunk framing. */
   text(): string;
-  /** Resolves when `mark` has come, from now on. Rejects when the stream ends before. */
+  /** Resolves when `mark` arrives after this call. Rejects when the stream ends first. */
   until(mark: string): Promise<void>;
   end(): void;
 }
 
 const KIB = 1_024;
-/** What one subscriber can take in; more is a defect of the bench. */
+/** Buffer size of one subscriber; more data is a defect of the bench. */
 const ROOM = 256 * KIB;
-/** One for all: what is read is copied at once. */
+/** One read buffer for all: its content is copied at once. */
 const incoming = Buffer.allocUnsafeSlow(64 * KIB);
 
 /** A chunk is a line with its size and then the bytes; no frame has a carriage return. */
@@ -23,7 +23,7 @@ const unchunked = (text: string): string =>
     .filter((_, index) => index % 2 === 1)
     .join('');
 
-/** Opens a stream; resolves when its head and first line have come. */
+/** Opens a stream; resolves with its head and first line. */
 export function subscribe(port: number, path: string): Promise<Subscriber> {
   const all = Buffer.allocUnsafeSlow(ROOM);
   let size = 0;
@@ -33,7 +33,7 @@ export function subscribe(port: number, path: string): Promise<Subscriber> {
   return new Promise((opened, refused) => {
     const look = (): void => {
       if (!waiting) return;
-      // The mark may have come in two parts.
+      // The mark may arrive in two parts.
       const at = all.subarray(Math.max(body, seen - waiting.mark.length), size).indexOf(waiting.mark);
       seen = size;
       if (at < 0) return;
@@ -73,19 +73,16 @@ export function subscribe(port: number, path: string): Promise<Subscriber> {
 }
 
 export interface Counter {
-  /** Frames since it was opened, besides the first line. */
+  /** Frames since the stream opened, without the first line. */
   count(): number;
-  /** Resolves when so many have come. Rejects when the stream ends before. */
+  /** Resolves after that many frames. Rejects when the stream ends first. */
   reached(count: number): Promise<void>;
   end(): void;
 }
 
 const FRAME = Buffer.from('\ndata: ');
 
-/**
- * Opens a stream of which nothing but the number of its frames is kept: thousands of them cost next to
- * nothing.
- */
+/** Opens a stream and keeps only the number of its frames: thousands of such streams cost next to nothing. */
 export function countFrames(port: number, path: string): Promise<Counter> {
   let frames = 0;
   let rest = '';
@@ -93,7 +90,7 @@ export function countFrames(port: number, path: string): Promise<Counter> {
   return new Promise((opened, refused) => {
     const take = (size: number): boolean => {
       const part = incoming.subarray(0, size);
-      // A mark may lie across two parts.
+      // A mark may span two parts.
       const seam = rest + part.toString('latin1', 0, FRAME.length - 1);
       if (rest.length > 0 && seam.includes(FRAME.toString('latin1'))) frames += 1;
       for (let at = part.indexOf(FRAME); at >= 0; at = part.indexOf(FRAME, at + FRAME.length)) frames += 1;

@@ -1,8 +1,8 @@
-// How every benchmark measures: the subject and its floor (what the machine or the library can do at best) in
-// the same run, by turns, and the median of the ratios of the turns. A ratio survives a slow or a busy
-// machine, a number does not.
+// How every benchmark measures: the subject and its floor (the best that the machine or the library can do)
+// take turns in the same run, and the median of the ratios of the turns counts. A ratio survives a slow or
+// busy machine; a number does not.
 
-/** What one turn measured, in the unit of the row: of `compare` more is better, of `cost` less. */
+/** The figures of one turn, in the unit of the row. More is better for `compare`, less for `cost`. */
 export type Sample = () => Promise<number>;
 
 export interface Sides {
@@ -11,7 +11,7 @@ export interface Sides {
   turns?: number;
 }
 
-/** As `Sides`, with a value for each of several rows in every turn. */
+/** Like `Sides`, with a value for each of several rows in every turn. */
 export interface ManySides {
   floor: () => Promise<number[]>;
   subject: () => Promise<number[]>;
@@ -19,30 +19,30 @@ export interface ManySides {
 }
 
 export interface Row {
-  /** What was measured, unique within its benchmark. */
+  /** The name of the row, unique within its benchmark. */
   name: string;
   unit: string;
   /** Medians over the turns. */
   subject: number;
   floor: number;
   /**
-   * The median of subject / floor of each turn, of a cost floor / subject, and the least and greatest of
-   * them.
+   * The median of subject / floor over the turns (floor / subject for a cost), with the least and the
+   * greatest.
    */
   ratio: number;
   least: number;
   greatest: number;
-  /** The median of subject - floor of each turn, in the unit. */
+  /** The median of subject - floor over the turns, in the unit. */
   over: number;
   turns: number;
-  /** Of a cost at several sizes: the curve that the row is a point of, and the size that is its floor. */
+  /** For a cost at several sizes: the curve that the row belongs to, and the size that is its floor. */
   curve?: { name: string; size: number; before: number | null };
 }
 
 export interface Benchmark {
   name: string;
   question: string;
-  /** `minutes`: how long one that goes on until told otherwise is to go on. */
+  /** `minutes`: the duration of a benchmark that runs until stopped. */
   run(minutes?: number): Promise<Row[]>;
 }
 
@@ -53,48 +53,45 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
 }
 
-/**
- * Measures `floor` and `subject` by turns; who goes first changes with every turn. The first turn warms up
- * and is not counted.
- */
+/** Measures `floor` and `subject` in alternating order. The first turn warms up and does not count. */
 export async function compare(name: string, unit: string, sides: Sides): Promise<Row> {
   const pairs = await byTurns(many(sides));
   return rowOf(name, unit, pairs, 0, rateRatio);
 }
 
-/** Several rates that are measured together, in the order of `names`. */
+/** Measures several rates together, in the order of `names`. */
 export async function comparisons(names: readonly string[], unit: string, sides: ManySides): Promise<Row[]> {
   const pairs = await byTurns(sides);
   return names.map((name, column) => rowOf(name, unit, pairs, column, rateRatio));
 }
 
-/** The same for what is the better the less there is of it, such as time and memory. */
+/** Measures a cost, such as time or memory: less is better. */
 export async function cost(name: string, unit: string, sides: Sides): Promise<Row> {
   const pairs = await byTurns(many(sides));
   return rowOf(name, unit, pairs, 0, costRatio);
 }
 
-/** Several costs that are measured together, in the order of `names`. */
+/** Measures several costs together, in the order of `names`. */
 export async function costs(names: readonly string[], unit: string, sides: ManySides): Promise<Row[]> {
   const pairs = await byTurns(sides);
   return names.map((name, column) => rowOf(name, unit, pairs, column, costRatio));
 }
 
-/** A cost of one unit at growing sizes; `names` says what a sample measures. */
+/** The cost of one unit at growing sizes; `names` describes the values of a sample. */
 export interface Growth {
   names: readonly string[];
   unit: string;
   sizes: readonly number[];
-  /** How the row calls a size. */
+  /** The name of a size in its row. */
   sizeName: (size: string) => string;
   sample: (size: number) => Promise<number[]>;
   turns?: number;
 }
 
 /**
- * Measures every size in every turn. The floor of a size is the size before it: above 1 a unit costs less
- * than it did there, below 1 it costs more, and what grows with the square of the size falls as far below as
- * the size has grown.
+ * Measures every size in every turn. The floor of a size is the size before it. Above 1 a unit costs less
+ * than there, below 1 more; a cost that grows with the square of the size falls as far below 1 as the size
+ * has grown.
  */
 export async function growth({ names, unit, sizes, sizeName, sample, turns = 3 }: Growth): Promise<Row[]> {
   const bySize = sizes.map((): number[][] => []);
@@ -162,7 +159,7 @@ function rowOf(
   };
 }
 
-/** Calls `once` over and over, `inFlight` at a time, for `ms`; calls per second. */
+/** Calls `once` for `ms`, with `inFlight` calls at a time; returns calls per second. */
 export async function throughput(
   once: () => Promise<unknown>,
   inFlight: number,

@@ -1,5 +1,5 @@
-// Requests to a server as fast as it answers them, from plain sockets that stay open: next to nothing of the
-// machine is spent on asking.
+// Requests to a server as fast as it answers them, over plain sockets that stay open, so that the client
+// costs next to nothing.
 import net from 'node:net';
 
 const KIB = 1_024;
@@ -7,7 +7,8 @@ const incoming = Buffer.allocUnsafeSlow(256 * KIB);
 const OK = 'HTTP/1.1 2';
 
 /**
- * Asks `request` (a whole GET) on so many connections, one at a time on each; answers per second over `ms`.
+ * Sends `request` (a complete GET) over `connections` connections, one at a time on each; returns responses
+ * per second over `ms`.
  */
 export function runHttpLoad(port: number, request: string, connections: number, ms: number): Promise<number> {
   return new Promise((resolve, reject) => {
@@ -26,7 +27,7 @@ export function runHttpLoad(port: number, request: string, connections: number, 
       const callback = (count: number): boolean => {
         if (got === 0 && incoming.toString('latin1', 0, OK.length) !== OK)
           fail(new Error(incoming.toString('latin1', 0, count)));
-        // Every answer is as long as the first.
+        // Every response has the length of the first.
         if (size === 0) {
           const head = incoming.toString('latin1', 0, count);
           size = head.indexOf('\r\n\r\n') + 4 + Number(/content-length: (\d+)/i.exec(head)?.[1]);

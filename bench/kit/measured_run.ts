@@ -1,4 +1,4 @@
-// What one run measured, and on which machine: the content of last.json.
+// The figures of one run and its machine: the content of last.json.
 import { cpus, totalmem } from 'node:os';
 import type { Row } from './harness.ts';
 
@@ -17,7 +17,7 @@ export interface Run {
   results: Record<string, { at: string; rows: readonly Row[] }>;
 }
 
-/** The machine without a name of its own. */
+/** The machine, without its name. */
 const machine = (): Machine => ({
   cpu: cpus()[0]?.model ?? 'unknown',
   cores: cpus().length,
@@ -25,7 +25,7 @@ const machine = (): Machine => ({
   node: process.version,
 });
 
-/** What has just been measured. */
+/** Describes the run that has just ended. */
 export function runOf(results: ReadonlyMap<string, readonly Row[]>): Run {
   const at = new Date().toISOString().slice(0, 10);
   return {

@@ -8,7 +8,7 @@ const LINE = 15;
 const LEFT = 330;
 const RIGHT = 60;
 const TOP = 40;
-/** The scale of the ratios is logarithmic, and ends here. */
+/** The ratio axis is logarithmic and ends here. */
 const LEAST = 0.1;
 const MOST = 100;
 const TICKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100];
@@ -82,7 +82,7 @@ interface Curve {
   points: { size: number; value: number }[];
 }
 
-/** The curves of a run, each with the first size, which is only ever a floor. */
+/** The curves of a run. Each begins with its first size, which only ever serves as a floor. */
 function curvesOf(run: Run): Curve[] {
   const curves = new Map<string, Curve>();
   for (const { rows } of Object.values(run.results)) {
@@ -101,7 +101,7 @@ function curvesOf(run: Run): Curve[] {
 const short = (size: number): string => (size >= 1_000 ? `${size / 1_000}k` : String(size));
 const digits = (value: number): string => (value >= 100 ? value.toFixed(0) : value.toPrecision(2));
 
-/** Sizes lie evenly beside each other, values begin at 0. */
+/** Sizes are spaced evenly; values begin at 0. */
 function chart({ name, unit, points }: Curve, left: number, top: number): string {
   const { width, height } = CHART;
   const most = Math.max(...points.map(({ value }) => value));
@@ -123,7 +123,7 @@ function chart({ name, unit, points }: Curve, left: number, top: number): string
   ].join('');
 }
 
-/** The picture of a run as SVG. */
+/** Draws a run as SVG. */
 export function plot(run: Run, targets: Targets): string {
   const { svg, bottom } = ratios(run, targets);
   const curves = curvesOf(run);

@@ -1,4 +1,4 @@
-// What /proc says of processes that are measured from outside.
+// Figures from /proc for processes measured from outside.
 import { readdirSync, readFileSync } from 'node:fs';
 import { KIB } from '../../src/settings/limits.ts';
 
@@ -20,13 +20,13 @@ function readProcFile(pid: number, file: string): string {
   }
 }
 
-/** Empty for a process that is gone. */
+/** Empty for a process that has ended. */
 export const commandLine = (pid: number): string[] => readProcFile(pid, 'cmdline').split('\0').slice(0, -1);
 
-/** A zombie lives no more. */
+/** A zombie does not count as alive. */
 export const isAlive = (pid: number): boolean => /^State:\s+[^ZX]/m.test(readProcFile(pid, 'status'));
 
-/** Seconds of processor time that `of` have used so far, all threads of each. */
+/** Seconds of processor time used so far by the processes `of`, all threads included. */
 export function cpuSeconds(of: readonly number[]): number {
   const ticks = of.map((pid) => {
     const stat = readProcFile(pid, 'stat');
@@ -36,17 +36,17 @@ export function cpuSeconds(of: readonly number[]): number {
   return ticks.reduce((sum, value) => sum + value, 0) / TICKS_PER_SECOND;
 }
 
-/** Milliseconds of processor time of all threads that `pid` has now, to the microsecond. */
+/** Milliseconds of processor time of all current threads of `pid`, to the microsecond. */
 export function cpuMs(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`);
   return threads.reduce((sum, thread) => sum + threadMs(pid, Number(thread)), 0);
 }
 
-/** The same of one thread; the main one has the number of its process. */
+/** The same for one thread; the main thread has the pid as its number. */
 export const threadMs = (pid: number, thread = pid): number =>
   Number(readProcFile(pid, `task/${thread}/schedstat`).split(' ')[0]) / 1e6;
 
-/** MiB of memory: PSS counts what is shared with other processes by its part, RSS wholly. */
+/** MiB of memory. PSS counts a shared page by its share, RSS wholly. */
 export function memoryOf(pid: number, kind: 'Pss' | 'Rss'): number {
   return (
     Number(new RegExp(`^${kind}:\\s+(\\d+) kB`, 'm').exec(readProcFile(pid, 'smaps_rollup'))?.[1] ?? 0) / KIB

@@ -1,5 +1,5 @@
-// What was measured last, kept beside the benches: the figures as JSON, a table in README.md and a plot. A
-// run of some benches replaces theirs and leaves the others, as long as machine and Node are the same.
+// The latest results, kept beside the benches: figures as JSON, a table in README.md and a plot. A run of
+// some benches replaces their rows and keeps the others, as long as machine and Node are the same.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Run } from './measured_run.ts';
@@ -32,14 +32,14 @@ export function tableOf({ machine, results }: Run, targets: Targets): string {
   ].join('\n');
 }
 
-/** `text` with what is between the marks replaced. */
+/** Returns `text` with the part between the marks replaced. */
 export function between(text: string, inner: string): string {
   const [begin, end] = [text.indexOf(BEGIN), text.indexOf(END)];
   if (begin < 0 || end < begin) throw new Error(`README.md has no ${BEGIN} with ${END} after it`);
   return `${text.slice(0, begin)}${BEGIN}\n${inner}\n${text.slice(end)}`;
 }
 
-/** Puts `run` together with what `folder` has of earlier ones, and writes all three there. */
+/** Merges `run` with the earlier results in `folder`, and writes all three files there. */
 export function report(run: Run, targets: Targets, folder: string): void {
   const file = join(folder, 'last.json');
   const before: Run | null = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : null;

@@ -1,9 +1,9 @@
-// The bounds of targets.json, and what misses them.
+// The bounds of targets.json, and the rows that miss them.
 import type { Row } from './harness.ts';
 
 /**
- * What `--check` accepts of a row: the least ratio, or the most that it may be itself, or more than its
- * floor.
+ * The bounds that `--check` applies to a row: the least ratio, the greatest value, or the greatest excess
+ * over the floor.
  */
 export interface Bounds {
   ratio?: number;
@@ -27,7 +27,7 @@ export function boundOf({ ratio, most, over }: Bounds = {}): string {
   return bounds.filter((text) => text !== '').join(', ');
 }
 
-/** What is wrong with a row; empty when nothing is. */
+/** Describes how a row misses its bound; empty when it does not. */
 function isMissed(row: Row, { ratio, most, over }: Bounds): string[] {
   return [
     ratio !== undefined && row.ratio < ratio
@@ -42,9 +42,7 @@ function isMissed(row: Row, { ratio, most, over }: Bounds): string[] {
   ].filter((text) => text !== '');
 }
 
-/**
- * Rows that miss their target, and targets without a row: a benchmark that lost a row would pass otherwise.
- */
+/** Rows that miss their bound, and bounds without a row: otherwise a benchmark that lost a row would pass. */
 export function misses(targets: Targets, results: ReadonlyMap<string, readonly Row[]>): string[] {
   return [...results].flatMap(([name, rows]) =>
     Object.entries(targets[name] ?? {}).flatMap(([title, bounds]) => {

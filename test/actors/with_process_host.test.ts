@@ -37,11 +37,11 @@ interface Daemon {
   /** Type, name and data of every event but registrations. */
   events(): Promise<[type: string, data: Record<string, unknown>][]>;
   add(over: Partial<ServiceSpec>): Promise<Ref<ServiceProtocol>>;
-  /** As a kill -9 of the daemon: nothing is said to anybody. */
+  /** As a kill -9 of the daemon: nobody is notified. */
   die(): Promise<void>;
 }
 
-/** A services thread of a daemon, and what it tells the front. */
+/** A services thread of a daemon, and its messages to the front. */
 async function daemon(stateDir: string): Promise<Daemon> {
   mkdirSync(stateDir, { recursive: true, mode: 0o700 });
   const crashes: unknown[] = [];
@@ -52,7 +52,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
     mayAsk,
     onCrash: (address, error) => crashes.push([address, error]),
   });
-  // To the host a second daemon of this process is the first one come again: it looks whether the pid lives.
+  // The host takes a second daemon in this process for the first one, returned: the same pid is alive.
   const who = { version: 'test', session: 'one', node: node.name };
   let isOver = false;
   const connect = async (): Promise<void> => {
@@ -154,7 +154,7 @@ const server = (delay = 0): string =>
   `exec ${process.execPath} -e "setTimeout(() => require('http').createServer((q, r) => r.end('hi')).listen(process.env.PORT, '127.0.0.1'), ${delay}); console.log('up')"`;
 
 describe('one service', () => {
-  it('is started, ready, running, stopped: the process is there, then it is gone and its port is free', async () => {
+  it('is started, ready, running, stopped; then the process is gone and its port is free', async () => {
     const { add, events, state } = await daemon(newState());
     const port = freePort();
     const web = await add({ port, cmd: server(200), ready: `http://localhost:${port}/` });
@@ -165,7 +165,7 @@ describe('one service', () => {
       status: 'running',
       process: { pid, port, rssMB: expect.any(Number) },
     });
-    // Of the server itself: at its spawn it was a shell of 2 MB.
+    // The memory of the server itself: at its spawn it was a shell of 2 MB.
     expect(state('web')?.process?.rssMB).toBeGreaterThan(10);
     const proof = await stop(web);
     expect(proof).toMatchObject({
@@ -214,13 +214,13 @@ describe('one service', () => {
     expect(state('web')?.status).toBe(status);
   });
 
-  it('names a working directory that is not there', async () => {
+  it('names a missing working directory', async () => {
     const { add } = await daemon(newState());
     const error = await failure(start(await add({ cwd: '/no/such/folder' })));
     expect([error.code, error.message]).toEqual(['start_failed', expect.stringContaining('/no/such/folder')]);
   });
 
-  it('is not started on a port that somebody listens on', async () => {
+  it('is not started on a port that is in use', async () => {
     const { add, events } = await daemon(newState());
     const port = freePort();
     const holder = spawn('python3', ['-m', 'http.server', String(port), '--bind', '127.0.0.1'], {
@@ -239,7 +239,7 @@ describe('one service', () => {
     ]);
   });
 
-  it('is started again although its killed shell has left a child on its port', async () => {
+  it('is restarted although its killed shell left a child on its port', async () => {
     const { add, state } = await daemon(newState());
     const port = freePort();
     const ready = `tcp://127.0.0.1:${port}`;
@@ -282,15 +282,15 @@ describe('one service', () => {
   });
 });
 
-describe('what a run leaves behind', () => {
-  /** Prints the pid of what it leaves, and fails. */
+describe('processes left behind by a run', () => {
+  /** Leaves a process behind, prints its pid, and fails. */
   const LEAVES = 'sleep 600 & echo $!; exit 1';
   const left = async (web: Ref<ServiceProtocol>): Promise<number[]> => {
     const query = { lines: 10, stream: null, timestamps: false, raw: false };
     return JSON.parse(Buffer.from(await web.ask('logs', query)).toString()).map(Number);
   };
 
-  it('is ended before the next one, by policy or by hand, and with a stop', async () => {
+  it('are ended before the next run, by policy or by hand, and with a stop', async () => {
     const { add } = await daemon(newState());
     const web = await add({ name: 'web', cmd: LEAVES, restart: 'always' });
     await start(web).catch(() => {});
@@ -347,7 +347,7 @@ describe('a group', () => {
 });
 
 describe('a later daemon', () => {
-  it('finds what runs with its pid, what ended with its code, and goes on with what was starting', async () => {
+  it('finds running processes by pid and ended ones by code, and continues starts', async () => {
     const stateDir = newState();
     const first = await daemon(stateDir);
     const port = freePort();
@@ -389,7 +389,7 @@ describe('a later daemon', () => {
   });
 });
 
-describe('a host that is killed', () => {
+describe('a killed host', () => {
   it('leaves services running; requests meanwhile are answered, and the next host is found', async () => {
     const stateDir = newState();
     const { add, state, events } = await daemon(stateDir);

@@ -4,7 +4,7 @@ import { addressCheck } from '../../src/adapters/address_rule.ts';
 
 const check = (allow: string | string[], apiOnLoopback = true) => addressCheck({ allow, apiOnLoopback });
 
-/** The host of a URL as it stands after the WHATWG parser. */
+/** The host of a URL as the WHATWG parser returns it. */
 const hostOf = (text: string): string => new URL(`https://${text}`).hostname.replace(/^\[|\]$/g, '');
 
 const NEVER = [
@@ -72,7 +72,7 @@ describe('the address policy', () => {
     for (const ip of [...LOOPBACK, ...PRIVATE, ...PUBLIC]) expect(check('any')(ip)).toBeNull();
   });
 
-  it('"auto" allows loopback only while the API itself is there, and private ones always', () => {
+  it('"auto" allows loopback only while the API itself listens there, and private addresses always', () => {
     for (const ip of [...LOOPBACK, ...PRIVATE, ...PUBLIC]) expect(check('auto', true)(ip)).toBeNull();
     for (const ip of LOOPBACK) expect(check('auto', false)(ip)).toContain('loopback');
     for (const ip of [...PRIVATE, ...PUBLIC]) expect(check('auto', false)(ip)).toBeNull();
@@ -84,7 +84,7 @@ describe('the address policy', () => {
     for (const ip of PUBLIC) expect(check('public')(ip)).toBeNull();
   });
 
-  it('a list allows what is in it, by the address inside', () => {
+  it('a list allows its entries, by the embedded address', () => {
     const allowed = check(['10.0.0.0/8', '192.168.7.128/25', 'fdab:cd00::/24']);
     for (const ip of ['10.9.9.9', '192.168.7.200', 'fdab:cdff::1', '::ffff:10.0.0.1', '2002:a00:1::'])
       expect(allowed(ip)).toBeNull();
@@ -92,7 +92,7 @@ describe('the address policy', () => {
       expect(allowed(ip)).toContain('not in the list');
   });
 
-  it('sees through every spelling a URL may have', () => {
+  it('recognises every spelling that a URL may have', () => {
     for (const spelling of [
       '0xa9fea9fe',
       '2852039166',
@@ -109,7 +109,7 @@ describe('the address policy', () => {
       expect(check('public')(hostOf(spelling))).toContain('loopback');
   });
 
-  it('judges an IPv4 address the same in every IPv6 form that carries it', () => {
+  it('gives an IPv4 address the same result in every IPv6 form that carries it', () => {
     const forms = (ip: string): string[] => {
       const [a = 0, b = 0, c = 0, d = 0] = ip.split('.').map(Number);
       const hex = `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;

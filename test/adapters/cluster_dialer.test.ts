@@ -1,4 +1,4 @@
-// The dialer of a cluster over real sockets: which address it dials, and whose certificate it accepts.
+// The dialer of a cluster over real sockets: the address it dials, and the certificates it accepts.
 import { lookup } from 'node:dns/promises';
 import { createServer as createTcp } from 'node:net';
 import { createServer, type TLSSocket } from 'node:tls';
@@ -69,7 +69,7 @@ describe('the connector', () => {
     ]);
   });
 
-  it('checks the name of tls-server-name instead where there is one', async () => {
+  it('checks the name in tls-server-name instead when there is one', async () => {
     const { port, seen } = await listen();
     const good = createClusterDialer(
       access(`https://127.0.0.1:${port}`, { tlsServerName: 'api.internal' }),
@@ -127,7 +127,7 @@ describe('the connector', () => {
     await expect(dial.connect()).rejects.toMatchObject({ message: /never dialled/ });
   });
 
-  it('goes on to the next address when one does not answer', async () => {
+  it('tries the next address when one does not answer', async () => {
     const { port } = await listen();
     const dial = createClusterDialer(access(`https://api.internal:${port}`), any, {
       resolve: async () => ['127.0.0.2', '127.0.0.1'],
@@ -135,7 +135,7 @@ describe('the connector', () => {
     expect(await read(await dial.connect())).toBe('hello');
   });
 
-  it('says why there is no connection', async () => {
+  it('reports why there is no connection', async () => {
     const gone = createTcp();
     await new Promise<void>((resolve) => gone.listen(0, '127.0.0.1', resolve));
     const { port } = gone.address() as { port: number };
@@ -155,7 +155,39 @@ describe('the connector', () => {
     });
   });
 
-  it('waits no longer than it may, for a name, a handshake or a caller who has left', async () => {
+  it.each([
+    ['an error of the network', Object.assign(new Error('reset'), { code: 'ECONNRESET' })],
+    ['an error of TLS', Object.assign(new Error('bad version'), { code: 'ERR_SSL_WRONG_VERSION_NUMBER' })],
+    ['an error of the name service', Object.assign(new Error('no name'), { code: 'ENOTFOUND' })],
+    ['a timeout', new DOMException('late', 'TimeoutError')],
+  ])('is unreachable after %s', async (_, error) => {
+    const dial = createClusterDialer(access('https://api.internal'), any, {
+      resolve: () => Promise.reject(error),
+    });
+    await expect(dial.connect()).rejects.toMatchObject({
+      code: 'cluster_unreachable',
+      message: expect.stringContaining(error.message),
+    });
+  });
+
+  it('is unreachable after a name without an address', async () => {
+    const dial = createClusterDialer(access('https://api.internal'), any, { resolve: async () => [] });
+    await expect(dial.connect()).rejects.toMatchObject({ code: 'cluster_unreachable' });
+  });
+
+  it.each([
+    ['a TypeError', new TypeError('x is not a function')],
+    ['a TypeError of Node', Object.assign(new TypeError('no string'), { code: 'ERR_INVALID_ARG_TYPE' })],
+    ['a RangeError', new RangeError('invalid array length')],
+    ['an error without a code', new Error('a defect')],
+  ])('throws a defect as it is: %s', async (_, error) => {
+    const dial = createClusterDialer(access('https://api.internal'), any, {
+      resolve: () => Promise.reject(error),
+    });
+    await expect(dial.connect()).rejects.toBe(error);
+  });
+
+  it('waits no longer than allowed, for a name, a handshake or a caller who has left', async () => {
     const silent = createTcp((socket) => open.push(() => socket.destroy()));
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     open.push(() => silent.close());

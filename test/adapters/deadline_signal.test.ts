@@ -1,4 +1,4 @@
-// A deadline by a clock that the test turns.
+// A deadline on a clock that the test drives.
 import { expect, it } from 'vitest';
 import { deadlineSignal } from '../../src/adapters/deadline_signal.ts';
 import { virtualClock } from '../kit/actors.ts';

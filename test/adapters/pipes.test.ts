@@ -1,5 +1,5 @@
-// The two real pipes: a MessagePort and a unix socket. Over each a node asks another; over the socket also
-// what only a stream can do wrong.
+// The two real pipes: a MessagePort and a unix socket. One node asks another over each; the socket also shows
+// the faults of a stream.
 import { once } from 'node:events';
 import { createServer, connect as dial, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -81,7 +81,7 @@ it.each(KINDS)('%s carries asks of every size, in order', async (_, open) => {
   }
 });
 
-it.each(KINDS)('%s that closes settles the open asks `gone`', async (_, open) => {
+it.each(KINDS)('%s that closes settles the open asks with `gone`', async (_, open) => {
   const { near, far, lost } = join2(await open());
   const { type, open: release } = probe();
   await far.start('far', type, null);
@@ -92,7 +92,7 @@ it.each(KINDS)('%s that closes settles the open asks `gone`', async (_, open) =>
     .catch(() => {});
   far.node.disconnect('near');
   expect(await code).toBe('gone');
-  // A socket closed with bytes it has not read is reset.
+  // A socket closed with unread bytes is reset.
   expect(await lost).toMatch(/closed|ECONNRESET/);
   release('x');
 });
@@ -108,7 +108,7 @@ it.each(KINDS)('%s still delivers the last replies of a node that stops', async 
   expect((await Promise.all(replies)).map(({ bytes }) => bytes.length)).toEqual([1, 50_000]);
 });
 
-it('a port that gets something else than bytes is closed', async () => {
+it('a port that receives anything but bytes is closed', async () => {
   const { port1, port2 } = new MessageChannel();
   const lost = new Promise((resolve) => messagePortPipe(port1).receive(() => {}, resolve));
   port2.postMessage({ not: 'bytes' });
@@ -116,14 +116,14 @@ it('a port that gets something else than bytes is closed', async () => {
   port1.close();
 });
 
-it('a socket whose other side announces an absurd frame is closed with the reason', async () => {
+it('a socket whose peer announces an absurd frame is closed with the reason', async () => {
   const [near, far] = await sockets();
   const { lost } = join2([socketPipe(near), { send: () => {}, receive: () => {}, close: () => {} }]);
   far.write(Buffer.from([0xff, 0xff, 0xff, 0xff, 1, 2, 3]));
   expect(await lost).toBe('a frame of 4294967295 bytes');
 });
 
-it('a pipe that never comes is closed with the reason', async () => {
+it('a pipe that never opens is closed with the reason', async () => {
   const never = pendingPipe(Promise.reject(new Error('nobody is there')));
   const { near, lost } = join2([never, { send: () => {}, receive: () => {}, close: () => {} }]);
   const asked = near.node.ref<Bytes>('far').ask('turn', { bytes: new Uint8Array(1) });
@@ -131,7 +131,7 @@ it('a pipe that never comes is closed with the reason', async () => {
   expect(await lost).toBe('nobody is there');
 });
 
-it('a late pipe that was closed meanwhile closes what comes', async () => {
+it('a late pipe that was closed meanwhile closes the connection it gets', async () => {
   const [near, far] = await sockets();
   const gate = deferred<Pipe>();
   const {
@@ -142,7 +142,7 @@ it('a late pipe that was closed meanwhile closes what comes', async () => {
   await once(near, 'close');
 });
 
-it('frames come whole however the stream is cut', () => {
+it('frames arrive whole however the stream is cut', () => {
   const frames = [0, 1, 3, 4, 5, 300, 3_000].map((length) => new Uint8Array(length).fill(length & 255));
   const stream = Buffer.concat(
     frames.flatMap((frame) => {

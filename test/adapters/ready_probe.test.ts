@@ -34,7 +34,7 @@ async function listen(server: Server, host = LOCAL): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** A server that answers every connection with `bytes`, and ends it if there are none. */
+/** A server that answers every connection with `bytes`, or closes it if there are none. */
 const raw = (bytes: string): Promise<number> =>
   listen(
     net.createServer((socket) => {
@@ -57,7 +57,7 @@ describe('a probe over HTTP', () => {
     [401, false],
     [404, false],
     [500, false],
-  ])('of an answer %i passes: %s', async (status, passes) => {
+  ])('answered with %i passes: %s', async (status, passes) => {
     const asked: string[] = [];
     const port = await listen(
       http.createServer((request, response) => {
@@ -93,7 +93,7 @@ describe('a probe over HTTP', () => {
     await gone;
   });
 
-  it('sends the login of the URL, whatever is in it', async () => {
+  it("sends the URL's login, whatever characters it has", async () => {
     const seen: (string | undefined)[] = [];
     const port = await listen(
       http.createServer((request, response) => {
@@ -111,12 +111,12 @@ describe('a probe over HTTP', () => {
     ['SSH-2.0-OpenSSH_9\r\n', { status: null, error: 'what it answers is not HTTP/1' }],
     ['\0\0\x12\x04\0\0\0\0\0', { status: null, error: 'what it answers is not HTTP/1' }],
     ['', { status: null, error: 'the connection was closed without an answer' }],
-  ])('of a server that says %o', async (bytes, outcome) => {
+  ])('of a server that sends %o', async (bytes, outcome) => {
     const port = await raw(bytes);
     expect(await probe(`http://${LOCAL}:${port}/`)).toEqual(outcome);
   });
 
-  it('takes a status line that comes byte by byte', async () => {
+  it('accepts a status line that arrives byte by byte', async () => {
     const port = await listen(
       net.createServer(async (socket) => {
         for (const byte of 'HTTP/1.1 200 OK\r\n') {
@@ -141,7 +141,7 @@ describe('a probe over HTTP', () => {
     await gone;
   });
 
-  it('that is given up says nothing any more', async () => {
+  it('that is given up reports nothing more', async () => {
     let connected = (): void => {};
     const there = new Promise<void>((resolve) => {
       connected = resolve;
@@ -156,17 +156,17 @@ describe('a probe over HTTP', () => {
         socket.resume().on('close', closed);
       }),
     );
-    const told: ProbeResult[] = [];
+    const results: ProbeResult[] = [];
     const giveUp = socketProbe(systemClock)(`http://${LOCAL}:${port}/`, 2_000, (outcome) =>
-      told.push(outcome),
+      results.push(outcome),
     );
     await there;
     giveUp();
     await gone;
-    expect(told).toEqual([]);
+    expect(results).toEqual([]);
   });
 
-  it('of a port that nobody listens on', async () => {
+  it('of a port without a listener', async () => {
     const port = freePort();
     const error = 'connection refused: nothing listens there';
     expect(await probe(`http://localhost:${port}/`)).toEqual({ status: null, error });
@@ -187,13 +187,13 @@ describe('a probe of localhost', () => {
     ['web.agents.localhost', LOCAL],
     ['web.agents.localhost', '::1'],
     ['[::1]', '::1'],
-  ])('as %s finds what listens on %s only', async (name, host) => {
+  ])('as %s finds a listener on %s only', async (name, host) => {
     const port = await listen(hello(), host);
     expect(await probe(`http://${name}:${port}/`)).toEqual(passed(200));
     expect(await probe(`tcp://${name}:${port}`)).toEqual(passed(null));
   });
 
-  it('takes the word of whoever answers first', async () => {
+  it('takes the result of the first address to answer', async () => {
     const port = await listen(http.createServer((_, response) => response.writeHead(503).end()));
     expect(await probe(`http://localhost:${port}/`)).toMatchObject({ status: 503 });
   });
@@ -211,7 +211,7 @@ describe('a probe over TLS', () => {
     expect(await probe(`https://${LOCAL}:${port}/`)).toEqual(passed(204));
   });
 
-  it('says why there is no TLS', async () => {
+  it('reports why there is no TLS', async () => {
     const port = await listen(http.createServer((_, response) => response.end()));
     const { status, error } = await probe(`https://localhost:${port}/`);
     expect(status).toBeNull();
@@ -219,8 +219,8 @@ describe('a probe over TLS', () => {
   });
 });
 
-describe('the status of an answer', () => {
-  it('is not looked for without end', () => {
+describe('the status of a response', () => {
+  it('is not read without limit', () => {
     expect(responseStatus('HTTP/1.1 100 Continue\r\n\r\n'.repeat(1_000))).toBeNull();
     expect(responseStatus(`HTTP/1.1 200 ${'x'.repeat(20_000)}`)).toBeNull();
     expect(responseStatus('HTTP/1.1 100 Continue\r\n\r\n')).toBeUndefined();
@@ -231,18 +231,18 @@ describe('the status of an answer', () => {
 });
 
 describe('the gate', () => {
-  it('lets so many in at once, the others in the order in which they came', () => {
+  it('admits a fixed number at once, the others in order of arrival', () => {
     const open: string[] = [];
     const done = new Map<string, (outcome: ProbeResult) => void>();
     const given: string[] = [];
-    const inner: Probe = (url, _limit, told) => {
+    const inner: Probe = (url, _limit, report) => {
       open.push(url);
-      done.set(url, told);
+      done.set(url, report);
       return () => given.push(url);
     };
     const probes = limitProbes(inner, 2);
-    const told: string[] = [];
-    const cancels = ['a', 'b', 'c', 'd', 'e'].map((url) => probes(url, 1, () => told.push(url)));
+    const results: string[] = [];
+    const cancels = ['a', 'b', 'c', 'd', 'e'].map((url) => probes(url, 1, () => results.push(url)));
     expect(open).toEqual(['a', 'b']);
     cancels[2]?.();
     done.get('a')?.(passed(200));
@@ -250,13 +250,13 @@ describe('the gate', () => {
     cancels[1]?.();
     expect(given).toEqual(['b']);
     expect(open).toEqual(['a', 'b', 'd', 'e']);
-    // What is over is not given up once more, and its place is free once only.
+    // A completed probe is not cancelled, and its place is freed only once.
     cancels[0]?.();
     cancels[1]?.();
-    probes('f', 1, () => told.push('f'));
+    probes('f', 1, () => results.push('f'));
     expect(open).toEqual(['a', 'b', 'd', 'e']);
     done.get('d')?.(passed(200));
     expect(open).toEqual(['a', 'b', 'd', 'e', 'f']);
-    expect(told).toEqual(['a', 'd']);
+    expect(results).toEqual(['a', 'd']);
   });
 });

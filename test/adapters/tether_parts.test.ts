@@ -1,5 +1,4 @@
-// The small parts of a tether by themselves: whether a client has gone, what pods say, what a node's texts
-// mean.
+// The small parts of a tether: whether a client has left, the state of pods, and a node's messages.
 import { spawn } from 'node:child_process';
 import { connect, createServer, type Socket } from 'node:net';
 import fc from 'fast-check';
@@ -15,7 +14,7 @@ import { ownPorts } from '../kit/free_ports.ts';
 
 describe.skipIf(process.platform !== 'linux')('a client', () => {
   it.each(['127.0.0.1', '::1'])(
-    'at %s that has half-closed is there, and one that has closed is not',
+    'at %s counts as present when half-closed, and as gone when closed',
     async (host) => {
       const peers = await openLoopbackPeers();
       afterThisTest(() => peers.close());
@@ -42,7 +41,7 @@ describe.skipIf(process.platform !== 'linux')('a client', () => {
     },
   );
 
-  it('is read out of whole answers alone', () => {
+  it('is read from complete answers only', () => {
     const answer = (type: number, length: number, write: (bytes: Buffer) => void): Buffer => {
       const bytes = Buffer.alloc(length);
       bytes.writeUInt32LE(length, 0);
@@ -62,7 +61,7 @@ describe.skipIf(process.platform !== 'linux')('a client', () => {
     expect(cut.map(isPeerGoneIn)).toEqual([null, null, null, null]);
   });
 
-  it('whose socket another process has inherited is there', async () => {
+  it('whose socket another process has inherited counts as present', async () => {
     const peers = await openLoopbackPeers();
     afterThisTest(() => peers.close());
     const [port] = ownPorts(1);
@@ -87,7 +86,7 @@ describe.skipIf(process.platform !== 'linux')('a client', () => {
 });
 
 describe('a port', () => {
-  it('that is taken is said to be, and is free again as soon as it is closed', async () => {
+  it('in use is reported, and is free as soon as it is closed', async () => {
     const [port] = ownPorts(1);
     const first = await listenOnLoopback(port, (socket) => socket.destroy());
     expect(first?.port).toBe(port);
@@ -120,7 +119,7 @@ describe('the row of a pod', () => {
     expect(pod({})).toMatchObject({ isReady: false, trouble: null });
   });
 
-  it("says whether it is the workload's", () => {
+  it('says whether it belongs to the workload', () => {
     const isOwn = (kind: string, name: string, workload = WEB, controller = true): boolean | undefined =>
       pod(
         {},
@@ -146,7 +145,7 @@ describe('the row of a pod', () => {
     expect(pod({})?.isOwn).toBe(false);
   });
 
-  it('says what is in its way, of containers that are to run first too', () => {
+  it('names the problem, init containers included', () => {
     expect(pod({ containerStatuses: [waiting('ContainerCreating')] })?.trouble).toBeNull();
     expect(pod({ containerStatuses: [waiting('ErrImagePull', 'no\nroute')] })?.trouble).toBe(
       'pod p: container c: ErrImagePull: no route',
@@ -156,7 +155,7 @@ describe('the row of a pod', () => {
     );
   });
 
-  it('is made of whatever a server sends, or not at all', () => {
+  it('accepts whatever a server sends, or leaves it out', () => {
     fc.assert(
       fc.property(fc.object({ maxDepth: 5 }), fc.anything(), (status, metadata) => {
         pod(status);
@@ -180,7 +179,7 @@ describe('the pods of a workload', () => {
     ...change,
   });
 
-  it('are in trouble when all that are expected are', () => {
+  it('are in trouble when all expected pods are', () => {
     const bad = row({ trouble: 'bad' });
     const passing = row({ trouble: 'no room', mayPass: true });
     expect(podsTrouble([])).toBeNull();
@@ -192,7 +191,7 @@ describe('the pods of a workload', () => {
   });
 });
 
-describe('what a node or server says', () => {
+describe('messages of a node or server', () => {
   const texts: [text: string, code: string][] = [
     [
       'error forwarding port 9 to pod x, uid : failed to execute portforward in network namespace "/var/run/netns/c": failed to connect to localhost:9 inside namespace "x", IPv4: dial tcp4 127.0.0.1:9: connect: connection refused',
@@ -212,11 +211,11 @@ describe('what a node or server says', () => {
   ];
   it.each(texts)('%s', (text, code) => {
     expect(podError(text, false).code).toBe(code);
-    // Once the pod has answered, nothing can be said to have been unseen.
+    // Once the pod has answered, its request cannot count as unseen.
     expect(podError(text, true).code).toBe('broken');
   });
 
-  it('is told apart from what a proxy says', () => {
+  it("is distinguished from a proxy's message", () => {
     const said = (message: string): string => JSON.stringify({ kind: 'Status', message });
     expect(responseError(404, said('pods "p" not found'))).toEqual({
       code: 'absent',

@@ -1,4 +1,4 @@
-// Which threads the cloud part has started, and when.
+// Which threads the cloud part starts, and when.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
@@ -29,7 +29,7 @@ it('starts no thread where no cluster was ever registered', async () => {
   expect(threads.ensure).not.toHaveBeenCalled();
 });
 
-it('starts the thread of the clusters where one may be registered, and that of a tether for whoever asks', async () => {
+it("starts the clusters' thread where one may be registered, and a tether's thread on request", async () => {
   const { cloud, clusters, threads, starter } = await link();
   const keyFile = join(tempDir(), 'key');
   writeFileSync(keyFile, '');

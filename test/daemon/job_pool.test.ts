@@ -19,7 +19,7 @@ function open(options: JobPoolOptions = {}, file = testWorker) {
   return { jobs, run: (upload: string) => jobs.run('parseKubeconfig', { upload, now: 7 }) };
 }
 
-it('runs a job on another thread and brings back its result, or its failure with every field', async () => {
+it('runs a job on another thread and returns its result, or its failure with every field', async () => {
   const { run } = open();
   expect(await run('https://a')).toMatchObject({ server: 'https://a', credential: { token: '7' } });
   await expect(run('failure')).rejects.toMatchObject({
@@ -29,9 +29,9 @@ it('runs a job on another thread and brings back its result, or its failure with
   });
 });
 
-it('a job that takes too long is ended at its deadline, and the next one is done', async () => {
+it('a job that takes too long is ended at its deadline, and the next one completes', async () => {
   const { run } = open({ deadlineMs: 1500, threads: 1 });
-  // A deadline counts from the call: on a busy machine a thread that has yet to start may miss it.
+  // A deadline counts from the call: on a busy machine a thread that is still starting may miss it.
   const done = async (job: string): Promise<void> => {
     while ((await codeOf(run(job))) === 'deadline');
   };
@@ -42,7 +42,7 @@ it('a job that takes too long is ended at its deadline, and the next one is done
 });
 
 it.each(['defect', 'exit', 'memory'])(
-  'a job that ends by %s is `crashed` and takes nothing with it',
+  'a job that ends by %s is `crashed` and affects no other',
   async (how) => {
     const { run } = open({ deadlineMs: 20_000 });
     expect(await codeOf(run(how))).toBe('crashed');
@@ -60,7 +60,7 @@ it('refuses at once when the queue is full', async () => {
   expect(await codeOf(run('later'))).toBe('none');
 });
 
-it('closing ends what runs, and refuses what comes', async () => {
+it('closing ends running jobs and refuses new ones', async () => {
   const { jobs, run } = open({ deadlineMs: 20_000 });
   await run('warm');
   const spinning = codeOf(run('spin'));

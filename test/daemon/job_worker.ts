@@ -1,4 +1,4 @@
-// A pool whose one job does what the test writes into its input.
+// A pool whose one job does what its input says.
 import { serveJobs } from '../../src/daemon/job_pool.ts';
 import { fail } from '../../src/protocol/errors.ts';
 

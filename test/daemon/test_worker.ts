@@ -1,4 +1,4 @@
-// The thread of the tests: every kind of it holds the actors that the placement gives it, all of one type.
+// The worker thread of these tests: every kind holds the actors that the placement gives it, all of one type.
 import { appendFileSync, existsSync } from 'node:fs';
 import { threadId } from 'node:worker_threads';
 import { runThread } from '../../src/daemon/thread_instance.ts';
@@ -13,12 +13,12 @@ export interface Worker {
   hang(message: null): null;
   /** Dies by an uncaught exception, outside of any actor. */
   throw(message: { text: string }): null;
-  /** Never gives the thread back. */
+  /** Blocks the thread for ever. */
   spin(message: null): null;
 }
 
 export interface Data {
-  /** Each line: what happened in which thread. */
+  /** One line per occurrence: what happened in which thread. */
   log: string;
   /** While this file exists no setup succeeds. */
   broken: string;
@@ -57,7 +57,7 @@ await runThread(
     const given = data as Data;
     if (existsSync(given.broken)) throw new Error('broken setup');
     const type = worker(node, given);
-    // Its actors stand where the product has others.
+    // Its actors take the addresses of the product's.
     const untyped: UntypedNode = node as UntypedNode;
     for (const family of ['service:', 'tether:']) untyped.family(family, type, () => null);
     for (const address of ADDRESSES) await untyped.start(address, type, null);

@@ -1,4 +1,4 @@
-// Real worker threads: they meet, die, come back and stop.
+// Real worker threads: they connect, die, restart and stop.
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -64,7 +64,7 @@ it('asks cross threads: from the front, between kinds and to a pool', async () =
   const here = await registry.ask('where', null);
   expect(here.node).toBe('services-0');
   expect(await registry.ask('ask', { address: 'service:a' })).toEqual(here);
-  // Started later, and introduced to those that are there.
+  // Started later, and connected to those that run.
   const clusters = node.ref<Worker>('clusters');
   expect(await codeOf(clusters.ask('where', null))).toBe('gone');
   await threads.ensure('cloud');
@@ -81,20 +81,20 @@ it('asks cross threads: from the front, between kinds and to a pool', async () =
   expect(await node.ref<Worker>('gateway').ask('ask', { address: 'registry' })).toEqual(here);
 });
 
-it('starts one thread of a kind for who lives on it, and the others when they are needed', async () => {
+it('starts one thread of a kind for its actors, and the others when they are needed', async () => {
   const { node, threads, log } = open();
   const [first, second] = [tetherOn('tethers-0'), tetherOn('tethers-1')];
   await threads.ensure('cloud');
   expect(log()).toEqual(['up cloud']);
   const clusters = node.ref<Worker>('clusters');
   await Promise.all([threads.ensureFor(second), threads.ensureFor(second)]);
-  // Who was there before knows of it as soon as it is up.
+  // Earlier threads know of it as soon as it is up.
   expect(await clusters.ask('ask', { address: second })).toMatchObject({ node: 'tethers-1' });
   expect(log()).toEqual(['up cloud', 'up tethers-1']);
   expect(await codeOf(clusters.ask('ask', { address: first }))).toBe('gone');
   await threads.ensureFor(first);
   expect(await clusters.ask('ask', { address: first })).toMatchObject({ node: 'tethers-0' });
-  // One that has died is waited for.
+  // A dead thread is waited for.
   await codeOf(node.ref<Worker>(second).ask('throw', { text: 'uncaught' }));
   await threads.ensureFor(second);
   expect(await clusters.ask('ask', { address: second })).toMatchObject({ node: 'tethers-1' });
@@ -104,27 +104,27 @@ it('starts one thread of a kind for who lives on it, and the others when they ar
   await expect(threads.ensureFor(first)).rejects.toMatchObject({ code: 'gone' });
 });
 
-it('takes in no letter of a thread before the front hears, and loses none', async () => {
+it('accepts no message of a thread before the front is notified, and loses none', async () => {
   const heard = deferred<void>();
   const { threads, registry } = open({ receiveAfter: heard.promise });
   await threads.ensure('services');
   const told = vi.fn();
   const answer = registry.ask('where', null).finally(told);
-  // As long as a thread takes to come up, its answer has been there.
+  // The answer arrived while the thread was starting.
   await threads.ensure('gateway');
   expect(told).not.toHaveBeenCalled();
   heard.resolve();
   expect((await answer).node).toBe('services-0');
 });
 
-it('a thread that dies: asks in flight settle `gone`, everywhere; it comes back and knows its peers again', async () => {
+it('a thread that dies: asks in flight settle `gone` everywhere; it restarts and knows its peers again', async () => {
   const { node, threads, deaths } = open();
   for (const kind of ['cloud', 'tethers'] as const) await threads.ensure(kind);
   const [clusters, other] = [node.ref<Worker>('clusters'), tetherOn('tethers-1')];
   const restarted = vi.fn();
   threads.onRestarted(async (name) => {
     restarted(name);
-    // What the front does then: the thread answers already.
+    // The front acts on it: the thread already answers.
     await clusters.ask('where', null);
   });
   const before = await clusters.ask('where', null);
@@ -139,7 +139,7 @@ it('a thread that dies: asks in flight settle `gone`, everywhere; it comes back 
   expect(after.thread).not.toBe(before.thread);
   expect(await clusters.ask('ask', { address: other })).toMatchObject({ node: 'tethers-1' });
   expect(deaths).toMatchObject([{ name: 'cloud', error: { message: 'uncaught' }, ended: false }]);
-  // And the other one: an actor of the first thread waits for one on the second.
+  // And the other direction: an actor of the first thread waits for one on the second.
   const far = node.ref<Worker>(other);
   await codeOf(far.ask('throw', { text: 'again' }));
   await threads.ensure('tethers');
@@ -147,7 +147,7 @@ it('a thread that dies: asks in flight settle `gone`, everywhere; it comes back 
   expect(restarted.mock.calls).toEqual([['cloud'], ['tethers-1']]);
 });
 
-it('a thread that dies too often is given up, once, and says so to who needs it', async () => {
+it('a thread that dies too often is given up once, with the reason for those who need it', async () => {
   const { threads, deaths, registry } = open({ restarts: { max: 2, withinMs: 60_000 } });
   await threads.ensure('services');
   for (let death = 0; death < 3; death += 1) {
@@ -160,11 +160,11 @@ it('a thread that dies too often is given up, once, and says so to who needs it'
   });
   expect(deaths.map(({ ended }) => ended)).toEqual([false, false, true]);
   expect(await codeOf(registry.ask('where', null))).toBe('gone');
-  // The others live on.
+  // The others continue.
   await threads.ensure('cloud');
 });
 
-it('a setup that fails is a death; `ensure` waits for the one that succeeds', async () => {
+it('a failed setup is a death; `ensure` waits for the setup that succeeds', async () => {
   const { threads, deaths, data, registry } = open({ restarts: { max: 1000, withinMs: 60_000 } });
   writeFileSync(data.broken, '');
   const restarted = vi.fn();
@@ -175,11 +175,11 @@ it('a setup that fails is a death; `ensure` waits for the one that succeeds', as
   await up;
   expect(deaths[0]).toMatchObject({ error: { message: 'broken setup' }, ended: false });
   expect(await registry.ask('where', null)).toMatchObject({ node: 'services-0' });
-  // It was never up before: nothing was restarted.
+  // It was never up before, so nothing was restarted.
   expect(restarted).not.toHaveBeenCalled();
 });
 
-it('what fails after a restart is another death', async () => {
+it('a failure after a restart is another death', async () => {
   const { threads, deaths, registry } = open();
   await threads.ensure('services');
   let times = 0;
@@ -193,11 +193,11 @@ it('what fails after a restart is another death', async () => {
   expect(deaths.map(({ error }) => (error as Error).message)).toEqual(['uncaught', 'boot failed']);
 });
 
-it('stops kind by kind in the reverse order, with every scope closed, and reports what was late', async () => {
+it('stops kind by kind in reverse order, closes every scope, and reports what was late', async () => {
   const { threads, log, registry, data, node } = open();
   for (const kind of ['services', 'cloud', 'tethers', 'gateway'] as const) await threads.ensure(kind);
   const hanging = codeOf(registry.ask('hang', null));
-  // The stop comes through a port of its own and must not overtake the ask.
+  // The stop has a port of its own and must not overtake the ask.
   await vi.waitFor(() => expect(log()).toContain('hanging'), 10_000);
   await node.ref<Worker>('tether:x').ask('where', null);
   rmSync(data.log);
@@ -212,7 +212,7 @@ it('stops kind by kind in the reverse order, with every scope closed, and report
   await expect(threads.ensure('services')).rejects.toMatchObject({ code: 'gone' });
 });
 
-it('a thread that is busy for ever is ended and reported by its name', async () => {
+it('a thread that never yields is ended and reported by its name', async () => {
   const { threads, registry, deaths, log } = open({ stopMs: 300 });
   await threads.ensure('services');
   const spinning = codeOf(registry.ask('spin', null));

@@ -1,4 +1,5 @@
-// What the front's tests share: a front on a free port whose owners are stand-ins, and clients that see every byte.
+// Shared by the front's tests: a front on a free port whose owners are stand-ins, and clients that see every
+// byte.
 import http from 'node:http';
 import { createRequire } from 'node:module';
 import net from 'node:net';
@@ -25,7 +26,7 @@ import {
 import { checkAnswer } from '../kit/api_document.ts';
 import { type Answer, send } from '../kit/http_request.ts';
 
-/** Those that load here: the binary of the first does not for every Node and libc. */
+/** The servers that load here: the binary of the first does not exist for every Node and libc. */
 export const SERVERS: readonly ServerKind[] = loads('uWebSockets.js')
   ? ['uWebSockets.js', 'node:http']
   : ['node:http'];
@@ -46,14 +47,14 @@ export interface Running extends World {
   views: Ref<ViewsProtocol>;
   events: Stand<EventsProtocol>;
   defects: unknown[];
-  /** What the gateway was told, oldest first. */
+  /** Everything the gateway was sent, oldest first. */
   gateway: GatewayRoute[][];
-  /** What opening the gateway gives. */
+  /** The result of opening the gateway. */
   gatewayPort: number | null;
   lines: string[];
-  /** One request with its own connection. A JSON answer must be what the shape of its operation says. */
+  /** One request on its own connection. A JSON response must match the shape of its operation. */
   request(method: string, path: string, options?: RequestOptions): Promise<Answer>;
-  /** Sends text as it is and gives everything that comes back until the server closes or `until` has come. */
+  /** Sends text unchanged and returns everything received until the server closes or `until` has arrived. */
   raw(text: string | Buffer, until?: RegExp): Promise<{ text: string; closed: boolean }>;
 }
 
@@ -71,7 +72,7 @@ export interface FrontSetup extends Partial<FrontOptions> {
   clock?: TestClock;
 }
 
-/** A cloud part that is up and has nothing. */
+/** A cloud part that runs and is empty. */
 export const cloudFront = (more: Partial<CloudFront> = {}): CloudFront => ({
   token: 'cloud',
   views: new CloudViews(),
@@ -126,7 +127,7 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
     request: async (method, path, more = {}) => {
       const answer = await send(more.port ?? running.port, method, path, more);
       const isJson = answer.headers['content-type']?.startsWith('application/json');
-      // A test may provoke errors that the document does not promise.
+      // A test may provoke errors that the document does not list.
       if (isJson && answer.status >= 400 && method !== 'HEAD') ErrorBody.parse(answer.body);
       else if (isJson && method !== 'HEAD') checkAnswer(method, path, answer.status, answer.body);
       return answer;
@@ -141,7 +142,7 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
   return Object.assign(running, { port, cloudPort });
 }
 
-/** Ends when the server closes, or when what came matches `until`; then the connection is cut. */
+/** Ends when the server closes, or when the received text matches `until`; then the connection is cut. */
 export function raw(
   port: number,
   text: string | Buffer,
@@ -158,7 +159,7 @@ export function raw(
         socket.destroy();
       }
     });
-    // A reset counts as closed: what came before it is what matters.
+    // A reset counts as a close: only the text before it matters.
     socket.on('error', () => {});
     socket.on('close', () => resolve({ text: got, closed: true }));
     socket.write(text);
@@ -180,14 +181,14 @@ export interface SseClient {
   headers: http.IncomingHttpHeaders;
   frames: SseFrame[];
   comments: number;
-  /** Resolves when that many frames with data have come. */
+  /** Resolves after that many frames with data. */
   until(count: number): Promise<SseFrame[]>;
   closed: Promise<void>;
   close(): void;
   response: http.IncomingMessage;
 }
 
-/** A client of an event stream that understands every line of it, and throws at one it does not. */
+/** A client of an event stream that understands every line, and throws on a line it does not know. */
 export function sse(port: number, path: string, headers: Record<string, string> = {}): Promise<SseClient> {
   return new Promise((resolve, reject) => {
     const sent = http.get({ host: '127.0.0.1', port, path, agent: false, headers }, (response) => {
@@ -297,7 +298,7 @@ export const EXTENSION = 'chrome-extension://abcdefghijklmnop';
 /** The smallest registration. */
 export const SMALL = { name: 'web', port: 3000, cmd: 'true' };
 
-/** What every JSON answer carries. */
+/** Headers of every JSON response. */
 export const SAFE = {
   'content-type': 'application/json; charset=utf-8',
   'cache-control': 'no-store',
@@ -305,7 +306,7 @@ export const SAFE = {
   'cross-origin-resource-policy': 'same-origin',
 };
 
-/** An error as every client may rely on it. */
+/** An error in the form that every client may rely on. */
 export function expectError(answer: Answer, code: keyof typeof ERRORS): void {
   expect([answer.status, answer.body?.code]).toEqual([ERRORS[code].status, code]);
   expect(answer.headers).toMatchObject(SAFE);
@@ -315,7 +316,7 @@ export function expectError(answer: Answer, code: keyof typeof ERRORS): void {
   if (answer.status === 503) expect(answer.headers['retry-after']).toBe('1');
 }
 
-/** A front with two services, of which `web` runs. */
+/** A front with two services; `web` is running. */
 export async function startWithServices(setup: FrontSetup = {}): Promise<Running> {
   const front = await startFront(setup);
   front.views.tell('specs', { rows: [specRow('db'), specRow('web', { group: 'site' })] });

@@ -1,4 +1,4 @@
-// The kit itself: stand-ins and virtual time are what other tests believe in.
+// The kit itself: other tests rely on its stand-ins and its virtual time.
 import { expect, it } from 'vitest';
 import { actor } from '../../src/runtime/actor.ts';
 import { settle, virtualClock, world } from './actors.ts';
@@ -21,7 +21,7 @@ const upper = actor<Upper, null>('upper', (context) => {
   };
 });
 
-it('a stand-in keeps what it got, answers as scripted and can be waited for', async () => {
+it('a stand-in keeps what it received, answers as scripted and can be waited for', async () => {
   const { start, stand } = world();
   const lower = await stand<Lower>('lower', { lookup: () => ({ value: 7 }) });
   const ref = await start('upper', upper, null);
@@ -37,7 +37,7 @@ it('a stand-in keeps what it got, answers as scripted and can be waited for', as
   expect(lower.of('changed')).toEqual([{ key: 'a' }, { key: 'b' }]);
 });
 
-it('virtual time runs timers in the order they are due, those set on the way included', async () => {
+it('virtual time runs timers in due order, including timers set meanwhile', async () => {
   const clock = virtualClock();
   const seen: string[] = [];
   const stop = clock.every(10, () => seen.push(`every ${clock.monotonic()}`));

@@ -1,5 +1,5 @@
-// What tests of actors share: virtual time, a node that is checked for leaks, scripted peers, pipes and
-// temporary folders.
+// Shared by the tests of actors: virtual time, a node checked for leaks, scripted peers, pipes and temporary
+// folders.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,7 +34,7 @@ afterEach(async () => {
   if (errors.length > 0) throw errors.length === 1 ? errors[0] : new AggregateError(errors);
 });
 
-/** Runs `close` after this test, last registered first. What it throws fails the test. */
+/** Runs `close` after this test, last registered first. An error from it fails the test. */
 export function afterThisTest(close: () => void | Promise<void>): void {
   closers.push(close);
 }
@@ -46,12 +46,12 @@ export function tempDir(): string {
   return path;
 }
 
-/** Lets everything that is ready run: promise jobs, ticks, posted frames. Not I/O. */
+/** Runs everything that is ready: promise jobs, ticks, posted frames. Not I/O. */
 export const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Time in a test. */
 export interface TestClock extends Clock {
-  /** Lets `ms` pass: virtual time at once and timer by timer, real time by waiting. */
+  /** Advances time by `ms`: virtual time at once and timer by timer, real time by waiting. */
   advance(ms: number): Promise<void>;
 }
 
@@ -99,13 +99,13 @@ export function virtualClock(startMs = Date.UTC(2030, 0, 1)): TestClock {
   };
 }
 
-/** The machine's time, for actors that do real I/O. */
+/** The machine's clock, for actors that do real I/O. */
 export const realTime: TestClock = {
   ...systemClock,
   advance: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
 };
 
-/** `clock` with the timers counted that were set through it. */
+/** Wraps `clock` and counts the timers set through it. */
 function counted(clock: Clock): Clock & { readonly timers: number } {
   const timers = new Set<() => void>();
   const keep = (cancel: () => void) => {
@@ -140,13 +140,13 @@ export interface Crash {
   ended: boolean;
 }
 
-/** A stand-in at an address: answers as scripted and keeps what it got. */
+/** A stand-in at an address: it answers as scripted and keeps the messages it received. */
 export interface Stand<P extends Protocol<P>> {
-  /** Every letter in the order of arrival. */
+  /** Every message in order of arrival. */
   readonly letters: { kind: MessageKind<P>; message: unknown }[];
   /** The messages of one kind. */
   of<K extends MessageKind<P>>(kind: K): MessageOf<P, K>[];
-  /** The first message of `kind` that has not been taken by `next` before; waits for it. */
+  /** The first message of `kind` that `next` has not returned yet; waits for it. */
   next<K extends MessageKind<P>>(kind: K): Promise<MessageOf<P, K>>;
   /** Replaces some answers from now on. */
   answer(handlers: Partial<Handlers<P>>): void;
@@ -155,20 +155,20 @@ export interface Stand<P extends Protocol<P>> {
 export interface World {
   readonly node: UntypedNode;
   readonly clock: TestClock;
-  /** Crashes so far. One that is still here at the end fails the test: expect it, then empty the list. */
+  /** Crashes so far. A crash left here at the end fails the test: assert it, then empty the list. */
   readonly crashes: Crash[];
-  /** Addresses that will miss their drain time when the node stops, because the test wants them to. */
+  /** Addresses that the test lets miss their drain time when the node stops. */
   readonly late: string[];
   start<P extends Protocol<P>, C>(address: string, type: ActorType<P, C>, config: C): Promise<Ref<P>>;
-  /** Puts a stand-in at `address`. Kinds without a handler are answered with null. */
+  /** Registers a stand-in at `address`. Kinds without a handler are answered with null. */
   stand<P extends Protocol<P>>(address: string, handlers?: Partial<Handlers<P>>): Promise<Stand<P>>;
   ref<P extends Protocol<P>>(address: string): Ref<P>;
 }
 
 /**
- * One node that holds every address, in virtual time unless `clock` says otherwise; letters take the real
- * encoding. After the test it is stopped, and the test fails if an actor was late, a timer is left or a crash
- * was not expected.
+ * One node that holds every address, in virtual time unless `clock` says otherwise; messages go through the
+ * real encoding. After the test the node is stopped. The test fails on a late actor, a leftover timer or an
+ * unexpected crash.
  */
 export function world(options: Partial<Omit<NodeOptions, 'clock'>> & { clock?: TestClock } = {}): World {
   const clock = options.clock ?? virtualClock();
@@ -201,7 +201,7 @@ export function world(options: Partial<Omit<NodeOptions, 'clock'>> & { clock?: T
   };
 }
 
-/** Stops `node`. Time passes meanwhile, slowly enough for real I/O to keep pace. */
+/** Stops `node`. Time advances meanwhile, slowly enough for real I/O to keep pace. */
 export async function stopInTime(node: Pick<Node, 'stop'>, clock: TestClock): Promise<string[]> {
   let late: string[] | undefined;
   const stopped = node.stop().then((addresses) => {
@@ -216,7 +216,7 @@ export async function stopInTime(node: Pick<Node, 'stop'>, clock: TestClock): Pr
 }
 
 /**
- * Two nodes in one virtual time, joined by a pipe: addresses that begin with the name of the second live
+ * Two nodes in one virtual time, joined by a pipe: addresses that begin with the second node's name live
  * there, all others on the first. `cut` loses the connection.
  */
 export function twoWorlds(carry?: Carry): { near: World; far: World; cut(reason: string): void } {
@@ -244,7 +244,8 @@ async function stand<P extends Protocol<P>>(
     for (const wake of arrived.splice(0)) wake();
     return script[kind]?.(message) ?? null;
   };
-  // A stand-in has no list of kinds: it has a handler for whatever comes. (`then` would make it a promise.)
+  // A stand-in has no list of kinds: it has a handler for every kind except `then`, which would make it a
+  // promise.
   const anything = new Proxy({} as Handlers<P>, {
     get: (_, kind) => (kind === 'then' ? undefined : handle(kind as MessageKind<P>)),
     getOwnPropertyDescriptor: () => ({ configurable: true, enumerable: true, value: null }),
@@ -276,7 +277,7 @@ async function stand<P extends Protocol<P>>(
   };
 }
 
-/** How a frame travels: call `deliver` now, later or never; `from` is the end that sent it. */
+/** Delivery of a frame: call `deliver` now, later or never; `from` is the sending end. */
 export type Carry = (deliver: () => void, from: 0 | 1) => void;
 
 /** Two ends that pass real bytes, and `cut`, which closes both with a reason. */
@@ -292,7 +293,7 @@ export function pipePair(carry: Carry = (deliver) => queueMicrotask(deliver)): {
     for (const receiver of receivers) receiver.onClose(reason);
   };
   const end = (side: 0 | 1): Pipe => ({
-    // Transferred, as a port does it: a sender who uses the bytes afterwards finds them gone.
+    // Transferred, as a port does it: a sender that uses the bytes afterwards finds them detached.
     send: (bytes) => {
       const arrived = structuredClone(bytes, { transfer: [bytes.buffer as ArrayBuffer] });
       carry(() => {

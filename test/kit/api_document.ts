@@ -1,5 +1,5 @@
-// Compares real answers with the API's document: the status must stand there, and the body must be what it
-// says.
+// Compares real responses with the API's document: it must list the status, and the body must match its
+// schema.
 import { z } from '../../src/adapters/zod.ts';
 import { openapiJson } from '../../src/api/openapi.ts';
 import { ALL_OPERATIONS } from '../../src/api/operations.ts';
@@ -18,7 +18,7 @@ interface Document {
 const inner = (schema: object): Record<string, z.core.JSONSchema.JSONSchema> =>
   JSON.parse(JSON.stringify(schema).replaceAll('#/components/schemas/', '#/$defs/'));
 
-/** The check of the answers that `document` describes. */
+/** Returns a check of responses against `document`. */
 export function checkerOf(document: Document) {
   const $defs = inner(document.components.schemas);
   const shapes = new Map<object, z.ZodType>();
@@ -41,7 +41,7 @@ export function checkerOf(document: Document) {
       .map(({ operations }) => operations[method.toLowerCase()])
       .find((one) => one !== undefined);
     const answer = operation?.responses[String(status)];
-    // What no row is for, or what the parser refused, is an error of the general kind.
+    // A request without a row, or one that the parser refused, gets the general error.
     if (operation && !answer) throw new Error(`${where}: this status is not in the document`);
     if (!operation && status < 400) throw new Error(`${where}: this path is not in the document`);
     const schema = answer ? answer.content?.['application/json']?.schema : error;

@@ -1,5 +1,4 @@
-// Bundles TypeScript for tests that run it as a process or thread of its own. Packages stay outside the
-// bundle.
+// Bundles TypeScript for tests that run it in its own process or thread. Packages stay outside the bundle.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +6,7 @@ import { build } from 'esbuild';
 import { afterAll } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** Below node_modules, so that packages resolve from there. */
+/** Below node_modules, so that packages resolve. */
 const CACHE = join(ROOT, 'node_modules', '.cache');
 
 let folder: string | undefined;
@@ -18,12 +17,12 @@ afterAll(() => {
 
 /**
  * Bundles the TypeScript file `source`, a path from the repository's root, and resolves with the path of the
- * module, which is removed after the tests of the file. In it the package `missing` cannot be found.
+ * module, which is removed after the tests of the file. The module cannot resolve the package `missing`.
  */
 export async function bundle(source: string, missing?: string): Promise<string> {
   mkdirSync(CACHE, { recursive: true });
   folder ??= mkdtempSync(join(CACHE, 'berth-test-'));
-  // The name keeps `workers-host`, by which tests find the process host in command lines.
+  // Tests find the process host in command lines by the name `workers-host`.
   const name = [source.replace(/\.ts$/, '').replaceAll(/[^\w]+/g, '-'), missing].filter(Boolean).join('-');
   const outfile = join(folder, `${name}.mjs`);
   await build({

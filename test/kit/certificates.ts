@@ -1,4 +1,4 @@
-// X.509 certificates for tests, made without any program: just enough DER for TLS on loopback.
+// X.509 certificates for tests, made without any program: the minimal DER for TLS on loopback.
 import {
   createHash,
   generateKeyPairSync,
@@ -50,7 +50,7 @@ const ipBytes = (ip: string): Buffer =>
 export interface CertificateOptions {
   commonName: string;
   organization?: string;
-  /** Host names and IP addresses (of IPv6 only ::1). */
+  /** Host names and IP addresses (only ::1 for IPv6). */
   names?: string[];
   issuer?: Identity & { commonName: string };
   from?: number;
@@ -58,7 +58,7 @@ export interface CertificateOptions {
   keys?: { publicKey: KeyObject; privateKey: KeyObject };
 }
 
-/** A certificate of a new P-256 key (or `keys`), signed by `issuer` or by itself, then as a CA. */
+/** A certificate for a new P-256 key (or `keys`), signed by `issuer`, or by itself as a CA. */
 export function certificate(options: CertificateOptions): Identity & { commonName: string } {
   const { publicKey, privateKey } = options.keys ?? generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const ecdsaSha256 = sequence(oid('2a8648ce3d040302'));

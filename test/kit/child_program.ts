@@ -1,4 +1,4 @@
-// Runs programs for tests that kill them, and disks that are full.
+// Runs programs for tests that kill them, and small disks that fill up.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { afterThisTest } from './actors.ts';
 
@@ -6,12 +6,12 @@ export interface Program {
   child: ChildProcess;
   /** The lines it has printed so far. */
   lines: string[];
-  /** Resolves with the first line that `fits`; rejects with its stderr when it ends before. */
+  /** Resolves with the first line that `fits`; rejects with stderr when the program ends first. */
   line(fits: (line: string) => boolean): Promise<string>;
   exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
 }
 
-/** Runs a program and reads its lines; it does not outlive the test. */
+/** Runs a program and reads its lines. The program does not outlive the test. */
 export function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Program {
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
   const lines: string[] = [];
@@ -50,8 +50,8 @@ export function run(command: string, args: readonly string[], env: NodeJS.Proces
 }
 
 /**
- * A command that runs a shell `script` with a disk of `size` mounted at /mnt. Needs a Linux that grants a
- * mount namespace.
+ * A command that runs the shell `script` with a disk of `size` mounted at /mnt. Needs Linux with mount
+ * namespaces allowed.
  */
 export const onSmallDisk = (size: string, script: string): [string, string[]] => [
   'unshare',

@@ -32,7 +32,7 @@ export const ANY = { allow: 'any', apiOnLoopback: true };
 
 export interface CloudOptions {
   clock?: TestClock;
-  /** The node and the views of a front instead of new ones. */
+  /** An existing node and front views, in place of new ones. */
   world?: World;
   views?: CloudViews;
   folder?: string;
@@ -40,10 +40,10 @@ export interface CloudOptions {
   self?: DaemonPod;
   podAccess?: ClusterAccess;
   allowInCluster?: boolean;
-  /** Stands between the actors and the clusters, or the store. */
+  /** Wraps the calls to the clusters, or to the store. */
   open?: (access: ClusterAccess) => KubeCluster;
   store?: (store: CloudStore) => CloudStore;
-  /** Instead of one of its own below `folder`. */
+  /** Replaces the store below `folder`. */
   shared?: CloudStore;
   sweepMs?: number;
 }
@@ -57,13 +57,13 @@ export interface Cloud {
   tethers: Stand<TethersProtocol>;
   folder: string;
   vault: Vault;
-  /** Registers and syncs a kubeconfig; gives its id. */
+  /** Registers and syncs a kubeconfig; returns its id. */
   add(kubeconfig: string, name?: string): Promise<string>;
   /** The list as a client reads it. */
   list(clusterId?: string): Json[];
-  /** One of the list by `namespace/name`. */
+  /** One entry of the list, by `namespace/name`. */
   find(name: string): Json;
-  /** Waits until the list shows `check` true for a workload. */
+  /** Waits until `check` holds for a workload in the list. */
   until(name: string, check: (row: Json) => boolean): Promise<Json>;
   stop(): Promise<void>;
 }
@@ -78,7 +78,7 @@ export async function doubleWith(...names: string[]): Promise<Double> {
   return double;
 }
 
-/** What a client registers, besides what `more` says. */
+/** A client's registration, with `more` added. */
 export const clusterInput = (more: Partial<ClusterInput>): ClusterInput => ({
   name: 'one',
   provider: 'other',
@@ -87,7 +87,7 @@ export const clusterInput = (more: Partial<ClusterInput>): ClusterInput => ({
   ...more,
 });
 
-/** The embedded store in a folder; closed after the test, or before by hand. */
+/** The embedded store in a folder; closed after the test, or earlier by hand. */
 export function openCloudStore(folder: string): { cloudStore: CloudStore; close(): Promise<void> } {
   const store = openStore(join(folder, 'store.mdb'));
   let isOpen = true;
@@ -126,7 +126,7 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
     inPod: options.podAccess !== undefined,
   });
   const sweeper = await here.start('sweeper', sweeperActor, { intervalMs: options.sweepMs ?? 600_000 });
-  // What the owners tell at their start is there as soon as one of them has answered.
+  // The owners have sent their initial state once one of them answers.
   await workloads.ask('idle', {});
   const list = (clusterId?: string): Json[] => JSON.parse(views.workloads(clusterId ?? null).toString());
   const find = (name: string): Json => list().find((row) => `${row.namespace}/${row.name}` === name);

@@ -44,7 +44,7 @@ export interface Daemon {
 
 export interface DaemonOptions {
   stateDir?: string;
-  /** TOML; `port = 0` and a gateway on any port stand before it. */
+  /** TOML; `port = 0` and a gateway on any port come first. */
   config?: string;
   env?: Record<string, string>;
   /** Default: the build of this tree. */
@@ -53,9 +53,9 @@ export interface DaemonOptions {
 
 const folders: string[] = [];
 const running = new Set<Daemon>();
-/** What has not said yet that it listens: a test may be over before it does. */
+/** Daemons that do not listen yet: a test may end before they do. */
 const starting = new Set<ChildProcess>();
-/** State directories whose daemon did not end in order: something of theirs may still run. */
+/** State directories whose daemon did not end in order: some of its processes may still run. */
 const untidy = new Set<string>();
 
 export function newFolder(): string {
@@ -133,11 +133,11 @@ function stream(port: number, path: string, headers: Record<string, string>): Pr
   });
 }
 
-/** Runs `berth daemon`; resolves once it has printed its line, rejects with its stderr if it ends before. */
+/** Runs `berth daemon`; resolves once it prints its line, rejects with stderr if it ends first. */
 export function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
   const stateDir = options.stateDir ?? join(newFolder(), 'state');
   const config = join(newFolder(), 'config.toml');
-  // A table after the defaults may not repeat them: only what the test leaves open is filled in.
+  // A table may not repeat the defaults: only the keys that the test leaves open are added.
   const source = options.config ?? '';
   const filled = [
     /^port\s*=/m.test(source.split('[')[0] ?? '') ? '' : 'port = 0\n',
@@ -183,7 +183,7 @@ export function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
         stderr: () => stderr,
         request: async (method, path, body, headers = {}) => {
           const answer = await send(port, method, path, { body, headers });
-          // Whatever a test is about: every answer must be one that the API's document describes.
+          // In every test, each response must be one that the API's document describes.
           checkAnswer(method, path, answer.status, answer.body);
           return answer;
         },
@@ -203,13 +203,13 @@ export function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
   });
 }
 
-/** Ends a daemon in order; what it supervised ends with it. */
+/** Ends a daemon in order, with everything it supervises. */
 export async function stopDaemon(daemon: Daemon): Promise<void> {
   daemon.signal('SIGTERM');
   await daemon.exited;
 }
 
-// What a killed daemon has left on its state directory ends by a new one that takes over and is stopped.
+// A new daemon takes over what a killed daemon left on its state directory, and is then stopped.
 afterEach(async () => {
   for (const child of [...starting]) child.kill('SIGKILL');
   for (const daemon of [...running]) {
@@ -223,14 +223,14 @@ afterEach(async () => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 });
 
-/** The pid of the process host of a state directory: the one whose command line names that directory. */
+/** The pid of the process host of a state directory: the process whose command line names that directory. */
 export function hostPid(stateDir: string): number {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       const line = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
       if (line.includes('workers/host') && line.includes(stateDir)) return Number(pid);
     } catch {
-      // it ended while we looked
+      // It ended meanwhile.
     }
   }
   throw new Error('no process host');

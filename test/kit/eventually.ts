@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 const PAUSE_MS = 5;
 
-/** What `check` gives once it is something: a condition to wait for. The test's own timeout is the limit. */
+/** Resolves with the first value of `check` that is not empty. The test's own timeout is the limit. */
 export async function eventually<T>(
   check: () => T | undefined | null | false | Promise<T | undefined | null | false>,
 ): Promise<T> {

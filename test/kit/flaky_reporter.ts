@@ -1,5 +1,5 @@
-// A reporter for CI: names every test that passed only at its second try. Such a test is broken, but not what
-// was submitted.
+// A reporter for CI: names every test that passed only on its second try. Such a test is broken; the change
+// under test is not.
 import type { Reporter, TestCase } from 'vitest/node';
 
 export default class Flaky implements Reporter {

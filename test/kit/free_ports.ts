@@ -1,5 +1,5 @@
-// Ports of this test file alone, for whatever has to be told its port before it listens. They lie outside the
-// range that the system gives to outgoing connections and to those who ask for any port.
+// Ports for this test file alone, for programs that need their port before they listen. They lie outside the
+// range that the system uses for outgoing connections and for port 0.
 import { createServer, type Server } from 'node:net';
 import { afterAll } from 'vitest';
 
@@ -12,7 +12,7 @@ const listens = (server: Server, port: number): Promise<boolean> =>
     server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
   });
 
-/** Takes a block by its first port: another file, or another run of this one, takes another block. */
+/** Claims a block by its first port: another file, or another run of this one, gets another block. */
 async function takeBlock(): Promise<{ guard: Server; from: number }> {
   const first = process.pid % BLOCKS;
   for (let index = 0; index < BLOCKS; index += 1) {
@@ -37,5 +37,5 @@ export function ownPorts(size: number): [from: number, to: number] {
   return [from, next - 1];
 }
 
-/** A port that nobody listens on, and nobody else will. */
+/** A port that is free and that no other test gets. */
 export const freePort = (): number => ownPorts(1)[0];

@@ -5,14 +5,14 @@ export interface Answer {
   status: number;
   headers: http.IncomingHttpHeaders;
   text: string;
-  /** What is JSON, read. */
+  /** The body, parsed when it is JSON. */
   body: any;
 }
 
 const isBytes = (value: unknown): value is string | Buffer =>
   typeof value === 'string' || Buffer.isBuffer(value);
 
-/** Sends text and bytes as they are, any other `body` as JSON; resolves with the whole answer. */
+/** Sends text and bytes as they are and any other `body` as JSON; resolves with the whole response. */
 export function send(
   port: number,
   method: string,

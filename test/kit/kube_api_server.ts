@@ -1,5 +1,5 @@
-// Another API server of the local cluster, on a port of its own before the same etcd, to be stopped and
-// started while others go on working with the first one.
+// A second API server of the local cluster, on a port of its own with the same etcd. Tests stop and start it
+// while others use the first one.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { afterThisTest, realTime } from './actors.ts';
 import { freePort } from './free_ports.ts';
 import { kubeconfig, localFolder } from './kube_real.ts';
 
-/** How the cluster's own API server was started; null where it is not this machine's, or not ours to read. */
+/** The command line of the cluster's own API server; null where it is on another machine or not readable. */
 function ownArguments(): string[] | null {
   try {
     const pid = readFileSync(join(localFolder(), 'run/pids/kube-apiserver'), 'utf8').trim();
@@ -22,18 +22,18 @@ function ownArguments(): string[] | null {
 }
 
 const args = ownArguments();
-/** Whether `apiServer` can be had. */
+/** Whether `apiServer` is available. */
 export const hasApiServer: boolean = args !== null;
 
 export interface ApiServer {
   kubeconfig: string;
-  /** As a crash does it. */
+  /** Kills it, as a crash would. */
   stop(): Promise<void>;
   /** Resolves when it answers. */
   start(): Promise<void>;
 }
 
-/** A running one; it ends with the test. */
+/** A running API server; it ends with the test. */
 export async function apiServer(): Promise<ApiServer> {
   const port = freePort();
   const [program = '', ...given] = args ?? [];

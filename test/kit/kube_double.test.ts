@@ -1,4 +1,5 @@
-// The double says what a real server says: the same requests to both, compared as far as both can be asked.
+// The double answers as a real server does: both get the same requests, and their answers are compared as far
+// as two clusters allow.
 import { request } from 'node:https';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
@@ -11,7 +12,7 @@ interface Answer {
   body: Json;
 }
 
-/** Sends to the server of a kubeconfig; of a watch it takes the lines until `until` of them are there. */
+/** Sends a request to the server of a kubeconfig; for a watch, reads lines until `until` holds. */
 function send(config: string, method: string, path: string, body?: Json, until = 1): Promise<Answer> {
   const access = parseKubeconfig(config, Date.now());
   const { credential } = access;
@@ -53,7 +54,7 @@ function send(config: string, method: string, path: string, body?: Json, until =
   });
 }
 
-/** The shape of a value: names and types, not what differs between any two clusters. */
+/** The shape of a value: names and types, without the values that differ between clusters. */
 function shape(value: Json, depth = 3): Json {
   if (Array.isArray(value)) return value.length === 0 || depth === 0 ? [] : [shape(value[0], depth - 1)];
   if (typeof value !== 'object' || value === null) return typeof value;

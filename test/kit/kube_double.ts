@@ -1,6 +1,6 @@
-// An API server on the wire, for the faults a real one does not show on demand: the same lists, watches,
-// patches and errors over real TLS, and a script of what goes wrong. `double.test.ts` compares what it says
-// with a real server.
+// An API server on the wire, for faults that a real one does not produce on demand: the same lists, watches,
+// patches and errors over real TLS, and scripted failures. `kube_double.test.ts` compares it with a real
+// server.
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
@@ -8,7 +8,7 @@ import { Socket } from 'node:net';
 import type { ClusterAccess, WorkloadKind } from '../../src/protocol/cloud.ts';
 import { certificate } from './certificates.ts';
 
-/** JSON of the API as a test writes and reads it. */
+/** JSON of the API, as tests write and read it. */
 export type Json = any;
 
 export interface Seen {
@@ -19,24 +19,26 @@ export interface Seen {
   contentType: string | undefined;
 }
 
-/** What goes wrong with a request. `lost`: it is carried out, and the connection breaks before the answer. */
+/**
+ * The fault of a request. `lost`: the request takes effect, and the connection breaks before the response.
+ */
 export type Fault =
   | { kind: 'status'; status: number; reason?: string; message?: string; headers?: Record<string, string> }
   | { kind: 'raw'; status: number; headers: Record<string, string>; body: string }
   | { kind: 'reset' | 'stall' | 'lost' | 'endless' }
   | { kind: 'late'; ms: number };
 
-/** An open watch, to do things to by hand. */
+/** An open watch, driven by hand. */
 export interface OpenWatch {
   plural: string;
   query: URLSearchParams;
   write(text: string): void;
   error(status: number, reason: string): void;
   bookmark(): void;
-  /** In order, as after timeoutSeconds. */
+  /** Ends it in order, as after timeoutSeconds. */
   end(): void;
   reset(): void;
-  /** From now on nothing is sent on it any more. */
+  /** Sends nothing on it from now on. */
   stall(): void;
 }
 
@@ -46,23 +48,23 @@ export interface Double {
   kubeconfig: string;
   requests: Seen[];
   watches: OpenWatch[];
-  /** What the account may not do, as `patch deployments`. */
+  /** Denied actions, such as `patch deployments`. */
   denied: Set<string>;
-  /** Watch events are cut into pieces of so many bytes. */
+  /** The size in bytes of the pieces that watch events are cut into. */
   cut: number | null;
   get(kind: WorkloadKind, namespace: string, name: string): Json;
-  /** Creates it, or replaces what is there (with a new uid when `renew`). */
+  /** Creates an object, or replaces it (with a new uid when `renew`). */
   put(kind: WorkloadKind, object: Json, renew?: boolean): void;
-  /** Changes it from outside. */
+  /** Changes an object from outside. */
   change(kind: WorkloadKind, namespace: string, name: string, change: (object: Json) => void): void;
   remove(kind: WorkloadKind, namespace: string, name: string): void;
-  /** Does `fault` to the next `times` requests that `fits`. */
+  /** Applies `fault` to the next `times` requests that `fits`. */
   fault(fits: (request: Seen) => boolean, fault: Fault, times?: number): void;
-  /** Forgets all events and continue tokens so far: who goes on from before is told 410. */
+  /** Forgets all past events and continue tokens: a client that resumes from before gets 410. */
   compact(): void;
-  /** Goes back to a version, as after a restore from a backup. */
+  /** Goes back to an earlier version, as after a restore from a backup. */
   rewind(version: number): void;
-  /** What runs at once after each change by a request: another controller. */
+  /** Runs at once after each change by a request, as another controller would. */
   onPatched: ((kind: WorkloadKind, object: Json) => void) | null;
   addAutoscaler(namespace: string, name: string, kind: WorkloadKind, target: string): void;
   stop(): Promise<void>;
@@ -75,7 +77,7 @@ const KINDS: Readonly<Record<string, WorkloadKind>> = {
 };
 const pluralOf = (kind: WorkloadKind): string => (kind === 'Deployment' ? 'deployments' : 'statefulsets');
 
-/** A workload as the API shows it, with what managers note and all. `ready` pods are there at once. */
+/** A workload as the API shows it, managed fields included. `ready` pods exist at once. */
 export function workload(
   namespace: string,
   name: string,
@@ -140,7 +142,7 @@ export function workload(
   };
 }
 
-/** As the server omits zeros. */
+/** Omits zeros, as the server does. */
 export const statusOf = (replicas: number, ready = replicas): Json => ({
   observedGeneration: 1,
   ...(replicas > 0 ? { replicas, updatedReplicas: replicas } : {}),
@@ -204,7 +206,7 @@ class Server implements Double {
   private faults: { fits: (request: Seen) => boolean; fault: Fault; times: number }[] = [];
   private server = this.create();
   private readonly sockets = new Set<Socket>();
-  /** The TCP sockets by the port of the client: only they can be reset. */
+  /** TCP sockets by the client's port: only these can be reset. */
   private readonly raw = new Map<number, Socket>();
 
   get access(): ClusterAccess {
@@ -327,7 +329,7 @@ class Server implements Double {
     const isNew = before?.metadata.uid !== plain.metadata.uid;
     const isSpecced = JSON.stringify(before?.spec) !== JSON.stringify(plain.spec);
     const generation = isNew ? 1 : before.metadata.generation + (isSpecced ? 1 : 0);
-    // Who writes a status has seen the spec.
+    // A manager that writes a status has seen the spec.
     const isSeen = isNew || JSON.stringify(before.status) !== JSON.stringify(plain.status);
     const stored = this.stamped(kind, {
       ...plain,
@@ -374,7 +376,7 @@ class Server implements Double {
     if (code !== 0) this.send(response, code, body);
   }
 
-  /** True when the request is dealt with. */
+  /** True when the request has been handled. */
   private async goWrong(fault: Fault, seen: Seen, response: ServerResponse): Promise<boolean> {
     const reset = (): boolean =>
       this.raw.get(response.socket?.remotePort ?? 0)?.resetAndDestroy() !== undefined;
@@ -423,7 +425,7 @@ class Server implements Double {
     response.end(JSON.stringify(body));
   }
 
-  /** Status and body; 0 when the answer is under way. */
+  /** Status and body; 0 when the response is already under way. */
   private handle(seen: Seen, response: ServerResponse): [number, Json] {
     const { path, query, method } = seen;
     if (path === '/version') return [200, { major: '1', minor: '33', gitVersion: 'v1.33.0-double' }];
@@ -609,7 +611,7 @@ class Server implements Double {
   }
 }
 
-/** Starts one on a free port of loopback; the caller stops it. */
+/** Starts a double on a free loopback port; the caller stops it. */
 export async function kubeDouble(): Promise<Double> {
   const server = new Server();
   await server.start();

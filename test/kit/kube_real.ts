@@ -1,5 +1,5 @@
-// The real cluster for tests: `BERTH_TEST_KUBECONFIG`, else the local one in `K8S_DIR`. Without either, what
-// needs it is skipped by name. Each test file makes a namespace of its own and deletes it.
+// The real cluster for tests: `BERTH_TEST_KUBECONFIG`, else the local one in `K8S_DIR`. Without either, the
+// tests that need it are skipped by name. Each test file creates a namespace of its own and deletes it.
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { request } from 'node:https';
@@ -11,17 +11,17 @@ import type { Json } from './kube_double.ts';
 const FOLDER = process.env['K8S_DIR'] ?? '/tmp/berth-kubernetes';
 const path = process.env['BERTH_TEST_KUBECONFIG'] ?? join(FOLDER, 'admin.kubeconfig');
 
-/** Where the cluster has its other files, if it is one that was started beside the project. */
+/** The folder with the cluster's other files, if it was started beside the project. */
 export const localFolder = (): string => dirname(path);
 
-/** The text of a kubeconfig of the local cluster: `token`, `limited` or `admin`; null when there is none. */
+/** The kubeconfig text of the local cluster for `token`, `limited` or `admin`; null when there is none. */
 export function localKubeconfig(name: string): string | null {
   const file = join(localFolder(), `${name}.kubeconfig`);
   return existsSync(file) ? readFileSync(file, 'utf8') : null;
 }
 
 export const realKubeconfig: string | null = existsSync(path) ? readFileSync(path, 'utf8') : null;
-/** `realKubeconfig` for tests that run only where there is one. */
+/** Like `realKubeconfig`, for tests that only run with a cluster. */
 export const kubeconfig = (): string => {
   if (realKubeconfig === null) throw new Error('there is no cluster');
   return realKubeconfig;
@@ -34,7 +34,7 @@ export function describeReal(name: string, tests: () => void): void {
   describe.skipIf(!there)(`${name}${reason}`, tests);
 }
 
-/** One call as the administrator. Errors of the API are answers too. */
+/** One call as the administrator. API errors are returned as answers too. */
 export function api(
   method: string,
   path: string,
@@ -88,7 +88,7 @@ export interface Sandbox {
   remove(kind: string, name: string): Promise<void>;
 }
 
-/** A namespace of this test file, made before its tests and deleted after them. */
+/** A namespace for this test file, created before its tests and deleted after them. */
 export function sandbox(): Sandbox {
   const namespace = `berth-${randomBytes(4).toString('hex')}`;
   const plural = (kind: string): string => `${kind.toLowerCase()}s`;
@@ -120,7 +120,7 @@ export function sandbox(): Sandbox {
   };
 }
 
-/** A small workload of the image every cluster here has; ready as soon as it runs. */
+/** A small workload with the image that every cluster here has; ready as soon as it runs. */
 export function sleeper(name: string, replicas: number, more: Json = {}): Json {
   return {
     metadata: { name, ...more.metadata },

@@ -1,7 +1,6 @@
 /**
- * `value`, which has to be there; throws where it is not. For what is sent a signal above all: number 0 in
- * place of a pid that is not known means everything in the tests' own process group, the test run and what
- * called it.
+ * Returns `value`; throws when it is missing. Signals need it most: pid 0 in place of an unknown pid means
+ * the tests' own process group, with the test run and its caller.
  */
 export function must<Value>(value: Value | null | undefined): Value {
   if (value === null || value === undefined || value === 0)

@@ -1,4 +1,4 @@
-// An actor whose every step a test can hold, and that writes down what happened.
+// An actor that a test can pause at every step, and that records what happened.
 import { type ActorLimits, type ActorType, actor, Failure } from '../../src/runtime/actor.ts';
 import { untypedRef } from './untyped_node.ts';
 
@@ -6,13 +6,13 @@ export interface Probe {
   echo(message: { value: unknown }): { value: unknown };
   /** Answers when the test opens `key`. */
   hold(message: { key: string }): { key: string };
-  /** The same by `context.later`. */
+  /** The same through `context.later`. */
   later(message: { key: string }): { key: string };
-  /** The same by `context.turn`. */
+  /** The same through `context.turn`. */
   turn(message: { key: string; hold: string }): { key: string };
   fail(message: { code: string; detail: unknown }): null;
   boom(message: { text: string }): null;
-  /** Crashes from outside of any handler while `hold` may be open. */
+  /** Crashes from outside of any handler, possibly while `hold` is open. */
   crash(message: { text: string }): null;
   end(message: Record<string, never>): null;
   ask(message: { address: string; kind: 'echo' | 'hold' }): null;
@@ -21,7 +21,7 @@ export interface Probe {
 
 export interface Steps {
   log: string[];
-  /** Opens `key`: what holds there goes on, now or when it comes. */
+  /** Opens `key`: whatever waits for it continues, now or when it arrives. */
   open(key: string, error?: Error): void;
   /** The actor type; every incarnation logs `init` and, on closing, `close`. */
   type: ActorType<Probe, null>;

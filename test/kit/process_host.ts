@@ -1,4 +1,4 @@
-// Starts the process host as a real process, and speaks to it as a thread of the daemon does.
+// Starts the process host as a real process, and talks to it as a thread of the daemon does.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,12 +26,12 @@ export { eventually };
 
 export let entry = '';
 const closers: (() => void | Promise<void>)[] = [];
-/** Registers what is called after the test, last first. */
+/** Registers calls for after the test, last first. */
 export const after = (close: () => void | Promise<void>): void => {
   closers.push(close);
 };
 
-/** Prepares the tests of a file: builds the host, and ends what each test has started. */
+/** Prepares the tests of a file: builds the host, and ends everything that each test started. */
 export function useHost(): void {
   beforeAll(async () => {
     entry = await bundle('workers/host.ts');
@@ -55,7 +55,7 @@ export const wait = (ms: number): Promise<void> => new Promise((resolve) => setT
 
 export const isRunning = (pid: number): boolean => rowRuns(processRow(pid));
 
-/** The hosts of a state directory that run. */
+/** The running hosts of a state directory. */
 export function hostsOf(stateDir: string): number[] {
   return [...processTable().values()].flatMap((row) => {
     if (!rowRuns(row)) return [];
@@ -68,7 +68,7 @@ export function hostsOf(stateDir: string): number[] {
   });
 }
 
-/** Ends the hosts of a state directory, and the processes with its mark. */
+/** Ends the hosts of a state directory and the processes that carry its mark. */
 async function endAll(stateDir: string): Promise<void> {
   for (const pid of hostsOf(stateDir)) process.kill(pid, 'SIGKILL');
   const mark = `BERTH_TEST=${stateDir}\0`;
@@ -76,7 +76,7 @@ async function endAll(stateDir: string): Promise<void> {
     try {
       if (readFileSync(`/proc/${pid}/environ`).includes(mark)) process.kill(pid, 'SIGKILL');
     } catch {
-      // Not ours, or gone.
+      // Not ours, or already ended.
     }
   }
   await eventually(() => hostsOf(stateDir).length === 0);
@@ -86,7 +86,7 @@ export interface Daemon {
   stateDir: string;
   host: Ref<HostProtocol>;
   connection: HostConnection;
-  /** Ends and growth as the host has reported them, in order. */
+  /** Ends and log growth as the host reported them, in order. */
   ends: RunEnd[];
   grew: { service: string; end: number }[];
   lost: Promise<string>;
@@ -99,7 +99,7 @@ export interface Daemon {
   /** The end of a run, once it is reported. */
   ended(of: { run: string }): Promise<RunEnd>;
   tail(service: string, lines?: number): string[];
-  /** All raw bytes that are left of its log. */
+  /** All raw bytes left of its log. */
   whole(service: string): Buffer;
   disconnect(): void;
 }
@@ -207,8 +207,8 @@ export const descriptorsOf = (pid: number): number[] =>
     .sort((a, b) => a - b);
 
 /**
- * Resolves once a program has nothing open but 0, 1 and 2. Libraries are open only while it loads; what it has
- * inherited would stay.
+ * Resolves once a program has only 0, 1 and 2 open. Libraries are open only during loading; inherited
+ * descriptors would stay.
  */
 export const hasOnlyItsOwn = (pid: number): Promise<unknown> =>
   eventually(() => descriptorsOf(pid).join() === '0,1,2');

@@ -1,4 +1,4 @@
-// A small server that speaks the daemon's bytes: it records what was asked and answers what the test says.
+// A small server that speaks the daemon's protocol: it records requests and answers as the test says.
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach } from 'vitest';

@@ -12,7 +12,7 @@ import type { ViewsProtocol } from '../../src/protocol/views.ts';
 import { actor, type Ref } from '../../src/runtime/actor.ts';
 import { afterThisTest, realTime, type Stand, tempDir, type World, world } from './actors.ts';
 
-/** A letter to one of the services, which are all one stand-in. */
+/** A message to one of the services; one stand-in serves for all of them. */
 export interface ToService {
   name: string;
   kind: string;
@@ -27,11 +27,11 @@ export interface Setting {
   ports: Ref<PortsProtocol>;
   views: Stand<ViewsProtocol>;
   host: Stand<HostProtocol>;
-  /** Every event that was appended. */
+  /** Every appended event. */
   events: NewEvent[];
-  /** Every letter to a service. */
+  /** Every message to a service. */
   letters: ToService[];
-  /** What the services do; the defaults succeed at once. */
+  /** What the services do; by default they succeed at once. */
   services: {
     start(name: string): Promise<StartResult>;
     retire(name: string): Promise<null>;
@@ -42,7 +42,7 @@ export interface Setting {
 
 export interface SettingOptions {
   path?: string;
-  /** What the registry is given for the store; its ports are always real. */
+  /** Replaces the store; ports are always real. */
   store?: (store: Store) => RegistryConfig['store'];
 }
 
@@ -100,7 +100,7 @@ export async function setting({
   const views = await w.stand<ViewsProtocol>('views');
   const ref = await w.start('registry', registryActor, {
     store: wrap(store),
-    // Where nobody listens: a machine that runs tests may use the usual ones.
+    // A range where nothing listens: other programs may use the usual ports of a test machine.
     ports: { service: [200, 299], agent: [300, 400] },
   });
   return {

@@ -1,5 +1,5 @@
 // A service in virtual time between stand-ins. The process host is a double that keeps a ledger and speaks
-// HostProtocol on a node of its own, so that the line to it can be cut and joined again; processes end when
+// HostProtocol on its own node, so that tests can cut and restore the connection to it; processes end when
 // the test says so.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -37,7 +37,7 @@ export const BOOTED_AT = Date.UTC(2029, 11, 31);
 export const AGENT = { agentType: null, hostname: 'web.agents.localhost', cols: 120, rows: 32 };
 
 /**
- * A store in memory: rows go through the real encoding. `broken` is what a write fails with, as on a full
+ * A store in memory: rows go through the real encoding. `broken` is the error of every write, as on a full
  * disk.
  */
 export class MemoryStore implements Pick<Store, 'table'> {
@@ -65,7 +65,7 @@ export class MemoryStore implements Pick<Store, 'table'> {
   }
 }
 
-/** What the test scripts of the process host. */
+/** The scripted behaviour of the process host. */
 export class HostDouble {
   readonly spawns: SpawnRequest[] = [];
   readonly notes: { run: string; memo: RunMetadata }[] = [];
@@ -75,23 +75,23 @@ export class HostDouble {
   readonly follows: boolean[] = [];
   readonly typed: string[] = [];
   readonly sizes: [cols: number, rows: number][] = [];
-  /** What a spawn is refused with. */
+  /** The error of a refused spawn. */
   refusal: Failure | null = null;
-  /** Bytes of output that a full disk did not take; undefined: it says so late. */
+  /** Bytes of output that a full disk dropped; undefined: the host answers late. */
   lostBytes: number | undefined = 0;
-  /** How long a spawn and the end of a tree take, in milliseconds. */
+  /** Duration of a spawn and of the end of a tree, in milliseconds. */
   spawnMs = 0;
   stopMs = 0;
-  /** Processes that the run before has left behind; while there are some they hold the port. */
+  /** Processes left behind by the run before; while any remain they hold the port. */
   leftBehind = 0;
-  /** With it a process ends before the spawn is answered. */
+  /** Makes a process end before the spawn is answered. */
   stillborn: number | null = null;
   /** The exit code of a process that ends by the stop signal; null: the signal ends it. */
   onSignal: number | null = null;
   readonly ledger = new Map<string, LedgerRun>();
-  /** Every run that there was a process of. */
+  /** Every run that had a process. */
   readonly made: string[] = [];
-  /** What is told is lost while nobody is connected. */
+  /** Messages are lost while no daemon is connected. */
   service: Ref<ServiceProtocol> | null = null;
   private readonly clock: TestClock;
   private readonly stopping = new Map<string, Promise<StopReport>>();
@@ -185,7 +185,7 @@ export class HostDouble {
     return { ...begun, rssMB: 12 };
   }
 
-  /** Also of a run that is not in the ledger any more: what bears its mark is ended. */
+  /** Also for a run that is no longer in the ledger: processes with its mark are ended. */
   private async stop(run: string, signal: string, graceMs: number): Promise<StopReport> {
     const { row } = this;
     this.stops.push({ run, signal, graceMs });
@@ -231,7 +231,7 @@ export class HostDouble {
     };
   }
 
-  /** The process ends; the service is told, and told again until it is acknowledged. */
+  /** Ends the process. The service is notified, repeatedly until it acknowledges. */
   exit(exitCode: number | null, signal: string | null = null): void {
     const { row } = this;
     if (row && !row.end) this.end(row, exitCode, signal);
@@ -260,7 +260,7 @@ export class HostDouble {
   }
 }
 
-/** Probes that answer what the test says; `hang` lets them wait. */
+/** Probes that answer as the test says; `hang` leaves them pending. */
 export class ProbeDouble {
   outcome: ProbeResult = { status: null, error: 'connection refused: nothing listens there' };
   hang = false;
@@ -306,18 +306,18 @@ export interface Supervised {
   views: Stand<ViewsProtocol>;
   stats: Stand<StatsProtocol>;
   ports: { holder: string | null };
-  /** Every event that is in the journal: a repeated `once` is not. */
+  /** Every event in the journal: a repeated `once` is not stored again. */
   journal: NewEvent[];
-  /** While set, appending fails with it. */
+  /** While set, appends fail with it. */
   broken: { events: Failure | null };
   /** Starts the actor. */
   begin(): Promise<void>;
   /** The events' types and data, in order. */
   events(): [type: string, data: unknown][];
   state(): ServiceState;
-  /** What the store has of the last end. */
+  /** The store's record of the last end. */
   kept(): LastEnd | undefined;
-  /** The line to the host is lost; `join` makes a new one. */
+  /** Cuts the connection to the host; `join` makes a new one. */
   cut(): void;
   join(): void;
   advance(ms: number): Promise<void>;
@@ -325,7 +325,7 @@ export interface Supervised {
 
 export interface Plan {
   spec?: Partial<ServiceSpec>;
-  /** Not registered. */
+  /** Without a registration. */
   unknown?: boolean;
   end?: LastEnd;
   row?: Partial<LedgerRun>;
@@ -426,12 +426,12 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
   };
 }
 
-/** A letter from node to node and back takes a few turns. */
+/** A message from node to node and back takes a few turns. */
 export async function quiet(): Promise<void> {
   for (let turn = 0; turn < 12; turn += 1) await settle();
 }
 
-/** Lets `ms` pass in small steps, so that letters under way arrive in the meantime and not afterwards. */
+/** Advances time by `ms` in small steps, so that messages under way arrive meanwhile and not afterwards. */
 export async function advance(clock: TestClock, ms: number): Promise<void> {
   const step = Math.max(5, ms / 400);
   await quiet();
@@ -458,7 +458,7 @@ export function row(clock: TestClock, over: Partial<LedgerRun> = {}): LedgerRun 
   };
 }
 
-/** Starts it and lets it become ready. */
+/** Starts the service and lets it become ready. */
 export async function running(world: Supervised): Promise<number> {
   const started = world.ref.ask('start', { timeoutMs: null, wait: true });
   await world.advance(100);

@@ -1,4 +1,4 @@
-// Registrations for tests, as they come in and as they are kept.
+// Registrations for tests, as received and as stored.
 import type { ServiceInput, ServiceSpec } from '../../src/protocol/service.ts';
 
 export const input = (name: string, more: Partial<ServiceInput> = {}): ServiceInput => ({
@@ -33,7 +33,7 @@ export const agentInput = (name: string, more: Partial<ServiceInput> = {}): Serv
     ...more,
   });
 
-/** As it is kept: env is never null. */
+/** The stored form: env is never null. */
 export const spec = (more: Partial<ServiceSpec> = {}): ServiceSpec => ({
   ...input('web', { port: 3000, cmd: 'serve' }),
   env: [],

@@ -8,9 +8,9 @@ export interface UntypedNode extends Omit<Node, 'start' | 'family' | 'ref'> {
   ref<P>(address: string): Ref<P>;
 }
 
-// The directory is there for the compiler only.
+// The directory exists only for the compiler.
 export const untypedNode = (options: NodeOptions): UntypedNode => createNode(options) as UntypedNode;
 
-/** A ref of an actor's own to an address that no directory has. */
+/** An actor's ref to an address that is in no directory. */
 export const untypedRef = <P>({ ref }: Pick<Context, 'ref'>, address: string): Ref<P> =>
   (ref as (address: string) => Ref<unknown>)(address) as Ref<P>;

@@ -11,7 +11,7 @@ afterEach(() => {
 
 const DAY_MS = 86_400_000;
 
-it('waits longer than Node can: a month is not at once', () => {
+it('waits longer than one Node timer can: a month does not fire at once', () => {
   const fired = vi.fn();
   systemClock.after(30 * DAY_MS, fired);
   vi.advanceTimersByTime(30 * DAY_MS - 1);
@@ -20,7 +20,7 @@ it('waits longer than Node can: a month is not at once', () => {
   expect(fired).toHaveBeenCalledTimes(1);
 });
 
-it('a cancelled timer does not fire, in whatever part of its time it is', () => {
+it('a cancelled timer does not fire, however much of its time has passed', () => {
   const fired = vi.fn();
   const [short, long, often] = [
     systemClock.after(10, fired),
@@ -36,7 +36,7 @@ it('a cancelled timer does not fire, in whatever part of its time it is', () => 
   expect(fired.mock.calls.length).toBe(25);
 });
 
-it('no timer holds the process', () => {
+it('no timer keeps the process alive', () => {
   vi.useRealTimers();
   const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
   const before = timers();

@@ -1,5 +1,6 @@
-// Guarantee 5: a Failure thrown is a reply; anything else is a crash: the caller gets `crashed`, the scope closes
-// last-first, `init` runs again after a pause, queued letters stay, the one that crashed it is not tried again.
+// Guarantee 5: a thrown Failure is a reply; any other error is a crash. The caller gets `crashed`, the scope
+// closes last-first, `init` runs again after a pause, queued messages stay, and the message that caused the
+// crash is not retried.
 import { expect, it } from 'vitest';
 import { actor } from '../../src/runtime/actor.ts';
 import { afterThisTest, settle, stopInTime, twoWorlds, virtualClock, world } from '../kit/actors.ts';
@@ -15,7 +16,7 @@ it('a Failure is a reply and the incarnation lives on', async () => {
   expect(log).toEqual(['init 1', 'echo 1']);
 });
 
-it('a crash answers its caller, closes, starts again after a pause, and goes on with what was queued', async () => {
+it('a crash answers its caller, closes the scope, restarts after a pause, and continues with the queue', async () => {
   const { near, far } = twoWorlds();
   const { type, log } = probe();
   await far.start('far', type, null);
@@ -57,7 +58,8 @@ it('a crash from outside a handler answers every open request `crashed`, the cur
   codes.push(codeOf(ref.ask('hold', { key: 'z' })), codeOf(ref.ask('echo', { value: 1 })));
   await clock.advance(0);
   expect(await Promise.all(codes.slice(0, 3))).toEqual(['crashed', 'crashed', 'crashed']);
-  // The code of the old incarnation still runs in `hold`: the new one waits for it, so that never two messages are open.
+  // The code of the old incarnation still runs in `hold`: the new one waits for it, so that two messages are
+  // never open at once.
   await clock.advance(1000);
   expect(log.filter((line) => line.startsWith('init'))).toEqual(['init 1']);
   for (const key of ['x', 'y', 'z']) open(key);
@@ -67,7 +69,7 @@ it('a crash from outside a handler answers every open request `crashed`, the cur
   expect(crashes.splice(0)).toHaveLength(1);
 });
 
-it('code that never comes to rest holds the new incarnation up for no longer than drainMs, and is reported', async () => {
+it('code that never settles delays the new incarnation by at most drainMs, and is reported', async () => {
   const { start, clock, crashes } = world();
   const { type, open } = probe({ drainMs: 300 });
   const ref = await start('a', type, null);
@@ -90,7 +92,7 @@ interface Opener {
   crash(message: null): null;
 }
 
-it('the scope closes last-first, and an error of one closer is reported and stops nothing', async () => {
+it('the scope closes last-first; an error of one closer is reported and stops no other', async () => {
   const closed: string[] = [];
   const opener = actor<Opener, null>('opener', (context) => ({
     open: ({ names, fail }) => {
@@ -129,7 +131,7 @@ interface Zombie {
   seen(message: { by: number }): null;
 }
 
-it('an incarnation that is over sends nothing any more: its tells are dropped, its asks refused', async () => {
+it('an ended incarnation sends nothing: its tells are dropped, its asks refused', async () => {
   const { node, start, stand, clock, crashes } = world();
   const lower = await stand<Probe>('lower');
   let goOn = () => {};
@@ -162,7 +164,7 @@ it('an incarnation that is over sends nothing any more: its tells are dropped, i
   crashes.splice(0);
 });
 
-it('a timer ends with its incarnation, and an error in its callback is a crash of the actor alone', async () => {
+it('a timer ends with its incarnation, and an error in its callback crashes only that actor', async () => {
   const fired: string[] = [];
   const ticker = actor<{ start(message: { crash: boolean }): null }, null>('ticker', (context) => ({
     start: ({ crash }) => {
@@ -182,7 +184,7 @@ it('a timer ends with its incarnation, and an error in its callback is a crash o
   expect(crashes.splice(0)).toMatchObject([{ address: 'a', error: { message: 'in a timer' }, ended: false }]);
 });
 
-it('a timer that has fired is off the scope: an actor that sets them for years keeps none', async () => {
+it('a fired timer leaves the scope: an actor that sets timers for years keeps none', async () => {
   const clock = virtualClock();
   let cancelled = 0;
   const after = (ms: number, callback: () => void) => {
@@ -207,7 +209,7 @@ it('a timer that has fired is off the scope: an actor that sets them for years k
   expect(cancelled).toBe(before + 1);
 });
 
-it('a reply that is no plain data is a crash: the caller is not left waiting', async () => {
+it('a reply that is not plain data is a crash: the caller does not wait for ever', async () => {
   const { start, crashes, clock } = world();
   const odd = actor<{ odd(message: null): { value: unknown } }, null>('odd', () => ({
     odd: () => ({ value: Symbol('no data') }),

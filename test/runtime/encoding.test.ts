@@ -1,5 +1,5 @@
-// Every letter goes through the encoding, near ones too: a message is a copy, bytes stay bytes, strange keys are
-// harmless, and bytes that make no sense end the link and nothing else.
+// Every message goes through the encoding, also within a node: a message is a copy, bytes stay bytes, special
+// keys are harmless, and malformed bytes end the link and nothing else.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { actor, type Pipe } from '../../src/runtime/actor.ts';
@@ -12,7 +12,7 @@ interface Keeper {
   bytes(message: { bytes: Uint8Array }): { bytes: Uint8Array; kept: number };
 }
 
-it('what either side does to a message afterwards is not seen by the other', async () => {
+it('a change to a message on one side is not seen by the other', async () => {
   const { start } = world();
   const kept: number[][] = [];
   const keeper = actor<Keeper, null>('keeper', () => ({
@@ -33,7 +33,7 @@ it('what either side does to a message afterwards is not seen by the other', asy
   expect(kept).toEqual([[1, 2, 4]]);
 });
 
-it('bytes stay bytes, of any size, and do not share memory with those that were sent', async () => {
+it('bytes of any size stay bytes, and share no memory with the sender', async () => {
   const { start } = world();
   const keeper = actor<Keeper, null>('keeper', () => ({
     keep: (message) => message,
@@ -50,7 +50,7 @@ it('bytes stay bytes, of any size, and do not share memory with those that were 
   }
 });
 
-it('keys with a meaning in JavaScript are only keys', async () => {
+it('keys with a meaning in JavaScript are plain keys', async () => {
   const { start } = world();
   const { type } = probe();
   const ref = await start('a', type, null);
@@ -61,7 +61,7 @@ it('keys with a meaning in JavaScript are only keys', async () => {
   expect(({} as { polluted?: number }).polluted).toBe(undefined);
 });
 
-it('an ask that is no plain data fails at the asker and sends nothing', async () => {
+it('an ask that is not plain data fails at the caller and sends nothing', async () => {
   const { start } = world();
   const { type, log } = probe();
   const ref = await start('a', type, null);
@@ -116,7 +116,7 @@ it.each([
   expect(await codeOf(ref.ask('echo', { value: 1 }))).toBe('none');
 });
 
-it('nothing that stands behind a frame that is none is taken', async () => {
+it('nothing after a malformed frame is accepted', async () => {
   const { world: there, far, lost } = open();
   const { type, log } = probe();
   await there.start('a', type, null);
@@ -127,7 +127,7 @@ it('nothing that stands behind a frame that is none is taken', async () => {
   expect(log).toEqual(['init 1', 'echo 1']);
 });
 
-it('replies to nobody, unknown addresses and kinds from outside are no reason to end it', async () => {
+it('unknown replies, addresses and kinds from outside do not end the link', async () => {
   const { world: there, far, lost, received } = open();
   const { type, log } = probe();
   await there.start('a', type, null);
@@ -150,7 +150,7 @@ it('replies to nobody, unknown addresses and kinds from outside are no reason to
   there.crashes.splice(0);
 });
 
-it('no bytes whatever end more than the link', async () => {
+it('no sequence of bytes ends more than the link', async () => {
   const { world: there } = open();
   const ref = await there.start('a', probe().type, null);
   await fc.assert(

@@ -1,4 +1,4 @@
-// Families: their actors start at the first letter, and after an `end` of their own at the next one.
+// Families: a member starts at its first message, and at the next one after it has ended itself.
 import { expect, it } from 'vitest';
 import { actor } from '../../src/runtime/actor.ts';
 import { settle, world } from '../kit/actors.ts';
@@ -8,7 +8,7 @@ interface Named {
   name(message: null): { name: string };
 }
 
-it('each member is an actor of its own with its own configuration, started by the first letter', async () => {
+it('each member is a separate actor with its own configuration, started by its first message', async () => {
   const { node, ref } = world();
   const started: string[] = [];
   const named = actor<Named, string>('named', (_, name) => {
@@ -22,7 +22,7 @@ it('each member is an actor of its own with its own configuration, started by th
   expect(started).toEqual(['one', 'two:x']);
 });
 
-it('a letter is never lost to an `end`: what was queued or comes while it closes starts the actor anew, in order', async () => {
+it('no message is lost to an `end`: messages queued or received while it closes restart the actor, in order', async () => {
   const { node, ref } = world();
   const { type, log } = probe();
   node.family('f:', type, () => null);
@@ -51,7 +51,7 @@ it('an `end` waits for open `later`s, but not for ever', async () => {
   open('y');
 });
 
-it('an `end` of an actor that is no family answers what is queued with `gone`', async () => {
+it('an `end` of an actor outside a family answers the queue with `gone`', async () => {
   const { start } = world();
   const { type } = probe();
   const ref = await start('a', type, null);
@@ -59,7 +59,7 @@ it('an `end` of an actor that is no family answers what is queued with `gone`', 
   expect(await Promise.all(codes)).toEqual(['none', 'gone']);
 });
 
-it('a configuration that cannot be made is a crash of that actor alone', async () => {
+it('a configuration that cannot be made crashes only that actor', async () => {
   const { node, ref, clock, crashes } = world();
   const { type } = probe({ restarts: { max: 0, withinMs: 1000 } });
   node.family('f:', type, (address) => {
@@ -74,7 +74,7 @@ it('a configuration that cannot be made is a crash of that actor alone', async (
   ]);
 });
 
-it('a letter that came to the wrong node starts nothing', async () => {
+it('a message to the wrong node starts nothing', async () => {
   const { node, ref } = world({ nodeOf: (address) => (address === 'f:elsewhere' ? 'other' : 'test') });
   const { type, log } = probe();
   node.family('f:', type, () => null);

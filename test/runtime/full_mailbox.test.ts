@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { settle, world } from '../kit/actors.ts';
 import { codeOf, probe } from '../kit/probe_actor.ts';
 
-it('refuses an ask with `overloaded` and takes letters again when there is room', async () => {
+it('refuses an ask with `overloaded` and accepts messages again when there is room', async () => {
   const { start } = world();
   const { type, log, open } = probe({ mailbox: 2 });
   const ref = await start('a', type, null);

@@ -1,4 +1,4 @@
-// Connections between nodes: what is told when one is lost or replaced, and who hears of it.
+// Connections between nodes: who is notified when one is lost or replaced.
 import { expect, it } from 'vitest';
 import { actor } from '../../src/runtime/actor.ts';
 import { decodeAllMsgpack, encodeMsgpack } from '../../src/runtime/msgpack.ts';
@@ -50,7 +50,7 @@ it('a ref made before the connection works after it', async () => {
   expect(await codeOf(ref.ask('echo', { value: 1 }))).toBe('none');
 });
 
-it('a watcher is told once when a far actor ends, when its connection is lost, and when there is nobody', async () => {
+it('a watcher is notified once: when a remote actor ends, its connection is lost, or nobody has the address', async () => {
   const { near, far, cut } = twoWorlds();
   const { type } = probe();
   for (const address of ['far1', 'far2']) await far.start(address, type, null);
@@ -71,7 +71,7 @@ it('a watcher is told once when a far actor ends, when its connection is lost, a
   expect(watcher.log.splice(0)).toEqual(['told far2']);
 });
 
-it('an incarnation that is over is told nothing any more', async () => {
+it('an ended incarnation is notified of nothing', async () => {
   const { near, far } = twoWorlds();
   await far.start('far', probe().type, null);
   const watcher = probe();
@@ -85,7 +85,7 @@ it('an incarnation that is over is told nothing any more', async () => {
   near.crashes.splice(0);
 });
 
-it('what is told to an incarnation that crashed at the one before is not told', async () => {
+it('a notification for a crashed incarnation does not reach the next one', async () => {
   const { near, far, cut } = twoWorlds();
   for (const address of ['far1', 'far2']) await far.start(address, probe().type, null);
   const told: string[] = [];
@@ -107,7 +107,7 @@ it('what is told to an incarnation that crashed at the one before is not told', 
   expect(near.crashes.splice(0)).toHaveLength(1);
 });
 
-it('a node that stops itself has not lost its peers', async () => {
+it('a node that stops itself does not report its peers as lost', async () => {
   const { near, far } = twoWorlds();
   const lost: string[] = [];
   near.node.onPeerLost((peer) => lost.push(`near lost ${peer}`));
@@ -117,7 +117,7 @@ it('a node that stops itself has not lost its peers', async () => {
   expect(lost).toEqual(['far lost near']);
 });
 
-it('each request is answered once on the wire and each watcher told once, whatever happens afterwards', async () => {
+it('each request is answered once on the wire and each watcher notified once, whatever happens afterwards', async () => {
   const { node, start, crashes, clock } = world({
     name: 'node',
     nodeOf: (to) => (to === 'far' ? 'far' : 'node'),

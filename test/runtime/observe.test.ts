@@ -3,7 +3,7 @@ import type { RuntimeEvent } from '../../src/runtime/actor.ts';
 import { settle, world } from '../kit/actors.ts';
 import { codeOf, probe } from '../kit/probe_actor.ts';
 
-it('tells mailbox depth, open asks, missed deadlines and crashes', async () => {
+it('reports mailbox depth, open asks, missed deadlines and crashes', async () => {
   const events: RuntimeEvent[] = [];
   const { start, clock, crashes } = world({ observe: (event) => events.push(event) });
   const { type, open } = probe();

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { settle, world } from '../kit/actors.ts';
 import { codeOf, probe } from '../kit/probe_actor.ts';
 
-it('a handler that waits keeps the next message out until it is done', async () => {
+it('a waiting handler holds back the next message until it is done', async () => {
   const { start } = world();
   const { type, log, open } = probe();
   const ref = await start('a', type, null);
@@ -18,7 +18,7 @@ it('a handler that waits keeps the next message out until it is done', async () 
   expect(log).toEqual(['init 1', 'begin x', 'end x', 'echo 1', 'echo 2']);
 });
 
-it('`later` lets the next message in and answers when its promise is there, in any order', async () => {
+it('`later` admits the next message and replies when its promise settles, in any order', async () => {
   const { start } = world();
   const { type, log, open } = probe();
   const ref = await start('a', type, null);

@@ -1,11 +1,12 @@
-// Guarantee 2: messages of one sender to one receiver arrive in order, tells and asks together, near and far.
+// Guarantee 2: messages from one sender to one receiver arrive in order, tells and asks together, within a
+// node and between nodes.
 import { expect, it } from 'vitest';
 import { twoWorlds, world } from '../kit/actors.ts';
 import { type Probe, probe } from '../kit/probe_actor.ts';
 
 const expected = (count: number) => Array.from({ length: count }, (_, index) => `echo ${index}`);
 
-it('near, also while the receiver is busy', async () => {
+it('within a node, also while the receiver is busy', async () => {
   const { start } = world();
   const { type, log, open } = probe();
   const ref = await start('a', type, null);
@@ -20,7 +21,7 @@ it('near, also while the receiver is busy', async () => {
   expect(log.slice(3)).toEqual(expected(1000));
 });
 
-it('far, over many turns and with frames large enough to be posted in parts', async () => {
+it('between nodes, over many turns and with frames large enough to be posted in parts', async () => {
   const { near, far } = twoWorlds();
   const { type, log } = probe();
   await far.start('far', type, null);

@@ -9,7 +9,7 @@ const RANKS = new Map([
 ]);
 const mayAsk = (from: string, to: string) => (RANKS.get(from) ?? 0) < (RANKS.get(to) ?? 0);
 
-it('an ask that goes up is a defect: it throws in the actor, and that crashes', async () => {
+it('an ask to a higher rank is a defect: it throws in the actor, which crashes', async () => {
   const { start, crashes, clock } = world({ mayAsk });
   const [upper, lower] = [probe(), probe()];
   const top = await start('upper', upper.type, null);
@@ -26,7 +26,7 @@ it('an ask that goes up is a defect: it throws in the actor, and that crashes', 
   expect(upper.log).toEqual(['init 1']);
 });
 
-it('tells and the asks of the node itself are free', async () => {
+it('tells, and asks by the node itself, go to any rank', async () => {
   const { start, ref } = world({ mayAsk });
   const upper = probe();
   await start('upper', upper.type, null);

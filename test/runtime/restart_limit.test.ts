@@ -1,4 +1,5 @@
-// Guarantee 6: more than `max` crashes within `withinMs`: it ends, its queue is answered, watchers are told once.
+// Guarantee 6: after more than `max` crashes within `withinMs` an actor ends, its queue is answered, and
+// watchers are notified once.
 import { expect, it, vi } from 'vitest';
 import { actor } from '../../src/runtime/actor.ts';
 import { settle, world } from '../kit/actors.ts';
@@ -6,7 +7,7 @@ import { codeOf, type Probe, probe } from '../kit/probe_actor.ts';
 
 const limits = { restarts: { max: 2, withinMs: 1000 } };
 
-it('ends the actor, answers what is queued with `gone` and tells each watcher once', async () => {
+it('ends the actor, answers the queue with `gone` and notifies each watcher once', async () => {
   const { start, clock, crashes } = world();
   const { type } = probe(limits);
   const watcher = probe();
@@ -47,7 +48,7 @@ it('an `init` that throws counts as a crash, and `start` resolves after the firs
   expect(crashes.splice(0)).toHaveLength(2);
 });
 
-it('an `init` that reports a crash of its own and returns has not started the actor', async () => {
+it('an `init` that reports its own crash and returns has not started the actor', async () => {
   const { node, clock, crashes } = world();
   let inits = 0;
   const type = actor<{ nothing(message: null): null }, null>('shaky', (context) => {
@@ -77,7 +78,7 @@ it('`start` rejects when the actor ended before it ever ran', async () => {
   expect(crashes.splice(0).map(({ ended }) => ended)).toEqual([false, false, true]);
 });
 
-it('an actor of a family that ended by its crashes starts again with the next letter', async () => {
+it('a member of a family that ended after crashes starts again with the next message', async () => {
   const { node, ref, clock, crashes } = world();
   const { type, log } = probe({ restarts: { max: 0, withinMs: 1000 } });
   node.family('f:', type, () => null);

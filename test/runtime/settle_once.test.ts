@@ -1,5 +1,5 @@
-// Guarantee 3: an ask settles exactly once: reply, failure, overloaded, deadline, crashed or gone. An expired letter is
-// not run.
+// Guarantee 3: an ask settles exactly once: reply, failure, overloaded, deadline, crashed or gone. An expired
+// message is not run.
 import { expect, it, vi } from 'vitest';
 import { settle, twoWorlds, world } from '../kit/actors.ts';
 import { codeOf, type Probe, probe } from '../kit/probe_actor.ts';
@@ -22,7 +22,7 @@ it('with the reply or the failure of the handler, its code and detail included',
   );
 });
 
-it('with `deadline` at its time, and a late reply changes nothing', async () => {
+it('with `deadline` on time, and a late reply changes nothing', async () => {
   const { start, clock } = world();
   const { type, open } = probe();
   const ref = await start('a', type, null);
@@ -37,7 +37,7 @@ it('with `deadline` at its time, and a late reply changes nothing', async () => 
   expect(settled).toHaveBeenCalledTimes(1);
 });
 
-it('every deadline of many is kept, whatever the order in which they were set', async () => {
+it('every one of many deadlines is kept, whatever the order in which they were set', async () => {
   const { start, clock } = world();
   const { type, open } = probe();
   const ref = await start('a', type, null);
@@ -56,7 +56,7 @@ it('every deadline of many is kept, whatever the order in which they were set', 
   open('x');
 });
 
-it('an ask without a deadline of its own has the default one', async () => {
+it('an ask without its own deadline has the default one', async () => {
   const { start, clock } = world({ defaultDeadlineMs: 70 });
   const { type, open } = probe();
   const ref = await start('a', type, null);
@@ -66,7 +66,7 @@ it('an ask without a deadline of its own has the default one', async () => {
   open('x');
 });
 
-it('a letter that expired while it waited is not run; a tell never expires', async () => {
+it('a message that expired in the queue is not run; a tell never expires', async () => {
   const { start, clock } = world();
   const { type, log, open } = probe();
   const ref = await start('a', type, null);
@@ -83,7 +83,7 @@ it('a letter that expired while it waited is not run; a tell never expires', asy
 });
 
 it.each([0, -5, Number.NaN])(
-  'a letter without time left (%s) is not run even by an idle actor',
+  'a message without time left (%s) is not run even by an idle actor',
   async (deadlineMs) => {
     const { start, clock } = world();
     const { type, log } = probe();
@@ -95,7 +95,7 @@ it.each([0, -5, Number.NaN])(
   },
 );
 
-it('with `gone` when nobody has the address, no node holds it, or nothing handles the kind', async () => {
+it('with `gone` when nobody has the address, no node holds it, or no handler takes the kind', async () => {
   const { ref, start, crashes } = world({ nodeOf: (address) => ({ a: 'test', far: 'elsewhere' })[address] });
   const { type } = probe();
   await start('a', type, null);
@@ -110,7 +110,7 @@ it('with `gone` when nobody has the address, no node holds it, or nothing handle
   ]);
 });
 
-it('with `gone` when the connection is lost, and nobody hears of the reply that comes too late', async () => {
+it('with `gone` when the connection is lost; a reply that comes too late reaches nobody', async () => {
   const { near, far, cut } = twoWorlds();
   const { type, log, open } = probe();
   await far.start('far', type, null);
@@ -128,7 +128,7 @@ it('with `gone` when the connection is lost, and nobody hears of the reply that 
   expect(await codeOf(ref.ask('echo', { value: 1 }))).toBe('gone');
 });
 
-it('a rejected ask that nobody waits for does not end the process', async () => {
+it('a rejected ask that nobody awaits does not end the process', async () => {
   const { ref } = world();
   const unhandled = vi.fn();
   process.on('unhandledRejection', unhandled);

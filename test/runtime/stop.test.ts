@@ -1,10 +1,10 @@
-// Guarantee 8: stopping refuses new letters, answers the queued ones, closes scopes, and reports what was late.
+// Guarantee 8: a stop refuses new messages, answers queued ones, closes scopes, and reports what was late.
 import { expect, it } from 'vitest';
 import type { ActorType } from '../../src/runtime/actor.ts';
 import { settle, world } from '../kit/actors.ts';
 import { codeOf, type Probe, probe } from '../kit/probe_actor.ts';
 
-it('answers what is queued and open, refuses what is new, and closes', async () => {
+it('answers queued and open requests, refuses new ones, and closes', async () => {
   const { node, start } = world();
   const { type, log, open } = probe();
   const ref = await start('a', type, null);
@@ -24,7 +24,7 @@ it('answers what is queued and open, refuses what is new, and closes', async () 
   expect(await codeOf(ref.ask('echo', { value: 3 }))).toBe('gone');
 });
 
-it('stops last started first, a family at its own turn, so that each can still ask those it was built on', async () => {
+it('stops last started first, a family in its own turn, so that each actor can still ask those it builds on', async () => {
   const { node, start } = world();
   const closed: string[] = [];
   const named = (name: string) => {
@@ -49,7 +49,7 @@ it('stops last started first, a family at its own turn, so that each can still a
   expect(closed).toEqual(['top', 'family', 'bottom']);
 });
 
-it('reports who missed its drain time; what it had open gets `gone`, and the others stop in order', async () => {
+it('reports an actor that missed its drain time; its open requests get `gone`, and the others stop in order', async () => {
   const { node, start, clock, late } = world();
   late.push('slow');
   const [slow, quick] = [probe({ drainMs: 200 }), probe()];
@@ -72,7 +72,7 @@ it('reports who missed its drain time; what it had open gets `gone`, and the oth
   expect(quick.log.at(-1)).toBe('close 1');
 });
 
-it('an `init` or a scope that never comes to an end does not hold the stop up', async () => {
+it('an `init` or a scope that never settles does not delay the stop', async () => {
   const { node, clock, start, crashes, late } = world();
   late.push('hanging', 'unclosing');
   const [hanging, unclosing] = [probe({ drainMs: 200 }), probe({ drainMs: 200 })];
@@ -93,7 +93,7 @@ it('an `init` or a scope that never comes to an end does not hold the stop up', 
   ]);
 });
 
-it('`end` stops one actor and tells those who watch it; an address can be started again', async () => {
+it('`end` stops one actor and notifies its watchers; its address can be started again', async () => {
   const { node, start } = world();
   const [first, watcher] = [probe(), probe()];
   const ref = await start('a', first.type, null);
@@ -120,7 +120,7 @@ it('a stop in the pause after a crash does not wait for another `init`', async (
   expect(crashes.splice(0)).toHaveLength(1);
 });
 
-it('a stop while a crashed incarnation still closes does not wait for a pause afterwards', async () => {
+it('a stop while a crashed incarnation still closes does not wait for the pause after it', async () => {
   const { node, start, crashes } = world();
   const { type } = probe();
   let close = () => {};

@@ -11,7 +11,7 @@ async function started() {
   return { ...made, ...steps, steps, ref, turn };
 }
 
-it('work on one key runs in order, work on another at once, and the mailbox goes on', async () => {
+it('work on one key runs in order, work on another at once, and the mailbox continues', async () => {
   const { log, open, ref, turn } = await started();
   const asks = [turn('k', 'x'), turn('k', 'y'), turn('l', 'z')];
   await ref.ask('echo', { value: 1 });
@@ -37,7 +37,7 @@ it('work that fails lets the work after it run', async () => {
   expect(crashes).toEqual([]);
 });
 
-it('work that waits when the incarnation crashes does not run, and the next one begins without it', async () => {
+it('work queued when the incarnation crashes does not run, and the next one begins without it', async () => {
   const { crashes, clock, log, open, turn } = await started();
   const codes = [codeOf(turn('k', 'x')), codeOf(turn('k', 'y'))];
   await settle();

@@ -1,6 +1,6 @@
-// Random runs of the runtime, each from a seed: several nodes in one virtual time, actors that fail, crash, end, wait and
-// ask each other, connections that delay their frames and are cut. What must always hold is checked at every step.
-// A failure names its seed; BERTH_SIM_SEED=<seed> runs that one alone.
+// Random runs of the runtime, each from a seed: several nodes in one virtual time, actors that fail, crash,
+// end, wait and ask each other, connections that delay their frames and are cut. Every step checks the
+// invariants. A failure names its seed; BERTH_SIM_SEED=<seed> runs that one alone.
 import { expect, it } from 'vitest';
 import { type Outcomes, simulate } from './simulation.ts';
 

@@ -31,14 +31,14 @@ const DEEDS: readonly Deed[] = [
 
 interface Order {
   id: number;
-  /** Who sends, and the how-manieth of its letters to this receiver it is. */
+  /** The sender, and the number of this message among its messages to this receiver. */
   from: string;
   sequence: number;
   deed: Deed;
   ms: number;
   /** For `ask` and `tell`: the order to pass on. */
   onward: { to: string; order: Order; deadlineMs: number } | null;
-  /** The last moment at which it may begin; a tell has none. */
+  /** The latest time at which it may begin; a tell has none. */
   beginBy: number | null;
 }
 
@@ -46,7 +46,7 @@ interface Worker {
   work(message: Order): { id: number };
 }
 
-/** Mulberry32: small, and the same everywhere. */
+/** Mulberry32: small, and the same on every platform. */
 function random(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -59,7 +59,7 @@ function random(seed: number): (below: number) => number {
 
 const rankOf = (address: string): number => Number(address.slice(1).split(':')[0]);
 
-/** One run. Everything that happens is written to `log`; a broken invariant is kept until the end of the run. */
+/** One run. Everything that happens goes to `log`; a broken invariant is kept until the end of the run. */
 class Simulation {
   readonly clock: TestClock = virtualClock();
   readonly outcomes: Outcomes = new Map();
@@ -145,7 +145,7 @@ class Simulation {
   private join(a: number, b: number): void {
     const [near, far] = [this.nodes[a], this.nodes[b]];
     if (!near || !far) return;
-    // Late, but in the order of sending, as any pipe has to.
+    // Late, but in sending order, as in any pipe.
     const arrival = [0, 0];
     const { ends, cut } = pipePair((deliver, from) => {
       const at = Math.max(arrival[from] ?? 0, this.clock.monotonic() + this.dice(LONGEST_FRAME_MS));
@@ -162,14 +162,14 @@ class Simulation {
     const b = a + 1 + this.dice(NODES - 1 - a);
     this.note(`cut ${a} ${b}`);
     if (this.dice(2) === 0) this.cuts.get(`${a} ${b}`)?.();
-    // Joined anew: after the cut, or in place of a pipe that still works.
+    // Reconnects: after the cut, or in place of a pipe that still works.
     this.clock.after(this.dice(100), () => {
       this.note(`join ${a} ${b}`);
       this.join(a, b);
     });
   }
 
-  /** A letter from outside of all actors. */
+  /** A message from outside all actors. */
   private client(): void {
     const node = this.nodes[this.dice(NODES)];
     if (!node) return;
@@ -260,7 +260,7 @@ class Simulation {
     context.scope.defer(() => {
       this.scopes.delete(address);
     });
-    // A crash now and then in `init` itself.
+    // An occasional crash in `init` itself.
     if (this.dice(25) === 0) throw new Error('init');
     return {
       work: (order: Order) => {
@@ -317,7 +317,7 @@ class Simulation {
   }
 }
 
-/** Runs the simulation of `seed`. Throws, naming the seed, when an invariant was broken. */
+/** Runs the simulation of `seed`. Throws, naming the seed, when an invariant broke. */
 export async function simulate(seed: number): Promise<{ trace: string; outcomes: Outcomes }> {
   const simulation = new Simulation(seed);
   await simulation.run();

@@ -29,12 +29,12 @@ const spinup = (name: string, more: Partial<SpinupInput> = {}): SpinupInput => (
 
 interface AgentSetting extends Setting {
   agents: Ref<AgentsProtocol>;
-  /** Names that have a process. */
+  /** Names of the services that have a process. */
   alive: Set<string>;
   spin(name: string, more?: Partial<SpinupInput>): Promise<{ name: string; port: number; pid: number }>;
 }
 
-/** Agents with the real registry, store and ports, on services that start at once. */
+/** Agents with the real registry, store and ports; their services start at once. */
 async function started(): Promise<AgentSetting> {
   const base = await setting();
   const alive = new Set<string>();
@@ -71,7 +71,9 @@ const row = (service: string): LedgerRun => ({
   end: null,
 });
 
-/** A folder with an executable `program` that prints its arguments and what is set of its environment. */
+/**
+ * A folder with an executable `program` that prints its arguments and the given variables of its environment.
+ */
 function folderWith(program: string): string {
   const folder = tempDir();
   const path = join(folder, program);
@@ -99,7 +101,7 @@ describe('a spinup', () => {
     expect(it.events.map(({ data }) => data)).toEqual(['{"name":"my_bot","port":300,"group":"Agents"}']);
   });
 
-  it('gives 101 that come at once every port once, and the 102nd none', async () => {
+  it('gives each of 101 simultaneous spinups its own port, and the 102nd none', async () => {
     const it = await started();
     const all = await Promise.all(Array.from({ length: 101 }, (_, n) => it.spin(`bot-${n}`)));
     expect(all.map(({ port }) => port).toSorted((a, b) => a - b)).toEqual(
@@ -115,7 +117,7 @@ describe('a spinup', () => {
     expect(await it.spin('one-more')).toMatchObject({ port: free });
   });
 
-  it('on a port that is asked for: only when nobody has registered it and nothing listens on it', async () => {
+  it('takes a requested port only when nobody has registered it and nothing listens on it', async () => {
     const it = await started();
     expect(await it.spin('a', { port: 450 })).toMatchObject({ port: 450 });
     await it.registry.ask('register', { input: input('web', { port: 451 }) });
@@ -132,7 +134,7 @@ describe('a spinup', () => {
     expect(it.events.filter(({ type }) => type === 'port.conflict')).toEqual([]);
   });
 
-  it('of an agent that is alive is refused and changes nothing', async () => {
+  it('of a live agent is refused and changes nothing', async () => {
     const it = await started();
     await it.spin('bot');
     const before = it.store.table('services').get('bot');
@@ -143,7 +145,7 @@ describe('a spinup', () => {
     expect(it.letters.filter(({ kind }) => kind === 'start')).toHaveLength(1);
   });
 
-  it('of one that has ended updates it and starts it on its old port', async () => {
+  it('of an ended agent updates it and starts it on its old port', async () => {
     const it = await started();
     await it.spin('other');
     await it.spin('bot', { env: [['A', '1']] });
@@ -166,7 +168,7 @@ describe('a spinup', () => {
     expect(await it.spin('bot')).toMatchObject({ port: 300 });
   });
 
-  it('under the name or host name of something else is refused and does it no harm', async () => {
+  it('under the name or host name of something else is refused and leaves that unharmed', async () => {
     const it = await started();
     await it.registry.ask('register', { input: input('web', { port: 450 }) });
     await expect(it.spin('web')).rejects.toMatchObject({ code: 'name_in_use' });
@@ -180,7 +182,7 @@ describe('a spinup', () => {
     expect((await it.registry.ask('members', { group: null })).members).toHaveLength(2);
   });
 
-  it('that fails leaves nothing of a new agent, and an old one as it was registered', async () => {
+  it('that fails removes a new agent, and leaves an old one as it was registered', async () => {
     const it = await started();
     await it.spin('old');
     it.alive.clear();
@@ -207,7 +209,7 @@ describe('a spinup', () => {
     expect(await it.spin('next')).toMatchObject({ port: 301 });
   });
 
-  it('that fails tells why even when its agent cannot be removed', async () => {
+  it('that fails reports the reason even when its agent cannot be removed', async () => {
     const it = await started();
     it.services.start = () => Promise.reject(fail('start_failed', 'the reason'));
     it.services.retire = () => Promise.reject(fail('storage_full', 'no room'));
@@ -242,7 +244,7 @@ describe('a type without a command', () => {
     ...more,
   });
 
-  it.each(AGENT_TYPES)('%s that is not installed says how to install it', async (agentType) => {
+  it.each(AGENT_TYPES)('%s that is not installed comes with the way to install it', async (agentType) => {
     const it = await started();
     const env: [string, string][] = [
       ['PATH', tempDir()],
@@ -273,7 +275,7 @@ describe('a type without a command', () => {
     ];
     await it.spin('bot', typed(agentType, { env }));
     it.alive.clear();
-    // What was stored counts as well: an absent env keeps it.
+    // The stored values count as well: an absent env keeps them.
     await it.spin('bot', typed(agentType));
   });
 
@@ -288,7 +290,7 @@ describe('a type without a command', () => {
       [['RAY_APP', 'app:main']],
       ['serve run app:main', 'RAY_SERVE_DEFAULT_HTTP_HOST=127.0.0.1', 'RAY_SERVE_DEFAULT_HTTP_PORT=8105'],
     ],
-  ] as const)('%s is run by the shell as it must be', async (agentType, variables, expected) => {
+  ] as const)('%s gets the right command line through the shell', async (agentType, variables, expected) => {
     const it = await started();
     const kind = agentKind(agentType);
     const PATH = `${folderWith(kind.program)}:/usr/bin:/bin`;
@@ -310,7 +312,7 @@ describe('a type without a command', () => {
     expect(ran.stdout.trim().split('\n')).toEqual(expected);
   });
 
-  it('takes a ready URL that is given, and a command makes the type a name only', async () => {
+  it('uses a given ready URL; with a command, the type is only a name', async () => {
     const it = await started();
     const env: [string, string][] = [['PATH', folderWith('ollama')]];
     await it.spin('a', typed('ollama', { env, ready: 'http://127.0.0.1:1/' }));

@@ -17,7 +17,7 @@ describe('auto-sleep', () => {
     return { double, clock, here, id, slept };
   }
 
-  it('has settings that change one by one', async () => {
+  it('has settings that change independently', async () => {
     const { here, id } = await ready(3);
     expect(await here.workloads.ask('autoSleep', { id, enabled: null, minutes: 9 })).toEqual({
       auto_sleep_enabled: true,
@@ -33,7 +33,7 @@ describe('auto-sleep', () => {
     ).rejects.toMatchObject({ code: 'unknown_workload' });
   });
 
-  it('puts to sleep what nobody has used, at the sweep', async () => {
+  it('puts unused workloads to sleep at the sweep', async () => {
     const { clock, here, slept, double } = await ready(15, 10 * MINUTE);
     await clock.advance(10 * MINUTE);
     await settle();
@@ -60,7 +60,7 @@ describe('auto-sleep', () => {
     expect(here.find('web/hello').last_activity_at).toBe(new Date(clock.now() - 10 * MINUTE).toISOString());
   });
 
-  it('leaves one alone through which an open connection moves bytes', async () => {
+  it('spares a workload while an open connection moves bytes', async () => {
     const { clock, here, id } = await ready(10);
     await clock.advance(30 * MINUTE - 1);
     const traffic = (ago: number): void =>
@@ -75,7 +75,7 @@ describe('auto-sleep', () => {
     expect((await here.workloads.ask('sleep', { id, by: 'idle' })).slept).toBe(true);
   });
 
-  it('counts from the last byte, also when its connection has closed and over a restart', async () => {
+  it('counts from the last byte, also after its connection has closed and across a restart', async () => {
     const { clock, here, id } = await ready(10);
     here.workloads.tell('activity', { id, at: clock.now() });
     const connectedAt = new Date(clock.now()).toISOString();
@@ -89,18 +89,18 @@ describe('auto-sleep', () => {
     expect(await later.workloads.ask('idle', {})).toEqual({ ids: [] });
     await clock.advance(1);
     expect(await later.workloads.ask('idle', {})).toEqual({ ids: [id] });
-    // It says when the last connection came: docs/reference.md "Workloads".
+    // The time of the last connection: docs/reference.md "Workloads".
     expect(later.find('web/hello').last_activity_at).toBe(connectedAt);
   });
 
-  it('leaves one alone that was made anew a moment ago, and not one that only changed', async () => {
+  it('spares a workload that was recreated a moment ago, but not one that only changed', async () => {
     for (const isNew of [true, false]) {
       const { clock, here, id, double, slept } = await ready(10);
       await clock.advance(10 * MINUTE);
       double.fault(
         ({ method, path }) => {
           if (method !== 'GET' || !path.endsWith('/hello')) return false;
-          // The watch tells of it only after it was read.
+          // The watch reports it only after it was read.
           for (const watch of double.watches) watch.stall();
           double.put('Deployment', workload('web', 'hello', 3), isNew);
           return false;
@@ -112,7 +112,7 @@ describe('auto-sleep', () => {
     }
   });
 
-  it('counts from when it woke', async () => {
+  it('counts from the last wake', async () => {
     const { clock, here, id, double } = await ready(10);
     await here.workloads.ask('sleep', { id, by: 'request' });
     await clock.advance(60 * MINUTE);
@@ -131,7 +131,7 @@ describe('auto-sleep', () => {
     expect(await here.workloads.ask('idle', {})).toEqual({ ids: [id] });
   });
 
-  it('leaves alone what is refused or always undone, and says so', async () => {
+  it('spares workloads whose sleep is refused or always undone, and reports why', async () => {
     const { clock, here, id, double } = await ready(10);
     double.put('Deployment', workload('kube-system', 'dns', 1));
     const dns = await here.until('kube-system/dns', () => true);
@@ -157,7 +157,7 @@ describe('auto-sleep', () => {
   });
 });
 
-describe('auto-sleep goes on', () => {
+describe('auto-sleep continues', () => {
   const MINUTE = 60_000;
 
   async function awake() {
@@ -167,7 +167,7 @@ describe('auto-sleep goes on', () => {
     await here.add(double.kubeconfig);
     const { id } = here.find('web/hello');
     await here.workloads.ask('autoSleep', { id, enabled: true, minutes: 10 });
-    /** Sleeps, and after `ms` something else gives it replicas. */
+    /** Puts it to sleep; after `ms` something else gives it replicas. */
     const undone = async (by: 'request' | 'idle', ms: number): Promise<void> => {
       await clock.advance(10 * MINUTE);
       expect(await here.workloads.ask('sleep', { id, by })).toMatchObject({ slept: true });
@@ -191,7 +191,7 @@ describe('auto-sleep goes on', () => {
     expect(await isSwept()).toBe(true);
   });
 
-  it('when sleeps by request are undone', async () => {
+  it('when requested sleeps are undone', async () => {
     const { undone, isSwept } = await awake();
     for (let round = 1; round <= 3; round += 1) await undone('request', 0);
     expect(await isSwept()).toBe(true);

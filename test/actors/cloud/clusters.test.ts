@@ -1,4 +1,4 @@
-// Clusters over the wire-accurate double: registration, removal, and what is shown of them.
+// Clusters over the wire-accurate double: registration, removal and the fields shown.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { createVault } from '../../../src/adapters/storage/vault.ts';
@@ -35,7 +35,7 @@ describe('clusters', () => {
     expect(double.requests).toEqual([]);
   });
 
-  it('have names of their own', async () => {
+  it('have unique names', async () => {
     const double = await doubleWith();
     const { clusters } = await cloud();
     const one = { input: clusterInput({ kubeconfig: double.kubeconfig }) };
@@ -44,7 +44,7 @@ describe('clusters', () => {
     await expect(clusters.ask('register', one)).rejects.toMatchObject({ code: 'name_in_use' });
   });
 
-  it('need a kubeconfig whose server may be dialled', async () => {
+  it('need a kubeconfig whose server address is allowed', async () => {
     const double = await doubleWith();
     const { clusters } = await cloud();
     const register = (more: Partial<ClusterInput>) => clusters.ask('register', { input: clusterInput(more) });
@@ -63,7 +63,7 @@ describe('clusters', () => {
     });
   });
 
-  it('that are in_cluster need the setting and a pod, and are possible once', async () => {
+  it('with in_cluster need the setting and a pod, and exist at most once', async () => {
     const double = await doubleWith('hello');
     const inCluster = (name: string) => ({ input: clusterInput({ name, inCluster: true }) });
     const off = await cloud({ podAccess: double.access });
@@ -84,7 +84,7 @@ describe('clusters', () => {
     await expect(on.clusters.ask('register', inCluster('b'))).rejects.toMatchObject({ code: 'name_in_use' });
   });
 
-  it('are forgotten with their rows; the workloads are left as they are', async () => {
+  it('are removed with their rows; the workloads stay as they are', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     const id = await here.add(double.kubeconfig);
@@ -105,7 +105,7 @@ describe('clusters', () => {
     expect(later.list()).toHaveLength(1);
   });
 
-  it('are not opened again by a sync that comes while they are removed', async () => {
+  it('are not reopened by a sync during their removal', async () => {
     const double = await doubleWith('hello');
     const asked = deferred<void>();
     const removed = deferred<void>();
@@ -132,7 +132,7 @@ describe('clusters', () => {
     expect(later.list()).toEqual([]);
   });
 
-  it('are removed once, however many ask for it at once', async () => {
+  it('are removed once, however many requests come at once', async () => {
     const double = await doubleWith('hello');
     const removals: string[] = [];
     const removed = deferred<void>();
@@ -150,7 +150,7 @@ describe('clusters', () => {
     const first = here.clusters.ask('remove', { id });
     await eventually(() => removals.length > 0);
     const second = here.clusters.ask('remove', { id });
-    // Letters are handled in the order in which they came: by now the second has been.
+    // Messages are handled in order of arrival: the second one has been handled by now.
     await here.clusters.ask('viewsReady', {});
     removed.resolve();
     expect(await Promise.all([first, second])).toEqual([
@@ -162,7 +162,7 @@ describe('clusters', () => {
     expect(here.tethers.of('closeCluster')).toHaveLength(1);
   });
 
-  it('have no workload left that could be tethered when their tethers are closed', async () => {
+  it('have no workload left to tether when their tethers close', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     const id = await here.add(double.kubeconfig);
@@ -199,7 +199,7 @@ describe('clusters', () => {
     expect(here.list()).toEqual([]);
   });
 
-  it('say after a sync what they are and what the account may do', async () => {
+  it("show after a sync their facts and the account's rights", async () => {
     const double = await doubleWith('hello');
     double.denied.add('create pods/portforward');
     const here = await cloud();
@@ -224,7 +224,7 @@ describe('clusters', () => {
     });
   });
 
-  it('whose access does not open are said to be so, and keep no other from being followed', async () => {
+  it('that cannot be opened are reported as such, and do not keep others from being followed', async () => {
     const [one, two] = [await doubleWith('hello'), await doubleWith('other')];
     const here = await cloud();
     const broken = await here.add(one.kubeconfig, 'one');
@@ -250,7 +250,7 @@ describe('clusters', () => {
     expect(await later.clusters.ask('remove', { id: broken })).toEqual({ removed: true, id: broken });
   });
 
-  it('of a pod are unreachable outside of it, and keep no other from being followed', async () => {
+  it('of a pod are unreachable outside it, and do not keep others from being followed', async () => {
     const double = await doubleWith('hello');
     const inside = await cloud({ allowInCluster: true, podAccess: double.access });
     const { id } = await inside.clusters.ask('register', { input: clusterInput({ inCluster: true }) });
@@ -263,7 +263,7 @@ describe('clusters', () => {
 });
 
 describe('a route', () => {
-  it('says where the pods are and how to get there', async () => {
+  it('names the pods and the path to them', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     const clusterId = await here.add(double.kubeconfig);

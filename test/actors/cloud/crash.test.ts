@@ -1,5 +1,5 @@
-// What a sleep and a wake leave behind when the program dies at any point of them: at each call to the
-// cluster or the store, before it and after it has had its effect. No point may lose the count.
+// What a sleep and a wake leave behind when the program dies at any of their calls to the cluster or the
+// store, before or after the call takes effect. No such point may lose the count.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
@@ -9,9 +9,9 @@ import { afterThisTest, realTime, tempDir } from '../../kit/actors.ts';
 import { ANY, type Cloud, cloud, eventually, openCloudStore } from '../../kit/cloud.ts';
 import { type Double, kubeDouble, workload } from '../../kit/kube_double.ts';
 
-/** One life of the program: it dies at a call, and from then on nothing it asks for happens any more. */
+/** One life of the program: it dies at a call, and no later call takes effect. */
 class Life {
-  /** Calls so far, once it counts. */
+  /** Calls so far, once counting has begun. */
   readonly names: string[] = [];
   isCounting = false;
   isDead = false;
@@ -30,7 +30,7 @@ class Life {
     });
   }
 
-  /** `target` as long as this life lasts; a call that hangs ends as `after` says when the test is over. */
+  /** `target` for the length of this life; a call that hangs ends as `after` says once the test is over. */
   mortal<T extends object>(target: T, names: readonly (keyof T)[], after: () => unknown): T {
     return new Proxy(target, {
       get: (object, name) => {
@@ -42,7 +42,7 @@ class Life {
     });
   }
 
-  /** The test is over: what hangs goes on, to nowhere. */
+  /** Ends the test: hanging calls continue without effect. */
   release(): void {
     this.isDead = true;
     this.isOver = true;
@@ -91,9 +91,7 @@ interface Lives {
   id: string;
 }
 
-/**
- * The lives of a program that has a cluster with one workload of so many replicas, the first of them begun.
- */
+/** The lives of a program that has a cluster with one workload of that many replicas; the first has begun. */
 async function lives(replicas: number, first: Life): Promise<Lives> {
   const double = await kubeDouble();
   afterThisTest(() => double.stop());
@@ -125,25 +123,25 @@ const scale = (double: Double, replicas: number): void =>
   });
 const forever = (): Life => new Life(0, 'before');
 
-/** Runs `work` until the life ends in it, or ends with it. */
+/** Runs `work` until it dies or completes. */
 async function interrupted(life: Life, work: Promise<unknown>): Promise<void> {
   life.isCounting = true;
   await Promise.race([Promise.allSettled([work]), life.died]);
   life.isDead = true;
 }
 
-/** More than a sleep or a wake makes calls, so that the last ones die in nothing. */
+/** More calls than a sleep or a wake makes, so that the last points kill nothing. */
 const POINTS = Array.from({ length: 4 }, (_, index) => index + 1).flatMap((point) =>
   (['before', 'after'] as const).map((when): [number, 'before' | 'after'] => [point, when]),
 );
 
-describe('a sleep that is interrupted', () => {
+describe('an interrupted sleep', () => {
   it.each(POINTS)('at call %i, %s its effect, loses nothing', async (point, when) => {
     const first = new Life(point, when);
     const { double, begin, here, id } = await lives(3, first);
     await interrupted(first, here.workloads.ask('sleep', { id, by: 'request' }));
     const isAsleep = replicasOf(double) === 0;
-    // Somebody scales it while nobody looks, if it is still awake.
+    // Somebody scales the workload meanwhile, if it is still awake.
     if (!isAsleep) scale(double, 5);
     const count = isAsleep ? 3 : 5;
     const next = await begin(forever());
@@ -156,7 +154,7 @@ describe('a sleep that is interrupted', () => {
   });
 
   it.each(POINTS)(
-    'at call %i, %s its effect, may be woken at once by the next one, before it has looked',
+    'at call %i, %s its effect, may be woken at once by the next life, before its first sync',
     async (point, when) => {
       const first = new Life(point, when);
       const { begin, here, id } = await lives(3, first);
@@ -167,7 +165,7 @@ describe('a sleep that is interrupted', () => {
   );
 });
 
-describe('a wake that is interrupted', () => {
+describe('an interrupted wake', () => {
   it.each(POINTS)('at call %i, %s its effect, loses nothing', async (point, when) => {
     const first = new Life(point, when);
     const { double, begin, here, id } = await lives(4, first);

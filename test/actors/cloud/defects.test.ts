@@ -1,5 +1,5 @@
-// A defect in what handles a cluster's answers crashes the actor; nobody is told that the cluster is to
-// blame.
+// A defect in the code that handles a cluster's answers crashes the actor; it is never reported as the
+// cluster's fault.
 import { describe, expect, it } from 'vitest';
 import { type KubeCluster, openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
 import { realTime } from '../../kit/actors.ts';
@@ -43,7 +43,7 @@ describe('a defect', () => {
     expect(here.world.crashes.splice(0)).toMatchObject([{ address: 'workloads', error: defect }]);
   });
 
-  it('in a watch crashes the actor, which begins anew', async () => {
+  it('in a watch crashes the actor, which restarts', async () => {
     let isBroken = true;
     const { double, here, id } = await cloudWith(({ watch }) => ({
       watch: (resource, from, onEvent, signal) =>
@@ -60,7 +60,7 @@ describe('a defect', () => {
     await here.until('web/hello', (row) => row.replicas === 5);
   });
 
-  it('in what is written behind the caller’s back crashes the actor', async () => {
+  it('in a background write crashes the actor', async () => {
     const { here, id } = await cloudWith(() => ({}), {
       store: (store) => ({ ...store, saveCluster: async () => brokenRow() }),
     });

@@ -49,14 +49,14 @@ describeReal('a real cluster', () => {
     ['a bearer token', localKubeconfig('token')],
     ['a client certificate', localKubeconfig('admin')],
   ];
-  // A cluster given by name has one login only: the others are skipped.
+  // A cluster given by its kubeconfig has one login only: the other logins are skipped.
   for (const [login, config] of logins)
     it.skipIf(config === null)(`is registered with ${login}, synced and described`, async () => {
       const one = await cloud();
       const { id } = await one.clusters.ask('register', { input: input({ kubeconfig: config ?? '' }) });
       expect(JSON.parse(one.views.cluster(id) ?? '')).toMatchObject({ reachable: null, last_sync_at: null });
       const { synced } = await one.clusters.ask('sync', { id });
-      // Others may work with the cluster at the same time: ours is certainly among what was found.
+      // Others may use the cluster at the same time, so the sync must only include our own workloads.
       expect(synced).toBeGreaterThanOrEqual(1);
       expect(one.find(named('known'))).toMatchObject({ kind: 'Deployment', replicas: 0 });
       expect(JSON.parse(one.views.cluster(id) ?? '')).toMatchObject({
@@ -83,7 +83,7 @@ describeReal('a real cluster', () => {
     );
   });
 
-  it('shows within 2 s what was scaled elsewhere', async () => {
+  it('shows within 2 s a change of scale made elsewhere', async () => {
     await mine.create('Deployment', sleeper('scaled', 0));
     await begin();
     for (const replicas of [1, 2, 0]) {
@@ -95,7 +95,7 @@ describeReal('a real cluster', () => {
     await mine.remove('Deployment', 'scaled');
   });
 
-  it.each(['Deployment', 'StatefulSet'])('has a %s put to sleep, twice, and woken', async (kind) => {
+  it.each(['Deployment', 'StatefulSet'])('puts a %s to sleep, twice, and wakes it', async (kind) => {
     const name = `nap-${kind.toLowerCase()}`;
     await mine.create(
       kind,
@@ -131,7 +131,7 @@ describeReal('a real cluster', () => {
     await mine.remove(kind, name);
   });
 
-  it('has one woken that Berth never put to sleep', async () => {
+  it('wakes a workload that Berth never put to sleep', async () => {
     await mine.create('Deployment', sleeper('never', 0));
     await begin();
     const { id } = await here.until(named('never'), () => true);
@@ -139,7 +139,7 @@ describeReal('a real cluster', () => {
     await mine.remove('Deployment', 'never');
   });
 
-  it('has one deleted and made again under its name', async () => {
+  it('handles a workload deleted and recreated under its name', async () => {
     await mine.create('Deployment', sleeper('again', 1));
     await begin();
     const { id } = here.find(named('again'));
@@ -160,7 +160,7 @@ describeReal('a real cluster', () => {
     await mine.remove('Deployment', 'again');
   });
 
-  it('is slept while somebody else scales it, and never loses the count', async () => {
+  it('puts a workload to sleep while somebody else scales it, and never loses the count', async () => {
     await mine.create('Deployment', sleeper('race', 1, { container: { image: 'none:none' } }));
     await begin();
     const { id } = here.find(named('race'));
@@ -169,7 +169,7 @@ describeReal('a real cluster', () => {
       const [slept] = await Promise.all([sleep(id), mine.scale('Deployment', 'race', replicas)]);
       expect(slept.replicas).toBe(0);
       const { spec } = await mine.get('Deployment', 'race');
-      // Whoever came last has won; asleep it holds a count that was once asked for.
+      // The last writer wins; asleep, it keeps a count that somebody once asked for.
       if (spec.replicas === 0) expect([1, 2, 3, 4]).toContain(here.find(named('race')).desired_replicas);
       expect((await wake(id)).replicas).toBeGreaterThanOrEqual(1);
     }
@@ -179,18 +179,18 @@ describeReal('a real cluster', () => {
   it('refuses to put kube-system to sleep', async () => {
     await begin();
     const system = here.list().find((row) => row.namespace === 'kube-system');
-    // This cluster may have none.
+    // This cluster may have no such workloads.
     if (system) await expect(sleep(system.id)).rejects.toMatchObject({ code: 'sleep_refused' });
   });
 
-  it('says why a pod does not become ready', async () => {
+  it('reports why a pod does not become ready', async () => {
     await mine.create(
       'Deployment',
       sleeper('broken', 0, { container: { image: 'registry.invalid/none:1' } }),
     );
     await begin();
     const { id } = here.find(named('broken'));
-    // It takes the node a moment to find out.
+    // The node takes a moment to find out.
     const failure = await eventually(async () => {
       const error: Json = await wake(id, 200).catch((caught) => caught);
       return /ErrImagePull|ImagePullBackOff/.test(error.message) ? error : undefined;
@@ -201,7 +201,7 @@ describeReal('a real cluster', () => {
 
   const limited = localKubeconfig('limited');
   it.skipIf(limited === null)(
-    'explains to a limited account what it may not do, and does nothing half',
+    'explains to a limited account what it may not do, and does nothing by halves',
     async () => {
       const one = await cloud();
       const { id } = await one.clusters.ask('register', { input: input({ kubeconfig: limited ?? '' }) });
@@ -222,7 +222,7 @@ describeReal('a real cluster', () => {
     },
   );
 
-  it('explains to an account that may only scale why that is not enough, and does nothing half', async () => {
+  it('explains to an account that may only scale why that is not enough, and does nothing by halves', async () => {
     const { namespace } = mine;
     const rbac = '/apis/rbac.authorization.k8s.io/v1';
     const subjects = [{ kind: 'ServiceAccount', name: 'scaler', namespace }];
@@ -269,7 +269,7 @@ describeReal('a real cluster', () => {
   });
 
   const token = localKubeconfig('token');
-  it.skipIf(token === null)('tells a stranger from an account', async () => {
+  it.skipIf(token === null)('tells an unknown login from a known account', async () => {
     const one = await cloud();
     const wrong = (token ?? '').replace(/token: .*/, 'token: not-a-token');
     const { id } = await one.clusters.ask('register', { input: input({ kubeconfig: wrong }) });
@@ -279,7 +279,7 @@ describeReal('a real cluster', () => {
     });
   });
 
-  /** Sleeps and wakes some workloads without end, until `stop`; what fails meanwhile fails as it should. */
+  /** Puts workloads to sleep and wakes them until `stop`; every failure meanwhile must be an expected one. */
   function load(ids: readonly string[]): { codes: Set<string>; stop(): Promise<void> } {
     const codes = new Set<string>();
     let isOver = false;
@@ -308,7 +308,7 @@ describeReal('a real cluster', () => {
       ),
     );
   }
-  /** Everything that was put to sleep has its count, and the watch goes on. */
+  /** Checks that every sleeping workload has its count, and that the watch continues. */
   async function checkLoaded(): Promise<void> {
     for (const count of counts) {
       const { id } = here.find(named(loaded(count)));
@@ -320,7 +320,7 @@ describeReal('a real cluster', () => {
     }
   }
 
-  it('may be cut off and come back while it is worked with', async () => {
+  it('may be disconnected and come back while in use', async () => {
     const server = new URL(parseKubeconfig(kubeconfig(), Date.now()).server);
     const open = new Set<Socket>();
     const proxy = createServer((client) => {
@@ -360,7 +360,7 @@ describeReal('a real cluster', () => {
   });
 
   it.skipIf(!hasApiServer)(
-    'may have its API server stopped and started while it is worked with',
+    'may have its API server stopped and started while in use',
     async () => {
       const server = await apiServer();
       await makeLoaded();
@@ -372,10 +372,10 @@ describeReal('a real cluster', () => {
       await server.stop();
       await eventually(() => reachable() === false);
       await server.start();
-      // The watches find it by themselves.
+      // The watches recover on their own.
       await eventually(() => reachable() === true);
       await work.stop();
-      // A server that starts may also deny what it cannot decide yet.
+      // A starting server may also deny what it cannot decide yet.
       expect(['cluster_unreachable', 'cluster_denied']).toEqual(expect.arrayContaining([...work.codes]));
       expect(work.codes).toContain('cluster_unreachable');
       await checkLoaded();

@@ -7,7 +7,7 @@ import { ANY, cloud, doubleWith, eventually } from '../../kit/cloud.ts';
 import { kubeDouble, statusOf, workload } from '../../kit/kube_double.ts';
 
 describe('sleep and wake', () => {
-  it('save the count, scale to 0 with a receipt, and give it back', async () => {
+  it('save the count, scale to 0 with a receipt, and restore the count', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
@@ -46,7 +46,7 @@ describe('sleep and wake', () => {
     expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(2);
   });
 
-  it('show what is on the way', async () => {
+  it('show operations under way', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
@@ -67,7 +67,7 @@ describe('sleep and wake', () => {
     await here.until('web/hello', (row) => row.state === 'awake' && row.ready_replicas === 1);
   });
 
-  it('wake one that Berth never put to sleep with 1', async () => {
+  it('wake with 1 replica a workload that Berth never put to sleep', async () => {
     const double = await kubeDouble();
     afterThisTest(() => double.stop());
     double.put('StatefulSet', workload('data', 'store', 0));
@@ -112,7 +112,7 @@ describe('sleep and wake', () => {
     expect(await here.workloads.ask('wake', { id, waitMs: null })).toEqual({ replicas: 3 });
   });
 
-  it('retry conflicts with what is there then', async () => {
+  it('retry conflicts with the current version', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
@@ -155,7 +155,7 @@ describe('sleep and wake', () => {
   it.each([
     ['sleep', 3, 0],
     ['wake', 0, 1],
-  ] as const)('take an answer that was lost for what it was (%s)', async (kind, before, after) => {
+  ] as const)('read the real outcome after a lost answer (%s)', async (kind, before, after) => {
     const double = await kubeDouble();
     afterThisTest(() => double.stop());
     double.put('Deployment', workload('web', 'hello', before));
@@ -172,7 +172,7 @@ describe('sleep and wake', () => {
     if (kind === 'sleep') expect(here.find('web/hello').desired_replicas).toBe(3);
   });
 
-  it('of one that was deleted fail as unknown', async () => {
+  it('of a deleted workload fail as unknown', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
@@ -190,7 +190,7 @@ describe('sleep and wake', () => {
   it.each([
     ['deleted', null],
     ['made anew', 5],
-  ])('of one that is %s before the answer has come leave it so', async (_, replicas) => {
+  ])('leave a workload alone that is %s before the answer arrives', async (_, replicas) => {
     const double = await doubleWith('hello');
     const answered = deferred<void>();
     const here = await cloud({
@@ -268,7 +268,7 @@ describe('sleep and wake', () => {
     });
   });
 
-  it('that are denied leave everything as it was', async () => {
+  it('leave everything as it was when denied', async () => {
     const double = await doubleWith('hello');
     double.denied.add('patch deployments');
     const here = await cloud();
@@ -282,7 +282,7 @@ describe('sleep and wake', () => {
     expect(here.find('web/hello')).toMatchObject({ replicas: 3, desired_replicas: null, state: 'awake' });
   });
 
-  it('wake once for many who ask at once', async () => {
+  it('wake once for many simultaneous requests', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
@@ -295,7 +295,7 @@ describe('sleep and wake', () => {
     expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(2);
   });
 
-  it('go one after the other', async () => {
+  it('run one after the other', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
@@ -310,7 +310,7 @@ describe('sleep and wake', () => {
     expect(here.find('web/hello').desired_replicas).toBe(3);
   });
 
-  it('leave it awake when the last of them was a wake', async () => {
+  it('leave the workload awake when the last of them was a wake', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
@@ -327,13 +327,13 @@ describe('sleep and wake', () => {
     expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(4);
   });
 
-  it('wait for a pod of this wake, not for one that is ending', async () => {
+  it('wait for a pod of this wake, not for one that is terminating', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
     const { id } = here.find('web/hello');
     await here.workloads.ask('sleep', { id, by: 'request' });
-    // The controller has seen neither the sleep nor the wake: the three ready pods are those of before.
+    // The controller has seen neither the sleep nor the wake: the three ready pods are the old ones.
     expect(here.find('web/hello')).toMatchObject({ ready_replicas: 3 });
     await expect(here.workloads.ask('wake', { id, waitMs: 50 })).rejects.toMatchObject({
       code: 'ready_timeout',
@@ -345,7 +345,7 @@ describe('sleep and wake', () => {
     expect(await waiting).toEqual({ replicas: 3 });
   });
 
-  it('find a pod that is ready, or the workload deleted, where nothing may be watched', async () => {
+  it('find a ready pod, or a deleted workload, where watching is not allowed', async () => {
     const double = await doubleWith('hello');
     for (const plural of ['deployments', 'statefulsets']) double.denied.add(`watch ${plural}`);
     const here = await cloud();
@@ -365,13 +365,13 @@ describe('sleep and wake', () => {
     });
   });
 
-  it('end a wait for a pod at once that none will come for any more', async () => {
+  it('end the wait for a pod at once when none can come any more', async () => {
     const clock = virtualClock();
     const double = await doubleWith('slept', 'scaled', 'deleted', 'forgotten');
     const here = await cloud({ clock });
     const clusterId = await here.add(double.kubeconfig);
     await eventually(() => double.watches.length === 2);
-    // Time stands still: no wait ends because it is over.
+    // Time stands still: no wait can end by its timeout.
     const woken = async (name: string) => {
       const { id } = here.find(`web/${name}`);
       await here.workloads.ask('sleep', { id, by: 'request' });
@@ -401,7 +401,7 @@ describe('sleep and wake', () => {
     expect(await forgotten.waiting).toMatchObject({ code: 'unknown_workload' });
   });
 
-  it('say why no pod is ready in time', async () => {
+  it('report why no pod is ready in time', async () => {
     const double = await kubeDouble();
     afterThisTest(() => double.stop());
     double.put('Deployment', workload('web', 'hello', 0));
@@ -421,7 +421,7 @@ describe('sleep and wake', () => {
         containerStatuses: [{ name: 'main', state: { waiting: { reason: 'ImagePullBackOff', message } } }],
       },
     });
-    // The selector may take pods of others too.
+    // The selector may match pods of others too.
     const pods = [pod('other', 'not its own'), pod('hello', 'no such image')];
     const body = JSON.stringify({ metadata: { resourceVersion: '1' }, items: pods });
     double.fault(({ path }) => path.endsWith('/namespaces/web/pods'), {

@@ -1,4 +1,4 @@
-// A sync over the wire-accurate double, and what is seen of the workloads after it.
+// A sync over the wire-accurate double, and the workloads it shows afterwards.
 import { describe, expect, it } from 'vitest';
 import { ULID_PATTERN } from '../../../src/protocol/ulid.ts';
 import { cloud, clusterInput, doubleWith, eventually } from '../../kit/cloud.ts';
@@ -61,7 +61,7 @@ describe('a sync', () => {
     expect(here.list(id)).toHaveLength(2);
   });
 
-  it('drops what is gone and keeps what was set on what stays, also over a restart', async () => {
+  it('drops missing workloads and keeps the settings of the others, also across a restart', async () => {
     const double = await doubleWith('stays', 'goes');
     const here = await cloud();
     const id = await here.add(double.kubeconfig);
@@ -84,7 +84,7 @@ describe('a sync', () => {
     ]);
   });
 
-  it('that cannot read everything changes nothing, and says what is missing', async () => {
+  it('that cannot read everything changes nothing, and reports what is missing', async () => {
     const double = await doubleWith('hello');
     double.denied.add('list statefulsets');
     const here = await cloud();
@@ -104,7 +104,7 @@ describe('a sync', () => {
     expect(double.watches).toHaveLength(0);
   });
 
-  it('of a cluster that does not answer fails in time, and is well again afterwards', async () => {
+  it('of a cluster that does not answer fails in time, and recovers afterwards', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     const { id } = await here.clusters.ask('register', {
@@ -118,7 +118,7 @@ describe('a sync', () => {
     expect(JSON.parse(here.views.cluster(id) ?? '')).toMatchObject({ reachable: true });
   });
 
-  it('two at a time are one', async () => {
+  it('joins one that is already running', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     const { id } = await here.clusters.ask('register', {
@@ -132,7 +132,7 @@ describe('a sync', () => {
 });
 
 describe('after a sync', () => {
-  it('changes made elsewhere are seen, also over an outage', async () => {
+  it('shows changes made elsewhere, also after an outage', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     const id = await here.add(double.kubeconfig);
@@ -155,7 +155,7 @@ describe('after a sync', () => {
     expect(JSON.parse(here.views.cluster(id) ?? '').reachable).toBe(true);
   });
 
-  it('a daemon that starts again follows it by itself; one never synced is left alone', async () => {
+  it('a restarted daemon follows a synced cluster on its own, and leaves one never synced alone', async () => {
     const double = await doubleWith('hello');
     const other = await doubleWith('hello');
     const here = await cloud();
@@ -172,7 +172,7 @@ describe('after a sync', () => {
     expect(other.requests).toEqual([]);
   });
 
-  it('a workload made again under its name keeps its id and settings, and nothing else', async () => {
+  it('a workload recreated under its name keeps its id and settings, and nothing else', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
@@ -198,7 +198,7 @@ describe('after a sync', () => {
     });
   });
 
-  it('a workload replaced by another one is another one', async () => {
+  it('a workload replaced by a different one counts as new', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
@@ -212,7 +212,7 @@ describe('after a sync', () => {
     });
   });
 
-  it('an older version that comes late changes nothing', async () => {
+  it('an older version that arrives late changes nothing', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);

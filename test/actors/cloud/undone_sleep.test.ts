@@ -5,7 +5,7 @@ import { cloud, doubleWith } from '../../kit/cloud.ts';
 import { kubeDouble, statusOf, workload } from '../../kit/kube_double.ts';
 
 describe('a sleep that something else undoes', () => {
-  it('names who did it', async () => {
+  it('names the manager that undid it', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
@@ -23,7 +23,7 @@ describe('a sleep that something else undoes', () => {
     expect(sleep_reason).toBe('the sleep was undone by argocd-controller, which set 4 replicas');
   });
 
-  it('leaves a receipt that tells nothing of what is done later', async () => {
+  it('leaves a receipt that does not affect later changes', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
@@ -52,7 +52,7 @@ describe('a sleep that something else undoes', () => {
     expect(await scale(2)).toMatch(/undone/);
   });
 
-  it('names the tool that keeps it and the autoscaler that scales it', async () => {
+  it('names the tool that manages the workload and the autoscaler that scales it', async () => {
     const double = await kubeDouble();
     afterThisTest(() => double.stop());
     double.put(

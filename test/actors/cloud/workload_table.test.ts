@@ -1,4 +1,4 @@
-// The rows of all workloads without a cluster: looks are given by hand.
+// The rows of all workloads without a cluster: observations are given by hand.
 import { describe, expect, it } from 'vitest';
 import { WorkloadTable } from '../../../src/actors/cloud/workload_table.ts';
 import type { ObservedWorkload, WorkloadKind } from '../../../src/protocol/cloud.ts';
@@ -12,10 +12,10 @@ const look = (kind: WorkloadKind, name: string): ObservedWorkload => ({
 });
 
 describe('the table of workloads', () => {
-  it('takes no more new ones of a watch than a listing may have, of each kind of each cluster', () => {
+  it('accepts from a watch no more new rows than a listing may have, for each kind of each cluster', () => {
     const { cloudStore } = openCloudStore(tempDir());
     const table = new WorkloadTable(
-      // Nothing of this need be on disk.
+      // None of this needs a disk.
       { ...cloudStore, saveWorkloads: () => Promise.resolve() },
       { tell: () => undefined },
       {
@@ -33,7 +33,7 @@ describe('the table of workloads', () => {
     table.observe('one', look('StatefulSet', 'more'));
     table.observe('two', look('Deployment', 'more'));
     expect(table.ids()).toHaveLength(CLOUD.maxWorkloadsPerKind + 2);
-    // One that is known is still seen, and one that goes makes room.
+    // A known workload is still updated, and a removed one makes room.
     table.observe('one', { ...look('Deployment', 'w0'), version: '2', replicas: 7 });
     expect(table.rows()[0]?.seen.replicas).toBe(7);
     table.markDeleted('one', look('Deployment', 'w0'));

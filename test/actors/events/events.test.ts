@@ -10,8 +10,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { type EventsConfig, eventsActor } from '../../../src/actors/events/events.ts';
+import { EventJournal } from '../../../src/adapters/storage/event_journal.ts';
 import { openStore, type StoreTable } from '../../../src/adapters/storage/store.ts';
 import type { EventCheckpoint, EventRecord, EventsProtocol, NewEvent } from '../../../src/protocol/events.ts';
 import type { ViewsProtocol } from '../../../src/protocol/views.ts';
@@ -48,7 +49,7 @@ interface Journal {
   views: Stand<ViewsProtocol>;
   reports: string[];
   events: Ref<EventsProtocol>;
-  /** Ends the actor and starts it again on the same files; between the two `meanwhile` is what the world does to them. */
+  /** Ends the actor and restarts it on the same files; `meanwhile` changes them in between. */
   again(boot?: string, meanwhile?: () => void | Promise<void>): Promise<void>;
 }
 
@@ -86,7 +87,7 @@ const files = (folder: string): string[] =>
     .filter((name) => name.endsWith('.log'))
     .sort();
 
-/** Ends the actor as kill -9 would: its files and its mark are those of this moment, nothing of an orderly end. */
+/** Ends the actor as kill -9 would: its files and its mark stay as they are now, without an orderly end. */
 async function killed(it: Journal, boot: string, meanwhile = () => {}): Promise<void> {
   const copy = tempDir();
   cpSync(it.folder, copy, { recursive: true });
@@ -101,7 +102,7 @@ async function killed(it: Journal, boot: string, meanwhile = () => {}): Promise<
 }
 
 describe('the journal of events', () => {
-  it('gives consecutive ids and has each event in a file before it replies', async () => {
+  it('gives consecutive ids and writes each event to a file before it replies', async () => {
     const { events, folder } = await journal();
     for (let n = 1; n <= 3; n += 1) {
       expect(await events.ask('append', { events: [event(n), event(n, 'service.stats')] })).toEqual({
@@ -115,7 +116,7 @@ describe('the journal of events', () => {
     for (const name of readdirSync(folder)) expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600);
   });
 
-  it('tells the views of every event once, in order, from the subscription on, and one time per turn', async () => {
+  it('sends the views every event once, in order, from the subscription on, in one message per turn', async () => {
     const { events, views } = await journal();
     await events.ask('append', { events: many(3, 'service.started') });
     const before = Array.from({ length: 50 }, (_, n) => events.ask('append', { events: [event(n)] }));
@@ -130,7 +131,7 @@ describe('the journal of events', () => {
     expect(told.length).toBeLessThan(10);
   });
 
-  it('keeps the last 1024 of any type and besides the last 1024 that are no statistics', async () => {
+  it('keeps the last 1024 of any type and also the last 1024 that are not statistics', async () => {
     const it = await journal();
     await it.events.ask('append', { events: many(2, 'service.crashed') });
     await it.events.ask('append', { events: many(20_000, 'service.stats') });
@@ -158,7 +159,7 @@ describe('the journal of events', () => {
     expect(Math.max(...sizes)).toBeLessThan(EVENTS.retained * 4 + 1500);
   });
 
-  it('appends what a run does once only once per run and type, also after a restart', async () => {
+  it('appends a once-only event once per run and type, also after a restart', async () => {
     const it = await journal();
     const ended = event(1, 'service.stopped', { run: 'r1', once: true });
     const twice = await Promise.all([1, 2].map(() => it.events.ask('append', { events: [ended, ended] })));
@@ -195,13 +196,13 @@ describe('the journal of events', () => {
     expect(await found({ names: ['db'], types: ['service.stats'] })).toEqual([]);
   });
 
-  it('goes on telling the views after a crash of its own', async () => {
+  it('keeps the views up to date after a crash of its own', async () => {
     let failures = 1;
     const folder = tempDir();
     const store = openStore(join(folder, 'other.mdb'));
     afterThisTest(() => store.close());
     const real = store.table('marks');
-    // A store that breaks cannot be had at will; everything else of it is real.
+    // A store cannot be made to fail at will; everything else here is real.
     const marks: StoreTable<EventCheckpoint> = {
       ...real,
       put: (key, value) => (failures-- > 0 ? Promise.reject(new Error('broken')) : real.put(key, value)),
@@ -215,8 +216,23 @@ describe('the journal of events', () => {
   });
 });
 
-describe('ids over the ends of a life', () => {
-  it('go on without a gap after an orderly end and after kill -9', async () => {
+describe('the end of the actor', () => {
+  it('closes the journal though the last checkpoint fails with a defect', async () => {
+    const close = vi.spyOn(EventJournal.prototype, 'close');
+    afterThisTest(() => close.mockRestore());
+    const put = vi.fn(async () => {});
+    const marks = { get: () => undefined, all: () => [], put, remove: async () => {} };
+    const it = await journal({ marks });
+    await it.events.ask('append', { events: [event(1)] });
+    put.mockClear().mockRejectedValue(new TypeError('x is not a function'));
+    await it.world.node.end('events');
+    expect([put.mock.calls.length, close.mock.calls.length]).toEqual([1, 1]);
+    expect(it.world.crashes.splice(0)).toMatchObject([{ address: 'events', error: expect.any(TypeError) }]);
+  });
+});
+
+describe('ids across restarts', () => {
+  it('continue without a gap after an orderly end and after kill -9', async () => {
     const it = await journal();
     await it.events.ask('append', { events: many(3, 'service.started') });
     await it.again();
@@ -229,7 +245,7 @@ describe('ids over the ends of a life', () => {
     expect(await it.events.ask('append', { events: [event(6)] })).toEqual({ lastId: 6 });
   });
 
-  it('jump above the mark after a crash of the machine, and say from where nothing is missing, for good', async () => {
+  it('jump above the mark after a crash of the machine, and report for good from where nothing is missing', async () => {
     const it = await journal();
     await it.events.ask('append', { events: many(30, 'service.started') });
     await killed(it, 'another', () => truncateSync(join(it.folder, 'life-1.log'), 500));
@@ -255,7 +271,7 @@ describe('ids over the ends of a life', () => {
     }
   });
 
-  it('jump when the files are gone', async () => {
+  it('jump when the files are missing', async () => {
     const it = await journal();
     await it.events.ask('append', { events: many(30, 'service.started') });
     await killed(it, 'this', () => rmSync(it.folder, { recursive: true }));
@@ -275,7 +291,7 @@ describe('ids over the ends of a life', () => {
     ]);
   });
 
-  it('are found again among zeros that a crash of the machine left', async () => {
+  it('are found behind zeros that a crash of the machine left', async () => {
     const it = await journal();
     await it.events.ask('append', { events: many(2, 'service.started') });
     await killed(it, 'this', () => appendFileSync(join(it.folder, 'life-1.log'), `${'\0'.repeat(100)}\n9\t`));
@@ -283,7 +299,7 @@ describe('ids over the ends of a life', () => {
   });
 });
 
-describe('over random lives', () => {
+describe('over random restarts', () => {
   const count = fc.oneof(fc.nat(3), fc.nat(900));
   const step = fc.oneof(
     {
@@ -302,7 +318,7 @@ describe('over random lives', () => {
     },
   );
 
-  /** A journal beside a list of what it must still know. */
+  /** A journal beside a model of what it must still hold. */
   class Lives {
     readonly journal: Journal;
     private events: EventRecord[] = [];
@@ -314,7 +330,7 @@ describe('over random lives', () => {
       this.journal = journal;
     }
 
-    /** Several letters at once, each with this many statistics and other events. */
+    /** Several messages at once, each with this many statistics and other events. */
     async append(counts: readonly [number, number][]): Promise<void> {
       const batches = counts.map(([stats, life]) => [
         ...many(stats, 'service.stats'),
@@ -345,7 +361,7 @@ describe('over random lives', () => {
         for (const name of files(folder)) appendFileSync(join(folder, name), 'x'.repeat(bytes));
       });
 
-    /** The machine crashes: of each newest file the last bytes are gone, but never what was synced. */
+    /** The machine crashes: each newest file loses its last bytes, but never synced ones. */
     async reboot(bytes: number): Promise<void> {
       this.boot += '+';
       const { folder } = this.journal;
@@ -379,7 +395,7 @@ describe('over random lives', () => {
     }
   }
 
-  it('ids grow, what was acknowledged is replayed, and what may be missing is said', async () => {
+  it('ids grow, acknowledged events are replayed, and possible gaps are reported', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
         const lives = new Lives(await journal());
@@ -394,7 +410,7 @@ describe('over random lives', () => {
   });
 });
 
-describe('in a process of its own', () => {
+describe('in its own process', () => {
   it('has every acknowledged event after kill -9', async () => {
     const folder = tempDir();
     let highest = 0;
@@ -418,7 +434,7 @@ describe('in a process of its own', () => {
   });
 
   it.runIf(canMount())(
-    'holds nobody up on a full disk, and writes what waited when there is room',
+    'blocks nobody on a full disk, and writes the waiting events when there is room',
     async () => {
       const command = `${process.execPath} ${child}`;
       const program = run(...onSmallDisk('1m', `${command} full /mnt && ${command} look /mnt`));
@@ -436,7 +452,7 @@ describe('in a process of its own', () => {
   );
 
   it.runIf(canMount())(
-    'killed on a full disk, does not give the ids again and says what is missing',
+    'does not reuse ids after a kill on a full disk, and reports what is missing',
     async () => {
       const command = `${process.execPath} ${child}`;
       const program = run(

@@ -1,4 +1,4 @@
-// A program for events.test.ts: appends to a journal until it is killed, or on a disk that becomes full.
+// A program for events.test.ts: appends to a journal until it is killed, or on a disk that fills up.
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventsActor } from '../../../src/actors/events/events.ts';
@@ -40,7 +40,7 @@ const event = (n: number, type: NewEvent['type']): NewEvent => ({
   data: JSON.stringify({ n, rest: 'x'.repeat(100) }),
 });
 
-/** Prints the newest id that was acknowledged, over and over. */
+/** Prints the newest acknowledged id, repeatedly. */
 async function forever(): Promise<void> {
   const line = async (): Promise<void> => {
     for (let n = 0; ; n += 1) {
@@ -51,7 +51,7 @@ async function forever(): Promise<void> {
   await Promise.all([line(), line(), line()]);
 }
 
-/** Takes the disk, appends, gives it back, appends; prints what a subscriber has seen. */
+/** Fills the disk, appends, frees the disk, appends; prints what a subscriber saw. */
 async function full(): Promise<void> {
   const append = (n: number) => events.ask('append', { events: [event(n, 'service.started')] });
   await append(0);
@@ -61,7 +61,7 @@ async function full(): Promise<void> {
     try {
       for (;;) writeSync(filler, Buffer.alloc(size));
     } catch {
-      // No more of this size.
+      // No more events of this size fit.
     }
   }
   closeSync(filler);
@@ -74,7 +74,7 @@ async function full(): Promise<void> {
   await store.close();
 }
 
-/** What a new life finds. */
+/** What a restarted journal finds. */
 async function look(): Promise<void> {
   const { kept, lastId, completeFrom } = await events.ask('subscribe', {});
   say(`kept ${kept.length} to ${kept.at(-1)?.id} last ${lastId} complete from ${completeFrom}`);

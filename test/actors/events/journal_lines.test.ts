@@ -23,7 +23,7 @@ describe('a line of the journal', () => {
     );
   });
 
-  it('is refused when anything is left of it but the whole', () => {
+  it('is refused when any part of it is missing', () => {
     fc.assert(
       fc.property(record, fc.nat(), (event, cut) => {
         const line = formatJournalLine(event).slice(0, -1);

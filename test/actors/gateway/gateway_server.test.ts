@@ -1,4 +1,4 @@
-// The gateway between real sockets: an agent's server behind it, raw and ordinary clients before it.
+// The gateway between real sockets: an agent's server behind it, raw and ordinary clients in front.
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import http from 'node:http';
@@ -46,7 +46,7 @@ async function agent(
   return server;
 }
 
-/** Sends bytes as they are and gives everything that comes until the connection ends. */
+/** Sends bytes unchanged and resolves with everything received until the connection ends. */
 function raw(text: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = net.connect(port, '127.0.0.1', () => socket.write(text));
@@ -96,13 +96,13 @@ function call(path: string, options: http.RequestOptions = {}, body?: string | B
   });
 }
 
-/** An agent that answers with what it was asked. */
+/** An agent that answers with the request it got. */
 const mirror: http.RequestListener = (request, response) => {
   response.setHeader('Content-Type', 'application/json');
   response.end(JSON.stringify({ method: request.method, url: request.url, headers: request.headers }));
 };
 
-describe('who may pass', () => {
+describe('the guard', () => {
   it.each([
     ['other.agents.localhost', 404],
     ['localhost', 404],
@@ -114,7 +114,7 @@ describe('who may pass', () => {
     expect((await call('/', { headers: { Host: `${host}:${port}` } })).status).toBe(status);
   });
 
-  it('asks for its own port in Host, and for a Host at all', async () => {
+  it('requires its own port in Host, and requires Host', async () => {
     await agent(mirror);
     expect((await call('/', { headers: { Host: 'bot.agents.localhost:1' } })).status).toBe(404);
     expect((await call('/', { headers: { Host: 'bot.agents.localhost' } })).status).toBe(404);
@@ -156,14 +156,14 @@ describe('who may pass', () => {
     expect(upgrade).toBe(status);
   });
 
-  it('lets only the named extensions call when some are named', async () => {
+  it('admits only the named extensions when some are named', async () => {
     await agent(mirror);
     gateway.settings = { ...gateway.settings, allowedExtensions: ['good'] };
     expect((await call('/', { headers: { Origin: 'chrome-extension://good' } })).status).toBe(200);
     expect((await call('/', { headers: { Origin: 'chrome-extension://bad' } })).status).toBe(403);
   });
 
-  it('takes the id of an extension as it is written, with nothing after it', async () => {
+  it('compares the id of an extension exactly, with nothing after it', async () => {
     await agent(mirror);
     gateway.settings = { ...gateway.settings, allowedExtensions: ['Good'] };
     expect((await call('/', { headers: { Origin: 'chrome-extension://Good' } })).status).toBe(200);
@@ -174,8 +174,8 @@ describe('who may pass', () => {
   });
 });
 
-describe('what is passed', () => {
-  it('drops hop-by-hop and forwarding headers and sets the latter anew', async () => {
+describe('forwarding', () => {
+  it('drops hop-by-hop and forwarding headers and sets its own forwarding headers', async () => {
     await agent(mirror);
     const { body } = await call('/a/b?c=%20d', {
       headers: {
@@ -216,7 +216,7 @@ describe('what is passed', () => {
     expect(JSON.parse(body).headers.authorization).toBe(passed);
   });
 
-  it('gives the Host that an agent insists on', async () => {
+  it('sends the Host that an agent insists on', async () => {
     await agent(mirror, { host: '127.0.0.1:4242' });
     expect(JSON.parse((await call('/')).body).headers.host).toBe('127.0.0.1:4242');
   });
@@ -287,7 +287,7 @@ describe('what is passed', () => {
     }
   });
 
-  it('holds an agent back whose client does not read', async () => {
+  it('slows down an agent whose client does not read', async () => {
     let written = 0;
     await agent((request, response) => {
       if (request.url === '/small') {
@@ -309,8 +309,8 @@ describe('what is passed', () => {
       socket.write(`GET / HTTP/1.1\r\nHost: ${HOST()}\r\n\r\n`),
     );
     socket.pause();
-    // Buffers of two sockets and two streams fill; then nothing moves any more. All of it runs here and nothing tells that they
-    // are full: what has not moved while so many others went there and back does not.
+    // The buffers of two sockets and two streams fill; then nothing moves. Everything runs in this process
+    // and no event says that they are full, so a number of event loop turns without progress counts as full.
     let before = -1;
     while (before !== written || written === 0) {
       before = written;
@@ -321,7 +321,7 @@ describe('what is passed', () => {
     expect(written).toBeLessThan(64 * 1024 * 1024);
   });
 
-  it('passes server-sent events on as they come, and hangs up on the agent when the client does', async () => {
+  it('passes server-sent events on as they come, and disconnects from the agent when the client does', async () => {
     let send: (text: string) => void = () => undefined;
     let gone: () => void = () => undefined;
     const closed = new Promise<void>((resolve) => {
@@ -345,7 +345,7 @@ describe('what is passed', () => {
     await closed;
   });
 
-  it('uses connections again, and tries once more when the agent has closed an idle one', async () => {
+  it('reuses connections, and retries once when the agent has closed an idle one', async () => {
     let connections = 0;
     const server = await agent(mirror);
     server.on('connection', () => {
@@ -375,7 +375,7 @@ describe('what is passed', () => {
     await once(client, 'close');
   });
 
-  it('passes on the refusal of an upgrade and not what follows it', async () => {
+  it('passes on the refusal of an upgrade but nothing after it', async () => {
     const urls: string[] = [];
     const server = await agent((request, response) => {
       urls.push(request.url ?? '');
@@ -393,8 +393,8 @@ describe('what is passed', () => {
   });
 });
 
-describe('what goes wrong', () => {
-  it('an agent that is stopped gives 503, as page or JSON', async () => {
+describe('failures', () => {
+  it('a stopped agent gives 503, as page or JSON', async () => {
     await agent(mirror, { isRunning: false });
     const json = await call('/');
     expect([json.status, JSON.parse(json.body).code, json.headers['retry-after']]).toEqual([
@@ -416,7 +416,7 @@ describe('what goes wrong', () => {
     expect(JSON.parse(answer.body).message).toContain('bot');
   });
 
-  it('a request that comes back is a loop', async () => {
+  it('a request that comes back to the gateway is a loop', async () => {
     await agent(mirror);
     expect((await call('/', { headers: { Via: '1.0 x, 1.1 berth' } })).status).toBe(508);
     gateway.setRoutes([
@@ -451,7 +451,7 @@ describe('what goes wrong', () => {
     expect((await call('/')).status).toBe(502);
   });
 
-  it('an answer cut in its body cuts the client', async () => {
+  it("a truncated response body cuts the client's connection", async () => {
     await agent((_request, response) => {
       response.writeHead(200, { 'Content-Length': 100 });
       response.write('half', () => response.destroy());
@@ -459,7 +459,7 @@ describe('what goes wrong', () => {
     await expect(call('/')).rejects.toThrow();
   });
 
-  it('two lengths or length with chunks from the client never reach the agent', async () => {
+  it('two lengths, or length with chunks, never reach the agent', async () => {
     let requests = 0;
     await agent((_request, response) => {
       requests += 1;

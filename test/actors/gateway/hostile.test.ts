@@ -1,4 +1,5 @@
-// The gateway between clients and agents that want to be understood in two ways, in bytes as they are on the wire.
+// The gateway between clients and agents that send ambiguous requests and responses, in raw bytes on the
+// wire.
 import { once } from 'node:events';
 import net from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -18,7 +19,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** An agent made of bytes: `onData` is called with a connection and all that has come on it so far. */
+/** An agent in raw bytes: `onData` gets a connection and everything received on it so far. */
 async function bytesAgent(onData: (socket: net.Socket, all: string, connection: number) => void) {
   const sockets = new Set<net.Socket>();
   const server = net.createServer((socket) => {
@@ -43,7 +44,7 @@ async function bytesAgent(onData: (socket: net.Socket, all: string, connection: 
   ]);
 }
 
-/** Answers every head that comes with `bytes`. */
+/** Answers every head that arrives with `bytes`. */
 const saying = (bytes: string) =>
   bytesAgent((socket, all) => all.endsWith('\r\n\r\n') && socket.write(bytes, 'latin1'));
 
@@ -51,9 +52,9 @@ const HOST = (): string => `Host: bot.agents.localhost:${port}\r\n`;
 
 interface Client {
   send(text: string): void;
-  /** All that has come, once `fits` is true of it. */
+  /** Resolves with everything received once `fits` holds. */
   until(fits: (all: string) => boolean): Promise<string>;
-  /** All that has come when the gateway has hung up. */
+  /** Resolves with everything received once the gateway has closed the connection. */
   closed: Promise<string>;
 }
 
@@ -91,7 +92,7 @@ async function raw(text: string): Promise<string> {
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
 describe('a client that smuggles', () => {
-  it('cannot take the length off its body by naming it in Connection', async () => {
+  it('cannot remove the length of its body by naming it in Connection', async () => {
     const requests: string[] = [];
     await bytesAgent((socket, all) => {
       requests.push(all);
@@ -124,7 +125,7 @@ describe('a client that smuggles', () => {
     ['a lone LF', () => `GET / HTTP/1.1\n${HOST()}\r\n`],
     ['a space before the colon', () => `POST / HTTP/1.1\r\n${HOST()}Content-Length : 4\r\n\r\nabcd`],
     ['a sign in its length', () => `POST / HTTP/1.1\r\n${HOST()}Content-Length: +4\r\n\r\nabcd`],
-  ])('with %s gets 400 and no agent hears of it', async (_what, request) => {
+  ])('with %s gets 400 and reaches no agent', async (_what, request) => {
     let heard = '';
     await bytesAgent((socket, all) => {
       heard += all;
@@ -140,7 +141,7 @@ describe('a client that smuggles', () => {
     ['two hosts', () => `${HOST()}Host: other\r\n`],
     ['a body', () => `${HOST()}Content-Length: 4\r\n`],
     ['chunks', () => `${HOST()}Transfer-Encoding: chunked\r\n`],
-  ])('with %s in front of a WebSocket gets 400 and no agent hears of it', async (_what, lines) => {
+  ])('with %s in front of a WebSocket gets 400 and reaches no agent', async (_what, lines) => {
     let heard = '';
     await bytesAgent((socket, all) => {
       heard += all;
@@ -151,7 +152,7 @@ describe('a client that smuggles', () => {
     expect(heard).toBe('');
   });
 
-  it('has no other protocol than WebSocket: what it sends goes on as plain requests, each checked', async () => {
+  it('can switch to no protocol but WebSocket: its bytes go on as plain requests, each checked', async () => {
     const heard: string[] = [];
     await bytesAgent((socket, all) => {
       if (all.endsWith('\r\n\r\n')) return;
@@ -176,7 +177,7 @@ describe('a client that smuggles', () => {
       () => `bodyGET / HTTP/1.1\r\n${HOST()}Connection: close\r\n\r\n`,
     ],
     ['GET', '1.0', '', () => ''],
-  ])('with %s and HTTP/%s gets no WebSocket but a plain answer', async (method, version, length, rest) => {
+  ])('with %s and HTTP/%s gets a plain response and no WebSocket', async (method, version, length, rest) => {
     const heard: string[] = [];
     await bytesAgent((socket, all) => {
       heard.push(all);
@@ -189,7 +190,7 @@ describe('a client that smuggles', () => {
     expect(heard[0]).not.toMatch(/^(?:upgrade|connection):/im);
   });
 
-  it('and asks for a protocol behind an open request ends nothing but its own connection', async () => {
+  it('that upgrades behind an open request ends only its own connection', async () => {
     await bytesAgent((socket, all) => {
       if (all.includes('/slow')) setTimeout(() => socket.write(OK), 50);
       else socket.write(OK);
@@ -203,7 +204,7 @@ describe('a client that smuggles', () => {
     }
   });
 
-  it('and asks for another protocol again and again is answered each time, in its order', async () => {
+  it('that asks for another protocol repeatedly is answered each time, in order', async () => {
     await bytesAgent((socket, all) => {
       const path = all.slice(all.lastIndexOf('GET /') + 5, all.lastIndexOf(' HTTP'));
       if (all.endsWith('\r\n\r\n'))
@@ -220,7 +221,7 @@ describe('a client that smuggles', () => {
     expect(all.match(/<\d+>/g)).toEqual(lines.map((_, index) => `<${index}>`));
   });
 
-  it('has its WebSocket when what it asked for before is answered', async () => {
+  it('gets its WebSocket once its earlier request is answered', async () => {
     let answerSlow = (): void => undefined;
     const heard: string[] = [];
     await bytesAgent((socket, all) => {
@@ -243,7 +244,7 @@ describe('a client that smuggles', () => {
     );
   });
 
-  it('cannot hide how its request is framed behind many headers', async () => {
+  it('cannot hide the framing of its request behind many headers', async () => {
     const heard: string[] = [];
     await bytesAgent((socket, all) => {
       heard.push(all);
@@ -254,13 +255,13 @@ describe('a client that smuggles', () => {
     expect(heard.at(-1)).toMatch(/\r\nContent-Length: 4\r\n[\s\S]*\r\n\r\nbody$/);
   });
 
-  it('does not end its head is hung up on, with and without having begun it', async () => {
+  it('that never ends its head is disconnected, whether or not it has begun one', async () => {
     const clients = [await connect(), await connect()];
     clients[1]?.send('GET / HTTP/1.1\r\nX-A: ');
     await Promise.all(clients.map(({ closed }) => closed));
   }, 20_000);
 
-  it('lets more wait than a few requests behind the first is hung up on', async () => {
+  it('that queues more than a few requests behind the first is disconnected', async () => {
     let requests = 0;
     const left = new Promise<void>((resolve) => {
       void bytesAgent((socket) => {
@@ -291,11 +292,11 @@ describe('a client that smuggles', () => {
       expect(await raw(`GET / HTTP/1.1\r\n${HOST()}${lines}${more}\r\n`)).toMatch(/^HTTP\/1\.1 403 /);
   });
 
-  it('gets the answers to what it sends at once in its order', async () => {
+  it('gets the responses to pipelined requests in order', async () => {
     await bytesAgent((socket, all) => {
       if (!all.endsWith('\r\n\r\n')) return;
       const path = all.slice(all.lastIndexOf('GET /') + 5, all.lastIndexOf(' HTTP'));
-      // Taken on at once, the first would be answered last.
+      // Handled concurrently, the first would be answered last.
       setTimeout(
         () => socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n${path}`),
         path === '1' ? 50 : 0,
@@ -327,7 +328,7 @@ describe('an agent that smuggles', () => {
     expect(await raw(`GET / HTTP/1.1\r\n${HOST()}Connection: close\r\n\r\n`)).toMatch(/ok$/);
   });
 
-  it('cannot put an answer in the place of the next', async () => {
+  it('cannot put a response in the place of the next', async () => {
     await saying(`${OK}HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil`);
     for (let turn = 0; turn < 3; turn += 1) {
       expect(await raw(`GET / HTTP/1.1\r\n${HOST()}Connection: close\r\n\r\n`)).toMatch(/\r\n\r\nok$/);
@@ -335,7 +336,7 @@ describe('an agent that smuggles', () => {
   });
 });
 
-describe('answers on the wire', () => {
+describe('responses on the wire', () => {
   const get = (version: string, more = ''): string => `GET / HTTP/${version}\r\n${HOST()}${more}\r\n`;
 
   it('the head goes out before the body comes', async () => {
@@ -351,7 +352,7 @@ describe('answers on the wire', () => {
     await client.until((all) => all.endsWith('done'));
   });
 
-  it('chunks of one packet or in single bytes come out whole', async () => {
+  it('chunks in one packet or in single bytes come out whole', async () => {
     const chunked =
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n4\r\ndefg\r\n0\r\nT: 1\r\n\r\n';
     await saying(chunked);
@@ -365,14 +366,14 @@ describe('answers on the wire', () => {
     expect(all.slice(all.indexOf('\r\n\r\n') + 4).replace(/[\da-f]+\r\n(.*)\r\n/g, '$1')).toMatch(/^abcdefg/);
   });
 
-  it('an old client is told the end of chunks by the end of the connection', async () => {
+  it('an old client sees the end of chunks as the end of the connection', async () => {
     await saying('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n');
     const all = await raw(get('1.0'));
     expect(all).toMatch(/\r\n\r\nok$/);
     expect(all).not.toMatch(/transfer-encoding/i);
   });
 
-  it('an answer framed by the end of the connection ends for the client too', async () => {
+  it('a response framed by the end of the connection ends for the client too', async () => {
     await bytesAgent((socket) => void socket.end('HTTP/1.0 200 OK\r\n\r\nall of it'));
     expect(await raw(get('1.1', 'Connection: close\r\n'))).toMatch(/all of it/);
     expect(await raw(get('1.0'))).toMatch(/\r\n\r\nall of it$/);
@@ -407,14 +408,14 @@ describe('answers on the wire', () => {
   });
 });
 
-describe('a request that must not be asked twice', () => {
-  it('goes on a connection of its own, so that no idle one can be lost under it', async () => {
+describe('a request that must not be repeated', () => {
+  it('uses a connection of its own, so that no idle one can break under it', async () => {
     const seen: string[] = [];
     await bytesAgent((socket, all, connection) => {
       const line = all.slice(all.lastIndexOf(' /') + 1, all.lastIndexOf(' HTTP'));
       if (!all.endsWith('\r\n\r\n')) return;
       seen.push(`${connection}${line}`);
-      // An idle connection is hung up on as soon as something comes on it again.
+      // An idle connection is closed as soon as anything arrives on it.
       if (all.indexOf(' HTTP/1.1') !== all.lastIndexOf(' HTTP/1.1')) socket.destroy();
       else socket.write(OK);
     });
@@ -423,12 +424,12 @@ describe('a request that must not be asked twice', () => {
     expect(await raw(ask('GET', '/1'))).toMatch(/ok$/);
     expect(await raw(ask('POST', '/2'))).toMatch(/ok$/);
     expect(seen).toEqual(['1/1', '2/2']);
-    // What may be asked twice is, when the idle connection was lost.
+    // A repeatable request is repeated when the idle connection was lost.
     expect(await raw(ask('GET', '/3'))).toMatch(/ok$/);
     expect(seen.slice(2).map((line) => line.slice(1))).toEqual(['/3', '/3']);
   });
 
-  it('and a body that the agent did not wait for does not hold up the client', async () => {
+  it('with a body that the agent did not wait for does not block the client', async () => {
     await bytesAgent((socket) => void socket.write(OK));
     const client = await connect();
     const size = 8 * 1024 * 1024;

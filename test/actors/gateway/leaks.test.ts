@@ -1,4 +1,4 @@
-// What the gateway holds open for clients that have gone: nothing. The agents here are plain sockets that count.
+// The gateway holds nothing open for clients that have left. The agents here are plain sockets that count.
 import diagnostics from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import net from 'node:net';
@@ -8,7 +8,7 @@ import { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
 let gateway: Gateway;
 let port: number;
 const closers: (() => unknown)[] = [];
-/** The gateway's own ends of its clients' connections, in their order. */
+/** The gateway's ends of its client connections, in order. */
 let ends: net.Socket[];
 
 const noteEnd = (message: unknown): void => {
@@ -29,14 +29,17 @@ afterEach(async () => {
 });
 
 interface Agent {
-  /** Its connections, those that have ended included. */
+  /** Its connections, ended ones included. */
   sockets: net.Socket[];
-  /** All that has come on each. */
+  /** Everything received on each. */
   heard: string[];
   open(): number;
 }
 
-/** An agent made of bytes: `onData` gets a connection and all that has come on it; without it the agent never answers. */
+/**
+ * An agent in raw bytes: `onData` gets a connection and everything received on it; without `onData` the agent
+ * never answers.
+ */
 async function agent(onData?: (socket: net.Socket, all: string) => void): Promise<Agent> {
   const sockets: net.Socket[] = [];
   const heard: string[] = [];
@@ -63,9 +66,9 @@ async function agent(onData?: (socket: net.Socket, all: string) => void): Promis
 }
 
 interface Client {
-  /** It ends its side only when the test has it do so. */
+  /** Ends its side only when the test asks. */
   socket: net.Socket;
-  /** All that has come so far. */
+  /** Everything received so far. */
   got(): string;
 }
 
@@ -109,7 +112,7 @@ describe('a WebSocket that the agent has not answered yet', () => {
     await allEnded();
   });
 
-  it('gets what its client sent meanwhile, in order and before what follows', async () => {
+  it('delivers what its client sent meanwhile, in order and before later bytes', async () => {
     const slow = await agent();
     const client = await connect(`${upgrade()}one `);
     await until(() => expect(slow.heard[0]).toMatch(/\r\n\r\n$/));
@@ -123,7 +126,7 @@ describe('a WebSocket that the agent has not answered yet', () => {
     expect(client.got()).toBe(`${SWITCHING}back`);
   });
 
-  it('and that it refuses holds nothing once its client has sent more and gone', async () => {
+  it('that the agent refuses holds nothing once its client has sent more and left', async () => {
     const refusing = await agent((socket, all) => {
       if (all.endsWith('\r\n\r\n')) socket.write('HTTP/1.1 403 Forbidden\r\nContent-Length: 100\r\n\r\nno');
     });
@@ -134,7 +137,7 @@ describe('a WebSocket that the agent has not answered yet', () => {
     await allEnded();
   });
 
-  it('and answers with a head without end is told so', async () => {
+  it('that the agent answers with an endless head fails and says so', async () => {
     const endless = await agent((socket) =>
       socket.write(`HTTP/1.1 200 OK\r\nX-A: ${'x'.repeat(128 * 1024)}`),
     );
@@ -151,7 +154,7 @@ describe('a WebSocket that the gateway refuses', () => {
   it.each<[string, (socket: net.Socket) => unknown]>([
     ['sends more and hangs up', (socket) => socket.end('more')],
     ['resets', (socket) => socket.resetAndDestroy()],
-  ])('is let go of when its client %s', async (_what, leave) => {
+  ])('is released when its client %s', async (_what, leave) => {
     await agent();
     const client = await connect(upgrade('other'));
     await until(() => expect(client.got()).toMatch(/^HTTP\/1\.1 404 /));
@@ -160,16 +163,16 @@ describe('a WebSocket that the gateway refuses', () => {
   });
 });
 
-describe('requests that a client sends at once', () => {
-  /** The gateway has read `bytes` of its first client, and so begun all that it will. */
+describe('pipelined requests', () => {
+  /** Resolves when the gateway has read `bytes` of its first client, and so has begun all it will. */
   const read = (bytes: number) => until(() => expect(ends[0]?.bytesRead).toBe(bytes));
 
-  it('hold one connection at the agent, and none once the client has gone', async () => {
+  it('hold one connection at the agent, and none once the client has left', async () => {
     const mute = await agent();
     const text = get('/first') + get('/then').repeat(300);
     const { socket } = await connect(text);
     await read(text.length);
-    // Its own connections are dialed behind all that the first client could have had dialed.
+    // Its own connections are dialled after all that the first client could have had dialled.
     const probe = await connect(get('/probe'));
     await until(() => expect(mute.heard.join('')).toContain('GET /probe '));
     expect(mute.open()).toBe(2);
@@ -180,7 +183,7 @@ describe('requests that a client sends at once', () => {
     expect(mute.heard.join('')).not.toContain('GET /then ');
   });
 
-  it('are not begun for a client that has gone without reading the answer before', async () => {
+  it('are not begun for a client that left without reading the response before', async () => {
     const large = await agent((socket, all) => {
       if (all.includes('GET /large ')) socket.write(saying('x'.repeat(32 * 1024 * 1024)));
     });
@@ -193,7 +196,7 @@ describe('requests that a client sends at once', () => {
     expect(large.heard.join('')).not.toContain('GET /then ');
   });
 
-  it('come whole with their bodies, and the answers in order with the refusals among them', async () => {
+  it('arrive whole with their bodies, and the responses in order, refusals included', async () => {
     const bodies: number[] = [];
     await agent((socket, all) => {
       const head = all.lastIndexOf(' HTTP/1.1\r\n');
@@ -238,7 +241,7 @@ describe('requests that a client sends at once', () => {
     expect(bodies).toEqual([size, 2 * size]);
   });
 
-  it('are judged when their turn comes', async () => {
+  it('are checked when their turn comes', async () => {
     const slow = await agent();
     const client = await connect(get('/1') + get('/2'));
     await until(() => expect(slow.heard[0]).toMatch(/\r\n\r\n$/));

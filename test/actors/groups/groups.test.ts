@@ -12,7 +12,7 @@ import { advance } from '../../kit/service.ts';
 interface Group {
   world: World;
   ref: Ref<GroupsProtocol>;
-  /** What happened, such as `start db`, `ready db`, `stop db`, `ended db`. */
+  /** The log, with entries such as `start db`, `ready db`, `stop db`, `ended db`. */
   log: string[];
   starts: unknown[];
   stops: unknown[];
@@ -21,7 +21,7 @@ interface Group {
 
 interface Script {
   members: Record<string, string[]>;
-  /** How long a start or a stop takes; a Failure is thrown after it. */
+  /** Duration of a start or a stop; a Failure is thrown after it. */
   ms?: Record<string, number>;
   failures?: Record<string, Failure>;
 }
@@ -73,7 +73,7 @@ const outcome = (answer: Promise<unknown>): Promise<unknown> =>
 const SITE = { web: ['api', 'outside'], api: ['db'], db: [], mail: [] };
 
 describe('the start of a group', () => {
-  it('starts each member as soon as those it depends on are ready', async () => {
+  it('starts each member as soon as its dependencies are ready', async () => {
     const site = await group({ members: SITE, ms: { db: 30 } });
     const started = site.ref.ask('start', { name: 'site', timeoutMs: 700 });
     await site.advance(20);
@@ -88,11 +88,11 @@ describe('the start of a group', () => {
       ],
     });
     expect(site.log.slice(3)).toEqual(['ready db', 'start api', 'ready api', 'start web', 'ready web']);
-    // What runs is left alone: no member is refused with already_running.
+    // Running members are left alone: none is refused with already_running.
     expect(site.starts).toEqual(Array(4).fill({ timeoutMs: 700, wait: true, join: true }));
   });
 
-  it('starts nothing after a failure, awaits what is starting, and names the member', async () => {
+  it('starts nothing after a failure, awaits the starts under way, and names the member', async () => {
     const failures = { db: fail('ready_timeout', 'db was not ready', { hint: 'Look.' }) };
     const site = await group({
       members: { ...SITE, slow: [], late: ['mail'] },
@@ -110,7 +110,7 @@ describe('the start of a group', () => {
     expect(site.stops).toEqual([]);
   });
 
-  it('puts the name of the member before a message that does not begin with it', async () => {
+  it("prefixes a message with the member's name unless it begins with it", async () => {
     const site = await group({
       members: { db: [] },
       failures: { db: fail('start_failed', 'no such directory') },
@@ -120,7 +120,7 @@ describe('the start of a group', () => {
     expect(await started).toMatchObject({ code: 'start_failed', message: 'db: no such directory' });
   });
 
-  it('is refused for a group that is not there', async () => {
+  it('is refused for an unknown group', async () => {
     const site = await group({ members: {} });
     expect(await outcome(site.ref.ask('start', { name: 'none', timeoutMs: null }))).toMatchObject({
       code: 'unknown_group',
@@ -149,7 +149,7 @@ describe('the start of a group', () => {
 });
 
 describe('the stop of a group', () => {
-  it('stops a member when those that depend on it have ended', async () => {
+  it('stops a member once its dependents have ended', async () => {
     const site = await group({ members: SITE, ms: { web: 30 } });
     const stopped = site.ref.ask('stop', { name: 'site', graceMs: 900 });
     await site.advance(100);
@@ -169,7 +169,7 @@ describe('the stop of a group', () => {
     expect(site.stops).toEqual(Array(4).fill({ graceMs: 900 }));
   });
 
-  it('counts a member that was removed meanwhile as stopped', async () => {
+  it('counts a member removed meanwhile as stopped', async () => {
     const gone = fail('unknown_service', 'there is no service api');
     const site = await group({ members: SITE, failures: { api: gone } });
     const stopped = site.ref.ask('stop', { name: 'site', graceMs: null });
@@ -179,7 +179,7 @@ describe('the stop of a group', () => {
     expect(site.log).toContain('ended db');
   });
 
-  it('is the only call on its group, and not on others', async () => {
+  it('excludes other calls on its group, but not on others', async () => {
     const site = await group({ members: SITE });
     const first = site.ref.ask('start', { name: 'site', timeoutMs: null });
     const second = outcome(site.ref.ask('stop', { name: 'site', graceMs: null }));
@@ -195,7 +195,7 @@ describe('the stop of a group', () => {
 });
 
 describe('the shutdown', () => {
-  it('stops all in reverse order, for the last time, whatever fails', async () => {
+  it('stops everything in reverse order, for the last time, whatever fails', async () => {
     const site = await group({ members: SITE, failures: { mail: fail('daemon_busy', 'no host') } });
     const done = site.ref.ask('shutdown', {});
     await site.advance(100);
@@ -214,7 +214,7 @@ describe('the shutdown', () => {
     });
   });
 
-  it('lets a start of a group begin nothing more', async () => {
+  it('keeps a group that is starting from starting more', async () => {
     const site = await group({ members: SITE });
     const started = outcome(site.ref.ask('start', { name: 'site', timeoutMs: null }));
     await site.advance(5);
@@ -225,7 +225,7 @@ describe('the shutdown', () => {
     expect(site.log.filter((entry) => entry.startsWith('start'))).toEqual(['start db', 'start mail']);
   });
 
-  it('waits 20 s for the order, then stops all others, and 3 s for them', async () => {
+  it('waits 20 s for the order, then stops all others and waits 3 s for them', async () => {
     const site = await group({ members: SITE, ms: { web: 60_000, api: 30_000 } });
     const done = outcome(site.ref.ask('shutdown', {}));
     await site.advance(19_900);

@@ -23,7 +23,7 @@ async function started(): Promise<{
   world: World;
   again(): Promise<void>;
   put(name: string, port: number): Promise<void>;
-  /** The run that the host has for a service, and the last one that has ended. */
+  /** The host's current run of a service, and its last ended run. */
   live: Map<string, string>;
   ended(name: string, run: string): Promise<void>;
 }> {
@@ -53,7 +53,7 @@ async function started(): Promise<{
   };
 }
 
-/** Listens in this process; gives the port. */
+/** Listens in this process; resolves with the port. */
 async function listen(host: string, port = 0): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve, reject) => {
@@ -66,7 +66,7 @@ async function listen(host: string, port = 0): Promise<number> {
 
 const SERVER = `require('net').createServer().listen(0, '127.0.0.1', function () { console.log(this.address().port) })`;
 
-/** A program of its own that listens; it prints its port first. */
+/** A separate program that listens; it prints its port first. */
 async function listenApart(
   command: string,
   args: string[],
@@ -90,7 +90,7 @@ async function listenApart(
 const commOf = (pid: number): string => readFileSync(`/proc/${pid}/comm`, 'utf8').trim();
 
 describe('claims', () => {
-  it('tell the others who have the port, in the order in which they came', async () => {
+  it('list the others that claim the port, in order of their claims', async () => {
     const { ports: ref } = await started();
     const claim = async (owner: string, port: number) => (await ref.ask('claim', { owner, port })).others;
     expect(await claim('web', 8000)).toEqual([]);
@@ -104,7 +104,7 @@ describe('claims', () => {
     expect(await claim('new', 8000)).toEqual(['db', 'web']);
   });
 
-  it('are those of the registered services after a restart', async () => {
+  it('are restored from the registered services after a restart', async () => {
     const it = await started();
     await it.ports.ask('lease', { owner: 'never-registered', from: 200, to: 200, keep: null });
     await it.put('web', 201);
@@ -133,7 +133,7 @@ describe('a lease', () => {
     expect(await lease('d')).toBe(from + 1);
   });
 
-  it.each(['0.0.0.0', '::', '::1', '127.0.0.2'])('passes over what listens on %s', async (host) => {
+  it.each(['0.0.0.0', '::', '::1', '127.0.0.2'])('skips a port with a listener on %s', async (host) => {
     const { ports: ref } = await started();
     const busy = await listen(host);
     const one = ref.ask('lease', { owner: 'a', from: busy, to: busy, keep: null });
@@ -146,7 +146,7 @@ describe('a lease', () => {
     ).toBeGreaterThan(busy);
   });
 
-  it('fails when none is left, saying so, and keeps what the owner had', async () => {
+  it("fails with a reason when none is left, and keeps the owner's port", async () => {
     const { ports: ref } = await started();
     const lease = (owner: string, from: number, to: number) =>
       ref.ask('lease', { owner, from, to, keep: null });
@@ -163,7 +163,7 @@ describe('a lease', () => {
     expect(await ref.ask('claim', { owner: 'x', port: 201 })).toEqual({ others: ['b'] });
   });
 
-  it('is never given twice, whatever is asked at once', async () => {
+  it('is never given twice, also to simultaneous requests', async () => {
     const owner = fc.constantFrom(...'abcdefgh');
     const call = fc.record({
       owner,
@@ -199,13 +199,13 @@ describe('a lease', () => {
   });
 });
 
-describe('who listens', () => {
+describe('the holder', () => {
   it('is nobody on a free port', async () => {
     const { ports: ref } = await started();
     expect(await ref.ask('listener', { port: freePort() })).toEqual({ listener: null });
   });
 
-  it.each(['127.0.0.1', '0.0.0.0', '::1', '::'])('on %s is a process by number and name', async (host) => {
+  it.each(['127.0.0.1', '0.0.0.0', '::1', '::'])('on %s is a process with pid and name', async (host) => {
     const { ports: ref } = await started();
     const port = await listen(host);
     const holder = `pid ${process.pid} (${commOf(process.pid)})`;
@@ -215,13 +215,13 @@ describe('who listens', () => {
   const outside = Object.values(networkInterfaces())
     .flat()
     .find((one) => one?.family === 'IPv4' && !one.internal)?.address;
-  it.runIf(outside)('is nobody when it is another address of the machine', async () => {
+  it.runIf(outside)('is nobody when the listener has another address of the machine', async () => {
     const { ports: ref } = await started();
     const port = await listen(outside ?? '');
     expect(await ref.ask('listener', { port })).toEqual({ listener: null });
   });
 
-  it('is a service by its name, when the run is one of ours: another daemon may have one of that name', async () => {
+  it('is a service by name when the run is ours: another daemon may use the same name', async () => {
     const { ports: ref, live, ended } = await started();
     const env = { ...process.env, BERTH_SERVICE: 'web', BERTH_RUN: 'r1' };
     const { child, port } = await listenApart(process.execPath, ['-e', SERVER], { env });
@@ -239,7 +239,7 @@ describe('who listens', () => {
     expect(await named()).toEqual({ pid: child.pid, holder: 'web' });
   });
 
-  it('is a service by the mark of a parent, when the process bears none itself', async () => {
+  it("is a service by its parent's mark when the process has none", async () => {
     const { ports: ref, live } = await started();
     await ref.ask('claim', { owner: 'web', port: 1 });
     live.set('web', 'r1');
@@ -250,14 +250,14 @@ describe('who listens', () => {
     expect((await ref.ask('listener', { port })).listener?.holder).toBe('web');
   });
 
-  it.runIf(process.getuid?.() === 0)('is another user by name', async () => {
+  it.runIf(process.getuid?.() === 0)('is another user, by name', async () => {
     const { ports: ref } = await started();
     const uid = Number(/^nobody:[^:]*:(\d+)/m.exec(readFileSync('/etc/passwd', 'utf8'))?.[1]);
     const { port } = await listenApart(process.execPath, ['-e', SERVER], { uid });
     expect(await ref.ask('listener', { port })).toEqual({ listener: { pid: null, holder: 'user nobody' } });
   });
 
-  it('is unknown when no process is found that has the socket', () => {
+  it('is unknown when no process with the socket is found', () => {
     const row = { port: 8000, address: '127.0.0.1', uid: process.getuid?.() ?? 0, inode: 1 };
     expect(portHolderOf(8000, [row])).toEqual({ pid: null, label: 'unknown', mark: null });
   });

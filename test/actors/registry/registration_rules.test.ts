@@ -7,7 +7,7 @@ const KEY = Buffer.alloc(32, 1);
 describe('a record', () => {
   const first = nextRecord(input('web', { env: [['A', '1']] }), 8000, undefined, KEY);
 
-  it('begins at revision 1 and grows only when the effective spec changes', () => {
+  it('begins at revision 1 and increases only when the effective spec changes', () => {
     expect(first.revision).toBe(1);
     expect(nextRecord(input('web', { env: [['A', '1']] }), 8000, first, KEY)).toBe(first);
     expect(nextRecord(input('web'), 8000, first, KEY)).toBe(first);
@@ -18,7 +18,7 @@ describe('a record', () => {
     expect(nextRecord(input('web'), 8001, first, KEY)).toMatchObject({ revision: 2, spec: { port: 8001 } });
   });
 
-  it('changes with every field and with no order of env', () => {
+  it('changes with every field but not with the order of env', () => {
     const changes: Parameters<typeof input>[1][] = [
       { cmd: 'false' },
       { cwd: '/tmp' },
@@ -46,7 +46,7 @@ describe('a record', () => {
     expect(canonicalSpec({ ...spec, env: env.toReversed() })).toBe(canonicalSpec(spec));
   });
 
-  it('keeps the hash that an earlier version has stored', () => {
+  it('keeps the hash stored by an earlier version', () => {
     const stored = nextRecord(
       {
         name: 'web',
@@ -94,7 +94,7 @@ describe('a record', () => {
     const elsewhere = nextRecord(input('web', { env: [['A', '1']] }), 8000, undefined, Buffer.alloc(32, 2));
     expect({ ...elsewhere, hash: '' }).toEqual({ ...first, hash: '' });
     expect(specRow(elsewhere, KEY).specHash).not.toBe(row.specHash);
-    // As an earlier version has written it.
+    // As an earlier version wrote it.
     const { hash, ...old } = first;
     expect(specRow(old, KEY)).toEqual(row);
     const other = nextRecord(input('web', { env: [['A', '2']] }), 8000, undefined, KEY);

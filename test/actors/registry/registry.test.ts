@@ -18,7 +18,7 @@ import { agentInput, input } from '../../kit/service_inputs.ts';
 const dataOf = (it: Setting, type: string): unknown[] =>
   it.events.filter((event) => event.type === type).map(({ data }) => JSON.parse(data));
 
-/** What the views were told last of all there is. */
+/** The latest state that the views got. */
 const shown = (it: Setting): ViewSnapshot => JSON.parse(must(it.views.of('snapshot').at(-1)).text);
 
 /** What another process finds on the disk at this moment. */
@@ -45,7 +45,7 @@ describe('registering', () => {
     expect(it.letters).toEqual([{ name: 'web', kind: 'changed', message: { stored: answer.stored } }]);
   });
 
-  it('again replaces the record: absent env is kept, and the revision grows only with a change', async () => {
+  it('of a known name replaces the record: absent env is kept, and the revision increases only with a change', async () => {
     const it = await setting();
     const register = async (more: Partial<ServiceInput>) =>
       (await it.registry.ask('register', { input: input('web', more) })).stored;
@@ -72,7 +72,7 @@ describe('registering', () => {
     expect(await onDisk(it.path, 'web')).toEqual(answers[2]?.stored);
   });
 
-  it('refuses the name of an agent for a service and the other way round', async () => {
+  it('refuses the name of an agent for a service and vice versa', async () => {
     const it = await setting();
     await it.registry.ask('register', { input: input('web') });
     await it.registry.ask('register', { input: agentInput('bot') });
@@ -87,7 +87,7 @@ describe('registering', () => {
     });
   });
 
-  it('refuses a host name that another agent has, also of two at once', async () => {
+  it('refuses a host name that another agent has, also for two at once', async () => {
     const it = await setting();
     const both = await Promise.allSettled(
       ['my-bot', 'my_bot'].map((name) => it.registry.ask('register', { input: agentInput(name) })),
@@ -100,7 +100,7 @@ describe('registering', () => {
     await it.registry.ask('register', { input: agentInput('my-bot', { cmd: 'x' }) });
   });
 
-  it('refuses a cycle of dependsOn by name and leaves all as it was', async () => {
+  it('refuses a cycle of dependsOn by name and leaves everything as it was', async () => {
     const it = await setting();
     const register = (name: string, dependsOn: string[]) =>
       it.registry.ask('register', { input: input(name, { dependsOn }) });
@@ -118,7 +118,7 @@ describe('registering', () => {
     expect([x.status, y.status]).toEqual(['fulfilled', 'rejected']);
   });
 
-  it('gives port 0 the lowest free port and keeps what the service has', async () => {
+  it('gives port 0 the lowest free port, and keeps it for the service', async () => {
     const it = await setting();
     const portOf = async (name: string, port: number) =>
       (await it.registry.ask('register', { input: input(name, { port }) })).stored.spec.port;
@@ -131,7 +131,7 @@ describe('registering', () => {
     expect(await portOf('db', 0)).toBe(201);
   });
 
-  it('gives an agent a port of its own that is free, also one that was asked for', async () => {
+  it('gives an agent its own free port, or the free port it asks for', async () => {
     const it = await setting();
     const portOf = async (name: string, port: number) =>
       (await it.registry.ask('register', { input: agentInput(name, { port }) })).stored.spec.port;
@@ -145,7 +145,7 @@ describe('registering', () => {
     expect(await portOf('b', 0)).toBe(490);
   });
 
-  it('tells of a port conflict once per claim, after the registration', async () => {
+  it('reports a port conflict once per claim, after the registration', async () => {
     const it = await setting();
     const register = (name: string, port: number) =>
       it.registry.ask('register', { input: input(name, { port }) });
@@ -188,11 +188,11 @@ describe('registering', () => {
     expect(members.map(({ name }) => name).sort()).toEqual(names.toSorted());
   });
 
-  it('gives a leased port back when the disk is full, and leaves the old record', async () => {
+  it('returns a leased port when the disk is full, and keeps the old record', async () => {
     const path = join(tempDir(), 'store.mdb');
     let full = false;
     const config = (store: Store): RegistryConfig['store'] => ({
-      // A full disk cannot be had at will inside of a test; store.test.ts has one.
+      // A test cannot fill a disk from within; store.test.ts has a full one.
       table: (name) => {
         const real = store.table(name);
         const put: StoreTable<never>['put'] = (key, value) =>
@@ -221,7 +221,7 @@ describe('registering', () => {
 });
 
 describe('removing', () => {
-  it('stops the service, then forgets it on disk, its port, the views and tells of it', async () => {
+  it('stops the service, then deletes its record, port and view, and reports it', async () => {
     const it = await setting();
     await it.registry.ask('register', { input: input('web', { port: 0 }) });
     await it.store.table('ends').put('web', {
@@ -248,7 +248,7 @@ describe('removing', () => {
     expect(next).toMatchObject({ created: true, stored: { spec: { port: 200 } } });
   });
 
-  it('of an agent spares a plain service, and an agent is a service too', async () => {
+  it('of an agent does not take a plain service; an agent is also a service', async () => {
     const it = await setting();
     await it.registry.ask('register', { input: input('web') });
     await it.registry.ask('register', { input: agentInput('bot') });
@@ -262,7 +262,7 @@ describe('removing', () => {
     expect(await remove('bot', false)).toEqual({ port: 300 });
   });
 
-  it('lets no change of the name in meanwhile, and others go on', async () => {
+  it('admits no change of the name meanwhile, while others proceed', async () => {
     const it = await setting();
     await it.registry.ask('register', { input: input('web') });
     let retired = (_: null): void => {};
@@ -314,7 +314,7 @@ describe('booting', () => {
 
   const runsOf = (...services: string[]) => ({ runs: () => ({ runs: services.map(row) }) });
 
-  /** A setting on a store that an earlier daemon has left. */
+  /** A setting in a store that an earlier daemon left. */
   async function again(inputs: ServiceInput[]): Promise<Setting> {
     const path = join(tempDir(), 'store.mdb');
     const before = await setting({ path });
@@ -324,7 +324,7 @@ describe('booting', () => {
     return setting({ path });
   }
 
-  it('tells the views all there is, has every service adopt its run, and knows ports and hashes as before', async () => {
+  it('sends the views everything, has every service adopt its run, and knows ports and hashes as before', async () => {
     const path = join(tempDir(), 'store.mdb');
     const before = await setting({ path });
     for (let n = 0; n < 100; n += 1)
@@ -355,7 +355,7 @@ describe('booting', () => {
     expect(dataOf(it, 'port.conflict')).toEqual([{ port: 299, claimedBy: 'new', holder: 's99' }]);
   });
 
-  it('starts what is autostart in dependsOn order without waiting for it, past what fails', async () => {
+  it('starts autostart services in dependsOn order without waiting, also after a failure', async () => {
     const auto = (name: string, dependsOn: string[] = []) => input(name, { autostart: true, dependsOn });
     const it = await again([
       auto('web', ['api']),
@@ -391,14 +391,14 @@ describe('booting', () => {
     expect(starts()).not.toContain('manual');
   });
 
-  it('again, for a host that is back, starts nothing', async () => {
+  it('for a host that is back starts nothing', async () => {
     const it = await again([input('web', { autostart: true })]);
     await it.registry.ask('boot', { autostart: false });
     for (let turn = 0; turn < 20; turn += 1) await settle();
     expect(it.letters.map(({ kind }) => kind)).toEqual(['adopt']);
   });
 
-  it('goes on when a service cannot adopt its run', async () => {
+  it('continues when a service cannot adopt its run', async () => {
     const it = await again([input('a'), input('b')]);
     it.host.answer(runsOf('a', 'b'));
     it.services.adopt = async (name) => {
@@ -408,7 +408,7 @@ describe('booting', () => {
     expect(await it.registry.ask('boot', { autostart: true })).toBeNull();
   });
 
-  it('shows what has no run and is owed none from the store, without waking its actor', async () => {
+  it('shows a service without a run or pending restart from the store, without waking its actor', async () => {
     const it = await again(['web', 'db', 'owed', 'fresh'].map((name) => input(name)));
     const ended = { run: 'r', at: 1, exitCode: 3, signal: null, exitUnknown: false };
     const crashed: LastEnd = { ...ended, status: 'crashed' };
@@ -423,7 +423,7 @@ describe('booting', () => {
     ]);
   });
 
-  it('asks no host that is still to come, which then tells those that are owed a restart', async () => {
+  it('does not query a host that is still to come; once there, services owed a restart are notified', async () => {
     const it = await again(['web', 'owed'].map((name) => input(name)));
     const crashed = {
       run: 'r',
@@ -443,7 +443,7 @@ describe('booting', () => {
     expect(it.letters.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['adopt owed']);
   });
 
-  it('has every service look for itself when the host does not answer', async () => {
+  it('has every service look for its run when the host does not answer', async () => {
     const it = await again([input('a'), input('b')]);
     it.host.answer({
       runs: () => {
@@ -500,7 +500,7 @@ describe('after kill -9', () => {
     child = await bundle('test/actors/registry/registry_child.ts');
   });
 
-  it('every registration that was answered is there, with its port', async () => {
+  it('every answered registration is there, with its port', async () => {
     const path = join(tempDir(), 'store.mdb');
     const program = run(process.execPath, [child, path]);
     await program.line(() => program.lines.length > 700);
@@ -530,7 +530,7 @@ describe('over random registrations', () => {
     dependsOn: fc.subarray(NAMES, { maxLength: 2 }),
   });
 
-  it('revisions, ports, conflicts and cycles are those of a plain model', async () => {
+  it('revisions, ports, conflicts and cycles match a plain model', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(change, { maxLength: 25 }), async (changes) => {
         const it = await setting();

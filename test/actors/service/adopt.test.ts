@@ -1,4 +1,4 @@
-// What a later daemon finds in the host's ledger, and what happens while the host is away.
+// What a restarted daemon finds in the host's ledger, and what happens while the host is away.
 // docs/reference.md "Death of the daemon", "Death of the process host".
 import { describe, expect, it } from 'vitest';
 import type { LastEnd, RunEnd } from '../../../src/protocol/service.ts';
@@ -52,7 +52,7 @@ function lastEnd(over: Partial<LastEnd> = {}): LastEnd {
 }
 
 describe('a later daemon', () => {
-  it('has a run that was ready as running, with the same pid and start, and without an event', async () => {
+  it('shows a ready run as running, with the same pid and start, and without an event', async () => {
     const world = await begun({ row: { memo: { ...MEMO, port: 3001, revision: 4, restarts: 2 } } });
     expect(world.state()).toEqual({
       name: 'web',
@@ -77,7 +77,7 @@ describe('a later daemon', () => {
     expect(world.host.stops).toMatchObject([{ run: RUN }]);
   });
 
-  it('goes on with a ready-check until its deadline', async () => {
+  it('continues a ready-check until its deadline', async () => {
     const clock = virtualClock();
     const memo = { ...MEMO, passed: false, ready: READY, deadline: clock.now() + 500 };
     const world = await begun({ clock, row: { memo } });
@@ -89,7 +89,7 @@ describe('a later daemon', () => {
     expect(world.events()).toEqual([['service.stopped', { name: 'web', exitCode: null, signal: 'SIGTERM' }]]);
   });
 
-  it('makes one probe of a start whose deadline has passed', async () => {
+  it('makes one probe for a start whose deadline has passed', async () => {
     const clock = virtualClock();
     const memo = { ...MEMO, passed: false, ready: READY, deadline: clock.now() - 5_000 };
     const world = await supervise({ clock, row: { memo } });
@@ -102,7 +102,7 @@ describe('a later daemon', () => {
     expect(world.host.row?.memo).toEqual({ ...memo, passed: true });
   });
 
-  it('lets an agent take as long as it likes', async () => {
+  it('gives an agent unlimited time', async () => {
     const memo = { ...MEMO, passed: false, ready: READY };
     const world = await begun({ spec: { agent: AGENT }, row: { memo, pty: true } });
     await world.advance(3_600_000);
@@ -122,7 +122,7 @@ describe('a later daemon', () => {
       'stopped',
       ['service.stopped', { name: 'web', exitCode: null, signal: null }],
     ],
-  ] as const)('tells an end that came meanwhile: %o', async (end, status, event) => {
+  ] as const)('reports an end that came meanwhile: %o', async (end, status, event) => {
     const world = await begun({ row: { end } });
     expect(world.state()).toMatchObject({
       status,
@@ -135,7 +135,7 @@ describe('a later daemon', () => {
     expect(world.host.acknowledged).toEqual([RUN]);
   });
 
-  it('tells no event twice of an end that is in the journal but not in the store', async () => {
+  it('reports no event twice for an end that is in the journal but not in the store', async () => {
     const world = await supervise({ row: { end: ending({ exitCode: 3 }) } });
     const data = JSON.stringify({ name: 'web', exitCode: 3, signal: null });
     world.journal.push({
@@ -158,7 +158,7 @@ describe('a later daemon', () => {
     expect(world.state()).toMatchObject({ status: 'crashed', end: { exitCode: 3 } });
   });
 
-  it('counts an end as stopped that came by a stop of the daemon before', async () => {
+  it('counts an end as stopped when the earlier daemon had ordered the stop', async () => {
     const end = ending({ exitCode: 1 });
     const world = await begun({ spec: { restart: 'always' }, row: { end, stopping: true } });
     expect(world.events()).toEqual([['service.stopped', { name: 'web', exitCode: 1 }]]);
@@ -166,7 +166,7 @@ describe('a later daemon', () => {
     expect(world.host.spawns).toEqual([]);
   });
 
-  it('joins a stop that the host is at', async () => {
+  it('joins a stop that the host has begun', async () => {
     const world = await supervise({ row: { stopping: true } });
     world.host.stopMs = 300;
     await world.begin();
@@ -178,7 +178,7 @@ describe('a later daemon', () => {
     expect(world.events().map(([type]) => type)).toEqual(['service.stopped']);
   });
 
-  it('starts again what ended meanwhile, as its policy says', async () => {
+  it('restarts what ended meanwhile, as its policy says', async () => {
     const world = await begun({
       spec: { restart: 'on-failure' },
       row: { end: ending({ exitCode: 3 }) },
@@ -187,14 +187,14 @@ describe('a later daemon', () => {
     expect(world.state()).toMatchObject({ status: 'running', restarts: 1 });
   });
 
-  it('starts nothing by policy after a boot of the machine', async () => {
+  it('restarts nothing by policy after a boot of the machine', async () => {
     const end = ending({ exitCode: null, cause: 'reboot' });
     const world = await begun({ spec: { restart: 'always' }, row: { end } });
     await world.advance(60_000);
     expect(world.host.spawns).toEqual([]);
   });
 
-  it('makes the restart that was owed, when it is due', async () => {
+  it('makes an owed restart when it is due', async () => {
     const clock = virtualClock();
     const end = lastEnd({ restart: { attempt: 3, at: clock.now() + 300 } });
     const world = await begun({ clock, spec: { restart: 'always' }, end });
@@ -216,14 +216,14 @@ describe('a later daemon', () => {
     expect(world.state().status).toBe('crashed');
   });
 
-  it('shows how the last process of the daemon before ended', async () => {
+  it("shows how the daemon's last process before it ended", async () => {
     const world = await begun({ end: lastEnd() });
     expect(world.state()).toMatchObject({ status: 'crashed', process: null, end: { exitCode: 1 } });
   });
 });
 
 describe('a host that is away', () => {
-  it('when a process is made: daemon_busy; the process is found and taken over', async () => {
+  it('while a process is made: daemon_busy; the process is found and taken over', async () => {
     const world = await begun({ spec: { ready: READY } });
     world.host.spawnMs = 100;
     const started = code(start(world));
@@ -240,7 +240,7 @@ describe('a host that is away', () => {
     expect(world.host.spawns).toHaveLength(1);
   });
 
-  it('when a process is made, which came to nothing', async () => {
+  it('while a process is made, and none was made', async () => {
     const world = await begun({});
     world.cut();
     expect(await code(start(world))).toBe('daemon_busy');
@@ -250,7 +250,7 @@ describe('a host that is away', () => {
     expect(await running(world)).toBe(101);
   });
 
-  it('when a process is stopped: daemon_busy; the stop is joined afterwards', async () => {
+  it('while a process is stopped: daemon_busy; the stop is joined afterwards', async () => {
     const world = await begun({});
     await running(world);
     world.host.stopMs = 2_000;
@@ -266,7 +266,7 @@ describe('a host that is away', () => {
     expect(world.journal.map(({ type }) => type)).toEqual(['service.started', 'service.stopped']);
   });
 
-  it('forgets a stop with its own end: it is asked for again', async () => {
+  it('loses a stop with its own end: it is requested anew', async () => {
     const world = await begun({});
     await running(world);
     world.host.stopMs = 2_000;
@@ -281,7 +281,7 @@ describe('a host that is away', () => {
     expect(world.state().status).toBe('stopped');
   });
 
-  it('does not touch what runs; its end is told when the host is back', async () => {
+  it('does not affect running processes; their end is reported when the host is back', async () => {
     const world = await begun({});
     await running(world);
     world.cut();
@@ -295,7 +295,7 @@ describe('a host that is away', () => {
     expect(world.journal.map(({ type }) => type)).toEqual(['service.started', 'service.crashed']);
   });
 
-  it('is told again what was ready before it came', async () => {
+  it('is notified on its return of what was ready before', async () => {
     const world = await begun({});
     await running(world);
     if (world.host.row) world.host.row.memo = { ...MEMO, passed: false };
@@ -306,7 +306,7 @@ describe('a host that is away', () => {
     expect(world.journal).toHaveLength(1);
   });
 
-  it('has lost what ran: the end is not known', async () => {
+  it('has lost its run: the end is unknown', async () => {
     const world = await begun({});
     await running(world);
     world.host.ledger.clear();
@@ -326,7 +326,7 @@ describe('a host that is away', () => {
     expect(world.state()).toMatchObject({ status: 'running', process: { pid: 77 } });
   });
 
-  it('tells an end again until it is acknowledged', async () => {
+  it('reports an end repeatedly until it is acknowledged', async () => {
     const world = await begun({});
     await running(world);
     const { row } = world.host;

@@ -1,4 +1,4 @@
-// A service with a terminal and a log on disk: what viewers and readers get through its letters.
+// A service with a terminal and a log on disk: what viewers and readers get in its messages.
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -16,7 +16,7 @@ interface Shown {
   log: LogWriter;
   run: string;
   print(text: string, run?: string): void;
-  /** All that viewer `one` was sent so far. */
+  /** Everything sent to viewer `one` so far. */
   output(): string;
 }
 
@@ -43,12 +43,12 @@ async function agent(maxBytes = 1_000_000): Promise<Shown> {
 }
 
 describe('the viewer of an agent', () => {
-  it('has to come again when its terminal has ended with a defect', async () => {
+  it('has to reconnect when its terminal has ended with a defect', async () => {
     const { world, terminal, viewers, print, output } = await agent();
     print('hello\r\n');
     await terminal.ask('attach', { viewer: 'one' });
     await eventually(() => output().includes('hello'));
-    // A log that can be opened and not be read.
+    // A log that can be opened but not read.
     const path = join(world.config.logs, 'web', 'out.log');
     rmSync(path);
     mkdirSync(path);
@@ -58,7 +58,7 @@ describe('the viewer of an agent', () => {
     expect(world.services.crashes.splice(0)).toMatchObject([{ address: 'service:web' }]);
   });
 
-  it('is told the size, the screen of this run, what comes, and the end', async () => {
+  it('gets the size, the screen of this run, new output, and the end', async () => {
     const { world, terminal, viewers, print, output } = await agent();
     print('of the run before\r\n', '00000000000000bb');
     print('hello\r\n');
@@ -79,7 +79,7 @@ describe('the viewer of an agent', () => {
     expect(late).toMatchObject({ code: 'not_running' });
   });
 
-  it('types and resizes as long as it looks', async () => {
+  it('types and resizes while it is attached', async () => {
     const { world, terminal, viewers } = await agent();
     await terminal.ask('attach', { viewer: 'one' });
     await terminal.ask('input', { data: Buffer.from('ls\r') });
@@ -96,10 +96,10 @@ describe('the viewer of an agent', () => {
 
 describe('the log of a service', () => {
   const query = { stream: null, timestamps: false, raw: false };
-  /** Lines of 64 KiB, four of which are a part, that take long to be read as a person would. */
+  /** Lines of 64 KiB, four to a part, that take long to turn into readable text. */
   const drawn = (count: number) => `${'x\x1b[K\x1b[1K'.repeat(8_192)}\n`.repeat(count);
 
-  it('lets others have their turns while many long lines are made readable', async () => {
+  it('gives others their turns while many long lines are made readable', async () => {
     const { world, print } = await agent(16_000_000);
     const count = 40;
     print(drawn(count));
@@ -114,7 +114,7 @@ describe('the log of a service', () => {
       isOver = true;
       return lines;
     });
-    // Another letter to the same service comes in between.
+    // Another message to the same service comes in between.
     await world.ref.ask('read', { offset: 0, limit: 1, stream: null, timestamps: false });
     expect(isOver).toBe(false);
     expect(JSON.parse(Buffer.from(await logs).toString())).toEqual(Array.from({ length: count }, () => ''));
@@ -142,7 +142,7 @@ describe('the log of a service', () => {
     expect(second - first).toBeGreaterThanOrEqual(count / 4);
   });
 
-  it('is read by lines and by offsets, and its last lines explain', async () => {
+  it('is read by lines and by offsets, and its last lines appear in the explanation', async () => {
     const { world, print, log } = await agent();
     print('old\n', '00000000000000bb');
     print('one\x1b[31m red\x1b[0m\ntwo');
@@ -159,12 +159,12 @@ describe('the log of a service', () => {
       const { start, end, parts } = await world.ref.ask('read', asked);
       return [start, end, ...parts.map((part) => [part.offset, Buffer.from(part.bytes).toString()])];
     };
-    // Never of two runs at once.
+    // Never from two runs at once.
     expect(await read(2)).toEqual([2, 4, [2, 'd\n']]);
     expect(await read(4)).toEqual([4, 8, [4, 'one\x1b']]);
   });
 
-  it('stands in the hint of a start that failed', async () => {
+  it('appears in the hint of a failed start', async () => {
     const { world, print } = await agent();
     await world.ref.ask('stop', { graceMs: 0 });
     world.host.spawnMs = 20;

@@ -4,7 +4,7 @@ import { AGENT } from '../../kit/service.ts';
 import { spec } from '../../kit/service_inputs.ts';
 
 describe('the environment of a child', () => {
-  it("is the daemon's without what is ours, npm's or a manager's", () => {
+  it("is the daemon's, without variables of Berth, npm or a service manager", () => {
     const env = {
       PATH: '/bin',
       BERTH_AUTH_TOKEN: 'secret',

@@ -61,14 +61,14 @@ function about(
 }
 
 describe('an explanation', () => {
-  it('says how much of the output is lost', () => {
+  it('says how much of the output was lost', () => {
     const lossy = about({ phase: 'idle', trouble: null }, { status: 'stopped', droppedBytes: 12_345 });
     expect(lossy.reason).toBe(
       'It has not been started yet. Of its output 12,345 bytes are lost: the disk was full.',
     );
   });
 
-  it('of what was never started', () => {
+  it('of a service that was never started', () => {
     expect(about({ phase: 'idle', trouble: null }, { status: 'stopped' })).toEqual({
       status: 'stopped',
       reason: 'It has not been started yet.',
@@ -84,8 +84,8 @@ describe('an explanation', () => {
 
   it('of a crash', () => {
     const lastLines = ['Error: no database'];
-    const told = about({ phase: 'idle', trouble: null }, { status: 'crashed', end: END, lastLines });
-    expect(told).toMatchObject({
+    const explanation = about({ phase: 'idle', trouble: null }, { status: 'crashed', end: END, lastLines });
+    expect(explanation).toMatchObject({
       reason: 'Its last process ended with exit code 3. Its restart policy is "no".',
       exit: { exitCode: 3, signal: null, at: NOW - 2_000 },
       lastLines,
@@ -100,14 +100,20 @@ describe('an explanation', () => {
     ],
     [{ exitCode: null, exitUnknown: true }, 'ended while nothing watched it'],
     [{ exitCode: null }, 'ended with the machine'],
-  ])('says what an end means: %o', (over, words) => {
-    const told = about({ phase: 'idle', trouble: null }, { status: 'crashed', end: { ...END, ...over } });
-    expect(told.reason).toContain(words);
+  ])('names the kind of end: %o', (over, words) => {
+    const explanation = about(
+      { phase: 'idle', trouble: null },
+      { status: 'crashed', end: { ...END, ...over } },
+    );
+    expect(explanation.reason).toContain(words);
   });
 
-  it('names who holds the port of what does not run', () => {
-    const told = about({ phase: 'idle', trouble: null }, { status: 'stopped', portHolder: 'pid 9 (node)' });
-    expect(told).toMatchObject({
+  it('names the holder of the port of a stopped service', () => {
+    const explanation = about(
+      { phase: 'idle', trouble: null },
+      { status: 'stopped', portHolder: 'pid 9 (node)' },
+    );
+    expect(explanation).toMatchObject({
       reason: 'It has not been started yet. Port 3000 is held by pid 9 (node).',
       portHolder: 'pid 9 (node)',
       next: expect.stringContaining('Stop what holds the port'),
@@ -115,23 +121,26 @@ describe('an explanation', () => {
   });
 
   it('of a start that made no process', () => {
-    const told = about({ phase: 'idle', trouble: 'no such directory' }, { status: 'stopped' });
-    expect(told.reason).toBe('The last start made no process: no such directory.');
+    const explanation = about({ phase: 'idle', trouble: 'no such directory' }, { status: 'stopped' });
+    expect(explanation.reason).toBe('The last start made no process: no such directory.');
   });
 
-  it('of one that waits for a restart', () => {
+  it('of a service that waits for a restart', () => {
     const state: LifecycleState = { phase: 'waiting', backoff: BACKOFF, trouble: null };
-    const told = about(state, { status: 'crashed', end: END, spec: spec({ restart: 'always' }) });
-    expect(told).toMatchObject({
+    const explanation = about(state, { status: 'crashed', end: END, spec: spec({ restart: 'always' }) });
+    expect(explanation).toMatchObject({
       reason: 'Its last process ended with exit code 3. Its restart policy is "always".',
       waitingFor: 'restart number 4 in a row, in 640 ms',
       backoff: BACKOFF,
     });
   });
 
-  it('of one that is not ready: what is asked, what it answered, what happens next', () => {
-    const told = about({ phase: 'checking', run: RUN, check }, { status: 'starting', portHolder: 'web' });
-    expect(told).toMatchObject({
+  it('of a service that is not ready: the probe, its result, and the next step', () => {
+    const explanation = about(
+      { phase: 'checking', run: RUN, check },
+      { status: 'starting', portHolder: 'web' },
+    );
+    expect(explanation).toMatchObject({
       reason:
         'Its process 41 has been up for 3.4 s and has not passed its ready-check yet. ' +
         'The last check of http://localhost:3000/health, 15 ms ago: it answered 500; 2xx or 3xx is needed. ' +
@@ -147,11 +156,11 @@ describe('an explanation', () => {
     ['http://localhost/health', 'The ready URL asks port 80, while the service was given port 3000.'],
     ['https://localhost/', 'The ready URL asks port 443, while the service was given port 3000.'],
     ['tcp://localhost:3000', 'Nothing listens on port 3000: does the program take its port from $PORT?'],
-  ])('sees what is wrong with a check of %s', (ready, words) => {
+  ])('recognises what is wrong with a check of %s', (ready, words) => {
     const run = { ...RUN, metadata: { ...RUN.metadata, ready, deadline: null } };
-    const told = about({ phase: 'checking', run, check }, { status: 'starting' });
-    expect(told.reason).toContain(words);
-    expect(told.next).toContain('It has no deadline');
+    const explanation = about({ phase: 'checking', run, check }, { status: 'starting' });
+    expect(explanation.reason).toContain(words);
+    expect(explanation.next).toContain('It has no deadline');
   });
 
   it.each([
@@ -167,7 +176,7 @@ describe('an explanation', () => {
     expect(about(state, { status }).reason).toContain(words);
   });
 
-  it('writes durations as people do', () => {
+  it('writes durations for people', () => {
     expect([0, 340, 3_400, 59_949, 125_000].map(humanDuration)).toEqual([
       '0 ms',
       '340 ms',

@@ -1,5 +1,6 @@
-// Whatever clients, processes, the disk and the line to the host do, in whatever order: afterwards every ask has been
-// answered, the service is what its process is, and every run has its events, once. A failure prints its seed.
+// Clients, processes, the disk and the connection to the host act in random order. Afterwards every ask has
+// been answered, the service matches its process, and every run has its events, once. A failure prints its
+// seed.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { fail } from '../../../src/protocol/errors.ts';
@@ -10,7 +11,7 @@ import { spec } from '../../kit/service_inputs.ts';
 const READY = 'http://localhost:3000/';
 const RESTARTS = ['no', 'on-failure', 'always'] as const;
 
-/** What may happen, by name; the number says how much of it. */
+/** Possible actions by name; the number is their argument. */
 const HAPPENINGS: Record<string, (world: Asked, size: number) => void | Promise<void>> = {
   start: ({ world, keep }, size) =>
     keep(world.ref.ask('start', { timeoutMs: size * 40, wait: size % 3 > 0, join: size % 2 > 0 })),
@@ -51,7 +52,7 @@ const HAPPENINGS: Record<string, (world: Asked, size: number) => void | Promise<
     keep(world.ref.ask('adopt', {}));
     world.host.tellEnd();
   },
-  /** The daemon is killed: the actor is gone with whatever it was at, and begins anew at the next letter. */
+  /** The daemon is killed: the actor is lost with its work, and restarts at the next message. */
   daemon: async ({ world, keep }) => {
     const ended = world.services.node.end('service:web');
     await world.advance(2_000);

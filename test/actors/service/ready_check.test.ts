@@ -1,4 +1,4 @@
-// docs/reference.md "Ready-check": when probes are made, and what they decide.
+// docs/reference.md "Ready-check": when probes run, and what they decide.
 import { describe, expect, it } from 'vitest';
 import { type LastCheck, probePauseMs, startReadyCheck } from '../../../src/actors/service/ready_check.ts';
 import { virtualClock } from '../../kit/actors.ts';
@@ -9,7 +9,7 @@ describe('a ready-check', () => {
   interface Watched {
     clock: ReturnType<typeof virtualClock>;
     probe: ProbeDouble;
-    told: { passed: boolean; at: number }[];
+    reports: { passed: boolean; at: number }[];
     last(): LastCheck | null;
     stop(): void;
   }
@@ -21,19 +21,19 @@ describe('a ready-check', () => {
   }): Watched {
     const clock = virtualClock();
     const probe = new ProbeDouble(clock);
-    const told: Watched['told'] = [];
+    const reports: Watched['reports'] = [];
     const plan = { url: URL, timeoutMs: 30_000, slowestMs: 500, upMs: 0, ...over };
     const check = startReadyCheck(clock, probe.probe, plan, (passes) =>
-      told.push({ passed: passes, at: clock.monotonic() }),
+      reports.push({ passed: passes, at: clock.monotonic() }),
     );
-    return { clock, probe, told, last: check.last, stop: check.stop };
+    return { clock, probe, reports, last: check.last, stop: check.stop };
   }
 
   it('probes every 20 ms for 2 s, then after 5 % of the time waited, at most 500 ms', async () => {
     expect([0, 1_999, 2_000, 4_000, 10_000, 60_000].map((ms) => probePauseMs(ms, 500))).toEqual([
       20, 20, 100, 200, 500, 500,
     ]);
-    const { clock, probe, told } = watch({ timeoutMs: 25_000 });
+    const { clock, probe, reports } = watch({ timeoutMs: 25_000 });
     await clock.advance(26_000);
     const pauses = probe.at.slice(1).map((at, index) => at - (probe.at[index] ?? 0));
     const fast = probe.at.filter((at) => at < 2_000);
@@ -42,11 +42,11 @@ describe('a ready-check', () => {
     for (const [index, pause] of pauses.entries())
       expect(pause).toBeCloseTo(probePauseMs(probe.at[index] ?? 0, 500), 5);
     expect(Math.max(...pauses)).toBe(500);
-    expect(told).toEqual([{ passed: false, at: 25_000 }]);
+    expect(reports).toEqual([{ passed: false, at: 25_000 }]);
   });
 
-  it('passes with the first probe that does, and makes no more', async () => {
-    const { clock, probe, told, last } = watch({});
+  it('passes with the first successful probe, and makes no more', async () => {
+    const { clock, probe, reports, last } = watch({});
     await clock.advance(100);
     expect(last()).toEqual({
       url: URL,
@@ -56,7 +56,7 @@ describe('a ready-check', () => {
     });
     probe.pass();
     await clock.advance(1_000);
-    expect(told).toEqual([{ passed: true, at: 120 }]);
+    expect(reports).toEqual([{ passed: true, at: 120 }]);
     expect(probe.at).toHaveLength(7);
     expect(last()).toMatchObject({ status: 200, error: null });
   });
@@ -69,49 +69,49 @@ describe('a ready-check', () => {
     expect(probe.at).toHaveLength(2);
   });
 
-  it('ends at its deadline also while a probe is under way, and says that nothing has answered', async () => {
+  it('ends at its deadline also during a probe, and reports that nothing has answered', async () => {
     const clock = virtualClock();
     const probe = new ProbeDouble(clock);
     probe.hang = true;
-    const told: boolean[] = [];
+    const reports: boolean[] = [];
     const plan = { url: URL, timeoutMs: 700, slowestMs: 500, upMs: 0 };
-    const check = startReadyCheck(clock, probe.probe, plan, (passes) => told.push(passes));
+    const check = startReadyCheck(clock, probe.probe, plan, (passes) => reports.push(passes));
     await clock.advance(700);
-    expect(told).toEqual([false]);
+    expect(reports).toEqual([false]);
     expect(probe.open).toBe(0);
     expect(check.last()).toMatchObject({ status: null, error: 'no answer yet after 700 ms' });
   });
 
   it('with a time of 0 makes one probe, however long it takes', async () => {
-    const { clock, probe, told } = watch({ timeoutMs: 0 });
+    const { clock, probe, reports } = watch({ timeoutMs: 0 });
     await clock.advance(1_000);
     expect(probe.at).toEqual([0]);
-    expect(told).toEqual([{ passed: false, at: 0 }]);
+    expect(reports).toEqual([{ passed: false, at: 0 }]);
   });
 
-  it('without a deadline goes on, ever slower', async () => {
-    const { clock, probe, told } = watch({ timeoutMs: null, slowestMs: 1_000 });
+  it('without a deadline continues, ever slower', async () => {
+    const { clock, probe, reports } = watch({ timeoutMs: null, slowestMs: 1_000 });
     await clock.advance(100_000);
-    expect(told).toEqual([]);
+    expect(reports).toEqual([]);
     expect((probe.at.at(-1) ?? 0) - (probe.at.at(-2) ?? 0)).toBe(1_000);
   });
 
   it('without a URL passes when the process has been up for 50 ms', async () => {
     const fresh = watch({ url: null, timeoutMs: 0 });
     await fresh.clock.advance(100);
-    expect(fresh.told).toEqual([{ passed: true, at: 50 }]);
+    expect(fresh.reports).toEqual([{ passed: true, at: 50 }]);
     expect(fresh.last()).toBeNull();
     const old = watch({ url: null, upMs: 9_000 });
     await old.clock.advance(1);
-    expect(old.told).toEqual([{ passed: true, at: 0 }]);
+    expect(old.reports).toEqual([{ passed: true, at: 0 }]);
   });
 
-  it('that is stopped says nothing and leaves nothing open', async () => {
-    const { clock, probe, told, stop } = watch({});
+  it('that is stopped reports nothing and leaves nothing open', async () => {
+    const { clock, probe, reports, stop } = watch({});
     await clock.advance(30);
     stop();
     await clock.advance(60_000);
-    expect(told).toEqual([]);
+    expect(reports).toEqual([]);
     expect([probe.open, probe.at.length]).toEqual([0, 2]);
   });
 });

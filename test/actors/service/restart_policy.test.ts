@@ -21,7 +21,7 @@ describe('restarts', () => {
     );
   });
 
-  it('count anew after a run that stayed up for 10 s', () => {
+  it('count from the beginning after a run that stayed up for 10 s', () => {
     const run = { failed: true, upMs: 10_000, attempt: 9 };
     expect(nextRestart('always', run, 0)).toEqual({ attempt: 1, delayMs: 100, nextAt: 100 });
   });

@@ -22,7 +22,7 @@ const start = (world: Supervised, timeoutMs: number | null = null): Promise<Star
 const stop = (world: Supervised, graceMs: number | null = null): Promise<StopResult> =>
   world.ref.ask('stop', { graceMs });
 
-/** What an ask is refused with. */
+/** The error code of a refused ask. */
 async function refusal(answer: Promise<unknown>): Promise<Failure> {
   const error = await answer.then(
     (value) => new Error(`it was answered: ${JSON.stringify(value)}`),
@@ -35,7 +35,7 @@ async function refusal(answer: Promise<unknown>): Promise<Failure> {
 const code = async (answer: Promise<unknown>): Promise<string> => (await refusal(answer)).code;
 const hint = (failure: Failure): string => (failure.detail as { hint: string }).hint;
 
-/** Which phases there are, and how a test gets a service there. */
+/** Every phase, and how a test brings a service there. */
 const phases = {
   async idle(): Promise<Supervised> {
     return begun();
@@ -90,12 +90,12 @@ const phases = {
 const STOPPED = { name: 'web', status: 'stopped', left: [], portFree: true };
 
 describe('a service that is stopped', () => {
-  it('is told to the views as it is', async () => {
+  it('appears in the views as it is', async () => {
     const world = await phases.idle();
     expect(world.state()).toEqual({ name: 'web', status: 'stopped', restarts: 0, process: null, end: null });
   });
 
-  it('starts: starting at once, running when the process has been up for 50 ms', async () => {
+  it('starts: first starting, then running once the process has been up for 50 ms', async () => {
     const world = await phases.idle();
     const answer = start(world);
     await world.advance(49);
@@ -111,12 +111,12 @@ describe('a service that is stopped', () => {
     expect(Object.keys(world.events()[0]?.[1] as object)).toEqual(['name', 'pid', 'url']);
   });
 
-  it('tells the host that it is ready only when that is in the journal', async () => {
+  it('reports ready to the host only once that is in the journal', async () => {
     const world = await phases.running();
     expect(world.host.notes).toMatchObject([{ memo: { passed: true, port: 3000, revision: 1 } }]);
   });
 
-  it('is measured from its process on, with statistics events from running on', async () => {
+  it('is measured as soon as it has a process, with statistics events once it is running', async () => {
     const world = await phases.running();
     const { run } = world.host.spawns[0] ?? { run: '' };
     const row = { name: 'web', run, pid: 101, startTicks: 1_010 };
@@ -128,7 +128,7 @@ describe('a service that is stopped', () => {
     expect(world.stats.of('forget')).toEqual([{ name: 'web', run }]);
   });
 
-  it('answers a start that does not wait as soon as the process is there', async () => {
+  it('answers a start with wait=false as soon as the process exists', async () => {
     const world = await begun({ spec: { ready: READY } });
     const answer = await world.ref.ask('start', { timeoutMs: null, wait: false });
     expect(answer).toEqual({ name: 'web', status: 'starting', pid: 101 });
@@ -137,7 +137,7 @@ describe('a service that is stopped', () => {
     expect(world.state().status).toBe('running');
   });
 
-  it('gives the host what the process needs', async () => {
+  it('passes the host what the process needs', async () => {
     const world = await begun({ spec: { ready: READY, env: [['A', 'b']], startTimeout: 700 } });
     void start(world).catch(() => {});
     await quiet();
@@ -181,7 +181,7 @@ describe('a service that is stopped', () => {
     expect(world.host.stops).toEqual([]);
   });
 
-  it('is stopped with the proof that its port is free, or not', async () => {
+  it('is stopped with or without proof that its port is free', async () => {
     const world = await phases.idle();
     world.ports.holder = 'pid 9 (node)';
     expect(await stop(world)).toMatchObject({ portFree: false });
@@ -196,7 +196,7 @@ describe('a service that is stopped', () => {
     expect(world.journal).toHaveLength(2);
   });
 
-  it('is stopped with what its last run has left behind', async () => {
+  it('is stopped together with what its last run left behind', async () => {
     const world = await phases.crashed();
     world.host.leftBehind = 2;
     expect(await stop(world, 7)).toEqual({
@@ -210,7 +210,7 @@ describe('a service that is stopped', () => {
     expect(world.host.stops).toEqual([{ run: world.host.spawns[0]?.run, signal: 'SIGTERM', graceMs: 7 }]);
   });
 
-  it('starts although its last run has left something behind on its port', async () => {
+  it('starts although its last run left something behind on its port', async () => {
     const world = await phases.crashed();
     world.host.leftBehind = 1;
     expect(await running(world)).toBe(102);
@@ -226,7 +226,7 @@ describe('a service that is stopped', () => {
 });
 
 describe('a start that makes no process', () => {
-  it('answers port_in_use with the holder, and tells it in an event', async () => {
+  it('answers port_in_use with the holder, and reports it in an event', async () => {
     const world = await phases.idle();
     world.ports.holder = 'pid 1234 (node)';
     const failure = await refusal(start(world));
@@ -241,7 +241,7 @@ describe('a start that makes no process', () => {
     expect(world.host.spawns).toEqual([]);
   });
 
-  it('answers start_failed with the reason of the host', async () => {
+  it("answers start_failed with the host's reason", async () => {
     const world = await phases.idle();
     world.host.refusal = fail('start_failed', '/no/such: no such directory', { hint: 'Make it.' });
     const failure = await refusal(start(world));
@@ -267,7 +267,7 @@ describe('a service that is starting', () => {
     await stopped;
   });
 
-  it.each(['launching', 'checking'] as const)('(%s) takes a group along', async (phase) => {
+  it.each(['launching', 'checking'] as const)('(%s) joins the start of a group', async (phase) => {
     const world = await phases[phase]();
     const joined = world.ref.ask('start', { timeoutMs: null, wait: true, join: true });
     world.probe.pass();
@@ -276,7 +276,7 @@ describe('a service that is starting', () => {
     expect(world.host.spawns).toHaveLength(1);
   });
 
-  it('lets a group wait no longer than it is told, and goes on', async () => {
+  it("ends a group's wait at its deadline, and continues", async () => {
     const world = await phases.checking();
     const joined = code(world.ref.ask('start', { timeoutMs: 70, wait: true, join: true }));
     await world.advance(200);
@@ -309,7 +309,7 @@ describe('a service that is starting', () => {
     },
   );
 
-  it('is stopped before there is anything to stop', async () => {
+  it('is stopped before anything is there to stop', async () => {
     const world = await phases.launching();
     world.host.refusal = fail('start_failed', 'no shell');
     const stopped = stop(world);
@@ -318,7 +318,7 @@ describe('a service that is starting', () => {
     expect(world.events()).toEqual([]);
   });
 
-  it('answers ready_timeout when the check has not passed in time, and is stopped as by stop', async () => {
+  it('answers ready_timeout when the check has not passed in time, and is stopped as by a stop', async () => {
     const world = await begun({ spec: { ready: READY, stopSignal: 'SIGINT' } });
     world.host.stopMs = 300;
     const started = refusal(start(world, 500));
@@ -339,7 +339,7 @@ describe('a service that is starting', () => {
     expect(world.events()).toEqual([['service.stopped', { name: 'web', exitCode: null, signal: 'SIGINT' }]]);
   });
 
-  it('is not restarted after a timeout that a client was told of, whatever the policy', async () => {
+  it('is not restarted after a timeout reported to a client, whatever the policy', async () => {
     const world = await begun({ spec: { ready: READY, restart: 'always' } });
     const started = code(start(world, 500));
     await world.advance(60_000);
@@ -381,7 +381,7 @@ describe('a service that is starting', () => {
     expect(world.events()).toEqual([['service.stopped', { name: 'web', exitCode: 0 }]]);
   });
 
-  it('learns of an end that arrives before the answer of the spawn', async () => {
+  it('learns of an end that arrives before the response to the spawn', async () => {
     const world = await begun();
     world.host.stillborn = 1;
     expect(await refusal(start(world))).toMatchObject({
@@ -400,14 +400,14 @@ describe('a service that is starting', () => {
 });
 
 describe('a service that is running', () => {
-  it('refuses another start and lets a group pass', async () => {
+  it('refuses another start and counts as ready for a group', async () => {
     const world = await phases.running();
     expect(await code(start(world))).toBe('already_running');
     const joined = await world.ref.ask('start', { timeoutMs: null, wait: true, join: true });
     expect(joined).toEqual({ name: 'web', status: 'running', pid: 101 });
   });
 
-  it('is stopped with the signal and the grace of the spec, or of the request', async () => {
+  it('is stopped with the signal and grace period of the spec, or of the request', async () => {
     const world = await begun({ spec: { stopSignal: 'SIGINT', stopGrace: 700 } });
     await running(world);
     expect(await stop(world)).toEqual({
@@ -431,7 +431,7 @@ describe('a service that is running', () => {
     ]);
   });
 
-  it('leaves no signal in the event of a stop that ended with a code', async () => {
+  it('omits the signal in the event of a stop that ended with a code', async () => {
     const world = await phases.running();
     world.host.onSignal = 0;
     expect(await stop(world)).toMatchObject({ exitCode: 0, signal: null });
@@ -454,7 +454,7 @@ describe('a service that is running', () => {
     expect(world.host.row).toBeUndefined();
   });
 
-  it('keeps its process when it is registered again', async () => {
+  it('keeps its process when it is registered anew', async () => {
     const world = await phases.running();
     await world.ref.ask('changed', {
       stored: { spec: spec({ port: 4000, stopSignal: 'SIGUSR1' }), revision: 2 },
@@ -476,7 +476,7 @@ describe('a service that is stopping', () => {
     );
   });
 
-  it('joins a second stop: one stop, the same answer, one event', async () => {
+  it('joins a second stop: one stop, the same response, one event', async () => {
     const world = await phases.running();
     world.host.stopMs = 1_000;
     const answers = [stop(world), stop(world, 1)];
@@ -491,7 +491,7 @@ describe('a service that is stopping', () => {
     expect(world.journal.map(({ type }) => type)).toEqual(['service.started', 'service.stopped']);
   });
 
-  it('gives the same answer to a stop that comes while the end is written down', async () => {
+  it('gives the same response to a stop during the write of the end', async () => {
     const world = await phases.running();
     const first = stop(world);
     while (world.state().status !== 'stopped') await settle();
@@ -508,7 +508,7 @@ describe('a service that is stopping', () => {
     expect(world.host.spawns).toHaveLength(2);
   });
 
-  it('stays stopped when it was stopped while it was being restarted', async () => {
+  it('stays stopped when a stop comes during its restart', async () => {
     const world = await phases.running();
     world.host.stopMs = 40;
     const restarted = code(world.ref.ask('restart', { timeoutMs: null, graceMs: null }));
@@ -535,7 +535,7 @@ describe('a service that is stopping', () => {
 });
 
 describe('a service that waits for a restart', () => {
-  it('is started again 100 ms after a crash, and tells the ordinary events', async () => {
+  it('is restarted 100 ms after a crash, with the usual events', async () => {
     const world = await phases.waiting();
     expect(world.state()).toMatchObject({ status: 'crashed', restarts: 0, process: null });
     await world.advance(49);
@@ -565,7 +565,7 @@ describe('a service that waits for a restart', () => {
     expect(world.host.spawns).toHaveLength(1 + restarts);
   });
 
-  it('is never started again after a stop', async () => {
+  it('is never restarted after a stop', async () => {
     const world = await begun({ spec: { restart: 'always' } });
     await running(world);
     await stop(world);
@@ -573,7 +573,7 @@ describe('a service that waits for a restart', () => {
     expect(world.host.spawns).toHaveLength(1);
   });
 
-  it('waits twice as long each time, at most 30 s, and counts anew after 10 s up', async () => {
+  it('waits twice as long each time, at most 30 s, and starts over after 10 s up', async () => {
     const world = await begun({ spec: { restart: 'on-failure' } });
     await running(world);
     const pauses: number[] = [];
@@ -596,7 +596,7 @@ describe('a service that waits for a restart', () => {
     expect((world.host.row?.startedAt ?? 0) - endedAt).toBeLessThanOrEqual(110);
   });
 
-  it('is started at once by a start, which counts anew', async () => {
+  it('is started at once by a start, which resets the count', async () => {
     const world = await phases.waiting();
     const answer = start(world);
     await world.advance(51);
@@ -642,7 +642,7 @@ describe('a service that waits for a restart', () => {
     expect(world.host.spawns).toHaveLength(3);
   });
 
-  it('tries again when a restart makes no process', async () => {
+  it('tries once more when a restart makes no process', async () => {
     const world = await phases.waiting();
     world.ports.holder = 'other';
     await world.advance(100);
@@ -653,7 +653,7 @@ describe('a service that waits for a restart', () => {
     expect(world.state()).toMatchObject({ status: 'running', restarts: 2 });
   });
 
-  it('follows a start that ended before it was ready, and says so', async () => {
+  it('keeps a start open that ended before it was ready, and reports it', async () => {
     const world = await begun({ spec: { restart: 'on-failure', ready: READY } });
     const started = refusal(start(world));
     await world.advance(30);
@@ -686,7 +686,7 @@ describe('agents', () => {
     expect(world.events()).toEqual([['service.started', { name: 'web', pid: 101, url: URL }]]);
   });
 
-  it('are killed for it when somebody waits for the start', async () => {
+  it('are killed for not being ready when a client waits for the start', async () => {
     const world = await begun({ spec: { agent: AGENT, ready: READY } });
     const started = code(start(world, 100));
     await world.advance(200);
@@ -694,14 +694,14 @@ describe('agents', () => {
   });
 });
 
-describe('a service that goes away', () => {
-  it('is stopped, its logs are forgotten, and the actor ends', async () => {
+describe('a service that is removed', () => {
+  it('is stopped, its logs are deleted, and the actor ends', async () => {
     const world = await phases.running();
     await world.ref.ask('retire', { graceMs: 5 });
     expect(world.host.stops).toMatchObject([{ graceMs: 5 }]);
     expect(world.host.forgotten).toEqual(['web']);
     expect(world.events().at(-1)?.[0]).toBe('service.stopped');
-    // Its record is in the store until the registry has taken it out.
+    // Its record stays in the store until the registry has removed it.
     expect(await code(start(world))).toBe('unknown_service');
     await world.store.table('services').remove('web');
     await world.advance(2_000);
@@ -709,7 +709,7 @@ describe('a service that goes away', () => {
     expect(world.views.of('states')).toHaveLength(6);
   });
 
-  it('may come back at once', async () => {
+  it('may be registered anew at once', async () => {
     const world = await phases.crashed();
     await world.ref.ask('retire', { graceMs: null });
     await world.ref.ask('changed', { stored: { spec: spec(), revision: 1 } });
@@ -728,7 +728,7 @@ describe('a service that goes away', () => {
     await retired;
   });
 
-  it('is explained with what a full disk has cost it, also when the host is late to say', async () => {
+  it('is explained with its losses to a full disk, also when the host answers late', async () => {
     const world = await phases.running();
     world.host.lostBytes = 2_000;
     expect((await world.ref.ask('explain', {})).reason).toMatch(
@@ -741,7 +741,7 @@ describe('a service that goes away', () => {
     await world.advance(10_000);
   });
 
-  it('was never there', async () => {
+  it('is unknown afterwards', async () => {
     const world = await begun({ unknown: true });
     expect(await code(start(world))).toBe('unknown_service');
     expect(await code(stop(world))).toBe('unknown_service');
@@ -752,7 +752,7 @@ describe('a service that goes away', () => {
     expect(await running(world)).toBe(101);
   });
 
-  it('starts no more once it was stopped for the last time', async () => {
+  it('starts no more after its last stop', async () => {
     const world = await begun({ spec: { restart: 'always' } });
     await running(world);
     await world.ref.ask('stop', { graceMs: null, last: true });
@@ -765,7 +765,7 @@ describe('a service that goes away', () => {
 describe('a full disk', () => {
   const full = fail('storage_full', 'no space left');
 
-  it('fails a stop, which is written down once there is room again, with one event', async () => {
+  it('fails a stop, which is recorded once there is room, with one event', async () => {
     const world = await phases.running();
     world.store.broken = full;
     expect(await code(stop(world))).toBe('storage_full');
@@ -779,7 +779,7 @@ describe('a full disk', () => {
     expect(await running(world)).toBe(102);
   });
 
-  it('does not end what has become ready, but fails its start', async () => {
+  it('does not end a service that has become ready, but fails its start', async () => {
     const world = await phases.idle();
     world.broken.events = full;
     const started = code(start(world));
@@ -797,7 +797,7 @@ describe('a full disk', () => {
 });
 
 describe('logs', () => {
-  it('are followed as long as somebody follows, and over a host that was away', async () => {
+  it('are followed while anybody follows, also across an absence of the host', async () => {
     const world = await phases.idle();
     for (const on of [true, true, false]) await world.ref.ask('follow', { on });
     expect(world.host.follows).toEqual([true]);

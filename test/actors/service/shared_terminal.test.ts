@@ -1,4 +1,4 @@
-// The viewers of a terminal, with the real emulator; the log stands in memory.
+// The viewers of a terminal, with the real emulator; the log is in memory.
 import { afterEach, describe, expect, it } from 'vitest';
 import type { SharedTerminalOptions } from '../../../src/actors/service/shared_terminal.ts';
 import { SharedTerminal } from '../../../src/actors/service/shared_terminal.ts';
@@ -8,7 +8,7 @@ import { systemClock } from '../../../src/runtime/clock.ts';
 import { AGENT } from '../../../src/settings/limits.ts';
 import { eventually } from '../../kit/eventually.ts';
 
-interface Told {
+interface Sent {
   kind: string;
   viewer: string;
   bytes?: Uint8Array;
@@ -24,7 +24,7 @@ afterEach(() => {
 
 function stage(cols = 40, rows = 6, claims = 0) {
   let log: Buffer = Buffer.alloc(0);
-  const told: Told[] = [];
+  const sent: Sent[] = [];
   const typed: string[] = [];
   const sizes: [number, number][] = [];
   const defects: unknown[] = [];
@@ -42,7 +42,7 @@ function stage(cols = 40, rows = 6, claims = 0) {
     viewers: {
       address: 'viewers',
       ask: () => Promise.reject(new Error('nobody asks viewers')),
-      tell: (kind, message) => told.push({ kind, ...(message as object) } as Told),
+      tell: (kind, message) => sent.push({ kind, ...(message as object) } as Sent),
     },
     clock: systemClock,
     onDefect: (error) => defects.push(error),
@@ -54,10 +54,10 @@ function stage(cols = 40, rows = 6, claims = 0) {
     return terminal.pump();
   };
   const of = (viewer: string, kind: string) =>
-    told.filter((entry) => entry.viewer === viewer && entry.kind === kind);
+    sent.filter((entry) => entry.viewer === viewer && entry.kind === kind);
   const output = (viewer: string) =>
     Buffer.concat(of(viewer, 'output').map((entry) => entry.bytes ?? Buffer.alloc(0)));
-  /** What a viewer's own terminal shows of the bytes it got. */
+  /** What a viewer's own terminal shows for the bytes it received. */
   const shown = async (viewer: string, width = cols, height = rows): Promise<string> => {
     const screen: TerminalScreen = await openTerminalScreen(width, height);
     await screen.write(output(viewer));
@@ -65,11 +65,11 @@ function stage(cols = 40, rows = 6, claims = 0) {
     screen.close();
     return drawn;
   };
-  return { terminal, told, typed, sizes, defects, print, of, output, shown };
+  return { terminal, sent, typed, sizes, defects, print, of, output, shown };
 }
 
 describe('a viewer', () => {
-  it('is told of an end that comes just as a look for more output has found none', async () => {
+  it('gets an end that comes just after a read for more output found none', async () => {
     const { terminal, print, of } = stage();
     terminal.attach('one');
     await print('last words');
@@ -81,7 +81,7 @@ describe('a viewer', () => {
     expect(of('one', 'exit')).toMatchObject([{ exitCode: 7 }]);
   });
 
-  it('is shown output that comes just as a look for more has found none', async () => {
+  it('gets output that comes just after a read for more found none', async () => {
     const { terminal, print, of, output } = stage();
     terminal.attach('one');
     await print('first');
@@ -91,7 +91,7 @@ describe('a viewer', () => {
     await eventually(() => output('one').toString().endsWith('second'));
   });
 
-  it('has to come again when the terminal is closed under it', async () => {
+  it('has to reconnect when the terminal is closed under it', async () => {
     const { terminal, print, of } = stage();
     terminal.attach('one');
     await print('text');
@@ -102,31 +102,31 @@ describe('a viewer', () => {
     expect(terminal.hasViewers).toBe(false);
   });
 
-  it('that comes while the last one is being shown something sees all of it', async () => {
+  it('that joins while another is being shown something sees all of it', async () => {
     const { terminal, print, output } = stage();
     const text = 'the prompt of the agent\r\n'.repeat(1_500);
     void print(text);
     terminal.attach('one');
-    // The emulator has been opened, and takes what it is given in a turn of its own.
+    // The emulator is open, and processes its input in a later turn.
     for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     terminal.detach('one');
     terminal.attach('two');
     await eventually(() => output('two').includes('the prompt of the agent'));
   });
 
-  it('is told the size, then the screen, then what comes', async () => {
-    const { terminal, print, of, output, shown, told } = stage();
+  it('gets the size, then the screen, then new output', async () => {
+    const { terminal, print, of, output, shown, sent } = stage();
     await print('before\r\n');
     terminal.attach('one');
     await eventually(() => of('one', 'output').length > 0);
-    expect(told[0]).toEqual({ kind: 'size', viewer: 'one', cols: 40, rows: 6 });
+    expect(sent[0]).toEqual({ kind: 'size', viewer: 'one', cols: 40, rows: 6 });
     expect(output('one').toString()).toContain('before');
     await print('\x1b[31mafter\x1b[0m');
     expect(output('one').toString()).toMatch(/before[\s\S]*\x1b\[31mafter\x1b\[0m$/);
     expect(await shown('one')).toContain('after');
   });
 
-  it('that comes later sees the same, full-screen programs included', async () => {
+  it('that joins later sees the same, full-screen programs included', async () => {
     const { terminal, print, of, shown } = stage();
     terminal.attach('early');
     await eventually(() => of('early', 'size').length > 0);
@@ -138,7 +138,7 @@ describe('a viewer', () => {
     expect(await shown('late')).toContain('menu');
   });
 
-  it('that does not take its output is skipped, and shown the screen as it is once it has', async () => {
+  it('that falls behind skips output, and gets the current screen when it catches up', async () => {
     const { terminal, print, of, output, shown } = stage();
     terminal.attach('slow');
     terminal.attach('quick');
@@ -171,20 +171,20 @@ describe('a viewer', () => {
     expect(output('one').length).toBeLessThan(4 * AGENT.replayBytes);
   });
 
-  it('is told of the end after the last output', async () => {
-    const { terminal, print, of, told } = stage();
+  it('gets the end after the last output', async () => {
+    const { terminal, print, of, sent } = stage();
     terminal.attach('one');
     await eventually(() => of('one', 'size').length > 0);
     const printed = print('last words');
     terminal.onExit({ exitCode: 3, signal: null });
     await printed;
     await eventually(() => of('one', 'exit').length > 0);
-    expect(told.at(-1)).toEqual({ kind: 'exit', viewer: 'one', exitCode: 3, signal: null });
+    expect(sent.at(-1)).toEqual({ kind: 'exit', viewer: 'one', exitCode: 3, signal: null });
     expect(of('one', 'output').length).toBeGreaterThan(0);
     expect(terminal.hasViewers).toBe(false);
   });
 
-  it('types, and resizes for all: the last one wins', async () => {
+  it('types, and resizes for all: the last resize wins', async () => {
     const { terminal, typed, sizes, of, defects } = stage();
     terminal.attach('one');
     terminal.attach('two');
@@ -205,7 +205,7 @@ describe('a viewer', () => {
     expect(defects).toEqual([]);
   });
 
-  it('is held up by no log that claims more than it gives', async () => {
+  it('is not blocked by a log that claims more than it gives', async () => {
     const { terminal, print, of, typed } = stage(40, 6, 1_000);
     terminal.attach('one');
     await print('something');

@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { SUCCESSORS } from '../../../src/actors/service/state.ts';
 
 describe('the phases of a service', () => {
-  it('lead on, each of them', () => {
+  it('each lead on to others', () => {
     for (const phases of Object.values(SUCCESSORS)) expect(phases.length).toBeGreaterThan(0);
   });
 
-  it('let a process begin only where there is none', () => {
+  it('begin a process only where there is none', () => {
     const mayLaunch = Object.entries(SUCCESSORS).filter(([, phases]) => phases.includes('launching'));
     expect(mayLaunch.map(([phase]) => phase)).toEqual(['idle', 'waiting']);
   });

@@ -42,7 +42,7 @@ const measured = (nowTicks: number, runs: Record<string, ProcessUsage[]>): Proce
 describe('the share of a run', () => {
   const before = cpuSampleOf(measured(1_000, { a: [row(1, 10, 500), row(2, 20, 80)] }));
 
-  it('is the difference of its processes over the time between', () => {
+  it('is the difference of its processes divided by the time between', () => {
     expect(coresOf([row(1, 10, 600), row(2, 20, 180)], 1_200, before)).toBe(1);
   });
 
@@ -52,7 +52,7 @@ describe('the share of a run', () => {
     expect(coresOf([], 1_200, before)).toBe(0);
   });
 
-  it('counts a process that began since from its beginning, and a whole run over its own time', () => {
+  it('counts a newer process from its beginning, and a new run over its own time', () => {
     expect(coresOf([row(1, 10, 500), row(3, 1_050, 40)], 1_200, before)).toBe(0.2);
     expect(coresOf([row(3, 1_150, 50)], 1_200, before)).toBe(1);
     expect(coresOf([row(3, 1_200, 0)], 1_200, before)).toBe(0);
@@ -102,7 +102,7 @@ const track = (run: string, running: boolean) => ({
 });
 
 describe('statistics', () => {
-  it('come every 2 seconds: all rows in one letter to the views, and an event for each that is running', async () => {
+  it('come every 2 seconds: all rows in one message to the views, and an event for each running service', async () => {
     let pass = 0;
     const it = await setting(async (roots) => {
       pass += 1;
@@ -155,7 +155,7 @@ describe('statistics', () => {
     expect(it.views.of('stats')).toEqual([]);
   });
 
-  it('are not measured twice at once, and leave out what was forgotten meanwhile', async () => {
+  it('are not measured twice at once, and leave out a service forgotten meanwhile', async () => {
     let finish = (): void => {};
     let passes = 0;
     const it = await setting((roots) => {
@@ -174,7 +174,7 @@ describe('statistics', () => {
     expect((await it.views.next('stats')).rows.map(({ run }) => run)).toEqual(['b']);
   });
 
-  it('go on after a crash with what was tracked', async () => {
+  it('continue after a crash with the same services', async () => {
     let broken = true;
     const it = await setting(async (roots) => {
       if (broken) throw new Error('no table');
@@ -218,11 +218,11 @@ const root = (run: string, pid: number) => ({
   startTicks: processRow(pid)?.startTicks ?? 0,
   grouped: true,
 });
-/** Works for 300 ms of processor time, says so, and rests. */
+/** Works for 300 ms of processor time, prints a line, and rests. */
 const BURN = `while (process.cpuUsage().user < 300000); console.log(process.pid); setInterval(() => {}, 1e6)`;
 
-describe('whose process is of no run', () => {
-  /** A machine whose rows are `rows`; says which of them were read in each pass. */
+describe('a process outside all runs', () => {
+  /** A machine with the processes `rows`; records which of them each pass read. */
   const machine = (rows: Map<number, ProcessRow>) => {
     const read: number[][] = [];
     const usage = treeUsage((known) => {
@@ -237,7 +237,7 @@ describe('whose process is of no run', () => {
     });
     return { usage, read };
   };
-  // Beyond all that a system gives: nothing is found where their environment is looked for.
+  // Above any real pid, so that no environment is found.
   const [first, stranger] = [2 ** 23, 2 ** 23 + 1];
   const process = (pid: number, more: Partial<ProcessRow> = {}): [number, ProcessRow] => [
     pid,
@@ -248,7 +248,7 @@ describe('whose process is of no run', () => {
   ];
   const run = { run: 'a', pid: first, startTicks: 100, grouped: true };
 
-  it('is read now and then, and that of a run each time', async () => {
+  it('is read occasionally, a process of a run each time', async () => {
     const { usage, read } = machine(new Map([process(first), process(stranger)]));
     for (let pass = 0; pass < 17; pass += 1) await usage([run]);
     expect(read[0]).toEqual([first, stranger]);
@@ -261,7 +261,7 @@ describe('whose process is of no run', () => {
     ).toHaveLength(2);
   });
 
-  it('is found though its number was that of another one before', async () => {
+  it('is found although its number belonged to another process before', async () => {
     const rows = new Map([process(first), process(stranger)]);
     const { usage } = machine(rows);
     await usage([run]);
@@ -271,7 +271,7 @@ describe('whose process is of no run', () => {
     expect(found.runs.get('a')?.map(({ pid }) => pid)).toEqual([first, stranger]);
   });
 
-  it('is measured at once when it turns out to be the first of one', async () => {
+  it('is measured at once when it turns out to be the first of a run', async () => {
     const rows = new Map([process(first, { pgid: 1, session: 1 })]);
     const { usage } = machine(rows);
     await usage([]);
@@ -283,7 +283,7 @@ describe('whose process is of no run', () => {
 describe.runIf(process.platform === 'linux')('on real processes', () => {
   it('a tree is its descendants, also one in a session of its own', async () => {
     const script = `${process.execPath} -e "${BURN}" & setsid ${process.execPath} -e "setInterval(() => {}, 1e6)" & wait`;
-    // The mark of this test alone, also when it runs twice at the same time.
+    // The mark of this test alone, also in two simultaneous runs.
     const run = `run-${process.pid}`;
     const { pid, line } = await program('sh', ['-c', script], { BERTH_RUN: run });
     const usage = treeUsage();
@@ -306,7 +306,7 @@ describe.runIf(process.platform === 'linux')('on real processes', () => {
     expect(sum).toBeGreaterThan(2 * 20 * MIB);
   });
 
-  it('says of a first process what pidusage says', async () => {
+  it('match pidusage for a first process', async () => {
     const { pid } = await program(process.execPath, ['-e', BURN]);
     const roots = [root('a', pid)];
     const [ours, theirs] = [await treeUsage()(roots), await firstProcessUsage(roots)];
@@ -317,7 +317,7 @@ describe.runIf(process.platform === 'linux')('on real processes', () => {
     expect((mine?.rssBytes ?? 0) / (other?.rssBytes ?? 1)).toBeCloseTo(1, 1);
   });
 
-  it('a run without a process has no row, and without any run nothing is asked', async () => {
+  it('a run without a process has no row, and without any run nothing is read', async () => {
     const gone = { run: 'gone', pid: 2 ** 22 - 1, startTicks: 1, grouped: true };
     for (const usage of [treeUsage(), firstProcessUsage]) {
       expect((await usage([gone])).runs).toEqual(new Map());

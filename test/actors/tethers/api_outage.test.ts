@@ -1,5 +1,5 @@
-// Tethers to the real cluster whose API server goes away and comes back: a door of this test's own stands in
-// front of it.
+// Tethers to the real cluster whose API server goes away and comes back: a relay of this test stands in front
+// of it.
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { beforeAll, expect, it } from 'vitest';
 import { afterThisTest } from '../../kit/actors.ts';
@@ -9,17 +9,17 @@ import { describeReal, sandbox } from '../../kit/kube_real.ts';
 import { access, answer, client, field, podsOf, server } from './tether_kit.ts';
 
 interface Outage {
-  /** What stands for the API server's address. */
+  /** The relay at the API server's address. */
   server: string;
   begin(): Promise<void>;
   end(): Promise<void>;
-  /** While it lasts: lets so many try, each in vain. */
+  /** During the outage: waits for that many failed attempts. */
   turnAway(count: number): Promise<void>;
-  /** The connections there are stay open and carry nothing any more; new ones are as good as ever. */
+  /** Open connections stay open and carry nothing more; new ones work as ever. */
   freeze(): void;
 }
 
-/** Passes every connection on to the API server, as its load balancer does, until it is told not to. */
+/** Passes every connection on to the API server, as its load balancer does, until an outage begins. */
 async function doorBefore(): Promise<Outage> {
   const { hostname, port } = new URL(access().server);
   const sockets = new Set<Socket>();
@@ -77,7 +77,7 @@ describeReal('a tether and an API server that goes away', () => {
     await podsOf(box, 'web').ready(1);
   }, 60_000);
 
-  it('resets what was open, says why while it lasts, and serves again afterwards', async () => {
+  it('resets open connections, says why during the outage, and serves afterwards', async () => {
     const outage = await doorBefore();
     const tether = await field({ sandbox: box, name: 'web', server: outage.server });
     const open = Array.from({ length: 10 }, () => client(tether.port, 'stay\n'));
@@ -90,7 +90,7 @@ describeReal('a tether and an API server that goes away', () => {
     expect(await answer(tether.port, 'name\n')).toContain('web-');
   }, 60_000);
 
-  it('holds a client over a short outage and serves it', async () => {
+  it('holds a client through a short outage and serves it', async () => {
     const outage = await doorBefore();
     const tether = await field({ sandbox: box, name: 'web', server: outage.server });
     expect(await answer(tether.port, 'name\n')).toContain('web-');
@@ -101,7 +101,7 @@ describeReal('a tether and an API server that goes away', () => {
     expect(await waiting).toContain('web-');
   }, 60_000);
 
-  it('finds the pod that is there now when the watch has died without a sign', async () => {
+  it('finds the current pod when the watch has died silently', async () => {
     await box.create('Deployment', server('moved', 1));
     const pods = podsOf(box, 'moved');
     const [former = ''] = await pods.ready(1);
@@ -113,14 +113,14 @@ describeReal('a tether and an API server that goes away', () => {
     const isOther = async (): Promise<boolean> => !(await pods.names()).includes(former);
     await eventually(isOther);
     const [latter] = await pods.ready(1);
-    // The first may be given up before every line that has died as well is found out.
+    // The first attempt may be given up before every dead connection is detected.
     const first = await answer(tether.port, 'name\n').catch(() => null);
     expect([null, `${latter}\n`]).toContain(first);
     expect(await answer(tether.port, 'name\n')).toBe(`${latter}\n`);
   }, 60_000);
 
   it.skipIf(!hasApiServer)(
-    'serves again when the API server itself was stopped and started',
+    'serves after the API server itself was stopped and started',
     async () => {
       const server = await apiServer();
       const tether = await field({ sandbox: box, name: 'web', server: access(server.kubeconfig).server });
@@ -134,7 +134,7 @@ describeReal('a tether and an API server that goes away', () => {
     60_000,
   );
 
-  it('loses no connection for good under load', async () => {
+  it('recovers every connection under load', async () => {
     const outage = await doorBefore();
     const tether = await field({ sandbox: box, name: 'web', server: outage.server });
     let isOver = false;
@@ -143,7 +143,7 @@ describeReal('a tether and an API server that goes away', () => {
       while (!isOver) {
         const { ended, text } = client(tether.port, 'name\n');
         if ((await ended) !== 'end') continue;
-        // What has come to its end is whole, whatever went on meanwhile.
+        // Every answer that completed is whole, whatever happened meanwhile.
         expect(text()).toMatch(/^web-.*\n$/);
         served += 1;
       }

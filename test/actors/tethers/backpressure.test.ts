@@ -1,18 +1,15 @@
-// Tethers on the real cluster: each direction goes as fast as its reader takes it, and a slow reader holds up
-// nobody else.
+// Tethers on the real cluster: each direction moves as fast as its reader, and a slow reader blocks nobody
+// else.
 import { beforeAll, expect, it } from 'vitest';
 import { MIB, TETHER } from '../../../src/settings/limits.ts';
 import { virtualClock } from '../../kit/actors.ts';
 import { describeReal, sandbox } from '../../kit/kube_real.ts';
 import { answer, type Client, client, field, lastError, podsOf, server } from './tether_kit.ts';
 
-/**
- * More than all the sockets in between can hold for one connection: the clients here offer and ask for far
- * more.
- */
+/** More than all sockets on the path can hold for one connection: clients here send and request far more. */
 const HELD = 512 * MIB;
 
-/** A client that takes nothing of what it has asked for. */
+/** A client that reads nothing of what it requested. */
 async function unread(port: number): Promise<Client> {
   const slow = client(port);
   slow.socket.pause();
@@ -20,7 +17,7 @@ async function unread(port: number): Promise<Client> {
   return slow;
 }
 
-/** A client that sends more than anybody takes. */
+/** A client that sends more than anybody reads. */
 async function untaken(port: number): Promise<Client> {
   const stuck = client(port, 'stuck\n');
   await stuck.until((text) => text === 'stuck\n');
@@ -41,7 +38,7 @@ describeReal('a tether and slow readers', () => {
     await podsOf(box, 'web').ready(1);
   }, 60_000);
 
-  it('reads from the pod no faster than the client takes it, and then goes on', async () => {
+  it('reads from the pod no faster than the client does, and continues later', async () => {
     const tether = await field({ sandbox: box, name: 'web' });
     const { socket, bytes } = await unread(tether.port);
     const held = await tether.settled('bytesOut');
@@ -50,13 +47,13 @@ describeReal('a tether and slow readers', () => {
     while (bytes() < held + 16 * MIB) await new Promise((resolve) => socket.once('data', resolve));
   }, 60_000);
 
-  it('reads from the client no faster than the pod takes it', async () => {
+  it('reads from the client no faster than the pod does', async () => {
     const tether = await field({ sandbox: box, name: 'web' });
     await untaken(tether.port);
     expect(await tether.settled('bytesIn')).toBeLessThan(HELD);
   }, 60_000);
 
-  it('holds up neither the connections there are nor new ones', async () => {
+  it('holds up neither open connections nor new ones', async () => {
     const tether = await field({ sandbox: box, name: 'web' });
     const before = client(tether.port, 'echo\n');
     const idle = client(tether.port, 'stay\n');
@@ -75,7 +72,7 @@ describeReal('a tether and slow readers', () => {
     for (let round = 0; round < 5; round += 1) expect(await answer(tether.port, 'name\n')).toContain('web-');
   }, 60_000);
 
-  it('goes on for others when clients leave in the midst of much', async () => {
+  it('serves others when clients leave in the middle of a transfer', async () => {
     const tether = await field({ sandbox: box, name: 'web' });
     const idle = client(tether.port, 'stay\n');
     await idle.until((text) => text.endsWith('\n'));
@@ -88,7 +85,7 @@ describeReal('a tether and slow readers', () => {
     await idle.until((text) => text.split('\n').length === 3);
   }, 60_000);
 
-  it('gives a client that has half-closed its whole reply, however late', async () => {
+  it('gives a half-closed client its whole reply, however late', async () => {
     const { port } = await field({ sandbox: box, name: 'web' });
     const { socket, ended, bytes } = client(port, 'late 3 4\n');
     socket.end();
@@ -96,7 +93,7 @@ describeReal('a tether and slow readers', () => {
     expect(bytes()).toBe(4 * MIB);
   }, 60_000);
 
-  it('gives a client that has half-closed a reply with a long pause in it', async () => {
+  it('gives a half-closed client a reply with a long pause in it', async () => {
     const clock = virtualClock();
     const { port } = await field({ sandbox: box, name: 'web', clock });
     const { socket, ended, text, until } = client(port, 'twice 3\n');
@@ -107,15 +104,15 @@ describeReal('a tether and slow readers', () => {
     expect(text()).toBe(name + name);
   }, 60_000);
 
-  it('gives a client that has half-closed its whole reply, however slowly it takes it', async () => {
+  it('gives a half-closed client its whole reply, however slowly it reads', async () => {
     const clock = virtualClock();
     const { port } = await field({ sandbox: box, name: 'web', clock });
     const { socket, ended, bytes } = client(port, 'down 64\n');
     socket.end();
     await new Promise((resolve) => socket.once('data', resolve));
     socket.pause();
-    // The first gives all that lies between time to fill, the second a node that was told to cut it off time
-    // to do so.
+    // The first pause lets every buffer on the path fill; the second gives the node time to cut the
+    // connection if it was asked to.
     await answer(port, 'late 1 0\n');
     await clock.advance(TETHER.halfClosedIdleMs + TETHER.tickIntervalMs);
     await answer(port, 'late 2 0\n');
@@ -124,7 +121,7 @@ describeReal('a tether and slow readers', () => {
     expect(bytes()).toBe(64 * MIB);
   }, 60_000);
 
-  it('resets a client that has half-closed when the pod has long been silent: it may have had more to say', async () => {
+  it('resets a half-closed client when the pod has long been silent: it may have had more to say', async () => {
     const clock = virtualClock();
     const tether = await field({ sandbox: box, name: 'web', clock });
     const { socket, ended, text, until } = client(tether.port, 'echo\nhello\n');
@@ -137,7 +134,7 @@ describeReal('a tether and slow readers', () => {
     expect(await lastError(tether)).toContain('half-closed');
   }, 60_000);
 
-  it('tells now and then when bytes have last moved, while a connection is open', async () => {
+  it('reports at intervals when bytes last moved, while a connection is open', async () => {
     const clock = virtualClock();
     const tether = await field({ sandbox: box, name: 'web', clock });
     const { socket, until } = client(tether.port, 'stay\n');
@@ -152,7 +149,7 @@ describeReal('a tether and slow readers', () => {
     expect(tether.workloads.of('traffic')).toHaveLength(2);
   });
 
-  it('lets go of the pod when a client has closed, though the pod has not', async () => {
+  it('releases the pod when a client has closed, though the pod has not', async () => {
     const tether = await field({ sandbox: box, name: 'web' });
     const { socket, until } = client(tether.port, 'stay\n');
     await until((text) => text.endsWith('\n'));
@@ -161,7 +158,7 @@ describeReal('a tether and slow readers', () => {
     await until((text) => text.split('\n').length > 2);
     socket.destroy();
     await tether.until(({ connections, bytesIn }) => connections === 0 && bytesIn > 0);
-    // Of its last bytes it is told when it has closed, not a report later.
+    // Its last bytes are reported when it closes, not one report later.
     expect((await tether.workloads.next('traffic')).lastByteAt).toBeGreaterThan(lastByteAt);
   });
 });

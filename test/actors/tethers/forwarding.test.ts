@@ -1,4 +1,4 @@
-// Tethers on the real cluster: what is carried, and how it ends.
+// Tethers on the real cluster: data both ways, and how connections end.
 import { createHash, randomBytes } from 'node:crypto';
 import { beforeAll, expect, it } from 'vitest';
 import { describeReal, sandbox } from '../../kit/kube_real.ts';
@@ -13,7 +13,7 @@ describeReal('a tether on the real cluster', () => {
     await pods.ready(2);
   }, 60_000);
 
-  it('carries a short answer whole, and the end of it', async () => {
+  it('carries a short response whole, with its end', async () => {
     const { port } = await field({ sandbox: box, name: 'web' });
     const names = await pods.names();
     expect(names).toContain((await answer(port, 'name\n')).trim());
@@ -43,11 +43,11 @@ describeReal('a tether on the real cluster', () => {
   });
 
   for (const size of [10, 40_000, 3_000_000]) {
-    it(`carries ${size} bytes of a client that goes as soon as they are sent`, async () => {
+    it(`carries ${size} bytes of a client that leaves as soon as they are sent`, async () => {
       await box.scale('Deployment', 'web', 1);
       await pods.ready(1);
       const { port } = await field({ sandbox: box, name: 'web' });
-      // The first finds no line, the second one that waits.
+      // The first finds no open connection, the second a waiting one.
       for (let round = 0; round < 2; round += 1) {
         const bytes = randomBytes(size);
         await post(port, bytes);

@@ -1,4 +1,4 @@
-// Tethers on the real cluster: which pod a connection gets, and what becomes of it when there is none.
+// Tethers on the real cluster: which pod a connection gets, and what happens when there is none.
 import { expect, it } from 'vitest';
 import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
 import { podsResource as podRowsOf } from '../../../src/adapters/kube/pods.ts';
@@ -12,7 +12,7 @@ import { access, answer, client, field, lastError, podsOf, RULE, server } from '
 describeReal('a tether and its pods', () => {
   const box = sandbox();
 
-  it('gives the next connection to another pod when one was deleted under it', async () => {
+  it('gives the next connection to another pod when its own was deleted', async () => {
     await box.create('Deployment', server('pair', 2));
     const pods = podsOf(box, 'pair');
     await pods.ready(2);
@@ -24,7 +24,7 @@ describeReal('a tether and its pods', () => {
     for (let round = 0; round < 4; round += 1) expect((await answer(port, 'name\n')).trim()).not.toBe(name);
   }, 60_000);
 
-  it('wakes a workload once for all who connect, and serves them with what they had sent', async () => {
+  it('wakes a workload once for all clients, and serves them with the bytes they had sent', async () => {
     await box.create('Deployment', server('dozy', 0));
     let wakes = 0;
     const onWake = async (): Promise<void> => {
@@ -38,7 +38,7 @@ describeReal('a tether and its pods', () => {
     expect(wakes).toBe(1);
   }, 60_000);
 
-  it('follows a workload that was made anew with another selector', async () => {
+  it('follows a workload that was recreated with another selector', async () => {
     await box.create('Deployment', server('former', 1));
     await podsOf(box, 'former').ready(1);
     const { port, route } = await field({ sandbox: box, name: 'former' });
@@ -80,12 +80,12 @@ describeReal('a tether and its pods', () => {
     60_000,
   );
 
-  it('wakes a workload that has no pods although it is said to be awake', async () => {
+  it('wakes a workload that has no pods although it is marked awake', async () => {
     await box.create('Deployment', server('stale', 0));
     const onWake = () => box.scale('Deployment', 'stale', 1);
     const { port, workloads } = await field({ sandbox: box, name: 'stale', onWake });
     expect(await answer(port, 'name\n')).toContain('stale-');
-    // Nor again once there is one.
+    // Nor a second time once there is one.
     const wakes = workloads.of('wake').length;
     expect(await answer(port, 'name\n')).toContain('stale-');
     expect(workloads.of('wake')).toHaveLength(wakes);
@@ -98,7 +98,7 @@ describeReal('a tether and its pods', () => {
     expect(tether.workloads.of('wake')).toEqual([]);
   });
 
-  it('does not wake for clients that have gone, and does not hold them', async () => {
+  it('does not wake for clients that have left, and does not keep them', async () => {
     const left = deferred<void>();
     const tether = await field({
       sandbox: box,
@@ -117,7 +117,7 @@ describeReal('a tether and its pods', () => {
       if (first !== '') await new Promise((resolve) => socket.write(first, resolve));
       socket[leave]();
     }
-    // The sockets have their turn to say that they are closed.
+    // The sockets need a turn to report their close.
     for (let turn = 0; turn < 20; turn += 1) await settle();
     left.resolve();
     const over = await tether.until(({ connections, bytesIn }) => connections === 0 && bytesIn > 0);
@@ -135,7 +135,7 @@ describeReal('a tether and its pods', () => {
     ['CrashLoopBackOff', server('crash', 1, { command: 'exit 3' }), /CrashLoopBackOff/],
   ];
   for (const [reason, object, expected] of hopeless) {
-    it(`lets go of clients when the pods are in ${reason}, and says so`, async () => {
+    it(`releases clients when the pods are in ${reason}, and says so`, async () => {
       await box.create('Deployment', object);
       const tether = await field({ sandbox: box, name: object.metadata.name });
       expect(await client(tether.port, 'name\n').ended).toBe('ECONNRESET');
@@ -160,7 +160,7 @@ describeReal('a tether and its pods', () => {
     expect(await waiting).toContain('noroom-');
   }, 60_000);
 
-  it('says what the account may not do', async () => {
+  it('reports what the account may not do', async () => {
     const account = `/api/v1/namespaces/${box.namespace}/serviceaccounts`;
     await api('POST', account, { metadata: { name: 'nobody' } });
     const token = (await api('POST', `${account}/nobody/token`, { spec: {} })).body.status.token;
@@ -169,7 +169,7 @@ describeReal('a tether and its pods', () => {
     expect(await lastError(tether)).toContain('may not list pods');
   });
 
-  it('passes on what the node says of a port that nobody listens on', async () => {
+  it("passes on the node's message about a port without a listener", async () => {
     const tether = await field({ sandbox: box, name: 'pair', containerPort: 7999 });
     expect(await client(tether.port, 'name\n').ended).toBe('ECONNRESET');
     expect(await lastError(tether)).toContain('connection refused');

@@ -1,4 +1,4 @@
-// The pods that a tether follows, on a server with faults; time is turned by hand.
+// The pods that a tether follows, on a server with faults; the test drives the clock.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { TetherPods } from '../../../src/actors/tethers/pods.ts';
 import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
@@ -62,14 +62,14 @@ const answering = (body: string): Fault => ({ kind: 'raw', status: 200, headers:
 const list = (...items: Json[]): Fault =>
   answering(JSON.stringify({ metadata: { resourceVersion: '1' }, items }));
 
-/** The server lists these from now on, and its watches say nothing. */
+/** From now on the server lists these, and its watches stay silent. */
 function listing(...items: Json[]): void {
   double.fault(isList, list(...items), ALWAYS);
   double.fault(isWatch, { kind: 'stall' }, ALWAYS);
 }
 const isForward = ({ path }: Seen): boolean => path.endsWith('/portforward');
 
-/** Lets so many attempts fail, each at once after the pause before it. */
+/** Lets that many attempts fail, each at once after the pause before it. */
 async function failing(attempts: number): Promise<void> {
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const before = changes;
@@ -78,7 +78,7 @@ async function failing(attempts: number): Promise<void> {
   }
 }
 
-it('are listed at once when somebody needs them, however long the pause after an outage is', async () => {
+it('are listed at once when a client needs them, however long the pause after an outage is', async () => {
   await double.stop();
   pods.start(route);
   await failing(3);
@@ -92,7 +92,7 @@ it('are listed at once when somebody needs them, however long the pause after an
   expect(pods.trouble).toBeNull();
 });
 
-it('are asked for anew no more than once a second, and never while an attempt is under way', async () => {
+it('are requested at most once a second, and never during another attempt', async () => {
   double.fault(isList, { kind: 'status', status: 403 });
   double.fault(isList, { kind: 'stall' });
   listing(pod());
@@ -103,27 +103,27 @@ it('are asked for anew no more than once a second, and never while an attempt is
   expect(pods.trouble).not.toBeNull();
   await clock.advance(TETHER.minRelistIntervalMs);
   pods.start(route);
-  // What was denied is no reason any more to let somebody go before there is an answer.
+  // A past denial is no reason to release a client before the next answer.
   expect(pods.trouble).toBeNull();
   await eventually(() => asked() === 2 || undefined);
   await clock.advance(TETHER.minRelistIntervalMs);
   pods.start(route);
   await clock.advance(TETHER.minRelistIntervalMs);
   pods.start(route);
-  // Whatever that may have sent has arrived when the answer to a later request is here.
+  // Its requests have arrived once a later request is answered.
   const other = openKubeCluster(double.access, RULE, realTime);
   await other.version();
   await other.close();
   expect(asked()).toBe(2);
 });
 
-it('are each tried anew by a client whose attempt with an earlier one has failed', async () => {
+it('are each retried by a client whose attempt with an earlier one has failed', async () => {
   const [former, latter] = [pod('web-6b-1'), pod('web-6b-2')];
   double.fault(isList, list(former));
   double.fault(isList, list());
   double.fault(isList, list(latter), ALWAYS);
   double.fault(isWatch, { kind: 'stall' });
-  // Each of these ends at once, with a longer pause behind it: more than an attempt may take, less than a
+  // Each attempt fails at once, with a longer pause after it: longer than an attempt may take, shorter than a
   // client waits.
   double.fault(isWatch, answering(''), 4);
   double.fault(isWatch, answering(`${JSON.stringify({ type: 'ADDED', object: latter })}\n`));
@@ -138,7 +138,7 @@ it('are each tried anew by a client whose attempt with an earlier one has failed
   const { port } = await field({ sandbox: { namespace: 'n' }, name: 'web', access: double.access, clock });
   const { ended } = client(port, 'name\n');
   await eventually(() => forwards('web-6b-1') > 0);
-  // A listing that is old enough to be doubted.
+  // A listing old enough to be doubted.
   await clock.advance(TETHER.minRelistIntervalMs);
   const served = eventually(async () => {
     await clock.advance(25);
@@ -147,7 +147,7 @@ it('are each tried anew by a client whose attempt with an earlier one has failed
   expect(await Promise.race([ended, served])).toBe('tried again');
 });
 
-it('that no node has room for are waited for to the end, and are then the reason', async () => {
+it('without room on any node are waited for to the end, and are then the reason', async () => {
   const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'no node' };
   listing(pod('web-6b-1', { phase: 'Pending', conditions: [condition] }));
   const tether = await field({ sandbox: { namespace: 'n' }, name: 'web', access: double.access, clock });

@@ -1,5 +1,5 @@
 // Tethers over SPDY in WebSockets, through a proxy that ends the tunnels: the real API server, node and pods
-// behind it speak the SPDY that comes out of them.
+// behind it speak plain SPDY.
 import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, it } from 'vitest';
 import { MIB } from '../../../src/settings/limits.ts';
@@ -29,9 +29,9 @@ describeReal('a tether behind a proxy that bars SPDY', () => {
 
   carriesAsAnyWay(async (containerPort) => (await behind({}, containerPort)).tether, pods);
 
-  it('uses its tunnels again', async () => {
+  it('reuses its tunnels', async () => {
     const { proxy, port } = await behind();
-    // The first one finds out that SPDY is barred.
+    // The first connection finds out that SPDY is barred.
     expect(await answer(port, 'name\n')).toContain('web-');
     for (const { socket } of await together(port, pods, 20)) socket.destroy();
     const made = proxy.asked.length;
@@ -40,7 +40,7 @@ describeReal('a tether behind a proxy that bars SPDY', () => {
     expect(proxy.asked.filter((way) => way !== 'tunnel')).toEqual(['spdy']);
   }, 60_000);
 
-  it('resets what was open when its tunnels are cut, and makes new ones', async () => {
+  it('resets open connections when its tunnels are cut, and makes new tunnels', async () => {
     const { proxy, port } = await behind();
     const open = Array.from({ length: 5 }, () => client(port, 'stay\n'));
     await Promise.all(open.map(({ until }) => until((text) => text.endsWith('\n'))));

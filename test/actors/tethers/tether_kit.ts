@@ -1,5 +1,5 @@
-// What tests of tethers share: a workload on the real cluster that does what its client asks for, a tether to
-// it, and clients.
+// Shared by the tests of tethers: a workload on the real cluster that follows its client's orders, a tether
+// to it, and clients.
 import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import type { TetherConfig } from '../../../src/actors/tethers/forwarder.ts';
@@ -24,7 +24,7 @@ import { api, kubeconfig, type Sandbox } from '../../kit/kube_real.ts';
 export const RULE: AddressRule = { allow: 'any', apiOnLoopback: true };
 export const access = (text = kubeconfig()): ClusterAccess => parseKubeconfig(text, Date.now());
 
-/** The first line says what to do with the connection. */
+/** The first line of a connection is its order. */
 const SERVE = `#!/bin/sh
 read -r what a b
 case "$what" in
@@ -43,7 +43,7 @@ esac
 `;
 export const BLOCK = 1024 * 1024;
 
-/** A Deployment whose pods serve on 7000 as above, ready when they do. */
+/** A Deployment whose pods serve on 7000 as above and then become ready. */
 export const server = (
   name: string,
   replicas: number,
@@ -80,7 +80,7 @@ export const server = (
 
 export interface Pods {
   names(): Promise<string[]>;
-  /** Resolves when so many are Ready, and no others are there. */
+  /** Resolves when exactly that many pods are Ready, and no others exist. */
   ready(count: number): Promise<string[]>;
   remove(name: string): Promise<void>;
 }
@@ -112,12 +112,12 @@ export interface Field {
   ref: Ref<TetherProtocol>;
   port: number;
   route: ForwardTarget;
-  /** The first numbers told, past or to come, that fit. */
+  /** The first reported numbers, past or to come, that fit. */
   until(fits: (numbers: TetherStats) => boolean): Promise<TetherStats>;
   /**
-   * The number when it has begun to change and no longer does: nothing else tells that a tether reads no
-   * more. Each telling is asked for, as only changed numbers are told otherwise, and comes with a tick of the
-   * tether: two in a row are at least that far apart.
+   * The number once it has begun to change and has stopped: no event says that a tether has stopped reading.
+   * Each report is requested, since only changed numbers are reported otherwise, and comes with a tick of the
+   * tether: two reports are at least one tick apart.
    */
   settled(of: 'bytesIn' | 'bytesOut'): Promise<number>;
 }
@@ -127,16 +127,16 @@ export interface FieldOptions {
   name: string;
   containerPort?: number;
   wake?: boolean;
-  /** Who asks, instead of the administrator. */
+  /** The account that asks, in place of the administrator. */
   token?: string;
-  /** Where the API server is, instead of where the kubeconfig says, and who has signed its certificate. */
+  /** The API server's address and CA, in place of the kubeconfig's. */
   server?: string;
   ca?: string;
-  /** Another cluster altogether. */
+  /** Another cluster. */
   access?: ClusterAccess;
   clock?: TestClock;
   state?: ForwardTarget['state'];
-  /** The route is given when this resolves. */
+  /** The route is withheld until this resolves. */
   onRoute?: () => Promise<void>;
   /** What `wake` does. */
   onWake?: () => Promise<void>;
@@ -154,7 +154,7 @@ export const STORED: StoredTether = {
 };
 export const UNUSED = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
 
-/** An open tether to workload `name`, with stand-ins for the actors that it asks and tells. */
+/** An open tether to workload `name`, with stand-ins for the actors it talks to. */
 export async function field(options: FieldOptions): Promise<Field> {
   const space = world({ clock: options.clock ?? realTime });
   const route: ForwardTarget = {
@@ -196,15 +196,15 @@ export async function field(options: FieldOptions): Promise<Field> {
   const stored = { ...STORED, containerPort: options.containerPort ?? 7000, wake: options.wake ?? true };
   const open = () => ref.ask('open', { tether: stored, ports, numbers: UNUSED });
   const { port } = await open();
-  const told = (): TetherStats[] => tethers.of('stats').map(({ numbers }) => numbers);
+  const reported = (): TetherStats[] => tethers.of('stats').map(({ numbers }) => numbers);
   const until = (fits: (numbers: TetherStats) => boolean): Promise<TetherStats> =>
-    eventually(() => told().find(fits));
+    eventually(() => reported().find(fits));
   const settled = async (of: 'bytesIn' | 'bytesOut'): Promise<number> => {
     await until((numbers) => numbers[of] > 0);
     for (let last = 0; ; ) {
-      const before = told().length;
+      const before = reported().length;
       await open();
-      const now = (await eventually(() => told()[before]))[of];
+      const now = (await eventually(() => reported()[before]))[of];
       if (now === last) return now;
       last = now;
     }
@@ -214,17 +214,17 @@ export async function field(options: FieldOptions): Promise<Field> {
 
 export interface Client {
   socket: Socket;
-  /** Everything that has come. */
+  /** Everything received. */
   text(): string;
   bytes(): number;
   md5(): string;
-  /** Resolves when what has come fits. */
+  /** Resolves when the received text fits. */
   until(fits: (text: string) => boolean): Promise<string>;
   /** How it ended: `end` after a FIN, else the code of the error. */
   ended: Promise<string>;
 }
 
-/** A connection that sends `first` and reads all. */
+/** A connection that sends `first` and reads everything. */
 export function client(port: number, first = '', host = '127.0.0.1'): Client {
   const socket = connect({ port, host, allowHalfOpen: true });
   afterThisTest(() => void socket.destroy());
@@ -262,8 +262,7 @@ export function client(port: number, first = '', host = '127.0.0.1'): Client {
 }
 
 /**
- * The whole answer to `first`; rejects when it is reset. The client closes its side when the answer has
- * ended.
+ * The whole response to `first`; rejects on a reset. The client closes its side when the response has ended.
  */
 export async function answer(port: number, first: string): Promise<string> {
   const { socket, text, ended } = client(port, first);
@@ -273,7 +272,7 @@ export async function answer(port: number, first: string): Promise<string> {
   return text();
 }
 
-/** Sends all of `bytes` and is gone, whatever becomes of them. */
+/** Sends all of `bytes` and leaves, whatever becomes of them. */
 export function post(port: number, bytes: Buffer): Promise<void> {
   const sent = Buffer.concat([Buffer.from(`post ${bytes.length}\n`), bytes]);
   return new Promise((resolve, reject) => {
@@ -282,6 +281,6 @@ export function post(port: number, bytes: Buffer): Promise<void> {
   });
 }
 
-/** The first error that the tether tells of. */
+/** The first error that the tether reports. */
 export const lastError = async (field: Field): Promise<string> =>
   (await field.until(({ lastError }) => lastError !== null)).lastError ?? '';

@@ -1,5 +1,5 @@
-// The records of tethers and their ports, on a real store and with real listeners. No cluster: workloads are
-// a stand-in.
+// The records of tethers and their ports, with a real store and real listeners. There is no cluster:
+// workloads are a stand-in.
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -35,12 +35,12 @@ interface Part {
   tethers: Ref<TethersProtocol>;
   threads: Stand<ThreadsProtocol>;
   workloads: Stand<WorkloadsProtocol>;
-  /** The records as the front would show them. */
+  /** The records as the front shows them. */
   shown(): Record<string, unknown>[];
   stop(): Promise<void>;
 }
 
-/** The tethers of a daemon whose state is in `folder`. `saving` is awaited before a record is saved. */
+/** The tethers of a daemon with its state in `folder`. `saving` is awaited before a record is saved. */
 async function part(
   folder: string,
   ports: [number, number],
@@ -91,9 +91,9 @@ async function part(
       const rows = new Map<string, Record<string, unknown>>();
       for (const { kind, message } of views.letters) {
         if (kind === 'tethers') {
-          const { rows: told, all } = message as Parameters<CloudViewsProtocol['tethers']>[0];
+          const { rows: reported, all } = message as Parameters<CloudViewsProtocol['tethers']>[0];
           if (all) rows.clear();
-          for (const row of told) rows.set(row.id, tetherItem(row));
+          for (const row of reported) rows.set(row.id, tetherItem(row));
         } else if (kind === 'tethersRemoved') {
           for (const id of (message as { ids: string[] }).ids) rows.delete(id);
         }
@@ -103,7 +103,7 @@ async function part(
   };
 }
 
-/** A workload of a cluster that does not answer: connections are held for a while. */
+/** A workload of a cluster that does not answer: connections are held for some time. */
 const known = (workloads: Stand<WorkloadsProtocol>, clusterId = 'C1'): void =>
   workloads.answer({
     clusterOf: () => ({ clusterId }),
@@ -136,7 +136,7 @@ const canConnect = async (port: number, host?: string): Promise<boolean> => {
 };
 
 describe('tethers', () => {
-  it('take the lowest port that nobody has, and say when there is none', async () => {
+  it('take the lowest free port, and report when there is none', async () => {
     const [from, to] = ownPorts(4);
     const { tethers: ref, workloads, shown } = await part(tempDir(), [from, to]);
     known(workloads);
@@ -162,7 +162,7 @@ describe('tethers', () => {
     expect(await canConnect(from)).toBe(false);
   });
 
-  it('get different ports when they are created and opened at the same time', async () => {
+  it('get different ports when created and opened simultaneously', async () => {
     const [from, to] = ownPorts(6);
     const { tethers: ref, workloads } = await part(tempDir(), [from, to]);
     known(workloads);
@@ -176,7 +176,7 @@ describe('tethers', () => {
     expect(made.map(({ local_port }) => local_port - from).sort()).toEqual([0, 1, 2]);
   });
 
-  it('do not wait for the work on another one, and do all work on one in order', async () => {
+  it('do not wait for work on another tether, and do all work on one in order', async () => {
     const saved = deferred<void>();
     const slow = { id: '' };
     const { tethers: ref, workloads } = await part(tempDir(), ownPorts(3), ({ id }) =>
@@ -196,7 +196,7 @@ describe('tethers', () => {
     await expect(ref.ask('activate', { id: slow.id })).rejects.toMatchObject({ code: 'unknown_tether' });
   });
 
-  it('are made for workloads that there are', async () => {
+  it('are made only for existing workloads', async () => {
     const { tethers: ref, shown } = await part(tempDir(), ownPorts(2));
     await expect(ref.ask('create', input)).rejects.toMatchObject({ code: 'unknown_workload' });
     expect(shown()).toEqual([]);
@@ -204,7 +204,7 @@ describe('tethers', () => {
       await expect(ref.ask(kind, { id: 'X' })).rejects.toMatchObject({ code: 'unknown_tether' });
   });
 
-  it('listen on both loopback addresses when active, and harmlessly when asked twice', async () => {
+  it('listen on both loopback addresses when active; a second activation does no harm', async () => {
     const { tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(2));
     known(workloads);
     const { tether_id: id, local_port: port } = await ref.ask('create', input);
@@ -215,7 +215,7 @@ describe('tethers', () => {
     expect(shown()[0]).toMatchObject({ state: 'active', local_port: port });
   });
 
-  it('have the thread of one started only when it is to listen', async () => {
+  it('start the thread of a tether only when it is to listen', async () => {
     const folder = tempDir();
     const ports = ownPorts(4);
     const { tethers: ref, threads, workloads, stop } = await part(folder, ports);
@@ -249,7 +249,7 @@ describe('tethers', () => {
     expect(await ref.ask('activate', { id })).toMatchObject({ state: 'active' });
   });
 
-  it('get another port when somebody has taken theirs meanwhile', async () => {
+  it('get another port when theirs was taken meanwhile', async () => {
     const { tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(3));
     known(workloads);
     const { tether_id: id, local_port: port } = await ref.ask('create', input);
@@ -258,7 +258,7 @@ describe('tethers', () => {
     expect(shown()[0]).toMatchObject({ local_port: port + 1 });
   });
 
-  it('destroy their connections and give the port back when deactivated', async () => {
+  it('destroy their connections and free the port when deactivated', async () => {
     const { tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(1));
     known(workloads);
     const { tether_id: id, local_port: port } = await ref.ask('create', input);
@@ -273,7 +273,7 @@ describe('tethers', () => {
     expect(await ref.ask('activate', { id })).toMatchObject({ local_port: port });
   });
 
-  it('are active again after a restart, on the same port if it is free', async () => {
+  it('are active after a restart, on the same port if it is free', async () => {
     const folder = tempDir();
     const ports = ownPorts(4);
     const before = await part(folder, ports);
@@ -281,7 +281,7 @@ describe('tethers', () => {
     const ids: string[] = [];
     for (let index = 0; index < 3; index += 1) {
       ids.push((await before.tethers.ask('create', input)).tether_id);
-      // Ids are in the order of their milliseconds.
+      // Ids sort by their milliseconds.
       await before.world.clock.advance(1);
     }
     for (const id of ids.slice(0, 2)) await before.tethers.ask('activate', { id });
@@ -298,12 +298,12 @@ describe('tethers', () => {
     for (const port of [3, 1]) expect(await canConnect(ports[0] + port)).toBe(true);
   });
 
-  it('come back when their actor has ended', async () => {
+  it('recover when their actor has ended', async () => {
     const { world: space, tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(2));
     known(workloads);
     const { tether_id: id, local_port: port } = await ref.ask('create', input);
     await ref.ask('activate', { id });
-    // It has said that it begins, and has been opened for that a second time, before this is answered.
+    // Before this is answered, the actor has reported its start and was opened a second time.
     await ref.ask('activate', { id });
     await space.node.end(`tether:${id}`);
     await eventually(() => shown()[0]?.['state'] === 'idle');
@@ -311,7 +311,7 @@ describe('tethers', () => {
     await eventually(() => canConnect(port));
   });
 
-  it('stay when their workload has gone, and say so', async () => {
+  it('stay when their workload is deleted, and say so', async () => {
     const { world: space, tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(2));
     known(workloads);
     const { tether_id: id, local_port: port } = await ref.ask('create', input);
@@ -327,7 +327,7 @@ describe('tethers', () => {
     expect(shown()[0]).toMatchObject({ state: 'active', last_error: 'The workload is gone.' });
   });
 
-  it('go with their cluster, and one by one', async () => {
+  it('are removed with their cluster, or one by one', async () => {
     const folder = tempDir();
     const ports = ownPorts(4);
     const { tethers: ref, workloads, shown, stop } = await part(folder, ports);
@@ -347,7 +347,7 @@ describe('tethers', () => {
     expect(after.shown().map(({ tether_id }) => tether_id)).toEqual([third.tether_id]);
   });
 
-  /** A tether whose workload cannot be reached, by a clock of its own. */
+  /** A tether with an unreachable workload, on its own clock. */
   async function quiet() {
     const clock = virtualClock();
     const space = world({ clock });
@@ -373,12 +373,12 @@ describe('tethers', () => {
     return { clock, workloads, port };
   }
 
-  it('tell of the first connection at once, and of others that come within a second in one letter', async () => {
+  it('report the first connection at once, and others within a second in one message', async () => {
     const { clock, workloads, port } = await quiet();
     const connected = async (): Promise<void> => {
       const { socket } = client(port);
       await new Promise((resolve) => socket.once('connect', resolve));
-      // The listener has its turn to take it.
+      // The listener needs a turn to accept it.
       for (let turn = 0; turn < 20; turn += 1) await settle();
     };
     const began = clock.now();
@@ -397,7 +397,7 @@ describe('tethers', () => {
     expect(await workloads.next('activity')).toEqual({ id: 'W1', at: clock.now() });
   });
 
-  it('hold no more clients than they may, and let go of those beyond', async () => {
+  it('hold at most their limit of clients, and release those beyond', async () => {
     const { tethers: ref, workloads } = await part(tempDir(), ownPorts(1));
     known(workloads);
     const { tether_id: id, local_port: port } = await ref.ask('create', input);

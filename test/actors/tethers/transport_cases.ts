@@ -1,12 +1,12 @@
-// What a tether does on whichever way its bytes take.
+// The behaviour of a tether over any transport.
 import { createHash, randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { MIB } from '../../../src/settings/limits.ts';
 import { answer, client, type Field, lastError, type Pods, post } from './tether_kit.ts';
 
 /**
- * Clients that stay, `count` at once, each with the name of the only pod; resolves when all have been
- * answered twice.
+ * `count` clients that connect at once and stay; resolves with the only pod's name for each when all have
+ * been answered twice.
  */
 export async function together(
   port: number,
@@ -21,7 +21,7 @@ export async function together(
   return clients;
 }
 
-/** The tests of a way. `open` makes a tether to a port of `server('web', 1)`. */
+/** The tests of a transport. `open` makes a tether to a port of `server('web', 1)`. */
 export function carriesAsAnyWay(open: (containerPort?: number) => Promise<Field>, pods: Pods): void {
   it('carries answers and sessions, many at once', async () => {
     const { port } = await open();
@@ -42,7 +42,7 @@ export function carriesAsAnyWay(open: (containerPort?: number) => Promise<Field>
     expect(await until((text) => text.endsWith('\n'))).toBe(`${sum}  -\n`);
   }, 60_000);
 
-  it('reads from the pod no faster than the client takes it', async () => {
+  it('reads from the pod no faster than the client does', async () => {
     const tether = await open();
     const slow = client(tether.port);
     slow.socket.pause();
@@ -53,7 +53,7 @@ export function carriesAsAnyWay(open: (containerPort?: number) => Promise<Field>
     expect(await answer(tether.port, 'name\n')).toContain('web-');
   }, 60_000);
 
-  it('gives a client that has half-closed its whole reply', async () => {
+  it('gives a half-closed client its whole reply', async () => {
     const { port } = await open();
     const { socket, ended, bytes } = client(port, 'late 2 1\n');
     socket.end();
@@ -61,7 +61,7 @@ export function carriesAsAnyWay(open: (containerPort?: number) => Promise<Field>
     expect(bytes()).toBe(MIB);
   }, 60_000);
 
-  it('carries what a client has sent that goes at once', async () => {
+  it('carries the bytes of a client that leaves at once', async () => {
     const { port } = await open();
     const bytes = randomBytes(3_000_000);
     await post(port, bytes);
@@ -69,7 +69,7 @@ export function carriesAsAnyWay(open: (containerPort?: number) => Promise<Field>
     expect(await answer(port, 'posted\n')).toBe(`${sum}  -\n`);
   }, 60_000);
 
-  it('passes on what the node says', async () => {
+  it("passes on the node's message", async () => {
     const tether = await open(7999);
     expect(await client(tether.port, 'name\n').ended).toBe('ECONNRESET');
     expect(await lastError(tether)).toContain('connection refused');

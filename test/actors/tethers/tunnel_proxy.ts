@@ -1,6 +1,6 @@
-// A proxy before the real API server that knows no protocol but HTTP and WebSocket, and that ends the tunnels
-// which the test cluster is too old to end: as newer API servers do, it takes SPDY out of the messages of a
-// WebSocket and hands it on.
+// A proxy in front of the real API server that knows only HTTP and WebSocket and ends the tunnels, which the
+// test cluster is too old for: like newer API servers, it unwraps SPDY from WebSocket messages and passes it
+// on.
 import { once } from 'node:events';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { createServer, type RequestOptions, request } from 'node:https';
@@ -15,20 +15,20 @@ const TUNNEL = 'SPDY/3.1+portforward.k8s.io';
 export interface TunnelProxy {
   server: string;
   ca: string;
-  /** What it has been asked to upgrade to, in order. */
+  /** The requested upgrades, in order. */
   asked: ('spdy' | 'tunnel' | 'websocket')[];
-  /** Breaks all connections there are. */
+  /** Breaks all open connections. */
   cut(): void;
 }
 
 export interface ProxyOptions {
-  /** What becomes of a request for SPDY. */
+  /** Handling of a request for SPDY. */
   spdy: 'refused' | 'cut';
-  /** Whether tunnels are ended here, or as well as the API server does. */
+  /** Whether tunnels end here, or are passed to the API server. */
   tunnels: boolean;
 }
 
-/** A request as it goes to the API server: of the account that asks, else the administrator. */
+/** A request to the API server, with the client's account, else the administrator's. */
 function passedOn({ method, url }: IncomingMessage, headers: IncomingHttpHeaders): RequestOptions {
   const { server, ca, credential } = access();
   const { hostname, port } = new URL(server);
@@ -50,7 +50,9 @@ const join = (one: Duplex, other: Duplex): void => {
   one.pipe(other).pipe(one);
 };
 
-/** Asks the API server; gives what it upgrades to `taken`, and any other answer to the client as it is. */
+/**
+ * Asks the API server; hands an upgrade to `taken`, and passes any other response to the client unchanged.
+ */
 function upgrade(
   options: RequestOptions,
   near: Duplex,
@@ -76,7 +78,7 @@ export async function webSocketsOnly({ spdy, tunnels }: ProxyOptions): Promise<T
   const asked: TunnelProxy['asked'] = [];
   const sockets = new Set<Duplex>();
   const wss = new WebSocketServer({ noServer: true, perMessageDeflate: false });
-  // The name of the protocol has a slash, which ws takes for a mistake: it does not get to see it.
+  // The protocol's name has a slash, which ws rejects, so ws does not get to see it.
   wss.on('headers', (headers) => headers.push(`Sec-WebSocket-Protocol: ${TUNNEL}`));
 
   const tunnel = (incoming: IncomingMessage, near: Duplex, head: Buffer): void => {
@@ -85,8 +87,8 @@ export async function webSocketsOnly({ spdy, tunnels }: ProxyOptions): Promise<T
       upgrade: 'SPDY/3.1',
       'x-stream-protocol-version': 'portforward.k8s.io',
     };
-    // Whoever may open a tunnel needs no right to create forwards: the API server goes to the node on its own
-    // account.
+    // An account that may open a tunnel needs no right to create forwards: the API server uses its own
+    // account with the node.
     upgrade({ ...passedOn(incoming, headers), method: 'POST' }, near, (far) => {
       delete incoming.headers['sec-websocket-protocol'];
       wss.handleUpgrade(incoming, near, head, (socket) => join(createWebSocketStream(socket), far));

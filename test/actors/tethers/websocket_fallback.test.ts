@@ -1,5 +1,5 @@
-// Tethers where SPDY is not to be had: a real account that may get forwards, which is the right for
-// WebSockets, and not create them, which is that for SPDY.
+// Tethers without SPDY: a real account that may get forwards, which is the right for WebSockets, but not
+// create them, which is the right for SPDY.
 import { beforeAll } from 'vitest';
 import { api, describeReal, sandbox } from '../../kit/kube_real.ts';
 import { field, podsOf, server } from './tether_kit.ts';

@@ -108,7 +108,7 @@ describeReal('tethers and the cloud', () => {
     return { id: made.tether_id, port, cluster };
   }
 
-  it('wake a workload that sleeps, and note that it is used', async () => {
+  it('wake a sleeping workload, and record its use', async () => {
     await box.create('Deployment', server('one', 1));
     await podsOf(box, 'one').ready(1);
     const here = await cloud(tempDir(), createVault(randomBytes(32)), ownPorts(10));
@@ -127,7 +127,7 @@ describeReal('tethers and the cloud', () => {
     });
   }, 60_000);
 
-  it('lose their connections when it is put to sleep, and wake it with the next', async () => {
+  it('lose their connections when it is put to sleep, and wake it with the next one', async () => {
     await box.create('Deployment', server('two', 1));
     await podsOf(box, 'two').ready(1);
     const here = await cloud(tempDir(), createVault(randomBytes(32)), ownPorts(10));
@@ -141,7 +141,7 @@ describeReal('tethers and the cloud', () => {
     expect(after).not.toBe(before);
   }, 60_000);
 
-  it('serve again on the same port after a restart', async () => {
+  it('serve on the same port after a restart', async () => {
     await box.create('Deployment', server('three', 1));
     await podsOf(box, 'three').ready(1);
     const folder = tempDir();
@@ -157,7 +157,7 @@ describeReal('tethers and the cloud', () => {
     expect(await answer(port, 'name\n')).toContain('three-');
   }, 60_000);
 
-  it('go with their cluster', async () => {
+  it('are removed with their cluster', async () => {
     const here = await cloud(tempDir(), createVault(randomBytes(32)), ownPorts(10));
     const { id, port, cluster } = await tethered(here, 'three');
     const open = client(port, 'stay\n');

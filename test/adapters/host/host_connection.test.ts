@@ -1,4 +1,4 @@
-// What the daemon's side of the process host waits for, in virtual time.
+// The daemon's side of the connection to the process host, in virtual time.
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -29,7 +29,7 @@ async function socketPair(): Promise<[Socket, Socket]> {
 }
 
 describe('the first line of a socket', () => {
-  test('is given up when it does not come in time', async () => {
+  test('is given up when it does not arrive in time', async () => {
     const clock = virtualClock();
     const [reader, writer] = await socketPair();
     let outcome: unknown = 'waiting';
@@ -45,7 +45,7 @@ describe('the first line of a socket', () => {
     expect(outcome).toBe('no line in time');
   });
 
-  test('leaves what follows it to be read', async () => {
+  test('leaves the bytes after it to be read', async () => {
     const [reader, writer] = await socketPair();
     writer.write('hello\nmore');
     expect(await readFirstLine(reader)).toBe('hello');
@@ -54,8 +54,8 @@ describe('the first line of a socket', () => {
   });
 });
 
-describe('a host that was lost', () => {
-  test('is looked for until it is there, and each new reason is reported once', async () => {
+describe('a lost host', () => {
+  test('is tried until it answers, and each new reason is reported once', async () => {
     const clock = virtualClock();
     const reasons = ['gone', 'gone', 'refused'];
     const reported: string[] = [];
@@ -82,7 +82,7 @@ describe('a host that was lost', () => {
     expect(reported.map((line) => line.split(': ').at(-1))).toEqual(['gone', 'refused']);
   });
 
-  test('is looked for no more once the thread is over', async () => {
+  test('is not tried after the thread has ended', async () => {
     const clock = virtualClock();
     let isOver = false;
     const found = reconnectHost(

@@ -1,4 +1,5 @@
-// Whether a daemon may begin before its process host is there: one daemon at a time, and only where nothing can run.
+// Whether a daemon may begin before its process host is ready: one daemon at a time, and only where no run
+// can exist.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
@@ -23,10 +24,10 @@ function newFolder(): string {
   return stateDir;
 }
 
-/** How long one that finds the place taken waits. */
+/** How long a daemon waits when another one holds the place. */
 const START_DEADLINE_MS = 2_000;
 
-/** A process that asks as a daemon does, and lives on until `end`. */
+/** A process that asks as a daemon does, and lives until `end`. */
 async function asks(
   stateDir: string,
 ): Promise<{ hostStart: string; end: (signal: NodeJS.Signals) => Promise<void> }> {
@@ -69,7 +70,7 @@ test('on a new state directory the host may come later, for one daemon at a time
     expect(one.hostStart).toBe('deferred');
     expect(await hostStartOf(stateDir)).toBe('started');
     expect(await hostStartOf(newFolder())).toBe('deferred');
-    // One that has to wait for it has its place when it ends.
+    // A waiting daemon gets the place when its holder ends.
     const next = asks(stateDir);
     await one.end(signal);
     const { hostStart, end } = await next;
@@ -78,7 +79,7 @@ test('on a new state directory the host may come later, for one daemon at a time
   }
 });
 
-test.runIf(process.getuid?.() === 0)('another user who has the place holds nobody up', async () => {
+test.runIf(process.getuid?.() === 0)('another user who has the place blocks nobody', async () => {
   const [foreign, own] = [newFolder(), newFolder()];
   const nobody = 65_534;
   const { dev, ino } = statSync(foreign, { bigint: true });
@@ -94,21 +95,21 @@ test.runIf(process.getuid?.() === 0)('another user who has the place holds nobod
   await once(squatter.stdout, 'data');
   const holder = await asks(own);
   expect(holder.hostStart).toBe('deferred');
-  // Who waits for a daemon of its own user is told after all others.
-  const told: string[] = [];
-  const waits = asks(own).then(({ hostStart }) => told.push(`own: ${hostStart}`));
-  await asks(foreign).then(({ hostStart }) => told.push(`foreign: ${hostStart}`));
+  // A daemon that waits for another one of its own user gets its answer last.
+  const answers: string[] = [];
+  const waits = asks(own).then(({ hostStart }) => answers.push(`own: ${hostStart}`));
+  await asks(foreign).then(({ hostStart }) => answers.push(`foreign: ${hostStart}`));
   await waits;
-  expect(told).toEqual(['foreign: started', 'own: started']);
+  expect(answers).toEqual(['foreign: started', 'own: started']);
 });
 
-test('a host that lives is there', async () => {
+test('a live host is ready', async () => {
   const stateDir = newFolder();
   await connectDaemon(stateDir);
   expect(await hostStartOf(stateDir)).toBe('running');
 });
 
-test('a host that was killed comes first while its ledger has a run, also one that has ended', async () => {
+test('a killed host comes first while its ledger has a run, also an ended one', async () => {
   const stateDir = newFolder();
   const one = await connectDaemon(stateDir);
   const lives = await one.spawn('lives', 'exec sleep 60');

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { JsonItemStream } from '../../../src/adapters/kube/json_item_stream.ts';
 import { CLOUD } from '../../../src/settings/limits.ts';
 
-/** The items and the frame of a text that comes in pieces of the given sizes. */
+/** The items and the frame of a text in pieces of the given sizes. */
 function read(text: string, cuts: readonly number[] = [1_000_000]): { items: unknown[]; frame: unknown } {
   const items: unknown[] = [];
   const reader = new JsonItemStream((item) => items.push(item));
@@ -17,7 +17,7 @@ function read(text: string, cuts: readonly number[] = [1_000_000]): { items: unk
 }
 
 describe('the items of a listing', () => {
-  it('are the same as JSON.parse gives, however the bytes were cut', () => {
+  it('are the same as from JSON.parse, however the bytes were cut', () => {
     const cuts = fc.array(fc.integer({ min: 1, max: 17 }), { minLength: 1 });
     const item = fc.dictionary(fc.string(), fc.jsonValue());
     const metadata = fc.dictionary(fc.string(), fc.jsonValue());
@@ -33,7 +33,7 @@ describe('the items of a listing', () => {
             ? { items: list, metadata: meta }
             : { kind: 'List', metadata: meta, items: list, x: [1, ['items']] };
           const text = JSON.stringify(value, null, isPretty ? 2 : 0);
-          // As JSON.parse has them: -0 is 0 there.
+          // As JSON.parse returns them: -0 is 0 there.
           expect(read(text, sizes)).toEqual({
             items: JSON.parse(JSON.stringify(list)),
             frame: { ...JSON.parse(text), items: [] },
@@ -43,7 +43,7 @@ describe('the items of a listing', () => {
     );
   });
 
-  it('are those of the outermost array of that name alone', () => {
+  it('come from the outermost array of that name only', () => {
     const text =
       '{"metadata":{"items":[{"a":1}]},"x\\"items":[{"b":1}],"other":[{"c":"items"}],"items" : [ {"d":"}]\\"{"} , {} ],"z":{}}';
     expect(read(text, [3])).toEqual({
@@ -73,7 +73,7 @@ describe('the items of a listing', () => {
     expect(() => read(text)).toThrow(/no JSON/);
   });
 
-  it('end a listing when one of them or its frame has no end', () => {
+  it('end a listing when an item or the frame has no end', () => {
     const huge = 'x'.repeat(CLOUD.maxObjectBytes);
     expect(() => read(`{"items":[{"a":"${huge}`, [65_536])).toThrow(/an object has more than/);
     expect(() => read(`{"a":"${huge}`, [65_536])).toThrow(/frame of a listing has more than/);

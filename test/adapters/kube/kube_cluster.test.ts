@@ -26,7 +26,7 @@ afterEach(async () => {
   await double.stop();
 });
 const any = (): boolean => true;
-/** Turns the clock a little at a time, so that sockets keep pace, until `work` is over. */
+/** Advances the clock in small steps, so that sockets keep pace, until `work` is over. */
 async function untilOver(work: Promise<unknown>, turn: () => Promise<void>): Promise<void> {
   let isOver = false;
   const over = work.finally(() => {
@@ -47,7 +47,7 @@ const saidOf = async (work: Promise<unknown>): Promise<{ code: string; message: 
 };
 
 describe('a listing', () => {
-  it('takes every page, in two requests of 500 and one of the rest', async () => {
+  it('reads every page, in two requests of 500 and one of the rest', async () => {
     for (let index = 0; index < 1_203; index += 1)
       double.put('Deployment', workload('web', `w${index}`, index % 3));
     const { rows, version } = await cluster.list(deployments);
@@ -72,14 +72,14 @@ describe('a listing', () => {
     });
   });
 
-  it('is not read for ever from a server that repeats its token', async () => {
+  it('does not read for ever from a server that repeats its token', async () => {
     const page = { metadata: { resourceVersion: '1', continue: 'again' }, items: [] };
     double.fault(any, { kind: 'raw', status: 200, headers: {}, body: JSON.stringify(page) }, 99);
     expect((await cluster.list(deployments)).rows).toEqual([]);
     expect(double.requests).toHaveLength(2);
   });
 
-  it('is not read for ever from a server that gives empty pages with ever new tokens', async () => {
+  it('does not read for ever from a server that gives empty pages with ever new tokens', async () => {
     let asked = 0;
     const empty = {
       kind: 'raw' as const,
@@ -110,7 +110,7 @@ describe('a listing', () => {
   });
 });
 
-describe('a workload that is read', () => {
+describe('a workload', () => {
   it('becomes a slim row', async () => {
     double.put(
       'Deployment',
@@ -134,7 +134,7 @@ describe('a workload that is read', () => {
 });
 
 describe('a patch', () => {
-  it('is a merge patch with our field manager', async () => {
+  it("is a merge patch with Berth's field manager", async () => {
     double.put('Deployment', workload('web', 'hello', 2));
     const seen = await cluster.patchWorkload(hello, { spec: { replicas: 0 } });
     expect(seen).toMatchObject({ replicas: 0, scaledBy: 'berth' });
@@ -146,7 +146,7 @@ describe('a patch', () => {
   });
 });
 
-describe('what goes wrong', () => {
+describe('failures', () => {
   beforeEach(() => double.put('Deployment', workload('web', 'hello', 2)));
 
   it.each<[string, Fault, string, RegExp]>([
@@ -210,13 +210,13 @@ describe('what goes wrong', () => {
     expect((await cluster.getWorkload(hello))?.seen.replicas).toBe(2);
   });
 
-  it('429 is tried again after the time the server asks for', async () => {
+  it('429 is retried after the time the server asks for', async () => {
     double.fault(any, { kind: 'status', status: 429, headers: { 'retry-after': '0' } }, 3);
     expect((await cluster.getWorkload(hello))?.seen.replicas).toBe(2);
     expect(double.requests).toHaveLength(4);
   });
 
-  it('429 with a call for the next attempt at once makes no storm', async () => {
+  it('429 with a request to retry at once makes no storm', async () => {
     double.fault(any, { kind: 'status', status: 429, headers: { 'retry-after': '0' } }, Infinity);
     const clock = virtualClock();
     const http = createKubeHttp(createClusterDialer(double.access, ANY), clock);
@@ -229,7 +229,7 @@ describe('what goes wrong', () => {
     expect(double.requests.length).toBeLessThanOrEqual(2);
   });
 
-  it('a cluster that is down is left alone for a while, then tried again', async () => {
+  it('a cluster that is down is left alone for some time, then retried', async () => {
     const clock = virtualClock();
     const patient = openKubeCluster(double.access, ANY, clock);
     afterThisTest(() => patient.close());
@@ -250,15 +250,15 @@ describe('what goes wrong', () => {
     expect((await patient.getWorkload(hello))?.seen.replicas).toBe(2);
   });
 
-  it('an answer with an error does not count as being down', async () => {
+  it('an error response does not count as being down', async () => {
     double.fault(any, { kind: 'status', status: 500 }, 10);
     for (let call = 0; call < 10; call += 1) await saidOf(cluster.getWorkload(hello));
     expect((await cluster.getWorkload(hello))?.seen.replicas).toBe(2);
   });
 });
 
-describe('what the account may do', () => {
-  it('is what the cluster says, right by right', async () => {
+describe("the account's rights", () => {
+  it('are those the cluster reports, one by one', async () => {
     expect(await cluster.capabilities()).toEqual({
       sync: true,
       watch: true,

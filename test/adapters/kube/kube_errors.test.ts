@@ -1,4 +1,4 @@
-// Which errors of a call are the cluster's, and which are defects of ours.
+// Which errors of a call are the cluster's, and which are our defects.
 import { AssertionError } from 'node:assert';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
@@ -49,7 +49,7 @@ describe('an error of a call', () => {
   });
 });
 
-describe('a defect in what takes an answer', () => {
+describe('a defect in the code that handles a response', () => {
   let double: Double;
   let cluster: KubeCluster;
   const defect = new TypeError('x is not a function');
@@ -69,12 +69,12 @@ describe('a defect in what takes an answer', () => {
     await double.stop();
   });
 
-  it('is thrown by a listing as it is, and does not count against the cluster', async () => {
+  it('is thrown by a listing unchanged, and does not count against the cluster', async () => {
     for (let round = 0; round < 5; round += 1) await expect(cluster.list(broken)).rejects.toBe(defect);
     expect((await cluster.list(workloadsResource('Deployment'))).rows).toHaveLength(1);
   });
 
-  it('is thrown by a watch as it is', async () => {
+  it('is thrown by a watch unchanged', async () => {
     const { version } = await cluster.list(workloadsResource('Deployment'));
     const handler = { onListed: () => undefined, onChanged: () => undefined, onHealth: () => undefined };
     const watched = expect(

@@ -37,7 +37,7 @@ function config(parts: { cluster?: object; user?: object; context?: object; root
 }
 const server = (url: string): string => config({ cluster: { server: url } });
 
-/** The paths refused, with the messages; fails when it is accepted or fails otherwise. */
+/** The refused paths, with the messages; fails when the kubeconfig is accepted or fails otherwise. */
 function refused(text: string): { path: string; message: string }[] {
   try {
     parseKubeconfig(text, NOW);
@@ -50,7 +50,7 @@ function refused(text: string): { path: string; message: string }[] {
 }
 const paths = (text: string): string[] => refused(text).map(({ path }) => path);
 
-describe('a kubeconfig that is accepted', () => {
+describe('an accepted kubeconfig', () => {
   it('becomes the closed record of its current context', () => {
     expect(parseKubeconfig(config(), NOW)).toEqual({
       server: 'https://10.0.0.1:6443',
@@ -102,7 +102,7 @@ users:
     });
   });
 
-  it('keeps of PEM fields the certificates alone', () => {
+  it('keeps only the certificates of PEM fields', () => {
     const noisy = `Bag Attributes\n  secret: x\n${ca.cert}trailing`;
     const text = config({
       cluster: { server: 'https://h', 'certificate-authority-data': base64(noisy) },
@@ -111,7 +111,7 @@ users:
   });
 });
 
-describe('a kubeconfig that would do more than say where and who', () => {
+describe('a kubeconfig that goes beyond address and login', () => {
   const marker = join(tmpdir(), `berth-kubeconfig-${process.pid}`);
   const login = { token: 't' };
   it.each<[string, string, object]>([
@@ -142,7 +142,7 @@ describe('a kubeconfig that would do more than say where and who', () => {
     expect(existsSync(marker)).toBe(false);
   });
 
-  it('is refused with every wrong field at once', () => {
+  it('is refused with all wrong fields at once', () => {
     const text = config({
       cluster: { server: 'http://h', 'proxy-url': 'http://p' },
       user: { exec: {}, 'client-key': '/k' },
@@ -158,7 +158,7 @@ describe('a kubeconfig that would do more than say where and who', () => {
     ]);
   });
 
-  it('never comes back in the message', () => {
+  it('never appears in the message', () => {
     const said = JSON.stringify([
       refused(config({ user: { token: 'sec ret' } })),
       refused(config({ user: { token: 't', password: 'hunter2' } })),
@@ -187,7 +187,7 @@ describe('the server', () => {
     expect(problem?.message).toContain(reason);
   });
 
-  it('is normalised as a browser would, so that no spelling hides an address', () => {
+  it('is normalised as in a browser, so that no spelling hides an address', () => {
     for (const spelling of ['https://0x7f.1', 'https://2130706433', 'https://127.1', 'https://0177.0.0.1'])
       expect(parseKubeconfig(server(spelling), NOW).server).toBe('https://127.0.0.1');
     expect(parseKubeconfig(server('https://[::ffff:7f00:1]:6443/'), NOW).server).toBe(
@@ -304,7 +304,7 @@ describe('what the record needs', () => {
   });
 });
 
-describe('YAML that means more than it says', () => {
+describe('YAML with special features', () => {
   const yaml = (extra: string): string => `apiVersion: v1\nkind: Config\n${extra}`;
   it.each<[string, string, RegExp]>([
     ['two documents', yaml('---\nkind: Config'), /MULTIPLE_DOCS/],
@@ -342,12 +342,12 @@ describe('YAML that means more than it says', () => {
     expect(() => parseKubeconfig(`a: ${'x'.repeat(256 * 1024)}`, NOW)).toThrow(/262144 bytes/);
   });
 
-  it('is judged for 30,000 keys without comparing each with every other', () => {
+  it('is checked for 30,000 keys without comparing each with every other', () => {
     const many = Array.from({ length: 25_000 }, (_, index) => `k${index}: 1`).join('\n');
     expect(paths(many)).toContain('kubeconfig.current-context');
   });
 
-  it('keeps its promise for any text: a record or a Failure', () => {
+  it('gives a record or a Failure for any text', () => {
     const words = fc.constantFrom(
       'apiVersion: v1\n',
       'kind: Config\n',

@@ -1,5 +1,5 @@
-// The list and watch that never give up, against a server with every fault; time is turned by hand where they
-// wait.
+// The list and watch that never give up, against a server with every fault; the test drives the clock where
+// they wait.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   type KubeCluster,
@@ -18,12 +18,12 @@ const deployments = workloadsResource('Deployment');
 let double: Double;
 let cluster: KubeCluster;
 let clock: TestClock;
-/** Timers that are set, with the milliseconds asked for. */
+/** Pending timers, with their milliseconds. */
 let timers: Map<() => void, number>;
 let stop: AbortController;
 let ended: Promise<void>;
-/** What the follower was told, one line each. */
-let told: string[];
+/** What was reported to the follower, one line each. */
+let reports: string[];
 
 beforeEach(async () => {
   double = await kubeDouble();
@@ -32,7 +32,7 @@ beforeEach(async () => {
   timers = new Map();
   clock = counted(virtualClock());
   stop = new AbortController();
-  told = [];
+  reports = [];
 });
 afterEach(async () => {
   stop.abort();
@@ -65,16 +65,17 @@ function begin(from: string | null = null): void {
     deployments,
     from,
     {
-      onListed: (rows) => told.push(`listed ${rows.map((row) => `${row.name}=${row.replicas}`).join(' ')}`),
-      onChanged: (row, gone) => told.push(`${gone ? 'gone' : 'changed'} ${row.name}=${row.replicas}`),
-      onHealth: (error) => told.push(error === null ? 'well' : `ill ${kubeFailure(error).message}`),
+      onListed: (rows) =>
+        reports.push(`listed ${rows.map((row) => `${row.name}=${row.replicas}`).join(' ')}`),
+      onChanged: (row, gone) => reports.push(`${gone ? 'gone' : 'changed'} ${row.name}=${row.replicas}`),
+      onHealth: (error) => reports.push(error === null ? 'well' : `ill ${kubeFailure(error).message}`),
     },
     stop.signal,
     { clock, random: () => 0.5 },
   );
 }
 
-const saying = (line: string): Promise<boolean> => eventually(() => told.includes(line));
+const saying = (line: string): Promise<boolean> => eventually(() => reports.includes(line));
 const opened = (): Promise<OpenWatch> => eventually(() => double.watches[0]);
 const lists = (): number => double.requests.filter(isList).length;
 const isWatch = ({ query }: Seen): boolean => query.has('watch');
@@ -83,7 +84,7 @@ const scale = (replicas: number): void =>
   double.change('Deployment', 'web', 'a', (object) => {
     object.spec.replicas = replicas;
   });
-/** Lets time pass in small steps until `check` holds: how much is asked for is not the matter here. */
+/** Advances time in small steps until `check` holds: the exact delay does not matter here. */
 async function passing<T>(check: () => T | undefined | false): Promise<T> {
   return eventually(() => {
     const value = check();
@@ -93,17 +94,17 @@ async function passing<T>(check: () => T | undefined | false): Promise<T> {
 }
 
 describe('a follower', () => {
-  it('lists, then tells every change in order', async () => {
+  it('lists, then reports every change in order', async () => {
     begin();
     await opened();
     scale(2);
     double.put('Deployment', workload('web', 'b', 3));
     double.remove('Deployment', 'web', 'b');
     await saying('gone b=3');
-    expect(told).toEqual(['well', 'listed a=1', 'changed a=2', 'changed b=3', 'gone b=3']);
+    expect(reports).toEqual(['well', 'listed a=1', 'changed a=2', 'changed b=3', 'gone b=3']);
   });
 
-  it('goes on from the version of an earlier listing', async () => {
+  it('continues from the version of an earlier listing', async () => {
     const { version } = await cluster.list(deployments);
     scale(7);
     begin(version);
@@ -137,19 +138,19 @@ describe('a follower', () => {
       object: { ...double.get('Deployment', 'web', 'a'), kind: 'Deployment' },
     });
     watch.write(`${line}\n${line}\n`);
-    await eventually(() => told.filter((row) => row === 'changed a=6').length === 3);
+    await eventually(() => reports.filter((row) => row === 'changed a=6').length === 3);
   });
 
-  it('goes on where it was after an end in order', async () => {
+  it('continues where it was after an orderly end', async () => {
     begin();
     (await opened()).end();
     await eventually(() => double.watches.length === 0);
     scale(9);
-    await passing(() => told.includes('changed a=9'));
+    await passing(() => reports.includes('changed a=9'));
     expect(lists()).toBe(1);
   });
 
-  it('takes a bookmark as the place to go on from', async () => {
+  it('resumes from a bookmark', async () => {
     begin();
     const watch = await opened();
     double.put('StatefulSet', workload('web', 's', 1));
@@ -170,19 +171,19 @@ describe('a follower', () => {
     scale(4);
     double.compact();
     if (_ === 'in the stream') {
-      // The stalled one cannot say it: a fresh one does.
+      // The stalled watch cannot show it: a fresh one does.
       watch.reset();
       await passing(() => double.watches[0] !== watch && double.watches[0]);
     } else happen(watch);
-    await passing(() => told.includes('listed a=4'));
+    await passing(() => reports.includes('listed a=4'));
   });
 
-  it('lists anew at a plain 410, and not in a circle with a server that calls every version too old', async () => {
+  it('lists anew at a plain 410, but not in a loop with a server that calls every version too old', async () => {
     double.fault(isWatch, { kind: 'status', status: 410, reason: 'Expired' }, 5);
     begin();
     await eventually(() => lists() === 2);
     await eventually(() => double.requests.filter(isWatch).length === 2);
-    // No time has passed: after the second one it waits, shorter than for a watch that says nothing.
+    // No time has passed: after the second one it waits, for less than for a silent watch.
     await eventually(() => [...timers.values()].some((ms) => ms < CLOUD.watch.silenceTimeoutMs));
     expect(lists()).toBe(2);
     await passing(() => double.watches[0]);
@@ -197,12 +198,12 @@ describe('a follower', () => {
     double.rewind(102);
     scale(3);
     watch.reset();
-    await passing(() => told.includes('listed a=3'));
+    await passing(() => reports.includes('listed a=3'));
     scale(4);
     await saying('changed a=4');
   });
 
-  it('takes a watch that says nothing for 90 s for dead', async () => {
+  it('treats a watch that is silent for 90 s as dead', async () => {
     begin();
     const watch = await opened();
     watch.stall();
@@ -210,7 +211,7 @@ describe('a follower', () => {
     await clock.advance(89_000);
     expect(double.watches).toContain(watch);
     await clock.advance(1_500);
-    await passing(() => told.includes('changed a=8'));
+    await passing(() => reports.includes('changed a=8'));
     expect(lists()).toBe(1);
   });
 
@@ -218,50 +219,50 @@ describe('a follower', () => {
     ['a reset', () => double.watches[0]?.reset()],
     ['an error in the stream', () => double.watches[0]?.error(500, 'InternalError')],
     ['garbage', () => double.watches[0]?.write('{"type":\n')],
-  ])('goes on after %s', async (_, happen) => {
+  ])('continues after %s', async (_, happen) => {
     begin();
     await opened();
     happen();
-    await eventually(() => told.some((line) => line.startsWith('ill')));
+    await eventually(() => reports.some((line) => line.startsWith('ill')));
     scale(6);
-    await passing(() => told.includes('changed a=6'));
-    expect(told.at(-2)).toBe('well');
+    await passing(() => reports.includes('changed a=6'));
+    expect(reports.at(-2)).toBe('well');
     expect(lists()).toBe(1);
   });
 
-  it('says at once that the server answers again, though the watch has nothing to tell', async () => {
+  it('reports at once that the server answers, though the watch has no events', async () => {
     begin();
     (await opened()).reset();
-    await eventually(() => told.some((line) => line.startsWith('ill')));
-    await passing(() => told.at(-1) === 'well');
+    await eventually(() => reports.some((line) => line.startsWith('ill')));
+    await passing(() => reports.at(-1) === 'well');
     expect(lists()).toBe(1);
   });
 
-  it.each([401, 403, 429, 500, 503])('goes on after %i, however often', async (status) => {
+  it.each([401, 403, 429, 500, 503])('continues after %i, however often', async (status) => {
     double.fault(isWatch, { kind: 'status', status, headers: { 'retry-after': '1' } }, 6);
     begin();
     await passing(() => double.watches[0]);
     scale(2);
     await saying('changed a=2');
-    expect(told.filter((line) => line.startsWith('ill'))).toHaveLength(6);
+    expect(reports.filter((line) => line.startsWith('ill'))).toHaveLength(6);
   });
 
   it('waits as long as the server asks', async () => {
     double.fault(isWatch, { kind: 'status', status: 429, headers: { 'retry-after': '60' } }, 1);
     begin();
-    await eventually(() => told.some((line) => line.startsWith('ill')));
+    await eventually(() => reports.some((line) => line.startsWith('ill')));
     await clock.advance(59_000);
     expect(double.watches).toHaveLength(0);
     await clock.advance(2_000);
     await opened();
   });
 
-  it('waits longer each time, up to 30 s, and half of that here', async () => {
+  it('waits longer each time, up to 30 s (half of that here)', async () => {
     double.fault(any, { kind: 'status', status: 500 }, 12);
     begin();
     const waits: number[] = [];
     for (let attempt = 1; attempt <= 12; attempt += 1) {
-      await eventually(() => told.length === attempt);
+      await eventually(() => reports.length === attempt);
       const before = clock.monotonic();
       await eventually(() => {
         if (double.requests.length === attempt) void clock.advance(250);
@@ -278,14 +279,14 @@ describe('a follower', () => {
     begin();
     await opened();
     await double.stop();
-    await eventually(() => told.some((line) => line.startsWith('ill')));
-    await passing(() => told.filter((line) => line.startsWith('ill')).length >= 4);
+    await eventually(() => reports.some((line) => line.startsWith('ill')));
+    await passing(() => reports.filter((line) => line.startsWith('ill')).length >= 4);
     scale(3);
     await double.start();
-    await passing(() => told.includes('changed a=3'));
+    await passing(() => reports.includes('changed a=3'));
   });
 
-  it('passes over events it does not know, and rows that are none', async () => {
+  it('skips unknown events and malformed rows', async () => {
     begin();
     const watch = await opened();
     watch.write(
@@ -294,22 +295,22 @@ describe('a follower', () => {
     watch.write('{"type":"ADDED","object":{"metadata":{"resourceVersion":"300","name":"../x"}}}\n');
     scale(2);
     await saying('changed a=2');
-    expect(told).toEqual(['well', 'listed a=1', 'changed a=2']);
+    expect(reports).toEqual(['well', 'listed a=1', 'changed a=2']);
   });
 
-  it('stops at once wherever it is', async () => {
+  it('stops at once in any state', async () => {
     begin();
     await opened();
     stop.abort();
     await ended;
-    expect(told).toEqual(['well', 'listed a=1']);
+    expect(reports).toEqual(['well', 'listed a=1']);
     stop = new AbortController();
     double.fault(any, { kind: 'stall' }, 9);
     begin();
     stop.abort();
   });
 
-  it('ends with what the follower itself has thrown', async () => {
+  it('ends with an error that the follower itself throws', async () => {
     const broken = listAndWatch(
       cluster,
       deployments,

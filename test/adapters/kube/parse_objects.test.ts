@@ -1,4 +1,4 @@
-// What is kept of the objects of a cluster, whatever a hostile one sends.
+// What is kept of a cluster's objects, whatever a hostile cluster sends.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
@@ -15,7 +15,7 @@ import {
 import { workload } from '../../kit/kube_double.ts';
 
 describe('an object', () => {
-  it('leaves nothing of its long texts in memory', () => {
+  it('leaves none of its long texts in memory', () => {
     setFlagsFromString('--expose-gc');
     const collect: () => void = runInNewContext('gc');
     const used = (): number => {
@@ -37,7 +37,7 @@ describe('an object', () => {
     expect(rows.map((row) => row?.scaledBy?.length)).toEqual(rows.map(() => 128));
   });
 
-  it('that is no proper one is left out', () => {
+  it('that is malformed is left out', () => {
     const good = { ...workload('web', 'hello', 1) };
     good.metadata = { ...good.metadata, uid: 'u-1', resourceVersion: '7' };
     expect(seenWorkloadOf('Deployment', good)).toMatchObject({ name: 'hello', replicas: 1 });
@@ -60,7 +60,7 @@ describe('an object', () => {
       expect(seenWorkloadOf('Deployment', bad)).toBeUndefined();
   });
 
-  it('gives what makes no sense as if it were not there', () => {
+  it('with invalid fields is read as if they were absent', () => {
     const row = seenWorkloadOf('StatefulSet', {
       metadata: {
         name: 'a',
@@ -140,7 +140,7 @@ describe('an object', () => {
     );
   });
 
-  it('has its selector as the API takes it', () => {
+  it('has its selector as the API defines it', () => {
     const withSelector = (selector: object) =>
       seenWorkloadOf('Deployment', {
         metadata: { name: 'a', namespace: 'b', uid: 'u', resourceVersion: '1' },
@@ -165,7 +165,7 @@ describe('an object', () => {
     expect(withSelector({ matchLabels: labels(100) })).toBe('');
   });
 
-  it('has versions that are compared as the numbers they are', () => {
+  it('has versions that are compared as numbers', () => {
     expect([
       isOlderVersion('9', '10'),
       isOlderVersion('10', '9'),

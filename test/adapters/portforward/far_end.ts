@@ -1,5 +1,5 @@
-// The far end of a forward on the wire, to say by hand what a real server never says. What the real one says
-// is tested with the real one.
+// The far end of a forward on the wire, to send by hand what a real server never sends. Ordinary traffic is
+// tested with a real server.
 import { createHash } from 'node:crypto';
 import { connect, createServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
@@ -49,7 +49,7 @@ export const message = (payload: Buffer | string, opcode = 2, fin = true): Buffe
   return Buffer.concat([head, bytes]);
 };
 
-/** The messages of a WebSocket client, whole ones only. */
+/** The messages of a WebSocket client, complete ones only. */
 export function messagesIn(received: Buffer): { opcode: number; payload: Buffer }[] {
   const found: { opcode: number; payload: Buffer }[] = [];
   for (let at = 0; at + 6 <= received.length; ) {
@@ -70,14 +70,14 @@ export function messagesIn(received: Buffer): { opcode: number; payload: Buffer 
 
 export interface Far {
   socket: Socket;
-  /** Everything that has come since the upgrade. */
+  /** Everything received since the upgrade. */
   received(): Buffer;
   until(fits: (received: Buffer) => boolean): Promise<void>;
 }
 
 /**
- * Accepts connections, upgrades each to whatever was asked for, and hands it to `serve`. `head`: another
- * answer instead; null cuts the connection off.
+ * Accepts connections, upgrades each to the requested protocol, and passes it to `serve`. `head`: another
+ * response instead; null cuts the connection.
  */
 export async function farEnd(
   serve: (far: Far, index: number) => void,
@@ -143,7 +143,7 @@ export async function farEnd(
   };
 }
 
-/** The answer that gives what was asked for: a WebSocket with its key, of `protocol`, else SPDY. */
+/** The response that grants a request: a WebSocket with its key, of `protocol`, else SPDY. */
 export function upgradeTo(webSocketKey: string | undefined, protocol: string | undefined): string {
   if (webSocketKey === undefined)
     return 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n';
@@ -153,7 +153,7 @@ export function upgradeTo(webSocketKey: string | undefined, protocol: string | u
   return `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accept}\r\nSec-WebSocket-Protocol: ${protocol}\r\n\r\n`;
 }
 
-/** What is tried: all transports, which is SPDY where it works, or only some. */
+/** The transports to try: all, which means SPDY where it works, or only some. */
 const TRANSPORTS: Record<'spdy' | 'tunnel' | 'websocket', readonly SpdyDialer[]> = {
   spdy: SPDY_DIALERS,
   tunnel: [dialSpdyTunnel],
@@ -177,12 +177,12 @@ export const connectionsTo = (
 export interface Heard extends ForwardStream {
   text(): string;
   opened: Promise<void>;
-  /** `ended`, or what went wrong. */
+  /** `ended`, or the error. */
   over: Promise<'ended' | ForwardError>;
   drained(): number;
 }
 
-/** Opens a stream and keeps what it tells. */
+/** Opens a stream and records its events. */
 export function open(connections: PodConnections, port = 80): Heard {
   let text = '';
   let drains = 0;

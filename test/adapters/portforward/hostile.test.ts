@@ -1,4 +1,4 @@
-// What an API server sends that no server may send ends that one connection, and the next one is carried.
+// Bytes that no API server may send end only their own connection; the next one is carried.
 import { deflateSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -42,8 +42,7 @@ const goodWebSocket = (far: Far): void => {
 };
 
 /**
- * Of a server that answers the first connection with `bytes` and the second as it should only the second is
- * carried.
+ * A server answers the first connection with `bytes` and the second correctly: only the second is carried.
  */
 async function endsAt(bytes: Buffer, transport: 'spdy' | 'websocket'): Promise<void> {
   const good = transport === 'spdy' ? goodSpdy : goodWebSocket;
@@ -72,7 +71,7 @@ describe('a SPDY connection', () => {
     endsAt(Buffer.concat([reply(DATA_ID), bytes, Buffer.alloc(64, 0xff)]), 'spdy'),
   );
 
-  it('looks into no header block: a bomb in one is passed over', async () => {
+  it('ignores header blocks: a bomb in one is skipped', async () => {
     const bomb = deflateSync(Buffer.alloc(8 * 1024 * 1024)).subarray(0, 12_000);
     const far = await farEnd((end) => {
       void end
@@ -94,7 +93,7 @@ describe('a SPDY connection', () => {
     expect(stream.text()).toBe('good');
   });
 
-  it('is not impressed by floods of pings, pongs and frames of streams that are not there', async () => {
+  it('withstands floods of pings, pongs and frames of unknown streams', async () => {
     const flood = Buffer.concat(
       Array.from({ length: 2_000 }, (_, index) => [
         pingFrame(index),
@@ -112,7 +111,7 @@ describe('a SPDY connection', () => {
     expect(stream.text()).toBe('good');
   });
 
-  it('is closed when more comes for a client that has gone than is worth reading', async () => {
+  it('is closed when more arrives for a client that has left than is worth reading', async () => {
     let isClosed = (): void => undefined;
     const closed = new Promise<void>((resolve) => {
       isClosed = resolve;
@@ -134,7 +133,7 @@ describe('a SPDY connection', () => {
     await closed;
   });
 
-  it('gives what the node says on the error stream, after the end of the data too', async () => {
+  it("delivers the node's message from the error stream, also after the end of the data", async () => {
     const said = 'error forwarding port 80: connection reset by peer';
     const far = await farEnd((end) => {
       void end
@@ -155,7 +154,7 @@ describe('a SPDY connection', () => {
     expect(await stream.over).toEqual({ code: 'broken', text: said });
   });
 
-  it('is used by one stream at a time, and again only when the node has answered for what was written', async () => {
+  it('carries one stream at a time, and the next only when the node has answered for what was written', async () => {
     const ends: Far[] = [];
     const far = await farEnd((end) => {
       ends.push(end);
@@ -184,7 +183,7 @@ describe('a SPDY connection', () => {
   });
 });
 
-describe('a SPDY connection whose client has gone before the pod has taken all', () => {
+describe('a SPDY connection whose client left before the pod had read everything', () => {
   async function leave(count = 1) {
     const clock = virtualClock();
     const ends: Far[] = [];
@@ -213,11 +212,11 @@ describe('a SPDY connection whose client has gone before the pod has taken all',
     return { clock, connections, ends, end, closed, echo };
   }
 
-  it('stays for it, serves nobody else, and is closed when the node is through', async () => {
+  it('remains open, serves nobody else, and is closed when the node is done', async () => {
     const { clock, connections, ends, end, closed, echo } = await leave();
     await clock.advance(TETHER.drainCheckTimeoutMs);
     expect(await echo(2)).toBe('open');
-    // Beyond the next check-up of all connections, too.
+    // Also beyond the next check of all connections.
     await clock.advance(TETHER.streamCloseTimeoutMs - TETHER.drainCheckTimeoutMs - 1);
     expect(await echo(4)).toBe('open');
     end.socket.write(pingFrame(1));
@@ -229,7 +228,7 @@ describe('a SPDY connection whose client has gone before the pod has taken all',
     expect(await closed).toBe('closed');
   });
 
-  it('is kept for a slow pod as long as there are signs of it, and closed after none for long', async () => {
+  it('is kept for a slow pod while there are signs of it, and closed after a long silence', async () => {
     const { clock, connections, closed, echo } = await leave();
     await clock.advance(TETHER.stuckTimeoutMs - 1);
     expect(await echo(2)).toBe('open');
@@ -240,7 +239,7 @@ describe('a SPDY connection whose client has gone before the pod has taken all',
     expect(connections.isEmpty).toBe(true);
   });
 
-  it('is closed when the pod has all and the node is never through', async () => {
+  it('is closed when the pod has everything and the node never finishes', async () => {
     const { clock, end, closed, echo } = await leave();
     end.socket.write(pingFrame(1));
     expect(await echo(2)).toBe('open');
@@ -248,7 +247,7 @@ describe('a SPDY connection whose client has gone before the pod has taken all',
     expect(await closed).toBe('closed');
   });
 
-  it('is not kept beside as many as there may be', async () => {
+  it('is closed beyond the limit of such connections', async () => {
     const count = TETHER.maxStuckConnections + 4;
     const { clock, ends } = await leave(count);
     const stuck = (): Far[] => ends.filter((end) => end.received().includes('two'));
@@ -265,7 +264,7 @@ describe('a SPDY connection whose client has gone before the pod has taken all',
   });
 });
 
-describe('the answer to the request for a forward', () => {
+describe('the response to the request for a forward', () => {
   const answers: [name: string, head: string, code: string][] = [
     [
       'a redirect',
@@ -284,7 +283,7 @@ describe('the answer to the request for a forward', () => {
     expect(await open(connectionsTo(far, 'spdy')).over).toMatchObject({ code });
   });
 
-  it('may go on for ever', async () => {
+  it('may never end', async () => {
     const far = await farEnd(
       (end) => {
         const more = (): void => {
@@ -298,7 +297,7 @@ describe('the answer to the request for a forward', () => {
     expect(await open(connectionsTo(far, 'spdy')).over).toMatchObject({ code: 'unsupported' });
   });
 
-  it('may be none while the server restarts, and SPDY is used again', async () => {
+  it('may be missing while the server restarts, and SPDY is used afterwards', async () => {
     let server: 'ends' | 'gone' | 'begins' | 'serves' = 'ends';
     const far = await farEnd(goodSpdy, (...asked) => (server === 'serves' ? upgradeTo(...asked) : null));
     const connect = far.connect.bind(far);
@@ -307,7 +306,7 @@ describe('the answer to the request for a forward', () => {
       return connect(signal);
     };
     const connections = connectionsTo(far, 'spdy');
-    // Those that are under transport at the same time are cut off by one restart.
+    // One restart cuts off all connections under way at the same time.
     const both = [open(connections), open(connections)];
     for (const { over } of both) expect(await over).toMatchObject({ code: 'lost' });
     server = 'gone';
@@ -344,7 +343,7 @@ describe('a WebSocket', () => {
   ];
   it.each(wrong)('ends at %s, and the next connection is carried', (_, bytes) => endsAt(bytes, 'websocket'));
 
-  it('has the connection for the next one made as soon as it is open itself', async () => {
+  it('prepares the connection for the next one as soon as it is open itself', async () => {
     const far = await farEnd(goodWebSocket);
     let dials = 0;
     const connect = far.connect.bind(far);
@@ -384,7 +383,7 @@ describe('a WebSocket', () => {
     expect(await stream.over).toBe('ended');
     expect(stream.text()).toBe('good');
     await eventually(() => received.length > 0);
-    // Opcodes of what was sent: a close, no pong.
+    // Opcodes of the sent frames: a close, no pong.
     expect((received[0] ?? 0) & 0x0f).toBe(8);
   });
 });
@@ -439,7 +438,7 @@ describe('the reader of frames', () => {
     );
   });
 
-  it('never throws, whatever comes', () => {
+  it('never throws, whatever it reads', () => {
     fc.assert(
       fc.property(
         fc.array(fc.oneof(anyFrame, fc.uint8Array({ maxLength: 40 })), { maxLength: 20 }),

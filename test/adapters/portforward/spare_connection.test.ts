@@ -14,7 +14,7 @@ afterEach(() => {
   for (const end of ends.splice(0)) end();
 });
 
-/** A server that counts who is connected, and a spare connection to it. */
+/** A server that counts its connections, and a spare connection to it. */
 async function field(clock: Clock = systemClock) {
   const open = new Set<Socket>();
   const server = createServer((socket) => {
@@ -48,7 +48,7 @@ async function field(clock: Clock = systemClock) {
 
 const soon = (): AbortSignal => AbortSignal.timeout(10_000);
 
-it('has the next connection made as soon as one is taken', async () => {
+it('makes the next connection as soon as one is taken', async () => {
   const { dials, open, spare } = await field();
   const first = await spare.connect(soon());
   await eventually(() => open.size === 2);
@@ -58,7 +58,7 @@ it('has the next connection made as soon as one is taken', async () => {
   expect(dials()).toBe(3);
 });
 
-it('gives nobody a connection that has ended meanwhile', async () => {
+it('gives out no connection that has ended meanwhile', async () => {
   const { dials, open, spare } = await field();
   await spare.connect(soon());
   await eventually(() => open.size === 2);
@@ -68,7 +68,7 @@ it('gives nobody a connection that has ended meanwhile', async () => {
   expect(dials()).toBeGreaterThanOrEqual(3);
 });
 
-it('leaves no connection behind when it is closed, also while one is made', async () => {
+it('leaves no connection behind when it is closed, also during a dial', async () => {
   const { open, spare } = await field();
   const taken = spare.connect(soon());
   spare.close();
@@ -80,7 +80,7 @@ it('leaves no connection behind when it is closed, also while one is made', asyn
   await eventually(() => again.open.size === 0);
 });
 
-it('closes a connection that nobody takes for long, and none that has been taken', async () => {
+it('closes a connection that stays unused for long, but none that has been taken', async () => {
   const clock = virtualClock();
   const { open, spare } = await field(clock);
   const first = await spare.connect(soon());

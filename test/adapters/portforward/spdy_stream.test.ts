@@ -1,4 +1,4 @@
-// The table of a stream, by itself: no socket, and a clock that the test turns.
+// The state table of a stream, without a socket, on a clock that the test drives.
 import { describe, expect, it } from 'vitest';
 import { SpdyStream, type StreamConnection } from '../../../src/adapters/portforward/spdy_stream.ts';
 import type { ForwardStreamEvents } from '../../../src/adapters/portforward/transport.ts';
@@ -8,7 +8,7 @@ import { virtualClock } from '../../kit/actors.ts';
 const ERROR_ID = 1;
 const DATA_ID = 5;
 
-/** A stream that has been requested, and everything that it tells its user and its connection. */
+/** A requested stream, and everything that it reports to its user and its connection. */
 function requested(mayLinger = false) {
   const clock = virtualClock();
   const log: string[] = [];
@@ -39,7 +39,7 @@ function requested(mayLinger = false) {
 }
 
 describe('a SPDY stream', () => {
-  it('tells its user once that it is open, whether that is assumed or answered first', () => {
+  it('reports once to its user that it is open, whether that is assumed or answered first', () => {
     const { stream, said } = requested();
     stream.onReply(ERROR_ID);
     expect(said()).toEqual([]);
@@ -71,7 +71,7 @@ describe('a SPDY stream', () => {
     }
   });
 
-  it('ends without the end of the error stream after a while', async () => {
+  it('ends without the end of the error stream after some time', async () => {
     const { clock, stream, said } = requested();
     stream.onReply(DATA_ID);
     stream.onFin(DATA_ID);
@@ -79,7 +79,7 @@ describe('a SPDY stream', () => {
     expect(said()).toEqual(['opened', 'fin', 'closed well', 'ended']);
   });
 
-  it('fails with what the node says, and when the node refuses it', async () => {
+  it("fails with the node's message, and when the node refuses it", async () => {
     const broken = requested();
     broken.stream.onReply(DATA_ID);
     broken.stream.onData(ERROR_ID, Buffer.from('connection refused'));
@@ -91,7 +91,7 @@ describe('a SPDY stream', () => {
     expect(refused.said()).toEqual(['fin', 'closed failed', 'broken']);
   });
 
-  it('drops data after its user has gone, and says nothing more to the user', () => {
+  it('drops data after its user has left, and reports nothing more to the user', () => {
     const { stream, said } = requested();
     stream.onReply(DATA_ID);
     stream.destroy();
@@ -103,7 +103,7 @@ describe('a SPDY stream', () => {
     expect(said()).toEqual(['opened', 'fin', 'destroyed', 'closed well']);
   });
 
-  it('lingers only once the node has answered, and then as long as it may', async () => {
+  it('lingers only once the node has answered, and then for a limited time', async () => {
     const { clock, stream, said } = requested(true);
     stream.destroy();
     expect(said()).toEqual(['fin']);

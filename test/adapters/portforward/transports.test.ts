@@ -1,5 +1,4 @@
-// Which transport to a pod is used, and what is remembered of it; and what an API server may send in a tunnel and
-// may not.
+// Which transport to a pod is used and remembered, and what an API server may and may not send in a tunnel.
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../../src/runtime/actor.ts';
 import { MIB, TETHER } from '../../../src/settings/limits.ts';
@@ -40,7 +39,7 @@ describe('the transport to a pod', () => {
   };
   type Asked = 'spdy' | 'tunnel' | 'websocket';
   type Answer = string | null | ((key: string | undefined) => string);
-  /** The answer to each transport: the proper one, a cut, or a text. */
+  /** The response to each transport: the proper one, a cut, or a text. */
   async function server(answers: Partial<Record<Asked, Answer>>, clock?: Clock) {
     const asked: Asked[] = [];
     const ports = [0, 1].map((channel) => message(Buffer.from([channel, 80, 0])));
@@ -109,7 +108,7 @@ describe('the transport to a pod', () => {
     },
   );
 
-  it('is the next one from the second time on that a request is cut off', async () => {
+  it('is the next one once a request has been cut off twice', async () => {
     const { asked, connections, served } = await server({ spdy: null, tunnel: null });
     for (let round = 0; round < 2; round += 1)
       expect(await open(connections).over).toMatchObject({ code: 'lost' });
@@ -117,7 +116,7 @@ describe('the transport to a pod', () => {
     expect(asked).toEqual(['spdy', 'spdy', 'tunnel', 'tunnel', 'websocket', 'websocket']);
   });
 
-  it('is looked for again after a while', async () => {
+  it('is determined anew after some time', async () => {
     const clock = virtualClock();
     const answers: Partial<Record<Asked, Answer>> = { spdy: barred, tunnel: barred };
     const { asked, served } = await server(answers, clock);
@@ -133,7 +132,7 @@ describe('the transport to a pod', () => {
 });
 
 describe('a tunnel', () => {
-  it('is SPDY however the messages are cut, and says so to pings', async () => {
+  it('is SPDY however the messages are cut, and answers pings', async () => {
     const ends: Far[] = [];
     const far = await farEnd((end) => {
       ends.push(end);
@@ -158,7 +157,7 @@ describe('a tunnel', () => {
     ]);
   });
 
-  it('opens its streams in messages that are SPDY, joined', async () => {
+  it('opens its streams in messages that together are SPDY', async () => {
     const ends: Far[] = [];
     const far = await farEnd((end) => {
       ends.push(end);
@@ -205,7 +204,7 @@ describe('a tunnel', () => {
     ['is closed', (far: Far) => void far.socket.write(CLOSE)],
     ['is closed, and with it the connection', (far: Far) => void far.socket.end(CLOSE)],
     ['is cut', (far: Far) => void far.socket.resetAndDestroy()],
-  ])('that %s is lost, what had come before is not', async (_, end) => {
+  ])('that %s is lost, but not the bytes before', async (_, end) => {
     const far = await farEnd((far) => {
       const start = Buffer.concat([reply(ERROR_ID), reply(DATA_ID), data(DATA_ID, 'half')]);
       answerWith(far, message(start));
@@ -221,7 +220,7 @@ describe('a tunnel', () => {
     expect(stream.text()).toBe('half');
   });
 
-  it('ends at what is wrong right behind the answer to its request', async () => {
+  it('ends at an error right behind the response to its request', async () => {
     const wrongAtOnce = message('wrong', 1).toString('latin1');
     const far = await farEnd(
       () => undefined,
@@ -233,7 +232,7 @@ describe('a tunnel', () => {
     });
   });
 
-  it('takes nothing into memory that its user does not take, and all of it later', async () => {
+  it('buffers nothing that its user does not read, and delivers all of it later', async () => {
     const CHUNK = message(data(DATA_ID, Buffer.alloc(32_000, 'x')));
     const CHUNKS = 2_000;
     const ends: Far[] = [];
@@ -259,7 +258,7 @@ describe('a tunnel', () => {
     expect(stream.text().length).toBe(CHUNKS * 32_000);
   });
 
-  it('says when it has enough for a server that reads nothing, and when it takes more', async () => {
+  it('reports when a server that reads nothing has enough queued, and when it takes more', async () => {
     const ends: Far[] = [];
     const far = await farEnd((end) => {
       ends.push(end);
@@ -282,7 +281,7 @@ describe('a tunnel', () => {
     await eventually(() => stream.drained() > 0);
   });
 
-  it('keeps no answers to pings for a server that does not read them', async () => {
+  it('keeps no pongs for a server that does not read them', async () => {
     const PINGS = 200_000;
     const ends: Far[] = [];
     const far = await farEnd((end) => {

@@ -1,4 +1,4 @@
-// Whose process is whose, on tables that cannot be had from the system at will.
+// Which process belongs to which run, on tables that a real system does not produce on demand.
 import { expect, test } from 'vitest';
 import type { ProcessRow } from '../../../src/adapters/process/process_table.ts';
 import { ProcessTree, type RunRoot, runMarkInEnviron } from '../../../src/adapters/process/process_tree.ts';
@@ -15,7 +15,7 @@ const root = (run: string, pid: number, more: Partial<RunRoot> = {}): RunRoot =>
   ...more,
 });
 
-/** A tree over tables that are given one after the other. */
+/** A tree over a sequence of tables. */
 function scans(...tables: Given[][]) {
   let current: Given[] = [];
   const reads: number[] = [];
@@ -61,7 +61,7 @@ test('group, session, parents and marks lead to a run', () => {
   expect(next([root('a', 10)])).toEqual({ a: [10, 11, 12, 13, 14, 15, 16] });
 });
 
-test('a mark of a known run goes before everything but what was seen; one of an unknown run is none', () => {
+test('a mark of a known run wins over everything but an earlier membership; a mark of an unknown run counts for nothing', () => {
   const { next } = scans([
     { pid: 10 },
     { pid: 20 },
@@ -71,7 +71,7 @@ test('a mark of a known run goes before everything but what was seen; one of an 
   expect(next([root('a', 10), root('b', 20)])).toEqual({ a: [10, 12], b: [11, 20] });
 });
 
-test('who was seen in a tree stays in it when it leaves everything', () => {
+test('a process once seen in a tree stays in it when it leaves everything', () => {
   const child = { pid: 11, pgid: 10, session: 10, ppid: 10 };
   const { next } = scans([{ pid: 10 }, child], [{ pid: 11, pgid: 11, session: 11, ppid: 1 }]);
   const roots = [root('a', 10)];
@@ -79,7 +79,7 @@ test('who was seen in a tree stays in it when it leaves everything', () => {
   expect(next(roots)).toEqual({ a: [11] });
 });
 
-test('a pid that was given to another process is another process', () => {
+test('a reused pid is another process', () => {
   const { next } = scans(
     [{ pid: 10 }, { pid: 11, ppid: 10, mark: 'a' }],
     [{ pid: 10 }, { pid: 11, startTicks: 99 }],
@@ -89,18 +89,18 @@ test('a pid that was given to another process is another process', () => {
   expect(next(roots)).toEqual({ a: [10] });
 });
 
-test('the group of a run is its own as long as it has a member without a break', () => {
+test('the group of a run is its own as long as it always has a member', () => {
   const orphan = { pid: 11, pgid: 10, session: 10 };
   const { next } = scans([{ pid: 10 }, orphan], [orphan], [{ pid: 99 }], [orphan]);
   const roots = [root('a', 10)];
   expect(next(roots)).toEqual({ a: [10, 11] });
   expect(next(roots)).toEqual({ a: [11] });
   expect(next(roots)).toEqual({ a: [] });
-  // Whatever bears the number now has got it from the system anew.
+  // The system has given the number to another process.
   expect(next(roots)).toEqual({ a: [] });
 });
 
-test('a leader with another start means that the group is another', () => {
+test('a leader with another start means another group', () => {
   const { next } = scans([
     { pid: 10, startTicks: 99 },
     { pid: 11, pgid: 10, session: 10 },
@@ -108,7 +108,7 @@ test('a leader with another start means that the group is another', () => {
   expect(next([root('a', 10)])).toEqual({ a: [] });
 });
 
-test('a run that ended before is found by its mark alone', () => {
+test('a run that ended before is found by its mark only', () => {
   const { next } = scans([{ pid: 10 }, { pid: 11, pgid: 10 }, { pid: 12, mark: 'a' }]);
   expect(next([root('a', 9, { grouped: false })])).toEqual({ a: [12] });
 });
@@ -121,17 +121,17 @@ test('zombies are no members, but hold their group', () => {
   expect(next([root('a', 10)])).toEqual({ a: [11] });
 });
 
-test('who is spared is no member, nor is anybody through it', () => {
+test('a spared process is no member, nor are its descendants', () => {
   const { next } = scans([{ pid: 10 }, { pid: 11, ppid: 10, mark: 'a' }, { pid: 12, ppid: 11 }]);
   expect(next([root('a', 10)], [11])).toEqual({ a: [10] });
 });
 
-test('a table with a circle of parents is read to its end', () => {
+test('a table with a cycle of parents is read to its end', () => {
   const { next } = scans([{ pid: 10 }, { pid: 11, ppid: 12 }, { pid: 12, ppid: 11 }]);
   expect(next([root('a', 10)])).toEqual({ a: [10] });
 });
 
-test('an environment is read once per process, and never of the kernel', () => {
+test('an environment is read once per process, and never of a kernel thread', () => {
   const kernel = { pgid: 0, session: 0 };
   const table = [{ pid: 2, ...kernel }, { pid: 3, ppid: 2, ...kernel }, { pid: 10 }, { pid: 11 }];
   const { next, reads } = scans(table, table, [{ pid: 10 }, { pid: 11, startTicks: 99 }]);
@@ -139,12 +139,12 @@ test('an environment is read once per process, and never of the kernel', () => {
   expect(reads).toEqual([10, 11, 11]);
 });
 
-test('in a container process 2 is one as any other', () => {
+test('in a container process 2 is an ordinary one', () => {
   const { next } = scans([{ pid: 2 }, { pid: 3, ppid: 2, mark: 'a' }]);
   expect(next([root('a', 9, { grouped: false })])).toEqual({ a: [3] });
 });
 
-test('without a table a run is its first process, and one that is not known any more is nothing', () => {
+test('without a table a run is its first process, and an unknown run is empty', () => {
   const { members } = new ProcessTree(() => new Map()).scan(
     [root('a', process.pid), root('b', 2 ** 22 + 1), root('c', 0, { grouped: false })],
     new Set(),

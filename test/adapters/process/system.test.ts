@@ -72,7 +72,7 @@ const portOf = (server: Server) => {
   return address && typeof address === 'object' ? address.port : 0;
 };
 
-test('a row of the process table names parent, group, session, start and state', () => {
+test('a row of the process table has parent, group, session, start and state', () => {
   const { pid } = child('sleep', ['60']);
   const row = processTable().get(pid);
   expect(row).toMatchObject({ pid, ppid: process.pid, pgid: pid, session: pid, comm: 'sleep' });
@@ -112,14 +112,14 @@ function outcome(look: () => unknown): unknown {
   }
 }
 
-test('a process is no less alive when there is no descriptor left to look at it by', () => {
+test('a process counts as alive also when no descriptor is left to check it', () => {
   const { pid } = child('sleep', ['60']);
   const startTicks = processRow(pid)?.startTicks ?? 0;
   const own = `prlimit --pid ${process.pid} --nofile`;
   const before = execFileSync('sh', ['-c', `${own} --noheadings -o SOFT`])
     .toString()
     .trim();
-  // It stops itself until we have looked.
+  // It stops itself until this test has checked.
   const warden = child('sh', ['-c', `${own}=3:; kill -STOP $$; ${own}=${before}:`]);
   const turn = new Int32Array(new SharedArrayBuffer(4));
   // Without a turn of the loop: nothing else in this process may need a descriptor meanwhile.
@@ -132,17 +132,17 @@ test('a process is no less alive when there is no descriptor left to look at it 
     Atomics.wait(turn, 0, 0, 5);
   }
   expect(seen).toEqual([true, false]);
-  // An empty table would say that nobody is there.
+  // An empty table would mean that nothing runs.
   expect(looks).toEqual(['EMFILE', 'EMFILE']);
 });
 
-test('nobody is at a pid that does not exist', () => {
+test('a pid that does not exist is not alive', () => {
   expect(processRow(0x3fffffff)).toBeUndefined();
   expect(environOf(0x3fffffff)).toBeUndefined();
   expect(isAlive(0x3fffffff, 1)).toBe(false);
 });
 
-test('a process that cannot say when it started is known by its pid alone', () => {
+test('a process without a readable start is identified by its pid alone', () => {
   expect(mayBeAlive(process.pid, 0)).toBe(true);
   expect(mayBeAlive(process.pid, 1)).toBe(false);
   expect(mayBeAlive(0x3fffffff, 0)).toBe(false);
@@ -153,7 +153,7 @@ test('the environment of a process is readable by its user', async () => {
   await expect.poll(() => environOf(pid)?.includes('BERTH_RUN=abc\0')).toBe(true);
 });
 
-test('the boot has an identity', () => expect(bootId()).toMatch(/^[0-9a-f-]{36}$/));
+test('the boot has an id', () => expect(bootId()).toMatch(/^[0-9a-f-]{36}$/));
 
 /** The inodes of the sockets of this process. */
 function ownSockets(): Set<number> {
@@ -179,12 +179,12 @@ test('listeners of both families are found with address, port, user and holder; 
   expect(socketHolder(1)).toBeUndefined();
 });
 
-test('the kernel itself gives the same listeners as /proc, of both families and with many of them', async () => {
+test("the kernel's own list of listeners equals that of /proc, for both families and many listeners", async () => {
   const servers = await Promise.all(
     Array.from({ length: 300 }, (_, index) => listen(['127.0.0.1', '::1', '::', '0.0.0.0'][index % 4] ?? '')),
   );
   const ports = new Set(servers.map(portOf));
-  // Other programs begin and cease to listen meanwhile, at times on the same port of another address.
+  // Other programs start and stop listening meanwhile, at times on the same port of another address.
   const inodes = ownSockets();
   const own = (rows: ListeningSocket[]) =>
     rows
@@ -201,7 +201,7 @@ test('the kernel itself gives the same listeners as /proc, of both families and 
   expect(own(table.rows())).toEqual(slow);
 });
 
-test('a closed listener is no listener any more', async () => {
+test('a closed listener disappears', async () => {
   const server = await listen('127.0.0.1');
   const port = portOf(server);
   server.close();
@@ -222,7 +222,7 @@ test.each([
   ['::ffff:a00:1', false],
 ])('%s is reached through localhost: %s', (address, local) => expect(isLocalAddress(address)).toBe(local));
 
-test('what libc answers is what the system did', async () => {
+test("libc's answers match the system's", async () => {
   const libc = await loadLibc();
   const folder = mkdtempSync('/tmp/berth-libc-');
   closers.push(() => rmSync(folder, { recursive: true }));
@@ -253,7 +253,7 @@ test('what libc answers is what the system did', async () => {
   closeSync(pipe);
 });
 
-test('a child that libc starts is what Node would have started, and its end is what the system says', async () => {
+test('a child started through libc equals one started by Node, and its end is the one the system reports', async () => {
   const libc = await loadLibc();
   const spawn = libc.posixSpawn();
   const folder = mkdtempSync('/tmp/berth-libc-');
@@ -276,7 +276,7 @@ test('a child that libc starts is what Node would have started, and its end is w
   expect(libc.reap(sleeper)).toBeNull();
   process.kill(sleeper, 'SIGTERM');
   expect(await exitOf(sleeper)).toEqual({ exitCode: null, signal: 'SIGTERM' });
-  // Taken is taken.
+  // The port is in use.
   expect(libc.reap(sleeper)).toEqual({ exitCode: null, signal: null });
 
   for (const code of [0, 1, 127, 255])
@@ -295,7 +295,7 @@ test('a child that libc starts is what Node would have started, and its end is w
   closeSync(err);
 });
 
-test('the other people who can log in are told from those of the system and from oneself', () => {
+test('other users who can log in are distinguished from system users and from oneself', () => {
   const me = process.getuid?.() ?? 0;
   const folder = mkdtempSync(`${os.tmpdir()}/berth-users-`);
   closers.push(() => rmSync(folder, { recursive: true }));

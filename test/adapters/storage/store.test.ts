@@ -28,7 +28,7 @@ const service = (name: string): StoredService => ({
   revision: 1,
 });
 
-/** Transactions so far, as lmdb counts them. */
+/** Transactions so far, by lmdb's count. */
 async function commits(path: string): Promise<number> {
   const env = open({ path, noSubdir: true, readOnly: true });
   const { lastTxnId } = env.getStats() as { lastTxnId: number };
@@ -37,7 +37,7 @@ async function commits(path: string): Promise<number> {
 }
 
 describe('the store', () => {
-  it('reads one of an earlier version, which cannot read it from then on', async () => {
+  it('reads a store of an earlier version, which cannot read it from then on', async () => {
     const path = join(tempDir(), 'store.mdb');
     await openStore(path).close();
     const env = open<Uint8Array, string>({ path, noSubdir: true, encoding: 'binary', maxDbs: 32 });
@@ -55,7 +55,7 @@ describe('the store', () => {
     expect(store.table('meta').get('format')).toBe(2);
   });
 
-  it('gives back what was put, in the order of the keys, also after opening again', async () => {
+  it('returns what was put, in key order, also after reopening', async () => {
     const path = join(tempDir(), 'store.mdb');
     const store = openStore(path);
     const services = store.table('services');
@@ -80,7 +80,7 @@ describe('the store', () => {
     expect(Buffer.from(keys.get('key') ?? []).toString()).toBe('before');
   });
 
-  it('makes its files for the owner alone, whatever the umask', async () => {
+  it('makes its files readable by the owner alone, whatever the umask', async () => {
     const folder = tempDir();
     const before = process.umask(0);
     try {
@@ -92,7 +92,7 @@ describe('the store', () => {
     expect(modes).toEqual([0o600, 0o600]);
   });
 
-  it('commits in groups: 500 puts at once are a few transactions', async () => {
+  it('commits in groups: 500 puts at once take a few transactions', async () => {
     const path = join(tempDir(), 'store.mdb');
     const store = openStore(path);
     const ends = store.table('keys');
@@ -120,7 +120,7 @@ describe('the store', () => {
     }
   });
 
-  it('is shared by threads, and one that is terminated in the middle harms nobody', async () => {
+  it('is shared by threads, and a terminated thread harms no other', async () => {
     const path = join(tempDir(), 'store.mdb');
     const keys = opened(path).table('keys');
     const thread = async (name: string, close: boolean): Promise<void> => {
@@ -136,7 +136,7 @@ describe('the store', () => {
     expect(found.every(([key, value]) => Buffer.from(value).toString() === key)).toBe(true);
   });
 
-  it('can be opened at any moment of the commits of another thread', async () => {
+  it("can be opened at any moment of another thread's commits", async () => {
     const folder = tempDir();
     const paths = Array.from({ length: 40 }, (_, n) => join(folder, `${n}.mdb`));
     const worker = new Worker(child, { workerData: { paths } });
@@ -158,7 +158,7 @@ describe('the store', () => {
   });
 
   it.runIf(canMount())(
-    'fails storage_full on a full disk, makes all changes of a turn or none, and goes on',
+    'fails with storage_full on a full disk, makes all changes of a turn or none, and continues',
     async () => {
       const [command, args] = onSmallDisk('1m', `exec ${process.execPath} ${child} full /mnt/store.mdb`);
       const program = run(command, args);
@@ -175,7 +175,7 @@ describe('the store', () => {
 
   describe('refuses at open, naming the file,', () => {
     const refused = (path: string): string => {
-      // In a process of its own: lmdb would end ours with a segmentation fault.
+      // In its own process: lmdb would end this one with a segmentation fault.
       const { status, stderr, signal } = spawnSync(process.execPath, [child, 'open', path], {
         encoding: 'utf8',
       });
@@ -196,7 +196,7 @@ describe('the store', () => {
       expect(readFileSync(path).equals(bytes)).toBe(true);
     });
 
-    it('a store that was cut off', async () => {
+    it('a truncated store', async () => {
       const path = join(tempDir(), 'store.mdb');
       const store = openStore(path);
       await store.table('services').put('web', service('web'));
@@ -205,7 +205,7 @@ describe('the store', () => {
       expect(refused(path)).toContain('damaged');
     });
 
-    it('a store of somebody else', async () => {
+    it('a store of another user', async () => {
       const path = join(tempDir(), 'store.mdb');
       const other = open({ path, noSubdir: true });
       await other.openDB({ name: 'theirs' }).put('a', 1);

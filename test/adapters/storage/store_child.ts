@@ -7,7 +7,7 @@ import { isFailure } from '../../../src/runtime/actor.ts';
 const say = (text: string): void => void writeSync(1, `${text}\n`);
 const codeOf = (error: unknown): string => (isFailure(error) ? error.code : String(error));
 
-/** Puts rows for ever, several at once, and prints each one that was acknowledged. */
+/** Puts rows for ever, several at once, and prints each acknowledged one. */
 async function forever(path: string): Promise<void> {
   const keys = openStore(path).table('keys');
   const one = async (line: number): Promise<void> => {
@@ -20,7 +20,7 @@ async function forever(path: string): Promise<void> {
   await Promise.all([0, 1, 2, 3].map(one));
 }
 
-/** Fills a small disk and then goes on with what room there is. */
+/** Fills a small disk and then continues with the room there is. */
 async function full(path: string): Promise<void> {
   const store = openStore(path);
   const keys = store.table('keys');
@@ -55,7 +55,7 @@ async function grow(paths: string[]): Promise<void> {
   }
 }
 
-/** In a thread: puts `count` rows; `close` false leaves the store as a thread does that is terminated. */
+/** In a thread: puts `count` rows; with `close` false leaves the store as a terminated thread does. */
 async function inThread(): Promise<void> {
   const { path, thread, count, close } = workerData;
   const store = openStore(path);

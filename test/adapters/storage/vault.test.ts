@@ -71,14 +71,14 @@ describe('the key file', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  it('is made once, 0600, and opens the same secrets afterwards', async () => {
+  it('is created once, with mode 0600, and opens the same secrets afterwards', async () => {
     const sealed = (await openVault(file, canary)).seal('c', secret);
     expect(statSync(file)).toMatchObject({ size: 32 });
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect((await openVault(file, canary)).open('c', sealed)).toEqual(secret);
   });
 
-  it('that is another one is refused, and nothing is written', async () => {
+  it('is refused when it is a different one, and nothing is written', async () => {
     await openVault(file, canary);
     const before = proof;
     const wrong = randomBytes(32);
@@ -88,14 +88,14 @@ describe('the key file', () => {
     expect(proof).toBe(before);
   });
 
-  it('that has gone is refused, and no new one is made', async () => {
+  it('is not recreated when it is missing', async () => {
     await openVault(file, canary);
     rmSync(file);
     await expect(openVault(file, canary)).rejects.toThrow(/is missing/);
     expect(existsSync(file)).toBe(false);
   });
 
-  it('that is too short, that others can read, or that is a link is refused', async () => {
+  it('is refused when it is too short, readable by others, or a link', async () => {
     writeFileSync(file, 'short', { mode: 0o600 });
     await expect(openVault(file, canary)).rejects.toThrow(/32 bytes/);
     writeFileSync(file, randomBytes(32));

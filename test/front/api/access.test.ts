@@ -1,4 +1,4 @@
-// Who may ask what, through real sockets: the guard, extensions, and the tokens of daemon and cloud.
+// Access over real sockets: the guard, extensions, and the tokens of daemon and cloud.
 import net from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
@@ -53,7 +53,7 @@ describe.each(SERVERS)('%s', (server) => {
       socket.terminate();
     });
 
-    it('asks for the token before it looks at the path', async () => {
+    it('checks the token before it looks at the path', async () => {
       const front = await withServices({ token: 'secret' });
       for (const [method, path] of [
         ['GET', '/v1/services'],
@@ -78,7 +78,7 @@ describe.each(SERVERS)('%s', (server) => {
         expect((await front.request('GET', path)).status).toBe(200);
     });
 
-    it('takes a new token and list of extensions while it runs', async () => {
+    it('accepts a new token and a new list of extensions while it runs', async () => {
       const front = await withServices({ token: 'old' });
       const get = (token: string, origin?: string) =>
         front.request('GET', '/v1/services', {
@@ -93,7 +93,7 @@ describe.each(SERVERS)('%s', (server) => {
       ]).toEqual([401, 200, 403]);
     });
 
-    it('serves loopback peers only, whatever the address', async () => {
+    it('serves only loopback peers, whatever the address', async () => {
       const outside = Object.values(networkInterfaces())
         .flat()
         .find((address) => address && !address.internal && address.family === 'IPv4')?.address;
@@ -118,7 +118,7 @@ describe.each(SERVERS)('%s', (server) => {
   });
 
   describe('an allowed extension', () => {
-    it('may ask beforehand', async () => {
+    it('may send a preflight', async () => {
       const front = await start({ token: 'secret' });
       for (const path of ['/v1/services', '/v1/services/web/start', '/k8s/clusters', '/nothing']) {
         const answer = await front.request('OPTIONS', path, {
@@ -134,7 +134,7 @@ describe.each(SERVERS)('%s', (server) => {
       }
     });
 
-    it('can read every answer, errors too', async () => {
+    it('can read every response, errors included', async () => {
       const front = await withServices({ token: 'secret' });
       const authorization = 'Bearer secret';
       const cors = {
@@ -159,7 +159,7 @@ describe.each(SERVERS)('%s', (server) => {
       }
     });
 
-    it('is the only one whose origin is ever echoed', async () => {
+    it('is the only origin that is ever echoed', async () => {
       const front = await withServices();
       for (const headers of [
         {},

@@ -1,4 +1,4 @@
-// Changes through real sockets, on both servers, with owners that are stand-ins.
+// Changes through real sockets, on both servers; the owners are stand-ins.
 import net from 'node:net';
 import { describe, expect, it } from 'vitest';
 import type { AgentsProtocol } from '../../../src/protocol/agents.ts';
@@ -26,7 +26,7 @@ describe.each(SERVERS)('%s', (server) => {
       ms: 12,
     };
 
-    it('of services are asked of their actors', async () => {
+    it('of services go to their actors', async () => {
       const front = await withServices();
       const service = await front.stand<ServiceProtocol>('service:web', {
         start: ({ wait }) => ({ name: 'web', status: wait ? 'running' : 'starting', pid: 5 }),
@@ -63,7 +63,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect(registry.of('remove')).toEqual([{ name: 'web', agent: false, graceMs: null }]);
     });
 
-    it('of what is unknown wake no actor', async () => {
+    it('of unknown names wake no actor', async () => {
       const front = await withServices();
       for (const path of ['start', 'stop', 'restart'])
         expectError(await front.request('POST', `/v1/services/nothing/${path}`), 'unknown_service');
@@ -73,7 +73,7 @@ describe.each(SERVERS)('%s', (server) => {
       expectError(await front.request('POST', '/v1/groups/nothing/stop'), 'unknown_group');
     });
 
-    it('of groups are asked of groups', async () => {
+    it('of groups go to the groups actor', async () => {
       const front = await withServices();
       const groups = await front.stand<GroupsProtocol>('groups', {
         start: () => ({ services: [{ name: 'web', status: 'running', pid: 5 }] }),
@@ -91,7 +91,7 @@ describe.each(SERVERS)('%s', (server) => {
       ]);
     });
 
-    it('of agents are asked of agents', async () => {
+    it('of agents go to the agents actor', async () => {
       const front = await start();
       const agents = await front.stand<AgentsProtocol>('agents', {
         spinup: ({ input }) => ({ name: input.name, port: 8100, pid: 9 }),
@@ -114,7 +114,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect([removed.status, removed.text]).toEqual([200, '{"removed":true,"name":"spinup","port":8100}']);
     });
 
-    it('that fail answer with the code, hint and details of the failure', async () => {
+    it('that fail return the code, hint and details of the failure', async () => {
       const front = await withServices();
       const service = await front.stand<ServiceProtocol>('service:web');
       for (const code of Object.keys(ERRORS) as (keyof typeof ERRORS)[]) {
@@ -131,7 +131,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect(front.defects).toEqual([]);
     });
 
-    it('that meet a part which is busy, gone or broken say so', async () => {
+    it('that reach a busy, ended or broken part say so', async () => {
       const front = await withServices();
       expectError(await front.request('POST', '/v1/services/web/start'), 'daemon_busy');
       const service = await front.stand<ServiceProtocol>('service:web');
@@ -164,7 +164,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect(front.crashes.splice(0)).toHaveLength(1);
     });
 
-    it('go on when the client hangs up', async () => {
+    it('continue when the client disconnects', async () => {
       const front = await withServices();
       let finish = (): void => {};
       const service = await front.stand<ServiceProtocol>('service:web', {

@@ -1,4 +1,4 @@
-// The cloud API as clients meet it: the real front, actors and store over the double.
+// The cloud API as clients see it: the real front, actors and store over the double.
 import { describe, expect, it } from 'vitest';
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';
 import { ULID_PATTERN } from '../../../src/protocol/ulid.ts';
@@ -16,7 +16,7 @@ interface Api {
     body?: unknown,
     headers?: Record<string, string>,
   ): Promise<{ status: number; body: Json; headers: Json }>;
-  /** How often the cloud part was asked to start. */
+  /** How many times the cloud part was started. */
   ensured(): number;
 }
 
@@ -123,7 +123,7 @@ describe('clusters', () => {
     expect(answer).toMatchObject({ status: 413, body: { code: 'payload_too_large' } });
   });
 
-  it('that answer with nonsense or not at all are 502', async () => {
+  it('that answer with nonsense or not at all give 502', async () => {
     const { call, double } = await api();
     const { id } = (await call('POST', '/k8s/clusters', { name: 'a', kubeconfig: double.kubeconfig })).body;
     double.denied.add('list deployments');
@@ -231,7 +231,7 @@ describe('workloads', () => {
     });
   });
 
-  it('that do not exist are 404, clusters and tethers as well', async () => {
+  it('that do not exist give 404, as do clusters and tethers', async () => {
     const { call, here } = await synced();
     here.tethers.answer({
       create: () => {
@@ -262,7 +262,7 @@ describe('workloads', () => {
     }
   });
 
-  it('have tethers, whose owner is asked', async () => {
+  it('have tethers, which their owner handles', async () => {
     const { call, here, id } = await synced();
     here.tethers.answer({
       create: () => ({ tether_id: NOBODY, local_port: 20_000 }),
@@ -307,7 +307,7 @@ describe('workloads', () => {
 });
 
 describe('the cloud part', () => {
-  it('is started by the first request of all, whatever it is', async () => {
+  it('is started by the first request, whatever it is', async () => {
     const { call, ensured } = await api();
     expect(ensured()).toBe(0);
     await Promise.all([call('GET', '/k8s/clusters'), call('GET', '/k8s/workloads')]);
@@ -316,7 +316,7 @@ describe('the cloud part', () => {
     expect(ensured()).toBe(before);
   });
 
-  it('is asked again when it could not start', async () => {
+  it('is started anew by a request after a failed start', async () => {
     let isBroken = true;
     const { call } = await api(async () => {
       if (isBroken) throw Object.assign(new Error('gone'), { name: 'Failure', code: 'gone' });
@@ -326,7 +326,7 @@ describe('the cloud part', () => {
     expect(await call('GET', '/k8s/clusters')).toMatchObject({ status: 200 });
   });
 
-  it('that is closed says why to every request', async () => {
+  it('gives every request the reason when it is closed', async () => {
     const { call, here } = await api();
     await call('GET', '/k8s/clusters');
     here.views.markUnavailable('the key file is another one', 'Put it back.');

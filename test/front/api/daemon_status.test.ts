@@ -1,4 +1,4 @@
-// What the daemon says of itself, through every phase: docs/reference.md "System endpoints".
+// The daemon's own state through every phase: docs/reference.md "System endpoints".
 import net from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { fail } from '../../../src/protocol/errors.ts';
@@ -20,7 +20,7 @@ describe.each(SERVERS)('%s', (server) => {
   const withServices = (setup: FrontSetup = {}) => startWithServices({ server, ...setup });
 
   describe('the daemon itself', () => {
-    it('says who it is', async () => {
+    it('identifies itself', async () => {
       const front = await start();
       expect((await front.request('GET', '/v1/version')).body).toEqual({
         name: 'berth',
@@ -34,7 +34,7 @@ describe.each(SERVERS)('%s', (server) => {
       });
     });
 
-    it('shows nothing before it is ready, and only that it lives', async () => {
+    it('shows nothing before it is ready, except that it is alive', async () => {
       const front = await start({ ready: false });
       expect((await front.request('GET', '/livez')).status).toBe(200);
       expect((await front.request('GET', '/v1/version')).status).toBe(200);
@@ -46,7 +46,7 @@ describe.each(SERVERS)('%s', (server) => {
         expect((await front.request('GET', path)).status).toBe(200);
     });
 
-    it('refuses changes while it shuts down, and is still read', async () => {
+    it('refuses changes while it shuts down, and still serves reads', async () => {
       const front = await withServices();
       front.front.shutdown();
       expectError(await front.request('GET', '/readyz'), 'daemon_busy');
@@ -65,7 +65,7 @@ describe.each(SERVERS)('%s', (server) => {
       expectError(await front.request('GET', '/readyz'), 'daemon_busy');
     });
 
-    it('answers what it was asked before it closes', async () => {
+    it('answers open requests before it closes', async () => {
       const front = await withServices();
       let finish = (): void => {};
       const service = await front.stand<ServiceProtocol>('service:web', {
@@ -94,7 +94,7 @@ describe.each(SERVERS)('%s', (server) => {
       await closed;
     });
 
-    it('answers what it cannot wait for', async () => {
+    it('answers requests that it cannot wait for', async () => {
       const clock = virtualClock();
       const front = await start({ clock });
       front.views.tell('specs', { rows: [specRow('web')] });
@@ -116,8 +116,8 @@ describe.each(SERVERS)('%s', (server) => {
       end();
     });
 
-    it('does not wait for bodies whose senders have gone', async () => {
-      // In this clock the time that a close waits at most never comes.
+    it('does not wait for bodies whose senders have left', async () => {
+      // On this clock the longest wait of a close never ends.
       const clock = virtualClock();
       const front = await start({ clock });
       const head = `POST /v1/services HTTP/1.1\r\nHost: localhost:${front.port}\r\nContent-Type: application/json\r\n`;
@@ -132,7 +132,7 @@ describe.each(SERVERS)('%s', (server) => {
       await front.front.close();
     });
 
-    it('tells the gateway which agents there are, when that changes', async () => {
+    it('sends the gateway the list of agents when it changes', async () => {
       const front = await start();
       const agent = { agentType: 'ollama' as const, hostname: 'bot.agents.localhost', cols: 1, rows: 1 };
       front.views.tell('specs', { rows: [specRow('web')] });

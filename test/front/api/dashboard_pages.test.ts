@@ -1,4 +1,4 @@
-// The page at `/` and its assets, as the build made them, through the front.
+// The page at `/` and its assets, as built, through the front.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { dashboardPages } from '../../../src/front/api/dashboard_pages.ts';
@@ -38,7 +38,7 @@ describe.each(SERVERS)('the page, from %s', (server) => {
     });
   });
 
-  it.each(PAGES)('says what may be done with it, and lets nothing else be done: %s', async (path) => {
+  it.each(PAGES)('has a policy that permits its own needs and nothing else: %s', async (path) => {
     const front = await start();
     const options = await front.request('OPTIONS', path);
     expect([options.status, options.text, options.headers.allow]).toEqual([204, '', 'GET, HEAD, OPTIONS']);
@@ -50,7 +50,7 @@ describe.each(SERVERS)('the page, from %s', (server) => {
     ]);
   });
 
-  it('is not the only one that does so: the schemas and documents do, and what is not there does not', async () => {
+  it('is the only kind of response with a policy, beside schemas and documents', async () => {
     const front = await startFront({ server, pageLookup: schemaPage });
     for (const path of ['/schema/berth.json', '/openapi.json', '/livez']) {
       const { status, headers } = await front.request('OPTIONS', path);

@@ -70,14 +70,14 @@ describe('the peer', () => {
     ['127.0.0.1.evil.example', false],
   ])('%s is loopback: %s', (address, expected) => expect(isLoopback(address)).toBe(expected));
 
-  it('is checked where the kernel does not do it', () => {
+  it('is checked by the guard where the kernel does not do it', () => {
     for (const bind of ['0.0.0.0', '::', '192.168.0.4']) {
       expect(code(guard({ bind }), { peer: '192.168.0.9' })).toBe('forbidden_origin');
       expect(code(guard({ bind }), { peer: '127.0.0.1' })).toBe('passes');
     }
   });
 
-  it('is judged before all else', () => {
+  it('is checked before everything else', () => {
     const headers = { host: 'evil.example', origin: 'http://evil.example' };
     expect(code(guard({ bind: '0.0.0.0', token: 'x' }), { peer: '8.8.8.8', headers })).toBe(
       'forbidden_origin',
@@ -93,7 +93,7 @@ describe('the Host', () => {
     '127.0.0.1:11611',
     '127.0.0.1.:11611',
     '[::1]:11611',
-  ])('%s is ours', (host) => expect(code(guard(), { headers: { host } })).toBe('passes'));
+  ])('%s is accepted', (host) => expect(code(guard(), { headers: { host } })).toBe('passes'));
 
   it.each([
     '',
@@ -137,12 +137,12 @@ describe('the Host', () => {
     ':',
     ':11611',
     '[]:11611',
-  ])('%s is not', (host) => {
+  ])('%s is refused', (host) => {
     expect(code(guard(), { headers: { host } })).toBe('forbidden_host');
     expect(code(guard({ token: 'x' }), { headers: { host } })).toBe('forbidden_host');
   });
 
-  it('may leave out port 80', () => {
+  it('may omit port 80', () => {
     const at80 = guard({ port: 80 });
     expect(
       ['localhost', 'localhost:80', '[::1]', 'LOCALHOST.'].map((host) => code(at80, { headers: { host } })),
@@ -165,7 +165,7 @@ const EXTENSION = 'chrome-extension://abcdefghijklmnopabcdefghijklmnop';
 
 describe('the Origin', () => {
   it.each(['http://localhost:11611', 'http://127.0.0.1:11611', 'http://[::1]:11611'])(
-    '%s is our own',
+    "%s is the daemon's own",
     (origin) => {
       const { refusal, origin: cors } = guard().check(asked({ method: 'POST', headers: { origin } }));
       expect([refusal, cors]).toEqual([null, '']);
@@ -207,7 +207,7 @@ describe('the Origin', () => {
     'chrome-extension://ä',
     '\u0000',
     'x'.repeat(10_000),
-  ])('%s is refused, for reads too', (origin) => {
+  ])('%s is refused, also for reads', (origin) => {
     for (const method of ['GET', 'HEAD', 'POST', 'DELETE', 'PATCH', 'OPTIONS'])
       expect(code(guard(), { method, headers: { origin } })).toBe('forbidden_origin');
     expect(code(guard(), { handshake: true, headers: { origin } })).toBe('forbidden_origin');
@@ -215,7 +215,7 @@ describe('the Origin', () => {
     expect(code(guard(), { path: '/livez', headers: { origin } })).toBe('forbidden_origin');
   });
 
-  it('may be only one of the allowed extensions when some are named', () => {
+  it('must be one of the allowed extensions when some are named', () => {
     const narrow = guard({ allowedExtensions: ['abc'] });
     expect(code(narrow, { headers: { origin: 'chrome-extension://abc' } })).toBe('passes');
     expect(code(narrow, { headers: { origin: 'chrome-extension://abcd' } })).toBe('forbidden_origin');
@@ -300,14 +300,14 @@ describe('the token', () => {
   });
 
   it.each(['/', '/livez', '/readyz', '/openapi.json', '/schema/berth.json', '/dashboard/page.js'])(
-    'is not asked for %s',
+    'is not required for %s',
     (path) => {
       expect(isPublicPath(path)).toBe(true);
       expect(code(locked(), { path })).toBe('passes');
     },
   );
 
-  it('is not asked of preflights', () => {
+  it('is not required for preflights', () => {
     const preflight = { origin: EXTENSION, 'access-control-request-method': 'POST' };
     expect(code(locked(), { method: 'OPTIONS', headers: preflight })).toBe('passes');
     expect(code(locked(), { method: 'OPTIONS', path: '/k8s/clusters', headers: preflight })).toBe('passes');
@@ -316,7 +316,7 @@ describe('the token', () => {
     expect(code(locked(), { method: 'POST', headers: preflight })).toBe('unauthorized');
   });
 
-  it('may come as a subprotocol of a WebSocket, and only there', () => {
+  it('may come as a subprotocol of a WebSocket, but of nothing else', () => {
     const protocol = (token: string) =>
       `berth.v1, base64url.bearer.authorization.berth.${Buffer.from(token).toString('base64url')}`;
     const with_ = (token: string, handshake: boolean) =>
@@ -331,7 +331,7 @@ describe('the token', () => {
     );
   });
 
-  it('is another one after a reload', () => {
+  it('changes with a reload', () => {
     const changing = locked();
     changing.reload({ token: 'new', allowedExtensions: [] });
     expect(code(changing, { headers: { authorization: 'Bearer correct horse' } })).toBe('unauthorized');
@@ -340,7 +340,7 @@ describe('the token', () => {
     expect(code(changing, {})).toBe('passes');
   });
 
-  it('refusing an extension still says which one may read the refusal', () => {
+  it('names in a refusal the extension that may read it', () => {
     const verdict = locked().check(asked({ headers: { origin: EXTENSION } }));
     expect([verdict.refusal?.code, verdict.origin]).toEqual(['unauthorized', EXTENSION]);
   });
@@ -350,7 +350,7 @@ describe('the cloud on an address of its own', () => {
   const own = guard({ bind: '0.0.0.0', cloudOnly: true, token: 'daemon' });
   const authorization = 'Bearer cloud-secret';
 
-  it('lets in any peer and Host, with the cloud token', () => {
+  it('admits any peer and Host with the cloud token', () => {
     const headers = { host: 'cloud.example', authorization };
     expect(code(own, { path: '/k8s/clusters', peer: '8.8.8.8', headers })).toBe('passes');
     expect(code(own, { path: '/k8s/clusters', peer: '8.8.8.8', headers: { host: 'cloud.example' } })).toBe(

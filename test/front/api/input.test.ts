@@ -21,7 +21,7 @@ describe.each(SERVERS)('%s', (server) => {
     const post = (front: Running, body: unknown, headers: Record<string, string> = {}) =>
       front.request('POST', '/v1/services', { body, headers });
 
-    it('that are wrong are refused, and the registry hears of none', async () => {
+    it('that are wrong are refused, and do not reach the registry', async () => {
       const front = await start();
       const registry = await front.stand<RegistryProtocol>('registry');
       for (const body of ['', '{', '[]', 'null', '"x"', '{"name":"web"', '\ufeff{}', '['.repeat(100_000)])
@@ -44,7 +44,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect(registry.letters).toEqual([]);
     });
 
-    it('that are right reach the registry with their defaults', async () => {
+    it('that are valid reach the registry with their defaults', async () => {
       const front = await start();
       const registry = await front.stand<RegistryProtocol>('registry', {
         register: ({ input }) => {
@@ -63,7 +63,7 @@ describe.each(SERVERS)('%s', (server) => {
       });
     });
 
-    it('that are framed twice are refused and the connection closed', async () => {
+    it('with two framings are refused and the connection closed', async () => {
       const front = await start();
       const host = `Host: localhost:${front.port}\r\n`;
       const json = 'Content-Type: application/json\r\n';
@@ -82,7 +82,7 @@ describe.each(SERVERS)('%s', (server) => {
         expect([read.text.slice(0, 12), read.closed]).toEqual(['HTTP/1.1 400', true]);
         const alone = await front.raw(`POST /v1/services HTTP/1.1\r\n${head}\r\n{}`);
         expect([alone.text.slice(0, 12), alone.closed]).toEqual(['HTTP/1.1 400', true]);
-        // What follows at once may be hidden in it: it is not answered.
+        // What follows may be hidden in the body, so it is not answered.
         const more = await front.raw(
           `POST /v1/services HTTP/1.1\r\n${head}\r\n{}GET /smuggled HTTP/1.1\r\n${host}\r\n`,
         );
@@ -93,7 +93,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect((await front.request('GET', '/livez')).status).toBe(200);
     });
 
-    it('that never come are given up after 8 seconds, slow heads after 10, and others are served meanwhile', async () => {
+    it('that never arrive are given up after 8 seconds, slow heads after 10, and others are served meanwhile', async () => {
       const front = await start();
       const head = `POST /v1/services HTTP/1.1\r\nHost: localhost:${front.port}\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n`;
       const bodies = Promise.all([front.raw(head), front.raw(`${head}{"name":`)]);
@@ -111,7 +111,7 @@ describe.each(SERVERS)('%s', (server) => {
   });
 
   describe('queries', () => {
-    it('that are wrong are 400 and reach nobody', async () => {
+    it('that are wrong give 400 and reach nobody', async () => {
       const front = await withServices();
       const service = await front.stand<ServiceProtocol>('service:web');
       for (const [method, path] of [

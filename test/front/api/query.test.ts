@@ -13,7 +13,7 @@ const SHAPE = {
 } as const;
 const NOTHING = { timeout: null, lines: null, wait: null, types: null, names: null, stream: null, id: null };
 
-describe('what is given', () => {
+describe('valid values', () => {
   it.each([
     ['', {}],
     ['timeout=0', { timeout: 0 }],
@@ -53,7 +53,7 @@ const wrong = (raw: string): { message: string; paths: string[] } => {
   throw new Error(`${raw} was taken`);
 };
 
-describe('what is wrong', () => {
+describe('wrong values', () => {
   it.each([
     'timeout=',
     'timeout',
@@ -91,7 +91,7 @@ describe('what is wrong', () => {
     ['names=a&names=b', 'names'],
   ])('%s', (raw, path) => expect(wrong(raw).paths).toEqual([path]));
 
-  it('is said of every value at once, with what it must be', () => {
+  it('are all reported at once, each with its rule', () => {
     const { message, paths } = wrong('timeout=x&lines=0&wait=maybe&types=z');
     expect(paths).toEqual(['timeout', 'lines', 'wait', 'types']);
     expect(message).toContain('timeout must be an integer from 0 to 3600000');

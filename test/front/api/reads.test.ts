@@ -21,7 +21,7 @@ describe.each(SERVERS)('%s', (server) => {
   const withServices = (setup: FrontSetup = {}) => startWithServices({ server, ...setup });
 
   describe('reads', () => {
-    it('are answered from the views', async () => {
+    it('come from the views', async () => {
       const front = await withServices();
       const list = await front.request('GET', '/v1/services');
       expect(list.status).toBe(200);
@@ -38,7 +38,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect(front.events.letters.map(({ kind }) => kind)).toEqual(['subscribe']);
     });
 
-    it('see what a change has told before it was answered', async () => {
+    it('see the effects of a change before it was answered', async () => {
       const front = await start();
       await front.stand<RegistryProtocol>('registry', {
         register: ({ input }) => {
@@ -59,7 +59,7 @@ describe.each(SERVERS)('%s', (server) => {
       }
     });
 
-    it('of what is unknown are 404 with its own code', async () => {
+    it('of unknown names give 404 with their own code', async () => {
       const front = await withServices();
       for (const [path, code] of [
         ['/v1/services/nothing', 'unknown_service'],
@@ -78,13 +78,13 @@ describe.each(SERVERS)('%s', (server) => {
         expectError(await front.request('GET', path), code);
     });
 
-    it('know a name that is percent-encoded', async () => {
+    it('accept percent-encoded names', async () => {
       const front = await withServices();
       expect((await front.request('GET', '/v1/services/%77e%62')).body.name).toBe('web');
       expect((await front.request('GET', '/v1/resolve/w%65b?x=%zz')).body.name).toBe('web');
     });
 
-    it('with HEAD are the same without the body', async () => {
+    it('with HEAD give the same without the body', async () => {
       const front = await withServices();
       for (const path of [
         '/v1/services',
@@ -106,7 +106,7 @@ describe.each(SERVERS)('%s', (server) => {
   });
 
   describe('paths and methods', () => {
-    it('that do not exist are 404 and 405', async () => {
+    it('that do not exist give 404 and 405', async () => {
       const front = await withServices();
       for (const path of [
         '/',
@@ -135,7 +135,7 @@ describe.each(SERVERS)('%s', (server) => {
       }
     });
 
-    it('with OPTIONS and no Origin say what is allowed', async () => {
+    it('with OPTIONS and no Origin list the allowed methods', async () => {
       const front = await start();
       const answer = await front.request('OPTIONS', '/v1/services/web');
       expect([answer.status, answer.headers['allow'], answer.text]).toEqual([
@@ -147,7 +147,7 @@ describe.each(SERVERS)('%s', (server) => {
       expectError(await front.request('OPTIONS', '/v1/nothing'), 'not_found');
     });
 
-    it('with broken percent-encoding are 400', async () => {
+    it('with broken percent-encoding give 400', async () => {
       const front = await withServices();
       for (const path of [
         '/v1/services/%',
@@ -160,7 +160,7 @@ describe.each(SERVERS)('%s', (server) => {
       expectError(await front.request('POST', '/v1/services/%e0%a4/start'), 'invalid_spec');
     });
 
-    it('that change something under a name that cannot be are 400', async () => {
+    it('that change something under an invalid name give 400', async () => {
       const front = await start();
       for (const [method, path] of [
         ['POST', '/v1/services/No/start'],
@@ -176,7 +176,7 @@ describe.each(SERVERS)('%s', (server) => {
   });
 
   describe('explanations, logs and history', () => {
-    it('show times as clients read them', async () => {
+    it('show times in the form for clients', async () => {
       const front = await withServices();
       const at = Date.UTC(2030, 0, 1);
       const explanation: ServiceExplanation = {
@@ -235,7 +235,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect(bot.of('logs')).toEqual([{ lines: 50, stream: null, timestamps: false, raw: false }]);
     });
 
-    it('give past events with when and in which run', async () => {
+    it('give past events with time and run', async () => {
       const front = await start();
       front.events.answer({ history: () => ({ events: [eventRecord(3)] }) });
       const { body } = await front.request(
@@ -255,7 +255,7 @@ describe.each(SERVERS)('%s', (server) => {
     });
   });
 
-  it('a thousand bad requests leave it serving, and change nothing', async () => {
+  it('a thousand bad requests neither stop it nor change anything', async () => {
     const front = await withServices();
     const registry = await front.stand<RegistryProtocol>('registry');
     const before = (await front.request('GET', '/v1/services')).text;
@@ -298,7 +298,7 @@ describe.each(SERVERS)('%s', (server) => {
   });
 });
 
-it('opens nothing twice: every row has a path and method of its own', () => {
+it('has no two rows with the same path and method', () => {
   const keys = ROUTES.map(({ method, path }) => `${method} ${path}`);
   expect(new Set(keys).size).toBe(keys.length);
 });

@@ -33,7 +33,7 @@ describe('a path', () => {
     ['/livez', ['GET, HEAD, OPTIONS', '']],
   ])('%s', (path, expected) => expect(at(path)).toEqual(expected));
 
-  it('that is fixed does as well what the pattern that fits it does', () => {
+  it('that is fixed works as well as a pattern that matches it', () => {
     expect(at('/v1/agents/spinup')).toEqual(['DELETE, OPTIONS, POST', 'spinup']);
     expect(router.find('/v1/agents/spinup')?.entry.rows.get('DELETE')?.path).toBe('/v1/agents/{name}');
     expect(router.find('/v1/agents/spinup')?.entry.rows.get('POST')?.path).toBe('/v1/agents/spinup');
@@ -63,10 +63,10 @@ describe('a path', () => {
     '/v1/agents',
     'livez',
     '/v1/services/a/b/c/d/e',
-  ])('%s is none', (path) => expect(router.find(path)).toBeUndefined());
+  ])('%s is unknown', (path) => expect(router.find(path)).toBeUndefined());
 });
 
-it('takes no row twice, and a parameter in the third segment alone', () => {
+it('accepts no row twice, and a parameter in the third segment only', () => {
   const row: RoutePattern = { method: 'DELETE', path: '/k8s/clusters/{id}' };
   expect(() => new Router([row, row])).toThrow('two rows');
   expect(() => new Router<RoutePattern>([{ method: 'GET', path: '/x/{id}' }])).toThrow('third segment');

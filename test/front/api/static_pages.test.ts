@@ -20,7 +20,7 @@ describe.each(SERVERS)('%s', (server) => {
           }
         : null;
 
-    it('are shown at open paths, with a tag', async () => {
+    it('are served at open paths, with an entity tag', async () => {
       const front = await start({ token: 'secret', pageLookup: async (path) => page(path) });
       const answer = await front.request('GET', '/');
       expect([answer.status, answer.text]).toEqual([200, '<html>']);
@@ -40,7 +40,7 @@ describe.each(SERVERS)('%s', (server) => {
       expectError(await front.request('GET', '/secret.html'), 'unauthorized');
     });
 
-    it('that fail are 500', async () => {
+    it('that fail give 500', async () => {
       const front = await start({
         pageLookup: async () => {
           throw new Error('no such disk');
@@ -63,7 +63,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect(seen).toEqual(ALL_OPERATIONS.map(({ path }) => path));
     });
 
-    it('may be the document of the API, which is made once, and anew only when that failed', async () => {
+    it('may be the document of the API, made once, and made anew only after a failure', async () => {
       let made = 0;
       const front = await start({
         openapi: async () => {

@@ -1,4 +1,4 @@
-// Which server answers, on which addresses, and over TLS.
+// Which server is used, its addresses, and TLS.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { send } from '../../kit/http_request.ts';
 import { SERVERS } from '../kit.ts';
 import { get, later, serve, text } from './raw_server.ts';
 
-/** sha256 of the binaries that were looked at, one per platform and Node major. */
+/** sha256 of the reviewed binaries, one per platform and Node major. */
 const PINNED: ReadonlyMap<string, string> = new Map([
   ['uws_linux_x64_115.node', 'f4fa5d7b697529b45ac8aa3d57385d9af51bc1d2b26aa9f5b68ca4361542e665'],
   ['uws_linux_x64_127.node', '78e38a9a163b1cf33ce539619e5908111dea95a12e7943d95fbcdd524879caa8'],
@@ -36,7 +36,7 @@ const PINNED: ReadonlyMap<string, string> = new Map([
 
 describe.each(SERVERS)('%s', (kind) => {
   describe('addresses', () => {
-    it('are both loopbacks with one port where the machine has both', async () => {
+    it('are both loopbacks on one port where the machine has both', async () => {
       const { port } = await serve(kind, (x) => text(x, x.peerAddress()));
       const peers = await Promise.all(
         ['127.0.0.1', '::1'].map(
@@ -58,7 +58,7 @@ describe.each(SERVERS)('%s', (kind) => {
       );
     });
 
-    it('that are taken are refused, naming the holder', async () => {
+    it('in use are refused, naming the holder', async () => {
       const first = await serve(kind, (x) => text(x, 'first'));
       const create = await chooseServer(() => {}, kind);
       const second = create({
@@ -77,7 +77,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect((await send(first.port, 'GET', '/')).text).toBe('first');
     });
 
-    it('of which one is taken are both refused', async () => {
+    it('of which one is in use are both refused', async () => {
       const taken = net.createServer().listen({ host: '::1', port: 0, ipv6Only: true });
       afterThisTest(() => void taken.close());
       const port = await new Promise<number>((resolve) => {
@@ -103,7 +103,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect(left).toBe('ECONNREFUSED');
     });
 
-    it('that the machine does not have are said', async () => {
+    it('that the machine does not have are reported', async () => {
       const create = await chooseServer(() => {}, kind);
       const server = create({
         handle: (x) => text(x, ''),
@@ -115,7 +115,7 @@ describe.each(SERVERS)('%s', (kind) => {
       await expect(listenOnAll(server, { bind: '192.0.2.1', port: 0 })).rejects.toThrow('EADDRNOTAVAIL');
     });
 
-    it('are let go of', async () => {
+    it('are released', async () => {
       const { server, port } = await serve(kind, (x) => text(x, 'fine'));
       const kept = net.connect(port, '127.0.0.1');
       await new Promise((resolve) => kept.on('connect', resolve));
@@ -128,7 +128,7 @@ describe.each(SERVERS)('%s', (kind) => {
     });
   });
 
-  it('speaks TLS when it is given a certificate', async () => {
+  it('speaks TLS when it has a certificate', async () => {
     const folder = tempDir();
     const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
     execFileSync(
@@ -176,7 +176,7 @@ describe('the choice', () => {
     else expect(lines).toEqual([expect.stringContaining('node:http serves')]);
   });
 
-  it('is node:http where it does not, and says why in one line', async () => {
+  it('is node:http where uWebSockets.js does not load, with the reason in one line', async () => {
     vi.doMock('../../../src/front/server/uws_server.ts', () => {
       throw new Error('This supports only some versions of Node.\n\nError: GLIBC_2.38 not found');
     });
@@ -194,7 +194,7 @@ describe('the choice', () => {
     await expect(chooseServer(() => {}, 'uWebSockets.js')).rejects.toThrow();
   });
 
-  it('loads the binary that was looked at', () => {
+  it('loads the reviewed binary', () => {
     const { platform, arch, versions } = process;
     const file = `uws_${platform}_${arch}_${versions.modules}.node`;
     const require = createRequire(import.meta.url);

@@ -1,4 +1,4 @@
-// Serves a handler on one of the two servers, and writes requests as raw bytes.
+// Serves a handler on one of the two servers, and sends requests as raw bytes.
 import {
   type HttpExchange,
   type HttpServer,

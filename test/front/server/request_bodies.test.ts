@@ -1,4 +1,4 @@
-// Bodies of requests below the routes, alike on both servers.
+// Request bodies below the routes, the same on both servers.
 import net from 'node:net';
 import { describe, expect, it } from 'vitest';
 import type { HttpExchange } from '../../../src/front/server/http_server.ts';
@@ -45,7 +45,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect(got.endsWith(expected)).toBe(true);
     });
 
-    it('in pieces is put together, and what follows is the next request', async () => {
+    it('in pieces is joined, and the bytes after it are the next request', async () => {
       const { port } = await serve(kind, echo);
       const socket = net.connect(port, '127.0.0.1');
       afterThisTest(() => void socket.destroy());
@@ -69,7 +69,7 @@ describe.each(SERVERS)('%s', (kind) => {
       await eventually(() => got.includes('1:z'));
     });
 
-    it('is asked for when the client waits to be asked', async () => {
+    it('is requested when the client waits for 100-continue', async () => {
       const { port } = await serve(kind, echo);
       const socket = net.connect(port, '127.0.0.1');
       afterThisTest(() => void socket.destroy());
@@ -121,7 +121,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect((await send(port, 'POST', '/', { body: '1' })).status).toBe(200);
     });
 
-    it('that does not come in time is given up', async () => {
+    it('that does not arrive in time is given up', async () => {
       const { port } = await serve(
         kind,
         (x) =>
@@ -138,7 +138,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect((await send(port, 'POST', '/', { body: 'abc' })).text).toBe('whole');
     });
 
-    it('that nobody wants is passed over', async () => {
+    it('that no handler reads is skipped', async () => {
       const { port } = await serve(kind, (x) => text(x, `<${x.path}>`));
       const { text: got } = await raw(
         port,
@@ -148,7 +148,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect(got.match(/<.*?>/g)).toEqual(['</1>', '</2>']);
     });
 
-    it('half sent by a client that goes is forgotten', async () => {
+    it('half sent by a client that leaves is dropped', async () => {
       const { port } = await serve(kind, echo);
       await new Promise<void>((resolve) => {
         const socket = net.connect(port, '127.0.0.1', () => {

@@ -1,4 +1,4 @@
-// Requests and answers below the routes, alike on both servers: real sockets, raw bytes.
+// Requests and responses below the routes, the same on both servers: real sockets, raw bytes.
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
 import net from 'node:net';
@@ -12,7 +12,7 @@ import { FILLER, get, HEAD, later, post, serve, text } from './raw_server.ts';
 
 describe.each(SERVERS)('%s', (kind) => {
   describe('a request', () => {
-    it('is seen as it was sent', async () => {
+    it('arrives as it was sent', async () => {
       const { port, server } = await serve(kind, (x) =>
         text(
           x,
@@ -44,7 +44,7 @@ describe.each(SERVERS)('%s', (kind) => {
       ]);
     });
 
-    it('says who sent it', async () => {
+    it('names its peer', async () => {
       const { port } = await serve(kind, (x) => text(x, x.peerAddress()));
       expect((await send(port, 'GET', '/')).text).toBe('127.0.0.1');
     });
@@ -55,7 +55,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect([answer.status, answer.text, answer.headers['x-one']]).toEqual([201, 'later', '1']);
     });
 
-    it('is answered once', async () => {
+    it('is answered only once', async () => {
       const { port } = await serve(kind, (x) => {
         text(x, 'one');
         text(x, 'two');
@@ -65,7 +65,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect((await send(port, 'GET', '/')).text).toBe('one');
     });
 
-    it('with HEAD has a length and no body, and the connection goes on', async () => {
+    it('with HEAD has a length and no body, and the connection stays open', async () => {
       const { port } = await serve(kind, (x) => {
         if (x.method === 'HEAD') x.send(200, HEAD, { length: 5 });
         else text(x, 'after');
@@ -91,13 +91,13 @@ describe.each(SERVERS)('%s', (kind) => {
       }
     });
 
-    it('one after the other on one connection, sent at once, are answered in order', async () => {
+    it('pipelined on one connection is answered in order', async () => {
       const { port } = await serve(kind, (x) => text(x, `<${x.path}>`));
       const { text: got } = await raw(port, get('/1') + get('/2') + get('/3'), /<\/3>/);
       expect(got.match(/<.*?>/g)).toEqual(['</1>', '</2>', '</3>']);
     });
 
-    it('one after the other on one connection have whole answers, however large and slowly read', async () => {
+    it('on one connection with others is answered whole, however large the responses and slow the reader', async () => {
       const body = Buffer.alloc(300_000, 'b');
       const large = 'ü'.repeat(4_000_000);
       const { port } = await serve(kind, (x) => {
@@ -128,7 +128,7 @@ describe.each(SERVERS)('%s', (kind) => {
     it.each([
       ['large', 'x'.repeat(64 * KIB)],
       ['small', 'x'.repeat(900)],
-    ])('sent at once by a client that reads nothing is not answered without end: %s', async (_what, body) => {
+    ])('pipelined by a client that reads nothing is not answered without limit: %s', async (_what, body) => {
       const total = 60_000;
       let answers = 0;
       const { port } = await serve(kind, (x) => {
@@ -140,7 +140,7 @@ describe.each(SERVERS)('%s', (kind) => {
       afterThisTest(() => void deaf.destroy());
       deaf.on('error', () => {});
       deaf.write(get('/').repeat(total));
-      // Until none is added while others are answered.
+      // Until the number stays the same while others are answered.
       for (let before = 0, turn = 0; turn < 20; turn += 1) {
         if (answers === 0 || before < answers) turn = 0;
         before = answers;
@@ -154,7 +154,7 @@ describe.each(SERVERS)('%s', (kind) => {
       ['OPTIONS', (x: HttpExchange) => x.send(204, HEAD, '')],
       ['GET', (x: HttpExchange) => x.send(304, HEAD, '')],
     ])(
-      '%s without a body is not answered without end to a client that reads nothing',
+      '%s without a body is not answered without limit for a client that reads nothing',
       async (method, answer) => {
         const total = 60_000;
         let answers = 0;
@@ -166,7 +166,8 @@ describe.each(SERVERS)('%s', (kind) => {
         const deaf = net.connect(port, '127.0.0.1').pause().setNoDelay();
         afterThisTest(() => void deaf.destroy());
         deaf.on('error', () => {});
-        // Requests that come cut into pieces may have uWebSockets.js hang up: the next ones go when those before are answered.
+        // uWebSockets.js may close a connection whose requests arrive in pieces: the next ones go when the
+        // earlier are answered.
         for (let sent = 0, turn = 0; sent < total && turn < 20; ) {
           if (answers === sent) {
             deaf.write(`${method} / HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(200));
@@ -205,11 +206,11 @@ describe.each(SERVERS)('%s', (kind) => {
         if (connection === 'close') isClosed += 1;
         await once(answer.resume(), 'end');
       }
-      // Of the other server the machine's own buffers are the bound.
+      // The other server is limited by the machine's own buffers.
       if (kind === 'uWebSockets.js') expect(isClosed).toBeGreaterThan(0);
     });
 
-    it('that closes is answered and closed', async () => {
+    it('that asks to close is answered and closed', async () => {
       const { port } = await serve(kind, (x) => x.send(400, HEAD, 'bad', true));
       const { text: got, closed } = await raw(port, get('/'));
       expect([got.includes('\r\n\r\nbad'), /connection: close/i.test(got), closed]).toEqual([
@@ -219,7 +220,7 @@ describe.each(SERVERS)('%s', (kind) => {
       ]);
     });
 
-    it('whose handler throws is answered 500, told as a defect, and the server goes on', async () => {
+    it('whose handler throws gets 500 and is reported as a defect, and the server continues', async () => {
       const { port, defects } = await serve(kind, (x) => {
         if (x.path === '/throw') throw new Error('a defect');
         text(x, 'fine');
@@ -230,7 +231,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect((await send(port, 'GET', '/')).text).toBe('fine');
     });
 
-    it('that nobody answers does not end the server, nor does a client that gives up', async () => {
+    it('without a response does not end the server, nor does a client that gives up', async () => {
       let asked = (): void => {};
       const arrived = new Promise<void>((resolve) => {
         asked = resolve;
@@ -245,13 +246,13 @@ describe.each(SERVERS)('%s', (kind) => {
       await arrived;
       socket.destroy();
       expect((await send(port, 'GET', '/')).text).toBe('fine');
-      // Its client has gone: nothing may happen, not even an error.
+      // Its client has left: nothing may happen, not even an error.
       kept?.send(200, HEAD, 'too late');
       expect(kept?.startStream(HEAD, FILLER)).toBe(null);
       expect((await send(port, 'GET', '/')).text).toBe('fine');
     });
 
-    it('cannot be read after its handler has returned, where the server takes it away', async () => {
+    it('is unreadable after its handler has returned, where the server reuses its memory', async () => {
       let kept: HttpExchange | undefined;
       const { port } = await serve(kind, (x) => {
         kept = x;
@@ -274,7 +275,7 @@ describe.each(SERVERS)('%s', (kind) => {
       ['a length and chunks', post('/', 'Content-Length: 3\r\nTransfer-Encoding: chunked\r\n', '0\r\n\r\n')],
       ['no Host', 'GET / HTTP/1.1\r\nA: b\r\n\r\n'],
       ['bare newlines', 'GET / HTTP/1.1\nHost: x\n\n'],
-    ])('that is no HTTP/1.1 (%s) is refused and the connection closed', async (_what, bytes) => {
+    ])('that is not HTTP/1.1 (%s) is refused and the connection closed', async (_what, bytes) => {
       const seen: string[] = [];
       const { port } = await serve(kind, (x) => {
         seen.push(x.path);

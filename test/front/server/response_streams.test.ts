@@ -1,4 +1,4 @@
-// Answers that go on, alike on both servers.
+// Streaming responses, the same on both servers.
 import net from 'node:net';
 import { describe, expect, it } from 'vitest';
 import type { ResponseStream } from '../../../src/front/server/http_server.ts';
@@ -44,7 +44,7 @@ describe.each(SERVERS)('%s', (kind) => {
       return { stream: await opening, socket, got, ...served };
     }
 
-    it.each(['/now', '/later'])('begun %s has its head at once', async (path) => {
+    it.each(['/now', '/later'])('begun %s sends its head at once', async (path) => {
       const { port } = await serve(kind, (x) => {
         const begin = () => x.startStream(HEAD, FILLER)?.write(Buffer.from('first\n'));
         if (path === '/now') begin();
@@ -55,7 +55,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect(got).not.toMatch(/content-length/i);
     });
 
-    it('ends in order after all that was written', async () => {
+    it('ends in order after everything written', async () => {
       const { stream, socket, got } = await streaming();
       let closes = 0;
       stream.onClose = () => {
@@ -72,7 +72,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect(closes).toBe(1);
     });
 
-    it('tells when its reader has gone', async () => {
+    it('reports when its reader has left', async () => {
       const { stream, socket } = await streaming();
       const gone = new Promise<void>((resolve) => {
         stream.onClose = resolve;
@@ -86,7 +86,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect(stream.bufferedBytes).toBe(0);
     });
 
-    it('can be cut', async () => {
+    it('can be aborted', async () => {
       const { stream, socket } = await streaming();
       const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()));
       let closes = 0;
@@ -98,13 +98,13 @@ describe.each(SERVERS)('%s', (kind) => {
       expect([closes, stream.bufferedBytes]).toEqual([1, 0]);
     });
 
-    it('says the filler when it is touched', async () => {
+    it('sends the filler when it is kept alive', async () => {
       const { stream, got } = await streaming();
       stream.keepAlive();
       await eventually(() => got().includes(':\n\n'));
     });
 
-    it('holds what a reader does not take, and gives all of it in order when it does', async () => {
+    it('buffers what a reader does not take, and delivers all of it in order later', async () => {
       const { stream, socket, got } = await streaming();
       await eventually(() => got().includes('first'));
       socket.pause();
@@ -112,7 +112,7 @@ describe.each(SERVERS)('%s', (kind) => {
       stream.onDrain = () => {
         drains += 1;
       };
-      // Small and large ones, until the kernel has taken all it takes.
+      // Small and large writes, until the kernel's buffers are full.
       let lines = 0;
       const write = (count: number): void => {
         const numbers = Array.from({ length: count }, (_, index) =>
@@ -144,7 +144,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect(dechunk(body)).toContain('last\n');
     });
 
-    it('cut while it holds much lets go of it', async () => {
+    it('aborted with a full buffer releases it', async () => {
       const { stream, socket, port } = await streaming();
       socket.pause();
       while (stream.bufferedBytes < 512 * 1024) {

@@ -1,4 +1,4 @@
-// WebSockets below the routes, alike on both servers.
+// WebSockets below the routes, the same on both servers.
 
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
@@ -58,7 +58,7 @@ describe.each(SERVERS)('%s', (kind) => {
         socket.on('close', (code, reason) => resolve([code, reason.toString()])),
       );
 
-    it('carries text and bytes, and has the chosen protocol', async () => {
+    it('carries text and bytes, with the chosen protocol', async () => {
       const { port, sockets } = await accepting();
       const client = connect(port, '/ws/now/attach');
       await opened(client);
@@ -105,7 +105,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect(status).toBe(409);
     });
 
-    it('shows what its reader does not take, and drains', async () => {
+    it('reports what its reader does not take, and drains', async () => {
       const { port, sockets } = await accepting();
       const client = connect(port, '/ws/now/attach');
       await opened(client);
@@ -128,7 +128,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect(server.events.some(([what]) => what === 'drain')).toBe(true);
     });
 
-    it('that sends too large a message is cut off', async () => {
+    it('that receives too large a message is cut off', async () => {
       const { port, sockets } = await accepting();
       const client = connect(port, '/ws/now/attach');
       await opened(client);
@@ -139,7 +139,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect(sockets[0]?.events.filter(([what]) => what === 'binary')).toEqual([]);
     });
 
-    it('whose handler throws is closed, and told as a defect', async () => {
+    it('whose handler throws is closed and reported as a defect', async () => {
       const { port, defects } = await accepting(() => ({
         message: () => {
           throw new Error('a defect');

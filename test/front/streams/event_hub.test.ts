@@ -5,7 +5,7 @@ import { localTime } from '../../../src/protocol/timestamps.ts';
 import { settle, type TestClock, virtualClock } from '../../kit/actors.ts';
 import { eventRecord } from '../kit.ts';
 
-/** A reader that keeps what it is given; `stalled` ones take nothing. */
+/** A reader that keeps everything written to it; a `stalled` one takes nothing. */
 class Reader implements ResponseStream {
   text = '';
   writes: Uint8Array[] = [];
@@ -44,7 +44,7 @@ const stats = (id: number) =>
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
 let clock: TestClock;
-/** What writing has taken so far. */
+/** Duration of all writes so far. */
 let spentMs: number;
 let hub: EventHub;
 beforeEach(() => {
@@ -59,7 +59,7 @@ const subscribe = (after = '', filter: Partial<typeof ALL & { types: string[]; n
 };
 
 describe('a new subscriber', () => {
-  it('is told how long to wait before it comes again, and gets nothing of the past', async () => {
+  it('gets the delay before a reconnect, and nothing of the past', async () => {
     hub.add([eventRecord(1)]);
     const reader = subscribe();
     expect(reader.text).toBe('retry: 1000\n\n');
@@ -70,9 +70,9 @@ describe('a new subscriber', () => {
     );
   });
 
-  it('with the last id gets what it missed, and goes on without a gap or a double', async () => {
+  it('with the last id gets what it missed, and continues without a gap or a double', async () => {
     hub.add(range(1, 5).map((id) => eventRecord(id)));
-    // Not sent yet when the subscriber comes.
+    // Not sent yet when the subscriber arrives.
     const early = subscribe('0');
     hub.add([eventRecord(6)]);
     const late = subscribe('3');
@@ -83,7 +83,7 @@ describe('a new subscriber', () => {
     expect(late.text).not.toContain('stream.reset');
   });
 
-  it('with the newest id gets only what comes', async () => {
+  it('with the newest id gets only new events', async () => {
     hub.add([eventRecord(1)]);
     const reader = subscribe('1');
     hub.add([eventRecord(2)]);
@@ -92,7 +92,7 @@ describe('a new subscriber', () => {
   });
 
   it.each(['abc', '-1', '1.5', ' 1', '1e3', '99', '999999999999999999999', '0x1', '1,2'])(
-    'with the id "%s" is told to read anew, then gets all there is',
+    'with the id "%s" gets a reset, then everything there is',
     (after) => {
       hub.add([eventRecord(1), eventRecord(2)]);
       const reader = subscribe(after);
@@ -101,14 +101,14 @@ describe('a new subscriber', () => {
     },
   );
 
-  it('is told to read anew when there is nothing at all', () => {
+  it('gets a reset when nothing is kept', () => {
     expect(subscribe('5').text).toContain('data: {"oldest":1}');
     expect(subscribe('0').text).toBe('retry: 1000\n\n');
   });
 });
 
-describe('what is kept', () => {
-  it('is the last 1024 of any type', () => {
+describe('kept events', () => {
+  it('include the last 1024 of any type', () => {
     hub.add(range(1, 1030).map((id) => eventRecord(id)));
     const reader = subscribe('6');
     expect(reader.ids).toEqual(range(7, 1030));
@@ -118,7 +118,7 @@ describe('what is kept', () => {
     expect(later.ids).toEqual(range(7, 1030));
   });
 
-  it('is besides the last 1024 that are no statistics', () => {
+  it('also include the last 1024 that are not statistics', () => {
     hub.add([eventRecord(1), eventRecord(2)]);
     hub.add(range(3, 5000).map(stats));
     hub.add([eventRecord(5001)]);
@@ -127,7 +127,7 @@ describe('what is kept', () => {
     expect(reader.ids).toEqual([1, 2, ...range(3978, 5001)]);
   });
 
-  it('lets statistics go without a word, and nothing else', () => {
+  it('drop statistics silently, and nothing else', () => {
     hub.add(range(1, 2000).map(stats));
     hub.add(range(2001, 3024).map((id) => eventRecord(id)));
     expect(subscribe('1').text).not.toContain('stream.reset');
@@ -137,7 +137,7 @@ describe('what is kept', () => {
     expect(subscribe('2001').text).not.toContain('stream.reset');
   });
 
-  it('holds over many turns of the rings', () => {
+  it('hold over many turns of the rings', () => {
     for (const id of range(1, 10_000)) hub.add([id % 3 === 0 ? eventRecord(id) : stats(id)]);
     const lasting = range(1, 10_000).filter((id) => id % 3 === 0);
     const oldest = lasting.at(-1024) ?? 0;
@@ -148,7 +148,7 @@ describe('what is kept', () => {
     expect(subscribe(String(oldest - 4)).text).toContain(`{"oldest":${oldest}}`);
   });
 
-  it('comes from the journal at first', () => {
+  it('come from the journal at first', () => {
     hub.restore([eventRecord(10), eventRecord(12)], 12, 8);
     expect(subscribe('7').text).not.toContain('stream.reset');
     expect(subscribe('7').ids).toEqual([10, 12]);
@@ -158,14 +158,14 @@ describe('what is kept', () => {
     expect(hub.isContiguous(14)).toBe(false);
   });
 
-  it('knows the newest id even when nothing is kept', () => {
+  it('know the newest id even when nothing is kept', () => {
     hub.restore([], 40, 41);
     expect(subscribe('40').text).toBe('retry: 1000\n\n');
     expect(subscribe('39').text).toContain('{"oldest":41}');
     expect(subscribe('41').text).toContain('stream.reset');
   });
 
-  it('is filled up again after a hole, for those who listen too', async () => {
+  it('are filled up after a gap, also for current subscribers', async () => {
     hub.restore([eventRecord(1)], 1, 1);
     const reader = subscribe();
     hub.restore([eventRecord(1), eventRecord(2), eventRecord(3)], 3, 1);
@@ -178,7 +178,7 @@ describe('what is kept', () => {
     expect(subscribe('3').text).toContain('stream.reset');
   });
 
-  it('is not doubled by what was told already', async () => {
+  it('do not repeat what was already sent', async () => {
     const reader = subscribe();
     hub.add([eventRecord(1), eventRecord(2)]);
     hub.add([eventRecord(2), eventRecord(1), eventRecord(3)]);
@@ -208,7 +208,7 @@ describe('filters', () => {
     expect(subscribe('0', filter).ids).toEqual(expected);
   });
 
-  it('detail adds when and in which run it happened', async () => {
+  it('detail adds the time and the run', async () => {
     const reader = subscribe('', { detail: true });
     const plain = subscribe();
     hub.add([eventRecord(1), eventRecord(2, { run: null })]);
@@ -229,7 +229,7 @@ describe('filters', () => {
 });
 
 describe('sending', () => {
-  it('gives everybody with one filter the same bytes, once per turn', async () => {
+  it('gives everybody with the same filter the same bytes, once per turn', async () => {
     const readers = [
       subscribe(),
       subscribe(),
@@ -245,7 +245,7 @@ describe('sending', () => {
     expect(readers.map(({ ids }) => ids)).toEqual(readers.map(() => range(1, 50)));
   });
 
-  it('cuts off who has more than 1 MiB to take, and nobody else', async () => {
+  it('cuts off a subscriber with more than 1 MiB pending, and nobody else', async () => {
     const slow = subscribe();
     const fine = subscribe();
     slow.stalled = true;
@@ -264,7 +264,7 @@ describe('sending', () => {
     expect(fine.ids).toEqual(range(1, 120));
   });
 
-  it('stops when the reader goes', async () => {
+  it('stops when the reader leaves', async () => {
     const reader = subscribe();
     const other = subscribe();
     reader.onClose?.();
@@ -284,7 +284,7 @@ describe('sending', () => {
 });
 
 describe('many subscribers', () => {
-  it('leave as much time as they take to everybody else, and get what comes meanwhile in one write', async () => {
+  it('leave others as much time as they take, and get the events of that time in one write', async () => {
     const readers = Array.from({ length: 20 }, () => subscribe());
     const [first] = readers;
     for (const reader of readers) {
@@ -305,14 +305,14 @@ describe('many subscribers', () => {
     await clock.advance(1);
     for (const reader of readers) expect(reader.ids).toEqual([1, 2, 3]);
     expect(first?.writes).toHaveLength(3);
-    // However long that was, nobody waits longer than this.
+    // However long the write took, nobody waits longer than this.
     spentMs += 1_000;
     hub.add([eventRecord(4)]);
     await settle();
     expect(first?.ids).toEqual([1, 2, 3, 4]);
   });
 
-  it('get what is on its way before the stream ends', async () => {
+  it('get pending events before the stream ends', async () => {
     const reader = subscribe();
     reader.write = ((write) => (bytes: Uint8Array) => {
       spentMs += 500;

@@ -1,5 +1,4 @@
-// docs/reference.md "Event stream" through real sockets, on both servers. What the hub does by itself:
-// event_hub.test.ts.
+// docs/reference.md "Event stream" through real sockets, on both servers. The hub alone: event_hub.test.ts.
 import { readFileSync } from 'node:fs';
 import net from 'node:net';
 import { describe, expect, it } from 'vitest';
@@ -13,7 +12,7 @@ const records = (from: number, to: number) => range(from, to).map((id) => eventR
 const tell = (front: Running, events: EventRecord[]) => front.views.tell('events', { events });
 
 describe.each(SERVERS)('%s', (server) => {
-  it('sends what was missed and what comes, each once, with the lines in order', async () => {
+  it('sends missed and new events, each once, with the lines in order', async () => {
     const front = await startFront({ server, kept: records(1, 20) });
     const client = await sse(front.port, '/v1/events', { 'last-event-id': '15' });
     expect([client.status, client.headers['content-type'], client.headers['cache-control']]).toEqual([
@@ -39,7 +38,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(bytes.text).toContain('retry: 1000\n\nid: 23\nevent: service.started\ndata: {"name":"web"');
   });
 
-  it('takes the id from the header before the query, and none for nothing', async () => {
+  it('prefers the id in the header to the query, and treats an empty one as none', async () => {
     const front = await startFront({ server, kept: records(1, 5) });
     const ids = async (query: string, headers: Record<string, string>) => {
       const client = await sse(front.port, `/v1/events${query}`, headers);
@@ -85,7 +84,7 @@ describe.each(SERVERS)('%s', (server) => {
     ]);
   });
 
-  it('says something every few seconds', async () => {
+  it('sends something every few seconds', async () => {
     const clock = virtualClock();
     const front = await startFront({ server, clock });
     const client = await sse(front.port, '/v1/events');
@@ -96,7 +95,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(client.comments).toBe(3);
   });
 
-  it('loses nothing for clients that come and go with their last id', async () => {
+  it('loses nothing for clients that reconnect with their last id', async () => {
     const front = await startFront({ server });
     const total = 2_000;
     let sent = 0;
@@ -128,7 +127,7 @@ describe.each(SERVERS)('%s', (server) => {
     for (const ids of seen) expect(ids).toEqual(range(1, total));
   });
 
-  it('cuts off a reader that takes nothing, which loses nothing when it comes again', async () => {
+  it('cuts off a reader that takes nothing, which loses nothing when it reconnects', async () => {
     const front = await startFront({ server });
     const data = `{"name":"web","url":"${'x'.repeat(8_000)}"}`;
     const slow = net.connect(front.port, '127.0.0.1');
@@ -144,7 +143,7 @@ describe.each(SERVERS)('%s', (server) => {
     const fine = await sse(front.port, '/v1/events');
     let id = 0;
     let gone = false;
-    // The kernel takes some megabytes before anything waits here.
+    // The kernel takes some megabytes before any data waits here.
     while (!gone) {
       tell(
         front,
@@ -161,7 +160,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(fine.frames.filter(({ id: of }) => of !== null)).toHaveLength(id);
   });
 
-  it('asks the journal again when something was missed on the way', async () => {
+  it('reads the journal anew when something was missed on the way', async () => {
     const front = await startFront({ server, kept: records(1, 2) });
     const client = await sse(front.port, '/v1/events');
     front.events.answer({ subscribe: () => ({ kept: records(1, 6), lastId: 6, completeFrom: 1 }) });
@@ -193,7 +192,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await client.until(1)).toHaveLength(1);
   });
 
-  it('asks the journal again when the thread of the services was lost', async () => {
+  it('reads the journal anew when the services thread was lost', async () => {
     const front = await startFront({ server });
     const { ends, cut } = pipePair();
     front.node.connect('services-0', ends[0]);
@@ -216,7 +215,7 @@ describe.each(SERVERS)('%s', (server) => {
   });
 });
 
-/** Whether the front has cut off `socket`: then the kernel knows no connection of that port in the established state. */
+/** Whether the front has cut off `socket`: the kernel then has no established connection of that port. */
 function hasNoReader(front: Running, socket: net.Socket): boolean {
   const hex = (port: number) => port.toString(16).toUpperCase().padStart(4, '0');
   const ours = `:${hex(front.port)} 0100007F:${hex(socket.localPort ?? 0)} 01`;

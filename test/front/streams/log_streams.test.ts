@@ -1,4 +1,4 @@
-// Following a log, docs/reference.md "Logs of a service": the service is a stand-in with a real log, the
+// Following a log, docs/reference.md "Logs of a service": the service is a stand-in with a real log; the
 // clients are real.
 import { mkdtempSync, rmSync } from 'node:fs';
 import net from 'node:net';
@@ -39,7 +39,7 @@ class Log extends ServiceLog {
 
   constructor() {
     const folder = mkdtempSync(join(tmpdir(), 'berth-follow-'));
-    // The test says itself that it grew.
+    // The test itself reports growth.
     super(folder, { follow: () => {}, grew: () => {} });
     this.writer = new LogWriter(folder, this.limits, () => this.now);
     afterThisTest(() => {
@@ -56,7 +56,7 @@ class Log extends ServiceLog {
 interface Logged extends Running {
   log: Log;
   service: Stand<ServiceProtocol>;
-  /** Writes to the log and says that it grew. */
+  /** Writes to the log and reports its growth. */
   print(text: string | Buffer, stream?: Output): void;
 }
 
@@ -101,7 +101,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(client.frames[0]).toMatchObject({ retry: 1000, event: null });
   });
 
-  it('shows the last lines first when asked, and joins the one that was not finished', async () => {
+  it('shows the last lines first on request, and completes an unfinished one', async () => {
     const front = await start();
     front.log.add('a\nb\nc\nhalf');
     const client = await follow(front, '?lines=2');
@@ -112,7 +112,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await lines(whole, 5)).toEqual(['a', 'b', 'c', 'half and half', 'next']);
   });
 
-  it('joins the unfinished line of one output, whatever the other has printed behind it', async () => {
+  it('completes the unfinished line of one output, whatever the other printed after it', async () => {
     const front = await start();
     front.log.add('a\nhal');
     front.log.add('oo', 'stderr');
@@ -130,7 +130,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await lines(out, 3)).toEqual(['a', 'half a line', 'next']);
   });
 
-  it('joins an unfinished line as it was printed, not as it read until then', async () => {
+  it('completes an unfinished line as it was printed, not as it was read until then', async () => {
     const front = await start();
     const euro = Buffer.from('€');
     front.log.add(Buffer.concat([Buffer.from('loading 10%\r'), euro.subarray(0, 2)]));
@@ -140,7 +140,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await lines(raw, 1)).toEqual(['loading 10%\r€oading 20%']);
   });
 
-  it('misses and doubles nothing that is printed while it is opened', async () => {
+  it('neither misses nor doubles lines printed while it is opened', async () => {
     const front = await start();
     let count = 0;
     const printing = setInterval(() => {
@@ -157,7 +157,7 @@ describe.each(SERVERS)('%s', (server) => {
     }
   });
 
-  it('reads as a person would, raw on demand', async () => {
+  it('turns output into readable text, or raw on request', async () => {
     const front = await start();
     const [plain, raw] = await Promise.all([follow(front), follow(front, '?raw=true')]);
     front.print('10%\r20%\r100%\n\x1b[31mred\x1b[0m\n');
@@ -165,7 +165,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await lines(raw, 2)).toEqual(['10%\r20%\r100%', '\x1b[31mred\x1b[0m']);
   });
 
-  it('keeps characters whole that come in two reads, and cuts lines over 64 KiB', async () => {
+  it('keeps characters whole that arrive in two reads, and cuts lines over 64 KiB', async () => {
     const front = await start();
     const client = await follow(front);
     const euro = Buffer.from('€');
@@ -179,9 +179,9 @@ describe.each(SERVERS)('%s', (server) => {
     expect(got.slice(1, 4).join('')).toBe(`${'x'.repeat(65_535)}€${'y'.repeat(70_000)}`);
   });
 
-  it('answers others while a long log is replayed', async () => {
+  it('serves others while a long log is replayed', async () => {
     const front = await start();
-    // All of it was printed to the other output, so that no client holds it up by reading slowly.
+    // All of it went to the other output, so that no client slows it down by reading slowly.
     const end = 1_000 * MIB;
     let replayed = 0;
     front.service.answer({
@@ -195,7 +195,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(replayed).toBeLessThan(end);
   });
 
-  it('shows one output only, when asked', async () => {
+  it('shows one output only, on request', async () => {
     const front = await start();
     const client = await follow(front, '?stream=stderr');
     front.print('out\n');
@@ -205,7 +205,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await lines(client, 2)).toEqual(['err', 'err 2']);
   });
 
-  it('goes on with one output after the last line of it that was seen', async () => {
+  it('continues one output after its last seen line', async () => {
     const front = await start();
     front.log.add('1\n2');
     front.log.add('a\nb\nc', 'stderr');
@@ -227,7 +227,7 @@ describe.each(SERVERS)('%s', (server) => {
     }
   });
 
-  it('says when each line began, on demand', async () => {
+  it('shows when each line began, on request', async () => {
     const front = await start();
     const { log } = front;
     const began = log.now;
@@ -261,7 +261,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await lines(again, 1)).toEqual(['next']);
   });
 
-  it('gives of many past lines only what its client takes', async () => {
+  it('sends of many past lines only what its client takes', async () => {
     const front = await start();
     const line = `${'x'.repeat(65_535)}\n`;
     for (let count = 0; count < 1_000; count += 10) front.log.add(line.repeat(10));
@@ -280,7 +280,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(Math.max(...offsets)).toBeLessThan(front.log.end() / 2);
   });
 
-  it('goes on after the last line that was seen', async () => {
+  it('continues after the last line seen', async () => {
     const front = await start();
     const first = await follow(front);
     front.print('one\ntwo\n');
@@ -292,7 +292,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await lines(again, 3)).toEqual(['two', 'three', 'four']);
   });
 
-  it('goes on where the log begins when rotation has taken the rest, or where it ends when it is shorter', async () => {
+  it('continues at the beginning of the log after rotation, or at its end when it is shorter', async () => {
     const front = await start();
     front.log.add('one\ntwo\n');
     front.log.limits.maxBytes = 8;
@@ -305,7 +305,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await lines(client, 2)).toEqual(['three', 'four']);
   });
 
-  it('shows the last line of a process that has ended without its newline', async () => {
+  it('shows the unterminated last line of an ended process', async () => {
     const front = await start();
     const client = await follow(front);
     front.print('whole\nlast words');
@@ -317,7 +317,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await lines(client, 3)).toEqual(['whole', 'last words', 'new']);
   });
 
-  it('finds out by itself what nobody told', async () => {
+  it('notices growth that nobody reported', async () => {
     const clock = virtualClock();
     const front = await start({ clock });
     const client = await follow(front);
@@ -327,7 +327,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await lines(client, 1)).toEqual(['untold']);
   });
 
-  it('costs nothing for a reader that takes nothing, and misses nothing when it does', async () => {
+  it('costs nothing for a reader that takes nothing, and misses nothing later', async () => {
     const front = await start();
     const slow = net.connect(front.port, '127.0.0.1');
     afterThisTest(() => {
@@ -348,7 +348,7 @@ describe.each(SERVERS)('%s', (server) => {
     }
     for (let turn = 0; turn < 50; turn += 1) await settle();
     const asked = Math.max(...front.service.of('read').map(({ offset }) => offset));
-    // What it was not given was not even read.
+    // Lines not delivered were not even read.
     expect(asked).toBeLessThan(front.log.end() - 1_000_000);
     slow.resume();
     await eventually(() => got.includes(`${String(total).padStart(6, '0')} x`));
@@ -358,7 +358,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(numbers).toEqual(Array.from({ length: total }, (_, index) => index + 1));
   });
 
-  it('is followed as often as it is let go of', async () => {
+  it('is followed as often as it is released', async () => {
     const front = await start();
     const clients = [await follow(front), await follow(front)];
     for (const client of clients) client.close();
@@ -367,7 +367,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(balance()).toBe(0);
   });
 
-  it('leaves nothing behind of a client that hangs up before it is open', async () => {
+  it('leaves nothing behind of a client that disconnects before it is open', async () => {
     const front = await start();
     let arrived: () => void = () => {};
     let answer: () => void = () => {};
@@ -388,7 +388,7 @@ describe.each(SERVERS)('%s', (server) => {
     socket.write(`GET /v1/services/web/logs/stream HTTP/1.1\r\nHost: 127.0.0.1:${front.port}\r\n\r\n`);
     await asked;
     socket.destroy();
-    // A request that came after its end: the front has heard of that one too.
+    // A request after the disconnect: the front has now handled the disconnect too.
     await front.request('GET', '/livez');
     answer();
     while (front.service.of('follow').length < 2) await settle();
@@ -430,7 +430,26 @@ describe.each(SERVERS)('%s', (server) => {
     await again.closed;
   });
 
-  it('answers an error like any other when it cannot begin', async () => {
+  it('ends and reports a defect that a read throws, but no failure', async () => {
+    const front = await start();
+    const failed = await follow(front);
+    front.service.answer({
+      read: () => {
+        throw fail('internal', 'the disk is gone');
+      },
+    });
+    front.print('x\n');
+    await failed.closed;
+    expect(front.defects).toEqual([]);
+    front.service.answer({ read: ({ offset, limit, ...query }) => front.log.parts(offset, limit, query) });
+    const client = await follow(front);
+    front.service.answer({ read: () => null as never });
+    front.print('y\n');
+    await client.closed;
+    expect(front.defects).toEqual([expect.any(TypeError)]);
+  });
+
+  it('gives an ordinary error when it cannot begin', async () => {
     const front = await start();
     front.service.answer({
       tailStart: () => {

@@ -38,7 +38,7 @@ describe.each(SERVERS)('%s', (server) => {
         });
       });
 
-    it('is opened with the token as a subprotocol, and shows what its service says', async () => {
+    it("is opened with the token as a subprotocol, and shows the service's output", async () => {
       const front = await start({ token: 'secret' });
       front.views.tell('specs', { rows: [specRow('bot', { agent, group: 'Agents' })] });
       front.views.tell('states', { rows: [runningState('bot', 5)] });
@@ -79,7 +79,7 @@ describe.each(SERVERS)('%s', (server) => {
       return { front, service, viewer };
     };
 
-    it('is told the first size at once, and then the last one of many, whoever asks', async () => {
+    it('gets the first size at once, and then the last of many, from any viewer', async () => {
       const clock = virtualClock();
       const { service, viewer } = await viewed({ clock });
       const [one, other] = [await viewer(), await viewer()];
@@ -88,22 +88,22 @@ describe.each(SERVERS)('%s', (server) => {
         socket.send(Buffer.from('x'));
         await service.next('input');
       };
-      const told = () => service.of('resize').map(({ cols }) => cols);
+      const resizes = () => service.of('resize').map(({ cols }) => cols);
       await ask(one.socket, [100, 101, 102]);
       await ask(other.socket, [110, 111]);
-      expect(told()).toEqual([100]);
+      expect(resizes()).toEqual([100]);
       await clock.advance(AGENT.resizeIntervalMs);
-      expect(told()).toEqual([100, 111]);
+      expect(resizes()).toEqual([100, 111]);
       await ask(one.socket, [120, 121]);
-      expect(told()).toEqual([100, 111]);
+      expect(resizes()).toEqual([100, 111]);
       await clock.advance(AGENT.resizeIntervalMs);
-      expect(told()).toEqual([100, 111, 121]);
+      expect(resizes()).toEqual([100, 111, 121]);
       await clock.advance(AGENT.resizeIntervalMs);
       await ask(one.socket, [130]);
-      expect(told()).toEqual([100, 111, 121, 130]);
+      expect(resizes()).toEqual([100, 111, 121, 130]);
     });
 
-    it('disconnects a viewer that acknowledges and does not read, and no other', async () => {
+    it('disconnects a viewer that acknowledges but does not read, and no other', async () => {
       const { front, viewer } = await viewed();
       const [deaf, other] = [await viewer(), await viewer()];
       const got = new Map<WebSocket, number>();

@@ -117,7 +117,7 @@ describe("the front's copies of workloads", () => {
 });
 
 describe("the front's copies of clusters and tethers", () => {
-  it('are forgotten when they are not among all there are', () => {
+  it('are dropped when they are not in the complete list', () => {
     const views = new CloudViews();
     views.setClusters([cluster('b'), cluster('a')], true);
     views.setWorkloads([workload('1', 'a'), workload('2', 'b')]);
@@ -134,7 +134,7 @@ describe("the front's copies of clusters and tethers", () => {
     expect(ids(views.tethers())).toEqual([]);
   });
 
-  it('refuse everything while the cloud part is closed, and nothing once it tells again', () => {
+  it('refuse everything while the cloud part is closed, and nothing once it reports again', () => {
     const views = new CloudViews();
     views.markUnavailable('another key', 'put it back');
     expect(() => views.assertAvailable()).toThrow(/another key/);

@@ -14,14 +14,14 @@ const text = (bytes: Uint8Array | null) => Buffer.from(bytes ?? '').toString();
 const START = Date.UTC(2030, 0, 1);
 
 describe('a service', () => {
-  it('of which nothing was reported is stopped', () => {
+  it('without a report is stopped', () => {
     views.setSpecs([specRow('web', { group: 'site' })]);
     expect(text(views.item('web'))).toBe(
       '{"name":"web","port":3000,"group":"site","status":"stopped","url":"http://localhost:3000","restarts":0}',
     );
   });
 
-  it('that runs shows its process, in the order of the base API', () => {
+  it('that is running shows its process, in the field order of the base API', () => {
     views.setSpecs([specRow('web')]);
     views.setStates([runningState('web', 77, { restarts: 2 })]);
     expect(text(views.item('web'))).toBe(
@@ -29,7 +29,7 @@ describe('a service', () => {
     );
   });
 
-  it('shows statistics of this process only', () => {
+  it('shows statistics of the current process only', () => {
     views.setSpecs([specRow('web')]);
     views.setStats([{ name: 'web', run: 'r1', cpu: 0.5, rssMB: 40 }]);
     views.setStates([runningState('web', 77)]);
@@ -40,7 +40,7 @@ describe('a service', () => {
     expect(parse(views.services()).services[0]).toMatchObject({ cpu: 0.25, rssMB: 41 });
   });
 
-  it('that has ended shows how, until it runs again', () => {
+  it('that has ended shows its end, until it runs again', () => {
     views.setSpecs([specRow('web')]);
     const end = {
       run: 'r1',
@@ -60,7 +60,7 @@ describe('a service', () => {
     expect(parse(views.item('web'))).not.toHaveProperty('exitCode');
   });
 
-  it('by itself shows its spec, without values of env', () => {
+  it('in detail shows its spec, without values of env', () => {
     views.setSpecs([specRow('web', { envKeys: ['SECRET'], dependsOn: ['db'], revision: 4 })]);
     expect(Object.keys(parse(views.detail('web')))).toEqual([
       ...[
@@ -91,7 +91,7 @@ describe('a service', () => {
     expect(parse(views.detail('web'))).toMatchObject({ envKeys: ['SECRET'], revision: 4, stale: false });
   });
 
-  it('keeps the port and url it was started with while it lives, and is stale', () => {
+  it('keeps the port and url of its start while it lives, and is stale', () => {
     views.setSpecs([specRow('web')]);
     views.setStates([runningState('web', 77)]);
     views.setSpecs([specRow('web', { port: 4000, revision: 2 })]);
@@ -112,7 +112,7 @@ describe('a service', () => {
     expect(parse(views.resolve('web'))).toMatchObject({ port: 4000, status: 'stopped' });
   });
 
-  it('that is unknown is nothing', () => {
+  it('that is unknown has no view', () => {
     expect([views.item('web'), views.detail('web'), views.resolve('web'), views.spec('web')]).toEqual([
       null,
       null,
@@ -122,7 +122,7 @@ describe('a service', () => {
     expect(views.detail('__proto__')).toBeNull();
   });
 
-  it('whose state comes before its spec is not listed, and not forgotten', () => {
+  it('whose state arrives before its spec is not listed, and not lost', () => {
     views.setStates([runningState('web', 77)]);
     expect([views.detail('web'), parse(views.services())]).toEqual([null, { services: [] }]);
     views.setSpecs([specRow('web')]);
@@ -130,7 +130,7 @@ describe('a service', () => {
     expect(parse(views.services()).services).toHaveLength(1);
   });
 
-  it('that was removed and registered again has nothing of before', () => {
+  it('that was removed and registered anew shows nothing of before', () => {
     views.setSpecs([specRow('web')]);
     views.setStates([runningState('web', 77, { restarts: 3 })]);
     views.remove('web');
@@ -158,7 +158,7 @@ describe('lists', () => {
     expect(names()).toEqual(['_', 'aa']);
   });
 
-  it('are the same bytes until something changes', () => {
+  it('keep the same bytes until something changes', () => {
     views.setSpecs([specRow('web')]);
     const before = [
       views.services(),
@@ -202,7 +202,7 @@ describe('lists', () => {
     ]);
   });
 
-  it('of groups count members and those that run', () => {
+  it('of groups count members and running members', () => {
     views.setSpecs([
       specRow('a', { group: 'site' }),
       specRow('b', { group: 'site' }),
@@ -242,7 +242,7 @@ describe('agents', () => {
     expect(parse(views.agents()).agents[0]).toMatchObject({ active: true, pid: 9, port: 8100 });
   });
 
-  it('are services as well', () => {
+  it('are also services', () => {
     views.setSpecs([agent('bot')]);
     expect(parse(views.services()).services[0]).toMatchObject({ name: 'bot', group: 'Agents' });
     expect(parse(views.resolve('bot'))).toMatchObject({ url: 'http://localhost:8100' });
