@@ -108,11 +108,11 @@ it('accepts no message of a thread before the front is notified, and loses none'
   const heard = deferred<void>();
   const { threads, registry } = open({ receiveAfter: heard.promise });
   await threads.ensure('services');
-  const told = vi.fn();
-  const answer = registry.ask('where', null).finally(told);
+  const answered = vi.fn();
+  const answer = registry.ask('where', null).finally(answered);
   // The answer arrived while the thread was starting.
   await threads.ensure('gateway');
-  expect(told).not.toHaveBeenCalled();
+  expect(answered).not.toHaveBeenCalled();
   heard.resolve();
   expect((await answer).node).toBe('services-0');
 });

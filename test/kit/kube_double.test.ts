@@ -185,9 +185,9 @@ describeReal('the double and a real API server', () => {
     }
   });
 
-  it('answer a stranger alike', async () => {
-    const stranger = double.kubeconfig.replace(/"token":"[^"]*"/, '"token":"wrong"');
-    const real = JSON.parse(stranger);
+  it('answer an unknown login alike', async () => {
+    const wrongToken = double.kubeconfig.replace(/"token":"[^"]*"/, '"token":"wrong"');
+    const real = JSON.parse(wrongToken);
     const access = parseKubeconfig(kubeconfig(), Date.now());
     real.clusters[0].cluster = {
       server: access.server,
@@ -195,7 +195,7 @@ describeReal('the double and a real API server', () => {
     };
     const [one, two] = [
       await send(JSON.stringify(real), 'GET', '/version'),
-      await send(stranger, 'GET', '/version'),
+      await send(wrongToken, 'GET', '/version'),
     ];
     for (const answer of [one, two])
       expect(answer).toMatchObject({

@@ -145,8 +145,8 @@ it('an ended incarnation sends nothing: its tells are dropped, its asks refused'
         await new Promise<void>((resolve) => {
           goOn = resolve;
         });
-        target.tell('echo', { value: 'told by the dead' });
-        refused = await codeOf(target.ask('echo', { value: 'asked by the dead' }));
+        target.tell('echo', { value: 'sent by an ended incarnation' });
+        refused = await codeOf(target.ask('echo', { value: 'asked by an ended incarnation' }));
         return null;
       },
       seen: () => null,
@@ -159,7 +159,7 @@ it('an ended incarnation sends nothing: its tells are dropped, its asks refused'
   goOn();
   await settle();
   expect(refused).toBe('gone');
-  expect(lower.letters).toEqual([]);
+  expect(lower.received).toEqual([]);
   expect(node.name).toBe('test');
   crashes.splice(0);
 });

@@ -18,7 +18,7 @@ it('ends the actor, answers the queue with `gone` and notifies each watcher once
   codes.push(codeOf(ref.ask('echo', { value: 1 })));
   await clock.advance(500);
   expect(await Promise.all(codes)).toEqual(['crashed', 'crashed', 'crashed', 'gone']);
-  expect(watcher.log).toEqual(['init 1', 'told a']);
+  expect(watcher.log).toEqual(['init 1', 'ended a']);
   expect(crashes.splice(0).map(({ ended }) => ended)).toEqual([false, false, true]);
   expect(await codeOf(ref.ask('echo', { value: 1 }))).toBe('gone');
 });

@@ -101,7 +101,7 @@ it('`end` stops one actor and notifies its watchers; its address can be started 
   await watching.ask('watch', { address: 'a' });
   expect(await node.end('a')).toBe(true);
   await settle();
-  expect(watcher.log.at(-1)).toBe('told a');
+  expect(watcher.log.at(-1)).toBe('ended a');
   expect(await codeOf(ref.ask('echo', { value: 1 }))).toBe('gone');
   await start('a', first.type, null);
   expect(await codeOf(ref.ask('echo', { value: 1 }))).toBe('none');

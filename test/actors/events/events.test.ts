@@ -122,12 +122,12 @@ describe('the journal of events', () => {
     const subscribed = await events.ask('subscribe', {});
     await Promise.all(before);
     await Promise.all(Array.from({ length: 200 }, (_, n) => events.ask('append', { events: [event(n)] })));
-    const told = views.of('events').map((message) => message.events);
-    expect([...ids(subscribed.kept), ...told.flatMap(ids)]).toEqual(
+    const batches = views.of('events').map((message) => message.events);
+    expect([...ids(subscribed.kept), ...batches.flatMap(ids)]).toEqual(
       Array.from({ length: 253 }, (_, n) => n + 1),
     );
     expect(subscribed.lastId).toBe(ids(subscribed.kept).at(-1));
-    expect(told.length).toBeLessThan(10);
+    expect(batches.length).toBeLessThan(10);
   });
 
   it('keeps the last 1024 of any type and also the last 1024 that are not statistics', async () => {

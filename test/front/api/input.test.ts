@@ -41,7 +41,7 @@ describe.each(SERVERS)('%s', (server) => {
       ]);
       for (const { message } of wrong.body.details) expect(wrong.body.message).toContain(message);
       expectError(await post(front, { ...SMALL, group: 'Agents' }), 'invalid_spec');
-      expect(registry.letters).toEqual([]);
+      expect(registry.received).toEqual([]);
     });
 
     it('that are valid reach the registry with their defaults', async () => {
@@ -134,7 +134,7 @@ describe.each(SERVERS)('%s', (server) => {
         ['GET', '/v1/events/history?since=-1'],
       ])
         expectError(await front.request(method ?? '', path ?? ''), 'invalid_spec');
-      expect(service.letters).toEqual([]);
+      expect(service.received).toEqual([]);
     });
   });
 });
