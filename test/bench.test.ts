@@ -19,7 +19,7 @@ const grown = async (costOfAll: (size: number) => number) =>
     sample: async (size) => [costOfAll(size) / size],
   });
 
-it('gives growth in proportion the ratio 1, and growth with the square of the size a tenth of it', async () => {
+it('gives growth in proportion the ratio 1, and growth with the square a tenth of it', async () => {
   expect(await grown((size) => 5 * size)).toMatchObject([{ name: 'work, 100 of them', ratio: 1 }]);
   expect((await grown((size) => size * size))[0]?.ratio).toBeCloseTo(0.1);
 });

@@ -1,5 +1,5 @@
-// The rules of the source tree, checked on the tree itself: imports point down, one file owns each package, nothing grows
-// past its size, no forbidden names or marks.
+// The rules of the source tree, checked on the tree itself: imports point down, one file owns each package,
+// nothing grows past its size, no forbidden names or marks.
 import { readdirSync, readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -197,7 +197,8 @@ describe('the source tree', () => {
       ([, heading = '']) => heading,
     );
     expect(headings.filter((heading, index) => headings.indexOf(heading) !== index)).toEqual([]);
-    // A citation is the path and one heading or more: "Heading", "Another". In Markdown the path may also be a link.
+    // A citation is the path and one or more headings: "Heading", "Another". In Markdown the path may be a
+    // link.
     const CITATION = new RegExp(`${reference.replace('.', '\\.')}( "[^"\\n]+"(?:, "[^"\\n]+")*)?`, 'g');
     const cited = texts.flatMap(({ path, text }) =>
       [...text.matchAll(CITATION)].flatMap(([, names]) => {

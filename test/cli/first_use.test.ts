@@ -70,7 +70,7 @@ function shell(cwd: string, env: Record<string, string>): Shell {
   };
 }
 
-it('goes from a Procfile to running services, logs, an explanation, and down, with five commands', async () => {
+it('goes from a Procfile to running services, logs, an explanation, and down in five commands', async () => {
   const home = folder();
   const app = join(home, 'app');
   mkdirSync(app);

@@ -117,7 +117,7 @@ it('accepts no message of a thread before the front is notified, and loses none'
   expect((await answer).node).toBe('services-0');
 });
 
-it('a thread that dies: asks in flight settle `gone` everywhere; it restarts and knows its peers again', async () => {
+it('a thread that dies settles asks with `gone` everywhere, restarts and knows its peers', async () => {
   const { node, threads, deaths } = open();
   for (const kind of ['cloud', 'tethers'] as const) await threads.ensure(kind);
   const [clusters, other] = [node.ref<Worker>('clusters'), tetherOn('tethers-1')];

@@ -252,7 +252,7 @@ describe('the daemon', () => {
     expect((await first.request('GET', '/readyz')).status).toBe(200);
   });
 
-  it('is the only one of several that start at once on a new state directory, and the others never print that they listen', async () => {
+  it('is the only one of several that start at once on a new state directory', async () => {
     const stateDir = join(newFolder(), 'state');
     const starts = await Promise.allSettled(Array.from({ length: 3 }, () => startDaemon({ stateDir })));
     const [one, ...more] = starts.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : []));
@@ -294,7 +294,7 @@ describe('the daemon', () => {
     await eventually(() => !isAlive(host));
   });
 
-  it('ends at once by a signal that comes a second after the first, but not by one that npm has passed on', async () => {
+  it('ends at once by a signal a second after the first, but not by one that npm passed on', async () => {
     const first = await startDaemon();
     const pid = await run(first, 'stubborn', "trap '' TERM; while :; do sleep 0.2; done", {
       stopGrace: 60_000,

@@ -50,7 +50,7 @@ async function useUp(stateDir: string): Promise<void> {
   }
 }
 
-test('a host without descriptors ends a whole tree, including processes that left its group and session', async () => {
+test('a host without descriptors ends a whole tree, even processes that left group and session', async () => {
   const stateDir = newState();
   const daemon = await connectDaemon(stateDir);
   // The process in its own session is an orphan at once.
@@ -67,7 +67,7 @@ test('a host without descriptors ends a whole tree, including processes that lef
   expect([started.pid, must(pid)].filter(isRunning)).toEqual([]);
 });
 
-test('a stop that cannot see what runs reports that, counts nothing as gone, and continues as soon as it can', async () => {
+test('a stop that cannot see what runs reports that, and continues as soon as it can', async () => {
   const child = spawn('sleep', ['1000'], { detached: true, stdio: 'ignore' });
   const pid = must(child.pid);
   const ended = once(child, 'exit');

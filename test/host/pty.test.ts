@@ -114,7 +114,7 @@ test('a program that ends in order at SIGTERM gets no hang-up', async () => {
   expect(daemon.tail('agent').at(-1)).toBe('bye');
 });
 
-test('a process that survives the signal is hung up after half the grace period, and killed after all of it', async () => {
+test('a process that survives the signal is hung up after half the grace period, then killed', async () => {
   const daemon = await connectDaemon(newState());
   const stubborn = (trap: string) => `trap ${trap}; echo ready; while :; do sleep 0.02; done`;
   const late = await daemon.spawn('late', stubborn(': TERM'), { pty });
@@ -129,7 +129,7 @@ test('a process that survives the signal is hung up after half the grace period,
   expect(killed).toMatchObject({ signal: 'SIGKILL', escalated: true, left: [] });
 });
 
-test('input is taken as fast as the program reads it, and a program that does not read blocks nobody', async () => {
+test('input is taken as fast as the program reads it, and unread input blocks nobody', async () => {
   const daemon = await connectDaemon(newState());
   const deaf = await daemon.spawn('deaf', 'stty raw -echo; echo ready; exec sleep 60', { pty });
   const reader = await daemon.spawn('reader', 'stty raw -echo; echo ready; head -c 300000 | cksum', { pty });

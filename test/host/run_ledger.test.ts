@@ -51,7 +51,7 @@ test('returns what was put, the newest row of each run, without dropped runs', (
   expect([...again.rows.keys()]).toEqual(['a', 'c']);
 });
 
-test("a pid that cannot be a run's process is dropped: to kill it would mean a group, init or everything", () => {
+test('a pid that cannot be a run is dropped: to kill it would mean a group, init or everything', () => {
   const ledger = new RunLedger(path);
   for (const pid of [0, 1, -1, -7, 1.5, 2 ** 53]) ledger.put(row(`pid ${pid}`, { pid }));
   ledger.put(row('kept', { pid: 2 }));

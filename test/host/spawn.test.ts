@@ -5,7 +5,7 @@ import { connectDaemon, descriptorsOf, eventually, newState, useHost } from '../
 
 useHost();
 
-test('a process has its own session and group, its environment, its directory, the umask and no other descriptor', async () => {
+test('a process has its own session and group, environment, directory and umask', async () => {
   const daemon = await connectDaemon(newState());
   const started = await daemon.spawn('web', 'pwd; umask; env | sort; exec sleep 60', {
     cwd: '/tmp',
@@ -193,7 +193,7 @@ test('a service is forgotten with its logs, but not while it runs', async () => 
   expect(await daemon.host.ask('runs', {})).toEqual({ runs: [] });
 });
 
-test('a process is never blocked by unread output, and does not notice that its reader has left', async () => {
+test('a process is never blocked by unread output, and does not notice a missing reader', async () => {
   const daemon = await connectDaemon(newState());
   const started = await daemon.spawn('web', 'head -c 3000000 /dev/zero | tr "\\0" x; echo; echo done');
   await daemon.ended(started);

@@ -125,7 +125,7 @@ test('an agent keeps its terminal while the daemon is away', async () => {
   expect(isRunning(agent.pid)).toBe(true);
 });
 
-test('no service ends with the host; the next one reads on, and only output being written is lost', async () => {
+test('no service ends with the host; the next one loses only output being written', async () => {
   const stateDir = newState();
   const first = await connectDaemon(stateDir);
   const started = await first.spawn('count', COUNT);
@@ -158,7 +158,7 @@ test('no service ends with the host; the next one reads on, and only output bein
   });
 });
 
-test('an adopted run is stopped with its whole tree, and one that ended meanwhile has an unknown end', async () => {
+test('an adopted run is stopped with its tree, and one that ended meanwhile has an unknown end', async () => {
   const stateDir = newState();
   const first = await connectDaemon(stateDir);
   const tree = await first.spawn('tree', '(setsid sleep 61 &); sleep 62 & echo ready; wait');
@@ -332,7 +332,7 @@ test('a second daemon is refused with the pid of the first, as long as the first
   await expect(connectStandIn(stateDir, one.hello({ daemonPid: process.pid }))).rejects.toThrow();
 });
 
-test('a host is reserved for the daemon that started it while that daemon is alive, even if another connects sooner', async () => {
+test('a host is reserved for the daemon that started it while that daemon is alive', async () => {
   const stateDir = newState();
   const [one, two] = [await standIn(), await standIn()];
   const { daemonPid, daemonStart } = one.hello();

@@ -107,7 +107,7 @@ describeReal('the double and a real API server', () => {
     }
   });
 
-  it('leave out what is zero in a status', async () => {
+  it('leave out zeros in a status', async () => {
     const [real, ours] = await both('GET', one('a'));
     expect(real.body.status?.readyReplicas).toBeUndefined();
     expect(ours.body.status?.readyReplicas).toBeUndefined();
@@ -142,7 +142,7 @@ describeReal('the double and a real API server', () => {
     expect(ours.body.details.name).toBe(real.body.details.name);
   });
 
-  it('take a merge patch with uid and version, and note who scaled', async () => {
+  it('take a merge patch with uid and version, and record who scaled', async () => {
     for (const config of [kubeconfig(), double.kubeconfig]) {
       const { body: before } = await send(config, 'GET', one('b'));
       const { uid, resourceVersion } = before.metadata;
@@ -167,7 +167,7 @@ describeReal('the double and a real API server', () => {
     }
   });
 
-  it('replay what happened after a version, then go on', async () => {
+  it('replay the changes after a version, then continue', async () => {
     for (const config of [kubeconfig(), double.kubeconfig]) {
       const { body: list } = await send(config, 'GET', `${mine.path('Deployment')}?limit=1`);
       await send(config, 'PATCH', one('c'), { metadata: { labels: { seen: String(Date.now()) } } });

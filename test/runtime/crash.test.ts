@@ -16,7 +16,7 @@ it('a Failure is a reply and the incarnation lives on', async () => {
   expect(log).toEqual(['init 1', 'echo 1']);
 });
 
-it('a crash answers its caller, closes the scope, restarts after a pause, and continues with the queue', async () => {
+it('a crash answers its caller, closes the scope, restarts after a pause, and keeps the queue', async () => {
   const { near, far } = twoWorlds();
   const { type, log } = probe();
   await far.start('far', type, null);
@@ -49,7 +49,7 @@ it('the pause doubles with every crash in the window', async () => {
   expect(crashes.splice(0)).toHaveLength(4);
 });
 
-it('a crash from outside a handler answers every open request `crashed`, the current one and all `later`s', async () => {
+it('a crash outside a handler answers every open request `crashed`, including `later`s', async () => {
   const { start, clock, crashes } = world();
   const { type, log, open } = probe();
   const ref = await start('a', type, null);

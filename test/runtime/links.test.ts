@@ -50,7 +50,7 @@ it('a ref made before the connection works after it', async () => {
   expect(await codeOf(ref.ask('echo', { value: 1 }))).toBe('none');
 });
 
-it('a watcher is notified once: when a remote actor ends, its connection is lost, or nobody has the address', async () => {
+it('a watcher is notified once of a remote end, a lost connection, or an unknown address', async () => {
   const { near, far, cut } = twoWorlds();
   const { type } = probe();
   for (const address of ['far1', 'far2']) await far.start(address, type, null);
@@ -117,7 +117,7 @@ it('a node that stops itself does not report its peers as lost', async () => {
   expect(lost).toEqual(['far lost near']);
 });
 
-it('each request is answered once on the wire and each watcher notified once, whatever happens afterwards', async () => {
+it('each request is answered once on the wire and each watcher notified once', async () => {
   const { node, start, crashes, clock } = world({
     name: 'node',
     nodeOf: (to) => (to === 'far' ? 'far' : 'node'),

@@ -35,7 +35,7 @@ it('forgets crashes older than the window', async () => {
   expect(crashes.splice(0)).toHaveLength(6);
 });
 
-it('an `init` that throws counts as a crash, and `start` resolves after the first that does not', async () => {
+it('an `init` that throws is a crash, and `start` resolves after the first that does not', async () => {
   const { node, clock, crashes } = world();
   const steps = probe(limits);
   steps.onInit = (incarnation) => {

@@ -86,7 +86,7 @@ function folderWith(program: string): string {
 }
 
 describe('a spinup', () => {
-  it('registers the agent with its defaults, starts it without waiting, and answers with port and pid', async () => {
+  it('registers the agent with its defaults, starts it, and answers with port and pid at once', async () => {
     const it = await started();
     expect(await it.spin('my_bot')).toEqual({ name: 'my_bot', port: 300, pid: 4321 });
     expect(it.store.table('services').get('my_bot')).toMatchObject({

@@ -45,7 +45,7 @@ describe('registering', () => {
     expect(it.received).toEqual([{ name: 'web', kind: 'changed', message: { stored: answer.stored } }]);
   });
 
-  it('of a known name replaces the record: absent env is kept, and the revision increases only with a change', async () => {
+  it('of a known name replaces the record: absent env is kept, a change raises the revision', async () => {
     const it = await setting();
     const register = async (more: Partial<ServiceInput>) =>
       (await it.registry.ask('register', { input: input('web', more) })).stored;
@@ -324,7 +324,7 @@ describe('booting', () => {
     return setting({ path });
   }
 
-  it('sends the views everything, has every service adopt its run, and knows ports and hashes as before', async () => {
+  it('sends the views everything, has services adopt their runs, and restores ports and hashes', async () => {
     const path = join(tempDir(), 'store.mdb');
     const before = await setting({ path });
     for (let n = 0; n < 100; n += 1)
@@ -408,7 +408,7 @@ describe('booting', () => {
     expect(await it.registry.ask('boot', { autostart: true })).toBeNull();
   });
 
-  it('shows a service without a run or pending restart from the store, without waking its actor', async () => {
+  it('shows a service without a run from the store, without waking its actor', async () => {
     const it = await again(['web', 'db', 'owed', 'fresh'].map((name) => input(name)));
     const ended = { run: 'r', at: 1, exitCode: 3, signal: null, exitUnknown: false };
     const crashed: LastEnd = { ...ended, status: 'crashed' };
@@ -423,7 +423,7 @@ describe('booting', () => {
     ]);
   });
 
-  it('does not query a host that is still to come; once there, services owed a restart are notified', async () => {
+  it('does not query a host that is still to come, and notifies services owed a restart', async () => {
     const it = await again(['web', 'owed'].map((name) => input(name)));
     const crashed = {
       run: 'r',

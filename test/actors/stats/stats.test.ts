@@ -102,7 +102,7 @@ const track = (run: string, running: boolean) => ({
 });
 
 describe('statistics', () => {
-  it('come every 2 seconds: all rows in one message to the views, and an event for each running service', async () => {
+  it('come every 2 seconds: one message with all rows, and an event for each running service', async () => {
     let pass = 0;
     const it = await setting(async (roots) => {
       pass += 1;
