@@ -6,13 +6,13 @@ import type { Pipe } from '../runtime/actor.ts';
 const LENGTH_BYTES = 4;
 /** The largest frame that a socket accepts; a longer one closes the pipe. */
 const MAX_FRAME_BYTES = 64 * 1024 * 1024;
-/** With more bytes than this unsent, the other side has stopped reading and the socket is closed. */
+/** With more unsent bytes, the other side has stopped reading, and the socket is closed. */
 const MAX_UNSENT_BYTES = 256 * 1024 * 1024;
 
 /** Transferring an array to another thread costs more than copying this many bytes. */
 const MIN_TRANSFER_BYTES = 4 * 1024;
 
-/** A pipe over a port to another thread. Bytes are transferred unless they are few. */
+/** A pipe over a port to another thread. Transfers bytes unless they are few. */
 export function messagePortPipe(port: MessagePort): Pipe {
   return {
     send(bytes) {
@@ -31,13 +31,15 @@ export function messagePortPipe(port: MessagePort): Pipe {
   };
 }
 
-/** `pipe`, which receives nothing before `opened` resolves. */
+/** `pipe`, which receives nothing until `opened` resolves. */
 export const gatedPipe = (pipe: Pipe, opened: Promise<void>): Pipe => ({
   ...pipe,
   receive: (onBytes, onClose) => void opened.then(() => pipe.receive(onBytes, onClose)),
 });
 
-/** A pipe over a connected socket. Each frame follows its length in 4 bytes, most significant first. */
+/**
+ * A pipe over a connected socket. Each frame is preceded by its length in 4 bytes, most significant first.
+ */
 export function socketPipe(socket: Socket): Pipe {
   return {
     send(bytes) {
@@ -65,8 +67,7 @@ export function socketPipe(socket: Socket): Pipe {
 }
 
 /**
- * A pipe that is still being opened: what is sent waits for it. It closes, with the reason, when `pending`
- * rejects.
+ * A pipe that is still being opened: frames wait for it. It closes, with the reason, when `pending` rejects.
  */
 export function pendingPipe(pending: Promise<Pipe>): Pipe {
   // Calls keep their order.
@@ -84,7 +85,7 @@ export function pendingPipe(pending: Promise<Pipe>): Pipe {
 }
 
 /**
- * Cuts a stream into frames. The function that takes its chunks returns why the stream is broken, else
+ * Cuts a stream into frames. The returned function takes chunks, and returns why the stream is broken, else
  * undefined.
  */
 export function frameSplitter(onFrame: (bytes: Uint8Array) => void): (chunk: Buffer) => string | undefined {
@@ -104,7 +105,7 @@ export function frameSplitter(onFrame: (bytes: Uint8Array) => void): (chunk: Buf
         if (length > MAX_FRAME_BYTES) return `a frame of ${length} bytes`;
         headerFilled = 0;
         if (chunk.length - at >= length) {
-          // The frame is complete in this chunk: no copy.
+          // The whole frame is in this chunk: no copy.
           onFrame(new Uint8Array(chunk.buffer, chunk.byteOffset + at, length));
           at += length;
           continue;

@@ -2,8 +2,7 @@
 // `setReady(true)`.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { GatewayRoute } from '../protocol/gateway.ts';
-import type { TerminalViewersProtocol } from '../protocol/terminal.ts';
-import { actor, type Node } from '../runtime/actor.ts';
+import type { Node } from '../runtime/actor.ts';
 import { withTimeout } from '../runtime/deferred.ts';
 import { EVENTS, KIB } from '../settings/limits.ts';
 import type { AppContext, DaemonInfo, DocumentBuilder } from './api/app_context.ts';
@@ -18,6 +17,7 @@ import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
 import { EventFeed } from './streams/event_feed.ts';
 import { LogStreams } from './streams/log_streams.ts';
 import { TerminalSockets } from './streams/terminal_sockets.ts';
+import { terminalViewersActor } from './streams/terminal_viewers_actor.ts';
 import { CloudViews } from './views/cloud_views.ts';
 import { gatewayRoutesPublisher } from './views/gateway_routes.ts';
 import { ServiceViews } from './views/service_views.ts';
@@ -106,14 +106,6 @@ export interface Front {
 
 export const createFront = (options: FrontOptions): Front => new HttpFront(options);
 
-const VIEWERS = actor<TerminalViewersProtocol, TerminalSockets>(
-  'viewers',
-  (_context, { handlers }) => handlers,
-  {
-    mailbox: 1_000_000,
-  },
-);
-
 interface ApiListener {
   bind: string;
   port: number;
@@ -125,7 +117,7 @@ interface ApiListener {
 class HttpFront implements Front {
   private readonly options: FrontOptions;
   private readonly events: EventFeed;
-  private readonly logs = new LogStreams();
+  private readonly logs: LogStreams;
   private readonly terminals: TerminalSockets;
   private readonly app: { -readonly [K in keyof AppContext]: AppContext[K] };
   private readonly guards: Guard[] = [];
@@ -140,6 +132,7 @@ class HttpFront implements Front {
     this.options = options;
     this.settings = { token, allowedExtensions };
     this.events = new EventFeed(node);
+    this.logs = new LogStreams(options.onDefect);
     this.terminals = new TerminalSockets(node.clock);
     this.app = {
       views: new ServiceViews(),
@@ -161,7 +154,7 @@ class HttpFront implements Front {
     const onServicesChanged = gatewayRoutesPublisher(views, onGatewayRoutes);
     const { logs, events } = this;
     await node.start('views', serviceViewsActor, { views, logs, events, onServicesChanged });
-    await node.start('viewers', VIEWERS, this.terminals);
+    await node.start('viewers', terminalViewersActor, this.terminals);
     node.onPeerLost((peer) => {
       if (!peer.startsWith('services')) return;
       this.terminals.onServicesLost();

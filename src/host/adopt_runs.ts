@@ -1,5 +1,5 @@
-// What a new host does with the runs of one that was killed: docs/reference.md "Death of the process host".
-// It watches those that live and reads on; how the others ended is unknown.
+// Adopts the runs of a host that was killed: docs/reference.md "Death of the process host". A new host
+// watches the live ones and continues to read their output; how the others ended is unknown.
 import { readdirSync } from 'node:fs';
 import type { Libc } from '../adapters/process/libc.ts';
 import {
@@ -30,11 +30,9 @@ export interface AdoptRunsConfig {
   libc: Libc | null;
 }
 
-/**
- * Interval between checks of a process that is no child of ours. The end of its FIFOs mostly comes earlier.
- */
+/** Interval between checks of a process that is not our child. The end of its FIFOs usually comes earlier. */
 const ALIVE_CHECK_MS = 1_000;
-/** Grace period for processes whose terminal has hung up with the host. */
+/** Grace period for processes whose terminal hung up with the host. */
 const HANGUP_MS = 1_000;
 
 /** The leaders of sessions, by the run they are marked with. Every run begins as such a leader. */
@@ -49,8 +47,8 @@ function leadersByRun(): Map<string, ProcessRow> {
 }
 
 /**
- * Finds the processes of rows without a pid, whose host was killed right after the start. Drops rows without
- * a process.
+ * Finds the processes of rows without a pid, left by a host that was killed right after the start. Drops rows
+ * without a process.
  */
 function identifyUnknownPids(ledger: RunLedger): void {
   const unidentified = [...ledger.rows.values()].filter((row) => row.pid === 0 && !row.end);
@@ -72,7 +70,7 @@ function sweepFifos(fifos: Fifos, keep: ReadonlySet<string>): void {
   for (const run of new Set(runs)) if (!keep.has(run)) fifos.remove(run);
 }
 
-/** Reads on, and watches until the process has ended. */
+/** Resumes reading, and watches until the process has ended. */
 function watchRun(run: HostRun, config: AdoptRunsConfig): void {
   const { clock, logWriters, runs, fifos, libc } = config;
   const { name, row } = run;
@@ -99,7 +97,7 @@ function watchRun(run: HostRun, config: AdoptRunsConfig): void {
   check();
 }
 
-/** Goes on with the stop under way, or ends what has lost its terminal. */
+/** Resumes the stop under way, or ends a run that has lost its terminal. */
 function resumeStop(run: HostRun, row: LedgerRow, config: AdoptRunsConfig): void {
   const { clock, stops, runs } = config;
   if (row.pty) {
@@ -114,7 +112,7 @@ function resumeStop(run: HostRun, row: LedgerRow, config: AdoptRunsConfig): void
   }
 }
 
-/** Takes over the runs in the ledger. Output is read once, and no process is ended that need not be. */
+/** Adopts the runs in the ledger. Output is read once, and no process is ended unnecessarily. */
 export function adoptRuns(config: AdoptRunsConfig): void {
   const { ledger, runs, boot, fifos } = config;
   identifyUnknownPids(ledger);
@@ -128,7 +126,7 @@ export function adoptRuns(config: AdoptRunsConfig): void {
       fifos.remove(row.run);
       continue;
     }
-    // Where another process has the pid now, a group of that number is not the run's either.
+    // If another process has the pid now, a group of that number is not the run's either.
     run.root.grouped = processRow(row.pid)?.startTicks === row.startTicks;
     if (!row.pty) watchRun(run, config);
     resumeStop(run, row, config);

@@ -1,4 +1,4 @@
-// What both ways to start a process share: with FIFOs (spawn_piped.ts) and in a terminal (pty.ts).
+// Shared by both ways to start a process: with FIFOs (spawn_piped.ts) and in a terminal (pty.ts).
 import { accessSync, constants, statSync } from 'node:fs';
 import type { LogStream } from '../logs/format.ts';
 import { fail } from '../protocol/errors.ts';
@@ -11,7 +11,7 @@ export const SHELL = '/bin/sh';
 export interface ChildEvents {
   /** `bytes` are valid until the call returns. */
   onOutput(stream: LogStream, bytes: Uint8Array): void;
-  /** Called once, after all output. `exitCode` is null where a signal ended the process. */
+  /** Called once, after all output. `exitCode` is null when a signal ended the process. */
   onExit(exitCode: number | null, signal: string | null): void;
 }
 
@@ -26,7 +26,10 @@ export function startFailed(name: string, reason: string): Failure {
 export const diskFull = (name: string): Failure =>
   fail('storage_full', `${name} was not started: the disk is full`);
 
-/** The Failure for an error that was thrown during a start: itself, storage_full or start_failed. */
+/**
+ * The Failure for an exception during a start: the exception itself if it is a Failure, else storage_full or
+ * start_failed.
+ */
 export function spawnFailure(name: string, error: unknown): Failure {
   if (isFailure(error)) return error;
   if (!(error instanceof Error)) return startFailed(name, String(error));
@@ -35,7 +38,8 @@ export function spawnFailure(name: string, error: unknown): Failure {
 }
 
 /**
- * Fails start_failed where the directory or the shell is missing: the system says ENOENT, but not of what.
+ * Fails start_failed when the directory or the shell is missing, because the system's ENOENT does not say
+ * which.
  */
 export function checkStartable({ service: name, cwd }: Pick<SpawnRequest, 'service' | 'cwd'>): void {
   const place = statSync(cwd, { throwIfNoEntry: false });
@@ -53,7 +57,7 @@ export function checkStartable({ service: name, cwd }: Pick<SpawnRequest, 'servi
   }
 }
 
-/** Runs `start` with `umask`, the user's own, so that the child has it and files of the host do not. */
+/** Runs `start` with the user's own `umask`, which applies to the child but not to files of the host. */
 export function withUmask<R>(umask: number, start: () => R): R {
   const own = process.umask(umask);
   try {
@@ -63,7 +67,7 @@ export function withUmask<R>(umask: number, start: () => R): R {
   }
 }
 
-/** The environment as `spawn` takes it. It has no prototype, so that every key is only a key. */
+/** The environment in the form that `spawn` takes. Without a prototype, so that every key is only a key. */
 export function environmentOf(rows: SpawnRequest['env']): NodeJS.ProcessEnv {
   const env: NodeJS.ProcessEnv = Object.create(null);
   for (const [key, value] of rows) env[key] = value;

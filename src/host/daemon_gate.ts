@@ -1,7 +1,7 @@
-// Admits to the host the threads of one daemon: docs/reference.md "State directory". A second daemon is
-// refused with the pid of the first for as long as that one lives, which keeps two daemons off one state
-// directory. The first is the one that has started the host, if it lives: it may be listening already, so no
-// other that only connects sooner may replace it.
+// Admits the threads of one daemon to the host: docs/reference.md "State directory". While that daemon lives,
+// a second one is refused with the pid of the first, which keeps two daemons off one state directory. The
+// first daemon is the one that started the host, if it lives: it may be listening already, so another daemon
+// that merely connects sooner must not replace it.
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
@@ -16,7 +16,7 @@ import type { Pipe } from '../runtime/actor.ts';
 export interface DaemonGateConfig {
   folder: string;
   version: string;
-  /** The daemon that has started this host; null: the first to connect may have it. */
+  /** The daemon that started this host; null: the first to connect is admitted. */
   startedBy: DaemonProcess | null;
   /** Whether nothing would be lost if the host ended now. */
   isIdle: () => boolean;
@@ -57,7 +57,7 @@ export class DaemonGate {
   private readonly server = createServer((socket) => void this.greet(socket));
   private readonly socket: ReturnType<typeof socketPath>;
   private readonly sockets = new Set<Socket>();
-  /** The daemon that was admitted last, or waits for the end of this host. */
+  /** The daemon that was admitted last, or that waits for the end of this host. */
   private owner: Hello | null = null;
   private first: Hello | null = null;
 
@@ -67,8 +67,8 @@ export class DaemonGate {
   }
 
   /**
-   * Opens the gate. Rejects with the error of the system. The caller holds the lock of the folder: a socket
-   * that is there was left by a host that was killed.
+   * Opens the gate. Rejects with the system's error. The caller holds the lock of the folder, so an existing
+   * socket was left by a killed host.
    */
   async listen(): Promise<void> {
     rmSync(this.socket.path, { force: true });
@@ -87,15 +87,15 @@ export class DaemonGate {
     return this.first !== null;
   }
 
-  /** Connections that are open. */
+  /** The number of open connections. */
   get connections(): number {
     return this.sockets.size;
   }
 
   /** Whether `daemon` would get another version of the host by starting one. */
   isOutdated({ version }: Hello): boolean {
-    // The daemon that has started this host would only start the same again: its files were replaced while it
-    // runs.
+    // The daemon that started this host would only start the same version again: its files were replaced
+    // while it runs.
     return version !== this.config.version && this.first !== null && version !== this.first.version;
   }
 
@@ -107,7 +107,7 @@ export class DaemonGate {
 
   private async greet(socket: Socket): Promise<void> {
     socket.on('error', () => {
-      // Its close follows and says enough.
+      // The close event follows and is enough.
     });
     const hello = await readFirstLine(socket).then(parseHello, () => null);
     const reply = this.judge(hello);
@@ -133,7 +133,7 @@ export class DaemonGate {
   }
 
   private admit(hello: Hello, socket: Socket): void {
-    // Any earlier daemon is dead: what it has left open must not act any more.
+    // Any earlier daemon is dead: its open connections must not act any more.
     if (this.owner?.session !== hello.session) for (const old of this.sockets) old.destroy();
     this.owner = hello;
     this.first ??= hello;

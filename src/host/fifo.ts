@@ -1,10 +1,10 @@
-// The FIFOs that carry the output of a process to the host. The process holds them read-write, the host
-// reads. When the host is killed, the process lives on and the next host reads on; meanwhile the process
-// waits at worst, when a FIFO is full.
+// The FIFOs that carry the output of a process to the host. The process holds them read-write, and the host
+// reads. When the host is killed, the process lives on and the next host resumes reading. Meanwhile the
+// process waits only if a FIFO is full.
 //
-// FIFOs that nobody has open are reused under another name. In a folder where many were removed within the
-// last minute, ext4 takes up to a millisecond to find an inode for a new one, which is as long as the rest of
-// a start.
+// FIFOs that no process has open are reused under another name. In a folder from which many were removed
+// within the last minute, ext4 takes up to a millisecond to find an inode for a new one, as long as the rest
+// of a start.
 import { spawnSync } from 'node:child_process';
 import { closeSync, constants, openSync, readSync, renameSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -17,12 +17,12 @@ const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
 export const FIFO_KINDS = ['out', 'err'] as const;
 export type FifoKind = (typeof FIFO_KINDS)[number];
 
-/** One buffer for all readers: what is read goes to the log before the next read. */
+/** One buffer for all readers: the bytes go to the log before the next read. */
 const readBuffer = Buffer.allocUnsafeSlow(64 * KIB);
 /** FIFOs that are kept for reuse. */
 const MAX_FREE_FIFOS = 512;
 /**
- * The most that a FIFO of a process holds. Further output after its end is another's, and is not waited for.
+ * Capacity of a process's FIFO. Further output after its end belongs to another process, and is not awaited.
  */
 const MAX_DRAIN_BYTES = MIB;
 
@@ -30,10 +30,7 @@ const MAX_DRAIN_BYTES = MIB;
 export const fifoPath = (folder: string, run: string, kind: FifoKind): string =>
   join(folder, `${run}.${kind}`);
 
-/**
- * Whether nobody has a FIFO open for reading. Processes that a run has left behind may, and would steal
- * output.
- */
+/** Whether no process has a FIFO open for reading. Leftovers of a run may have, and would steal output. */
 function hasNoReader(path: string): boolean {
   try {
     closeSync(openSync(path, O_WRONLY | O_NONBLOCK));
@@ -47,7 +44,7 @@ function hasNoReader(path: string): boolean {
 export class Fifos {
   readonly folder: string;
   private readonly libc: Libc | null;
-  /** Paths of FIFOs that nobody has open. */
+  /** Paths of FIFOs that no process has open. */
   private readonly freePaths: string[] = [];
 
   constructor(folder: string, libc: Libc | null) {
@@ -55,7 +52,7 @@ export class Fifos {
     this.libc = libc;
   }
 
-  /** Makes the FIFOs of a run. Throws with the reason. */
+  /** Creates the FIFOs of a run. Throws with the reason. */
   make(run: string): void {
     const missing = this.paths(run).filter((path) => !this.reuse(path));
     if (this.libc) for (const path of missing) this.libc.makeFifo(path);
@@ -66,7 +63,7 @@ export class Fifos {
   }
 
   /**
-   * Removes the FIFOs of a run that has ended, or keeps those of `reusable`, which nobody has open for
+   * Removes the FIFOs of a run that has ended, but keeps those of `reusable`, which no process has open for
    * writing.
    */
   remove(run: string, reusable: readonly FifoKind[] = []): void {
@@ -87,7 +84,7 @@ export class Fifos {
     return FIFO_KINDS.map((kind) => fifoPath(this.folder, run, kind));
   }
 
-  /** Renames a kept FIFO to `path`. False where there is none. */
+  /** Renames a kept FIFO to `path`. Returns false without one. */
   private reuse(path: string): boolean {
     const free = this.freePaths.pop();
     if (free === undefined) return false;
@@ -95,28 +92,30 @@ export class Fifos {
       renameSync(free, path);
       return true;
     } catch {
-      // Somebody has removed it.
+      // The FIFO was removed from outside.
       return false;
     }
   }
 }
 
 /**
- * Opens the end for the process, for reading too, so that it never sees its reader go. Throws the system's
- * error.
+ * Opens the end of the process, for reading too, so that the process never loses its reader. Throws the
+ * system's error.
  */
 export const openFifoForProcess = (folder: string, run: string, kind: FifoKind): number =>
   openSync(fifoPath(folder, run, kind), O_RDWR);
 
 export interface FifoReader {
-  /** Reads what is there now. True: nobody has it open for writing any more, and it is closed. */
+  /**
+   * Reads the available output. True: no process has the FIFO open for writing any more, and it is closed.
+   */
   drain(): boolean;
   close(): void;
 }
 
 /**
- * Reads into `readBuffer` without waiting. Returns the bytes read; 0 at the end, a negative number where none
- * are there.
+ * Reads into `readBuffer` without waiting. Returns the bytes read: 0 at the end, negative when none are
+ * available.
  */
 function readNonBlocking(fd: number, libc: Libc | null): number {
   if (libc) return libc.read(fd, readBuffer);
@@ -128,8 +127,8 @@ function readNonBlocking(fd: number, libc: Libc | null): number {
 }
 
 /**
- * Reads a FIFO from now on. The bytes given to `onBytes` are valid until it returns. `onEnded` is called
- * once, when nobody has it open for writing any more. Throws when it cannot be opened.
+ * Starts to read a FIFO. The bytes given to `onBytes` are valid until it returns. `onEnded` is called once,
+ * when no process has the FIFO open for writing any more. Throws when it cannot be opened.
  */
 export function openFifoReader(
   path: string,

@@ -1,5 +1,5 @@
-// State: none of its own, so that a crash of a handler loses nothing. `HostRuns` and `LogWriters` hold what
-// there is.
+// State: none of its own, so that a crash of a handler loses nothing. `HostRuns` and `LogWriters` hold the
+// state.
 import type { HostProtocol } from '../protocol/host.ts';
 import { actor, type Context, type Handlers } from '../runtime/actor.ts';
 import type { HostRuns } from './host_runs.ts';
@@ -10,13 +10,13 @@ export interface HostActorConfig {
   logWriters: LogWriters;
 }
 
-/** The terminal of a run of the service `name`; null where there is none. */
+/** The terminal of a run of the service `name`; null without one. */
 const terminalOf = (runs: HostRuns, name: string, id: string) => {
   const run = runs.all.get(id);
   return run?.name === name ? run.terminal : null;
 };
 
-/** The actor `host`: hands each message to the part that it is for. */
+/** The actor `host`: passes each message to the part that handles it. */
 export const hostActor = actor<HostProtocol, HostActorConfig>(
   'host',
   (context: Context, { runs, logWriters }): Handlers<HostProtocol> => ({

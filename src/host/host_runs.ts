@@ -35,11 +35,11 @@ export interface HostRunsConfig {
   stops: TreeStops;
   boot: string;
   fifos: Fifos;
-  /** null where it does not load: terminals are refused. */
+  /** null when it does not load: terminals are refused then. */
   libc: Libc | null;
-  /** Starts processes without a terminal; null: Node does. */
+  /** Starts processes without a terminal; null: Node starts them. */
   startProgram: StartProgram | null;
-  /** Rejects where node-pty does not load. */
+  /** Rejects when node-pty does not load. */
   loadTerminals: () => Promise<SpawnTerminal>;
   /** Called with an end once it is in the ledger. */
   onEnded: (end: RunEnd) => void;
@@ -52,7 +52,7 @@ export interface HostRun extends StopTarget {
   readonly name: string;
   /** `row.end` is null while the process lives. */
   row: LedgerRow;
-  /** A spawned process is a child of this host. Of an adopted one, only the absence can be noticed. */
+  /** A spawned process is a child of this host. An adopted one is not, so only its absence can be noticed. */
   readonly origin: 'spawned' | 'adopted';
   terminal: HostTerminal | null;
 }
@@ -61,7 +61,7 @@ type RunOutcome = Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause'>;
 /** The outcome of a run whose exit code cannot be known. */
 export const UNKNOWN_OUTCOME: RunOutcome = { exitCode: null, signal: null, exitUnknown: true, cause: 'exit' };
 
-/** The runs of this host, and what can be done with them. */
+/** The runs of this host, with the operations on them. */
 export class HostRuns {
   readonly all = new Map<string, HostRun>();
   private readonly config: HostRunsConfig;
@@ -72,7 +72,7 @@ export class HostRuns {
     this.config = config;
   }
 
-  /** How many processes live or are being started. */
+  /** The number of processes that live or are being started. */
   get liveCount(): number {
     let count = this.starting.size;
     for (const { row } of this.all.values()) if (!row.end) count += 1;
@@ -84,7 +84,7 @@ export class HostRuns {
     return [...this.all.values()].filter(({ row }) => !row.end).map(({ root }) => root);
   }
 
-  /** The processes that libuv, node-pty or this host wait for. */
+  /** The pids of children that libuv, node-pty or this host wait for. */
   childPids(): Set<number> {
     return new Set(
       [...this.all.values()].flatMap(({ origin, row }) =>
@@ -93,12 +93,12 @@ export class HostRuns {
     );
   }
 
-  /** Ends before `time`, in epoch milliseconds, that are not acknowledged. */
+  /** Unacknowledged ends before `time`, in epoch milliseconds. */
   unacknowledged(time: number): RunEnd[] {
     return [...this.all.values()].flatMap(({ row }) => (row.end && row.end.at < time ? [row.end] : []));
   }
 
-  /** The run of a service: the one that lives, or else the latest. */
+  /** The run of a service: the live one, or else the latest. */
   ofService(name: string): HostRun | undefined {
     let found: HostRun | undefined;
     for (const run of this.all.values()) {
@@ -110,8 +110,8 @@ export class HostRuns {
   }
 
   /**
-   * The run of a service (null: all runs), once every start that was requested before is done, so that none
-   * is missed.
+   * The run of a service (null: all runs), after every start requested earlier is done, so that none is
+   * missed.
    */
   async settledRows(name: string | null): Promise<LedgerRun[]> {
     const starts = [...this.starting.values()].filter((start) => name === null || start.name === name);
@@ -173,11 +173,11 @@ export class HostRuns {
   private async launch(request: SpawnRequest, intent: LedgerRow): Promise<SpawnReply> {
     const { ledger, reservedDescriptor, stops } = this.config;
     const { pid, terminal } = await this.startProcess(request);
-    // The exit comes as an event, in a later turn: it cannot be missed before `add`.
+    // The exit arrives as an event in a later turn, so it cannot be missed before `add`.
     const first = reservedDescriptor.lend(() => processRow(pid));
     const row = { ...intent, pid, startTicks: first?.startTicks ?? 0 };
     const started = this.add(row, 'spawned', terminal);
-    // A run that cannot be recorded must not live: no later host would know of it.
+    // A run that cannot be recorded must not live: a later host would not know it.
     if (!ledger.put(row)) {
       await stops.stop(started, { signal: 'SIGKILL', graceMs: 0, port: 0, isSent: false });
       this.all.delete(row.run);
@@ -243,12 +243,12 @@ export class HostRuns {
   }
 
   /**
-   * Ends the tree of a run, or what a run that has ended has left behind. Joins a stop under way. Fails
+   * Stops the tree of a run, or the leftovers of a run that has ended. Joins a stop under way. Fails
    * invalid_spec.
    */
   async stop({ service: name, run: id, signal, graceMs, port }: StopRequest): Promise<StopReport> {
     if (!isSignalName(signal)) throw fail('invalid_spec', `${signal} is no signal`);
-    // The caller of a start that fails has its Failure already.
+    // The caller of the failed start has its Failure already.
     await this.starting.get(id)?.reply.catch(() => undefined);
     const known = this.all.get(id);
     if (known && !known.row.stop && !known.row.end) {
@@ -259,7 +259,7 @@ export class HostRuns {
     return this.config.stops.stop(target, { signal, graceMs, port, isSent: false });
   }
 
-  /** Keeps the daemon's own data on a run. */
+  /** Stores the daemon's own data about a run. */
   setRunMetadata(run: string, runMetadata: RunMetadata): void {
     const known = this.all.get(run);
     if (!known) return;
@@ -267,14 +267,14 @@ export class HostRuns {
     this.config.ledger.put(known.row);
   }
 
-  /** Forgets a run whose end the daemon has on disk. */
+  /** Drops a run whose end the daemon has on disk. */
   acknowledge(run: string): void {
     if (!this.all.get(run)?.row.end) return;
     this.all.delete(run);
     this.config.ledger.drop(run);
   }
 
-  /** Deletes all that is kept of a service. Fails already_running while it has a process. */
+  /** Deletes all data of a service. Fails already_running while it has a process. */
   forget(name: string): void {
     const run = this.ofService(name);
     if (run && !run.row.end) throw fail('already_running', `${name} has a process: stop it first`);
@@ -297,7 +297,7 @@ const spawnReplyOf = ({ pid, startTicks, startedAt }: LedgerRow): SpawnReply => 
   rssMB: Math.ceil(residentBytes(pid) / MIB),
 });
 
-/** A run that is not in the ledger any more: only processes with its mark can be found. */
+/** A run that is no longer in the ledger: only processes with its mark can be found. */
 function forgottenTarget(name: string, run: string): StopTarget {
   const end = { service: name, run, ...UNKNOWN_OUTCOME, at: 0 };
   return {

@@ -12,14 +12,14 @@ export interface LogWriters {
   closeFiles(name: string): void;
   /** Deletes the logs of a service. */
   remove(name: string): void;
-  /** Begins or ends the notices about a service. */
+  /** Starts or stops the notices about a service. */
   follow(name: string, on: boolean): void;
-  /** Ends all notices. */
+  /** Stops all notices. */
   unfollowAll(): void;
   setLimits(limits: LogLimits): void;
-  /** Gives the notices of this turn now: those of all output come before that of the end of its run. */
+  /** Sends the notices of this turn now: a run's output must be announced before its end. */
   notifyGrowth(): void;
-  /** Bytes lost to a full disk, of each service that has lost any. */
+  /** Bytes lost to a full disk, for each service that has lost any. */
   droppedBytes(): { service: string; bytes: number }[];
 }
 
@@ -32,7 +32,7 @@ export function createLogWriters(
   now: () => number,
   onGrowth: (name: string, end: number) => void,
 ): LogWriters {
-  // Nothing is deleted before the limits of the daemon are known.
+  // Nothing is deleted until the daemon has sent its limits.
   const limits: LogLimits = { maxBytes: Number.POSITIVE_INFINITY, keep: Number.POSITIVE_INFINITY };
   const logs = new Map<string, LogWriter>();
   const followed = new Set<string>();
@@ -69,7 +69,7 @@ export function createLogWriters(
       if (!on) followed.delete(name);
       else {
         followed.add(name);
-        // The follower may have read before the latest output, of which nobody was notified.
+        // The follower may have read before the latest output, which caused no notice.
         if (logs.has(name)) markGrown(name);
       }
     },

@@ -1,4 +1,4 @@
-// The process host: puts its parts together, and ends when it is not needed.
+// The process host: assembles its parts, and ends when it is no longer needed.
 import { mkdirSync, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -31,11 +31,11 @@ export interface HostOptions {
   stateDir: string;
   /** The version of the package. */
   version: string;
-  /** The daemon that has started this host; null: none is known. */
+  /** The daemon that started this host; null: unknown. */
   startedBy: DaemonProcess | null;
 }
 
-/** The parts of a host that the rest of this file uses. */
+/** The parts of a host used in this file. */
 interface HostParts {
   runs: HostRuns;
   logWriters: LogWriters;
@@ -43,7 +43,7 @@ interface HostParts {
   loadTerminals: () => Promise<SpawnTerminal>;
   /** Whether nothing would be lost if the host ended now. */
   isIdle: () => boolean;
-  /** Removes what the next host does not need. */
+  /** Removes FIFOs that the next host does not need. */
   removeFreeFifos: () => void;
 }
 
@@ -55,14 +55,14 @@ interface HostPartsConfig {
   daemonPid: () => number;
 }
 
-/** A host to which no daemon has come ends after this long. */
+/** A host without any daemon ends after this time. */
 const NO_DAEMON_MS = 10_000;
 /** Interval between checks whether the host is needed, while no daemon is connected. */
 const NEEDED_CHECK_MS = 250;
-/** Interval at which ends that are not acknowledged are sent again. */
+/** Interval at which unacknowledged ends are sent again. */
 const RESEND_END_MS = 2_000;
 const LOAD_PTY_AFTER_MS = 500;
-/** Interval between attempts to take a lock that another host has. */
+/** Interval between attempts to take a lock that another host holds. */
 const LOCK_RETRY_MS = 5;
 const INIT_PID = 1;
 
@@ -70,7 +70,10 @@ const log = (text: string): void => {
   process.stderr.write(`${new Date().toISOString()} host ${process.pid}: ${text}\n`);
 };
 
-/** Keeps programs from inheriting what this process has inherited itself, beyond stdin, stdout and stderr. */
+/**
+ * Prevents programs from inheriting the descriptors that this process has inherited, beyond stdin, stdout and
+ * stderr.
+ */
 function closeInherited(libc: Libc): void {
   for (const name of readdirSync('/dev/fd')) if (Number(name) > 2) libc.closeOnExec(Number(name));
 }
@@ -84,17 +87,17 @@ async function acquireLock(folder: string, libc: Libc | null): Promise<boolean> 
   const lock = openSync(join(folder, 'lock'), 'w', 0o600);
   const began = systemClock.monotonic();
   while (!libc.lock(lock)) {
-    // A host that has the lock and answers stays. One that does not is about to answer, or to end while a
+    // A host that holds the lock and answers stays. One that does not is about to answer, or to end while a
     // daemon waits for this one.
     if (await isListening(folder)) return false;
     if (systemClock.monotonic() - began > NO_DAEMON_MS) return false;
-    // Not by the clock, whose timers keep no process alive.
+    // Not by the clock, whose timers do not keep the process alive.
     await pause(LOCK_RETRY_MS);
   }
   return true;
 }
 
-/** Puts the parts together and takes over the runs of an earlier host. */
+/** Creates the parts and adopts the runs of an earlier host. */
 function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: HostPartsConfig): HostParts {
   const { clock } = node;
   const boot = bootId();
@@ -143,8 +146,8 @@ function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: Ho
 }
 
 /**
- * Makes a function that ends this process once it has no process, no daemon and nothing to write. Call it
- * whenever that may be so; without a connection it repeats itself.
+ * Returns a function that ends this process once it has no process, no daemon and nothing to write. Call it
+ * whenever that may be the case; without a connection it repeats itself.
  */
 function createExitCheck(
   gate: DaemonGate,
@@ -176,13 +179,13 @@ function createExitCheck(
 }
 
 /**
- * Runs the host of a state directory in this process; does nothing where there is one. Rejects where it
+ * Runs the host of a state directory in this process; does nothing when there is one already. Rejects when it
  * cannot start.
  */
 export async function startHost({ stateDir, version, startedBy }: HostOptions): Promise<void> {
   process.umask(0o077);
   const reservedDescriptor = reserveDescriptor();
-  // Agents die with this process: a defect in one handler must not end it.
+  // Agents die with this process, so a defect in one handler must not end it.
   process.on('uncaughtException', (error) => log(`defect: ${error.stack}`));
   const folder = hostFolder(stateDir);
   for (const path of [folder, join(stateDir, 'runs')]) mkdirSync(path, { recursive: true, mode: 0o700 });

@@ -1,12 +1,12 @@
-// What the host uses of node-pty, as it is on Unix without an encoding. The types of the package are declared
-// under another name, lack the descriptor, and have strings for bytes.
+// The part of node-pty that the host uses, as it is on Unix without an encoding. The types of the package
+// have another module name, lack the descriptor, and have strings for bytes.
 declare module 'node-pty' {
   export interface Pty {
     readonly pid: number;
     /** The controlling side of the terminal. */
     readonly fd: number;
     onData(listener: (bytes: Buffer) => void): void;
-    /** `signal` is 0 or absent where no signal ended the process. */
+    /** `signal` is 0 or absent when no signal ended the process. */
     onExit(listener: (end: { exitCode: number; signal?: number }) => void): void;
     resize(cols: number, rows: number): void;
   }

@@ -1,7 +1,7 @@
-// Starts an agent: a shell in a terminal of its own. The only importer of node-pty.
+// Starts an agent: a shell in its own terminal. The only file that imports node-pty.
 //
-// node-pty alone loses the end of what short-lived programs print, because it takes a hang-up for the end
-// although there is more to read; and every later child inherits its descriptors. So the host keeps a
+// node-pty alone loses the last output of short-lived programs, because it treats a hang-up as the end
+// although there is more to read, and every later child inherits its descriptors. So the host keeps a
 // duplicate of each descriptor: it reads from the duplicate while there is more, writes to it without
 // waiting, and empties it after the exit.
 import { closeSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { type ChildEvents, environmentOf, SHELL, spawnFailure, withUmask } from 
 
 export interface HostTerminal {
   pid: number;
-  /** Gives input. What the program does not read is kept, up to 1 MiB; more is dropped. */
+  /** Sends input. Up to 1 MiB is kept for a program that does not read; more is dropped. */
   write(data: Uint8Array): void;
   resize(cols: number, rows: number): void;
 }
@@ -23,7 +23,9 @@ export interface HostTerminal {
 /** Starts a shell in a terminal. Fails start_failed or storage_full. */
 export type SpawnTerminal = (request: SpawnRequest, libc: Libc, events: ChildEvents) => HostTerminal;
 
-/** A terminal gives at most `READ_BYTES` per read. What is there at once goes to the log together. */
+/**
+ * A terminal returns at most `READ_BYTES` per read. All output available at once goes to the log together.
+ */
 const readBuffer = Buffer.allocUnsafeSlow(64 * KIB);
 const READ_BYTES = 4 * KIB;
 const MAX_INPUT_BYTES = MIB;
@@ -32,8 +34,8 @@ const INPUT_RETRY_MS = 5;
 const EAGAIN = -constants.errno.EAGAIN;
 
 /**
- * Adds what is there to the first `filled` bytes of `readBuffer`, until it is full. Returns how many are in
- * it then.
+ * Appends the available output to the first `filled` bytes of `readBuffer`, until it is full. Returns the new
+ * fill.
  */
 function readAvailable(libc: Libc, fd: number, filled: number): number {
   let size = filled;
@@ -62,7 +64,7 @@ function createInputQueue(
         cancelRetry = clock.after(INPUT_RETRY_MS, offer);
         return;
       }
-      // The other side is closed: all that waits is lost.
+      // The other side is closed: the waiting input is lost.
       const done = count < 0 ? data.length : count;
       bytes -= done;
       if (done === data.length) waiting.shift();
@@ -72,7 +74,7 @@ function createInputQueue(
   return {
     write(data) {
       if (bytes + data.length > MAX_INPUT_BYTES || data.length === 0) return;
-      // A copy, because the frame is not ours to keep.
+      // A copy, because the frame does not belong to us.
       waiting.push(Uint8Array.from(data));
       bytes += data.length;
       if (!cancelRetry) offer();
@@ -93,7 +95,7 @@ function resizePty(terminal: Pty, cols: number, rows: number): void {
   }
 }
 
-/** Loads node-pty. Rejects with the reason where it does not load. */
+/** Loads node-pty. Rejects with the reason when it does not load. */
 export async function loadTerminalSpawner(clock: Clock): Promise<SpawnTerminal> {
   const { spawn } = await import('node-pty');
   return (request, libc, events) => {

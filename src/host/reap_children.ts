@@ -6,11 +6,11 @@ import type { PosixSpawn, ProgramSpec } from '../adapters/process/posix_spawn.ts
 import type { ChildEvents } from './child.ts';
 
 /**
- * Starts a program and gives its pid. `onExit` is called once, in a later turn. Throws the system's error.
+ * Starts a program and returns its pid. `onExit` is called once, in a later turn. Throws the system's error.
  */
 export type StartProgram = (program: ProgramSpec, onExit: ChildEvents['onExit']) => number;
 
-/** The pids of the children of this process; none where the system does not list them. */
+/** The pids of the children of this process; empty when the system does not list them. */
 function childPids(): number[] {
   try {
     return readFileSync(`/proc/self/task/${process.pid}/children`, 'latin1')
@@ -22,7 +22,7 @@ function childPids(): number[] {
   }
 }
 
-/** null where libc lacks a call that it needs. */
+/** null when libc lacks a required function. */
 function posixSpawnOf(libc: Libc): PosixSpawn | null {
   try {
     return libc.posixSpawn();
@@ -32,9 +32,9 @@ function posixSpawnOf(libc: Libc): PosixSpawn | null {
 }
 
 /**
- * Makes orphans among the descendants children of this process, and reaps them. `reapedElsewhere` are the
- * children that libuv and node-pty wait for. `onChildExit` is called, at most once per turn, when any child
- * has ended. Returns what starts children that are reaped here; null where only Node can start them.
+ * Makes orphaned descendants children of this process, and reaps them. `reapedElsewhere` are the children
+ * that libuv and node-pty wait for. `onChildExit` is called, at most once per turn, when any child has ended.
+ * Returns a starter of children that are reaped here; null when only Node can start them.
  */
 export function reapChildren(
   libc: Libc,
@@ -49,7 +49,7 @@ export function reapChildren(
       const status = libc.reap(pid);
       if (!status) continue;
       started.delete(pid);
-      // Each in a microtask of its own, so that an exception in one does not suppress the others.
+      // Each in its own microtask, so that an exception in one does not suppress the others.
       queueMicrotask(() => onExit(status.exitCode, status.signal));
     }
   };

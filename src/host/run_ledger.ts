@@ -1,6 +1,6 @@
-// The host's memory on disk: which runs there are, and how those ended that no daemon has acknowledged yet.
-// Each change is one line of JSON with the whole row; the newest line of a run holds. A torn last line counts
-// as never written: its change was reported to nobody.
+// The host's memory on disk: its runs, and the ends that no daemon has acknowledged yet. Each change is one
+// line of JSON with the whole row; the newest line of a run counts. A torn last line counts as never written:
+// its change was not reported.
 import {
   closeSync,
   constants,
@@ -14,14 +14,14 @@ import {
 import { dirname } from 'node:path';
 import { type LedgerRow, readLedger } from '../adapters/storage/ledger_file.ts';
 
-/** A file larger than this, and than so many times its rows, is rewritten. */
+/** A file that exceeds both this size and this multiple of its compact size is rewritten. */
 const COMPACT_ABOVE = { bytes: 256 * 1024, times: 4 };
 
 /** The file being appended to. */
 interface OpenFile {
   fd: number;
   size: number;
-  /** Its size after the latest rewrite, which leaves out superseded lines. */
+  /** Its size after the latest rewrite, which omits superseded lines. */
   compactSize: number;
 }
 
@@ -39,10 +39,10 @@ const succeeds = (change: () => void): boolean => {
 /** Syncs the newest file in the background, one call at a time, and closes the files that it replaces. */
 class BackgroundSync {
   private fd: number | null = null;
-  /** The call under way; `isOutdated`: there is more to sync since it began. */
+  /** The call under way. `isOutdated`: more was written since it began. */
   private call: { fd: number; isOutdated: boolean } | null = null;
 
-  /** Syncs `fd`. A file that was given before is not used any more. */
+  /** Syncs `fd`. An earlier file is no longer in use. */
   request(fd: number): void {
     const previous = this.fd;
     this.fd = fd;
@@ -56,7 +56,7 @@ class BackgroundSync {
     this.call = call;
     fdatasync(fd, () => {
       this.call = null;
-      // A file that was replaced meanwhile is closed here, when nobody uses it any more.
+      // A file replaced meanwhile is closed here, once it is no longer in use.
       if (fd !== this.fd) closeSync(fd);
       if (call.isOutdated && this.fd !== null) this.start(this.fd);
     });
@@ -69,7 +69,7 @@ export class RunLedger {
   private readonly all: Map<string, LedgerRow>;
   private readonly sync = new BackgroundSync();
   private file: OpenFile | null = null;
-  /** Some change is not in the file. */
+  /** Whether a change is missing from the file. */
   private isBehind = true;
 
   /** Opens the ledger at `path`. Throws when it cannot be read. */
@@ -83,7 +83,9 @@ export class RunLedger {
     return this.all;
   }
 
-  /** Adds or replaces the row of its run. False: the disk is full, and the write is tried again later. */
+  /**
+   * Adds or replaces the row of its run. Returns false when the disk is full, and retries the write later.
+   */
   put(row: LedgerRow): boolean {
     this.all.set(row.run, row);
     return this.write(putLine(row));
@@ -93,9 +95,9 @@ export class RunLedger {
     if (this.all.delete(run)) this.write(`${JSON.stringify({ drop: run })}\n`);
   }
 
-  /** Tries to write what is not on disk. Returns whether all is, at least in the page cache. */
+  /** Tries to write missing changes. Returns whether all are written, at least to the page cache. */
   flush(): boolean {
-    // A folder that somebody has removed will never be read again.
+    // A removed folder will never be read again.
     return !this.isBehind || this.write('') || !existsSync(dirname(this.path));
   }
 
@@ -111,7 +113,7 @@ export class RunLedger {
 
   private append(file: OpenFile, line: string): void {
     const bytes = Buffer.from(line);
-    // Written at an explicit position: the next line overwrites half a line that a full disk has left.
+    // Written at an explicit position, so that the next line overwrites half a line left by a full disk.
     for (let done = 0; done < bytes.length; ) {
       const count = writeSync(file.fd, bytes, done, bytes.length - done, file.size + done);
       if (count === 0) throw new Error('nothing written');

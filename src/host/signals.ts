@@ -1,4 +1,4 @@
-// Signals to the processes of a run. No number below 2 is ever given to `kill`: there it means the host's own
+// Signals to the processes of a run. `kill` never gets a number below 2, which would mean the host's own
 // group, init, or every process.
 import { constants } from 'node:os';
 import { type ProcessRow, processRow, signalDisposition } from '../adapters/process/process_table.ts';
@@ -13,12 +13,12 @@ export function sendSignal(row: ProcessRow, signal: NodeJS.Signals): void {
   try {
     process.kill(row.pid, signal);
   } catch {
-    // It is gone, or belongs to another user: the next scan tells.
+    // The process has ended, or belongs to another user: the next scan shows which.
   }
 }
 
 /**
- * Sends `signal` to the group of a run, where any of `rows` is in it, and to each of `rows` outside of the
+ * Sends `signal` to the group of a run, if it contains any of `rows`, and to each of `rows` outside the
  * group.
  */
 export function signalRun(root: RunRoot, rows: readonly ProcessRow[], signal: NodeJS.Signals): void {
@@ -27,15 +27,15 @@ export function signalRun(root: RunRoot, rows: readonly ProcessRow[], signal: No
     try {
       process.kill(-root.pid, signal);
     } catch {
-      // The group is gone meanwhile.
+      // The group has ended meanwhile.
     }
   }
   for (const row of rows) if (!isInGroup(row)) sendSignal(row, signal);
 }
 
 /**
- * Whether SIGHUP should follow SIGTERM at once: for processes that SIGTERM cannot end, and for those that
- * handle a hang-up, which are shells. For a program that is ending in order it would be a second blow.
+ * Whether to send SIGHUP right after SIGTERM: to processes that SIGTERM cannot end, and to those that handle
+ * a hang-up, which are shells. For a program that is ending in order it would interrupt the cleanup.
  */
 export function needsHangUp({ pid }: ProcessRow): boolean {
   return (

@@ -1,5 +1,4 @@
-// Starts a service: a shell in a session of its own, with stdin from /dev/null and FIFOs as stdout and
-// stderr.
+// Starts a service: a shell in its own session, with stdin from /dev/null and FIFOs as stdout and stderr.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Libc } from '../adapters/process/libc.ts';
@@ -20,15 +19,16 @@ import type { StartProgram } from './reap_children.ts';
 
 /** The reading ends of a run's FIFOs. */
 export interface OutputReaders {
-  /** Reads all that is there now. Closes, and returns, those that nobody has open for writing any more. */
+  /**
+   * Reads the available output. Closes, and returns, the FIFOs that no process has open for writing any more.
+   */
   drain(): FifoKind[];
   close(): void;
 }
 
 /**
- * Reads both FIFOs of `run` from now on. `onEnded` is called once, when nobody can write to either any more.
- * That may be long after the end of the process where it has left others behind. A FIFO that is missing
- * counts as ended.
+ * Starts to read both FIFOs of `run`. `onEnded` is called once, when no process can write to either any more,
+ * which may be long after the end of the process if it left others behind. A missing FIFO counts as ended.
  */
 export function openOutputReaders(
   folder: string,
@@ -55,7 +55,7 @@ export function openOutputReaders(
       readers.set(kind, reader);
       openCount += 1;
     } catch {
-      // Somebody has removed it: nobody can read what the process writes.
+      // Removed from outside: the output of the process cannot be read.
     }
   }
   if (openCount === 0) setImmediate(onEnded);
@@ -67,7 +67,7 @@ export function openOutputReaders(
   };
 }
 
-/** Starts the shell of a request. Rejects with the error of the system. */
+/** Starts the shell of a request. Rejects with the system's error. */
 async function startShell(
   { cmd, cwd, env, umask }: SpawnRequest,
   [out, err]: readonly [out: number, err: number],

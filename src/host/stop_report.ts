@@ -4,13 +4,13 @@ import { commandOf, type ProcessRow } from '../adapters/process/process_table.ts
 import type { StopReport } from '../protocol/host.ts';
 import type { RunEnd } from '../protocol/service.ts';
 
-/** A stop that is over. */
+/** A finished stop. */
 export interface FinishedStop {
-  /** How its first process ended; null when that cannot be known. */
+  /** The end of its first process; null when it cannot be known. */
   end: Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown'> | null;
-  /** SIGKILL was sent. */
+  /** Whether SIGKILL was sent. */
   isEscalated: boolean;
-  /** Processes of the tree that were seen. */
+  /** The number of processes of the tree that were seen. */
   seenCount: number;
   /** Processes that could not be ended. */
   survivors: readonly ProcessRow[];
@@ -37,7 +37,7 @@ function portHolders(rows: readonly ListeningSocket[]): StopReport['left'] {
   });
 }
 
-/** The report of a stop that is over. Command lines are read now. */
+/** The report of a finished stop. Reads the command lines now. */
 export function stopReportOf({
   end,
   isEscalated,

@@ -15,52 +15,52 @@ export interface TreeStopOptions {
   signal: NodeJS.Signals;
   graceMs: number;
   port: number;
-  /** An earlier host has sent the signal already. */
+  /** An earlier host has already sent the signal. */
   isSent: boolean;
 }
 
-/** The run whose tree is to end. */
+/** The run whose tree is stopped. */
 export interface StopTarget {
   readonly root: RunRoot;
   readonly hasTerminal: boolean;
-  /** How its first process ended; null while that is not known. */
+  /** The end of its first process; null while it is unknown. */
   end(): Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown'> | null;
-  /** Called when no process of the tree is left. An end that is not known by then may never be. */
+  /** Called when no process of the tree is left. An end unknown by then may stay unknown. */
   onGone(): void;
 }
 
-/** What the latest scan shows. */
+/** The result of the latest scan. */
 export interface TreeStopScan {
-  /** The processes of the tree that run. */
+  /** The live processes of the tree. */
   members: readonly ProcessRow[];
-  /** Who listens on the port of the run. */
+  /** The listeners on the port of the run. */
   portListeners: () => readonly ListeningSocket[];
-  /** Monotonic milliseconds, as all times here. */
+  /** Monotonic milliseconds, like all times here. */
   now: number;
 }
 
 type StopPhase =
-  /** The stop signal is to be sent. */
+  /** The stop signal must be sent. */
   | { is: 'requested' }
-  /** The grace period runs. */
+  /** The grace period is running. */
   | { is: 'waiting' }
-  /** Processes are stopped, so that none forks unseen before the kill. */
+  /** Processes are frozen, so that none forks unseen before the kill. */
   | { is: 'freezing'; round: number }
   | { is: 'killing'; since: number };
 
-/** Scans in a row without a member that prove that the tree is gone. */
+/** Consecutive empty scans that prove that the tree is gone. */
 const EMPTY_SCANS = 2;
 /**
- * A process may fork just before it is stopped, so its children are looked for in so many rounds before the
- * kill.
+ * A process may fork just before it is frozen: the maximum number of rounds that search for its children
+ * before the kill.
  */
 const MAX_FREEZE_ROUNDS = 10;
 /**
- * A port is free as soon as its process is gone. A listener outside of the tree is given this long before it
- * is named.
+ * A port is free as soon as its process has ended. A listener outside the tree gets this long before it is
+ * reported.
  */
 const PORT_FREE_MS = 50;
-/** Pauses between scans: at least and at most, and a share of the time waited; after SIGKILL. */
+/** Pauses between scans: minimum, maximum, and share of the time waited; after SIGKILL. */
 const POLL = { minMs: 5, maxMs: 250, share: 1 / 8, afterKillMs: 3 };
 
 /** A stop under way: a state machine that each scan advances. */
@@ -70,14 +70,12 @@ export class TreeStop {
   private readonly startedAt: number;
   private readonly reported = deferred<StopReport>();
   private phase: StopPhase = { is: 'requested' };
-  /**
-   * Every process of the tree so far, by pid, and those that were sent the stop signal, SIGHUP or SIGSTOP.
-   */
+  /** Every process of the tree so far, by pid, and those that got the stop signal, SIGHUP or SIGSTOP. */
   private readonly seen = new Map<number, ProcessRow>();
   private readonly signalled = new Set<number>();
   private readonly hungUp = new Set<number>();
   private readonly frozen = new Set<number>();
-  /** Scans in a row that have found nothing; null after one that has found something. */
+  /** Consecutive empty scans; null after a scan that found something. */
   private empty: { scans: number; since: number } | null = null;
 
   constructor(target: StopTarget, options: TreeStopOptions, now: number) {
@@ -112,13 +110,13 @@ export class TreeStop {
     if (this.empty.scans < EMPTY_SCANS) return 0;
     this.target.onGone();
     const waitedMs = now - this.empty.since;
-    // The end of its first process is known a moment after the process is gone.
+    // The end of the first process becomes known shortly after the process is gone.
     if (!this.target.end() && waitedMs < SERVICE.killTimeoutMs) return POLL.minMs;
     if (scan.portListeners().length > 0 && waitedMs < PORT_FREE_MS) return POLL.minMs;
     return this.finish(scan);
   }
 
-  /** Sends what the grace period asks for. */
+  /** Sends the signals of the grace period. */
   private terminate({ members, now }: TreeStopScan): number {
     this.sendStopSignal(members);
     this.phase = { is: 'waiting' };
@@ -137,7 +135,7 @@ export class TreeStop {
   private sendStopSignal(members: readonly ProcessRow[]): void {
     const { target, options, signalled } = this;
     const isFirst = this.phase.is === 'requested';
-    // What joins the group later is the response to the signal, such as a command of a trap.
+    // A process that joins the group later is the response to the signal, such as a command of a trap.
     const isResponse = (row: ProcessRow) => !isFirst && target.root.grouped && row.pgid === target.root.pid;
     const fresh = members.filter((row) => !signalled.has(row.pid) && !isResponse(row));
     for (const row of fresh) signalled.add(row.pid);
@@ -155,7 +153,7 @@ export class TreeStop {
     }
   }
 
-  /** Sends SIGKILL to all processes, once none of them can have children that were not seen. */
+  /** Sends SIGKILL to all processes, once none of them can have unseen children. */
   private kill({ members, now }: TreeStopScan): number {
     const { target, phase } = this;
     const round = phase.is === 'freezing' ? phase.round + 1 : 1;

@@ -1,5 +1,4 @@
-// All stops under way: each scan of the process table serves all of them, as often as the most urgent one
-// needs it.
+// All stops under way: each scan of the process table serves all of them, at the pace of the most urgent one.
 import { openListenerTable } from '../adapters/process/listener_table.ts';
 import { isLocalAddress, type ListeningSocket } from '../adapters/process/listeners.ts';
 import type { ProcessTree, RunRoot } from '../adapters/process/process_tree.ts';
@@ -15,23 +14,23 @@ export interface TreeStopsConfig {
   roots: () => RunRoot[];
   /** Pids that are never ended: the host itself and the daemon. */
   protectedPids: () => ReadonlySet<number>;
-  /** Lent to every scan: without a descriptor a tree would seem to be gone. */
+  /** Lent to every scan: without a descriptor a tree would seem to have ended. */
   reservedDescriptor: ReservedDescriptor;
-  /** Called when a scan fails after one that did not. Nothing is concluded from it, and it is repeated. */
+  /** Called when a scan fails after a successful one. Nothing is concluded from it, and it is repeated. */
   onScanFailed: (error: unknown) => void;
 }
 
 const SOON_MS = 1;
 const SCAN_RETRY_MS = 250;
 
-/** Starts stops, and scans as long as any is under way. */
+/** Starts stops, and scans while any is under way. */
 export class TreeStops {
   private readonly config: TreeStopsConfig;
   private readonly stops = new Map<string, TreeStop>();
   private readonly listeners = openListenerTable();
   /** The next scan, in monotonic milliseconds. */
   private scheduled: { at: number; cancel: () => void } | null = null;
-  /** No scan before this time: scans take at most half of the processor. */
+  /** No scan before this time, so that scans take at most half of the processor time. */
   private restUntil = 0;
   private isBlind = false;
 
@@ -39,7 +38,7 @@ export class TreeStops {
     this.config = config;
   }
 
-  /** Ends the tree of `target`, or joins the stop of it that is under way. Never rejects. */
+  /** Stops the tree of `target`, or joins the stop under way. Never rejects. */
   stop(target: StopTarget, options: TreeStopOptions): Promise<StopReport> {
     const { run } = target.root;
     const underWay = this.stops.get(run);
@@ -50,12 +49,12 @@ export class TreeStops {
     return stop.report;
   }
 
-  /** A process has ended: the next scan comes soon. */
+  /** A process has ended: scan again soon. */
   checkSoon(): void {
     this.schedule(SOON_MS);
   }
 
-  /** The trees that are being ended. */
+  /** The trees that are being stopped. */
   roots(): RunRoot[] {
     return [...this.stops.values()].map((stop) => stop.target.root);
   }
@@ -88,7 +87,7 @@ export class TreeStops {
   }
 
   /**
-   * One scan, and a step of every stop. Returns the milliseconds until the next scan; infinite without a
+   * Scans once and advances every stop. Returns the milliseconds until the next scan; infinite without a
    * stop.
    */
   private scan(): number {

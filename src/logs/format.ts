@@ -29,7 +29,7 @@ export const LOG_FILE = 'out.log';
 export const INDEX_FILE = 'out.idx';
 /** Size of a record: offset 6, stream 1, unused 1, time 8 (a double), run 8; all big-endian. */
 export const RECORD_BYTES = 24;
-/** Output of one stream and run shares a record for less than this many milliseconds. */
+/** Output of one stream and run shares a record for less than this time, in milliseconds. */
 export const MAX_RECORD_SPAN_MS = 10;
 /** The run of the first record of an index. */
 export const NO_RUN_ID = '0'.repeat(16);
@@ -41,13 +41,13 @@ const RUN_AT = 16;
 /** The name of a file of the rotated pair that begins at the logical offset `start`. */
 export const rotatedFileName = (start: number, kind: 'log' | 'idx'): string => `out.${start}.${kind}`;
 
-/** The logical offset at which the rotated log `name` begins; null where it is not the name of one. */
+/** The logical offset at which the rotated log `name` begins; null for any other name. */
 export function rotatedStart(name: string): number | null {
   const digits = /^out\.(\d{1,15})\.log$/.exec(name)?.[1];
   return digits === undefined ? null : Number(digits);
 }
 
-/** Where the rotated pairs in `folder` begin, ascending. Throws when the folder cannot be read. */
+/** The start offsets of the rotated pairs in `folder`, ascending. Throws when the folder cannot be read. */
 export function rotatedStarts(folder: string): number[] {
   return readdirSync(folder)
     .flatMap((name) => rotatedStart(name) ?? [])
@@ -55,7 +55,7 @@ export function rotatedStarts(folder: string): number[] {
 }
 
 /**
- * Writes `record` at the beginning of `into`. Throws a RangeError where that is shorter than `RECORD_BYTES`.
+ * Writes `record` at the beginning of `into`. Throws a RangeError when that is shorter than `RECORD_BYTES`.
  */
 export function encodeIndexRecord(record: LogIndexRecord, into: Buffer): void {
   into.fill(0, 0, RECORD_BYTES);
@@ -65,7 +65,7 @@ export function encodeIndexRecord(record: LogIndexRecord, into: Buffer): void {
   into.write(record.run, RUN_AT, 'hex');
 }
 
-/** Reads the record at the byte `at` of `from`. Throws a RangeError where less than `RECORD_BYTES` follow. */
+/** Reads the record at the byte `at` of `from`. Throws a RangeError when fewer than `RECORD_BYTES` follow. */
 export function decodeIndexRecord(from: Buffer, at: number): LogIndexRecord {
   const stream = from[at + STREAM_AT];
   return {

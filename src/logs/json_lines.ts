@@ -1,5 +1,5 @@
-// Lines as JSON. Most are plain ASCII and are copied byte by byte, without ever becoming a string. All work
-// is done in one buffer that is used again, which costs a tenth of fresh memory; only the result is new.
+// Formats lines as JSON. Most are plain ASCII and are copied byte by byte, without ever becoming a string.
+// All work uses one shared buffer, which costs a tenth of fresh memory; only the result is new.
 import { KIB } from '../settings/limits.ts';
 import type { CutLine } from './line_cutter.ts';
 import { type LineFormat, lineText, mapInBatches } from './line_text.ts';
@@ -10,7 +10,7 @@ const OPEN_BRACKET = 0x5b;
 const BACKSLASH = 0x5c;
 const CLOSE_BRACKET = 0x5d;
 const CARRIAGE_RETURN = 0x0d;
-/** A buffer that has grown beyond this is given back. */
+/** A buffer that has grown beyond this is released. */
 const KEEP_SCRATCH_BYTES = 512 * KIB;
 /** Room for two quotes, a comma and a bracket. */
 const OVERHEAD_BYTES = 4;
@@ -28,7 +28,7 @@ function reserve(used: number, bytes: number): void {
 }
 
 /**
- * Writes `[from, to)` of `bytes` in quotes at `at`. Returns the bytes written; 0 where they need more than a
+ * Writes `[from, to)` of `bytes` in quotes at `at`. Returns the bytes written; 0 when they need more than a
  * copy.
  */
 function writePlain(bytes: Buffer, from: number, to: number, at: number): number {
@@ -81,7 +81,8 @@ function batchToJson(lines: readonly CutLine[], format: LineFormat): Buffer {
 }
 
 /**
- * A JSON array of the lines as strings. Other work of the thread has turns in between where there are many.
+ * A JSON array of the lines as strings. Many lines are formatted in several turns, so that other work of the
+ * thread can run.
  */
 export async function linesToJson(lines: readonly CutLine[], format: LineFormat): Promise<Buffer> {
   const parts = await mapInBatches(lines, (batch) => batchToJson(batch, format));

@@ -1,8 +1,8 @@
-// Cuts output into lines for people: at newlines, where a run ends, and at 64 KiB. `lastLines` cuts
+// Cuts output into lines for people: at newlines, at the end of a run, and at 64 KiB. `lastLines` cuts
 // backwards, from the end of a log; `LineCutter` cuts forwards, while a log grows.
 import { LOGS } from '../settings/limits.ts';
 
-/** Output that was written in one go. */
+/** Output written at one time. */
 export interface LogPiece {
   run: string;
   /** Epoch milliseconds. */
@@ -31,7 +31,7 @@ export interface LogLine extends CutLine {
 
 export interface FollowedLine extends CutLine {
   /**
-   * Logical offset at which the log goes on after the line; null where its bytes are not all adjacent in the
+   * Logical offset at which the log continues after the line; null when its bytes are not all adjacent in the
    * log.
    */
   next: number | null;
@@ -44,7 +44,7 @@ interface RunSpan {
   marks: TimeMark[];
 }
 
-/** From the byte `at` of a span on, output is of `time` and lies at the logical `offset`. */
+/** From the byte `at` of a span on, output has the given `time` and lies at the logical `offset`. */
 interface TimeMark {
   at: number;
   time: number;
@@ -55,7 +55,7 @@ const NEWLINE = 0x0a;
 const NO_BYTES = Buffer.alloc(0);
 const NO_MARK: TimeMark = { at: 0, time: 0, offset: 0 };
 
-/** Joins buffers. Copies only what is not adjacent in memory already; most often all was read in one go. */
+/** Joins buffers. Copies only those that are not adjacent in memory; usually all come from one read. */
 export function concatAdjacent(parts: readonly Buffer[]): Buffer {
   const [first] = parts;
   if (!first) return NO_BYTES;
@@ -88,8 +88,7 @@ function spansOf(pieces: readonly LogPiece[]): RunSpan[] {
 }
 
 /**
- * Where a line that begins at `from` and is too long is split: after at most 64 KiB, never within a
- * character.
+ * The split point of an overlong line that begins at `from`: after at most 64 KiB, never within a character.
  */
 function splitOffset(bytes: Uint8Array, from: number): number {
   const max = from + LOGS.maxLineBytes;
@@ -98,16 +97,14 @@ function splitOffset(bytes: Uint8Array, from: number): number {
   return end;
 }
 
-/** Where the last part of the line `[from, to)` begins once it is split. */
+/** The start of the last part of the line `[from, to)` once it is split. */
 function lastPartStart(bytes: Buffer, from: number, to: number): number {
   let start = from;
   while (to - start > LOGS.maxLineBytes) start = splitOffset(bytes, start);
   return start;
 }
 
-/**
- * The last lines of `pieces`, at most `max`, oldest first. The beginning of the very first may be missing.
- */
+/** The last lines of `pieces`, at most `max`, oldest first. The very first may lack its beginning. */
 export function lastLines(pieces: readonly LogPiece[], max: number): LogLine[] {
   const lines: LogLine[] = [];
   for (const { bytes, marks } of spansOf(pieces).reverse()) {
@@ -135,8 +132,8 @@ export class LineCutter {
   private partialTime = 0;
 
   /**
-   * The lines that end in `bytes`, which begin at the logical `offset`. `timeAt` gives the time of the byte
-   * at an offset and is called with ascending ones.
+   * The lines that end in `bytes`, which begin at the logical `offset`. `timeAt` returns the time of the byte
+   * at an offset and is called with ascending offsets.
    */
   cut(bytes: Buffer, offset: number, timeAt: (offset: number) => number): FollowedLine[] {
     const before = this.partial.length;
@@ -159,9 +156,7 @@ export class LineCutter {
     return lines;
   }
 
-  /**
-   * The kept beginning of a line whose end will never come, and forgets it; undefined where there is none.
-   */
+  /** Returns and drops the kept beginning of a line whose end will never come; undefined without one. */
   flush(): CutLine | undefined {
     const bytes = this.partial;
     if (bytes.length === 0) return undefined;

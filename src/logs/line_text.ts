@@ -1,15 +1,15 @@
-// Lines as text. Reading what a program has drawn takes up to 100 ns per byte, so long logs are shown in
+// Formats lines as text. Reading terminal output takes up to 100 ns per byte, so long logs are formatted in
 // batches.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { KIB } from '../settings/limits.ts';
 import type { CutLine } from './line_cutter.ts';
 import { readableLine } from './terminal_text.ts';
 
-/** How lines are shown. */
+/** The format of lines. */
 export interface LineFormat {
-  /** As they were written, not as a person would have read them. */
+  /** True: as written. False: as a person would have read them. */
   raw: boolean;
-  /** Makes what precedes each line, from its time in epoch milliseconds; null: nothing. */
+  /** Returns the prefix of each line, from its time in epoch milliseconds; null: no prefix. */
   stamp: ((time: number) => string) | null;
 }
 
@@ -20,10 +20,10 @@ export function lineText({ time, bytes, from, to }: CutLine, { raw, stamp }: Lin
   return stamp ? `${stamp(time)} ${text}` : text;
 }
 
-/** More than 1,000 lines usually have: a turn in between would cost their reader a third of the time. */
+/** Larger than 1,000 lines usually are: yielding more often would slow their reader by a third. */
 const BATCH_BYTES = 256 * KIB;
 
-/** Maps lines batch by batch, in order. Other work of the thread has a turn after each full batch. */
+/** Maps lines batch by batch, in order. Other work of the thread gets a turn after each full batch. */
 export async function mapInBatches<L extends CutLine, T>(
   lines: readonly L[],
   map: (batch: readonly L[]) => T,

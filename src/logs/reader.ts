@@ -1,4 +1,4 @@
-// The reading side of the logs (on disk: format.ts). It needs nothing but the files, which hold all that the
+// The reading side of the logs (on disk: format.ts). It needs only the files, which hold all output that the
 // process host has read, and may run while the host writes and rotates.
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,23 +36,23 @@ interface LogFilter {
 
 /** Records per read. Blocks are read backwards until one begins early enough. */
 const RECORDS_AT_ONCE = 512;
-/** A rotation while the pair is opened makes another attempt necessary; so many in a row do not happen. */
+/** A rotation while the pair is being opened requires another attempt. This many in a row do not happen. */
 const OPEN_ATTEMPTS = 20;
 const STREAM_NUMBERS = { stdout: 1, stderr: 2 } as const;
 
-/** Opens a pair. undefined where it is not whole, or not one pair, because of a rotation. */
+/** Opens a pair. undefined when a rotation has left it incomplete or mismatched. */
 function openPair(logPath: string, indexPath: string): LogFilePair | undefined {
   const opened: number[] = [];
   try {
     for (const path of [indexPath, logPath]) opened.push(openSync(path, 'r'));
     const [index = -1, log = -1] = opened;
     const stat = fstatSync(index);
-    // Where the name leads to another index by now, the log that was opened may belong to that one.
+    // If the name leads to another index by now, the opened log may belong to that one.
     const records = Math.floor(stat.size / RECORD_BYTES);
     if (records === 0 || statSync(indexPath).ino !== stat.ino) throw new Error('rotated');
     const head = Buffer.alloc(RECORD_BYTES);
     readSync(index, head, 0, RECORD_BYTES, 0);
-    // The size of the log is read after the count of records, so that every record begins within it.
+    // Read the size of the log after the count of records, so that every record begins within it.
     return { start: decodeIndexRecord(head, 0).offset, size: fstatSync(log).size, log, index, records };
   } catch {
     for (const fd of opened) closeSync(fd);
@@ -65,7 +65,7 @@ function closePair(pair: LogFilePair): void {
   closeSync(pair.index);
 }
 
-/** The pair with the end of the log; undefined where there is no log. */
+/** The pair with the end of the log; undefined without a log. */
 function openCurrent(folder: string): LogFilePair | undefined {
   for (let attempt = 0; attempt < OPEN_ATTEMPTS; attempt += 1) {
     const pair = openPair(join(folder, LOG_FILE), join(folder, INDEX_FILE));
@@ -78,8 +78,8 @@ function openCurrent(folder: string): LogFilePair | undefined {
 }
 
 /**
- * The newest rotated pair. Its index may not be renamed yet. It is the end of the log while a rotation is
- * under way, after one that was cut short, and where the disk has no room for the next pair.
+ * The newest rotated pair, whose index may not be renamed yet. It is the end of the log during a rotation,
+ * after an interrupted one, and when the disk has no room for the next pair.
  */
 function openLatestRotated(folder: string): LogFilePair | undefined {
   const start = rotatedStartsOrNone(folder).at(-1);
@@ -92,7 +92,7 @@ function openLatestRotated(folder: string): LogFilePair | undefined {
   return undefined;
 }
 
-/** As `rotatedStarts`, but none where the folder cannot be read. */
+/** As `rotatedStarts`, but empty when the folder cannot be read. */
 function rotatedStartsOrNone(folder: string): number[] {
   try {
     return rotatedStarts(folder);
@@ -133,7 +133,7 @@ function recordsFrom(pair: LogFilePair, from: number): LogIndexRecord[] {
   return records.filter((_, index) => (records[index + 1]?.offset ?? Number.POSITIVE_INFINITY) > from);
 }
 
-/** The pieces of `[from, to)` of a pair that pass the filter. Adjacent ones are read in one go. */
+/** The pieces of `[from, to)` of a pair that pass the filter. Adjacent ones are read at once. */
 function piecesOf(pair: LogFilePair, from: number, to: number, filter: LogFilter): LogPiece[] {
   const end = Math.min(to, pair.start + pair.size);
   const stream = filter.stream && STREAM_NUMBERS[filter.stream];
@@ -149,7 +149,7 @@ function piecesOf(pair: LogFilePair, from: number, to: number, filter: LogFilter
     while (wanted[last + 1] && wanted[last + 1]?.start === wanted[last]?.stop) last += 1;
     const begin = wanted[first]?.start ?? 0;
     const bytes = Buffer.allocUnsafe((wanted[last]?.stop ?? 0) - begin);
-    // Less than promised where somebody has truncated the file.
+    // Shorter than the index says if someone has truncated the file.
     const length = readSync(pair.log, bytes, 0, bytes.length, begin - pair.start);
     for (const { run, time, start, stop } of wanted.slice(first, last + 1))
       pieces.push({
@@ -164,7 +164,7 @@ function piecesOf(pair: LogFilePair, from: number, to: number, filter: LogFilter
 }
 
 interface LogSpan {
-  /** Where it begins: later than asked for where rotation has deleted the beginning. */
+  /** The actual start: later than requested if rotation has deleted the beginning. */
   start: number;
   end: number;
   pieces: LogPiece[];
@@ -190,8 +190,8 @@ function readSpan(folder: string, from: number, limit: number, filter: LogFilter
 }
 
 /**
- * Reads at most `limit` bytes of the log in `folder` from the logical offset `offset`, and gives those of
- * `run` (null: all). `start` is later than `offset` where rotation has deleted the beginning. The next read
+ * Reads at most `limit` bytes of the log in `folder` from the logical offset `offset`, and returns those of
+ * `run` (null: all). `start` is later than `offset` if rotation has deleted the beginning. The next read
  * begins at `end`.
  */
 export function readLog(
@@ -221,9 +221,8 @@ function mergeAdjacent(pieces: readonly LogPiece[]): LogSlice['parts'] {
 
 /**
  * For followers: reads at most `limit` bytes of the log in `folder` from the logical offset `offset`, and
- * gives those of `stream` (null: both) and of the first run among them, with their times where `timestamps`
- * is set. `start` is later than `offset` where rotation has deleted the beginning. The next read begins at
- * `end`.
+ * returns those of `stream` (null: both) and of the first run among them, with their times if `timestamps` is
+ * set. `start` is later than `offset` if rotation has deleted the beginning. The next read begins at `end`.
  */
 export function readLogParts(
   folder: string,
@@ -244,7 +243,7 @@ export function readLogParts(
   };
 }
 
-/** The logical offset of the end of the log in `folder`; 0 where there is none. */
+/** The logical offset of the end of the log in `folder`; 0 without a log. */
 export function logEndOffset(folder: string): number {
   const current = openCurrent(folder);
   if (!current) return 0;
@@ -253,7 +252,7 @@ export function logEndOffset(folder: string): number {
 }
 
 export interface LogTailQuery extends Pick<LogsQuery, 'lines' | 'stream'> {
-  /** Only output of this run; null: of all. */
+  /** Only output of this run; null: of all runs. */
   run: string | null;
 }
 
@@ -265,22 +264,23 @@ export interface LogTail {
 }
 
 /**
- * First estimate of the bytes of a line. A window that is too small is followed by one four times as large.
+ * First estimate of the bytes of a line. A window that proves too small is followed by one four times as
+ * large.
  */
 const ESTIMATED_LINE_BYTES = 256;
 const MIN_WINDOW_BYTES = 64 * 1024;
 
 /**
- * The last lines of the log in `folder`. A line ends at a newline or where its run ends. One over 64 KiB is
- * split. The last one counts without its newline.
+ * The last lines of the log in `folder`. A line ends at a newline or at the end of its run. A line over 64
+ * KiB is split. The last one counts even without its newline.
  */
 export function readLogTail(folder: string, query: LogTailQuery): LogTail {
   for (let window = Math.max(MIN_WINDOW_BYTES, query.lines * ESTIMATED_LINE_BYTES); ; window *= 4) {
     const { start, end, pieces } = readSpan(folder, -window, window, query);
     const lines = lastLines(pieces, query.lines + 1);
     const bytes = pieces.reduce((sum, piece) => sum + piece.bytes.length, 0);
-    // Enough: one line more than asked for (the first may lack its beginning), the whole log, or all that the
-    // longest lines can take.
+    // Enough: one line more than requested (the first may lack its beginning), the whole log, or the size of
+    // the longest possible lines.
     if (lines.length > query.lines || end - start < window || bytes >= query.lines * LOGS.maxLineBytes)
       return { lines: lines.slice(-query.lines), end };
   }

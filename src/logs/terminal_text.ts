@@ -1,26 +1,26 @@
-// What a person would have read of one line that was printed to a terminal: docs/reference.md "Agent logs".
-// Each line is emulated by itself; `\r`, `\b` and CSI C, D, G and K are honoured, every other sequence is
-// removed. Linear in the length of the line, whatever it holds.
+// Restores what a person would have read of one line that was printed to a terminal:
+// docs/reference.md "Agent logs". Each line is emulated by itself; `\r`, `\b` and CSI C, D, G and K are
+// applied, every other sequence is removed. Linear in the length of the line, whatever its content.
 
-/** Without a control character other than tab and newline, a line reads as it is. */
+/** A line without control characters other than tab and newline reads as it is. */
 const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/;
-/** What is honoured. In a line without any of these, removing all other sequences is enough. */
+/** The sequences that are applied. In a line without them, removing all other sequences is enough. */
 const CURSOR_MOVES = /[\r\b]|(?:\x1b\[|\x9b)[\d;]*[CDGK]/;
 /** Any escape sequence: CSI; OSC, DCS, SOS, PM and APC with their text; two characters; charsets. */
 const SEQUENCE =
   /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\x18\x1a]*(?:\x07|\x1b\\|\x9c|[\x18\x1a])?|\x1b[ -/]*[0-~]?/g;
 const CONTROL_CHARACTERS = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
-/** An honoured sequence at `lastIndex`. */
+/** A sequence to apply at `lastIndex`. */
 const CURSOR_MOVE = /(?:\x1b\[|\x9b)(\d*)[\d;]*([CDGK])/y;
-/** A character with all that combines with it. */
+/** A character with its combining characters. */
 const GRAPHEME = /[\s\S](?:[\p{M}\p{Cf}\p{EMod}]|(?<=\u200d)[\s\S])*/uy;
-/** Every character below takes one column and combines with nothing. */
+/** Every character below takes one column and does not combine. */
 const FIRST_COMBINING = 0x300;
 /** Two columns: East Asian wide and full-width characters, and emoji. */
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
 
-/** Cursor movements end at this column: no terminal is wider. */
+/** Cursor movements stop at this column: no terminal is wider. */
 const MAX_COLUMNS = 1_024;
 const BACKSPACE = 0x08;
 const CARRIAGE_RETURN = 0x0d;
@@ -51,7 +51,7 @@ class ColumnBuffer {
   }
 
   moveTo(to: number): void {
-    // In a line that is longer than the widest terminal, movements stay within what is printed.
+    // In a line longer than the widest terminal, movements stay within the printed part.
     this.column = Math.max(0, Math.min(to, Math.max(MAX_COLUMNS - 1, this.column)));
   }
 
@@ -94,7 +94,7 @@ class ColumnBuffer {
     return line;
   }
 
-  /** A wide character of which one half was overwritten or erased leaves a blank. */
+  /** A wide character with one half overwritten or erased leaves a blank. */
   private shownAt(at: number, shown: Uint8Array): string {
     const { text, written } = this;
     const here = text[at] ?? ' ';
@@ -118,7 +118,7 @@ function applySequence(line: string, at: number, row: ColumnBuffer): number {
   return at + sequence.length;
 }
 
-/** A line without escapes, combining and wide characters takes a simpler way, several times as fast. */
+/** A line without escapes, combining and wide characters takes a simpler path, several times as fast. */
 const NEEDS_COLUMN_BUFFER = /[^\0-\x1a\x1c-\x9a\x9c-\u02ff]/;
 
 function emulateNarrow(line: string): string {
@@ -166,7 +166,7 @@ const keepApplied = (sequence: string): string => (APPLIED_SEQUENCE.test(sequenc
 
 /**
  * The readable text of one line, given without its newline. Carriage returns at its end count as part of the
- * newline. Blanks that were printed at the end stay.
+ * newline. Trailing blanks that were printed stay.
  */
 export function readableLine(printed: string): string {
   // Not by /\r+$/, which takes quadratic time over many returns.

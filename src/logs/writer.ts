@@ -27,7 +27,7 @@ import {
   rotatedStarts,
 } from './format.ts';
 
-/** Interval between checks for files that somebody has removed or truncated. */
+/** Interval between checks for files that were removed or truncated from outside. */
 const CHECK_MS = 1_000;
 const { O_CREAT, O_RDWR } = constants;
 
@@ -47,7 +47,7 @@ interface LogFiles {
 const recordBuffer = Buffer.alloc(RECORD_BYTES);
 const NO_RECORD = { stream: 0, run: '', time: 0 } as const;
 
-/** Writes all of `bytes` at `position`, or as much as fits on the disk; returns how much that was. */
+/** Writes `bytes` at `position`, as far as they fit on the disk. Returns the bytes written. */
 function writeWhatFits(fd: number, bytes: Uint8Array, position: number): number {
   let done = 0;
   try {
@@ -66,17 +66,17 @@ function sizeOf(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.size;
 }
 
-/** What an index says of its log. */
+/** The extent of a log according to its index. */
 interface IndexExtent {
   /** Logical offset of the first byte of the log. */
   start: number;
-  /** Logical offset of the last record: the log reached at least there. */
+  /** Logical offset of the last record: the log reached at least that far. */
   promised: number;
   /** Bytes of whole records. */
   indexed: number;
 }
 
-/** undefined where there is no index, or no whole record in it. */
+/** undefined when there is no index, or no whole record in it. */
 function indexExtentOf(path: string): IndexExtent | undefined {
   const size = sizeOf(path);
   if (size === undefined || size < RECORD_BYTES) return undefined;
@@ -92,7 +92,7 @@ function indexExtentOf(path: string): IndexExtent | undefined {
   }
 }
 
-/** Renames the current pair to a rotated one. May be cut short anywhere: `openLogFiles` finishes it. */
+/** Renames the current pair to a rotated one. It may be interrupted anywhere: `openLogFiles` completes it. */
 function renameToRotated(folder: string, start: number): void {
   for (const [name, kind] of [
     [LOG_FILE, 'log'],
@@ -103,7 +103,7 @@ function renameToRotated(folder: string, start: number): void {
   }
 }
 
-/** Logical end of the rotated pairs; 0 where there are none. */
+/** Logical end of the rotated pairs; 0 without any. */
 function endOfRotated(folder: string): number {
   const start = rotatedStarts(folder).at(-1);
   if (start === undefined) return 0;
@@ -112,8 +112,8 @@ function endOfRotated(folder: string): number {
 }
 
 /**
- * Opens the current pair, whatever a killed host, a full disk or a person has left of it, or makes a new one
- * that begins at the logical offset `minStart` or later. Throws when the disk is full.
+ * Opens the current pair, in whatever state a killed host, a full disk or a person has left it, or creates a
+ * new one that begins at the logical offset `minStart` or later. Throws when the disk is full.
  */
 function openLogFiles(folder: string, minStart: number, time: number): LogFiles {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -133,7 +133,7 @@ function openLogFiles(folder: string, minStart: number, time: number): LogFiles 
     };
   }
   if (extent) {
-    // Either a rotation was cut short, or a crash of the machine or a person has removed the end of the log.
+    // A rotation was interrupted, or a crash of the machine or a person has removed the end of the log.
     renameToRotated(folder, extent.start);
     start = Math.max(start, extent.promised);
   }
@@ -151,8 +151,8 @@ function openLogFiles(folder: string, minStart: number, time: number): LogFiles 
 }
 
 /**
- * Writes the log of one service. Everything goes to the page cache synchronously, so readers of the files see
- * all that the host has read. A full disk costs output, which is counted; it never blocks.
+ * Writes the log of one service. All output goes to the page cache synchronously, so readers of the files see
+ * everything that the host has read. A full disk loses output, which is counted; it never blocks.
  */
 export class LogWriter {
   private readonly folder: string;
@@ -224,11 +224,11 @@ export class LogWriter {
         for (const kind of ['log', 'idx'] as const)
           rmSync(join(this.folder, rotatedFileName(oldest, kind)), { force: true });
     } catch {
-      // The folder is gone or cannot be written to: `open` makes what it can of that.
+      // The folder was removed or is not writable: `open` handles that.
     }
   }
 
-  /** Notices files that somebody has removed or truncated. */
+  /** Notices files that were removed or truncated from outside. */
   private checkFiles(time: number): void {
     const { files } = this;
     if (!files || time - this.checkedAt < CHECK_MS) return;
@@ -239,7 +239,8 @@ export class LogWriter {
   }
 
   /**
-   * Writes the record for the output that follows, unless the last one covers it. False: the disk is full.
+   * Writes the record for the output that follows, unless the last one covers it. Returns false when the disk
+   * is full.
    */
   private mark(files: LogFiles, record: LogIndexRecord): boolean {
     const { last } = files;

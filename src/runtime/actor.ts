@@ -1,6 +1,6 @@
-// The vocabulary of the actor runtime, and its eight guarantees: each stands above the member that it
-// concerns, has its test in test/runtime, and is held under random crashes, cut links and delays by test/sim.
-// It knows nothing of the product.
+// The vocabulary of the actor runtime, with its eight guarantees: each is stated at the member it concerns,
+// has a test in test/runtime, and is verified under random crashes, cut links and delays by test/sim. The
+// runtime knows nothing of the product.
 
 import type { RestartLimit } from './restart_window.ts';
 
@@ -11,25 +11,25 @@ export type MessageOf<P, K extends keyof P> = P[K] extends (message: infer M) =>
 export type ReplyOf<P, K extends keyof P> = P[K] extends (message: never) => infer R ? Awaited<R> : never;
 
 /**
- * Every address with the protocol of the actor there; the key of a family is a template literal such as
- * `service:${string}`. Empty here: the product adds its actors by declaration merging, so that a ref cannot
- * have another protocol than its actor.
+ * Every address with the protocol of its actor; the key of a family is a template literal such as
+ * `service:${string}`. Empty here: the product adds its actors by declaration merging, so that a ref always
+ * has the protocol of its actor.
  */
 // biome-ignore lint/suspicious/noEmptyInterface: filled by declaration merging
 export interface Directory {}
 export type Address = keyof Directory & string;
-/** `service:` for `service:${string}`; the address itself for an actor that stands alone. */
+/** `service:` for `service:${string}`; the address itself for a single actor. */
 export type PlacementKey<A extends string> = A extends `${infer F}:${string}` ? `${F}:` : A;
 /** The prefix of a family: `service:`. */
 export type FamilyPrefix = Extract<PlacementKey<Address>, `${string}:`>;
 export type FamilyProtocol<F extends FamilyPrefix> = Directory[Extract<Address, `${F}${string}`>];
 
-/** Codes the runtime itself answers with; every other code belongs to the product. */
+/** The codes of the runtime itself; all other codes belong to the product. */
 export type RuntimeCode = 'overloaded' | 'deadline' | 'crashed' | 'gone';
 
 /**
- * An expected outcome that is not success. Thrown by a handler it is the caller's reply; it crosses threads
- * as `{code, message, detail}`. Compare `code`, never the class.
+ * An expected outcome other than success. When a handler throws it, it is the caller's reply. It crosses
+ * threads as `{code, message, detail}`. Compare `code`, never the class.
  */
 export class Failure extends Error {
   readonly code: string;
@@ -43,15 +43,15 @@ export class Failure extends Error {
 }
 
 /**
- * Whether `error` is a Failure, by its shape, so that a copy of this module in another bundle counts as well.
+ * Whether `error` is a Failure, judged by its shape, because other bundles have their own copy of the class.
  */
 export function isFailure(error: unknown): error is Failure {
   return error instanceof Error && error.name === 'Failure' && typeof (error as Failure).code === 'string';
 }
 
 /**
- * The value of `work`, or what `instead` gives when it fails with a Failure. A defect is rethrown, so that it
- * crashes the actor that waits.
+ * The value of `work`, or the result of `instead` when it fails with a Failure. A defect is rethrown, so that
+ * it crashes the waiting actor.
  */
 export async function tolerateFailure<T, U>(
   work: Promise<T>,
@@ -66,11 +66,11 @@ export async function tolerateFailure<T, U>(
 }
 
 export interface AskOptions {
-  /** Milliseconds until the ask fails with `deadline`; the message is not run once it has expired. */
+  /** Milliseconds until the ask fails with `deadline`; an expired message is not run. */
   deadlineMs?: number;
 }
 
-/** Where to reach an actor. It does not say where the actor is. */
+/** A reference to an actor, independent of where the actor runs. */
 export interface Ref<P> {
   readonly address: string;
   /**
@@ -91,7 +91,7 @@ export interface Ref<P> {
   tell<K extends MessageKind<P>>(kind: K, message: MessageOf<P, K>): void;
 }
 
-/** Time as a parameter: a test turns it by hand. */
+/** Time as a parameter, so that tests can control it. */
 export interface Clock {
   /** Wall-clock milliseconds since the epoch; may jump. */
   now(): number;
@@ -99,13 +99,13 @@ export interface Clock {
   monotonic(): number;
   /** Runs `callback` once after `ms`; returns a function that cancels it. */
   after(ms: number, callback: () => void): () => void;
-  /** Runs `callback` every `ms`; after the machine slept it fires once, not in a burst. */
+  /** Runs `callback` every `ms`. After a sleep of the machine it fires once, not in a burst. */
   every(ms: number, callback: () => void): () => void;
 }
 
-/** What an incarnation opens, that incarnation closes: last-first, however the actor ends. */
+/** Closes what an incarnation has opened: last-first, however the actor ends. */
 export interface Scope {
-  /** Registers `close`; returns a function that closes it now and takes it off the list. */
+  /** Registers `close`; returns a function that closes it now and unregisters it. */
   defer(close: () => void | Promise<void>): () => void;
   /** Aborted when the scope closes. */
   readonly signal: AbortSignal;
@@ -113,7 +113,7 @@ export interface Scope {
 
 declare const deferredReplyBrand: unique symbol;
 /**
- * What a handler returns to let the next message in before its own reply is there. Made by `replyLater` and
+ * Returned by a handler to let the next message in before its own reply is ready. Made by `replyLater` and
  * `turn`.
  */
 export interface DeferredReply<R> {
@@ -128,34 +128,38 @@ export interface Context {
    */
   readonly clock: Clock;
   readonly scope: Scope;
-  /** Asks through it are refused with `gone`, tells dropped, once this incarnation is over and closed. */
+  /**
+   * Once this incarnation is over and closed, asks through the ref fail with `gone`, and tells are dropped.
+   */
   ref<A extends Address>(address: A): Ref<Directory[A]>;
-  /** Replies with what `promise` gives; the mailbox goes on meanwhile. */
+  /** Replies with the result of `promise`; the mailbox continues meanwhile. */
   replyLater<R>(promise: Promise<R>): DeferredReply<R>;
   /**
-   * Replies with what `work` gives; the mailbox goes on meanwhile. Work on one key runs in the order of the
-   * calls, one at a time; work on different keys runs side by side. Work that waits when the incarnation is
-   * over does not run.
+   * Replies with the result of `work`; the mailbox continues meanwhile. Work on one key runs in the order of
+   * the calls, one at a time; work on different keys runs concurrently. Work still waiting at the end of the
+   * incarnation does not run.
    */
   turn<R>(key: string, work: () => Promise<R>): DeferredReply<R>;
-  /** Calls `onEnded` once when `address` has ended or its thread is gone, and soon if nobody is there now. */
+  /**
+   * Calls `onEnded` once when `address` has ended or its thread has died, and soon if there is no actor now.
+   */
   watch(address: string, onEnded: (address: string) => void): void;
   /**
-   * Ends this actor after the current message; open deferred replies are awaited for `drainMs`. What is
-   * queued behind it gets `gone`, or, in a family, starts the actor anew.
+   * Ends this actor after the current message; open deferred replies are awaited for `drainMs`. Messages
+   * behind it fail with `gone` or, in a family, start the actor again.
    */
   end(): void;
-  /** Ends this incarnation as a crash: for background work whose failure the actor cannot survive. */
+  /** Ends this incarnation as a crash, for background work whose failure the actor cannot survive. */
   crash(error: unknown): void;
 }
 
 /**
- * Guarantee 1. An actor handles one message at a time, awaits included. A DeferredReply is the one way to
- * have two requests open.
+ * Guarantee 1. An actor handles one message at a time, awaits included. Only a DeferredReply allows two open
+ * requests.
  *
  * Guarantee 5. A Failure that a handler throws is a reply. Anything else is a crash: the caller gets
- * `crashed`, what the incarnation opened is closed last-first, and `init` runs again after a pause. Queued
- * messages stay; the one that crashed the actor is not tried again.
+ * `crashed`, the resources of the incarnation are closed last-first, and `init` runs again after a pause.
+ * Queued messages stay; the message that crashed the actor is not retried.
  */
 export type Handlers<P> = {
   [K in keyof P]: (
@@ -165,15 +169,14 @@ export type Handlers<P> = {
 
 export interface ActorLimits {
   /**
-   * Guarantee 4. Messages that may wait, open deferred replies included: one more is refused at once,
-   * `overloaded`.
+   * Guarantee 4. Capacity for waiting messages, open deferred replies included. Any further message fails at
+   * once with `overloaded`.
    */
   mailbox: number;
   /** Guarantee 6. More crashes than `max` within `withinMs` end the actor, and its watchers are told once. */
   restarts: RestartLimit;
   /**
-   * How long a stop waits for what is queued and for open deferred replies before it reports the actor as
-   * late.
+   * How long a stop waits for queued messages and open deferred replies before it reports the actor as late.
    */
   drainMs: number;
 }
@@ -188,8 +191,8 @@ export interface ActorType<P, C> {
 const DEFAULT_LIMITS: ActorLimits = { mailbox: 4096, restarts: { max: 5, withinMs: 10_000 }, drainMs: 5_000 };
 
 /**
- * A type of actor. `init` runs at the start and again after each crash; what it throws is a crash. `limits`
- * left out: 4,096 messages, 5 crashes in 10 s, 5 s to drain.
+ * A type of actor. `init` runs at the start and again after each crash; an exception from it is a crash.
+ * Default `limits`: 4,096 messages, 5 crashes in 10 s, 5 s to drain.
  */
 export function actor<P extends Protocol<P>, C>(
   name: string,
@@ -200,11 +203,11 @@ export function actor<P extends Protocol<P>, C>(
 }
 
 /**
- * A byte channel to another node: a MessagePort, a unix socket, or two ends in one test. Ordered,
- * message-framed.
+ * A byte channel to another node: a MessagePort, a unix socket, or two ends in one test. Ordered and split
+ * into messages.
  */
 export interface Pipe {
-  /** `bytes` may be transferred: the caller does not touch it again. */
+  /** `bytes` may be transferred: the caller must not use it afterwards. */
   send(bytes: Uint8Array): void;
   receive(onBytes: (bytes: Uint8Array) => void, onClose: (reason: string) => void): void;
   close(): void;
@@ -214,7 +217,7 @@ export interface Pipe {
 export interface Node {
   readonly name: string;
   readonly clock: Clock;
-  /** Closed by `stop` after the last actor has ended: for what several actors use. */
+  /** Closed by `stop` after the last actor has ended, for resources that several actors share. */
   readonly scope: Scope;
   /** Starts one actor at `address`; resolves after its first `init`. */
   start<A extends Address, C>(
@@ -222,7 +225,7 @@ export interface Node {
     type: ActorType<Directory[A], C>,
     config: C,
   ): Promise<Ref<Directory[A]>>;
-  /** Actors whose address begins with `prefix` (such as `service:`) start at the first message to them. */
+  /** Starts an actor at the first message to an address that begins with `prefix` (such as `service:`). */
   family<F extends FamilyPrefix, C>(
     prefix: F,
     type: ActorType<FamilyProtocol<F>, C>,
@@ -230,51 +233,50 @@ export interface Node {
   ): void;
   ref<A extends Address>(address: A): Ref<Directory[A]>;
   /**
-   * Joins the node `peer` over `pipe`. A second pipe to the same peer replaces the first, whose open asks
-   * settle `gone`.
+   * Connects to the node `peer` over `pipe`. A second pipe to the same peer replaces the first, whose open
+   * asks fail with `gone`.
    */
   connect(peer: string, pipe: Pipe): void;
   disconnect(peer: string): void;
   onPeerLost(onLost: (peer: string, reason: string) => void): void;
-  /** Ends one actor in order. Resolves true when it drained in time. */
+  /** Ends one actor after its queued messages. Resolves true when it drained in time. */
   end(address: string): Promise<boolean>;
   /**
-   * Guarantee 8. A stop refuses new messages, answers those in the queues and closes all scopes, last started
-   * actor first. Resolves with the addresses that missed their drain time.
+   * Guarantee 8. A stop refuses new messages, answers queued ones and closes all scopes, the last started
+   * actor first. Resolves with the addresses that exceeded their drain time.
    */
   stop(): Promise<string[]>;
 }
 
-/** For `observe`. */
+/** Passed to `observe`. */
 export type RuntimeEvent =
-  /** A message came into a mailbox: how many wait there, and how many deferred replies are open. */
+  /** A message was queued: how many wait, and how many deferred replies are open. */
   | { is: 'queued'; address: string; waiting: number; open: number }
-  /** An ask was sent to a peer (the node itself included): how many are open to that peer. */
+  /** An ask was sent to a peer, which may be the node itself: how many are open to that peer. */
   | { is: 'asked'; peer: string; to: string; open: number }
   /** An ask got no answer in time. */
   | { is: 'missed'; peer: string; to: string }
-  /** What `onCrash` gets. */
+  /** Passed to `onCrash`. */
   | { is: 'crashed'; address: string; error: unknown; ended: boolean };
 
 export interface NodeOptions {
   name: string;
   clock: Clock;
-  /** The node that holds `address`; undefined: nobody, an ask settles `gone`. */
+  /** The node that holds `address`; undefined: none, so an ask fails with `gone`. */
   nodeOf: (address: string) => string | undefined;
   /**
-   * Guarantee 7. Two actors never wait for each other where this is an order: whether an actor at `from` may
-   * ask one at `to`. An ask that may not is a defect and throws. Tells, replies and asks of the node itself
-   * are free.
+   * Guarantee 7. Two actors never wait for each other when there is an order: whether an actor at `from` may
+   * ask one at `to`. A forbidden ask is a defect and throws. Tells, replies and asks of the node itself are
+   * exempt.
    */
   mayAsk?: (from: string, to: string) => boolean;
   /**
-   * Gets every crash (`ended`: it was one too many) and every error without a caller that could be told: an
-   * error while a scope closes, a tell that is dropped or that no handler takes. The runtime prints nothing
-   * itself.
+   * Called for every crash (`ended`: it was one too many) and every error without a caller: an error while a
+   * scope closes, a tell that is dropped or has no handler. The runtime prints nothing itself.
    */
   onCrash?: (address: string, error: unknown, ended: boolean) => void;
-  /** Gets what happens inside. It must not throw. Costs nothing when it is absent. */
+  /** Called for internal events. It must not throw. Costs nothing when absent. */
   observe?: (event: RuntimeEvent) => void;
-  /** The deadline of an ask that gives none, in milliseconds. */
+  /** The default deadline of an ask, in milliseconds. */
   defaultDeadlineMs?: number;
 }

@@ -3,9 +3,7 @@ import type { Clock } from './actor.ts';
 /** Node fires a longer timer at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/**
- * The machine's time. No timer holds the process: what does is a socket or a port that somebody listens on.
- */
+/** The machine's time. No timer keeps the process alive; sockets and ports with listeners do. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -20,7 +18,7 @@ export const systemClock: Clock = {
     arm();
     return () => clearTimeout(timer);
   },
-  // libuv counts from the firing, so a sleep of the machine gives one call and no burst.
+  // libuv counts from the last firing, so a sleep of the machine causes one call and no burst.
   every(ms, callback) {
     const timer = setInterval(callback, ms).unref();
     return () => clearInterval(timer);

@@ -4,7 +4,7 @@ import { systemClock } from './clock.ts';
 /** A promise that is settled from outside. A rejection without a listener does not count as unhandled. */
 export interface Deferred<T> {
   readonly promise: Promise<T>;
-  /** Whether it has been settled; settling again changes nothing. */
+  /** Whether it has been settled; settling it again has no effect. */
   readonly settled: boolean;
   resolve(value: T): void;
   reject(error: unknown): void;
@@ -35,7 +35,7 @@ export function deferred<T>(): Deferred<T> {
   };
 }
 
-/** The value of `promise`, or null when it is not there within `ms` of `clock`. Rejects as `promise` does. */
+/** The value of `promise`, or null when it takes longer than `ms` of `clock`. Rejects as `promise` does. */
 export function withTimeout<T>(
   ms: number,
   promise: Promise<T>,

@@ -1,13 +1,13 @@
 const ignore = (): void => {};
 
 /**
- * Runs work on one key in the order of the calls, one at a time; work on different keys runs side by side. A
- * handler that answers with such work uses `context.turn`.
+ * Runs work on one key in the order of the calls, one at a time; work on different keys runs concurrently. A
+ * handler that replies with such work uses `context.turn`.
  */
 export class KeyedMutex {
   private readonly tails = new Map<string, Promise<unknown>>();
 
-  /** Settles as `work` does. A failure does not hold up the work after it. */
+  /** Settles as `work` does. A failure does not block the work after it. */
   runExclusive<R>(key: string, work: () => Promise<R>): Promise<R> {
     const result = (this.tails.get(key) ?? Promise.resolve()).then(work);
     const settled = result.then(ignore, ignore);

@@ -1,4 +1,4 @@
-// A mailbox queues the messages of one address; the incarnations of its actor handle them, one after the
+// A mailbox queues the messages of one address. The incarnations of its actor handle them, one after the
 // other.
 import {
   type ActorLimits,
@@ -23,26 +23,26 @@ const BACKOFF = { firstMs: 10, maxMs: 1_000 };
 
 type HandlerTable = Readonly<Record<string, (message: never) => unknown>>;
 
-/** An actor type with its configuration filled in. */
+/** An actor type with its configuration. */
 export interface ConfiguredActor {
   readonly limits: ActorLimits;
   init(context: Context): HandlerTable | Promise<HandlerTable>;
 }
 
-/** Whoever holds a ref. Once it is no longer live, its asks are refused with `gone` and its tells dropped. */
+/** The holder of a ref. Once it is no longer live, its asks fail with `gone` and its tells are dropped. */
 export interface Sender {
   readonly address: string | undefined;
   readonly live: boolean;
 }
 
-/** What a mailbox needs of its node. */
+/** The part of the node that a mailbox needs. */
 export interface MailboxNode {
   readonly clock: Clock;
   readonly observe: ((event: RuntimeEvent) => void) | undefined;
   ref<A extends Address>(address: A, sender: Sender): Ref<Directory[A]>;
   watch(address: string, onEnded: (address: string) => void): () => void;
   report(address: string, error: unknown, ended: boolean): void;
-  /** Delivers a message to whoever has its address now. */
+  /** Delivers a message to the current actor at its address. */
   onEnvelope(envelope: Envelope): void;
   /** The actor at `address` has ended. */
   onMailboxClosed(address: string): void;
@@ -52,7 +52,7 @@ interface Crash {
   error: unknown;
 }
 
-/** The reply that a handler promised by `replyLater` or `turn`. */
+/** The reply promised by a handler through `replyLater` or `turn`. */
 class PendingReply {
   readonly promise: Promise<unknown>;
   constructor(promise: Promise<unknown>) {
@@ -61,7 +61,7 @@ class PendingReply {
 }
 
 /**
- * Starts its actor at once. Never throws: crashes, and a scope that did not close in time, are reported to
+ * Starts its actor at once. Never throws: crashes, and a scope that does not close in time, are reported to
  * the node.
  */
 export class Mailbox {
@@ -87,7 +87,7 @@ export class Mailbox {
     this.closed = this.live();
   }
 
-  /** Resolves after the first `init` that succeeds; rejects when the actor ended before that. */
+  /** Resolves after the first successful `init`; rejects when the actor ends before that. */
   get ready(): Promise<void> {
     return this.started.promise;
   }
@@ -105,7 +105,7 @@ export class Mailbox {
     }
   }
 
-  /** Handles what is queued, closes and ends. Resolves true when that was done in time. */
+  /** Handles the queue, closes and ends. Resolves true when that was done in time. */
   stop(): Promise<boolean> {
     this.stopped ??= this.drain();
     return this.stopped;
@@ -113,7 +113,7 @@ export class Mailbox {
 
   private overflow(envelope: Envelope): void {
     envelope.link.refuse(envelope.id, 'overloaded', this.address);
-    // A tell has no sender that could be told, so the first one that a full mailbox drops is reported.
+    // A dropped tell has no caller, so the first one that a full mailbox drops is reported.
     if (envelope.id !== 0 || this.state === 'full') return;
     this.state = 'full';
     this.node.report(this.address, new Failure('overloaded', `${envelope.kind} was dropped`), false);
@@ -146,8 +146,8 @@ export class Mailbox {
   }
 
   /**
-   * After a crash or a stop the queue gets `gone`; after `context.end` it is delivered anew: a family starts
-   * again.
+   * After a crash or a stop the queue fails with `gone`. After `context.end` it is delivered again: a family
+   * starts a new actor.
    */
   private leave(refuses: boolean): void {
     this.started.reject(new Failure('crashed', `${this.address} did not start`));
@@ -174,26 +174,26 @@ export class Mailbox {
 }
 
 /**
- * From one `init` to the crash or the end after it, with everything that was opened on the way.
+ * From one `init` to the following crash or end, with all resources opened in between.
  *
  * `draining`: handles the queue, then ends. `ending`: ends after the current message. `lingering`: waits for
- * the deferred replies that are open. `over`: nothing runs any more, and everything open has been answered.
+ * open deferred replies. `over`: nothing runs any more, and every open request has been answered.
  */
 class Incarnation implements Sender {
   readonly address: string;
-  /** Until its scope has closed. */
+  /** True until its scope has closed. */
   live = true;
-  /** Messages whose deferred reply is not there yet. */
+  /** Messages with an open deferred reply. */
   readonly openReplies = new Set<Envelope>();
   private readonly mailbox: Mailbox;
   private readonly scope: ClosableScope;
   private readonly turns = new KeyedMutex();
   private readonly over = deferred<Crash | null>();
   private state: 'running' | 'draining' | 'ending' | 'lingering' | 'over' = 'running';
-  /** Set by the end of `init`. */
+  /** Set at the end of `init`. */
   private handlers: HandlerTable | undefined;
   private current: Envelope | undefined;
-  /** The code that runs now; never rejects. */
+  /** The code that is running; never rejects. */
   private running: Promise<unknown>;
 
   constructor(mailbox: Mailbox) {
@@ -203,30 +203,30 @@ class Incarnation implements Sender {
     this.running = this.begin();
   }
 
-  /** Resolves when no message is taken any more: with the crash, or with null after an end in order. */
+  /** Resolves when no more messages are taken: with the crash, or with null after an orderly end. */
   get ended(): Promise<Crash | null> {
     return this.over.promise;
   }
 
-  /** Handles what is queued, as far as it may now. */
+  /** Handles queued messages, as far as the state allows. */
   readonly pump = (): void => {
     const { queue, node } = this.mailbox;
     while (this.handlers && !this.current && (this.state === 'running' || this.state === 'draining')) {
       const envelope = queue.shift();
       if (!envelope) break;
-      // The sender of an expired ask has been told `deadline` by its own node.
+      // The sender's node has already failed an expired ask with `deadline`.
       if (envelope.expires > node.clock.monotonic()) this.run(envelope, this.handlers);
     }
     this.endIfDone();
   };
 
-  /** Goes on until the queue and the open replies are empty, then ends. */
+  /** Continues until the queue and the open replies are empty, then ends. */
   drain(): void {
     if (this.state === 'running') this.state = 'draining';
     this.endIfDone();
   }
 
-  /** Ends now. Answers what is open, as nobody else will. */
+  /** Ends now, and answers open requests, because no one else will. */
   finish(crash: Crash | null): void {
     if (this.state === 'over') return;
     this.state = 'over';
@@ -236,7 +236,7 @@ class Incarnation implements Sender {
     this.over.resolve(crash);
   }
 
-  /** Closes the scope and waits for the code that still runs. Resolves false when `drainMs` was too short. */
+  /** Closes the scope and waits for running code. Resolves false when that takes longer than `drainMs`. */
   async close(): Promise<boolean> {
     const { type, node } = this.mailbox;
     const rest = Promise.all([this.scope.close(), this.running]);
@@ -315,7 +315,7 @@ class Incarnation implements Sender {
   private postpone(envelope: Envelope, promise: Promise<unknown>): void {
     this.openReplies.add(envelope);
     const settled = (settle: () => void): void => {
-      // Not among the open replies any more: the incarnation was over first and has answered.
+      // No longer open: the incarnation ended first and has answered.
       if (!this.openReplies.delete(envelope)) return;
       settle();
       this.endIfDone();
@@ -346,7 +346,7 @@ class Incarnation implements Sender {
     this.finish({ error });
   }
 
-  /** Runs a callback of this incarnation: not once it is over, and an error in it is a crash. */
+  /** Runs a callback of this incarnation, unless it is over. An error in it is a crash. */
   private guard(callback: () => unknown): void {
     if (this.state === 'over') return;
     try {
@@ -377,7 +377,7 @@ class Incarnation implements Sender {
   private context(): Context {
     const { address, scope, mailbox } = this;
     const { node } = mailbox;
-    // The brand of DeferredReply is there for the compiler only.
+    // The brand of DeferredReply exists only for the compiler.
     const deferReply = <R>(promise: Promise<R>) => new PendingReply(promise) as unknown as DeferredReply<R>;
     return {
       address,

@@ -1,13 +1,14 @@
-// Bytes and back: the only place that knows msgpackr. Objects are written as plain maps (no records), so that
-// every message stands for itself and a key `__proto__` comes back as the harmless `__proto_`.
+// Converts values to bytes and back. The only file that knows msgpackr. Objects are written as plain maps (no
+// records), so that every message is self-contained, and a key `__proto__` is decoded as the harmless
+// `__proto_`.
 import { Packr } from 'msgpackr';
 
 const packr = new Packr({ useRecords: false });
 
 /**
  * Plain data (null, booleans, numbers, strings, arrays, plain objects, Uint8Array) as msgpack. The result is
- * a view into a shared pool: copy it before you transfer or keep it. Throws for what is no data: a symbol, a
- * cycle.
+ * a view into a shared pool: copy it before transferring or keeping it. Throws for other values, such as a
+ * symbol or a cycle.
  */
 export const encodeMsgpack = (value: unknown): Uint8Array => packr.pack(value);
 
@@ -17,5 +18,5 @@ export const encodeMsgpack = (value: unknown): Uint8Array => packr.pack(value);
  */
 export const decodeMsgpack = (bytes: Uint8Array): unknown => packr.unpack(bytes);
 
-/** All values that lie one after the other in `bytes`. Throws when the last one is not whole. */
+/** All consecutive values in `bytes`. Throws when the last one is incomplete. */
 export const decodeAllMsgpack = (bytes: Uint8Array): unknown[] => packr.unpackMultiple(bytes) ?? [];

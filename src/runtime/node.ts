@@ -1,5 +1,4 @@
-// One thread's share of the actors: where messages go, who watches whom, and the order in which everything
-// stops.
+// One thread's share of the actors: routing, watches, and the order of a stop.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type {
   ActorType,
@@ -22,14 +21,16 @@ import { type Envelope, goneFailure, type LinkListener, PeerLink } from './peer_
 import { openScope } from './scope.ts';
 
 const DEFAULT_DEADLINE_MS = 30_000;
-/** A stop waits no longer for the node's own scope to close. */
+/** Longest wait of a stop for the node's own scope to close. */
 const SCOPE_CLOSE_MS = 5_000;
 
-/** The node is its own peer over this pipe: near and far messages take the same way, encoding included. */
+/**
+ * The node is its own peer over this pipe: local and remote messages take the same path, encoding included.
+ */
 function loopbackPipe(): Pipe {
   let deliver = (_: Uint8Array): void => {};
   return {
-    // In a job of its own, so that no handler ever runs inside another one's `tell`.
+    // In its own microtask, so that no handler runs inside another one's `tell`.
     send: (bytes) => queueMicrotask(() => deliver(bytes)),
     receive: (onBytes) => {
       deliver = onBytes;
@@ -43,7 +44,7 @@ class NodeRef<P> implements Ref<P> {
   private readonly sender: Sender;
   private readonly node: LocalNode;
   private readonly peer: string | undefined;
-  /** Not known before the first ask. */
+  /** Checked at the first ask. */
   private rankChecked = false;
 
   constructor(address: string, sender: Sender, node: LocalNode) {
@@ -62,7 +63,7 @@ class NodeRef<P> implements Ref<P> {
     const link = this.link();
     if (!link) return Promise.reject(goneFailure(this.address));
     const ms = options?.deadlineMs ?? this.node.options.defaultDeadlineMs ?? DEFAULT_DEADLINE_MS;
-    // What comes back over the wire has no type: the protocol says which one it is.
+    // A reply off the wire has no type: the protocol defines it.
     return link.ask(this.address, kind, message, ms) as Promise<ReplyOf<P, K>>;
   }
 
@@ -91,7 +92,7 @@ class LocalNode implements Node, MailboxNode, LinkListener, Sender {
   readonly scope = openScope((error) => this.report(this.name, error, false));
   private readonly mailboxes = new Map<string, Mailbox>();
   private readonly families = new Map<string, ConfiguredActor>();
-  /** Addresses and family prefixes in the order in which they were started. */
+  /** Addresses and family prefixes in the order of their start. */
   private readonly order: string[] = [];
   private readonly endListeners = new Map<string, Set<(address: string) => void>>();
   private readonly watchers = new Map<string, Set<PeerLink>>();
@@ -169,7 +170,7 @@ class LocalNode implements Node, MailboxNode, LinkListener, Sender {
   private async stopAll(): Promise<string[]> {
     const late: string[] = [];
     for (const entry of this.order.toReversed()) {
-      // From here on nothing of this family starts; what other actors asked of it until now was answered.
+      // From here on nothing of this family starts; earlier asks of other actors have been answered.
       this.families.delete(entry);
       const mailboxes = [...this.mailboxes.values()].filter(
         ({ address }) => address === entry || familyOf(address) === entry,
@@ -181,7 +182,7 @@ class LocalNode implements Node, MailboxNode, LinkListener, Sender {
       );
     }
     if ((await withTimeout(SCOPE_CLOSE_MS, this.scope.close(), this.clock)) === null) late.push(this.name);
-    // The last answers to askers of this node are still on their way through the loop.
+    // The last replies to askers on this node are still passing through the loopback pipe.
     await nextTurn();
     this.live = false;
     for (const link of this.links.values()) link.close('stopped');
@@ -260,7 +261,7 @@ const configuredActor = <P, C>(type: ActorType<P, C>, config: (address: string) 
   init: (context) => type.init(context, config(context.address)),
 });
 
-/** A node with nothing in it yet. It prints nothing: crashes go to `onCrash`. */
+/** Creates an empty node. It prints nothing: crashes go to `onCrash`. */
 export function createNode(options: NodeOptions): Node {
   return new LocalNode(options);
 }

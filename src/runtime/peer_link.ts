@@ -1,5 +1,4 @@
-// Frames between two nodes over a pipe, all frames of one turn in one post, and the asks that are open over
-// it.
+// Frames between two nodes over a pipe, with all frames of one turn in one post, and the open asks over it.
 import { type Clock, Failure, type Pipe, type RuntimeCode, type RuntimeEvent } from './actor.ts';
 import { decodeAllMsgpack, encodeMsgpack } from './msgpack.ts';
 
@@ -10,7 +9,7 @@ const FAIL = 3;
 const WATCH = 4;
 const ENDED = 5;
 
-/** What two nodes say to each other. */
+/** The messages between two nodes. */
 type Frame =
   | [type: typeof ASK, id: number, to: string, kind: string, message: unknown, millisecondsLeft: number]
   | [type: typeof TELL, to: string, kind: string, message: unknown]
@@ -44,14 +43,16 @@ function isFrame(value: unknown): value is Frame {
   }
 }
 
-/** A turn with more than this is posted in parts, so that no pipe has to take a frame of any size. */
+/** A larger turn is posted in parts, so that no pipe has to accept a frame of arbitrary size. */
 const MAX_POST_BYTES = 1024 * 1024;
-/** Overdue asks are looked for at most this often: many deadlines cost one pass, not one each. */
+/** Shortest interval between checks for overdue asks: many deadlines cost one pass, not one each. */
 const SWEEP_MS = 5;
 
 const ignore = () => {};
 
-/** A class and no literal: asks are the hot path, and one shape for all of them is worth a third of it. */
+/**
+ * A class, not a literal: asks are the hot path, and giving all of them one shape saves a third of the time.
+ */
 class PendingAsk {
   readonly promise: Promise<unknown>;
   readonly expires: number;
@@ -68,10 +69,10 @@ class PendingAsk {
   }
 }
 
-/** A message on its way to an actor of this node; its answer goes back over `link`. */
+/** A message on its way to an actor of this node. Its reply goes back over `link`. */
 export interface Envelope {
   readonly link: PeerLink;
-  /** 0: a tell, which gets no answer. */
+  /** 0: a tell, which gets no reply. */
   readonly id: number;
   readonly to: string;
   readonly kind: string;
@@ -80,7 +81,7 @@ export interface Envelope {
   readonly expires: number;
 }
 
-/** What a link does with what it does not settle itself. None of these may throw. */
+/** The owner of a link, called for everything that the link does not settle itself. No method may throw. */
 export interface LinkListener {
   readonly observe: ((event: RuntimeEvent) => void) | undefined;
   onEnvelope(envelope: Envelope): void;
@@ -113,10 +114,10 @@ export class PeerLink {
     );
   }
 
-  /** Settles exactly once: with the reply, or a Failure. Throws when `message` is no plain data. */
+  /** Settles exactly once: with the reply, or a Failure. Throws when `message` is not plain data. */
   ask(to: string, kind: string, message: unknown, deadlineMs: number): Promise<unknown> {
     if (!this.open) return Promise.reject(goneFailure(to));
-    // What is no number is no time at all: nothing may wait for ever by mistake.
+    // NaN counts as 0: a mistake must not make anything wait for ever.
     const ms = Math.max(deadlineMs || 0, 0);
     this.lastId += 1;
     this.send([ASK, this.lastId, to, kind, message, ms]);
@@ -128,12 +129,12 @@ export class PeerLink {
     return ask.promise;
   }
 
-  /** Throws when `message` is no plain data. */
+  /** Throws when `message` is not plain data. */
   tell(to: string, kind: string, message: unknown): void {
     this.send([TELL, to, kind, message]);
   }
 
-  /** Throws when `value` is no plain data; nothing is sent then. */
+  /** Throws, and sends nothing, when `value` is not plain data. */
   reply(id: number, value: unknown): void {
     if (id !== 0) this.send([REPLY, id, value]);
   }
@@ -154,7 +155,7 @@ export class PeerLink {
     this.send([ENDED, address]);
   }
 
-  /** Posts what is still to be posted, closes the pipe and settles every open ask with `gone`. */
+  /** Posts the remaining frames, closes the pipe and fails every open ask with `gone`. */
   close(reason: string): void {
     if (!this.open) return;
     this.flush();
@@ -166,11 +167,11 @@ export class PeerLink {
     this.listener.onLost(this, reason);
   }
 
-  // Encoded at once: what the sender does to the object afterwards is no part of the message.
+  // Encoded at once: later changes to the object are not part of the message.
   private send(frame: Frame): void {
     if (!this.open) return;
     const part = encodeMsgpack(frame);
-    // The end of the turn, after its promises: process.nextTick from within a promise job waits for the
+    // Runs at the end of the turn, after its promises: within a promise job, process.nextTick waits for the
     // others.
     if (this.size === 0) process.nextTick(() => this.flush());
     this.parts.push(part);
@@ -180,8 +181,8 @@ export class PeerLink {
 
   private flush(): void {
     if (this.size === 0 || !this.open) return;
-    // The parts are views into a pool that must not be transferred: copied to one array of exactly their
-    // size.
+    // The parts are views into a pool that must not be transferred, so they are copied to one array of their
+    // exact size.
     const bytes = new Uint8Array(this.size);
     let offset = 0;
     for (const part of this.parts) {
@@ -204,7 +205,7 @@ export class PeerLink {
     }
     const now = this.clock.monotonic();
     for (const frame of frames) {
-      // A frame before it may have ended the link.
+      // An earlier frame may have ended the link.
       if (!this.open) return;
       if (isFrame(frame)) this.dispatch(frame, now);
       else this.close('garbled bytes: not a frame');
@@ -215,7 +216,7 @@ export class PeerLink {
     switch (frame[0]) {
       case ASK: {
         const [, id, to, kind, message, left] = frame;
-        // Without time left the sender has its `deadline` already.
+        // Without time left, the sender has already failed the ask with `deadline`.
         if (left > 0) this.listener.onEnvelope({ link: this, id, to, kind, message, expires: now + left });
         return;
       }
@@ -241,15 +242,15 @@ export class PeerLink {
     }
   }
 
-  /** Takes an ask off the list, so that it is settled once. */
+  /** Removes an open ask, so that it is settled only once. */
   private take(id: number): PendingAsk | undefined {
     const ask = this.asks.get(id);
     if (ask) this.asks.delete(id);
     return ask;
   }
 
-  // One timer for all deadlines, set for the earliest one known when it was set: an ask costs a comparison,
-  // no timer.
+  // One timer for all deadlines, set for the earliest one known at that time: an ask costs a comparison, not
+  // a timer.
   private scheduleSweep(ms: number, at: number): void {
     this.cancelSweep();
     this.sweepAt = at;
@@ -280,8 +281,8 @@ const RUNTIME_CODE_TEXT: Record<RuntimeCode, string> = {
 
 export const goneFailure = (to: string): Failure => new Failure('gone', `${to}: ${RUNTIME_CODE_TEXT.gone}`);
 
-// A handler that fails between two asks leaves the second one without a listener. Its rejection must not end
-// the process as an unhandled one.
+// If a handler fails between two asks, the second one has no listener. Its rejection must not end the process
+// as an unhandled one.
 function rejectAsk(ask: PendingAsk, failure: Failure): void {
   ask.promise.catch(ignore);
   ask.reject(failure);

@@ -18,7 +18,7 @@ export class RestartWindow {
     return this.crashes.length;
   }
 
-  /** Adds a crash at `now`, in monotonic milliseconds. False: it was one too many. */
+  /** Adds a crash at `now`, in monotonic milliseconds. Returns false when it exceeds the limit. */
   add(now: number): boolean {
     const { max, withinMs } = this.limit;
     this.crashes.push(now);

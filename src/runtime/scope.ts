@@ -3,11 +3,14 @@ import type { Scope } from './actor.ts';
 type Close = () => void | Promise<void>;
 
 export interface ClosableScope extends Scope {
-  /** Closes everything, last-first, each after the one before it. Never rejects. */
+  /** Closes everything, last-first, one after the other. Never rejects. */
   close(): Promise<void>;
 }
 
-/** A scope whose closers' errors go to `onError`. What is registered once it has closed is closed at once. */
+/**
+ * A scope that reports errors of its closers to `onError`. A resource registered after it has closed is
+ * closed at once.
+ */
 export function openScope(onError: (error: unknown) => void): ClosableScope {
   const abort = new AbortController();
   const closers = new Set<Close>();
@@ -21,7 +24,7 @@ export function openScope(onError: (error: unknown) => void): ClosableScope {
   return {
     signal: abort.signal,
     defer(close) {
-      // A function of its own: the same closer registered twice is closed twice.
+      // A new function each time, so that a closer registered twice is closed twice.
       const closer = () => close();
       if (abort.signal.aborted) void run(closer);
       else closers.add(closer);

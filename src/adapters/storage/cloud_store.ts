@@ -1,20 +1,21 @@
-// The store of the cloud part. `CloudStore` is all that the actors need of a database, no more than a few SQL
-// statements can do. One process writes: the actors read every table once, at their start, and never see the
-// changes of another.
+// The store of the cloud part. `CloudStore` is the actors' whole interface to a database, no more than a few
+// SQL statements can do. One process writes: each actor reads every table once, at its start, and never sees
+// the changes of another.
 import type { StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
 import type { StoredTether } from '../../protocol/tethers.ts';
 import type { Store } from './store.ts';
 import type { VaultCanary } from './vault.ts';
 
-/** A change is on disk when its promise resolves, whole or not at all. It fails storage_full. */
+/** A change is on disk, as a whole, when its promise resolves. Changes fail storage_full. */
 export interface CloudStore {
   readonly canary: VaultCanary;
   clusters(): Promise<StoredCluster[]>;
   /**
-   * Resolves with false, and writes nothing, when another cluster has the name or is the pod's own as well.
+   * Resolves with false, and writes nothing, when another cluster has the name, or when both are the pod's
+   * own cluster.
    */
   addCluster(row: StoredCluster): Promise<boolean>;
-  /** Replaces the record of a registered cluster. One that was removed meanwhile stays removed. */
+  /** Replaces the record of a registered cluster. A cluster that was removed meanwhile stays removed. */
   saveCluster(row: StoredCluster): Promise<void>;
   /** Removes the cluster and the records of its workloads. */
   removeCluster(id: string): Promise<void>;
@@ -26,7 +27,7 @@ export interface CloudStore {
   removeTether(id: string): Promise<void>;
 }
 
-/** The error is the caller's; the next addition goes on all the same. */
+/** The caller handles the error; the next addition proceeds all the same. */
 const ignore = (): void => {};
 
 /** The cloud's tables in the embedded store of this daemon. */
@@ -36,7 +37,7 @@ export function embeddedCloudStore(store: Store): CloudStore {
   const tethers = store.table('tethers');
   const vault = store.table('vault');
   const clusterRows = (): StoredCluster[] => clusters.all().map(([, row]) => row);
-  // An addition sees the one before it only when that is on disk: one at a time.
+  // An addition sees an earlier one only once that is on disk, so additions run one at a time.
   let lastAddition: Promise<unknown> = Promise.resolve();
 
   async function add(row: StoredCluster): Promise<boolean> {
@@ -67,7 +68,7 @@ export function embeddedCloudStore(store: Store): CloudStore {
     },
     workloads: async () => workloads.all().map(([, row]) => row),
     async saveWorkloads(saved, removed) {
-      // Requested in one turn, so they are one commit.
+      // Requested in one turn, so they form one commit.
       await Promise.all([
         ...saved.map((row) => workloads.put(row.id, row)),
         ...removed.map((id) => workloads.remove(id)),

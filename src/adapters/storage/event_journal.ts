@@ -2,9 +2,9 @@
 // file whole: in a single one, a day of statistics would push out the last crash.
 //
 // A full disk must neither stop a service nor make subscribers wait. So lines that cannot be written wait in
-// memory, as many as are kept anyway, and are written with the next ones once there is room. Their newest id
-// is noted in a small file made while there was room, so that the next daemon knows which ids only
-// subscribers have seen.
+// memory, up to the number that is kept anyway, and are written with the next ones once there is room. Their
+// newest id is noted in a small file allocated while there was room, which tells the next daemon the ids that
+// only subscribers have seen.
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { Segments } from './segments.ts';
@@ -15,7 +15,7 @@ export interface JournalLines {
   statistics: string[];
 }
 
-/** A file takes this many times the lines that must be kept. */
+/** Lines per file, as a multiple of the lines that must be kept. */
 const LINES_PER_FILE_FACTOR = 4;
 
 export class EventJournal {
@@ -26,7 +26,8 @@ export class EventJournal {
   private readonly report: (text: string) => void;
 
   /**
-   * Never loses the newest `keepLines` lines of a series. `report` hears when writing fails, and works again.
+   * Never loses the newest `keepLines` lines of a series. `report` is called when writing fails, and when it
+   * works again.
    */
   constructor(folder: string, keepLines: number, report: (text: string) => void) {
     this.lifecycle = new LineSeries(folder, 'life', keepLines);
@@ -37,8 +38,8 @@ export class EventJournal {
   }
 
   /**
-   * The newest lines of both series without newlines, oldest first. One more than is kept shows that there
-   * are more.
+   * The newest lines of both series without newlines, oldest first. One line more than is kept shows that
+   * there are more.
    */
   newest(): JournalLines {
     return {
@@ -47,12 +48,12 @@ export class EventJournal {
     };
   }
 
-  /** The newest id whose line still waited for room when the last daemon ended; 0: none did. */
+  /** The newest id whose line was still waiting for room when the last daemon ended; 0 without one. */
   get newestUnwrittenId(): number {
     return this.unwrittenId.value;
   }
 
-  /** Appends `lines`, the last of which has the id `newestId`. False when lines wait for room. */
+  /** Appends `lines`, the last of which has the id `newestId`. Returns false while lines wait for room. */
   write(lines: JournalLines, newestId: number): boolean {
     const error = this.lifecycle.write(lines.lifecycle) ?? this.statistics.write(lines.statistics);
     const hasWaited = this.unwrittenId.value !== 0;
@@ -86,7 +87,7 @@ class LineSeries {
     this.keepLines = keepLines;
   }
 
-  /** Appends `lines` and those that wait. Returns the system's message when they could not be written. */
+  /** Appends `lines` and the waiting lines. Returns the system's message when they could not be written. */
   write(lines: string[]): string | undefined {
     if (lines.length === 0 && this.waiting.length === 0) return undefined;
     const all = this.waiting.length === 0 ? lines : [...this.waiting, ...lines];
@@ -135,8 +136,7 @@ class NumberFile {
     try {
       writeSync(this.fd, String(value).padStart(DIGITS, '0'), 0, 'latin1');
     } catch {
-      // A file system that copies on write may need room even here. A kill before there is room then costs
-      // the ids.
+      // A copy-on-write file system may need room even here. A kill before there is room then loses the ids.
     }
   }
 }

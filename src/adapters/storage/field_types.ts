@@ -1,6 +1,6 @@
-// A check of rows that another process has written: every field must have its type.
+// A check of rows written by another process: every field must have its type.
 
-/** The type of each field of `T`, in the words of `typeof`. */
+/** The type of each field of `T`, as `typeof` names it. */
 export type FieldTypes<T> = { readonly [K in keyof T]: 'string' | 'number' | 'boolean' | 'object' };
 
 /** Whether `value` has every field of `types` with its type; null counts as an object. */

@@ -1,15 +1,15 @@
-// Reading the ledger file of the process host: a new host does so, and a daemon that asks whether a host
-// would find anything in it. The file has a line of JSON per change with the whole row; the newest line of a
-// run counts.
+// Reads the ledger file of the process host, for a new host, and for a daemon that checks whether a host
+// would find anything in it. The file has one line of JSON per change with the whole row; the newest line of
+// a run counts.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LedgerRun } from '../../protocol/host.ts';
 import { type FieldTypes, hasFields } from './field_types.ts';
 
 export interface LedgerRow extends Omit<LedgerRun, 'stopping'> {
-  /** The boot id of the machine when the run was started. */
+  /** The boot id of the machine at the start of the run. */
   boot: string;
-  /** The stop under way, or the one that has ended the run; `at` is epoch milliseconds. */
+  /** The stop under way, or the one that ended the run; `at` is epoch milliseconds. */
   stop: { signal: string; graceMs: number; at: number } | null;
 }
 
@@ -30,14 +30,16 @@ const LEDGER_FIELDS: FieldTypes<LedgerRow> = {
 const isLedgerRow = (value: unknown): value is LedgerRow =>
   hasFields(value, LEDGER_FIELDS) && value.memo !== null;
 
-/** To `kill`, 0 and negative numbers mean groups or everybody, and 1 is init: no row may name them. */
+/**
+ * For `kill`, 0 and negative numbers mean groups or all processes, and 1 is init: no row may contain them.
+ */
 const isPid = (pid: number): boolean => Number.isSafeInteger(pid) && pid > 1;
 
-/** A row with a damaged pid has none: such a run is found by its mark. */
+/** A row with a damaged pid has none: its process is found by its mark. */
 const withValidPid = (row: LedgerRow): LedgerRow =>
   isPid(row.pid) ? row : { ...row, pid: 0, startTicks: 0 };
 
-/** Applies a line `{"put": row}` or `{"drop": run}`. A torn or foreign line is passed over. */
+/** Applies a line `{"put": row}` or `{"drop": run}`. Skips a torn or foreign line. */
 function applyLine(line: string, rows: Map<string, LedgerRow>): void {
   let entry: { put?: unknown; drop?: unknown } | null;
   try {
@@ -49,11 +51,11 @@ function applyLine(line: string, rows: Map<string, LedgerRow>): void {
   else if (typeof entry?.drop === 'string') rows.delete(entry.drop);
 }
 
-/** The path of the ledger of the host that has this folder. */
+/** The path of the ledger in the folder of a host. */
 export const ledgerFile = (folder: string): string => join(folder, 'ledger');
 
 /**
- * The rows of a ledger that nobody has open, by run; none without a file. Throws when the file cannot be
+ * The rows of a ledger that no process has open, by run; none without a file. Throws when the file cannot be
  * read.
  */
 export function readLedger(path: string): Map<string, LedgerRow> {
@@ -62,7 +64,8 @@ export function readLedger(path: string): Map<string, LedgerRow> {
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    // No ledger yet. No other error may count as an empty ledger: what runs would be forgotten.
+    // No ledger yet. No other error may count as an empty ledger, because the running processes would be
+    // forgotten.
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
   }
   for (const line of text.split('\n')) if (line) applyLine(line, rows);

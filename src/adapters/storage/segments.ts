@@ -1,6 +1,6 @@
-// Append-only lines in files that stay bounded: the newest lines of a series are always there, the oldest go
-// a file at a time. Its lines are its own and whole in one file, so they are cut at newlines alone, without
-// the rules of logs for people.
+// Append-only lines in bounded files: the newest lines of a series are always present, the oldest are dropped
+// a file at a time. Each line is whole in one file, so lines are cut at newlines only, without the rules of
+// logs for people.
 import {
   closeSync,
   fsyncSync,
@@ -17,7 +17,7 @@ import { join } from 'node:path';
 const NEWLINE = 0x0a;
 
 /**
- * One series of lines in the files `<name>-<number>.log` of a folder: the one being written and the full one
+ * One series of lines in the files `<name>-<number>.log` of a folder: the current file and the full one
  * before it, so at least `perFile` lines are kept and at most twice as many. One process writes at a time.
  */
 export class Segments {
@@ -29,9 +29,7 @@ export class Segments {
   private bytes = 0;
   private lines = 0;
 
-  /**
-   * Makes the folder (0700) if need be, and cuts off a last line without a newline, which a kill has torn.
-   */
+  /** Creates the folder (0700) if necessary, and cuts off a last line without a newline, torn by a kill. */
   constructor(folder: string, name: string, perFile: number) {
     this.folder = folder;
     this.name = name;
@@ -61,9 +59,9 @@ export class Segments {
   }
 
   /**
-   * Appends `count` lines, each ended by its newline: written, not synced. Throws the system's error when
-   * they could not be written (a full disk); the file is then as it was. Synchronous, because a write to the
-   * page cache is shorter than the way to another thread, and because nothing can come between two appends.
+   * Appends `count` lines, each with its newline: written, not synced. Throws the system's error when they
+   * cannot be written (a full disk); the file is then unchanged. Synchronous, because a write to the page
+   * cache is faster than a message to another thread, and because nothing can come between two appends.
    */
   append(text: string, count: number): void {
     if (this.lines >= this.perFile) this.rotate();

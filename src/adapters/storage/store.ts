@@ -1,13 +1,13 @@
 // The embedded store: tables of msgpack rows in one lmdb file. The only file that imports lmdb. A row without
-// bytes in it is one msgpack string of JSON: a start reads hundreds of rows before any code is hot, and
-// JSON.parse is native.
+// bytes is one msgpack string of JSON: a start reads hundreds of rows before any code is hot, and JSON.parse
+// is native.
 //
-// Two settings carry the promise "a reply that says a change was made is sent after it is on disk":
+// Two settings ensure that a reply which confirms a change is sent after the change is on disk:
 // - `overlappingSync: false`. With lmdb-js's default a put resolves before fdatasync has returned; without it
 //   the order is pages, fdatasync, a meta page written with O_DSYNC, and then the promise (seen with strace).
-// - `eventTurnBatching: false` and batches of our own. By default each turn has a promise that nobody holds,
-//   so a full disk ends the process with an unhandled rejection. Our batches are also the largest possible:
-//   every change requested while one commit is on its way to the disk goes into the next one.
+// - `eventTurnBatching: false` and our own batches. By default each turn has a promise without a holder, so a
+//   full disk ends the process with an unhandled rejection. Our batches are also the largest possible: all
+//   changes requested while one commit is being written form the next one.
 import { closeSync, fchmodSync, fstatSync, openSync, readSync } from 'node:fs';
 import { constants } from 'node:os';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -19,20 +19,20 @@ import type { LastEnd, StoredService } from '../../protocol/service.ts';
 import type { StoredTether } from '../../protocol/tethers.ts';
 import { decodeMsgpack, encodeMsgpack } from '../../runtime/msgpack.ts';
 
-/** Every table and the type of its rows; the keys are names and ids. */
+/** Every table with the type of its rows. The keys are names and ids. */
 export interface StoreTables {
   services: StoredService;
-  /** How the last process of each service ended. */
+  /** The end of the last process of each service. */
   ends: LastEnd;
-  /** Secrets that belong to this state directory. */
+  /** Secrets of this state directory. */
   keys: Uint8Array;
   /** One row, `events`. */
   marks: EventCheckpoint;
-  /** Of the cloud part (cloud_store.ts), by id. */
+  /** The cloud part (cloud_store.ts), by id. */
   clusters: StoredCluster;
   workloads: StoredWorkload;
   tethers: StoredTether;
-  /** One row, `canary`: the proof that a key file belongs to this store. */
+  /** One row, `canary`: proves that a key file belongs to this store. */
   vault: SealedSecret;
   /** One row, `format`: the version of this layout. */
   meta: number;
@@ -50,17 +50,17 @@ const TABLE_NAMES: readonly (keyof StoreTables)[] = [
   'meta',
 ];
 
-/** The tables whose rows have bytes in them. */
+/** The tables whose rows contain bytes. */
 const BINARY_TABLES: ReadonlySet<keyof StoreTables> = new Set(['keys', 'clusters', 'vault', 'meta']);
 
 export interface StoreTable<V> {
-  /** As last committed by any thread. */
+  /** The row as last committed by any thread. */
   get(key: string): V | undefined;
   /** Every row, ordered by key. */
   all(): [key: string, value: V][];
   /**
-   * Resolves when the row is on disk. Changes requested in one turn, to any tables, are one commit: all are
-   * made or none. Fails storage_full; the store then stays as it was.
+   * Resolves when the row is on disk. Changes requested in one turn, to any tables, form one commit: all are
+   * made or none. Fails storage_full; the store is then unchanged.
    */
   put(key: string, value: V): Promise<void>;
   remove(key: string): Promise<void>;
@@ -75,15 +75,15 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** The version that is written. Version 1, in which no row was text, is read too. */
+/** The version that is written. Version 1, without JSON rows, is read too. */
 const STORE_FORMAT = 2;
 /** Address space, not memory or disk. lmdb moves the map when it must grow past this size. */
 const MAP_BYTES = 1024 ** 3;
 const MAX_TABLES = 32;
 
 /**
- * Opens the store in the file `path` (0600), which is made if need be. Every thread opens it for itself.
- * Throws an Error that names the file when it is not a store, or one of a newer version.
+ * Opens the store in the file `path` (0600), and creates it if necessary. Every thread opens it for itself.
+ * Throws an Error that names the file when it is not a store, or has a newer version.
  */
 export function openStore(path: string): Store {
   for (const file of [path, `${path}-lock`]) makePrivate(file);
@@ -138,7 +138,7 @@ function openTable<V>(
       return Array.from(db.getRange(), ({ key, value }): [string, V] => [key, rowOf(value)]);
     },
     put(key, value) {
-      // A copy outside of the encoder's pool: lmdb reads it later, from another thread.
+      // A copy outside the encoder's pool: lmdb reads it later, from another thread.
       const bytes = Uint8Array.from(encodeMsgpack(isText ? JSON.stringify(value) : value));
       return commits.add(() => db.put(key, bytes));
     },
@@ -148,7 +148,7 @@ function openTable<V>(
 
 const ignore = (): void => {};
 
-/** Makes one commit at a time. Changes that come while it is on its way to the disk are the next one. */
+/** Makes one commit at a time. Changes that arrive while one is being written form the next. */
 class CommitQueue {
   private readonly env: RootDatabase<Uint8Array, string>;
   private pendingBatch: { changes: (() => unknown)[]; done: Promise<void> } | undefined;
@@ -164,7 +164,7 @@ class CommitQueue {
       return this.pendingBatch.done;
     }
     const changes = [change];
-    // Other messages of this turn have yet to request their changes.
+    // Other messages of this turn may still request changes.
     const done = this.lastCommit.then(nextTurn).then(() => {
       this.pendingBatch = undefined;
       return this.commit(changes);
@@ -208,7 +208,7 @@ function commitFailure(cause: unknown): unknown {
   return isFull ? fail('storage_full', `The store could not be written: ${cause.message}.`) : cause;
 }
 
-/** Makes `file` with mode 0600, before lmdb would make it with that of the umask. */
+/** Creates `file` with mode 0600, before lmdb would create it with the umask's. */
 function makePrivate(file: string): void {
   const fd = openSync(file, 'a', 0o600);
   try {
@@ -247,13 +247,13 @@ function checkHeader(path: string): void {
 function isLmdbFile(fd: number): boolean {
   if (fstatSync(fd).size === 0) return true;
   const page = Buffer.alloc(META_PAGE.bytes);
-  /** The page size in the meta page at `at`; 0: there is none. */
+  /** The page size in the meta page at `at`; 0 without a valid one. */
   const read = (at: number): number => {
     if (readSync(fd, page, 0, page.length, at) !== page.length) return 0;
     if (page.readUInt32LE(META_PAGE.magicAt) !== META_PAGE.magic) return 0;
     if ((page.readUInt32LE(META_PAGE.versionAt) & 0xffff) !== META_PAGE.version) return 0;
     const pageSize = page.readUInt32LE(META_PAGE.pageSizeAt);
-    // The size is read last: the file grows before a meta page points there, and other threads commit
+    // Read the size last: the file grows before a meta page refers to the new part, and other threads commit
     // meanwhile.
     const { size } = fstatSync(fd);
     const roots = ROOTS_AT.map((root) => page.readBigUInt64LE(root));
@@ -275,7 +275,7 @@ function checkFormat(
   if (typeof format !== 'number' || format < 1 || format > STORE_FORMAT)
     throw new Error(`${path}: has format ${format}, this version of berth reads up to ${STORE_FORMAT}`);
   if (bytes && format === STORE_FORMAT) return;
-  // All tables in one commit: one by one, each would wait for the disk.
+  // All tables in one commit, because each commit waits for the disk.
   env.transactionSync(() => {
     for (const name of TABLE_NAMES) database(name);
     database('meta').putSync('format', Uint8Array.from(encodeMsgpack(STORE_FORMAT)));

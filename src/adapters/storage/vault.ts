@@ -1,5 +1,5 @@
-// Secrets at rest: AES-256-GCM, each with its own data key, which the key of the key file wraps. This
-// protects a copy of the store alone: whoever has the store and the key file has the secrets.
+// Secrets at rest: AES-256-GCM, each with its own data key, which is wrapped by the key of the key file. This
+// protects only a copy of the store alone: with the store and the key file, the secrets can be read.
 // docs/reference.md "Clusters".
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import type { SealedSecret } from '../../protocol/cloud.ts';
@@ -12,15 +12,15 @@ const TAG_BYTES = 16;
 export interface Vault {
   /** Identifies the key-encryption key without revealing it. */
   readonly kek: string;
-  /** Seals `plaintext` so that it opens for `owner` alone. Every call takes a new data key. */
+  /** Seals `plaintext` so that it opens for `owner` only. Every call uses a new data key. */
   seal(owner: string, plaintext: Uint8Array): SealedSecret;
-  /** Throws a VaultError when it was sealed with another key, for another owner, or was changed. */
+  /**
+   * Throws a VaultError when the secret was sealed with another key, sealed for another owner, or changed.
+   */
   open(owner: string, sealed: SealedSecret): Buffer;
 }
 
-/**
- * Why the cloud part cannot be used: the key file and the store do not belong together, or it cannot be read.
- */
+/** Why the cloud part is unavailable: the key file does not match the store, or cannot be read. */
 export class VaultError extends Error {
   override readonly name = 'VaultError';
 }
@@ -81,9 +81,9 @@ export interface VaultCanary {
 }
 
 /**
- * The vault of a key file (32 raw bytes, 0600). The file is made only when neither it nor the store's canary
- * exists. Throws a VaultError, and writes nothing, when the key is missing or is not the one that has sealed
- * the store; a SettingsError when others can read the file.
+ * The vault of a key file (32 raw bytes, 0600). The file is created only when neither it nor the store's
+ * canary exists. Throws a VaultError, and writes nothing, when the key is missing or did not seal the store;
+ * throws a SettingsError when others can read the file.
  */
 export async function openVault(keyFile: string, canary: VaultCanary): Promise<Vault> {
   const proof = await canary.read();
