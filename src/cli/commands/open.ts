@@ -29,7 +29,8 @@ function spawnOpener(program: string, url: string): Promise<boolean> {
  */
 function writeRedirectPage(stateDir: string, address: string): string {
   const path = join(stateDir, 'open.html');
-  const page = `<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=${address}"><title>Berth</title>\n`;
+  const refresh = `<meta http-equiv="refresh" content="0;url=${address}">`;
+  const page = `<!doctype html><meta charset="utf-8">${refresh}<title>Berth</title>\n`;
   rmSync(path, { force: true });
   writeFileSync(path, page, { mode: 0o600, flag: 'wx' });
   return path;
