@@ -69,7 +69,10 @@ function detailsOf(issues: readonly z.core.$ZodIssue[]): { details: InvalidField
     const path = fieldPath(issue.path);
     if (!unknown && !details.has(path)) add(path, issue.message);
   }
-  const listed = [...details].map(([path, message]) => ({ path, message: `${path || 'the body'} ${message}` }));
+  const listed = [...details].map(([path, message]) => ({
+    path,
+    message: `${path || 'the body'} ${message}`,
+  }));
   return { details: listed, left };
 }
 
