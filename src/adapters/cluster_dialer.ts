@@ -18,6 +18,7 @@ import { systemClock } from '../runtime/clock.ts';
 import { CLOUD } from '../settings/limits.ts';
 import { type AddressRule, addressCheck } from './address_rule.ts';
 import { deadlineSignal } from './deadline_signal.ts';
+import { isTimeout, isTransportError } from './kube/kube_errors.ts';
 import { unbracketedHost } from './url_host.ts';
 
 /** Makes connections to the API server of one cluster, for calls, watches and forwards alike. */
@@ -28,7 +29,10 @@ export interface ClusterDialer {
   readonly prefix: string;
   /** The header Authorization if the account has a token. */
   headers(): Record<string, string>;
-  /** A verified TLS connection (HTTP/1.1). Fails cluster_unreachable, also when `signal` aborts. */
+  /**
+   * A verified TLS connection (HTTP/1.1). Fails cluster_unreachable, also when `signal` aborts; any error but
+   * those of the network and TLS is thrown as it is.
+   */
   connect(signal?: AbortSignal): Promise<TLSSocket>;
 }
 
@@ -63,6 +67,15 @@ function tokenReader(access: ClusterAccess, file: string, clock: Clock): () => s
   };
 }
 
+/** No connection, for a reason that no error of the network names. */
+class DialError extends Error {
+  override readonly name = 'DialError';
+}
+
+/** Whether the network, TLS or the cluster's address has failed; false: a defect. */
+const isDialError = (error: unknown): boolean =>
+  error instanceof DialError || isTransportError(error) || isTimeout(error);
+
 const resolveHost = async (host: string): Promise<string[]> =>
   (await lookup(host, { all: true, verbatim: true })).map(({ address }) => address);
 
@@ -91,7 +104,7 @@ function whenConnected<S extends Socket>(socket: S, event: string, signal: Abort
       }
     };
     const ready = (): void => settle();
-    const closed = (): void => settle(new Error('the connection was closed during the handshake'));
+    const closed = (): void => settle(new DialError('the connection was closed during the handshake'));
     const aborted = (): void => settle(signal.reason);
     socket.once(event, ready).once('error', settle).once('close', closed);
     if (signal.aborted) aborted();
@@ -107,7 +120,7 @@ async function checkedAddresses(
   signal: AbortSignal,
 ): Promise<string[]> {
   const addresses = isIP(host) ? [host] : await Promise.race([resolve(host), whenAborted(signal)]);
-  if (addresses.length === 0) throw new Error('the name has no address');
+  if (addresses.length === 0) throw new DialError('the name has no address');
   for (const ip of addresses) {
     const reason = check(ip);
     if (reason !== null)
@@ -139,13 +152,13 @@ async function connectFirst(
       const socket = connect({ host, port, noDelay: true, keepAlive: true });
       return await whenConnected(socket, 'connect', attempt.signal);
     } catch (error) {
-      if (signal.aborted) throw error;
+      if (signal.aborted || !isDialError(error)) throw error;
       failures.push(errorText(error));
     } finally {
       attempt.clear();
     }
   }
-  throw new Error(failures.join('; '));
+  throw new DialError(failures.join('; '));
 }
 
 /**
@@ -208,8 +221,10 @@ export function createClusterDialer(
       try {
         return await dial(deadline.signal);
       } catch (error) {
-        if (isFailure(error)) throw error;
-        const isLate = deadline.signal.aborted && !signal?.aborted;
+        const { aborted, reason: abortReason } = deadline.signal;
+        const isAborted = aborted && error === abortReason;
+        if (isFailure(error) || !(isAborted || isDialError(error))) throw error;
+        const isLate = aborted && !signal?.aborted;
         const reason = isLate ? `no answer in ${timeoutMs} ms` : errorText(error);
         throw fail('cluster_unreachable', `${url.host} cannot be reached: ${reason}`);
       } finally {

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import type { CloudFront } from '../front/front.ts';
 import { CloudViews } from '../front/views/cloud_views.ts';
 import { cloudViewsActor } from '../front/views/cloud_views_actor.ts';
-import type { ThreadsProtocol } from '../protocol/threads.ts';
-import { actor, type Node } from '../runtime/actor.ts';
+import type { Node } from '../runtime/actor.ts';
 import type { Settings } from '../settings/config.ts';
 import { ensureSecret } from '../settings/state_dir.ts';
 import { report } from './daemon_log.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
+import { threadsActor } from './threads_actor.ts';
 
 /**
  * `cloud.token`, or the token in `<state>/cloud-token`, created at the first start:
@@ -25,11 +25,6 @@ function ownListener({ cloud }: Settings): CloudFront['ownListener'] {
   return { bind, port, ...(cert === '' ? {} : { tls: { cert, key } }) };
 }
 
-/** The actor at `threads`: see ThreadsProtocol. */
-const threadStarter = actor<ThreadsProtocol, ThreadSupervisor>('threads', (context, threads) => ({
-  ensure: ({ address }) => context.replyLater(threads.ensureFor(address).then(() => null)),
-}));
-
 export class CloudController {
   private readonly node: Node;
   private readonly threads: ThreadSupervisor;
@@ -43,7 +38,7 @@ export class CloudController {
   /** The cloud's part of the front. */
   async front(settings: Settings, token: string): Promise<CloudFront> {
     await this.node.start('cloudviews', cloudViewsActor, this.views);
-    await this.node.start('threads', threadStarter, this.threads);
+    await this.node.start('threads', threadsActor, this.threads);
     return { token, views: this.views, ensure: () => this.ensure(), ownListener: ownListener(settings) };
   }
 

@@ -1,8 +1,7 @@
 // The HTTP front of the daemon. The main thread calls `createFront`, then `listen`, then `setReady(true)`.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { GatewayRoute } from '../protocol/gateway.ts';
-import type { TerminalViewersProtocol } from '../protocol/terminal.ts';
-import { actor, type Node } from '../runtime/actor.ts';
+import type { Node } from '../runtime/actor.ts';
 import { withTimeout } from '../runtime/deferred.ts';
 import { EVENTS, KIB } from '../settings/limits.ts';
 import type { AppContext, DaemonInfo, DocumentBuilder } from './api/app_context.ts';
@@ -17,6 +16,7 @@ import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
 import { EventFeed } from './streams/event_feed.ts';
 import { LogStreams } from './streams/log_streams.ts';
 import { TerminalSockets } from './streams/terminal_sockets.ts';
+import { terminalViewersActor } from './streams/terminal_viewers_actor.ts';
 import { CloudViews } from './views/cloud_views.ts';
 import { gatewayRoutesPublisher } from './views/gateway_routes.ts';
 import { ServiceViews } from './views/service_views.ts';
@@ -104,14 +104,6 @@ export interface Front {
 
 export const createFront = (options: FrontOptions): Front => new HttpFront(options);
 
-const VIEWERS = actor<TerminalViewersProtocol, TerminalSockets>(
-  'viewers',
-  (_context, { handlers }) => handlers,
-  {
-    mailbox: 1_000_000,
-  },
-);
-
 interface ApiListener {
   bind: string;
   port: number;
@@ -123,7 +115,7 @@ interface ApiListener {
 class HttpFront implements Front {
   private readonly options: FrontOptions;
   private readonly events: EventFeed;
-  private readonly logs = new LogStreams();
+  private readonly logs: LogStreams;
   private readonly terminals: TerminalSockets;
   private readonly app: { -readonly [K in keyof AppContext]: AppContext[K] };
   private readonly guards: Guard[] = [];
@@ -138,6 +130,7 @@ class HttpFront implements Front {
     this.options = options;
     this.settings = { token, allowedExtensions };
     this.events = new EventFeed(node);
+    this.logs = new LogStreams(options.onDefect);
     this.terminals = new TerminalSockets(node.clock);
     this.app = {
       views: new ServiceViews(),
@@ -159,7 +152,7 @@ class HttpFront implements Front {
     const onServicesChanged = gatewayRoutesPublisher(views, onGatewayRoutes);
     const { logs, events } = this;
     await node.start('views', serviceViewsActor, { views, logs, events, onServicesChanged });
-    await node.start('viewers', VIEWERS, this.terminals);
+    await node.start('viewers', terminalViewersActor, this.terminals);
     node.onPeerLost((peer) => {
       if (!peer.startsWith('services')) return;
       this.terminals.onServicesLost();

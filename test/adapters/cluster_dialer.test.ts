@@ -155,6 +155,38 @@ describe('the connector', () => {
     });
   });
 
+  it.each([
+    ['an error of the network', Object.assign(new Error('reset'), { code: 'ECONNRESET' })],
+    ['an error of TLS', Object.assign(new Error('bad version'), { code: 'ERR_SSL_WRONG_VERSION_NUMBER' })],
+    ['an error of the name service', Object.assign(new Error('no name'), { code: 'ENOTFOUND' })],
+    ['a timeout', new DOMException('late', 'TimeoutError')],
+  ])('is unreachable after %s', async (_, error) => {
+    const dial = createClusterDialer(access('https://api.internal'), any, {
+      resolve: () => Promise.reject(error),
+    });
+    await expect(dial.connect()).rejects.toMatchObject({
+      code: 'cluster_unreachable',
+      message: expect.stringContaining(error.message),
+    });
+  });
+
+  it('is unreachable after a name without an address', async () => {
+    const dial = createClusterDialer(access('https://api.internal'), any, { resolve: async () => [] });
+    await expect(dial.connect()).rejects.toMatchObject({ code: 'cluster_unreachable' });
+  });
+
+  it.each([
+    ['a TypeError', new TypeError('x is not a function')],
+    ['a TypeError of Node', Object.assign(new TypeError('no string'), { code: 'ERR_INVALID_ARG_TYPE' })],
+    ['a RangeError', new RangeError('invalid array length')],
+    ['an error without a code', new Error('a defect')],
+  ])('throws a defect as it is: %s', async (_, error) => {
+    const dial = createClusterDialer(access('https://api.internal'), any, {
+      resolve: () => Promise.reject(error),
+    });
+    await expect(dial.connect()).rejects.toBe(error);
+  });
+
   it('waits no longer than allowed, for a name, a handshake or a caller who has left', async () => {
     const silent = createTcp((socket) => open.push(() => socket.destroy()));
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));

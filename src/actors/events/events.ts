@@ -172,14 +172,18 @@ class Events {
   }
 
   private async close(): Promise<void> {
-    await this.reserving;
-    const { journal, lastId } = this;
-    if (journal.write({ lifecycle: [], statistics: [] }, lastId)) {
-      // With everything on disk, the next start needs no gap in the ids, even after a crash of the machine.
-      journal.sync();
-      await tolerateFailure(this.storeCheckpoint(lastId), () => undefined);
+    const { journal } = this;
+    try {
+      await this.reserving;
+      const { lastId } = this;
+      if (journal.write({ lifecycle: [], statistics: [] }, lastId)) {
+        // With everything on disk, the next start needs no gap in the ids, even after a crash of the machine.
+        journal.sync();
+        await tolerateFailure(this.storeCheckpoint(lastId), () => undefined);
+      }
+    } finally {
+      journal.close();
     }
-    journal.close();
   }
 }
 

@@ -5,7 +5,7 @@ import { LineCutter } from '../../logs/line_cutter.ts';
 import { type LineFormat, lineText } from '../../logs/line_text.ts';
 import type { LogSlice, LogsQuery, ServiceProtocol } from '../../protocol/service.ts';
 import { localTime } from '../../protocol/timestamps.ts';
-import type { Ref } from '../../runtime/actor.ts';
+import { isFailure, type Ref } from '../../runtime/actor.ts';
 import { EVENTS, KIB } from '../../settings/limits.ts';
 import type { ResponseStream } from '../server/http_server.ts';
 
@@ -43,6 +43,7 @@ class LogFollower {
   private readonly service: Ref<ServiceProtocol>;
   private readonly query: LogsQuery;
   private readonly isRunning: () => boolean;
+  private readonly onDefect: (error: unknown) => void;
   private stream: ResponseStream | null = null;
   private offset = 0;
   /** Holds the beginning of a line of `run` until its end arrives. */
@@ -51,11 +52,12 @@ class LogFollower {
   private run: string | null = null;
   private state: ReadState = 'opening';
 
-  constructor(service: Ref<ServiceProtocol>, query: LogsQuery, isRunning: () => boolean) {
+  constructor({ service, query, isRunning }: FollowLogRequest, onDefect: (error: unknown) => void) {
     this.service = service;
     this.query = query;
     this.format = { raw: query.raw, stamp: query.timestamps ? localTime : null };
     this.isRunning = isRunning;
+    this.onDefect = onDefect;
   }
 
   /** Finds the offset to begin at. Fails as the service does. */
@@ -97,9 +99,10 @@ class LogFollower {
         // must not block other work.
         while (stream.bufferedBytes === 0 && (await this.readNext(stream))) await nextTurn();
       } while (this.wasWoken() && stream.bufferedBytes === 0);
-    } catch {
+    } catch (error) {
       // Whatever happened to the service, the client reconnects with its offset.
       stream.end();
+      if (!isFailure(error)) this.onDefect(error);
     }
     this.state = 'idle';
   }
@@ -150,14 +153,20 @@ export interface FollowLogRequest {
 /** All streams of logs. */
 export class LogStreams {
   private readonly followers = new Map<string, Set<LogFollower>>();
+  private readonly onDefect: (error: unknown) => void;
+
+  constructor(onDefect: (error: unknown) => void) {
+    this.onDefect = onDefect;
+  }
 
   /**
    * Follows the log of a service: the last `lines`, or the lines after `lastEventId`, then every new line.
    * Rejects with the service's failure; `open` is called after everything that can fail.
    */
-  async follow({ name, service, query, lastEventId, isRunning, open }: FollowLogRequest): Promise<void> {
+  async follow(request: FollowLogRequest): Promise<void> {
+    const { name, service, lastEventId, open } = request;
     await service.ask('follow', { on: true });
-    const follower = new LogFollower(service, query, isRunning);
+    const follower = new LogFollower(request, this.onDefect);
     // A message to a removed service would start its actor again.
     const leave = (): void => {
       if (!follower.isRemoved) service.tell('follow', { on: false });

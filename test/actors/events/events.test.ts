@@ -10,8 +10,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { type EventsConfig, eventsActor } from '../../../src/actors/events/events.ts';
+import { EventJournal } from '../../../src/adapters/storage/event_journal.ts';
 import { openStore, type StoreTable } from '../../../src/adapters/storage/store.ts';
 import type { EventCheckpoint, EventRecord, EventsProtocol, NewEvent } from '../../../src/protocol/events.ts';
 import type { ViewsProtocol } from '../../../src/protocol/views.ts';
@@ -212,6 +213,21 @@ describe('the journal of events', () => {
     expect(world.crashes.splice(0)).toHaveLength(1);
     await events.ask('append', { events: [event(2)] });
     expect((await views.next('events')).events.map(({ data }) => data)).toEqual(['{"n":2}']);
+  });
+});
+
+describe('the end of the actor', () => {
+  it('closes the journal though the last checkpoint fails with a defect', async () => {
+    const close = vi.spyOn(EventJournal.prototype, 'close');
+    afterThisTest(() => close.mockRestore());
+    const put = vi.fn(async () => {});
+    const marks = { get: () => undefined, all: () => [], put, remove: async () => {} };
+    const it = await journal({ marks });
+    await it.events.ask('append', { events: [event(1)] });
+    put.mockClear().mockRejectedValue(new TypeError('x is not a function'));
+    await it.world.node.end('events');
+    expect([put.mock.calls.length, close.mock.calls.length]).toEqual([1, 1]);
+    expect(it.world.crashes.splice(0)).toMatchObject([{ address: 'events', error: expect.any(TypeError) }]);
   });
 });
 

@@ -430,6 +430,25 @@ describe.each(SERVERS)('%s', (server) => {
     await again.closed;
   });
 
+  it('ends and reports a defect that a read throws, but no failure', async () => {
+    const front = await start();
+    const failed = await follow(front);
+    front.service.answer({
+      read: () => {
+        throw fail('internal', 'the disk is gone');
+      },
+    });
+    front.print('x\n');
+    await failed.closed;
+    expect(front.defects).toEqual([]);
+    front.service.answer({ read: ({ offset, limit, ...query }) => front.log.parts(offset, limit, query) });
+    const client = await follow(front);
+    front.service.answer({ read: () => null as never });
+    front.print('y\n');
+    await client.closed;
+    expect(front.defects).toEqual([expect.any(TypeError)]);
+  });
+
   it('gives an ordinary error when it cannot begin', async () => {
     const front = await start();
     front.service.answer({
