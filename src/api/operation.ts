@@ -14,10 +14,10 @@ export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
  */
 export type OperationKind = 'read' | 'call' | 'stream' | 'socket';
 
-/** What `{name}` of a path is; a write to something else than such a name is 400, a read 404. */
-export type NameKind = 'service' | 'agent' | 'group' | 'id';
+/** What the parameter of a path is. A change of anything but such a key is 400, a read 404. */
+export type KeyKind = 'service' | 'agent' | 'group' | 'id';
 
-/** The codes for a name in the path that nothing has. */
+/** The codes for a key that nothing has. */
 export type MissingCode = Extract<ErrorCode, `unknown_${string}`>;
 
 /** A resource of the API: it has a module of operations, a module of shapes and a module of handlers. */
@@ -38,7 +38,7 @@ export interface Operation<
   readonly resource: R;
   readonly kind: K;
   readonly method: Method;
-  /** With at most one `{name}`, which is its third segment. */
+  /** With at most one parameter, `{name}` or `{id}`, which is its third segment. */
   readonly path: string;
   /** For the API's document. */
   readonly summary: string;
@@ -52,8 +52,8 @@ export interface Operation<
   readonly contentType: string | null;
   /** Codes besides those that any request may meet. */
   readonly errors: readonly ErrorCode[];
-  readonly nameKind: NameKind | null;
-  /** Of a `read`: what it fails with when nothing has the name. */
+  readonly keyKind: KeyKind | null;
+  /** Of a `read`: what it fails with when nothing has the key. */
   readonly missing: MissingCode | null;
   /** What must run before the handler does: it is started with the first request that needs it. */
   readonly needs: 'cloud' | null;
@@ -98,7 +98,7 @@ export const operationsOf =
       status: 200,
       body: null,
       contentType: null,
-      nameKind: null,
+      keyKind: null,
       needs: null,
       isAlways: false,
       isPublic: false,
