@@ -4,12 +4,13 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     pool: 'forks',
-    // Real daemons share the machine with the tests: more files at once than cores only makes them wait for each other.
+    // Real daemons share the machine with the tests: more files at once than cores only slows them down.
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 30_000,
     teardownTimeout: 10_000,
-    // In CI a test that fails is tried once more, and named by test/kit/flaky_reporter.ts if it passes then: it is broken, not what was submitted.
+    // In CI a failed test is retried once. test/kit/flaky_reporter.ts names it if it then passes: the test is
+    // broken, not the change.
     retry: process.env['CI'] ? 1 : 0,
   },
 });

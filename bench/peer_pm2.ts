@@ -16,7 +16,7 @@ interface Shown {
 }
 
 interface Bus {
-  on(event: 'process:event', listener: (told: { event: string; process: { name: string } }) => void): void;
+  on(event: 'process:event', listener: (message: { event: string; process: { name: string } }) => void): void;
 }
 
 /** The used part of pm2. */

@@ -1,4 +1,4 @@
-// What the benches say of themselves: the ratio of growth, what `--check` refuses, and that table and plot are those of the
+// The benches' own results: the ratio of growth, what `--check` refuses, and that table and plot match the
 // figures beside them.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ const grown = async (costOfAll: (size: number) => number) =>
     sample: async (size) => [costOfAll(size) / size],
   });
 
-it('calls growth in proportion 1, and growth with the square of the size a tenth of it', async () => {
+it('gives growth in proportion the ratio 1, and growth with the square a tenth of it', async () => {
   expect(await grown((size) => 5 * size)).toMatchObject([{ name: 'work, 100 of them', ratio: 1 }]);
   expect((await grown((size) => size * size))[0]?.ratio).toBeCloseTo(0.1);
 });
@@ -40,7 +40,7 @@ it('shows in README and plot the figures of the last run', () => {
   expect(plot(run, targets)).toBe(read('last.svg'));
 });
 
-it('loads every benchmark as it is built, and asks of each in README', () => {
+it('lists every benchmark as built, each with a question in README', () => {
   const bench = fileURLToPath(new URL('../dist/bench.js', import.meta.url));
   const listed = execFileSync(process.execPath, [bench, '--list'], { encoding: 'utf8' });
   const names = listed

@@ -1,4 +1,5 @@
-// The README says what is: its tables of paths, errors and settings are compared with the program's, in both directions.
+// The README is true: its tables of paths, errors and settings are compared with the program's, in both
+// directions.
 import { readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,7 +16,7 @@ const readme = readFileSync(
   'utf8',
 );
 
-it('names every error with its status, and none that does not exist', () => {
+it('names every error with its status, and no other', () => {
   const section = readme.slice(readme.indexOf('### Errors'), readme.indexOf('## Configuration'));
   const rows = [...section.matchAll(/^\| (\d{3}) \| (.*) \|$/gm)].flatMap(([, status, codes = '']) =>
     [...codes.matchAll(/`([a-z_]+)`/g)]
@@ -40,8 +41,8 @@ it('shows every setting with its default', async () => {
 });
 
 /**
- * The rows of the table of the API, as `GET /path`. A path after one with a name in it stands beside that one, and the
- * methods in a row of their own, as in `GET`, `DELETE /path`, are those of the path that follows.
+ * The rows of the table of the API, as `GET /path`. A path after a full one stands for its sibling, and
+ * methods in a row of their own, as in `GET`, `DELETE /path`, belong to the path after them.
  */
 function tabled(table: string): string[] {
   return [...table.matchAll(/^\| ([A-Z, ]+?)(?: \(\+\))? \| (.*) \|$/gm)].flatMap(
@@ -63,9 +64,9 @@ function tabled(table: string): string[] {
   );
 }
 
-it('names every method and path of the API, and none that does not exist', () => {
+it('names every method and path of the API, and no other', () => {
   const routes = ROUTES.map(({ method, path }) => `${method} ${path}`);
-  // A file and no row: its answer is no JSON of the API.
+  // A file without a row: its response is not JSON of the API.
   const all = [...routes, 'GET /schema/berth.json'];
   const api = readme.slice(readme.indexOf('## The API'), readme.indexOf('### Errors'));
   expect(tabled(api).sort()).toEqual(all.sort());

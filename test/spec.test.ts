@@ -1,5 +1,5 @@
-// docs/reference.md "Endpoints": the base API and its additions against the rows that are really served, both
-// ways.
+// docs/reference.md "Endpoints": the base API and its additions against the rows that are served, in both
+// directions.
 import { describe, expect, it } from 'vitest';
 import { isCloudPath } from '../src/front/api/guard.ts';
 import { isPublicPath } from '../src/front/api/public_paths.ts';
@@ -74,18 +74,18 @@ describe('the endpoints', () => {
     expect(expected.filter((row) => !served.includes(row))).toEqual([]);
   });
 
-  it('that are served are all of the base API or its additions', () => {
+  it('that are served all belong to the base API or its additions', () => {
     expect(served.filter((row) => !expected.includes(row))).toEqual([]);
     expect(new Set(served).size).toBe(served.length);
   });
 
-  it('take the token that their path says', () => {
+  it('take the token that their path requires', () => {
     const open = ROUTES.filter(({ path }) => isPublicPath(path)).map(({ path }) => path);
     expect(open.sort()).toEqual(['/livez', '/openapi.json', '/readyz']);
     expect(ROUTES.filter(({ path }) => isCloudPath(path)).every(({ path }) => path.startsWith('/k8s/'))).toBe(
       true,
     );
-    // What needs no token and what is answered in every phase tells of no service.
+    // Responses that need no token, or come in every phase, reveal nothing about services.
     expect(
       ROUTES.filter(({ isAlways }) => isAlways)
         .map(({ path }) => path)
@@ -93,7 +93,7 @@ describe('the endpoints', () => {
     ).toEqual(['/livez', '/openapi.json', '/readyz', '/v1/version']);
   });
 
-  it('that change something are no GETs, and the others are', () => {
+  it('use GET exactly when they change nothing', () => {
     for (const { kind, method } of ROUTES) if (kind !== 'call') expect(method).toBe('GET');
   });
 
@@ -102,7 +102,7 @@ describe('the endpoints', () => {
   });
 });
 
-it('the codes of the base API have its statuses', () => {
+it("use the base API's codes with its statuses", () => {
   for (const [code, status] of CODES)
     expect(Object.entries(ERRORS).find(([known]) => known === code)?.[1].status).toBe(status);
 });

@@ -1,5 +1,5 @@
-// The rules of the source tree, checked on the tree itself: imports point down, one file owns each package, nothing grows
-// past its size, no forbidden names or marks.
+// The rules of the source tree, checked on the tree itself: imports point down, one file owns each package,
+// nothing grows past its size, no forbidden names or marks.
 import { readdirSync, readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -33,7 +33,7 @@ const sources: Source[] = ['src', 'workers', 'bench'].flatMap(files).map((path) 
   return { path, lines: text.split('\n'), imports: found.map(nameOf), loaded };
 });
 
-/** What each room may import from, besides itself. */
+/** The folders that each folder may import from, besides itself. */
 const MAY_IMPORT: ReadonlyMap<string, readonly string[]> = new Map([
   ['src/settings', []],
   ['src/runtime', []],
@@ -65,7 +65,7 @@ const room = (path: string): string =>
     .slice(0, path.startsWith('src/') && path.split('/').length > 2 ? 2 : 1)
     .join('/');
 
-/** Files that are tables, or one thing that is read together. */
+/** Files that are tables, or one subject read as a whole. */
 const MAY_BE_LONG = new Set<string>(['src/cli/commands.ts']);
 /** Functions that are tables: a row per endpoint. */
 const MAY_BE_TALL = new Set<string>();
@@ -73,7 +73,7 @@ const FILE_LINES = 400;
 const FUNCTION_LINES = 60;
 
 /**
- * The functions of a formatted file with the lines of their own, without those of functions inside: a function begins
+ * The functions of a formatted file with their own lines, without those of inner functions: a function begins
  * where a line opens a body and ends at the next line of the same indentation that closes it.
  */
 function functionLengths(lines: readonly string[]): { line: number; own: number }[] {
@@ -100,7 +100,7 @@ describe('the source tree', () => {
     for (const source of sources) {
       const from = room(source.path);
       const allowed = MAY_IMPORT.get(from);
-      // The build's own scripts name files that they make.
+      // The build's own scripts name files that they generate.
       if (!allowed || source.path.endsWith('.mjs')) continue;
       for (const name of source.imports.filter((target) => target.startsWith('.'))) {
         const target = relative(root, resolve(root, dirname(source.path), name));
@@ -112,7 +112,7 @@ describe('the source tree', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('has actors whose concerns do not know of each other', () => {
+  it('has actors whose concerns do not import each other', () => {
     const concern = (path: string) => /^src\/actors\/([a-z]+)\//.exec(path)?.[1];
     const wrong = sources.flatMap(({ path, imports }) => {
       const from = concern(path);
@@ -142,8 +142,8 @@ describe('the source tree', () => {
     expect(shared).toEqual([]);
   });
 
-  it('exports no value that nobody else uses', () => {
-    // Types are left out: whoever exports a function also exports what it takes.
+  it('exports no value that has no other user', () => {
+    // Types are exempt: a file that exports a function also exports the types of its parameters.
     const EXPORTED = /^export (?:async )?(?:const|function\*?|class) (\w+)/gm;
     const words = [...sources.map(({ path }) => path), ...files('test')].map((path) => {
       const text = readFileSync(join(root, path), 'utf8');
@@ -160,7 +160,7 @@ describe('the source tree', () => {
     expect(alone).toEqual([]);
   });
 
-  it('has no file and no function past its size', () => {
+  it('has no file and no function over the size limit', () => {
     const long = sources.filter(({ path, lines }) => lines.length - 1 > FILE_LINES && !MAY_BE_LONG.has(path));
     expect(long.map(({ path, lines }) => `${path}: ${lines.length - 1}`)).toEqual([]);
     const tall = sources.flatMap(({ path, lines }) =>
@@ -197,7 +197,8 @@ describe('the source tree', () => {
       ([, heading = '']) => heading,
     );
     expect(headings.filter((heading, index) => headings.indexOf(heading) !== index)).toEqual([]);
-    // A citation is the path and one heading or more: "Heading", "Another". In Markdown the path may also be a link.
+    // A citation is the path and one or more headings: "Heading", "Another". In Markdown the path may be a
+    // link.
     const CITATION = new RegExp(`${reference.replace('.', '\\.')}( "[^"\\n]+"(?:, "[^"\\n]+")*)?`, 'g');
     const cited = texts.flatMap(({ path, text }) =>
       [...text.matchAll(CITATION)].flatMap(([, names]) => {
@@ -217,7 +218,7 @@ describe('the source tree', () => {
     expect(hashed.map(({ path }) => path)).toEqual([]);
   });
 
-  it('signals no process by a number that may be missing: 0 is the group of the caller', () => {
+  it("signals no process by a pid that may be missing: 0 is the caller's group", () => {
     const wrong = [...sources.map(({ path }) => path), ...files('test')].flatMap((path) =>
       readFileSync(join(root, path), 'utf8')
         .split('\n')

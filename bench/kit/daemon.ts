@@ -127,12 +127,12 @@ export async function startDaemon(folder: string): Promise<Daemon> {
     startMs,
     ask,
     async end() {
-      const patience = setTimeout(() => {
+      const timer = setTimeout(() => {
         child.kill('SIGKILL');
         process.kill(hostPid, 'SIGKILL');
       }, END_TIMEOUT_MS);
       await finish('SIGTERM');
-      clearTimeout(patience);
+      clearTimeout(timer);
     },
     kill: () => finish('SIGKILL'),
   };

@@ -1,11 +1,11 @@
 // Finds this user's daemon and its tokens: through BERTH_URL or <state>/daemon.json, never by guessing a
 // port. docs/reference.md "State directory", "Tokens".
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { mayBeAlive } from '../adapters/process/process_table.ts';
 import { localUrl } from '../adapters/url_host.ts';
 import { loadSettings, type Settings } from '../settings/config.ts';
 import { type AddressRecord, readSecret, stateDirPath } from '../settings/state_dir.ts';
+import { statePaths } from '../settings/state_paths.ts';
 import { type Client, createClient } from './create_client.ts';
 import { BerthError } from './errors.ts';
 import { nodeTransport } from './node_transport.ts';
@@ -42,7 +42,7 @@ const HINT = 'Start one in the background with `berth daemon start`, or here wit
 /** The content of `<state>/daemon.json`, if its daemon is alive; otherwise undefined. */
 export function runningDaemon(stateDir: string): AddressRecord | undefined {
   try {
-    const file: AddressRecord = JSON.parse(readFileSync(join(stateDir, 'daemon.json'), 'utf8'));
+    const file: AddressRecord = JSON.parse(readFileSync(statePaths(stateDir).addressFile, 'utf8'));
     const { pid, port, startTime } = file;
     // Pids are reused: the start time identifies the process that wrote the file.
     return Number.isInteger(pid) && Number.isInteger(port) && mayBeAlive(pid, startTime) ? file : undefined;
@@ -72,7 +72,7 @@ export async function findLocalDaemon(options: LocalOptions = {}): Promise<Local
     throw new BerthError('unreachable', 'no daemon is running', { hint: HINT });
   };
   const cloudToken = (): string | null =>
-    settings.cloud.token || readSecret(join(stateDir, 'cloud-token'))?.toString().trim() || null;
+    settings.cloud.token || readSecret(statePaths(stateDir).cloudToken)?.toString().trim() || null;
   const client = createClient(nodeTransport, {
     url,
     token: settings.auth.token || null,

@@ -1,13 +1,13 @@
 // The cloud part as the main thread sees it: its threads start when a request or a registered cluster needs
 // them.
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import type { CloudFront } from '../front/front.ts';
 import { CloudViews } from '../front/views/cloud_views.ts';
 import { cloudViewsActor } from '../front/views/cloud_views_actor.ts';
 import type { Node } from '../runtime/actor.ts';
 import type { Settings } from '../settings/config.ts';
 import { ensureSecret } from '../settings/state_dir.ts';
+import { statePaths } from '../settings/state_paths.ts';
 import { report } from './daemon_log.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
 import { threadsActor } from './threads_actor.ts';
@@ -17,7 +17,7 @@ import { threadsActor } from './threads_actor.ts';
  * docs/reference.md "Tokens".
  */
 export const resolveCloudToken = ({ cloud }: Settings, stateDir: string): string =>
-  cloud.token || ensureSecret(join(stateDir, 'cloud-token')).toString('utf8').trim();
+  cloud.token || ensureSecret(statePaths(stateDir).cloudToken).toString('utf8').trim();
 
 function ownListener({ cloud }: Settings): CloudFront['ownListener'] {
   if (cloud.bind === '') return null;

@@ -1,5 +1,4 @@
 // The contents of the cloud thread.
-import { join } from 'node:path';
 import { clustersActor } from '../actors/cloud/clusters.ts';
 import { sweeperActor } from '../actors/cloud/sweeper.ts';
 import { workloadsActor } from '../actors/cloud/workloads.ts';
@@ -11,6 +10,7 @@ import { openStore } from '../adapters/storage/store.ts';
 import { openVault, type Vault, VaultError } from '../adapters/storage/vault.ts';
 import type { Node } from '../runtime/actor.ts';
 import { SettingsError } from '../settings/config.ts';
+import { statePaths } from '../settings/state_paths.ts';
 import { report, reportCrash } from './daemon_log.ts';
 import { createJobPool } from './job_pool.ts';
 import type { ThreadData } from './thread_data.ts';
@@ -21,7 +21,7 @@ import { runThread } from './thread_instance.ts';
  * overwrites nothing: every request of the cloud API gets the reason.
  */
 async function setupCloud(node: Node, data: ThreadData): Promise<void> {
-  const embedded = openStore(join(data.stateDir, 'store.mdb'));
+  const embedded = openStore(statePaths(data.stateDir).store);
   const jobs = createJobPool();
   node.scope.defer(() => embedded.close());
   node.scope.defer(() => jobs.close());

@@ -201,7 +201,7 @@ function warnOfMissingToken({ auth }: Settings): void {
 }
 
 /**
- * Starts everything except the core, which is starting already. Waits for the process host unless it is
+ * Starts everything that `createMainThread` has not started. Waits for the process host unless it is
  * deferred. Resolves when the daemon serves. Rejects with a Failure whose message is one line.
  */
 export async function bootDaemon(

@@ -66,13 +66,13 @@ async function start(
   const turn = await decideHostStart(stateDir, THREADS.hostStartTimeoutMs);
   if (turn === 'started') spawnHost(stateDir, hostEntry);
   const { createMainThread } = await import('./main_thread.ts');
-  const core = createMainThread(options, turn, started.services, onServicesLost);
-  started.threads = core.threads;
+  const mainThread = createMainThread(options, turn, started.services, onServicesLost);
+  started.threads = mainThread.threads;
   ignoreOutputErrors();
   // The front is ready long before either of them: it leaves them the processor.
   if (turn === 'started') await started.services.online;
   const { bootDaemon } = await import('./daemon.ts');
-  return bootDaemon(options, core, turn);
+  return bootDaemon(options, mainThread, turn);
 }
 
 /**

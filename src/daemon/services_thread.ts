@@ -1,20 +1,21 @@
 // The contents of the services thread.
-import { join } from 'node:path';
 import { agentsActor } from '../actors/agents/agents.ts';
 import { eventsActor } from '../actors/events/events.ts';
 import { groupsActor } from '../actors/groups/groups.ts';
 import { portsActor } from '../actors/ports/ports.ts';
 import { registryActor } from '../actors/registry/registry.ts';
 import { inheritedEnvironment } from '../actors/service/environment.ts';
-import { SERVICE_PREFIX, serviceActor } from '../actors/service/service.ts';
+import { serviceActor } from '../actors/service/service.ts';
 import { statsActor } from '../actors/stats/stats.ts';
 import { pendingPipe } from '../adapters/pipes.ts';
 import { bootId } from '../adapters/process/process_table.ts';
 import { systemUsage } from '../adapters/process/process_usage.ts';
 import { limitProbes, socketProbe } from '../adapters/ready_probe.ts';
 import { openStore } from '../adapters/storage/store.ts';
+import { SERVICE_PREFIX } from '../protocol/address.ts';
 import type { Node } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
+import { statePaths } from '../settings/state_paths.ts';
 import { report, reportCrash } from './daemon_log.ts';
 import { dialHost, keepHostJoined } from './host_link.ts';
 import type { ServicesThreadData } from './thread_data.ts';
@@ -25,13 +26,14 @@ import { runThread } from './thread_instance.ts';
  * the state directory.
  */
 async function setupServices(node: Node, data: ServicesThreadData): Promise<void> {
-  const { stateDir, umask, bootedAt } = data;
+  const { umask, bootedAt } = data;
+  const paths = statePaths(data.stateDir);
   const dial = (isSpawned: boolean) => dialHost(node, data, isSpawned);
   const begun = deferred<void>();
   // The host is the lock: unless it is deferred, the state is not touched before it admits this daemon.
   if (data.hostStart === 'deferred') node.connect('host', pendingPipe(begun.promise.then(() => dial(true))));
   else node.connect('host', await dial(data.hostStart === 'started'));
-  const store = openStore(join(stateDir, 'store.mdb'));
+  const store = openStore(paths.store);
   node.scope.defer(() => store.close());
   keepHostJoined(node, {
     dial: () => dial(false),
@@ -40,11 +42,22 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   });
   const environment = inheritedEnvironment(process.env);
   const probe = limitProbes(socketProbe(node.clock));
-  const logs = join(stateDir, 'logs');
-  node.family(SERVICE_PREFIX, serviceActor, () => ({ store, environment, umask, probe, bootedAt, logs }));
+  node.family(SERVICE_PREFIX, serviceActor, () => ({
+    store,
+    environment,
+    umask,
+    probe,
+    bootedAt,
+    logs: paths.logs,
+  }));
   const marks = store.table('marks');
-  const folder = join(stateDir, 'events');
-  await node.start('events', eventsActor, { folder, marks, boot: bootId(), report, subscribed: false });
+  await node.start('events', eventsActor, {
+    folder: paths.events,
+    marks,
+    boot: bootId(),
+    report,
+    subscribed: false,
+  });
   await node.start('ports', portsActor, { store });
   await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map() });
   await node.start('registry', registryActor, {

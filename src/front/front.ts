@@ -1,6 +1,7 @@
 // The HTTP front of the daemon, as the main thread puts it together: `createFront`, then `listen`, then
 // `setReady(true)`.
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { fail } from '../protocol/errors.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
 import type { Node } from '../runtime/actor.ts';
 import { withTimeout } from '../runtime/deferred.ts';
@@ -8,11 +9,12 @@ import { EVENTS, KIB } from '../settings/limits.ts';
 import type { AppContext, DaemonInfo, DocumentBuilder } from './api/app_context.ts';
 import { CloudGate, type CloudPart } from './api/cloud_gate.ts';
 import { Guard } from './api/guard.ts';
+import { HttpReply } from './api/reply.ts';
 import { RequestHandler } from './api/request_handler.ts';
 import { Router } from './api/router.ts';
 import { ROUTES, type Route } from './api/routes.ts';
 import type { PageLookup } from './api/static_pages.ts';
-import { type CreateServer, type HttpServer, ResponseHeaders } from './server/http_server.ts';
+import type { CreateServer, HttpServer } from './server/http_server.ts';
 import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
 import { EventFeed } from './streams/event_feed.ts';
 import { LogStreams } from './streams/log_streams.ts';
@@ -75,8 +77,6 @@ const noPage: PageLookup = () => null;
 const DRAIN_MS = 5_000;
 /** The largest message on a WebSocket: what somebody pastes into a terminal. */
 const MAX_MESSAGE_BYTES = 256 * KIB;
-/** Until the port is known there is nothing to compare a Host with. */
-const RETRY_LATER = new ResponseHeaders(['Retry-After', '1']);
 
 export interface Front {
   /** Starts the `views` and `viewers` actors: owners may tell them from now on. */
@@ -232,9 +232,13 @@ class HttpFront implements Front {
   ): Promise<{ port: number; name: ServerKind }> {
     const { onDefect, pageLookup, describePortHolder, cloud } = this.options;
     const { bind, routes, cloudOnly, tls } = listener;
+    // Null until the port is known: before that there is nothing to compare a Host with.
     let handler: RequestHandler | null = null;
     const server = create({
-      handle: (exchange) => (handler ? handler.handle(exchange) : exchange.send(503, RETRY_LATER, '')),
+      handle: (exchange) => {
+        if (handler) handler.handle(exchange);
+        else new HttpReply(exchange, '', onDefect).fail(fail('daemon_busy', 'the daemon is starting'));
+      },
       webSocketPaths: routes
         .filter(({ kind }) => kind === 'socket')
         .map(({ path }) => path.replace(/\{(\w+)\}/, ':$1')),

@@ -3,19 +3,19 @@ import { mkdirSync, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isListening } from '../adapters/host/host_socket.ts';
-import { hostFolder } from '../adapters/host/spawn_host.ts';
 import { type Libc, loadLibc } from '../adapters/process/libc.ts';
 import { bootId } from '../adapters/process/process_table.ts';
 import { ProcessTree } from '../adapters/process/process_tree.ts';
 import { type ReservedDescriptor, reserveDescriptor } from '../adapters/process/reserved_descriptor.ts';
 import { ledgerFile } from '../adapters/storage/ledger_file.ts';
-import { createNodeLookup } from '../protocol/address.ts';
+import { createNodeLookup, serviceAddress } from '../protocol/address.ts';
 import type { DaemonProcess } from '../protocol/host_handshake.ts';
 import type { RunEnd } from '../protocol/service.ts';
 import type { Clock, Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { createNode } from '../runtime/node.ts';
 import { THREADS } from '../settings/limits.ts';
+import { statePaths } from '../settings/state_paths.ts';
 import { adoptRuns } from './adopt_runs.ts';
 import { DaemonGate } from './daemon_gate.ts';
 import { Fifos } from './fifo.ts';
@@ -101,10 +101,11 @@ async function acquireLock(folder: string, libc: Libc | null): Promise<boolean> 
 function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: HostPartsConfig): HostParts {
   const { clock } = node;
   const boot = bootId();
-  const fifos = new Fifos(join(stateDir, 'runs'), libc);
-  const service = (name: string) => node.ref(`service:${name}`);
-  const ledger = new RunLedger(ledgerFile(hostFolder(stateDir)));
-  const logWriters = createLogWriters(join(stateDir, 'logs'), clock.now, (name, end) =>
+  const paths = statePaths(stateDir);
+  const fifos = new Fifos(paths.runs, libc);
+  const service = (name: string) => node.ref(serviceAddress(name));
+  const ledger = new RunLedger(ledgerFile(paths.host));
+  const logWriters = createLogWriters(paths.logs, clock.now, (name, end) =>
     service(name).tell('grew', { end }),
   );
   const stops = new TreeStops({
@@ -187,8 +188,8 @@ export async function startHost({ stateDir, version, startedBy }: HostOptions): 
   const reservedDescriptor = reserveDescriptor();
   // Agents die with this process, so a defect in one handler must not end it.
   process.on('uncaughtException', (error) => log(`defect: ${error.stack}`));
-  const folder = hostFolder(stateDir);
-  for (const path of [folder, join(stateDir, 'runs')]) mkdirSync(path, { recursive: true, mode: 0o700 });
+  const { host: folder, runs } = statePaths(stateDir);
+  for (const path of [folder, runs]) mkdirSync(path, { recursive: true, mode: 0o700 });
   const libc = await loadLibc().catch((error) => {
     log(`koffi does not load, so there are no terminals and orphans are not adopted: ${error}`);
     return null;

@@ -39,6 +39,12 @@ interface Actors {
   workloads: WorkloadsProtocol;
 }
 
+/** The family of the actors of services. */
+export const SERVICE_PREFIX = 'service:';
+
+/** The address of the actor of the service `name`. */
+export const serviceAddress = (name: string): `service:${string}` => `${SERVICE_PREFIX}${name}`;
+
 declare module '../runtime/actor.ts' {
   interface Directory extends Actors {}
 }

@@ -26,3 +26,9 @@ export function newRunId(now: number): string {
 
 /** The host label for an agent's name: `_` is not allowed in host names. */
 export const hostLabel = (name: string): string => name.replaceAll('_', '-');
+
+/** The host name of the agent `name`: docs/reference.md "Host names". */
+export const agentHostname = (name: string, domain: string): string => `${hostLabel(name)}.${domain}`;
+
+/** Where a service or an agent on `port` is reached. */
+export const localhostUrl = (port: number): string => `http://localhost:${port}`;

@@ -1,9 +1,10 @@
 // Every setting in one table: docs/reference.md "Settings". A named file that is absent, an unknown key or an
 // invalid value prevents the start.
 import { existsSync, readFileSync } from 'node:fs';
-import { BlockList, isIP } from 'node:net';
+import { isIP } from 'node:net';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
+import { isLoopback } from './loopback.ts';
 
 export type PortRange = [from: number, to: number];
 
@@ -179,16 +180,6 @@ function buildSettings(values: ReadonlyMap<string, unknown>): Settings {
     else settings[first] = { ...(settings[first] as object | undefined), [second]: values.get(key) };
   }
   return settings as unknown as Settings;
-}
-
-const LOOPBACK = new BlockList();
-LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
-LOOPBACK.addAddress('::1', 'ipv6');
-
-/** Whether `address` is loopback, in any spelling, IPv4-mapped included. */
-export function isLoopback(address: string): boolean {
-  const family = isIP(address);
-  return family !== 0 && LOOPBACK.check(address, family === 4 ? 'ipv4' : 'ipv6');
 }
 
 function checkCombinations(settings: Settings, where: string): void {

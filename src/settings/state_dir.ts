@@ -15,8 +15,9 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { isAbsolute, join, resolve } from 'node:path';
+import { isAbsolute, resolve } from 'node:path';
 import { SettingsError, xdgDir } from './config.ts';
+import { statePaths } from './state_paths.ts';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -110,7 +111,8 @@ function writeNewFile(path: string, bytes: Buffer): void {
 }
 
 /** The key file of the cloud part: `cloud.key_file`, or `<state>/cloud.key`. */
-export const cloudKeyPath = (named: string, stateDir: string): string => named || join(stateDir, 'cloud.key');
+export const cloudKeyPath = (named: string, stateDir: string): string =>
+  named || statePaths(stateDir).cloudKey;
 
 export interface AddressRecord {
   pid: number;
@@ -125,11 +127,11 @@ export interface AddressRecord {
  * error.
  */
 export function writeAddressFile(stateDir: string, content: AddressRecord): void {
-  const path = join(stateDir, 'daemon.json');
+  const path = statePaths(stateDir).addressFile;
   writeFileSync(`${path}.new`, `${JSON.stringify(content)}\n`, { mode: 0o600 });
   renameSync(`${path}.new`, path);
 }
 
 export function removeAddressFile(stateDir: string): void {
-  rmSync(join(stateDir, 'daemon.json'), { force: true });
+  rmSync(statePaths(stateDir).addressFile, { force: true });
 }

@@ -89,8 +89,8 @@ describe('the connector', () => {
 
   it('refuses a certificate of another authority', async () => {
     const { port } = await listen();
-    const stranger = certificate({ commonName: 'stranger' });
-    for (const wrong of [stranger.cert, null]) {
+    const foreign = certificate({ commonName: 'stranger' });
+    for (const wrong of [foreign.cert, null]) {
       const dial = createClusterDialer(access(`https://127.0.0.1:${port}`, { ca: wrong }), any);
       await expect(dial.connect()).rejects.toMatchObject({
         code: 'cluster_unreachable',

@@ -1,4 +1,4 @@
-// The API's document: every row is in it, and it says what the rows say.
+// The API's document contains every row, with what the row says.
 import { describe, expect, it } from 'vitest';
 import { buildDocument, loadShapes } from '../../src/api/openapi.ts';
 import { ALL_OPERATIONS } from '../../src/api/operations.ts';
@@ -33,13 +33,13 @@ describe('the document', () => {
     );
   });
 
-  it('gives each operation a name of its own', () => {
+  it('gives each operation a unique name', () => {
     const names = operations.map(([, { operationId }]) => operationId);
     expect(new Set(names).size).toBe(names.length);
     expect(names).toContain('postServicesNameStart');
   });
 
-  it('names parameters of path and query, and where events are replayed the header', () => {
+  it('names parameters of path and query, and the header where events are replayed', () => {
     const named = (name: string) => operation(name).parameters?.map((one) => `${one.in} ${one.name}`);
     expect(named('POST /v1/services/{name}/start')).toEqual(['path name', 'query timeout', 'query wait']);
     expect(named('GET /v1/events')).toContain('header Last-Event-ID');
@@ -50,7 +50,7 @@ describe('the document', () => {
     });
   });
 
-  it('has the body of a registration with what is required, and unknown fields refused', () => {
+  it('has the body of a registration with its required fields, and refuses unknown fields', () => {
     const body = operation('POST /v1/services').requestBody;
     expect(body?.required).toBe(true);
     expect(body?.content['application/json']?.schema.$ref).toBe('#/components/schemas/ServiceInput');
@@ -61,7 +61,7 @@ describe('the document', () => {
     });
   });
 
-  it('says the status of every error a row names', () => {
+  it('has the status of every error that a row names', () => {
     for (const row of ALL_OPERATIONS) {
       const { responses } = operation(`${row.method} ${row.path}`);
       for (const code of row.errors) {
@@ -71,7 +71,7 @@ describe('the document', () => {
     }
   });
 
-  it('asks for a token but where none is needed', () => {
+  it('requires a token except where none is needed', () => {
     const open = operations.filter(([, { security }]) => security.length === 0).map(([name]) => name);
     expect(open.sort()).toEqual(['GET /livez', 'GET /openapi.json', 'GET /readyz']);
     expect(operation('GET /v1/services').responses['401']).toBeDefined();
@@ -80,14 +80,14 @@ describe('the document', () => {
     expect(operation('GET /v1/services').security).toEqual([{ daemonToken: [] }]);
   });
 
-  it('cannot be made of an operation whose answer has no shape', async () => {
+  it('cannot be made of an operation whose response has no shape', async () => {
     const wrong = ALL_OPERATIONS.map((one) => (one.path === '/livez' ? { ...one, answer: 'Nothing' } : one));
     const shapes = await loadShapes();
     expect(() => buildDocument(wrong, shapes)).toThrow('has no shape');
   });
 });
 
-describe('the check of answers', () => {
+describe('the check of responses', () => {
   const check = checkAnswer;
   const service = {
     name: 'web',
@@ -98,7 +98,7 @@ describe('the check of answers', () => {
     restarts: 0,
   };
 
-  it('takes what the document says', () => {
+  it('accepts what the document describes', () => {
     check('GET', '/v1/services?x=1', 200, { services: [service] });
     check('GET', '/v1/nothing', 404, { code: 'not_found', message: 'm', hint: 'h' });
   });

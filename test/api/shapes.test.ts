@@ -55,7 +55,7 @@ describe('a registration', () => {
     });
   });
 
-  it('of every field is taken as it is', () => {
+  it('of every field is kept as it is', () => {
     const full = {
       ...SMALL,
       cwd: '/srv/my web',
@@ -93,7 +93,7 @@ describe('a registration', () => {
   it.each([
     ['runs', runningState('web', 5)],
     ['has ended', stateRow('web', { end: END })],
-  ])('takes back what a GET has shown of one that %s', (_, state) => {
+  ])('accepts what a GET has shown of one that %s', (_, state) => {
     const spec = specRow('web', { ...SMALL, envKeys: ['A'] });
     const shown = serviceDetail({ spec, state, stats: null });
     expect(parseRegistration(shown)).toEqual({ ...parseRegistration(SMALL), cwd: spec.cwd });
@@ -124,7 +124,7 @@ describe('a registration', () => {
     ['stopGrace', [0, 1, 3_600_000]],
     ['startTimeout', [0, 3_600_000]],
     ['labels', [[], [''], Array(16).fill('x'.repeat(256))]],
-  ])('takes %s', (field, values) => {
+  ])('accepts %s', (field, values) => {
     for (const value of values) expect(() => parseRegistration({ ...SMALL, [field]: value })).not.toThrow();
   });
 
@@ -200,13 +200,13 @@ describe('a registration', () => {
     expect(paths({ ...SMALL, [field]: value })).toEqual([path]),
   );
 
-  it('takes exactly 256 entries and 64 KiB of env', () => {
+  it('accepts exactly 256 entries and 64 KiB of env', () => {
     const many = Object.fromEntries(Array.from({ length: 256 }, (_, i) => [`K${i}`, '']));
     expect(parseRegistration({ ...SMALL, env: many }).env).toHaveLength(256);
     expect(parseRegistration({ ...SMALL, env: { A: 'x'.repeat(65_535) } }).env).toHaveLength(1);
   });
 
-  it('refuses __proto__ wherever it stands, and is not fooled by it', () => {
+  it('refuses __proto__ everywhere, in any form', () => {
     expect(paths(JSON.parse('{"name":"a","port":1,"cmd":"x","env":{"__proto__":"x"}}'))).toEqual([
       'env.__proto__',
     ]);
@@ -238,7 +238,7 @@ describe('a registration', () => {
     ).toEqual(['bar', 'cmd', 'cwd', 'env.1', 'foo', 'group', 'labels', 'name', 'port', 'restart']);
   });
 
-  it('names every wrong field up to a bound, and says how many more there are', () => {
+  it('names wrong fields up to a bound, and the number of the others', () => {
     const unknown = Object.fromEntries(
       Array.from({ length: HTTP.maxErrorDetails + 150 }, (_, i) => [`x${i}`, i]),
     );
@@ -248,7 +248,7 @@ describe('a registration', () => {
     expect(faults(parseRegistration, { ...SMALL, x: 1 }).message).toBe('x is not a field of this request');
   });
 
-  it('with too many entries in a field is not told what each of them must be', () => {
+  it('with too many entries in a field does not list the rule for each', () => {
     const env = Object.fromEntries(Array.from({ length: 257 }, (_, i) => [`-${i}`, i]));
     const none = (length: number) => Array.from({ length }, () => null);
     const wrong = { env, dependsOn: none(65), labels: none(17) };
@@ -264,12 +264,12 @@ describe('a registration', () => {
     ]);
   });
 
-  it.each([null, 5, 'x', [], [SMALL], true])('is no %j', (value) => {
+  it.each([null, 5, 'x', [], [SMALL], true])('may not have %j', (value) => {
     const { details } = faults(parseRegistration, value);
     expect(details.get('')).toBe('the body must be a JSON object');
   });
 
-  it('in group Agents says how an agent is made', () => {
+  it('in group Agents is told how an agent is made', () => {
     expect(faults(parseRegistration, { ...SMALL, group: 'Agents' }).hint).toContain('/v1/agents/spinup');
     expect(faults(parseRegistration, { ...SMALL, group: 'x y' }).hint).toBe('');
   });
@@ -292,7 +292,7 @@ describe('a spinup', () => {
     });
   });
 
-  it('of every field is taken as it is', () => {
+  it('of every field is kept as it is', () => {
     const full = {
       name: 'bot_1',
       agent_type: 'vllm',
@@ -317,7 +317,7 @@ describe('a spinup', () => {
   });
 
   it('may name its port in the ready URL before it has one; a service has one', () => {
-    // With some ports these would be no URL.
+    // With some ports these would not be URLs.
     const partly = [
       'http://x:9$PORT/',
       'http://x:$PORT0/',
@@ -344,7 +344,7 @@ describe('a spinup', () => {
     expect(paths({ ...SMALL, ready: 'http://127.0.0.1:$PORT/' })).toEqual(['ready']);
   });
 
-  it('takes back what a GET has shown', () => {
+  it('accepts what a GET has shown', () => {
     const shown = {
       port: 8100,
       name: 'bot',
@@ -423,7 +423,7 @@ describe('a body', () => {
   });
 
   it.each([[[0xff]], [[0x22, 0xc3, 0x22]], [[0x22, 0xed, 0xa0, 0x80, 0x22]], [[0x22, 0xc0, 0x80, 0x22]]])(
-    'of the bytes %j is no UTF-8',
+    'of the bytes %j is not UTF-8',
     (bytes) => expect(() => parseBody(Uint8Array.from(bytes))).toThrow('UTF-8'),
   );
 

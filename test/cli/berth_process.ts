@@ -8,7 +8,7 @@ import { afterEach, vi } from 'vitest';
 import { type Daemon, type DaemonOptions, startDaemon, stopDaemon } from '../kit/daemon.ts';
 import { ownPorts } from '../kit/free_ports.ts';
 
-// Every call is a process of its own, and a test makes a dozen: what is slow on a busy machine is no failure.
+// Every call is a separate process, and a test makes a dozen: slowness on a busy machine is no failure.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 export const BIN = fileURLToPath(new URL('../../dist/bin.cjs', import.meta.url));
@@ -25,7 +25,8 @@ const daemons: Daemon[] = [];
 const calls = new Set<ChildProcess>();
 
 /**
- * Settings with ports for services that no other daemon gives: two of them would meet on the first free one.
+ * Settings with service ports that no other daemon gives out: two daemons would both choose the first free
+ * one.
  */
 export const servicePorts = (): string => `[services]\nports = [${ownPorts(20).join(', ')}]\n`;
 
@@ -43,13 +44,13 @@ export function folder(): string {
 }
 
 afterEach(async () => {
-  // Of a test that has failed: one that follows would wait for ever for its daemon to come back.
+  // A call of a failed test: one that follows would wait for ever for its daemon to come back.
   for (const call of calls) call.kill('SIGKILL');
   for (const daemon of daemons.splice(0)) if (daemon.process.exitCode === null) await stopDaemon(daemon);
   for (const one of folders.splice(0)) rmSync(one, { recursive: true, force: true, maxRetries: 20 });
 });
 
-/** An environment in which nothing of this machine's user is found: no settings, no daemon, no colour. */
+/** An environment that hides this machine's user: no settings, no daemon, no colour. */
 export function cleanEnv(home: string, more: Record<string, string> = {}): Record<string, string> {
   const kept = Object.entries(process.env).filter(
     ([key, value]) => value !== undefined && !/^(BERTH_|XDG_|NO_COLOR|FORCE_COLOR|CI$|TERM$)/.test(key),
@@ -61,7 +62,7 @@ export interface RunOptions {
   cwd?: string;
   env?: Record<string, string>;
   input?: string;
-  /** Called with all of stdout whenever it grew. */
+  /** Called with all of stdout whenever it has grown. */
   onStdout?: (text: string, kill: (signal: NodeJS.Signals) => void) => void;
 }
 
@@ -101,7 +102,7 @@ export function binFolder(): string {
   return bin;
 }
 
-/** A state directory that says a daemon listens on `port`, and that this process is it. */
+/** A state directory that claims that this process is a daemon listening on `port`. */
 export function stateOf(port: number): string {
   const state = folder();
   const startTime = 0;

@@ -1,5 +1,5 @@
-// The command line finds the daemon wherever the configuration has it listen, and nobody is sent to an
-// address that does not answer.
+// The command line finds the daemon wherever its configuration has it listen, and never prints an address
+// that does not answer.
 import { writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ it.each([
   ['0.0.0.0', 'http://127.0.0.1:80'],
   ['::', 'http://[::1]:80'],
   ['0:0:0:0:0:0:0:0', 'http://[::1]:80'],
-])('who listens on %s is reached at %s', (bind, url) => expect(localUrl(bind, 80)).toBe(url));
+])('a daemon on %s is reached at %s', (bind, url) => expect(localUrl(bind, 80)).toBe(url));
 
 it.each([
   ['127.0.0.5', '127.0.0.5'],
@@ -39,7 +39,7 @@ it.each([
   expect((await fetch(`${url}/schema/berth.json`)).status).toBe(200);
 });
 
-it('a daemon that a command starts is said to be where it listens', async () => {
+it('a started daemon is reported at the address where it listens', async () => {
   const env = cleanEnv(folder(), { BERTH_STATE_DIR: folder(), BERTH_BIND: '127.0.0.5', BERTH_PORT: '0' });
   try {
     const started = await berth(['daemon', 'start', '--json'], { env });
@@ -51,7 +51,7 @@ it('a daemon that a command starts is said to be where it listens', async () => 
   }
 });
 
-it('doctor looks for what has taken the port where the daemon would listen', async () => {
+it('doctor checks the port at the address where the daemon would listen', async () => {
   const port = freePort();
   const taker = net.createServer();
   await new Promise<void>((resolve) => taker.listen(port, '127.0.0.5', resolve));

@@ -1,6 +1,6 @@
 // The first five minutes of a new user, in a real terminal: from a Procfile to running services, their logs,
-// one that fails explained, and everything down again. And what only a terminal shows: progress, colours,
-// Ctrl-C, attaching.
+// an explained failure, and everything down. Also what only a terminal shows: progress, colours, Ctrl-C,
+// attaching.
 import { existsSync, mkdirSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
@@ -12,12 +12,12 @@ import { berth, binFolder, cleanEnv, daemonOf, folder, servicePorts } from './be
 const NODE = JSON.stringify(process.execPath);
 
 interface Shell {
-  /** Types a line and resolves with what came until the next prompt, without control sequences. */
+  /** Types a line and resolves with the output until the next prompt, without control sequences. */
   run(line: string): Promise<string>;
   type(text: string): void;
-  /** Resolves once what came since the last command fits. */
+  /** Resolves once the output since the last command fits. */
   until(fits: RegExp): Promise<string>;
-  /** All that came since the last command, with control sequences. */
+  /** All output since the last command, with control sequences. */
   raw(): string;
 }
 
@@ -70,7 +70,7 @@ function shell(cwd: string, env: Record<string, string>): Shell {
   };
 }
 
-it('goes from a Procfile to running services, logs, an explanation, and down, with five commands', async () => {
+it('goes from a Procfile to running services, logs, an explanation, and down in five commands', async () => {
   const home = folder();
   const app = join(home, 'app');
   mkdirSync(app);
@@ -92,11 +92,11 @@ it('goes from a Procfile to running services, logs, an explanation, and down, wi
     expect(up).toMatch(/Started the daemon in the background \(pid \d+, http:\/\/127\.0\.0\.1:\d+\)/);
     expect(up).toMatch(/✓ web is running at http:\/\/localhost:\d+ \(pid \d+, /);
     expect(up).toMatch(/✓ worker is running at /);
-    // Colour on a terminal, and what was drawn while it went on has been taken off again.
+    // Colour on a terminal; the progress display has been removed.
     expect(user.raw()).toContain('\x1b[32m✓\x1b[39m');
     expect(stripVTControlCharacters(user.raw().split('\x1b[J').at(-1) ?? '')).not.toMatch(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/);
 
-    // Without a ready-check it counts as running before it has said that it listens.
+    // Without a ready-check it counts as running before it has printed its line.
     let logs = '';
     await eventually(async () => {
       logs = await user.run('berth logs -n 3');
@@ -135,7 +135,7 @@ it('sets a token beside a daemon that runs in a terminal, and does not end it', 
   expect(await user.until(/READY> $/)).not.toMatch(/hangup/i);
 });
 
-it('shows what a start is waiting for, and says on Ctrl-C that it goes on', async () => {
+it('shows what a start is waiting for, and reports on Ctrl-C that the start continues', async () => {
   const daemon = await daemonOf();
   const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
   const port = 1;
@@ -171,7 +171,7 @@ it('attaches to an agent, passes keys and size, and leaves it running', async ()
   await user.until(/Left sh, which goes on\.\n/);
   expect(await user.run('berth agent ls')).toMatch(/\nsh +yes +- +\d+ +\d+ +sh\.agents\.localhost\n/);
   expect(await user.run('berth agent logs sh')).toContain('sum 42');
-  // The terminal is as it was: what is typed is shown again.
+  // The terminal is restored: typed text is echoed.
   expect(await user.run('echo typed')).toContain('echo typed\ntyped\n');
 
   await user.until(/READY> $/);
@@ -185,7 +185,7 @@ it('attaches to an agent, passes keys and size, and leaves it running', async ()
   expect(await user.run('berth agent rm sh')).toContain('✓ sh is removed');
 });
 
-it('watches on a screen of its own and gives the old one back', async () => {
+it('watches on the alternate screen and restores the old one', async () => {
   const daemon = await daemonOf();
   const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
   await daemon.request('POST', '/v1/services', { name: 'idle', port: 0, cmd: 'exec sleep 100' });

@@ -1,4 +1,4 @@
-// What the typed client sends and what it makes of answers, over both transports.
+// The requests of the typed client and how it reads responses, over both transports.
 import { describe, expect, it } from 'vitest';
 import { createClient } from '../../src/client/create_client.ts';
 import { isBerthError } from '../../src/client/errors.ts';
@@ -113,7 +113,7 @@ describe.each([
     expect(fake.asked[0]?.headers.authorization).toBeUndefined();
   });
 
-  it('gives the list out of its envelope', async () => {
+  it('takes the list out of its envelope', async () => {
     const service = {
       name: 'web',
       port: 1,
@@ -126,7 +126,7 @@ describe.each([
     expect(await createClient(transport, { url: fake.url }).services()).toEqual([service]);
   });
 
-  it('throws the error of the daemon with all it says', async () => {
+  it("throws the daemon's error with all its fields", async () => {
     const body = {
       code: 'invalid_spec',
       message: 'port must be an integer',
@@ -146,7 +146,7 @@ describe.each([
     expect([error.code, error.retryAfterMs]).toEqual(['daemon_busy', 2000]);
   });
 
-  it('asks again while the daemon is busy, as long as it was told to', async () => {
+  it('retries while the daemon is busy, as long as asked to', async () => {
     const busy = { code: 'daemon_busy', message: 'busy', hint: 'again' };
     const fake = await serve((_asked, response, count) =>
       count < 3 ? json(response, 503, busy, { 'Retry-After': '0' }) : json(response, 200, { groups: [] }),
@@ -159,7 +159,7 @@ describe.each([
     expect(slow.asked).toHaveLength(1);
   });
 
-  it('says bad_answer for what is no answer of a daemon', async () => {
+  it('throws bad_answer for a response that no daemon sends', async () => {
     const fake = await serve((asked, response) => {
       response.statusCode = asked.path === '/v1/version' ? 200 : 502;
       response.end('<html>');
@@ -169,7 +169,7 @@ describe.each([
     expect(await failure(berth.services())).toMatchObject({ code: 'bad_answer', status: 502 });
   });
 
-  it('says unreachable when nothing listens, and asks for the address at every call', async () => {
+  it('throws unreachable when nothing listens, and looks the address up at every call', async () => {
     const fake = await serve((_asked, response) => json(response, 200, { groups: [] }));
     const dead = `http://127.0.0.1:${freePort()}`;
     let url = dead;
@@ -181,7 +181,7 @@ describe.each([
     expect(await berth.groups()).toEqual([]);
   });
 
-  it('gives a daemon that does not answer up, but not a call that waits', async () => {
+  it('gives up on a daemon that does not answer, but not on a call that waits', async () => {
     let release: () => void = () => {};
     const released = new Promise<void>((resolve) => {
       release = resolve;
@@ -196,7 +196,7 @@ describe.each([
     expect(await waiting).toEqual({ name: '/v1/services/slow/start' });
   });
 
-  it('ends a call when its signal aborts, with the reason given', async () => {
+  it('ends a call when its signal aborts, with the given reason', async () => {
     const fake = await serve(() => {});
     const leave = new AbortController();
     const call = createClient(transport, { url: fake.url }).start('web', { signal: leave.signal });

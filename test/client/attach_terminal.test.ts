@@ -67,7 +67,7 @@ it('passes keys, sizes, output with acknowledgements, and the exit', async () =>
   expect(heard).toContainEqual({ ack: 6 });
 });
 
-it('acknowledges output only when it has been taken', async () => {
+it('acknowledges output only when it has been consumed', async () => {
   let take: () => void = () => {};
   const taken = new Promise<void>((resolve) => {
     take = resolve;
@@ -93,7 +93,7 @@ it('acknowledges output only when it has been taken', async () => {
   expect(await terminal.ended).toMatchObject({ exit: null });
 });
 
-it('leaves when its signal aborts, and says so when the connection is lost', async () => {
+it('leaves when its signal aborts, and reports a lost connection', async () => {
   const url = await terminals((socket, request) => {
     if (request.url?.includes('lost')) socket.terminate();
   });

@@ -1,4 +1,4 @@
-// Server-sent events and log follow: what is sent again after a break, and what ends a stream.
+// Server-sent events and log follow: what is resent after a break, and what ends a stream.
 import type http from 'node:http';
 import { describe, expect, it, vi } from 'vitest';
 import { createClient } from '../../src/client/create_client.ts';
@@ -21,7 +21,7 @@ describe.each([
   ['node:http', nodeTransport],
   ['fetch', fetchTransport],
 ])('a stream over %s', (_name, transport) => {
-  it('yields typed events and goes on after a break from the last id, waiting as the server asked', async () => {
+  it("yields typed events and resumes after a break from the last id, after the server's delay", async () => {
     const fake = await serve((_asked, response, count) => {
       if (count === 1) {
         open(response, 'retry: 10\n\n', crashed(7), ': a comment\n\n', crashed(8));
@@ -59,7 +59,7 @@ describe.each([
     expect(states).toEqual([true, 10, 10, true]);
   });
 
-  it('surfaces stream.reset, which has no id, and goes on from the last real one', async () => {
+  it('surfaces stream.reset, which has no id, and resumes from the last real one', async () => {
     const fake = await serve((_asked, response, count) => {
       open(response, 'retry: 1\n\n', 'event: stream.reset\ndata: {"oldest":40}\n\n', crashed(40 + count));
       if (count === 1) response.end();
@@ -110,7 +110,7 @@ describe.each([
     await gone;
   });
 
-  it('takes a silent connection for dead, and not one whose reader takes its time', async () => {
+  it('treats a silent connection as dead, but not one whose reader is slow', async () => {
     const fake = await serve((_asked, response, count) => open(response, 'retry: 1\n\n', crashed(count)));
     const events = createClient(transport, { url: fake.url }).events();
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -131,7 +131,7 @@ describe.each([
     }
   });
 
-  it('throws what trying again cannot mend', async () => {
+  it('throws errors that a retry cannot mend', async () => {
     const denied = { code: 'unauthorized', message: 'token', hint: 'send it' };
     const fake = await serve((_asked, response) => json(response, 401, denied));
     const events = createClient(transport, { url: fake.url }).events();
@@ -157,7 +157,7 @@ describe.each([
     expect(fake.asked).toHaveLength(1);
   });
 
-  it('asks for the past of a log until it has a line of it, and after a break goes on behind the last one', async () => {
+  it('asks for past lines until it has one, and after a break resumes behind the last line', async () => {
     const line = (text: string, id: number) => `id: ${id}\nevent: line\ndata: {"line":"${text}"}\n\n`;
     const fake = await serve((_asked, response, count) => {
       open(response, 'retry: 1\n\n', count === 1 ? '' : line(`line ${count}`, count * 10));
@@ -177,7 +177,7 @@ describe.each([
     ]);
   });
 
-  it('ends at once when it is aborted while it waits to reconnect', async () => {
+  it('ends at once when it is aborted during a wait to reconnect', async () => {
     const fake = await serve((_asked, response) => {
       open(response, 'retry: 3600000\n\n', crashed(1));
       response.end();

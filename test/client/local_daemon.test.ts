@@ -1,4 +1,4 @@
-// Finding the daemon of this user: by its file, never by a guess, and never another process that has its pid now.
+// Finding this user's daemon: by its file, never by a guess, and never another process that now has its pid.
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ const env = (more: Record<string, string> = {}) => ({
 });
 
 describe('the daemon', () => {
-  it('is the process that the file names, if it still is that process', () => {
+  it('is the process named in the file, if it is still that process', () => {
     file(here);
     expect(runningDaemon(state)).toEqual(here);
     file({ ...here, startTime: ticks + 1 });
@@ -32,7 +32,7 @@ describe('the daemon', () => {
     expect(runningDaemon(state)).toBeUndefined();
   });
 
-  it('is not there when the file is not, or is not one', () => {
+  it('is absent when the file is missing or invalid', () => {
     expect(runningDaemon(state)).toBeUndefined();
     file('{"pid": 1');
     expect(runningDaemon(state)).toBeUndefined();
@@ -40,7 +40,7 @@ describe('the daemon', () => {
     expect(runningDaemon(state)).toBeUndefined();
   });
 
-  it('is looked for again at every call', async () => {
+  it('is looked up anew at every call', async () => {
     const fake = await serve((_asked, response) => json(response, 200, { groups: [] }));
     const berth = await connectLocal({ env: env() });
     await expect(berth.groups()).rejects.toMatchObject({
@@ -67,7 +67,7 @@ describe('addresses and tokens', () => {
     expect(fake.asked.at(-1)?.headers.authorization).toBe('Bearer cloud-file');
   });
 
-  it('of the cloud: the token that the daemon has made, and a listener of its own', async () => {
+  it('of the cloud: the token that the daemon made, and a listener of its own', async () => {
     const token = join(state, 'cloud-token');
     writeFileSync(token, 'made\n', { mode: 0o600 });
     const local = await findLocalDaemon({ env: env() });

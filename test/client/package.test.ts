@@ -1,4 +1,4 @@
-// The package as its users get it: types that know what is wrong, and a build for browsers that needs nothing of Node.
+// The package as its users get it: types that reject misuse, and a browser build that needs nothing of Node.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,7 +28,7 @@ it('comes with types', () => {
   cpSync(join(ROOT, 'node_modules/undici-types'), join(folder, 'node_modules/undici-types'), {
     recursive: true,
   });
-  // The types of the client name zod, which the package depends on.
+  // The client's types name zod, on which the package depends.
   cpSync(join(ROOT, 'node_modules/zod'), join(folder, 'node_modules/zod'), { recursive: true });
   mkdirSync(installed, { recursive: true });
   cpSync(join(ROOT, 'package.json'), join(installed, 'package.json'));
@@ -62,7 +62,7 @@ await berth.start('web', { timeout: '30s' });
   expect(errors.map((line) => line.split(':')[0])).toEqual(['user.ts(5,7)', 'user.ts(6,28)']);
 });
 
-it('has a build for browsers that loads where there is no Node', async () => {
+it('has a browser build that loads without Node', async () => {
   const { readFileSync } = await import('node:fs');
   const text = readFileSync(join(ROOT, 'dist/client-browser.js'), 'utf8');
   expect(text).not.toMatch(/node:|require\(|getBuiltinModule/);

@@ -1,4 +1,4 @@
-// One request and its whole answer over a plain socket: however the bytes are cut, and whatever they are.
+// One request and its whole response over a plain socket: in any bytes, however they are cut.
 import net from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { requestOverSocket } from '../../src/client/socket_request.ts';
@@ -8,7 +8,7 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await new Promise((resolve) => server.close(resolve));
 });
 
-/** A server that answers every connection with `pieces`, each in a packet of its own, and then closes or stays. */
+/** A server that answers every connection with `pieces`, each in its own packet, and then closes or stays. */
 async function answering(pieces: string[], close = true): Promise<{ url: string; asked: () => string }> {
   let asked = '';
   const server = net.createServer((socket) => {
@@ -40,7 +40,7 @@ const get = (url: string, signal?: AbortSignal) =>
     ...(signal ? { signal } : {}),
   });
 
-describe('an answer', () => {
+describe('a response', () => {
   it.each([
     ['with a length, and more behind it', ['HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello garbage']],
     [
@@ -62,7 +62,7 @@ describe('an answer', () => {
         '\r\n',
       ],
     ],
-  ])('%s is whole as soon as it is there', async (_how, pieces) => {
+  ])('%s is complete as soon as its last byte arrives', async (_how, pieces) => {
     const { url } = await answering(pieces, false);
     expect(await get(url)).toMatchObject({ status: 200, body: 'hello' });
   });
@@ -102,7 +102,7 @@ describe('an answer', () => {
 });
 
 describe('a request', () => {
-  it('says what it must and no more', async () => {
+  it('has the required headers and no more', async () => {
     const { url, asked } = await answering(['HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n']);
     await get(url);
     expect(asked()).toBe(
@@ -110,7 +110,7 @@ describe('a request', () => {
     );
   });
 
-  it('gives the length of its body in bytes, and of none where one is expected', async () => {
+  it('gives the length of its body in bytes, also of an empty one where a body is expected', async () => {
     const { url, asked } = await answering(['HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n']);
     await requestOverSocket({ method: 'POST', url, headers: [], body: '"ü"' });
     expect(asked()).toContain('\r\nContent-Length: 4\r\n\r\n"ü"');
@@ -118,7 +118,7 @@ describe('a request', () => {
     expect(asked()).toMatch(/DELETE [\s\S]*\r\nContent-Length: 0\r\n\r\n$/);
   });
 
-  it('ends when it is aborted, before and while it waits', async () => {
+  it('ends when it is aborted, before and during a wait', async () => {
     const { url } = await answering([], false);
     const reason = new Error('left');
     await expect(get(url, AbortSignal.abort(reason))).rejects.toBe(reason);

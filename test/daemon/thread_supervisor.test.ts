@@ -108,16 +108,16 @@ it('accepts no message of a thread before the front is notified, and loses none'
   const heard = deferred<void>();
   const { threads, registry } = open({ receiveAfter: heard.promise });
   await threads.ensure('services');
-  const told = vi.fn();
-  const answer = registry.ask('where', null).finally(told);
+  const answered = vi.fn();
+  const answer = registry.ask('where', null).finally(answered);
   // The answer arrived while the thread was starting.
   await threads.ensure('gateway');
-  expect(told).not.toHaveBeenCalled();
+  expect(answered).not.toHaveBeenCalled();
   heard.resolve();
   expect((await answer).node).toBe('services-0');
 });
 
-it('a thread that dies: asks in flight settle `gone` everywhere; it restarts and knows its peers again', async () => {
+it('a thread that dies settles asks with `gone` everywhere, restarts and knows its peers', async () => {
   const { node, threads, deaths } = open();
   for (const kind of ['cloud', 'tethers'] as const) await threads.ensure(kind);
   const [clusters, other] = [node.ref<Worker>('clusters'), tetherOn('tethers-1')];

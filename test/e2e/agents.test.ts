@@ -12,7 +12,7 @@ import { freePort, ownPorts } from '../kit/free_ports.ts';
 import { type Answer, send } from '../kit/http_request.ts';
 import { hasChromium, openPage } from './browser.ts';
 
-/** Ranges of their own, so that test files at the same time do not take each other's ports. */
+/** Port ranges of their own, so that simultaneous test files do not take each other's ports. */
 const [first] = ownPorts(110);
 const agentPorts = (count: number): string => `[agents]\nports = [${first}, ${first + count - 1}]\n`;
 
@@ -29,7 +29,7 @@ interface Viewer {
   texts: { size?: [number, number]; exit?: { exitCode: number | null; signal: string | null } }[];
   type(keys: string): void;
   say(message: object | string): void;
-  /** What a terminal of this size shows of all that came. */
+  /** The screen of a terminal of this size after all received output. */
   shows(cols?: number, rows?: number): Promise<string>;
   closed: Promise<number>;
 }
@@ -121,7 +121,7 @@ describe('spinup', () => {
     expect((await daemon.request('GET', '/v1/agents')).body.agents).toEqual([]);
   });
 
-  it('gives 101 at once each a port of their own, and the next one none', async () => {
+  it('gives each of 101 simultaneous spinups its own port, and the next one none', async () => {
     const daemon = await startDaemon({ config: agentPorts(101) });
     const answers = await Promise.all(
       Array.from({ length: 101 }, (_, index) => spinup(daemon, { name: `a${index}`, cmd: 'exec sleep 600' })),
@@ -160,7 +160,7 @@ describe('spinup', () => {
     );
   });
 
-  it('passes over a port that somebody listens on', async () => {
+  it('skips a port that is in use', async () => {
     const daemon = await startDaemon({ config: agentPorts(3) });
     const server = http.createServer().listen(first, '127.0.0.1');
     await once(server, 'listening');
@@ -190,7 +190,7 @@ describe('spinup', () => {
     expect((await daemon.request('GET', '/v1/agents')).body.agents).toEqual([]);
   });
 
-  it('says how to install a program that is not there', async () => {
+  it('prints how to install a missing program', async () => {
     const daemon = await startDaemon({ env: { PATH: '/nonexistent' } });
     const answer = await spinup(daemon, { name: 'bot', agent_type: 'ollama' });
     expect([answer.status, answer.body.code]).toEqual([502, 'start_failed']);
@@ -219,7 +219,7 @@ describe('spinup', () => {
 describe('an agent', () => {
   it('ends with its whole tree, background jobs included', async () => {
     const daemon = await startDaemon();
-    // Of this test alone, wherever else it runs on this machine.
+    // A marker of this test alone, also when it runs elsewhere on this machine.
     const time = `600.${process.pid}`;
     await spinup(daemon, {
       name: 'bot',
@@ -258,7 +258,7 @@ describe('an agent', () => {
     after.socket.close();
   });
 
-  it('prints what a person would have read', async () => {
+  it('logs the text that a person would have read', async () => {
     const daemon = await startDaemon();
     const script = join(newFolder(), 'show.sh');
     writeFileSync(
@@ -301,7 +301,7 @@ exec sleep 600
     }
   });
 
-  it('is never held up by nobody reading', async () => {
+  it('is never blocked by unread output', async () => {
     const daemon = await startDaemon({ config: '[logs]\nmax_bytes = 1000000\nkeep = 2\n' });
     await spinup(daemon, {
       name: 'bot',
@@ -310,7 +310,7 @@ exec sleep 600
     await eventually(async () => (await lines(daemon, 'bot', '?lines=1'))[0]?.endsWith('the end'));
   });
 
-  it('has no descriptor of another one, nor has a service', async () => {
+  it('has no descriptor of another agent, nor has a service', async () => {
     const daemon = await startDaemon();
     const pids: number[] = [];
     for (let index = 0; index < 10; index += 1) {
@@ -323,7 +323,7 @@ exec sleep 600
       pids.push((await daemon.request('POST', `/v1/services/s${index}/start`)).body.pid);
     }
     for (const pid of pids) {
-      // It has libraries open while it is loaded; what it was given stays.
+      // It has libraries open while it loads; inherited descriptors would stay.
       const open = await eventually(() => {
         const all = readdirSync(`/proc/${pid}/fd`);
         return all.sort().join() === '0,1,2' && all;
@@ -334,7 +334,7 @@ exec sleep 600
 });
 
 describe('attach', () => {
-  it('needs an agent that runs', async () => {
+  it('needs a running agent', async () => {
     const daemon = await startDaemon();
     const refused = async (name: string): Promise<number> => {
       const socket = new WebSocket(`ws://127.0.0.1:${daemon.port}/v1/agents/${name}/attach`, ['berth.v1']);
@@ -349,7 +349,7 @@ describe('attach', () => {
     expect(await refused('bot')).toBe(409);
   });
 
-  it('carries a token as a subprotocol and answers with its own', async () => {
+  it('takes a token as a subprotocol and answers with its own subprotocol', async () => {
     const daemon = await startDaemon({ config: '[auth]\ntoken = "secret"\n' });
     const headers = { Authorization: 'Bearer secret' };
     await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd: 'exec sleep 600' }, headers);
@@ -371,7 +371,7 @@ describe('attach', () => {
     expect(await open(['berth.v1'])).toBe('401');
   });
 
-  it('shows two viewers the same, resizes for both, and says how it ended', async () => {
+  it('shows two viewers the same, resizes for both, and reports how it ended', async () => {
     const daemon = await startDaemon();
     await spinup(daemon, { name: 'bot', cmd: 'exec bash --norc --noprofile', cols: 80, rows: 24 });
     const one = await attach(daemon, 'bot');
@@ -391,7 +391,7 @@ describe('attach', () => {
   });
 
   it.runIf(hasProgram('top'))(
-    'can use a full-screen program, and sees it again after coming back (top)',
+    'can use a full-screen program, and shows it after a reconnect (top)',
     async () => {
       const daemon = await startDaemon();
       await spinup(daemon, { name: 'bot', cmd: 'exec top -d 0.5' });
@@ -417,7 +417,7 @@ describe('attach', () => {
     expect(execFileSync('cat', [file]).toString()).toBe('hello from afar\n');
   });
 
-  it('closes with 1007 on text that says nothing it knows', async () => {
+  it('closes with 1007 on text that is not a known message', async () => {
     const daemon = await startDaemon();
     await spinup(daemon, { name: 'bot', cmd: 'exec sleep 600' });
     for (const text of [
@@ -435,7 +435,7 @@ describe('attach', () => {
     }
   });
 
-  it('does not slow the program or another viewer when one does not read', async () => {
+  it('slows neither the program nor another viewer when one does not read', async () => {
     const daemon = await startDaemon();
     const gate = join(newFolder(), 'gate');
     await spinup(daemon, {
@@ -471,7 +471,7 @@ describe('the ready URL of an agent', () => {
 });
 
 describe('the gateway', () => {
-  it('reaches an agent by its host name, as curl and as a browser would', async () => {
+  it('reaches an agent by its host name, with curl and as a browser would', async () => {
     const daemon = await startDaemon();
     const answer = await spinup(daemon, {
       name: 'page',

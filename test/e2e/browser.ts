@@ -1,4 +1,4 @@
-// A real browser on a page, driven as its own developer tools drive it: every wait is for a condition in the page.
+// A page in a real browser, driven through its developer tools: every wait is for a condition in the page.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -15,7 +15,7 @@ const FLAGS = [
 ];
 
 export interface BrowserPage {
-  /** The value of an expression in the page; a promise is awaited. Rejects with what it throws. */
+  /** The value of an expression in the page; a promise is awaited. Rejects with an error that it throws. */
   evaluate<T>(expression: string): Promise<T>;
   /** Resolves when `expression` is true in the page; the test's own timeout is the limit. */
   until(expression: string): Promise<void>;
@@ -39,7 +39,7 @@ afterEach(async () => {
   }
 });
 
-/** Where the first page of the browser that says this listens. */
+/** The debugger address of the browser's first page. */
 async function debuggerOf(browser: ChildProcess): Promise<string> {
   if (!browser.stderr) throw new Error('the browser says nothing');
   for await (const line of createInterface(browser.stderr)) {
@@ -55,7 +55,7 @@ async function debuggerOf(browser: ChildProcess): Promise<string> {
   throw new Error('the browser ended before it had a page');
 }
 
-/** Opens `url`; the browser is ended with the test. */
+/** Opens `url`; the browser ends with the test. */
 export async function openPage(url: string): Promise<BrowserPage> {
   const browser = spawn('chromium', [...FLAGS, `--user-data-dir=${newFolder()}`, 'about:blank'], {
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -1,4 +1,4 @@
-// The compiled code that the build lays beside the bundles of the daemon (src/build/bytecode.mjs).
+// The compiled code that the build places beside the daemon's bundles (src/build/bytecode.mjs).
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -36,8 +36,8 @@ async function startAndEnd(build: string): Promise<number> {
 }
 
 describe('the compiled code of the build', () => {
-  it('is there for all that every start of the daemon runs, and V8 takes it', async () => {
-    // The build that is tested may be that of another Node, whose V8 is another.
+  it('exists for everything that each start of the daemon runs, and V8 accepts it', async () => {
+    // The build under test may come from another Node, with another V8.
     const build = join(ROOT, `dist.${process.pid}`);
     onTestFinished(() => rmSync(build, { recursive: true, force: true }));
     const [code] = await once(
@@ -54,7 +54,7 @@ describe('the compiled code of the build', () => {
     }
   });
 
-  it('is not needed: a daemon starts with damaged compiled code, and without any', async () => {
+  it('is optional: a daemon starts with damaged compiled code, and without any', async () => {
     const build = join(newFolder(), 'dist');
     cpSync(DIST, build, { recursive: true });
     symlinkSync(join(ROOT, 'node_modules'), join(build, '../node_modules'));

@@ -1,6 +1,6 @@
 // docs/reference.md "Resilience", all at once: many callers start, stop, restart and kill services while the
-// daemon and the process host are killed with -9 again and again. Afterwards each process, event and line
-// must be where the daemon says it is.
+// daemon and the process host are repeatedly killed with -9. Afterwards each process, event and line must
+// match what the daemon reports.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -15,7 +15,7 @@ const SERVICES = Array.from({ length: 16 }, (_, index) => ({
   restart: index % 3 === 0 ? 'always' : 'no',
 }));
 const CALLERS = 5;
-/** What is killed, one after the other. */
+/** The targets of the kills, in turn. */
 const KILLED = ['daemon', 'daemon', 'host', 'daemon'] as const;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -42,7 +42,7 @@ function processes(): { pid: number; parent: number; command: string; environmen
   });
 }
 
-/** The shells of the services of this run, by their mark and their command. */
+/** The shells of this run's services, by their mark and their command. */
 function shells(mark: string): Map<string, number[]> {
   const found = new Map<string, number[]>();
   for (const { pid, command, environment } of processes()) {
@@ -58,13 +58,16 @@ async function killDaemon(daemon: Daemon): Promise<void> {
   await daemon.exited;
 }
 
-/** Waits a moment where a call failed since the daemon, or the process that was to be killed, is not there; else throws. */
+/** Waits a moment when a call failed because the daemon, or the process to kill, was missing; else throws. */
 async function ifAway(error: unknown): Promise<void> {
   if (!/^E[A-Z]+$/.test((error as NodeJS.ErrnoException).code ?? '')) throw error;
   await pause(20);
 }
 
-/** One call after the other to any service, whatever comes back; a daemon that is away is tried again. */
+/**
+ * Makes calls to random services one after the other, whatever their result; retries while the daemon is
+ * away.
+ */
 async function call(current: () => Daemon, isOver: () => boolean): Promise<void> {
   while (!isOver()) {
     const { name } = anyOf(SERVICES);
@@ -80,7 +83,7 @@ async function call(current: () => Daemon, isOver: () => boolean): Promise<void>
   }
 }
 
-/** Every event with an id that comes while daemons come and go, resumed at the last one. */
+/** Every event with an id across daemon restarts, resumed at the last one. */
 async function listen(current: () => Daemon, isOver: () => boolean): Promise<number[]> {
   const ids: number[] = [];
   while (!isOver()) {
@@ -105,7 +108,7 @@ async function listen(current: () => Daemon, isOver: () => boolean): Promise<num
   return ids;
 }
 
-/** The numbered lines of a service's log, run by run: each run begins with 1 and counts on without a gap. */
+/** The numbered lines of a service's log, run by run: each run begins with 1 and has no gap. */
 function gaps(stateDir: string, name: string): string[] {
   const text = readFileSync(join(stateDir, 'logs', name, 'out.log'), 'utf8');
   let before = 0;
@@ -118,7 +121,7 @@ function gaps(stateDir: string, name: string): string[] {
   });
 }
 
-it('whatever is killed, no process, event or line is lost or there twice', async () => {
+it('whatever is killed, no process, event or line is lost or doubled', async () => {
   const mark = `CHAOS=${process.pid}-${Date.now()}`;
   const env = Object.fromEntries([mark.split('=')]) as Record<string, string>;
   let daemon = await startDaemon({ env });
@@ -143,7 +146,7 @@ it('whatever is killed, no process, event or line is lost or there twice', async
   expect(ids.length).toBeGreaterThan(SERVICES.length);
   expect(ids).toEqual([...new Set(ids)].sort((a, b) => a - b));
 
-  // A restart under way is let come to its end; then what the daemon says is what is there.
+  // A restart under way may complete first; then the daemon's report must match the processes.
   await eventually(async () => {
     const { body } = await daemon.request('GET', '/v1/services');
     const there = shells(mark);

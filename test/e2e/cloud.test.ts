@@ -48,7 +48,7 @@ describe('the cloud API', () => {
     expect((await daemon.request('GET', '/k8s/nothing')).status).toBe(401);
   });
 
-  it('refuses a kubeconfig that would do more than say where a cluster is', async () => {
+  it('refuses a kubeconfig that goes beyond the location of a cluster', async () => {
     const daemon = await startDaemon({ config });
     const marker = join(newFolder(), 'ran');
     const evil = `apiVersion: v1
@@ -65,7 +65,7 @@ users: [{name: a, user: {exec: {apiVersion: client.authentication.k8s.io/v1, com
     expect((await ask(daemon, 'GET', '/k8s/clusters')).body).toEqual([]);
   });
 
-  it('keeps clusters over a restart, sealed, and refuses a wrong key without touching them', async () => {
+  it('keeps clusters across a restart, sealed, and refuses a wrong key without touching them', async () => {
     const one = await startDaemon({ config });
     const token = randomBytes(12).toString('hex');
     const document = `apiVersion: v1
@@ -225,7 +225,7 @@ spec:
     expect((await ask(two, 'GET', '/k8s/tethers')).body).toEqual([]);
   }, 90_000);
 
-  it('tethers outlive the threads they are carried and kept by', async () => {
+  it('tethers outlive the threads that carry and store them', async () => {
     const daemon = await startDaemon({ config, env: INSPECTABLE });
     const added = await ask(daemon, 'POST', '/k8s/clusters', {
       name: 'real',
@@ -235,7 +235,7 @@ spec:
     const { body: rows } = await ask(daemon, 'GET', `/k8s/workloads?cluster_id=${added.body.id}`);
     const { id } = rows.find((row: { namespace: string }) => row.namespace === namespace);
     const ports: number[] = [];
-    // As many as make it certain that every thread has one.
+    // Enough to be certain that every thread has one.
     for (let index = 0; index < 8; index += 1) {
       const made = await ask(daemon, 'POST', `/k8s/workloads/${id}/tether`, { container_port: 8080 });
       const active = await ask(daemon, 'POST', `/k8s/tethers/${made.body.tether_id}/activate`);
@@ -250,7 +250,7 @@ spec:
     const isCarried = async () =>
       (await tethers()).every((row: { connections: number }) => row.connections === 1);
     await eventually(isCarried);
-    // Who keeps the records begins anew; the connections are not touched by it.
+    // The actor that stores the records restarts; the connections are not affected.
     await endThread(daemon, 'cloud');
     await eventually(isCarried);
     expect(clients.map(({ destroyed }) => destroyed)).toEqual(clients.map(() => false));

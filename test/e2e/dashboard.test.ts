@@ -26,7 +26,7 @@ const open = (daemon: Daemon, fragment: string): Promise<BrowserPage> =>
   openPage(`http://127.0.0.1:${daemon.port}/#${fragment}`);
 
 const html = (page: BrowserPage): Promise<string> => page.evaluate('document.documentElement.outerHTML');
-/** An expression: the text of what `selector` finds. */
+/** An expression for the text of the element that `selector` finds. */
 const text = (selector: string): string => `document.querySelector('${selector}').textContent`;
 
 it.runIf(hasChromium)(
@@ -97,7 +97,7 @@ it.runIf(hasChromium)(
     await writeFile(`${stateDir}/wire`, 'one\ntwo\n');
     await page.until(`${lines} === '<b>first</b>\\ngot one\\ngot two\\nbye\\n'`);
     await page.until(`${text('#log-why')}.includes('4')`);
-    // Another one's log takes its place, and closes.
+    // Another service's log replaces it, and closes.
     await page.evaluate(`document.querySelector('[href="#log=web"]').click()`);
     await page.until(`${text('#log-title')} === 'Log of web' && ${lines} === ''`);
     await page.evaluate(`document.querySelector('#log a').click()`);

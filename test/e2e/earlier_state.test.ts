@@ -1,12 +1,13 @@
-// The state directory of an earlier build is taken as it is: docs/reference.md "State directory". `state-0.1.0.tar.gz` was
-// written by version 0.1.0 as of commit bbf2998: three services, an agent, their logs and events, a cluster; then SIGTERM.
+// The state directory of an earlier build works unchanged: docs/reference.md "State directory".
+// `state-0.1.0.tar.gz` was written by version 0.1.0 as of commit bbf2998: three services, an agent, their
+// logs and events, a cluster; then SIGTERM.
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { eventually, newFolder, startDaemon } from '../kit/daemon.ts';
 
 const CLOUD_TOKEN = 'cloud-token-of-the-old-build';
-/** Of the events that it holds. */
+/** The newest event in it. */
 const NEWEST_EVENT = 18;
 
 function unpack(): string {
@@ -16,7 +17,7 @@ function unpack(): string {
   return join(folder, 'state');
 }
 
-it('a daemon of today goes on with the state that version 0.1.0 has written', async () => {
+it("today's daemon continues with the state that version 0.1.0 wrote", async () => {
   const daemon = await startDaemon({ stateDir: unpack(), config: `[cloud]\ntoken = "${CLOUD_TOKEN}"\n` });
   const get = async (path: string, headers = {}) =>
     (await daemon.request('GET', path, undefined, headers)).body;
@@ -76,11 +77,11 @@ it('a daemon of today goes on with the state that version 0.1.0 has written', as
     { id: '01M82FX33PBG9R9E1CT0KBRH41', name: 'old', provider: 'other', in_cluster: false },
   ]);
 
-  // What is new goes on behind what was there.
+  // New records continue behind the old ones.
   const after = (await get('/v1/events/history?limit=1000')).events;
   expect(after.at(-1).id).toBeGreaterThan(NEWEST_EVENT);
   expect(await get('/v1/services/api')).toMatchObject({ status: 'running', autostart: true });
 });
 
-/** Replaces the command alone: `env` left out keeps the stored values. */
+/** Replaces only the command: an absent `env` keeps the stored values. */
 const REGISTRATION = { name: 'db', port: 25001, cmd: 'echo "A=$A B=$B"; exec sleep 1000', group: 'shop' };

@@ -1,11 +1,15 @@
-// Ends one thread of a real daemon as a crash does: by Node's inspector, which the daemon opens on SIGUSR1.
+// Ends one thread of a real daemon as a crash does: through Node's inspector, which the daemon opens on
+// SIGUSR1.
 import { WebSocket } from 'ws';
 import { type Daemon, eventually } from '../kit/daemon.ts';
 
-/** What a daemon's environment needs so that its inspector takes a port of its own. */
+/** The environment with which a daemon's inspector takes a port of its own. */
 export const INSPECTABLE = { NODE_OPTIONS: '--inspect-port=127.0.0.1:0' };
 
-/** Has the inspector end the thread; whether it could be told to. It goes away by itself at times, and comes back with SIGUSR1. */
+/**
+ * Makes the inspector end the thread; false when it was not reachable. The inspector closes by itself at
+ * times, and reopens with SIGUSR1.
+ */
 function tellToEnd(url: string, name: string): Promise<boolean> {
   const inspector = new WebSocket(url);
   let isSent = false;
@@ -18,7 +22,7 @@ function tellToEnd(url: string, name: string): Promise<boolean> {
     inspector.on('message', (text) => {
       const { method, params } = JSON.parse(String(text));
       if (method === 'NodeWorker.detachedFromWorker') resolve(isSent);
-      // The thread that follows has the same name.
+      // The thread that replaces it has the same name.
       if (method !== 'NodeWorker.attachedToWorker' || isSent) return;
       if (!params.workerInfo.title.endsWith(` ${name}`)) return;
       isSent = true;
@@ -33,9 +37,9 @@ function tellToEnd(url: string, name: string): Promise<boolean> {
 }
 
 /**
- * Ends the thread `name` of a daemon that was started with `INSPECTABLE`; it has to be up, since Node ends the whole process
- * with a thread that ends while Node or a native library is still loading in it. Resolves when it was told to end, or the
- * daemon is gone.
+ * Ends the thread `name` of a daemon that was started with `INSPECTABLE`. The thread must be up: Node ends
+ * the whole process with a thread that ends while Node or a native library is still loading in it. Resolves
+ * when the thread has its order to end, or the daemon has ended.
  */
 export async function endThread(daemon: Daemon, name: string): Promise<void> {
   let isGone = false;

@@ -130,7 +130,7 @@ describe('one service', () => {
     expect(existsSync(join(daemon.stateDir, 'logs', 'web'))).toBe(false);
   });
 
-  it('is waited for while it becomes ready late, and refused when it never does', async () => {
+  it('is awaited while it becomes ready late, and refused when it never does', async () => {
     const daemon = await startDaemon();
     const port = freePort();
     await register(daemon, 'late', { port, cmd: server(400), ready: `http://localhost:${port}/` });
@@ -151,7 +151,7 @@ describe('one service', () => {
   it('answers start_failed at once with the exit code and the last lines', async () => {
     const daemon = await startDaemon();
     const stream = await daemon.events();
-    // Without a ready-check it would be ready after 50 ms, which a busy machine takes to run the command.
+    // Without a ready-check it would be ready after 50 ms, less than a busy machine needs to run the command.
     const ready = 'http://localhost:1/';
     await register(daemon, 'three', { cmd: 'echo broken configuration; exit 3', ready });
     const three = await start(daemon, 'three');
@@ -174,7 +174,7 @@ describe('one service', () => {
     expect(nowhere.body.message).toContain('/no/such/folder');
   });
 
-  it('is seen to crash', async () => {
+  it('is reported as crashed', async () => {
     const daemon = await startDaemon();
     const stream = await daemon.events();
     await register(daemon, 'web', { cmd: 'exec sleep 600' });
@@ -202,7 +202,7 @@ describe('one service', () => {
     expect(stream.events.filter(({ event }) => event === 'service.started')).toHaveLength(2);
   });
 
-  it('keeps its process when it is registered again, and shows what it was started with', async () => {
+  it('keeps its process when it is registered anew, and shows its start values', async () => {
     const daemon = await startDaemon();
     const first = freePort();
     const second = freePort();
@@ -215,7 +215,7 @@ describe('one service', () => {
     expect(await get(daemon, 'web')).toMatchObject({ port: second, url: `http://localhost:${second}` });
   });
 
-  it('gets its environment and nothing of ours', async () => {
+  it("gets its environment and no variable of the daemon's own", async () => {
     const daemon = await startDaemon({ env: { npm_config_x: '1', FROM_USER: 'yes', BERTH_AUTH_TOKEN: '' } });
     const port = freePort();
     await register(daemon, 'web', { port, cmd: 'exec sleep 600', env: { OWN: 'ä b', PORT_NOT: '1' } });
@@ -237,7 +237,7 @@ describe('one service', () => {
 });
 
 describe('a stop', () => {
-  it('kills what ignores the terminate signal after the grace period', async () => {
+  it('kills a process that ignores the terminate signal after the grace period', async () => {
     const daemon = await startDaemon();
     const port = freePort();
     await register(daemon, 'web', { port, cmd: server(0, true), ready: `http://localhost:${port}/` });
@@ -298,7 +298,7 @@ describe('a stop', () => {
     expect(one.body).toEqual(two.body);
   });
 
-  it('ends a start that waits', async () => {
+  it('ends a pending start', async () => {
     const daemon = await startDaemon();
     await register(daemon, 'web', { cmd: 'exec sleep 600', ready: 'http://localhost:9/' });
     const starting = start(daemon, 'web');
@@ -310,7 +310,7 @@ describe('a stop', () => {
 });
 
 describe('ports', () => {
-  it("name a process of another daemon's service by its pid, though it has the same name", async () => {
+  it("name a process of another daemon's service by its pid, although its name is the same", async () => {
     const [mine, other] = await Promise.all([startDaemon(), startDaemon()]);
     const port = freePort();
     const spec = {
@@ -330,7 +330,7 @@ describe('ports', () => {
     expect(await holderFor(other)).toBe('api');
   });
 
-  it('are refused when somebody listens there, with the holder named', async () => {
+  it('are refused when in use, with the holder named', async () => {
     const daemon = await startDaemon();
     const stream = await daemon.events();
     const port = freePort();
@@ -379,7 +379,7 @@ describe('ports', () => {
 });
 
 describe('logs and explanations', () => {
-  it('show the last lines, by stream, with times, and as they come', async () => {
+  it('show the last lines, by stream, with times, and live', async () => {
     const daemon = await startDaemon();
     await register(daemon, 'web', {
       cmd: 'for i in 1 2 3; do echo out $i; done; echo err >&2; exec sleep 600',
@@ -397,7 +397,7 @@ describe('logs and explanations', () => {
     expect([bad.status, bad.body.code]).toEqual([400, 'invalid_spec']);
   });
 
-  it('say why a service is as it is', async () => {
+  it('explain the state of a service', async () => {
     const daemon = await startDaemon();
     await register(daemon, 'web', {
       cmd: 'echo waiting for the database; exec sleep 600',

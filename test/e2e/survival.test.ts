@@ -52,7 +52,7 @@ const catches = (pid: number, signal: NodeJS.Signals): boolean => {
 };
 
 describe('kill -9 of the daemon', () => {
-  it('stops no service, and the next daemon has it running with the same pid and start', async () => {
+  it('stops no service, and the next daemon shows it running with the same pid and start', async () => {
     const first = await startDaemon();
     const pid = await run(first, 'web', 'exec sleep 600');
     const before = await get(first, 'web');
@@ -91,13 +91,14 @@ describe('kill -9 of the daemon', () => {
       .flatMap((name) => readFileSync(join(folder, name), 'latin1').match(/\d+(?=\n)/g) ?? [])
       .map(Number);
     const seen = new Set(numbers);
-    // Files may be cut in the middle of a line, so only whole ones count here; the last thousand are asked for below.
+    // Files may be cut in the middle of a line, so only whole lines count here; the last thousand are read
+    // below.
     expect(seen.size).toBeGreaterThan(total - files.length * 2);
     const { body } = await second.request('GET', '/v1/services/count/logs?lines=1000');
     expect(body.lines).toEqual(Array.from({ length: 1000 }, (_, index) => `line ${total - 999 + index}`));
   });
 
-  it('keeps the exit code of what ended meanwhile, and its event', async () => {
+  it('keeps the exit code of a service that ended meanwhile, and its event', async () => {
     const first = await startDaemon();
     const gate = join(newFolder(), 'gate');
     await run(first, 'job', `while [ ! -e ${gate} ]; do sleep 0.02; done; exit 7`);
@@ -116,7 +117,7 @@ describe('kill -9 of the daemon', () => {
     expect(crashed.id).toBeGreaterThan(mark.id ?? 0);
   });
 
-  it('finishes a start and a stop that were under way', async () => {
+  it('completes a start and a stop that were under way', async () => {
     const first = await startDaemon();
     const gate = join(newFolder(), 'gate');
     const port = freePort();
@@ -128,7 +129,7 @@ describe('kill -9 of the daemon', () => {
       ready: `http://127.0.0.1:${port}/`,
     });
     void first.request('POST', '/v1/services/late/start').catch(() => undefined);
-    // An end with 3 that nobody asked for would be a crash.
+    // An end with code 3 that nobody asked for would be a crash.
     const stubborn = await run(
       first,
       'stubborn',
@@ -148,7 +149,7 @@ describe('kill -9 of the daemon', () => {
     expect(isAlive(stubborn)).toBe(false);
   });
 
-  it('loses no registration that was answered', async () => {
+  it('loses no answered registration', async () => {
     const first = await startDaemon();
     const names = Array.from({ length: 500 }, (_, index) => `s${index}`);
     const answers = await Promise.all(
@@ -163,7 +164,7 @@ describe('kill -9 of the daemon', () => {
     expect(services.map((service: { name: string }) => service.name)).toEqual([...names].sort());
   });
 
-  it('keeps the events, their ids and their growth', async () => {
+  it('keeps the events and their ids, and continues them', async () => {
     const first = await startDaemon();
     const one = await first.events();
     await first.request('POST', '/v1/services', { name: 'a', port: 9, cmd: 'true' });
@@ -178,8 +179,8 @@ describe('kill -9 of the daemon', () => {
   });
 });
 
-describe('the death of the thread that looks after services', () => {
-  it('touches no service, and ends the daemon with 1 when it comes again and again', async () => {
+describe('the death of the services thread', () => {
+  it('touches no service, and ends the daemon with 1 when it repeats', async () => {
     const first = await startDaemon({ env: INSPECTABLE });
     const pid = await run(first, 'web', 'exec sleep 600');
     let ended: object | undefined;
@@ -203,7 +204,7 @@ describe('the death of the thread that looks after services', () => {
 });
 
 describe('kill -9 of the process host', () => {
-  it('stops no service; the next host takes it over with its output', async () => {
+  it('stops no service; the next host adopts it with its output', async () => {
     const daemon = await startDaemon();
     const pid = await run(daemon, 'talk', 'i=0; while :; do i=$((i+1)); echo line $i; sleep 0.02; done');
     await eventually(
@@ -224,12 +225,12 @@ describe('kill -9 of the process host', () => {
   });
 });
 
-describe('a process host that is long in coming back', () => {
-  it('is found as soon as it is there, by a daemon that has tried in vain', async () => {
+describe('a process host that is slow to return', () => {
+  it('is found as soon as it listens, by a daemon that has tried in vain', async () => {
     const daemon = await startDaemon();
     const pid = await run(daemon, 'web', 'exec sleep 600');
     const folder = join(daemon.stateDir, 'host');
-    // Whatever keeps it away: here there is no folder for it.
+    // The cause does not matter: here its folder is missing.
     renameSync(folder, `${folder}.away`);
     writeFileSync(folder, '');
     process.kill(hostPid(daemon.stateDir), 'SIGKILL');
@@ -251,7 +252,7 @@ describe('the daemon', () => {
     expect((await first.request('GET', '/readyz')).status).toBe(200);
   });
 
-  it('is the only one of several that start at once on a new state directory, and the others never say that they listen', async () => {
+  it('is the only one of several that start at once on a new state directory', async () => {
     const stateDir = join(newFolder(), 'state');
     const starts = await Promise.allSettled(Array.from({ length: 3 }, () => startDaemon({ stateDir })));
     const [one, ...more] = starts.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : []));
@@ -262,20 +263,20 @@ describe('the daemon', () => {
         expect(String(start.reason)).toMatch(new RegExp(`\\(1\\).*pid ${pid} has this state directory`, 's'));
   });
 
-  it('changes what is asked of it as soon as it listens, before its process host is there', async () => {
+  it('accepts changes as soon as it listens, before its process host is ready', async () => {
     const daemon = await startDaemon();
     const pid = await run(daemon, 'web', 'exec sleep 600');
     expect(isAlive(pid)).toBe(true);
   });
 
-  it('refuses a port that is taken, naming the holder', async () => {
+  it('refuses a port in use, naming the holder', async () => {
     const first = await startDaemon();
     await expect(startDaemon({ config: `port = ${first.port}\n` })).rejects.toThrow(
       new RegExp(`\\(1\\).*${first.port}.*${first.pid}`, 's'),
     );
   });
 
-  it('stops what runs, in reverse order of dependence, and leaves nothing', async () => {
+  it('stops all services, in reverse order of dependence, and leaves nothing', async () => {
     const daemon = await startDaemon();
     const stream = await daemon.events();
     const db = await run(daemon, 'db', 'exec sleep 600');
@@ -293,7 +294,7 @@ describe('the daemon', () => {
     await eventually(() => !isAlive(host));
   });
 
-  it('ends at once by a signal that comes a second after the first, and not by one that npm has sent on', async () => {
+  it('ends at once by a signal a second after the first, but not by one that npm passed on', async () => {
     const first = await startDaemon();
     const pid = await run(first, 'stubborn', "trap '' TERM; while :; do sleep 0.2; done", {
       stopGrace: 60_000,
@@ -313,7 +314,7 @@ describe('the daemon', () => {
     await eventually(async () => (await get(second, 'stubborn')).status === 'stopped');
   });
 
-  it('says once why it does not start, though a signal has told it to end before', async () => {
+  it('prints once why it does not start, although a signal asked it to end before', async () => {
     const stateDir = newFolder();
     const config = join(stateDir, 'fifo.toml');
     execFileSync('mkfifo', ['-m', '600', config]);
@@ -323,7 +324,8 @@ describe('the daemon', () => {
       stderr += text;
     });
     const exited = once(child, 'close');
-    // It waits for its settings, and has its handlers: that of SIGHUP comes after the others, and Node itself has none.
+    // It waits for its settings, and has its handlers: the SIGHUP handler is the last, and Node itself has
+    // none.
     await eventually(() => catches(must(child.pid), 'SIGHUP'));
     child.kill('SIGTERM');
     writeFileSync(config, 'port = "none"\n');
@@ -331,7 +333,7 @@ describe('the daemon', () => {
     expect(stderr.trim().split('\n')).toEqual([expect.stringContaining('port')]);
   });
 
-  it('leaves services running when it is told to keep them', async () => {
+  it('leaves services running when asked to keep them', async () => {
     const config = '[shutdown]\nservices = "keep"\n';
     const first = await startDaemon({ config });
     const pid = await run(first, 'web', 'exec sleep 600');
@@ -343,7 +345,7 @@ describe('the daemon', () => {
     expect(isAlive(pid)).toBe(false);
   });
 
-  it('starts what is autostart, in order', async () => {
+  it('starts autostart services, in order', async () => {
     const first = await startDaemon();
     await first.request('POST', '/v1/services', {
       name: 'b',
@@ -367,7 +369,7 @@ describe('the daemon', () => {
     expect(c.status).toBe('stopped');
   });
 
-  it('says in one line at its start that no token keeps others out, where others can log in', async () => {
+  it('warns in one line at its start that no token keeps others out, where others can log in', async () => {
     const warnings = async (config: string): Promise<number> => {
       const daemon = await startDaemon({ config });
       const closed = once(daemon.process, 'close');
@@ -379,7 +381,7 @@ describe('the daemon', () => {
     expect(await warnings('[auth]\ntoken = "one"\n')).toBe(0);
   });
 
-  it('reads the token again at SIGHUP', async () => {
+  it('rereads the token at SIGHUP', async () => {
     const daemon = await startDaemon({ config: '[auth]\ntoken = "one"\n' });
     const status = async (token: string): Promise<number> =>
       (await daemon.request('GET', '/v1/services', undefined, { Authorization: `Bearer ${token}` })).status;
@@ -390,7 +392,7 @@ describe('the daemon', () => {
     expect(await status('one')).toBe(401);
   });
 
-  it('runs from a folder whose name has blanks and letters of no ASCII', async () => {
+  it('runs from a folder with blanks and non-ASCII letters in its name', async () => {
     const folder = join(newFolder(), 'my füll däemon');
     cpSync(dirname(BIN), join(folder, 'dist'), { recursive: true });
     symlinkSync(join(dirname(BIN), '../node_modules'), join(folder, 'node_modules'));
@@ -399,9 +401,9 @@ describe('the daemon', () => {
     await stopDaemon(daemon);
   });
 
-  it('lives on when it cannot say where it is, and says it as soon as it can', async () => {
+  it('lives on when it cannot write its address, and writes it as soon as it can', async () => {
     const stateDir = join(newFolder(), 'state');
-    // As on a full disk: the file cannot be made.
+    // As on a full disk: the file cannot be created.
     mkdirSync(join(stateDir, 'daemon.json.new'), { recursive: true, mode: 0o700 });
     const daemon = await startDaemon({ stateDir });
     const file = join(stateDir, 'daemon.json');
@@ -418,7 +420,7 @@ describe('the daemon', () => {
     expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ port: daemon.port, gatewayPort });
   });
 
-  it('keeps to the log limits read at SIGHUP, whatever becomes of the process host', async () => {
+  it('keeps to the log limits read at SIGHUP, whatever happens to the process host', async () => {
     const daemon = await startDaemon();
     writeFileSync(
       daemon.configFile,
@@ -429,7 +431,7 @@ describe('the daemon', () => {
     process.kill(hostPid(daemon.stateDir), 'SIGKILL');
     const cmd = 'i=0; while [ $i -lt 100 ]; do i=$((i+1)); seq 10000; sleep 0.05; done; exec sleep 600';
     await daemon.request('POST', '/v1/services', { name: 'count', port: freePort(), cmd });
-    // Until the next host is there it says that it is busy. All that is printed would fit in the log of before.
+    // Until the next host is ready it answers that it is busy. All output would fit in the log of before.
     await eventually(async () => (await daemon.request('POST', '/v1/services/count/start')).status === 200);
     const folder = join(daemon.stateDir, 'logs', 'count');
     await eventually(() => readdirSync(folder).filter((name) => /^out.*log/.test(name)).length > 2);

@@ -1,5 +1,5 @@
-// docs/reference.md "A full disk" costs output, which is counted, and refuses starts; it never holds a
-// service up.
+// docs/reference.md "A full disk": it costs output, which is counted, and refuses starts; it never blocks a
+// service.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -21,10 +21,10 @@ useHost();
 const dropped = async (daemon: Daemon, service: string) =>
   (await daemon.host.ask('dropped', {})).rows.find((row) => row.service === service)?.bytes ?? 0;
 
-test('what a limit on the size of files takes is counted, the process is not held up, and logs go on after it', async () => {
+test('output lost to a limit on file size is counted, and logs continue after it', async () => {
   const stateDir = newState();
   mkdirSync(stateDir, { recursive: true });
-  // 64 KiB per file: as a disk that is full, for one file at a time.
+  // 64 KiB per file acts like a full disk, for one file at a time.
   const host = spawn(
     'sh',
     ['-c', `trap '' XFSZ; ulimit -f 128; exec ${process.execPath} ${entry} ${stateDir}`],
@@ -38,13 +38,13 @@ test('what a limit on the size of files takes is counted, the process is not hel
   expect(await daemon.ended(started)).toMatchObject({ exitCode: 5 });
   expect(daemon.whole('web').length).toBe(65_536);
   expect(await dropped(daemon, 'web')).toBe(1_000_000 - 65_536);
-  // The next file has room again.
+  // The next file has room.
   await daemon.host.ask('logLimits', { maxBytes: 10_000, keep: 5 });
   await daemon.ended(await daemon.spawn('web', 'echo back'));
   expect(daemon.tail('web', 1)).toEqual(['back']);
 });
 
-/** A file system of `size`; undefined where we may not mount one. */
+/** A file system of `size`; undefined where mounting is not allowed. */
 function smallDisk(path: string, size: string): boolean {
   mkdirSync(path, { recursive: true, mode: 0o700 });
   try {
@@ -60,9 +60,7 @@ function smallDisk(path: string, size: string): boolean {
   return true;
 }
 
-test('on a full disk output is dropped, starts are refused, ends are told; with room again all goes on', async ({
-  skip,
-}) => {
+test('on a full disk output is dropped, starts are refused, and ends are reported', async ({ skip }) => {
   const stateDir = newState();
   skip(!smallDisk(stateDir, '1m'), 'no right to mount a small file system');
   const daemon = await connectDaemon(stateDir);
@@ -89,7 +87,7 @@ test('on a full disk output is dropped, starts are refused, ends are told; with 
   await daemon.host.ask('forget', { service: 'loud' });
   await daemon.ended(await daemon.spawn('next', 'echo back'));
   expect(daemon.tail('next', 1)).toEqual(['back']);
-  // The end that could not be written down was, when there was room.
+  // The pending end was written once there was room.
   process.kill(daemon.connection.hostPid, 'SIGKILL');
   await daemon.lost;
   const second = await connectDaemon(stateDir);

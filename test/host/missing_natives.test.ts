@@ -1,4 +1,4 @@
-// What is left where a native package does not load: docs/reference.md "Platforms".
+// What still works where a native package does not load: docs/reference.md "Platforms".
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -25,7 +25,7 @@ test('without koffi services run, end and are stopped; agents are refused with t
     message: 'agent could not be started: terminals need koffi, which does not load here',
   });
   expect(readFileSync(join(stateDir, 'host', 'host.log'), 'utf8')).toContain('koffi does not load');
-  // The socket alone keeps a second host away.
+  // Only the socket keeps a second host away.
   spawnHost(stateDir, entry);
   await eventually(() => hostsOf(stateDir).length === 2);
   await eventually(() => hostsOf(stateDir).length === 1);

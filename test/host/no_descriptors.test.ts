@@ -1,4 +1,5 @@
-// A host that has no descriptor left still sees what it is to end, and concludes nothing when it cannot.
+// A host without free descriptors still sees the processes it has to end, and draws no conclusion when it
+// cannot.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -29,17 +30,17 @@ useHost();
 
 const outOfFiles = () => Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' });
 
-/** Leaves the host of `stateDir` no descriptor: none above those it has, and connections that say nothing in the gaps. */
+/** Leaves the host of `stateDir` no descriptor: none above those it has, and idle connections in the gaps. */
 async function useUp(stateDir: string): Promise<void> {
   const host = must(hostsOf(stateDir)[0]);
-  // Loaded a while after the start: files are opened and closed for it.
+  // Libraries load for some time after the start, opening and closing files.
   await eventually(() => readFileSync(`/proc/${host}/maps`, 'latin1').includes('pty.node'));
   const most = must(descriptorsOf(host).at(-1)) + 1;
   execFileSync('prlimit', ['--pid', String(host), `--nofile=${most}:`]);
   for (let gaps = 1; gaps > 0; gaps = most - descriptorsOf(host).length) {
     for (let gap = 0; gap < gaps; gap += 1) {
       const socket = net.connect(join(stateDir, 'host', 'host.sock'));
-      // The host hangs up on one too many.
+      // The host closes the connection that is one too many.
       socket.on('error', () => {});
       after(() => {
         socket.destroy();
@@ -49,10 +50,10 @@ async function useUp(stateDir: string): Promise<void> {
   }
 }
 
-test('a host without descriptors ends a whole tree, also what has left its group and session', async () => {
+test('a host without descriptors ends a whole tree, even processes that left group and session', async () => {
   const stateDir = newState();
   const daemon = await connectDaemon(stateDir);
-  // The one in a session of its own is an orphan at once.
+  // The process in its own session is an orphan at once.
   const away = `sh -c 'setsid sleep 1000 & echo $!'`;
   const started = await daemon.spawn('web', `${away}; exec sleep 1000`);
   const [pid] = await eventually(() =>
@@ -66,7 +67,7 @@ test('a host without descriptors ends a whole tree, also what has left its group
   expect([started.pid, must(pid)].filter(isRunning)).toEqual([]);
 });
 
-test('a stop that cannot see what runs says so, ends nothing as gone, and goes on as soon as it can', async () => {
+test('a stop that cannot see what runs reports that, and continues as soon as it can', async () => {
   const child = spawn('sleep', ['1000'], { detached: true, stdio: 'ignore' });
   const pid = must(child.pid);
   const ended = once(child, 'exit');
@@ -76,7 +77,7 @@ test('a stop that cannot see what runs says so, ends nothing as gone, and goes o
   const root = { run: 'a', pid, startTicks: must(processRow(pid)).startTicks, grouped: true };
   let looks = 0;
   let isBlind = true;
-  const told: unknown[] = [];
+  const reports: unknown[] = [];
   const stops = new TreeStops({
     clock: systemClock,
     tree: new ProcessTree(() => {
@@ -87,10 +88,10 @@ test('a stop that cannot see what runs says so, ends nothing as gone, and goes o
     roots: () => [],
     protectedPids: () => new Set([1, process.pid]),
     reservedDescriptor: { lend: (look) => look() },
-    onScanFailed: (error) => told.push(error),
+    onScanFailed: (error) => reports.push(error),
   });
   const end = () => ({ exitCode: null, signal: 'SIGTERM', exitUnknown: false });
-  const target = { root, hasTerminal: false, end, onGone: () => told.push('gone') };
+  const target = { root, hasTerminal: false, end, onGone: () => reports.push('gone') };
   let report: unknown = null;
   const stopped = stops.stop(target, { signal: 'SIGTERM', graceMs: 20_000, port: 0, isSent: false });
   void stopped.then((said) => {
@@ -98,14 +99,14 @@ test('a stop that cannot see what runs says so, ends nothing as gone, and goes o
   });
   await eventually(() => looks >= 4);
   expect([report, isRunning(pid), stops.roots()]).toEqual([null, true, [root]]);
-  expect(told).toEqual([outOfFiles()]);
+  expect(reports).toEqual([outOfFiles()]);
   isBlind = false;
   expect(await stopped).toMatchObject({ reaped: 1, left: [], escalated: false });
   await ended;
-  expect(told.slice(1)).toContain('gone');
+  expect(reports.slice(1)).toContain('gone');
 });
 
-test('a process whose mark could not be read is not taken for one without', () => {
+test('a process with an unreadable mark does not count as unmarked', () => {
   let isBlind = true;
   const row = must(processRow(process.pid));
   const tree = new ProcessTree(
@@ -121,7 +122,7 @@ test('a process whose mark could not be read is not taken for one without', () =
   expect(scan().members.get('a')).toEqual([row]);
 });
 
-test('nothing is measured without descriptors, which is not to say that nobody is busy', async () => {
+test('without descriptors nothing is measured, and nothing is reported as idle', async () => {
   const usage = treeUsage(() => {
     throw outOfFiles();
   });
@@ -130,7 +131,7 @@ test('nothing is measured without descriptors, which is not to say that nobody i
   expect(runs.size).toBe(0);
 });
 
-test('no other failure is taken for a want of descriptors', () => {
+test('no other failure counts as a lack of descriptors', () => {
   expect(isOutOfDescriptors(outOfFiles())).toBe(true);
   expect([Object.assign(new Error(), { code: 'ENOENT' }), new Error(), null].map(isOutOfDescriptors)).toEqual(
     [false, false, false],

@@ -35,7 +35,7 @@ test('an agent has a terminal of its size, which follows', async () => {
   type(daemon, agent, 'hello\n');
   expect(await daemon.ended(agent)).toMatchObject({ exitCode: 5, signal: null, exitUnknown: false });
   expect(daemon.tail('agent').slice(2)).toEqual(['hello', '20 90', 'got hello']);
-  // Letters to a terminal that has gone do nothing.
+  // Messages to a closed terminal do nothing.
   type(daemon, agent, 'x');
   daemon.host.tell('resize', { service: 'agent', run: agent.run, cols: 90, rows: 20 });
   expect(await daemon.host.ask('dropped', {})).toEqual({ rows: [] });
@@ -43,7 +43,7 @@ test('an agent has a terminal of its size, which follows', async () => {
 
 test('a program that prints and ends at once loses nothing, in 200 of 200 runs', async () => {
   const daemon = await connectDaemon(newState());
-  // More than a terminal gives at once: the end is what is there when the program has gone already.
+  // More than a terminal buffers: its end is still unread when the program has ended.
   const text = (index: number) =>
     Array.from({ length: 1_000 + 20 * index }, (_, line) => `${line + 1}\r\n`).join('');
   const lost: number[] = [];
@@ -60,7 +60,7 @@ test('a program that prints and ends at once loses nothing, in 200 of 200 runs',
   expect(lost).toEqual([]);
 });
 
-test('much output is all there, and nobody has to read it', async () => {
+test('large output is complete, and nobody has to read it', async () => {
   const daemon = await connectDaemon(newState());
   const agent = await daemon.spawn('agent', 'seq 1 200000', { pty });
   await daemon.ended(agent);
@@ -68,7 +68,7 @@ test('much output is all there, and nobody has to read it', async () => {
   expect(daemon.whole('agent').toString() === expected).toBe(true);
 });
 
-test('no agent and no service has a descriptor of another', async () => {
+test('no agent or service has a descriptor of another one', async () => {
   const daemon = await connectDaemon(newState());
   const names = Array.from({ length: 20 }, (_, index) => index);
   const agents = await Promise.all(names.map((index) => daemon.spawn(`a${index}`, 'exec sleep 60', { pty })));
@@ -101,7 +101,7 @@ test('a shell that ignores SIGTERM ends by the hang-up that follows, with its ba
   for (const pid of [agent.pid, ...jobs]) expect(isRunning(pid)).toBe(false);
 });
 
-test('a program that ends in order at SIGTERM is not struck by the hang-up', async () => {
+test('a program that ends in order at SIGTERM gets no hang-up', async () => {
   const daemon = await connectDaemon(newState());
   const cmd = `trap 'sleep 0.3; echo bye; exit 4' TERM; echo ready; while :; do sleep 0.02; done`;
   const agent = await daemon.spawn('agent', cmd, { pty });
@@ -114,7 +114,7 @@ test('a program that ends in order at SIGTERM is not struck by the hang-up', asy
   expect(daemon.tail('agent').at(-1)).toBe('bye');
 });
 
-test('what survives the signal is hung up after half of the grace period, and killed after all of it', async () => {
+test('a process that survives the signal is hung up after half the grace period, then killed', async () => {
   const daemon = await connectDaemon(newState());
   const stubborn = (trap: string) => `trap ${trap}; echo ready; while :; do sleep 0.02; done`;
   const late = await daemon.spawn('late', stubborn(': TERM'), { pty });
@@ -129,7 +129,7 @@ test('what survives the signal is hung up after half of the grace period, and ki
   expect(killed).toMatchObject({ signal: 'SIGKILL', escalated: true, left: [] });
 });
 
-test('input is taken as fast as the program reads it, and a program that does not read holds nobody up', async () => {
+test('input is taken as fast as the program reads it, and unread input blocks nobody', async () => {
   const daemon = await connectDaemon(newState());
   const deaf = await daemon.spawn('deaf', 'stty raw -echo; echo ready; exec sleep 60', { pty });
   const reader = await daemon.spawn('reader', 'stty raw -echo; echo ready; head -c 300000 | cksum', { pty });

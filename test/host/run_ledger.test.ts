@@ -37,7 +37,7 @@ const row = (run: string, more: Partial<LedgerRow> = {}): LedgerRow => ({
 });
 const runs = () => [...new RunLedger(path).rows.keys()];
 
-test('gives back what was put, the newest row of each run, without what was dropped', () => {
+test('returns what was put, the newest row of each run, without dropped runs', () => {
   const ledger = new RunLedger(path);
   expect(ledger.put(row('a'))).toBe(true);
   ledger.put(row('b'));
@@ -51,7 +51,7 @@ test('gives back what was put, the newest row of each run, without what was drop
   expect([...again.rows.keys()]).toEqual(['a', 'c']);
 });
 
-test('a pid that can be no process of ours is none: to kill it would mean a group, init or everybody', () => {
+test('a pid that cannot be a run is dropped: to kill it would mean a group, init or everything', () => {
   const ledger = new RunLedger(path);
   for (const pid of [0, 1, -1, -7, 1.5, 2 ** 53]) ledger.put(row(`pid ${pid}`, { pid }));
   ledger.put(row('kept', { pid: 2 }));
@@ -65,7 +65,7 @@ test('a pid that can be no process of ours is none: to kill it would mean a grou
   expect(read).toHaveLength(6);
 });
 
-test('a row that lacks a part, or has one of another kind, is none', () => {
+test('a row with a missing or mistyped part is dropped', () => {
   const whole = row('a');
   const damaged = Object.keys(whole).flatMap((key) => [
     { ...whole, [key]: undefined },
@@ -78,7 +78,7 @@ test('a row that lacks a part, or has one of another kind, is none', () => {
   expect(runs()).toEqual(['a']);
 });
 
-test('a line torn anywhere never happened, and what is written after it counts', () => {
+test('a line torn anywhere is ignored, and lines after it count', () => {
   const ledger = new RunLedger(path);
   ledger.put(row('a'));
   const before = statSync(path).size;
@@ -94,7 +94,7 @@ test('a line torn anywhere never happened, and what is written after it counts',
   }
 });
 
-test('rubbish of any kind is passed over', () => {
+test('garbage of any kind is skipped', () => {
   new RunLedger(path).put(row('a'));
   appendFileSync(
     path,
@@ -115,7 +115,7 @@ test('stays small while runs come and go', () => {
   expect(readdirSync(folder)).toEqual(['ledger']);
 });
 
-test('a ledger that cannot be read is not taken for an empty one', () => {
+test('an unreadable ledger does not count as an empty one', () => {
   rmSync(path, { force: true });
   expect(() => new RunLedger(folder)).toThrow('EISDIR');
 });

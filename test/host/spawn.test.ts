@@ -5,7 +5,7 @@ import { connectDaemon, descriptorsOf, eventually, newState, useHost } from '../
 
 useHost();
 
-test('a process has its own session and group, its environment, its directory, the umask and nothing else open', async () => {
+test('a process has its own session and group, environment, directory and umask', async () => {
   const daemon = await connectDaemon(newState());
   const started = await daemon.spawn('web', 'pwd; umask; env | sort; exec sleep 60', {
     cwd: '/tmp',
@@ -42,7 +42,7 @@ test('a process ignores and blocks no signal, whatever the daemon or the host do
   }
 });
 
-test('what cannot be started says why, and leaves nothing behind', async () => {
+test('a failed start gives the reason, and leaves nothing behind', async () => {
   const daemon = await connectDaemon(newState());
   const file = join(daemon.stateDir, 'file');
   writeFileSync(file, '');
@@ -62,7 +62,7 @@ test('what cannot be started says why, and leaves nothing behind', async () => {
   expect(readdirSync(join(daemon.stateDir, 'runs'))).toEqual([]);
 });
 
-test('exit codes, signals and all output are known, and kept until they are acknowledged', async () => {
+test('exit codes, signals and all output are reported, and kept until they are acknowledged', async () => {
   const daemon = await connectDaemon(newState());
   const [zero, three, killed, missing] = await Promise.all([
     daemon.spawn('zero', 'echo out; echo err >&2; printf last'),
@@ -90,7 +90,7 @@ test('exit codes, signals and all output are known, and kept until they are ackn
     ['three', 3],
     ['zero', 0],
   ]);
-  // Told again as long as nobody has acknowledged it.
+  // Reported repeatedly until somebody acknowledges it.
   const times = () => daemon.ends.filter((end) => end.run === three.run).length;
   await eventually(() => times() > 1);
   for (const { service, run } of [zero, three, killed, missing])
@@ -98,7 +98,7 @@ test('exit codes, signals and all output are known, and kept until they are ackn
   expect(await rows()).toEqual([]);
 });
 
-test('the FIFOs of a run are used again, but not while somebody still writes to them', async () => {
+test('the FIFOs of a run are reused, but not while somebody still writes to them', async () => {
   const daemon = await connectDaemon(newState());
   const runs = join(daemon.stateDir, 'runs');
   const inodesOf = ({ run }: { run: string }) =>
@@ -118,7 +118,7 @@ test('the FIFOs of a run are used again, but not while somebody still writes to 
   expect(inodesOf(second)).toEqual(inodes);
   await eventually(() => daemon.tail('second').length > 0);
   await kill(second);
-  // What it has left behind still has them: nobody else gets them.
+  // A process left behind still has them open, so nobody else gets them.
   expect(readdirSync(runs)).toEqual([]);
   const third = await daemon.spawn('third', 'echo third; exec sleep 60');
   expect(inodesOf(third).filter((inode) => inodes.includes(inode))).toEqual([]);
@@ -134,7 +134,7 @@ test('the FIFOs of a run are used again, but not while somebody still writes to 
   expect([daemon.tail('third'), daemon.tail('fourth')]).toEqual([['third'], ['fourth']]);
 });
 
-test('a FIFO is not used again while somebody still reads it', async () => {
+test('a FIFO is not reused while somebody still reads it', async () => {
   const daemon = await connectDaemon(newState());
   const runs = join(daemon.stateDir, 'runs');
   const gate = join(daemon.stateDir, 'gate');
@@ -146,7 +146,7 @@ test('a FIFO is not used again while somebody still reads it', async () => {
   expect(readdirSync(runs)).toEqual([`${first.run}.err`]);
 });
 
-test('the same start twice is one process, another one of a service that runs is refused', async () => {
+test('the same start twice is one process; another start of a running service is refused', async () => {
   const daemon = await connectDaemon(newState());
   const first = await daemon.spawn('web', 'exec sleep 60');
   const again = await daemon.spawn('web', 'exec sleep 60', { run: first.run });
@@ -159,23 +159,20 @@ test('the same start twice is one process, another one of a service that runs is
   expect((await daemon.host.ask('runOf', { service: 'other' })).run).toBeNull();
 });
 
-test.each([null, { cols: 80, rows: 24 }])(
-  'whoever looks while a start is under way sees its process (%j)',
-  async (pty) => {
-    const daemon = await connectDaemon(newState());
-    // Sent in one turn: the host reads all three before the first is done.
-    const started = daemon.spawn('web', 'exec sleep 1000', { pty });
-    const [one, all] = await Promise.all([
-      daemon.host.ask('runOf', { service: 'web' }),
-      daemon.host.ask('runs', {}),
-    ]);
-    const { pid, run } = await started;
-    expect(one.run).toMatchObject({ pid, run, end: null });
-    expect(all.runs).toEqual([one.run]);
-  },
-);
+test.each([null, { cols: 80, rows: 24 }])('a query during a start sees its process (%j)', async (pty) => {
+  const daemon = await connectDaemon(newState());
+  // Sent in one turn: the host reads all three before it completes the first.
+  const started = daemon.spawn('web', 'exec sleep 1000', { pty });
+  const [one, all] = await Promise.all([
+    daemon.host.ask('runOf', { service: 'web' }),
+    daemon.host.ask('runs', {}),
+  ]);
+  const { pid, run } = await started;
+  expect(one.run).toMatchObject({ pid, run, end: null });
+  expect(all.runs).toEqual([one.run]);
+});
 
-test('notes of the daemon are given back', async () => {
+test('notes of the daemon are returned', async () => {
   const daemon = await connectDaemon(newState());
   const { run, service } = await daemon.spawn('web', 'exec sleep 60');
   const memo = { revision: 7, port: 1, ready: 'http://x', passed: true, deadline: 5, restarts: 3 };
@@ -196,14 +193,14 @@ test('a service is forgotten with its logs, but not while it runs', async () => 
   expect(await daemon.host.ask('runs', {})).toEqual({ runs: [] });
 });
 
-test('a process is never held up by output that nobody reads, and does not see its reader go', async () => {
+test('a process is never blocked by unread output, and does not notice a missing reader', async () => {
   const daemon = await connectDaemon(newState());
   const started = await daemon.spawn('web', 'head -c 3000000 /dev/zero | tr "\\0" x; echo; echo done');
   await daemon.ended(started);
   expect(daemon.whole('web').length).toBe(3_000_006);
 });
 
-test('followers are told how far the log reaches, and nobody else', async () => {
+test('only followers are notified of the size of the log', async () => {
   const daemon = await connectDaemon(newState());
   await daemon.host.ask('follow', { service: 'a', on: true });
   const a = await daemon.spawn('a', 'echo 12345');
@@ -224,7 +221,7 @@ test('logs are rotated byte by byte under load, within the limits of the daemon'
     'web',
     'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "line $i"; done',
   );
-  // Read while it is written and rotated: what is there must be the beginning of the whole, always.
+  // Read while it is written and rotated: the log must always be a prefix of the whole.
   const expected = Buffer.from(Array.from({ length: 20_000 }, (_, index) => `line ${index + 1}\n`).join(''));
   let looks = 0;
   await eventually(() => {
@@ -243,7 +240,7 @@ test('logs are rotated byte by byte under load, within the limits of the daemon'
     );
 });
 
-test('what the host keeps is open to its user alone', async () => {
+test("the host's files are open to its user alone", async () => {
   const daemon = await connectDaemon(newState());
   await daemon.spawn('web', 'echo x; exec sleep 60');
   await eventually(() => daemon.tail('web').length === 1);
@@ -261,7 +258,7 @@ test("processes that end at the same moment do not get each other's output", asy
   for (const name of names) expect(daemon.tail(name)).toEqual([name, name]);
 });
 
-test('who begins to follow a log is told of what came just before', async () => {
+test('a new follower is notified of output from just before', async () => {
   const daemon = await connectDaemon(newState());
   await daemon.spawn('web', 'echo one; exec sleep 60');
   await eventually(() => daemon.tail('web').includes('one'));

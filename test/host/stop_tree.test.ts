@@ -20,7 +20,7 @@ import {
 useHost();
 
 const listens = (port: number) => listeningSockets().some((row) => row.port === port);
-/** A server on `port` that needs nothing but python3. */
+/** A server on `port` that needs only python3. */
 const server = (port: number) => `python3 -m http.server ${port} --bind 127.0.0.1`;
 const clean = { exitUnknown: false, left: [], portFree: true };
 
@@ -41,7 +41,7 @@ test('a server ends by its signal, and its port is free', async () => {
   expect((await daemon.host.ask('runOf', { service: 'web' })).run?.stopping).toBe(true);
 });
 
-test('its own exit code is told when it catches the signal', async () => {
+test('a process that catches the signal reports its own exit code', async () => {
   const daemon = await connectDaemon(newState());
   const started = await daemon.spawn(
     'web',
@@ -52,7 +52,7 @@ test('its own exit code is told when it catches the signal', async () => {
   expect(daemon.tail('web').at(-1)).toBe('bye');
 });
 
-test('another signal than SIGTERM is sent when asked for, also to a process that is stopped', async () => {
+test('another signal than SIGTERM is sent on request, also to a stopped process', async () => {
   const daemon = await connectDaemon(newState());
   const started = await daemon.spawn('web', 'exec sleep 60');
   process.kill(started.pid, 'SIGSTOP');
@@ -64,7 +64,7 @@ test('another signal than SIGTERM is sent when asked for, also to a process that
   await expect(daemon.stop(started, { signal: 'SIGNONE' })).rejects.toMatchObject({ code: 'invalid_spec' });
 });
 
-// The three ways in which a server is not the process that was started (what most supervisors leave running).
+// Three ways in which the server is not the started process; most supervisors leave it running.
 test.each([
   ['a shell stays its parent', (port: number) => `${server(port)}; true`],
   ['it is behind two shells', (port: number) => `sh -c '${server(port)}; true'; true`],
@@ -96,7 +96,7 @@ os.wait()
   expect(listens(port)).toBe(false);
 });
 
-test('what ignores the signal is killed after the grace period, with all it has', async () => {
+test('a process that ignores the signal is killed after the grace period, with its whole tree', async () => {
   const daemon = await connectDaemon(newState());
   const port = freePort();
   const cmd = `trap '' TERM; (trap '' TERM; setsid sh -c "trap '' TERM; ${server(port)}") & while :; do sleep 0.05; done`;
@@ -129,9 +129,9 @@ test('a grace period of 0 kills at once, and a second stop joins the first', asy
   });
 });
 
-test('what forks without end is stopped as well', async () => {
+test('a tree that forks without end is stopped as well', async () => {
   const daemon = await connectDaemon(newState());
-  // Each generation is a process that is replaced by its child: a scan alone finds it gone.
+  // Each generation is a process replaced by its child: any single scan finds it gone.
   const hop = `import os,time,signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print('hopping', flush=True)
@@ -179,7 +179,7 @@ test('a foreign process on the port is named and left alone', async () => {
   expect(listens(port)).toBe(true);
 });
 
-test('an orphan that has thrown off every mark is named on its port, and never killed on suspicion', async () => {
+test('an orphan without any mark is named on its port, and never killed on suspicion', async () => {
   const daemon = await connectDaemon(newState());
   const port = freePort();
   const cmd = `(env -i PATH="$PATH" setsid ${server(port)} &); exec sleep 60`;
@@ -192,11 +192,11 @@ test('an orphan that has thrown off every mark is named on its port, and never k
   expect(isRunning(must(left?.pid))).toBe(true);
   expect(processRow(must(left?.pid))?.ppid).toBe(daemon.connection.hostPid);
   process.kill(must(left?.pid), 'SIGKILL');
-  // It has become a child of the host, which takes its zombie.
+  // It has become a child of the host, which reaps its zombie.
   await eventually(() => !processTable().has(must(left?.pid)));
 });
 
-test('what a run has left behind at its own end is ended by a stop of that run', async () => {
+test('processes left behind when a run ended are ended by a stop of that run', async () => {
   const daemon = await connectDaemon(newState());
   const port = freePort();
   const started = await serve(daemon, `(setsid ${server(port)} &); sleep 0.3; exit 3`, port);
@@ -207,9 +207,9 @@ test('what a run has left behind at its own end is ended by a stop of that run',
   expect(await daemon.stop(started, { port })).toMatchObject({ exitUnknown: true, reaped: 0, left: [] });
 });
 
-test('the process of another run, the host and the daemon are never ended, wherever they stand', async () => {
+test('processes of another run, the host and the daemon are never ended, wherever they are', async () => {
   const daemon = await connectDaemon(newState());
-  // An agent may have started the daemon or an unrelated service: here one bears the marks of another's tree.
+  // An agent may have started the daemon or an unrelated service: here one has the marks of another's tree.
   const other = await daemon.spawn('other', 'exec sleep 60');
   const started = await daemon.spawn('web', `sleep 61 & echo ready; exec sleep 60`, { env: [['X', '1']] });
   await eventually(() => daemon.tail('web').length > 0);
@@ -227,6 +227,6 @@ test('a hundred services end at once with shared scans', async () => {
   const before = reads();
   const reports = await Promise.all(started.map((run) => daemon.stop(run)));
   for (const report of reports) expect(report).toMatchObject({ ...clean, signal: 'SIGTERM', reaped: 1 });
-  // One scan per stop would be a hundred passes over more than a hundred processes.
+  // One scan per stop would mean a hundred passes over more than a hundred processes.
   expect(reads() - before).toBeLessThan(100 * 100);
 });

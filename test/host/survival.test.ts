@@ -50,7 +50,7 @@ async function standIn(): Promise<ChildProcess & { hello: (more?: Partial<Hello>
   return Object.assign(child, { hello });
 }
 
-/** Says a first line on the host's socket and returns what it answers, and the socket. */
+/** Sends a first line to the host's socket and returns the response with the socket. */
 async function greet(stateDir: string, line: string) {
   const { path, release } = socketPath(join(stateDir, 'host'));
   const socket = createConnection(path);
@@ -77,7 +77,7 @@ async function connectStandIn(stateDir: string, hello: Hello): Promise<Daemon> {
   return daemonOver(stateDir, { ...answer, pipe: flowing }, hello.node);
 }
 
-/** A host that listens, for the daemon that is said, or whichever comes first. */
+/** A host that listens, for the named daemon or for the first to connect. */
 async function startedHost(stateDir: string, startedBy: readonly string[] = []): Promise<number> {
   const child = spawn(process.execPath, [entry, stateDir, ...startedBy], {
     detached: true,
@@ -94,7 +94,7 @@ async function killHost(daemon: Daemon): Promise<void> {
   await daemon.lost;
 }
 
-test('no line is lost or doubled when the daemon goes and comes back in the middle', async () => {
+test('no line is lost or doubled when the daemon restarts in between', async () => {
   const stateDir = newState();
   const first = await connectDaemon(stateDir);
   await first.host.ask('logLimits', { maxBytes: 100_000, keep: 1_000 });
@@ -125,13 +125,13 @@ test('an agent keeps its terminal while the daemon is away', async () => {
   expect(isRunning(agent.pid)).toBe(true);
 });
 
-test('no service ends with the host; the next one reads on, and what is lost is only what was being written', async () => {
+test('no service ends with the host; the next one loses only output being written', async () => {
   const stateDir = newState();
   const first = await connectDaemon(stateDir);
   const started = await first.spawn('count', COUNT);
   await eventually(() => first.whole('count').length > 50_000);
   await killHost(first);
-  // What it prints meanwhile it prints to nobody, until no more fits.
+  // Output meanwhile stays in the pipe, until it is full.
   await eventually(() => !isRunning(first.connection.hostPid));
   await eventually(() => processRow(started.pid)?.state !== 'R');
   expect(isRunning(started.pid)).toBe(true);
@@ -148,7 +148,7 @@ test('no service ends with the host; the next one reads on, and what is lost is 
   const numbers = read.match(/(?<=^line )\d+$/gm)?.map(Number) ?? [];
   expect(numbers.every((number, index) => index === 0 || number > (numbers[index - 1] ?? 0))).toBe(true);
 
-  // Its end is noticed, and how it ended is not known.
+  // Its end is noticed; its exit code is unknown.
   process.kill(started.pid, 'SIGKILL');
   expect(await second.ended(started)).toMatchObject({
     exitCode: null,
@@ -158,7 +158,7 @@ test('no service ends with the host; the next one reads on, and what is lost is 
   });
 });
 
-test('a run that was taken over is stopped with all it has, and what ended meanwhile has an unknown end', async () => {
+test('an adopted run is stopped with its tree, and one that ended meanwhile has an unknown end', async () => {
   const stateDir = newState();
   const first = await connectDaemon(stateDir);
   const tree = await first.spawn('tree', '(setsid sleep 61 &); sleep 62 & echo ready; wait');
@@ -183,7 +183,7 @@ test('a run that was taken over is stopped with all it has, and what ended meanw
   expect(await second.ended(tree)).toMatchObject({ exitUnknown: true });
 });
 
-test('an agent ends with the host, also one that ignores the hang-up', async () => {
+test('an agent ends with the host, even one that ignores the hang-up', async () => {
   const stateDir = newState();
   const first = await connectDaemon(stateDir);
   const pty = { cols: 80, rows: 24 };
@@ -197,7 +197,7 @@ test('an agent ends with the host, also one that ignores the hang-up', async () 
   expect([isRunning(plain.pid), isRunning(deaf.pid)]).toEqual([false, false]);
 });
 
-test('a stop is finished without a daemon, and over the death of the host', async () => {
+test('a stop completes without a daemon, and across the death of the host', async () => {
   const stateDir = newState();
   const first = await connectDaemon(stateDir);
   const stubborn = `trap '' TERM; echo ready; while :; do sleep 0.05; done`;
@@ -223,14 +223,14 @@ test('a stop is finished without a daemon, and over the death of the host', asyn
   expect(isRunning(twice.pid)).toBe(false);
 });
 
-test('a pid that another process has by now is neither taken over nor ended', async () => {
+test('a reused pid is neither adopted nor ended', async () => {
   const stateDir = newState();
   const first = await connectDaemon(stateDir);
   const started = await first.spawn('web', 'exec sleep 60');
   await killHost(first);
   process.kill(started.pid, 'SIGKILL');
   await eventually(() => !isRunning(started.pid));
-  // As if the number had been given to an innocent process, a leader of its group as the service was.
+  // As if the pid now belonged to an innocent process, which leads its group as the service did.
   const innocent = spawn('sleep', ['60'], { detached: true, stdio: 'ignore' });
   await once(innocent, 'spawn');
   after(() => {
@@ -238,7 +238,7 @@ test('a pid that another process has by now is neither taken over nor ended', as
   });
   const ledger = new RunLedger(join(stateDir, 'host', 'ledger'));
   const { pid, startTicks } = must(processRow(must(innocent.pid)));
-  // No number comes round again within a tick, as this test would have it where all of it takes less than one.
+  // Pids do not repeat within a tick, as this test would need where it takes less than one.
   ledger.put({ ...must(ledger.rows.get(started.run)), pid, startTicks: startTicks - 1 });
   const second = await connectDaemon(stateDir);
   expect((await second.host.ask('runOf', { service: 'web' })).run?.end).toMatchObject({
@@ -248,7 +248,7 @@ test('a pid that another process has by now is neither taken over nor ended', as
   expect(isRunning(must(innocent.pid))).toBe(true);
 });
 
-test('after another boot of the machine everything has ended by it', async () => {
+test('a reboot of the machine has ended everything', async () => {
   const stateDir = newState();
   const first = await connectDaemon(stateDir);
   const started = await first.spawn('web', 'exec sleep 60');
@@ -261,11 +261,11 @@ test('after another boot of the machine everything has ended by it', async () =>
     exitCode: null,
     signal: null,
   });
-  // Whatever has that pid now is nothing of ours.
+  // The pid now belongs to an unrelated process.
   expect(isRunning(started.pid)).toBe(true);
 });
 
-test('a host that was killed between the start and its ledger finds the process by its mark', async () => {
+test('a host killed between a start and its ledger row finds the process by its mark', async () => {
   const stateDir = newState();
   const first = await connectDaemon(stateDir);
   const started = await first.spawn('web', 'exec sleep 60');
@@ -292,7 +292,7 @@ test('a torn ledger costs at most its last line', async () => {
   expect((await second.host.ask('runs', {})).runs).toMatchObject([{ run: started.run, pid: started.pid }]);
 });
 
-test('of hosts that are started at the same time one remains, with or without what a killed one has left', async () => {
+test('of hosts started simultaneously one remains, with or without the remains of a killed one', async () => {
   const stateDir = newState();
   for (let round = 0; round < 3; round += 1) {
     for (let index = 0; index < 5; index += 1) spawnHost(stateDir, entry);
@@ -308,7 +308,7 @@ test('of hosts that are started at the same time one remains, with or without wh
   }
 });
 
-test('a second daemon is refused with the pid of the first, as long as that one lives', async () => {
+test('a second daemon is refused with the pid of the first, as long as the first is alive', async () => {
   const stateDir = newState();
   await startedHost(stateDir);
   const one = await standIn();
@@ -318,7 +318,7 @@ test('a second daemon is refused with the pid of the first, as long as that one 
     code: 'second_daemon',
     detail: one.pid,
   });
-  // Its other threads are let in, and all of them may go for a while.
+  // Its other threads are admitted, and all of them may disconnect for some time.
   const thread = await connectStandIn(stateDir, one.hello({ node: 'services-1' }));
   expect((await thread.host.ask('runs', {})).runs).toHaveLength(1);
   thread.disconnect();
@@ -328,18 +328,18 @@ test('a second daemon is refused with the pid of the first, as long as that one 
   await once(one, 'exit');
   const second = await connectDaemon(stateDir, { session: 'two' });
   expect((await second.host.ask('runs', {})).runs).toMatchObject([{ pid: started.pid }]);
-  // The next one with the pid of the first is not the first.
+  // A later process with the pid of the first is not the first.
   await expect(connectStandIn(stateDir, one.hello({ daemonPid: process.pid }))).rejects.toThrow();
 });
 
-test('a host is kept for the daemon that has started it while that one lives, though another comes sooner', async () => {
+test('a host is reserved for the daemon that started it while that daemon is alive', async () => {
   const stateDir = newState();
   const [one, two] = [await standIn(), await standIn()];
   const { daemonPid, daemonStart } = one.hello();
   const mine = [`${daemonPid}`, `${daemonStart}`];
   await startedHost(stateDir, mine);
   expect((await say(stateDir, two.hello())).answer).toEqual({ is: 'taken', daemonPid });
-  // One that has its pid and another start is not the one.
+  // A process with its pid and another start is not that daemon.
   expect((await say(stateDir, one.hello({ daemonStart: daemonStart + 1 }))).answer).toMatchObject({
     is: 'taken',
   });
@@ -352,7 +352,7 @@ test('a host is kept for the daemon that has started it while that one lives, th
   await connectStandIn(stateDir, two.hello());
 });
 
-test('whoever says no proper hello is turned away, and harms nobody', async () => {
+test('a client without a proper hello is turned away, and harms nobody', async () => {
   const stateDir = newState();
   await startedHost(stateDir);
   const one = await standIn();
@@ -387,7 +387,7 @@ test('a state directory with a long name works', async () => {
   expect((await connectDaemon(stateDir)).connection.hostPid).not.toBe(daemon.connection.hostPid);
 });
 
-test('a host waits for the lock of one that is ending, which no longer answers', async () => {
+test('a host waits for the lock of one that is ending and no longer answers', async () => {
   const stateDir = newState();
   mkdirSync(join(stateDir, 'host'), { recursive: true });
   const lock = join(stateDir, 'host', 'lock');
@@ -398,7 +398,7 @@ test('a host waits for the lock of one that is ending, which no longer answers',
   await once(holder.stdout, 'data');
   spawnHost(stateDir, entry);
   const [waiting] = await eventually(() => (hostsOf(stateDir).length > 0 ? hostsOf(stateDir) : null));
-  // By the time one that was started later listens, this one would as well.
+  // By the time a host started later listens, this one would as well.
   await startedHost(newState());
   expect(hostsOf(stateDir)).toEqual([waiting]);
   expect(existsSync(join(stateDir, 'host', 'host.sock'))).toBe(false);
@@ -407,7 +407,7 @@ test('a host waits for the lock of one that is ending, which no longer answers',
   expect(hostsOf(stateDir)).toEqual([waiting]);
 });
 
-test('the host ends when it has no process and no daemon, and not before', async () => {
+test('the host ends once it has no process and no daemon, and not before', async () => {
   const stateDir = newState();
   const hostPid = await startedHost(stateDir);
   const one = await standIn();
@@ -422,7 +422,7 @@ test('the host ends when it has no process and no daemon, and not before', async
   await eventually(() => !isRunning(hostPid));
   expect(existsSync(join(stateDir, 'host', 'host.sock'))).toBe(false);
   expect(readdirSync(join(stateDir, 'runs'))).toEqual([]);
-  // What nobody has acknowledged is still known.
+  // Unacknowledged ends are still known.
   const second = await connectDaemon(stateDir);
   expect((await second.host.ask('runOf', { service: 'web' })).run?.end).toMatchObject({
     run: started.run,
@@ -444,7 +444,7 @@ test('a daemon of another version gets a new host as soon as the old one has no 
   expect(again.connection.hostPid).not.toBe(first.connection.hostPid);
 });
 
-test('a host without a process makes room at once for a daemon of another version', async () => {
+test('a host without a process yields at once to a daemon of another version', async () => {
   const stateDir = newState();
   const hostPid = await startedHost(stateDir);
   const one = await standIn();
@@ -455,7 +455,7 @@ test('a host without a process makes room at once for a daemon of another versio
   await eventually(() => !isRunning(hostPid));
 });
 
-test('a host starts nothing with what it has inherited', async () => {
+test('a host passes none of its inherited descriptors on', async () => {
   const stateDir = newState();
   mkdirSync(join(stateDir, 'host'), { recursive: true });
   // As a daemon with a leaking library would start it.

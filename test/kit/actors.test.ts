@@ -26,7 +26,7 @@ it('a stand-in keeps what it received, answers as scripted and can be waited for
   const lower = await stand<Lower>('lower', { lookup: () => ({ value: 7 }) });
   const ref = await start('upper', upper, null);
   expect(await ref.ask('get', { key: 'a' })).toEqual({ value: 7 });
-  expect(lower.letters).toEqual([
+  expect(lower.received).toEqual([
     { kind: 'changed', message: { key: 'a' } },
     { kind: 'lookup', message: { key: 'a' } },
   ]);

@@ -143,7 +143,7 @@ export interface Crash {
 /** A stand-in at an address: it answers as scripted and keeps the messages it received. */
 export interface Stand<P extends Protocol<P>> {
   /** Every message in order of arrival. */
-  readonly letters: { kind: MessageKind<P>; message: unknown }[];
+  readonly received: { kind: MessageKind<P>; message: unknown }[];
   /** The messages of one kind. */
   of<K extends MessageKind<P>>(kind: K): MessageOf<P, K>[];
   /** The first message of `kind` that `next` has not returned yet; waits for it. */
@@ -235,12 +235,12 @@ async function stand<P extends Protocol<P>>(
   address: string,
   handlers: Partial<Handlers<P>>,
 ): Promise<Stand<P>> {
-  const letters: { kind: MessageKind<P>; message: unknown }[] = [];
+  const received: { kind: MessageKind<P>; message: unknown }[] = [];
   const taken = new Map<string, number>();
   let script = handlers;
   let arrived: (() => void)[] = [];
   const handle = (kind: MessageKind<P>) => (message: never) => {
-    letters.push({ kind, message });
+    received.push({ kind, message });
     for (const wake of arrived.splice(0)) wake();
     return script[kind]?.(message) ?? null;
   };
@@ -256,9 +256,9 @@ async function stand<P extends Protocol<P>>(
     null,
   );
   const of = <K extends MessageKind<P>>(kind: K) =>
-    letters.filter((letter) => letter.kind === kind).map((letter) => letter.message as MessageOf<P, K>);
+    received.filter((entry) => entry.kind === kind).map((entry) => entry.message as MessageOf<P, K>);
   return {
-    letters,
+    received,
     of,
     answer(handlers) {
       script = { ...script, ...handlers };

@@ -107,7 +107,7 @@ describeReal('the double and a real API server', () => {
     }
   });
 
-  it('leave out what is zero in a status', async () => {
+  it('leave out zeros in a status', async () => {
     const [real, ours] = await both('GET', one('a'));
     expect(real.body.status?.readyReplicas).toBeUndefined();
     expect(ours.body.status?.readyReplicas).toBeUndefined();
@@ -142,7 +142,7 @@ describeReal('the double and a real API server', () => {
     expect(ours.body.details.name).toBe(real.body.details.name);
   });
 
-  it('take a merge patch with uid and version, and note who scaled', async () => {
+  it('take a merge patch with uid and version, and record who scaled', async () => {
     for (const config of [kubeconfig(), double.kubeconfig]) {
       const { body: before } = await send(config, 'GET', one('b'));
       const { uid, resourceVersion } = before.metadata;
@@ -167,7 +167,7 @@ describeReal('the double and a real API server', () => {
     }
   });
 
-  it('replay what happened after a version, then go on', async () => {
+  it('replay the changes after a version, then continue', async () => {
     for (const config of [kubeconfig(), double.kubeconfig]) {
       const { body: list } = await send(config, 'GET', `${mine.path('Deployment')}?limit=1`);
       await send(config, 'PATCH', one('c'), { metadata: { labels: { seen: String(Date.now()) } } });
@@ -185,9 +185,9 @@ describeReal('the double and a real API server', () => {
     }
   });
 
-  it('answer a stranger alike', async () => {
-    const stranger = double.kubeconfig.replace(/"token":"[^"]*"/, '"token":"wrong"');
-    const real = JSON.parse(stranger);
+  it('answer an unknown login alike', async () => {
+    const wrongToken = double.kubeconfig.replace(/"token":"[^"]*"/, '"token":"wrong"');
+    const real = JSON.parse(wrongToken);
     const access = parseKubeconfig(kubeconfig(), Date.now());
     real.clusters[0].cluster = {
       server: access.server,
@@ -195,7 +195,7 @@ describeReal('the double and a real API server', () => {
     };
     const [one, two] = [
       await send(JSON.stringify(real), 'GET', '/version'),
-      await send(stranger, 'GET', '/version'),
+      await send(wrongToken, 'GET', '/version'),
     ];
     for (const answer of [one, two])
       expect(answer).toMatchObject({

@@ -86,7 +86,7 @@ export function probe(limits: Partial<ActorLimits> = {}): Steps {
             return null;
           },
           watch: ({ address }) => {
-            context.watch(address, (ended) => log.push(`told ${ended}`));
+            context.watch(address, (ended) => log.push(`ended ${ended}`));
             return null;
           },
         };

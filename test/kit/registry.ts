@@ -30,7 +30,7 @@ export interface Setting {
   /** Every appended event. */
   events: NewEvent[];
   /** Every message to a service. */
-  letters: ToService[];
+  received: ToService[];
   /** What the services do; by default they succeed at once. */
   services: {
     start(name: string): Promise<StartResult>;
@@ -54,7 +54,7 @@ export async function setting({
   afterThisTest(() => store.close());
   const w = world({ clock: realTime });
   const events: NewEvent[] = [];
-  const letters: ToService[] = [];
+  const received: ToService[] = [];
   const services: Setting['services'] = {
     start: async (name) => ({ name, status: 'running', pid: 1 }),
     retire: async () => null,
@@ -71,26 +71,26 @@ export async function setting({
   await w.start('ports', portsActor, { store });
   type Part = Pick<ServiceProtocol, 'start' | 'stop' | 'retire' | 'adopt' | 'changed' | 'explain'>;
   const service = actor<Part, string>('service', (context, name) => {
-    const heard = (kind: string, message: unknown): void => void letters.push({ name, kind, message });
+    const record = (kind: string, message: unknown): void => void received.push({ name, kind, message });
     return {
       start: (message) => {
-        heard('start', message);
+        record('start', message);
         return context.replyLater(services.start(name));
       },
       stop: (message) => {
-        heard('stop', message);
+        record('stop', message);
         return { ...NO_STOP, name };
       },
       retire: (message) => {
-        heard('retire', message);
+        record('retire', message);
         return context.replyLater(services.retire(name));
       },
       adopt: (message) => {
-        heard('adopt', message);
+        record('adopt', message);
         return context.replyLater(services.adopt(name));
       },
       changed: (message) => {
-        heard('changed', message);
+        record('changed', message);
         return null;
       },
       explain: () => ({ ...NO_EXPLANATION, status: services.status(name) as 'stopped' }),
@@ -112,7 +112,7 @@ export async function setting({
     views,
     host,
     events,
-    letters,
+    received,
     services,
   };
 }

@@ -413,7 +413,7 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
     events: () => journal.map(({ type, data }) => [type, JSON.parse(data)]),
     state: () => {
       const last = views.of('states').at(-1)?.rows[0];
-      if (!last) throw new Error('the views were told nothing');
+      if (!last) throw new Error('the views got no message');
       return last;
     },
     kept: () => store.table('ends').get('web'),

@@ -4,7 +4,7 @@ import { linesToJson } from '../../src/logs/json_lines.ts';
 import type { LogLine } from '../../src/logs/line_cutter.ts';
 import { lineText } from '../../src/logs/line_text.ts';
 
-/** Lines behind each other in one buffer, as they lie in a log. */
+/** Lines one after the other in one buffer, as in a log. */
 function linesOf(texts: readonly (string | Buffer)[]): LogLine[] {
   const parts = texts.map((text) => Buffer.concat([Buffer.from(text as string), Buffer.from('\n')]));
   const bytes = Buffer.concat(parts);
@@ -42,7 +42,7 @@ describe('lines as JSON', () => {
     ['more than is kept for the next time', ['x'.repeat(65_536), '"'.repeat(65_536), 'é'.repeat(32_768)]],
     ['several parts', Array.from({ length: 40 }, (_, at) => `${at}${'\x01"é'.repeat(8_000)}`)],
     ['several plain parts', Array.from({ length: 40 }, (_, at) => `${at}${'y'.repeat(60_000)}`)],
-  ])('are what the texts are: %s', async (_, texts) => {
+  ])('equal their texts: %s', async (_, texts) => {
     const lines = linesOf(texts);
     for (const showing of SHOWINGS) {
       const expected = JSON.stringify(lines.map((line) => lineText(line, showing)));
@@ -50,7 +50,7 @@ describe('lines as JSON', () => {
     }
   });
 
-  it('are what the texts are, however they are mixed', async () => {
+  it('equal their texts, however they are mixed', async () => {
     const printed = fc.array(fc.constantFrom(...KINDS, ...MORE), { maxLength: 6 });
     const joined = printed.map((parts) => Buffer.concat(parts.map((part) => Buffer.from(part as string))));
     const property = fc.asyncProperty(
@@ -65,7 +65,7 @@ describe('lines as JSON', () => {
     await fc.assert(property, { numRuns: 500 });
   });
 
-  it('belong to whoever asked, though the next ones are made in the same place', async () => {
+  it('belong to their caller, though the next ones reuse the buffer', async () => {
     const showing = { raw: false, stamp: null };
     const [first, second] = await Promise.all([
       linesToJson(linesOf(['a'.repeat(300_000), 'b']), showing),

@@ -7,7 +7,7 @@ const timeOf = (offset: number) => 1_000 + offset;
 const textOf = ({ bytes, from, to }: { bytes: Buffer; from: number; to: number }) =>
   bytes.toString('utf8', from, to);
 
-/** Cuts `bytes` forwards, in pieces of these lengths, one after the other over and over. */
+/** Cuts `bytes` forwards, in pieces of these lengths, repeating the list. */
 function cutForwards(bytes: Buffer, lengths: readonly number[], start = 0) {
   const cutter = new LineCutter();
   const lines = [];
@@ -20,8 +20,8 @@ function cutForwards(bytes: Buffer, lengths: readonly number[], start = 0) {
   return { lines, rest };
 }
 
-describe('a log that is cut forwards', () => {
-  test('has the lines of one that is cut backwards, in whatever pieces it comes', () => {
+describe('a log cut forwards', () => {
+  test('has the same lines as one cut backwards, in whatever pieces it arrives', () => {
     const unit = fc.constantFrom('\n', '\r\n', 'a', 'longer text', 'ü', '🙂');
     const text = fc.array(unit, { maxLength: 60 }).map((units) => units.join(''));
     const lengths = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 5 });
@@ -38,7 +38,7 @@ describe('a log that is cut forwards', () => {
     );
   });
 
-  test('is split after 64 KiB, within no character, and says where it goes on', () => {
+  test('splits after 64 KiB, never within a character, and reports where it continues', () => {
     const bytes = Buffer.from(`${'x'.repeat(LOGS.maxLineBytes - 1)}üend\nnext\n`);
     const { lines, rest } = cutForwards(bytes, [bytes.length], 100);
     expect(lines.map(({ from, to }) => to - from)).toEqual([LOGS.maxLineBytes - 1, 5, 4]);
@@ -50,7 +50,7 @@ describe('a log that is cut forwards', () => {
     expect(rest).toBeUndefined();
   });
 
-  test('gives the beginning of a line that will not end once', () => {
+  test('gives the beginning of a line that does not end', () => {
     const cutter = new LineCutter();
     expect(cutter.cut(Buffer.from('half'), 0, timeOf)).toEqual([]);
     const line = cutter.flush();

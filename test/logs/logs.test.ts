@@ -69,11 +69,11 @@ const whole = () =>
     .join('');
 
 describe('the last lines', () => {
-  test('of no log are none', () => {
+  test('of a missing log are empty', () => {
     open();
     expect(readLogTail(join(folder, 'none'), ask()).lines).toEqual([]);
     expect(readLogTail(folder, ask()).lines).toEqual([]);
-    // A follower goes on from there: at a place beyond the end it would miss the first lines.
+    // A follower continues from there: beyond the end it would miss the first lines.
     for (const offset of [7, Number.MAX_SAFE_INTEGER])
       expect(readLog(join(folder, 'none'), offset, 100)).toMatchObject({ start: 0, end: 0 });
   });
@@ -109,7 +109,7 @@ describe('the last lines', () => {
     expect(tail()).toBe('killed in the mid\nnext\n');
   });
 
-  test('say where in the log each begins, of each output by itself', () => {
+  test('have the offset in the log where each begins, for each output separately', () => {
     open();
     const offsets = (query: Partial<LogTailQuery> = {}) =>
       readLogTail(folder, ask(query)).lines.map(({ offset }) => offset);
@@ -128,7 +128,7 @@ describe('the last lines', () => {
     expect(offsets({ stream: 'stderr', lines: 5 })).toEqual([6, 13 + 65_536 - 4]);
   });
 
-  test('carry the time at which each began', () => {
+  test('have the time at which each began', () => {
     open();
     out('one\ntw');
     time += 1_000;
@@ -149,7 +149,7 @@ describe('the last lines', () => {
     expect(tail({ lines: 1, raw: true })).toBe('\ufffd\ufffd\n');
   });
 
-  test('keep a character whole that came in two reads', () => {
+  test('keep a character whole that arrived in two reads', () => {
     open();
     const bytes = Buffer.from('grün\n');
     log.append(1, RUN, bytes.subarray(0, 3));
@@ -168,7 +168,7 @@ describe('the last lines', () => {
     expect(tail({ lines: 2 }).split('\n')[0]?.length).toBe(14_466 / 2);
   });
 
-  test('are found in a log far larger than what is read at first, and over rotations', () => {
+  test('are found in a log far larger than the first read, and over rotations', () => {
     open({ maxBytes: 10_000, keep: 1000 });
     const long = 'y'.repeat(2_000);
     for (let index = 0; index < 500; index += 1) out(`${index} ${long}\n`);
@@ -181,7 +181,7 @@ describe('the last lines', () => {
       );
   });
 
-  test('of a stream that was last used long ago are still found', () => {
+  test('of a stream last used long ago are still found', () => {
     open({ maxBytes: 100_000, keep: 100 });
     err('old\n');
     for (let index = 0; index < 300; index += 1) out(`${'z'.repeat(5_000)}\n`);
@@ -189,7 +189,7 @@ describe('the last lines', () => {
   });
 });
 
-describe('reading on from an offset', () => {
+describe('reading from an offset', () => {
   test('gives every byte once, whatever the steps', () => {
     open({ maxBytes: 3_000, keep: 1000 });
     let text = '';
@@ -215,7 +215,7 @@ describe('reading on from an offset', () => {
     expect(errors.match(/\d+/g)?.map(Number)).toEqual(Array.from({ length: 234 }, (_, index) => index * 3));
   });
 
-  test('says where it really begins when rotation has taken what was there', () => {
+  test('reports where it really begins when rotation has removed the rest', () => {
     open({ maxBytes: 1_000, keep: 2 });
     for (let index = 0; index < 100; index += 1) out(`${String(index).padStart(99, '.')}\n`);
     const read = readLog(folder, 0, 1 << 20);
@@ -235,7 +235,7 @@ describe('reading on from an offset', () => {
 });
 
 describe('rotation', () => {
-  test('loses no byte, keeps the files within their size and as many as asked for', () => {
+  test('loses no byte, and keeps the files within their size and number', () => {
     open({ maxBytes: 5_000, keep: 3 });
     for (let index = 0; index < 2_000; index += 1) out(`line ${index}\n`);
     const sizes = files().map((name) => statSync(join(folder, name)).size);
@@ -257,7 +257,7 @@ describe('rotation', () => {
     expect(log.end).toBe(1_000);
   });
 
-  test('follows limits that change', () => {
+  test('follows changed limits', () => {
     const limits = { maxBytes: 1 << 20, keep: 5 };
     open(limits);
     out('x'.repeat(500));
@@ -267,8 +267,8 @@ describe('rotation', () => {
   });
 });
 
-describe('a log that is opened again', () => {
-  test('is rotated when it was full already', () => {
+describe('a reopened log', () => {
+  test('is rotated when it was already full', () => {
     open({ maxBytes: 100, keep: 5 });
     out('x'.repeat(100));
     log.close();
@@ -276,7 +276,7 @@ describe('a log that is opened again', () => {
     expect(files()).toEqual(['out.0.idx', 'out.0.log', 'out.idx', 'out.log']);
   });
 
-  test('goes on where it ended', () => {
+  test('continues where it ended', () => {
     open();
     out('one\n');
     log.close();
@@ -301,7 +301,7 @@ describe('a log that is opened again', () => {
     out('one\n');
     log.close();
     cut();
-    // Whoever reads before the host goes on misses nothing.
+    // A reader that comes before the host continues misses nothing.
     expect(tail()).toBe('one\n');
     expect(logEndOffset(folder)).toBe(4);
     expect(readLog(folder, 1, 100)).toEqual({ start: 1, end: 4, bytes: Buffer.from('ne\n') });
@@ -323,7 +323,7 @@ describe('a log that is opened again', () => {
     expect(tail()).toBe('one\ntwo\n');
   });
 
-  test('never goes back in its offsets when the end of the log was lost', () => {
+  test('never moves back in its offsets when the end of the log was lost', () => {
     open();
     out('one\n');
     err('two\n');
@@ -337,13 +337,13 @@ describe('a log that is opened again', () => {
   });
 });
 
-describe('a person at the files', () => {
+describe('somebody who edits the files', () => {
   test.each([
     ['removes the log', () => rmSync(join(folder, 'out.log'))],
     ['removes both', () => ['out.log', 'out.idx'].map((name) => rmSync(join(folder, name)))],
     ['removes the folder', () => rmSync(folder, { recursive: true })],
     ['empties the log', () => truncateSync(join(folder, 'out.log'), 0)],
-  ])('who %s loses what was there and nothing that comes after a second', (_, act) => {
+  ])('and %s loses what was there and nothing printed more than a second later', (_, act) => {
     open();
     out('old\n');
     act();
@@ -356,7 +356,7 @@ describe('a person at the files', () => {
   });
 });
 
-test('whatever is printed, in whatever pieces: reading gives the same as a log that is one string', () => {
+test('reading gives the same as a log in one string, whatever is printed, in whatever pieces', () => {
   const chunk = fc.record({
     stream: fc.constantFrom<1 | 2>(1, 2),
     run: fc.constantFrom(RUN, OTHER),

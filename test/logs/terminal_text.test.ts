@@ -50,17 +50,17 @@ test.each([
   ['what combines stays with its character', 'e\u0301x\bY', 'e\u0301Y'],
 ])('%s', (_, printed, read) => expect(readableLine(printed)).toBe(read));
 
-test('a movement far to the right does not make a far longer line', () => {
+test('a cursor movement far to the right does not make a far longer line', () => {
   expect(readableLine(`${ESC}[999999999Gx`).length).toBe(1024);
   expect(readableLine(`${ESC}[999999999C${ESC}[999999999Cx`).length).toBe(1024);
 });
 
-test('a line longer than any terminal can be moved back in', () => {
+test('the cursor can move back in a line longer than any terminal', () => {
   const long = 'a'.repeat(5_000);
   expect(readableLine(`${long}${ESC}[2DX`)).toBe(`${'a'.repeat(4_998)}Xa`);
 });
 
-test('nothing a control character could do is left of rubbish', () => {
+test('no control character of garbage keeps its effect', () => {
   const piece = fc.oneof(
     fc.string({ unit: 'binary', maxLength: 6 }),
     fc.constantFrom('\r', '\b', '\x1b', '[', ']', '\x9b', '5', ';', 'C', 'D', 'G', 'K', '\x07', '日', 'm'),
@@ -73,14 +73,14 @@ test('nothing a control character could do is left of rubbish', () => {
   );
 });
 
-test('what is only written over reads as it does with a movement behind it', () => {
+test('text that is overwritten without a movement reads as with one', () => {
   const piece = fc.oneof(
     fc.string({ unit: 'binary-ascii', maxLength: 6 }),
     fc.constantFrom('\r', '\r', '\b', '\b', '\t', 'ü', '\u02ff', '\x1b[1m', '\x85', 'text'),
   );
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 20 }), (pieces) => {
-      // Whatever was begun ends before it (CAN), so that the movement is one.
+      // CAN first ends any sequence under way, so that the movement is one.
       const line = `${pieces.join('').replaceAll('\n', '')}\x18z`;
       expect(readableLine(line)).toBe(readableLine(`${line}${ESC}[C`));
     }),
@@ -89,7 +89,7 @@ test('what is only written over reads as it does with a movement behind it', () 
 });
 
 test('steps grow with the length of a line and not with its square', () => {
-  // The worst we know: many erasures and returns over many columns. A quadratic way would take minutes.
+  // The worst case known: many erasures and returns over many columns. Quadratic time would take minutes.
   const erasures = `${'x'.repeat(30_000)}${`${ESC}[1K${ESC}[2K\r${ESC}[1024Gx`.repeat(3_000)}`;
   expect(readableLine(erasures).trim()).toBe('x');
   expect(readableLine('a\b'.repeat(60_000))).toBe('a');

@@ -1,4 +1,4 @@
-// What is made of the files of other tools; each result is read back as a project file.
+// The results of importing files of other tools; each is read back as a project file.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -21,7 +21,9 @@ const put = (name: string, text: string): string => {
   return path;
 };
 
-/** Imports, writes and reads back: services without what says only where they stand, and the notes. */
+/**
+ * Imports, writes and reads back: services without the fields that only say where they are, and the notes.
+ */
 const through = (name: string, text: string, env: Record<string, string> = {}) => {
   const imported = importProject(put(name, text));
   if (!imported) throw new Error(`${name} is not imported`);
@@ -81,7 +83,7 @@ it('reads the workspaces of a package, and those of pnpm', () => {
   ]);
 });
 
-it('lets docker compose run what is in a compose file', () => {
+it('runs the services of a compose file through docker compose', () => {
   const { services, notes } = through(
     'docker-compose.yml',
     `
@@ -184,7 +186,7 @@ processes:
   ]);
 });
 
-it('knows files by their names, the best first', () => {
+it('recognises files by name, the best first', () => {
   for (const name of ['package.json', 'compose.yaml', 'Procfile', 'README.md']) put(name, '{}');
   expect(importableFiles(folder)).toEqual(
     ['Procfile', 'compose.yaml', 'package.json'].map((name) => join(folder, name)),
@@ -193,7 +195,7 @@ it('knows files by their names, the best first', () => {
   expect(importProject(put('Procfile.local', 'a: b'))).toMatchObject({ kind: 'Procfile' });
 });
 
-it('writes any text so that it comes out again', () => {
+it('writes any text so that it reads back unchanged', () => {
   for (const text of ['$', '$$', '$$$', '${X}', '$${X}', 'a $X b', '$(x) $$ ${Y:-z}', 'no dollar']) {
     expect(interpolate(escapeInterpolation(text), () => undefined)).toBe(text);
   }

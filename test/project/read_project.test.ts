@@ -1,4 +1,4 @@
-// The project file: what it means, and what is said of one that is wrong.
+// The project file: its meaning, and the problems reported for a wrong one.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ const problems = (text: string): string[] => {
 };
 
 describe('a project file', () => {
-  it('gives every field', () => {
+  it('may give every field', () => {
     const [db, web] = parse(`
 services:
   db:
@@ -92,7 +92,7 @@ services:
     });
   });
 
-  it('takes env as a list, a name alone from the shell, and lets env win over env_file', () => {
+  it('accepts env as a list, takes a bare name from the shell, and prefers env to env_file', () => {
     const text = '    env_file: [web/web.env]\n    env: [A=own, "URL=a=b", TOKEN, UNSET]';
     expect(one(text, { TOKEN: 'shell' }).env).toEqual([
       ['A', 'own'],
@@ -107,7 +107,7 @@ services:
     ]);
   });
 
-  it('takes depends_on as a map', () => {
+  it('accepts depends_on as a map', () => {
     const services = parse('services:\n  a: {cmd: x}\n  b: {cmd: y, depends_on: {a: {condition: ready}}}');
     expect(services[1]?.dependsOn).toEqual(['a']);
   });
@@ -137,7 +137,7 @@ services:
     });
   });
 
-  it('follows anchors and merge keys, and leaves keys of the user alone', () => {
+  it("follows anchors and merge keys, and ignores the user's own keys", () => {
     const services = parse(`
 x-base: &base { restart: always, env: { A: 1 } }
 services:
@@ -293,13 +293,13 @@ describe('a wrong project file', () => {
     expect(problems(text)).toEqual(expected);
   });
 
-  it('says where a missing folder is named', () => {
+  it('reports where a missing folder is named', () => {
     expect(problems('services:\n  web: {cmd: x, cwd: nowhere}')).toEqual([
       `2:22 services.web.cwd: there is no folder ${join(folder, 'nowhere')}`,
     ]);
   });
 
-  it('tells all problems at once, in order, each with its line', () => {
+  it('reports all problems at once, in order, each with its line', () => {
     try {
       parse('services:\n  web:\n    port: x\n    prot: 1\n    cmd: ${NOPE}\n');
     } catch (error) {
@@ -332,7 +332,7 @@ describe('a wrong project file', () => {
     );
   });
 
-  it('says so when it is not there', () => {
+  it('reports that it does not exist', () => {
     const path = join(folder, 'nothing.yaml');
     expect(() => readProject(path, {})).toThrow(`${path}:1:1: there is no such file`);
   });

@@ -9,6 +9,6 @@ it.each([
   ['stopp', 'stop'],
   ['xyz', undefined],
   ['p', undefined],
-])('the nearest to %s is %s', (word, found) => {
+])('the nearest word to %s is %s', (word, found) => {
   expect(nearestWord(word, ['start', 'stop', 'port', 'depends_on'])).toBe(found);
 });

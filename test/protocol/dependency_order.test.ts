@@ -13,7 +13,7 @@ import {
 } from '../../src/protocol/dependency_order.ts';
 import { settle } from '../kit/actors.ts';
 
-/** DependentServices whose dependences point to earlier ones only, some to names outside, some twice. */
+/** DependentServices that depend only on earlier ones; some name unknown services, some name one twice. */
 const graph: fc.Arbitrary<DependentService[]> = fc
   .integer({ min: 1, max: 30 })
   .chain((size) =>
@@ -35,7 +35,7 @@ const within = (members: readonly DependentService[]): DependentService[] => {
   }));
 };
 
-/** The order in which everything is given when each one is done as soon as it is given. */
+/** The order of release when each member is done as soon as it is released. */
 function sequence(order: DependencyOrder): string[] {
   const given: string[] = [];
   for (let names = order.takeReady(); names.length > 0; ) {
@@ -46,7 +46,7 @@ function sequence(order: DependencyOrder): string[] {
 }
 
 describe('an order', () => {
-  it('gives everybody once, after all they depend on, and in reverse before them', () => {
+  it('releases everybody once, after all dependencies, and in reverse before them', () => {
     fc.assert(
       fc.property(graph, (members) => {
         const forth = sequence(new DependencyOrder(members));
@@ -64,7 +64,7 @@ describe('an order', () => {
     );
   });
 
-  it('gives a member the moment the last one it waits for is done', () => {
+  it('releases a member as soon as the last of its dependencies is done', () => {
     fc.assert(
       fc.property(graph, (members) => {
         const order = new DependencyOrder(members);
@@ -85,7 +85,7 @@ describe('an order', () => {
     );
   });
 
-  it('has the members of a cycle and those behind it as the rest, once', () => {
+  it('reports the members of a cycle and those behind it as the rest, once', () => {
     const order = new DependencyOrder([
       { name: 'a', dependsOn: ['b'] },
       { name: 'b', dependsOn: ['a'] },
@@ -139,7 +139,7 @@ describe('a walk', () => {
     expect(seen.sort()).toEqual(['a', 'b']);
   });
 
-  it('ends without an error when it is halted', async () => {
+  it('ends without an error when it is aborted', async () => {
     const seen: string[] = [];
     const members = [
       { name: 'a', dependsOn: [] },
@@ -159,7 +159,7 @@ describe('a walk', () => {
 describe('a cycle of dependsOn', () => {
   const graph = (edges: Record<string, string[]>) => (name: string) => edges[name] ?? [];
 
-  it('is named from the one that closes it', () => {
+  it('is named from the member that closes it', () => {
     expect(dependencyCycle('a', ['b'], graph({ b: ['a'] }))).toEqual(['a', 'b', 'a']);
     expect(dependencyCycle('a', ['a'], graph({}))).toEqual(['a', 'a']);
     expect(dependencyCycle('a', ['x', 'b'], graph({ b: ['c'], c: ['d', 'a'], d: ['a'] }))).toEqual([
@@ -170,7 +170,7 @@ describe('a cycle of dependsOn', () => {
     ]);
   });
 
-  it('is none where a name does not exist, or another cycle is beside it', () => {
+  it('is absent for an unknown name, also beside a real cycle', () => {
     expect(dependencyCycle('a', ['nobody'], graph({}))).toBeUndefined();
     expect(dependencyCycle('a', ['b'], graph({ b: ['c'], c: ['b'] }))).toBeUndefined();
   });
@@ -204,18 +204,18 @@ const servicesOf = (rows: Record<string, string[]>) =>
   Object.entries(rows).map(([name, dependsOn]) => ({ name, dependsOn }));
 
 describe('services', () => {
-  it('name their cycle, however long, and none where there is none', () => {
+  it('name their cycle, of any length, or none', () => {
     expect(findDependencyCycle(servicesOf({ a: ['b'], b: ['c'], c: ['b'] }))).toEqual(['b', 'c', 'b']);
     expect(findDependencyCycle(servicesOf({ a: ['a'] }))).toEqual(['a', 'a']);
     expect(findDependencyCycle(servicesOf({ a: ['b', 'c'], b: ['c'], c: ['elsewhere'] }))).toBeUndefined();
   });
 
-  it('bring along what is needed', () => {
+  it('bring along their dependencies', () => {
     const all = servicesOf({ web: ['api'], api: ['db'], db: [], docs: [] });
     expect([...withDependencies(all, ['web'])]).toEqual(['web', 'api', 'db']);
   });
 
-  it('are worked through in order, at the same time where nothing stands against it', async () => {
+  it('are worked through in order, in parallel where possible', async () => {
     const log: string[] = [];
     const outcomes = await runInDependencyOrder(
       servicesOf({ web: ['api', 'db'], api: ['db'], db: [], docs: [] }),
@@ -232,7 +232,7 @@ describe('services', () => {
     expect(at('+docs')).toBeLessThan(at('-db'));
   });
 
-  it('skip what needs a failure, and only that', async () => {
+  it('skip what depends on a failure, and only that', async () => {
     const wrong = new Error('no');
     const outcomes = await runInDependencyOrder(
       servicesOf({ web: ['api'], api: ['db'], db: [], docs: [] }),
@@ -248,7 +248,7 @@ describe('services', () => {
     });
   });
 
-  it('turn round for stopping', () => {
+  it('reverse their order for stopping', () => {
     const back = reverseDependencies(servicesOf({ web: ['api'], api: ['db'], db: [] }));
     expect(Object.fromEntries(back.map(({ name, dependsOn }) => [name, dependsOn]))).toEqual({
       web: [],

@@ -5,8 +5,8 @@ import { EventRing, isStatistics } from '../../src/protocol/event_ring.ts';
 import type { EventRecord } from '../../src/protocol/events.ts';
 
 /**
- * The rule of docs/reference.md "Replay and retention": the last `size` events of any type, and in addition the
- * last `size` that are not statistics.
+ * docs/reference.md "Replay and retention": the last `size` events of any type, and also the last `size` that
+ * are not statistics.
  */
 function union(events: EventRecord[], size: number): EventRecord[] {
   const any = new Set(events.slice(-size));
@@ -15,7 +15,7 @@ function union(events: EventRecord[], size: number): EventRecord[] {
 }
 
 describe('the kept events', () => {
-  it('are the union of the newest of any type and the newest that are no statistics', () => {
+  it('are the newest of any type together with the newest that are not statistics', () => {
     const kinds = fc.array(fc.constantFrom('service.stats', 'service.stats', 'service.started'), {
       maxLength: 60,
     });

@@ -16,7 +16,7 @@ it('a Failure is a reply and the incarnation lives on', async () => {
   expect(log).toEqual(['init 1', 'echo 1']);
 });
 
-it('a crash answers its caller, closes the scope, restarts after a pause, and continues with the queue', async () => {
+it('a crash answers its caller, closes the scope, restarts after a pause, and keeps the queue', async () => {
   const { near, far } = twoWorlds();
   const { type, log } = probe();
   await far.start('far', type, null);
@@ -49,7 +49,7 @@ it('the pause doubles with every crash in the window', async () => {
   expect(crashes.splice(0)).toHaveLength(4);
 });
 
-it('a crash from outside a handler answers every open request `crashed`, the current one and all `later`s', async () => {
+it('a crash outside a handler answers every open request `crashed`, including `later`s', async () => {
   const { start, clock, crashes } = world();
   const { type, log, open } = probe();
   const ref = await start('a', type, null);
@@ -145,8 +145,8 @@ it('an ended incarnation sends nothing: its tells are dropped, its asks refused'
         await new Promise<void>((resolve) => {
           goOn = resolve;
         });
-        target.tell('echo', { value: 'told by the dead' });
-        refused = await codeOf(target.ask('echo', { value: 'asked by the dead' }));
+        target.tell('echo', { value: 'sent by an ended incarnation' });
+        refused = await codeOf(target.ask('echo', { value: 'asked by an ended incarnation' }));
         return null;
       },
       seen: () => null,
@@ -159,7 +159,7 @@ it('an ended incarnation sends nothing: its tells are dropped, its asks refused'
   goOn();
   await settle();
   expect(refused).toBe('gone');
-  expect(lower.letters).toEqual([]);
+  expect(lower.received).toEqual([]);
   expect(node.name).toBe('test');
   crashes.splice(0);
 });

@@ -120,8 +120,8 @@ it('nothing after a malformed frame is accepted', async () => {
   const { world: there, far, lost } = open();
   const { type, log } = probe();
   await there.start('a', type, null);
-  const told = (value: number) => encodeMsgpack([1, 'a', 'echo', { value }]);
-  far.send(Uint8Array.from(Buffer.concat([told(1), encodeMsgpack([9]), told(2)])));
+  const tellFrame = (value: number) => encodeMsgpack([1, 'a', 'echo', { value }]);
+  far.send(Uint8Array.from(Buffer.concat([tellFrame(1), encodeMsgpack([9]), tellFrame(2)])));
   await settle();
   expect(lost).toEqual(['garbled bytes: not a frame']);
   expect(log).toEqual(['init 1', 'echo 1']);

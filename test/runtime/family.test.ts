@@ -22,7 +22,7 @@ it('each member is a separate actor with its own configuration, started by its f
   expect(started).toEqual(['one', 'two:x']);
 });
 
-it('no message is lost to an `end`: messages queued or received while it closes restart the actor, in order', async () => {
+it('no message is lost to an `end`: messages received meanwhile restart the actor, in order', async () => {
   const { node, ref } = world();
   const { type, log } = probe();
   node.family('f:', type, () => null);

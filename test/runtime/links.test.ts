@@ -50,7 +50,7 @@ it('a ref made before the connection works after it', async () => {
   expect(await codeOf(ref.ask('echo', { value: 1 }))).toBe('none');
 });
 
-it('a watcher is notified once: when a remote actor ends, its connection is lost, or nobody has the address', async () => {
+it('a watcher is notified once of a remote end, a lost connection, or an unknown address', async () => {
   const { near, far, cut } = twoWorlds();
   const { type } = probe();
   for (const address of ['far1', 'far2']) await far.start(address, type, null);
@@ -59,16 +59,16 @@ it('a watcher is notified once: when a remote actor ends, its connection is lost
   await ref.ask('watch', { address: 'watcher' });
   for (const address of ['far1', 'far2', 'far3', 'near1']) await ref.ask('watch', { address });
   await settle();
-  expect(watcher.log.splice(0)).toEqual(['init 1', 'told far3', 'told near1']);
+  expect(watcher.log.splice(0)).toEqual(['init 1', 'ended far3', 'ended near1']);
   await far.node.end('far1');
   await settle();
-  expect(watcher.log.splice(0)).toEqual(['told far1']);
+  expect(watcher.log.splice(0)).toEqual(['ended far1']);
   cut('cable');
   await settle();
-  expect(watcher.log.splice(0)).toEqual(['told far2']);
+  expect(watcher.log.splice(0)).toEqual(['ended far2']);
   await ref.ask('watch', { address: 'far2' });
   await settle();
-  expect(watcher.log.splice(0)).toEqual(['told far2']);
+  expect(watcher.log.splice(0)).toEqual(['ended far2']);
 });
 
 it('an ended incarnation is notified of nothing', async () => {
@@ -88,12 +88,12 @@ it('an ended incarnation is notified of nothing', async () => {
 it('a notification for a crashed incarnation does not reach the next one', async () => {
   const { near, far, cut } = twoWorlds();
   for (const address of ['far1', 'far2']) await far.start(address, probe().type, null);
-  const told: string[] = [];
+  const notices: string[] = [];
   const fragile = actor<{ nothing(message: null): null }, null>('fragile', (context) => {
-    if (told.length > 0) return { nothing: () => null };
+    if (notices.length > 0) return { nothing: () => null };
     for (const address of ['far1', 'far2']) {
       context.watch(address, (ended) => {
-        told.push(ended);
+        notices.push(ended);
         throw new Error('told');
       });
     }
@@ -103,7 +103,7 @@ it('a notification for a crashed incarnation does not reach the next one', async
   await settle();
   cut('cable');
   await near.clock.advance(10);
-  expect(told).toEqual(['far1']);
+  expect(notices).toEqual(['far1']);
   expect(near.crashes.splice(0)).toHaveLength(1);
 });
 
@@ -117,7 +117,7 @@ it('a node that stops itself does not report its peers as lost', async () => {
   expect(lost).toEqual(['far lost near']);
 });
 
-it('each request is answered once on the wire and each watcher notified once, whatever happens afterwards', async () => {
+it('each request is answered once on the wire and each watcher notified once', async () => {
   const { node, start, crashes, clock } = world({
     name: 'node',
     nodeOf: (to) => (to === 'far' ? 'far' : 'node'),

@@ -1,4 +1,4 @@
-// Guarantee 1: one message at a time per actor, awaits included; `later` is the one way to have two requests open.
+// Guarantee 1: one message at a time per actor, awaits included; only `later` keeps two requests open.
 import { expect, it } from 'vitest';
 import { settle, world } from '../kit/actors.ts';
 import { codeOf, probe } from '../kit/probe_actor.ts';

@@ -18,7 +18,7 @@ it('ends the actor, answers the queue with `gone` and notifies each watcher once
   codes.push(codeOf(ref.ask('echo', { value: 1 })));
   await clock.advance(500);
   expect(await Promise.all(codes)).toEqual(['crashed', 'crashed', 'crashed', 'gone']);
-  expect(watcher.log).toEqual(['init 1', 'told a']);
+  expect(watcher.log).toEqual(['init 1', 'ended a']);
   expect(crashes.splice(0).map(({ ended }) => ended)).toEqual([false, false, true]);
   expect(await codeOf(ref.ask('echo', { value: 1 }))).toBe('gone');
 });
@@ -35,7 +35,7 @@ it('forgets crashes older than the window', async () => {
   expect(crashes.splice(0)).toHaveLength(6);
 });
 
-it('an `init` that throws counts as a crash, and `start` resolves after the first that does not', async () => {
+it('an `init` that throws is a crash, and `start` resolves after the first that does not', async () => {
   const { node, clock, crashes } = world();
   const steps = probe(limits);
   steps.onInit = (incarnation) => {

@@ -24,7 +24,7 @@ it('answers queued and open requests, refuses new ones, and closes', async () =>
   expect(await codeOf(ref.ask('echo', { value: 3 }))).toBe('gone');
 });
 
-it('stops last started first, a family in its own turn, so that each actor can still ask those it builds on', async () => {
+it('stops last started first, a family in its turn, so that actors can still ask those below', async () => {
   const { node, start } = world();
   const closed: string[] = [];
   const named = (name: string) => {
@@ -49,7 +49,7 @@ it('stops last started first, a family in its own turn, so that each actor can s
   expect(closed).toEqual(['top', 'family', 'bottom']);
 });
 
-it('reports an actor that missed its drain time; its open requests get `gone`, and the others stop in order', async () => {
+it('reports an actor that missed its drain time; its open requests get `gone`', async () => {
   const { node, start, clock, late } = world();
   late.push('slow');
   const [slow, quick] = [probe({ drainMs: 200 }), probe()];
@@ -101,7 +101,7 @@ it('`end` stops one actor and notifies its watchers; its address can be started 
   await watching.ask('watch', { address: 'a' });
   expect(await node.end('a')).toBe(true);
   await settle();
-  expect(watcher.log.at(-1)).toBe('told a');
+  expect(watcher.log.at(-1)).toBe('ended a');
   expect(await codeOf(ref.ask('echo', { value: 1 }))).toBe('gone');
   await start('a', first.type, null);
   expect(await codeOf(ref.ask('echo', { value: 1 }))).toBe('none');

@@ -1,4 +1,4 @@
-// A thread's file is found from the source and from every place of the build that may ask.
+// A thread's file is found from the source and from every place in the build that needs it.
 import { expect, it } from 'vitest';
 import { dashboardUrl, entryUrl } from '../../src/settings/build_paths.ts';
 

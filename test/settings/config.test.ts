@@ -34,7 +34,7 @@ const write = (content: string): string => {
 const nothing = { XDG_CONFIG_HOME: '/nonexistent' };
 
 describe('the configuration file', () => {
-  it('is not needed at its default place', async () => {
+  it('is optional at its default place', async () => {
     const settings = await loadSettings(undefined, nothing);
     expect(settings.port).toBe(11611);
     expect(settings.bind).toBe('127.0.0.1');
@@ -42,7 +42,7 @@ describe('the configuration file', () => {
     expect(settings.cloud.sweep_interval_ms).toBe(600_000);
   });
 
-  it('stops the start when it is named and absent', async () => {
+  it('stops the start when it is named but missing', async () => {
     await expect(loadSettings(join(folder, 'absent.toml'), nothing)).rejects.toThrow(
       /absent\.toml: .*does not exist/,
     );
@@ -51,7 +51,7 @@ describe('the configuration file', () => {
     );
   });
 
-  it('sets what it names and leaves the rest', async () => {
+  it('sets its keys and leaves the rest', async () => {
     const path = write(
       'port = 0\nallowed_extensions = ["abc"]\n[auth]\ntoken = "t"\n[cloud]\nallow_addresses = ["10.0.0.0/8", "fd00::/8"]\n',
     );
@@ -93,7 +93,7 @@ describe('the configuration file', () => {
     expect((await loadSettings(path, {})).cloud.bind).toBe('0.0.0.0');
   });
 
-  it('knows a loopback address however it is written', async () => {
+  it('recognises a loopback address in any spelling', async () => {
     const path = write('[cloud]\nbind = "0:0:0:0:0:0:0:1"\n');
     expect((await loadSettings(path, {})).cloud.bind).toBe('0:0:0:0:0:0:0:1');
   });
@@ -117,7 +117,7 @@ describe('the configuration file', () => {
     await expect(loadSettings(path, { BERTH_PORT: 'x' })).rejects.toThrow('BERTH_PORT: port = "x"');
   });
 
-  it('is looked for in the order argument, BERTH_CONFIG, XDG, and relative XDG values are ignored', () => {
+  it('is searched in the order argument, BERTH_CONFIG, XDG, and relative XDG values are ignored', () => {
     expect(configFile('/a', { BERTH_CONFIG: '/b' })).toEqual({ path: '/a', named: true });
     expect(configFile(undefined, { BERTH_CONFIG: '/b' })).toEqual({ path: '/b', named: true });
     expect(configFile(undefined, { XDG_CONFIG_HOME: '/c' })).toEqual({
@@ -131,7 +131,7 @@ describe('the configuration file', () => {
 });
 
 describe('the state directory', () => {
-  it('is made with mode 0700', () => {
+  it('is created with mode 0700', () => {
     const path = join(folder, 'a', 'state');
     openStateDir(path);
     expect(statSync(path).mode & 0o777).toBe(0o700);
@@ -145,7 +145,7 @@ describe('the state directory', () => {
     expect(() => openStateDir(write(''))).toThrow(/cannot be made|no directory/);
   });
 
-  it.runIf(process.getuid?.() === 0)('is refused when it belongs to somebody else', async () => {
+  it.runIf(process.getuid?.() === 0)('is refused when it belongs to another user', async () => {
     const { chownSync } = await import('node:fs');
     const path = join(folder, 'foreign');
     mkdirSync(path, { mode: 0o700 });
@@ -153,7 +153,7 @@ describe('the state directory', () => {
     expect(() => openStateDir(path)).toThrow(/belongs to another user/);
   });
 
-  it('keeps secrets: made once with 0600, refused when readable by others or a link', () => {
+  it('keeps secrets: created once with 0600, refused when readable by others or a link', () => {
     const path = join(folder, 'secret');
     const made = ensureSecret(path);
     expect(made.length).toBeGreaterThan(40);
@@ -168,14 +168,14 @@ describe('the state directory', () => {
     expect(readSecret(join(folder, 'absent'))).toBeUndefined();
   });
 
-  it('has no secret that is empty, and takes that of another daemon that was faster', () => {
+  it('has no empty secret, and uses that of another daemon that was faster', () => {
     const path = join(folder, 'secret');
     for (const text of ['', '\n']) {
       writeFileSync(path, text, { mode: 0o600 });
       expect(() => ensureSecret(path)).toThrow(/is empty: remove it/);
     }
     rmSync(path);
-    // Another daemon may have made it meanwhile: then that one counts.
+    // Another daemon may have created it meanwhile: then that one counts.
     const other = ensureSecret(path, () => {
       writeFileSync(path, 'other', { mode: 0o600 });
       return Buffer.from('mine');

@@ -22,7 +22,7 @@ it('no run breaks an invariant, and together they reach every outcome', async ()
     'deadline',
     'crashed',
     'gone',
-    'told',
+    'notified',
     'restarted',
   ]) {
     expect(seen.get(outcome) ?? 0, outcome).toBeGreaterThan(10);

@@ -104,7 +104,7 @@ class Simulation {
     }
     for (let a = 0; a < NODES; a += 1) for (let b = a + 1; b < NODES; b += 1) this.join(a, b);
     for (let step = 0; step < STEPS; step += 1) {
-      for (let letters = this.dice(8); letters > 0; letters -= 1) this.client();
+      for (let count = this.dice(8); count > 0; count -= 1) this.client();
       if (this.dice(12) === 0) this.cut();
       await this.clock.advance(this.dice(25));
     }
@@ -218,7 +218,7 @@ class Simulation {
     const pair = `${from} > ${ref.address}`;
     const sequence = (this.lastSent.get(pair) ?? 0) + 1;
     this.lastSent.set(pair, sequence);
-    const letter = {
+    const message = {
       ...order,
       from: pair,
       sequence,
@@ -226,13 +226,13 @@ class Simulation {
     };
     this.note(`${ask ? 'ask' : 'tell'} ${pair} ${order.id} ${order.deed}`);
     if (!ask) {
-      ref.tell('work', letter);
+      ref.tell('work', message);
       return;
     }
     this.openAsks += 1;
     let outcome = 'none';
     try {
-      const reply = await ref.ask('work', letter, { deadlineMs });
+      const reply = await ref.ask('work', message, { deadlineMs });
       this.must(reply.id === order.id, `reply ${reply.id} for ${order.id}`);
       this.must(this.finished.has(order.id), `${order.id} was answered and never done`);
     } catch (error) {
@@ -249,11 +249,11 @@ class Simulation {
     this.count('restarted');
     this.note(`init ${address}`);
     const watched = this.address(0);
-    let told = 0;
+    let notified = 0;
     context.watch(watched, () => {
-      told += 1;
-      this.count('told');
-      this.must(told === 1, `${address} was told twice of ${watched}`);
+      notified += 1;
+      this.count('notified');
+      this.must(notified === 1, `${address} was notified twice of ${watched}`);
     });
     this.must(!this.scopes.has(address), `${address} began before its last incarnation was closed`);
     this.scopes.add(address);

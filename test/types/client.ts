@@ -1,12 +1,12 @@
-// What the client's methods take and give is what the shapes of the API say: misuse does not compile. `tsc` checks this file; it
-// is never run.
+// The parameters and results of the client's methods match the shapes of the API: misuse does not compile.
+// `tsc` checks this file; it never runs.
 
 import type { z } from '../../src/adapters/zod.ts';
 import type { EventList } from '../../src/api/events_shapes.ts';
 import type { Client } from '../../src/client/create_client.ts';
 import type * as records from '../../src/client/records.ts';
 
-/** true when both have the same fields and every `R` would do as an `A`. */
+/** True when both have the same fields and every `R` is assignable to an `A`. */
 type Fits<R, A> = [keyof R, keyof A] extends [keyof A, keyof R] ? (R extends A ? true : false) : false;
 
 export const FIT: Fits<records.PastEvent, z.infer<typeof EventList>['events'][number]> = true;

@@ -1,5 +1,5 @@
-// Compiles the other files of this folder: each of their lines that must not compile is marked, and a mark on a line that
-// does compile is an error, too.
+// Compiles the other files of this folder. Each line that must not compile is marked; a mark on a line that
+// compiles is an error too.
 import { execFile } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -4,10 +4,11 @@
 // port in the same turn in which it checks the name and host name, so concurrent spinups cannot collide.
 import { homedir } from 'node:os';
 import { isOnPath } from '../../adapters/process/path_lookup.ts';
+import { serviceAddress } from '../../protocol/address.ts';
 import { agentKind } from '../../protocol/agent_types.ts';
 import type { AgentsProtocol, SpinupInput } from '../../protocol/agents.ts';
 import { fail } from '../../protocol/errors.ts';
-import { AGENTS_GROUP, hostLabel } from '../../protocol/names.ts';
+import { AGENTS_GROUP, agentHostname } from '../../protocol/names.ts';
 import { completeRegistration } from '../../protocol/registration.ts';
 import type { ServiceInput, ServiceSpec } from '../../protocol/service.ts';
 import { actor, type Context, type DeferredReply, isFailure } from '../../runtime/actor.ts';
@@ -61,7 +62,7 @@ class Agents {
       const registered = await this.serviceInputOf(input);
       const { stored, created } = await this.registry().ask('register', { input: registered });
       try {
-        const service = this.context.ref(`service:${name}`);
+        const service = this.context.ref(serviceAddress(name));
         const { pid } = await service.ask('start', { timeoutMs: null, wait: false });
         if (pid === null) throw fail('start_failed', `${name} cannot be started: it has no process`);
         return { name, port: stored.spec.port, pid };
@@ -93,7 +94,7 @@ class Agents {
       cwd,
       group: AGENTS_GROUP,
       env,
-      agent: { agentType, hostname: `${hostLabel(name)}.${this.config.domain}`, cols, rows },
+      agent: { agentType, hostname: agentHostname(name, this.config.domain), cols, rows },
     });
   }
 

@@ -1,6 +1,7 @@
 // State: the groups with a call under way, and whether the daemon is shutting down. Rebuilt from: nothing; a
 // call ends with its incarnation.
 
+import { serviceAddress } from '../../protocol/address.ts';
 import {
   DependencyOrder,
   type DependentService,
@@ -114,7 +115,7 @@ class Groups {
   }
 
   private service(name: string) {
-    return this.context.ref(`service:${name}`);
+    return this.context.ref(serviceAddress(name));
   }
 }
 

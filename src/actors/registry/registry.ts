@@ -5,6 +5,7 @@
 // then, the rules that need the whole set consider both the stored and the pending records.
 import { randomBytes } from 'node:crypto';
 import type { Store } from '../../adapters/storage/store.ts';
+import { serviceAddress } from '../../protocol/address.ts';
 import { dependencyCycle } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
@@ -232,7 +233,7 @@ class Registry {
   }
 
   private service(name: string): Ref<ServiceProtocol> {
-    return this.context.ref(`service:${name}`);
+    return this.context.ref(serviceAddress(name));
   }
 }
 

@@ -1,4 +1,5 @@
 // The services at the start of the daemon: adopt their runs, then start those with autostart.
+import { serviceAddress } from '../../protocol/address.ts';
 import { DependencyOrder } from '../../protocol/dependency_order.ts';
 import type { HostProtocol, LedgerRun } from '../../protocol/host.ts';
 import {
@@ -14,7 +15,8 @@ import { SERVICE } from '../../settings/limits.ts';
 /** Services that adopt their runs at the same time. */
 const CONCURRENT_ADOPTIONS = 32;
 
-const serviceRef = (context: Context, name: string): Ref<ServiceProtocol> => context.ref(`service:${name}`);
+const serviceRef = (context: Context, name: string): Ref<ServiceProtocol> =>
+  context.ref(serviceAddress(name));
 
 /**
  * The runs in the host's ledger; null when the host does not answer. Each service asks for its own run later.

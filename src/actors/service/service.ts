@@ -3,6 +3,7 @@
 // attach again.
 import { join } from 'node:path';
 import type { Probe } from '../../adapters/ready_probe.ts';
+import { SERVICE_PREFIX } from '../../protocol/address.ts';
 import { fail } from '../../protocol/errors.ts';
 import type {
   ServiceExplanation,
@@ -31,8 +32,6 @@ export interface ServiceConfig extends ServiceEffectsConfig {
   /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
   bootedAt: number;
 }
-
-export const SERVICE_PREFIX = 'service:';
 
 /** The requests of a service beyond the table of its phases. */
 class SupervisedService {

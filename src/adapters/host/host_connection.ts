@@ -6,9 +6,10 @@ import { HOST_PROTOCOL_VERSION } from '../../protocol/host.ts';
 import type { Hello, HelloReply } from '../../protocol/host_handshake.ts';
 import { type Clock, Failure, type Pipe } from '../../runtime/actor.ts';
 import { systemClock } from '../../runtime/clock.ts';
+import { statePaths } from '../../settings/state_paths.ts';
 import { socketPipe } from '../pipes.ts';
 import { readFirstLine, socketExists, socketPath } from './host_socket.ts';
-import { hostFolder, spawnHost, thisDaemon } from './spawn_host.ts';
+import { spawnHost, thisDaemon } from './spawn_host.ts';
 
 /** Codes of the Failures of this file; they never reach a client. */
 type HostConnectionCode =
@@ -42,7 +43,7 @@ const RESPAWN_MS = 2_000;
  * second_daemon.
  */
 async function connectOnce(stateDir: string, hello: Hello): Promise<HostConnection | null> {
-  const socket = await connectSocket(hostFolder(stateDir));
+  const socket = await connectSocket(statePaths(stateDir).host);
   socket.write(`${JSON.stringify(hello)}\n`);
   let answer: HelloReply;
   try {
@@ -112,7 +113,7 @@ export async function connectHost(options: ConnectHostOptions): Promise<HostConn
   // Hosts of earlier versions spread `service:<name>` over this many threads.
   const services = 1;
   const hello: Hello = { protocol: HOST_PROTOCOL_VERSION, ...thisDaemon(), ...identity, services };
-  mkdirSync(hostFolder(stateDir), { recursive: true, mode: 0o700 });
+  mkdirSync(statePaths(stateDir).host, { recursive: true, mode: 0o700 });
   // Real time and timers, because at the start of a daemon nothing else keeps the process alive.
   const began = performance.now();
   let spawnedAt = isSpawned ? began : Number.NEGATIVE_INFINITY;

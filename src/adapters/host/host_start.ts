@@ -9,9 +9,9 @@
 import { readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { statePaths } from '../../settings/state_paths.ts';
 import { ledgerFile, readLedger } from '../storage/ledger_file.ts';
 import { isListening, socketExists } from './host_socket.ts';
-import { hostFolder } from './spawn_host.ts';
 
 /** The host at the start of a daemon: it runs; it must be started first; or its start may be deferred. */
 export type HostStart = 'running' | 'started' | 'deferred';
@@ -84,7 +84,7 @@ const SOCKET_RELEASE_MS = 50;
  * ends. The others wait up to `timeoutMs` for the host of that process, which then refuses them.
  */
 export async function decideHostStart(stateDir: string, timeoutMs: number): Promise<HostStart> {
-  const folder = hostFolder(stateDir);
+  const folder = statePaths(stateDir).host;
   const name = startLockName(stateDir);
   const began = performance.now();
   for (let isRetry = false; ; isRetry = true) {

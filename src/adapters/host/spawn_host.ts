@@ -3,10 +3,8 @@ import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DaemonProcess } from '../../protocol/host_handshake.ts';
+import { statePaths } from '../../settings/state_paths.ts';
 import { processRow } from '../process/process_table.ts';
-
-/** The folder in which the host of a state directory keeps its own files. */
-export const hostFolder = (stateDir: string): string => join(stateDir, 'host');
 
 /** The variables that a host inherits. Children get their whole environment with each start. */
 const INHERITED = ['PATH', 'LD_LIBRARY_PATH', 'TZ'] as const;
@@ -23,7 +21,7 @@ export const thisDaemon = (): DaemonProcess => ({
  * because this one may be listening already. The host logs to `<stateDir>/host/host.log`.
  */
 export function spawnHost(stateDir: string, entry: string): void {
-  const folder = hostFolder(stateDir);
+  const folder = statePaths(stateDir).host;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const log = openSync(join(folder, 'host.log'), 'a', 0o600);
   try {

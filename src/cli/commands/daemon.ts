@@ -2,7 +2,8 @@
 
 import { localUrl } from '../../adapters/url_host.ts';
 import { runningDaemon } from '../../client/local_daemon.ts';
-import { daemonLogPath, startBackgroundDaemon, stopBackgroundDaemon } from '../kit/background_daemon.ts';
+import { statePaths } from '../../settings/state_paths.ts';
+import { startBackgroundDaemon, stopBackgroundDaemon } from '../kit/background_daemon.ts';
 import { defineCommand, textOption } from '../kit/command.ts';
 import { EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 
@@ -38,7 +39,7 @@ export const daemonStartCommand = defineCommand({
       pid,
       url: localUrl(local.settings.bind, port),
       stateDir: local.stateDir,
-      log: daemonLogPath(local.stateDir),
+      log: statePaths(local.stateDir).daemonLog,
     };
     const verb = running ? 'is already running' : 'is running';
     context.out.record(

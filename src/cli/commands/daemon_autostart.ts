@@ -4,7 +4,8 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { runningDaemon } from '../../client/local_daemon.ts';
-import { berthScript, daemonLogPath } from '../kit/background_daemon.ts';
+import { statePaths } from '../../settings/state_paths.ts';
+import { berthScript } from '../kit/background_daemon.ts';
 import { defineCommand, flagOption } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
 import { CommandError, EXIT_CODE } from '../kit/exit_codes.ts';
@@ -76,7 +77,7 @@ async function daemonProgram(context: CommandContext): Promise<DaemonProgram> {
       ...(config ? ['--config', resolve(config)] : []),
     ],
     path: process.env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
-    log: daemonLogPath(stateDir),
+    log: statePaths(stateDir).daemonLog,
   };
 }
 

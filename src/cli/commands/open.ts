@@ -1,7 +1,7 @@
 // berth open
 import { spawn } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { statePaths } from '../../settings/state_paths.ts';
 import { defineCommand, flagOption } from '../kit/command.ts';
 
 /** The program that opens a URL; undefined on a machine without a browser. */
@@ -28,7 +28,7 @@ function spawnOpener(program: string, url: string): Promise<boolean> {
  * user of the machine can read the arguments of the browser's process.
  */
 function writeRedirectPage(stateDir: string, address: string): string {
-  const path = join(stateDir, 'open.html');
+  const path = statePaths(stateDir).redirectPage;
   const page = `<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=${address}"><title>Berth</title>\n`;
   rmSync(path, { force: true });
   writeFileSync(path, page, { mode: 0o600, flag: 'wx' });

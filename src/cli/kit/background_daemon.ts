@@ -2,11 +2,11 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync, realpathSync, renameSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { localUrl } from '../../adapters/url_host.ts';
 import { type LocalDaemon, runningDaemon } from '../../client/local_daemon.ts';
 import { type AddressRecord, openStateDir } from '../../settings/state_dir.ts';
+import { statePaths } from '../../settings/state_paths.ts';
 import type { CommandContext } from './context.ts';
 import { CommandError, EXIT_CODE } from './exit_codes.ts';
 import { createProgress } from './progress.ts';
@@ -17,8 +17,6 @@ const START_TIMEOUT_MS = 30_000;
 /** Longer than any sensible grace period of a service. */
 const STOP_TIMEOUT_MS = 120_000;
 const ROTATE_LOG_BYTES = 1024 * 1024;
-
-export const daemonLogPath = (stateDir: string): string => join(stateDir, 'daemon.log');
 
 /** The file that runs as `berth`, and also as the daemon. */
 export const berthScript = (): string => realpathSync(process.argv[1] ?? '');
@@ -45,7 +43,7 @@ export async function startBackgroundDaemon(
 ): Promise<AddressRecord> {
   const { stateDir } = local;
   openStateDir(stateDir);
-  const path = daemonLogPath(stateDir);
+  const path = statePaths(stateDir).daemonLog;
   const { fd, from } = openDaemonLog(path);
   const config = context.globalOptions.config ?? process.env['BERTH_CONFIG'];
   const args = ['daemon', '--state-dir', stateDir, ...(config ? ['--config', realpathSync(config)] : [])];
@@ -117,6 +115,6 @@ export async function stopBackgroundDaemon(
   }
   throw new CommandError(
     `the daemon (pid ${daemon.pid}) does not stop`,
-    `Its log is ${daemonLogPath(stateDir)}. A second SIGTERM ends it at once: kill ${daemon.pid}`,
+    `Its log is ${statePaths(stateDir).daemonLog}. A second SIGTERM ends it at once: kill ${daemon.pid}`,
   );
 }

@@ -6,7 +6,7 @@ import { hostInUrl, isWildcard } from '../../adapters/url_host.ts';
 import { fail } from '../../protocol/errors.ts';
 import { isAllowedExtension } from '../../protocol/extension_origin.ts';
 import type { Failure } from '../../runtime/actor.ts';
-import { isLoopback } from '../../settings/config.ts';
+import { isLoopback } from '../../settings/loopback.ts';
 import type { HttpExchange } from '../server/http_server.ts';
 import { isPublicPath } from './public_paths.ts';
 

@@ -78,12 +78,14 @@ export class RequestHandler {
   /** Answers `exchange`, now or later. */
   readonly handle = (exchange: HttpExchange): void => {
     const { guard, onDefect } = this.options;
-    const { refusal, origin } = guard.check(exchange);
-    const reply = new HttpReply(exchange, origin, onDefect);
+    let reply: HttpReply | null = null;
     try {
+      const { refusal, origin } = guard.check(exchange);
+      reply = new HttpReply(exchange, origin, onDefect);
       if (refusal) throw refusal;
       this.route(exchange, reply);
     } catch (error) {
+      reply ??= new HttpReply(exchange, '', onDefect);
       reply.fail(error);
     }
   };

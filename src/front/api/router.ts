@@ -1,6 +1,6 @@
 // Finds the routes of a path. A pattern is fixed text with at most one parameter, which matches one or more
 // characters other than a slash.
-export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+import type { Method } from '../../api/operation.ts';
 
 export interface RoutePattern {
   method: Method;

@@ -2,7 +2,7 @@
 // fields of the base API in its order, then the additions.
 import type { Agent } from '../../api/agents_shapes.ts';
 import type { Resolution, Service, ServiceDetail } from '../../api/services_shapes.ts';
-import { AGENTS_GROUP } from '../../protocol/names.ts';
+import { AGENTS_GROUP, localhostUrl } from '../../protocol/names.ts';
 import type { AgentSpec, ServiceState, ServiceStatus } from '../../protocol/service.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import { localTime } from '../../protocol/timestamps.ts';
@@ -15,8 +15,6 @@ export interface ServiceParts {
   state: ServiceState | null;
   stats: StatsRow | null;
 }
-
-const localhostUrl = (port: number): string => `http://localhost:${port}`;
 
 /** A live process has the port it was started with. */
 const effectivePort = ({ spec, state }: ServiceParts): number => state?.process?.port ?? spec.port;

@@ -86,7 +86,7 @@ function folderWith(program: string): string {
 }
 
 describe('a spinup', () => {
-  it('registers the agent with its defaults, starts it without waiting, and answers with port and pid', async () => {
+  it('registers the agent with its defaults, starts it, and answers with port and pid at once', async () => {
     const it = await started();
     expect(await it.spin('my_bot')).toEqual({ name: 'my_bot', port: 300, pid: 4321 });
     expect(it.store.table('services').get('my_bot')).toMatchObject({
@@ -96,8 +96,11 @@ describe('a spinup', () => {
         agent: { agentType: null, hostname: 'my-bot.agents.test', cols: 120, rows: 32 },
       },
     });
-    expect(it.letters.map(({ name, kind }) => `${kind} ${name}`)).toEqual(['changed my_bot', 'start my_bot']);
-    expect(it.letters.at(-1)?.message).toEqual({ timeoutMs: null, wait: false });
+    expect(it.received.map(({ name, kind }) => `${kind} ${name}`)).toEqual([
+      'changed my_bot',
+      'start my_bot',
+    ]);
+    expect(it.received.at(-1)?.message).toEqual({ timeoutMs: null, wait: false });
     expect(it.events.map(({ data }) => data)).toEqual(['{"name":"my_bot","port":300,"group":"Agents"}']);
   });
 
@@ -142,7 +145,7 @@ describe('a spinup', () => {
     it.host.answer({ runOf: () => ({ run: { ...row('bot'), stopping: true } }) });
     await expect(it.spin('bot', { cmd: 'other' })).rejects.toMatchObject({ code: 'daemon_busy' });
     expect(it.store.table('services').get('bot')).toEqual(before);
-    expect(it.letters.filter(({ kind }) => kind === 'start')).toHaveLength(1);
+    expect(it.received.filter(({ kind }) => kind === 'start')).toHaveLength(1);
   });
 
   it('of an ended agent updates it and starts it on its old port', async () => {
@@ -202,7 +205,7 @@ describe('a spinup', () => {
         .all()
         .map(([name]) => name),
     ).toEqual(['old']);
-    expect(it.letters.filter(({ kind }) => kind === 'retire')).toEqual([
+    expect(it.received.filter(({ kind }) => kind === 'retire')).toEqual([
       { name: 'new', kind: 'retire', message: { graceMs: 0 } },
     ]);
     it.services.start = start;
@@ -220,7 +223,7 @@ describe('a spinup', () => {
     const it = await started();
     await it.registry.ask('close', {});
     await expect(it.spin('bot')).rejects.toMatchObject({ code: 'daemon_busy' });
-    expect(it.letters).toEqual([]);
+    expect(it.received).toEqual([]);
   });
 });
 
@@ -233,7 +236,7 @@ describe('removing', () => {
     for (const name of ['bot', 'web']) {
       await expect(it.agents.ask('remove', { name })).rejects.toMatchObject({ code: 'unknown_agent' });
     }
-    expect(it.letters.find(({ kind }) => kind === 'retire')?.message).toEqual({ graceMs: null });
+    expect(it.received.find(({ kind }) => kind === 'retire')?.message).toEqual({ graceMs: null });
   });
 });
 

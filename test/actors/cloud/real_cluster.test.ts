@@ -201,7 +201,7 @@ describeReal('a real cluster', () => {
 
   const limited = localKubeconfig('limited');
   it.skipIf(limited === null)(
-    'explains to a limited account what it may not do, and does nothing by halves',
+    'explains to a limited account what it may not do, and changes nothing',
     async () => {
       const one = await cloud();
       const { id } = await one.clusters.ask('register', { input: input({ kubeconfig: limited ?? '' }) });
@@ -222,7 +222,7 @@ describeReal('a real cluster', () => {
     },
   );
 
-  it('explains to an account that may only scale why that is not enough, and does nothing by halves', async () => {
+  it('explains to an account that may only scale why that is not enough, and changes nothing', async () => {
     const { namespace } = mine;
     const rbac = '/apis/rbac.authorization.k8s.io/v1';
     const subjects = [{ kind: 'ServiceAccount', name: 'scaler', namespace }];

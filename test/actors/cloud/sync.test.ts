@@ -155,7 +155,7 @@ describe('after a sync', () => {
     expect(JSON.parse(here.views.cluster(id) ?? '').reachable).toBe(true);
   });
 
-  it('a restarted daemon follows a synced cluster on its own, and leaves one never synced alone', async () => {
+  it('a restarted daemon follows a synced cluster on its own, but not one never synced', async () => {
     const double = await doubleWith('hello');
     const other = await doubleWith('hello');
     const here = await cloud();

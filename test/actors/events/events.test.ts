@@ -116,19 +116,19 @@ describe('the journal of events', () => {
     for (const name of readdirSync(folder)) expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600);
   });
 
-  it('sends the views every event once, in order, from the subscription on, in one message per turn', async () => {
+  it('sends the views every event once, in order, one message per turn', async () => {
     const { events, views } = await journal();
     await events.ask('append', { events: many(3, 'service.started') });
     const before = Array.from({ length: 50 }, (_, n) => events.ask('append', { events: [event(n)] }));
     const subscribed = await events.ask('subscribe', {});
     await Promise.all(before);
     await Promise.all(Array.from({ length: 200 }, (_, n) => events.ask('append', { events: [event(n)] })));
-    const told = views.of('events').map((message) => message.events);
-    expect([...ids(subscribed.kept), ...told.flatMap(ids)]).toEqual(
+    const batches = views.of('events').map((message) => message.events);
+    expect([...ids(subscribed.kept), ...batches.flatMap(ids)]).toEqual(
       Array.from({ length: 253 }, (_, n) => n + 1),
     );
     expect(subscribed.lastId).toBe(ids(subscribed.kept).at(-1));
-    expect(told.length).toBeLessThan(10);
+    expect(batches.length).toBeLessThan(10);
   });
 
   it('keeps the last 1024 of any type and also the last 1024 that are not statistics', async () => {
@@ -245,7 +245,7 @@ describe('ids across restarts', () => {
     expect(await it.events.ask('append', { events: [event(6)] })).toEqual({ lastId: 6 });
   });
 
-  it('jump above the mark after a crash of the machine, and report for good from where nothing is missing', async () => {
+  it('jump above the mark after a machine crash, and report from where nothing is missing', async () => {
     const it = await journal();
     await it.events.ask('append', { events: many(30, 'service.started') });
     await killed(it, 'another', () => truncateSync(join(it.folder, 'life-1.log'), 500));

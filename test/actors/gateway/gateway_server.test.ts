@@ -321,7 +321,7 @@ describe('forwarding', () => {
     expect(written).toBeLessThan(64 * 1024 * 1024);
   });
 
-  it('passes server-sent events on as they come, and disconnects from the agent when the client does', async () => {
+  it('passes server-sent events on as they come, and leaves the agent when the client leaves', async () => {
     let send: (text: string) => void = () => undefined;
     let gone: () => void = () => undefined;
     const closed = new Promise<void>((resolve) => {

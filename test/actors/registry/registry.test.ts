@@ -42,10 +42,10 @@ describe('registering', () => {
     expect(it.events.map(({ type, name, data }) => [type, name, data])).toEqual([
       ['service.registered', 'web', '{"name":"web","port":8000,"group":"shop"}'],
     ]);
-    expect(it.letters).toEqual([{ name: 'web', kind: 'changed', message: { stored: answer.stored } }]);
+    expect(it.received).toEqual([{ name: 'web', kind: 'changed', message: { stored: answer.stored } }]);
   });
 
-  it('of a known name replaces the record: absent env is kept, and the revision increases only with a change', async () => {
+  it('of a known name replaces the record: absent env is kept, a change raises the revision', async () => {
     const it = await setting();
     const register = async (more: Partial<ServiceInput>) =>
       (await it.registry.ask('register', { input: input('web', more) })).stored;
@@ -56,7 +56,7 @@ describe('registering', () => {
     expect(await it.registry.ask('register', { input: input('web') })).toMatchObject({ created: false });
     expect(dataOf(it, 'service.registered')).toHaveLength(5);
     expect(it.views.of('specs').map(({ rows }) => rows[0]?.revision)).toEqual([1, 2, 3]);
-    expect(it.letters.map(({ kind }) => kind)).toEqual(Array.from({ length: 5 }, () => 'changed'));
+    expect(it.received.map(({ kind }) => kind)).toEqual(Array.from({ length: 5 }, () => 'changed'));
   });
 
   it('keeps the order of two registrations of one name', async () => {
@@ -239,7 +239,7 @@ describe('removing', () => {
     expect(await it.registry.ask('remove', { name: 'web', agent: false, graceMs: 7 })).toEqual({
       port: 200,
     });
-    expect(it.letters.at(-1)).toEqual({ name: 'web', kind: 'retire', message: { graceMs: 7 } });
+    expect(it.received.at(-1)).toEqual({ name: 'web', kind: 'retire', message: { graceMs: 7 } });
     expect(await onDisk(it.path, 'web')).toBeUndefined();
     expect(it.store.table('ends').get('web')).toBeUndefined();
     expect(it.views.of('removed')).toEqual([{ name: 'web' }]);
@@ -256,7 +256,7 @@ describe('removing', () => {
       it.registry.ask('remove', { name, agent, graceMs: null });
     await expect(remove('web', true)).rejects.toMatchObject({ code: 'unknown_agent' });
     await expect(remove('nobody', false)).rejects.toMatchObject({ code: 'unknown_service' });
-    expect(it.letters.filter(({ kind }) => kind === 'retire')).toEqual([]);
+    expect(it.received.filter(({ kind }) => kind === 'retire')).toEqual([]);
     expect(await remove('bot', true)).toEqual({ port: 300 });
     await it.registry.ask('register', { input: agentInput('bot') });
     expect(await remove('bot', false)).toEqual({ port: 300 });
@@ -324,7 +324,7 @@ describe('booting', () => {
     return setting({ path });
   }
 
-  it('sends the views everything, has every service adopt its run, and knows ports and hashes as before', async () => {
+  it('sends the views everything, has services adopt their runs, and restores ports and hashes', async () => {
     const path = join(tempDir(), 'store.mdb');
     const before = await setting({ path });
     for (let n = 0; n < 100; n += 1)
@@ -344,9 +344,9 @@ describe('booting', () => {
     await it.registry.ask('boot', { autostart: true });
     const { specs, states } = shown(it);
     expect(states).toEqual([]);
-    const told = before.views.of('specs').flatMap(({ rows }) => rows);
-    expect(specs.toSorted((a, b) => a.port - b.port)).toEqual(told);
-    expect(new Set(it.letters.map(({ name, kind }) => `${kind} ${name}`)).size).toBe(100);
+    const earlier = before.views.of('specs').flatMap(({ rows }) => rows);
+    expect(specs.toSorted((a, b) => a.port - b.port)).toEqual(earlier);
+    expect(new Set(it.received.map(({ name, kind }) => `${kind} ${name}`)).size).toBe(100);
     expect(most).toBeGreaterThan(1);
     expect(most).toBeLessThan(100);
     expect(it.events).toEqual([]);
@@ -371,11 +371,11 @@ describe('booting', () => {
       name === 'bad'
         ? Promise.reject(fail('start_failed', 'bad'))
         : new Promise((resolve) => ready.set(name, () => resolve({ name, status: 'running', pid: 1 })));
-    const starts = () => it.letters.filter(({ kind }) => kind === 'start').map(({ name }) => name);
+    const starts = () => it.received.filter(({ kind }) => kind === 'start').map(({ name }) => name);
     await it.registry.ask('boot', { autostart: true });
     await settle();
     expect(starts().toSorted()).toEqual(['alone', 'bad', 'db']);
-    expect(it.letters.find(({ kind }) => kind === 'start')?.message).toEqual({
+    expect(it.received.find(({ kind }) => kind === 'start')?.message).toEqual({
       timeoutMs: null,
       wait: true,
       join: true,
@@ -395,7 +395,7 @@ describe('booting', () => {
     const it = await again([input('web', { autostart: true })]);
     await it.registry.ask('boot', { autostart: false });
     for (let turn = 0; turn < 20; turn += 1) await settle();
-    expect(it.letters.map(({ kind }) => kind)).toEqual(['adopt']);
+    expect(it.received.map(({ kind }) => kind)).toEqual(['adopt']);
   });
 
   it('continues when a service cannot adopt its run', async () => {
@@ -408,7 +408,7 @@ describe('booting', () => {
     expect(await it.registry.ask('boot', { autostart: true })).toBeNull();
   });
 
-  it('shows a service without a run or pending restart from the store, without waking its actor', async () => {
+  it('shows a service without a run from the store, without waking its actor', async () => {
     const it = await again(['web', 'db', 'owed', 'fresh'].map((name) => input(name)));
     const ended = { run: 'r', at: 1, exitCode: 3, signal: null, exitUnknown: false };
     const crashed: LastEnd = { ...ended, status: 'crashed' };
@@ -416,14 +416,14 @@ describe('booting', () => {
     await it.store.table('ends').put('owed', { ...crashed, restart: { attempt: 1, at: 2 } });
     it.host.answer(runsOf('web'));
     await it.registry.ask('boot', { autostart: true });
-    expect(it.letters.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['adopt owed', 'adopt web']);
+    expect(it.received.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['adopt owed', 'adopt web']);
     expect(shown(it).states).toEqual([
       { name: 'db', status: 'crashed', restarts: 0, process: null, end: crashed },
       { name: 'fresh', status: 'stopped', restarts: 0, process: null, end: null },
     ]);
   });
 
-  it('does not query a host that is still to come; once there, services owed a restart are notified', async () => {
+  it('does not query a host that is still to come, and notifies services owed a restart', async () => {
     const it = await again(['web', 'owed'].map((name) => input(name)));
     const crashed = {
       run: 'r',
@@ -440,7 +440,7 @@ describe('booting', () => {
     expect(shown(it).states).toEqual([
       { name: 'web', status: 'stopped', restarts: 0, process: null, end: null },
     ]);
-    expect(it.letters.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['adopt owed']);
+    expect(it.received.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['adopt owed']);
   });
 
   it('has every service look for its run when the host does not answer', async () => {
@@ -451,7 +451,7 @@ describe('booting', () => {
       },
     });
     await it.registry.ask('boot', { autostart: true });
-    expect(it.letters.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['adopt a', 'adopt b']);
+    expect(it.received.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['adopt a', 'adopt b']);
   });
 
   it('has runs ended that belong to no service, without waiting for them', async () => {

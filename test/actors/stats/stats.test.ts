@@ -102,7 +102,7 @@ const track = (run: string, running: boolean) => ({
 });
 
 describe('statistics', () => {
-  it('come every 2 seconds: all rows in one message to the views, and an event for each running service', async () => {
+  it('come every 2 seconds: one message with all rows, and an event for each running service', async () => {
     let pass = 0;
     const it = await setting(async (roots) => {
       pass += 1;
@@ -238,7 +238,7 @@ describe('a process outside all runs', () => {
     return { usage, read };
   };
   // Above any real pid, so that no environment is found.
-  const [first, stranger] = [2 ** 23, 2 ** 23 + 1];
+  const [first, foreign] = [2 ** 23, 2 ** 23 + 1];
   const process = (pid: number, more: Partial<ProcessRow> = {}): [number, ProcessRow] => [
     pid,
     {
@@ -249,26 +249,26 @@ describe('a process outside all runs', () => {
   const run = { run: 'a', pid: first, startTicks: 100, grouped: true };
 
   it('is read occasionally, a process of a run each time', async () => {
-    const { usage, read } = machine(new Map([process(first), process(stranger)]));
+    const { usage, read } = machine(new Map([process(first), process(foreign)]));
     for (let pass = 0; pass < 17; pass += 1) await usage([run]);
-    expect(read[0]).toEqual([first, stranger]);
+    expect(read[0]).toEqual([first, foreign]);
     expect(read.flat().filter((pid) => pid === first)).toHaveLength(17);
     expect(
       read
         .slice(1)
         .flat()
-        .filter((pid) => pid === stranger),
+        .filter((pid) => pid === foreign),
     ).toHaveLength(2);
   });
 
   it('is found although its number belonged to another process before', async () => {
-    const rows = new Map([process(first), process(stranger)]);
+    const rows = new Map([process(first), process(foreign)]);
     const { usage } = machine(rows);
     await usage([run]);
-    rows.set(...process(stranger, { ppid: first, startTicks: 200 }));
+    rows.set(...process(foreign, { ppid: first, startTicks: 200 }));
     let found: ProcessUsageSample = await usage([run]);
     for (let pass = 1; pass < 8 && found.runs.get('a')?.length === 1; pass += 1) found = await usage([run]);
-    expect(found.runs.get('a')?.map(({ pid }) => pid)).toEqual([first, stranger]);
+    expect(found.runs.get('a')?.map(({ pid }) => pid)).toEqual([first, foreign]);
   });
 
   it('is measured at once when it turns out to be the first of a run', async () => {

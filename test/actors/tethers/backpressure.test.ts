@@ -121,7 +121,7 @@ describeReal('a tether and slow readers', () => {
     expect(bytes()).toBe(64 * MIB);
   }, 60_000);
 
-  it('resets a half-closed client when the pod has long been silent: it may have had more to say', async () => {
+  it('resets a half-closed client when the pod stays silent: it may have had more to say', async () => {
     const clock = virtualClock();
     const tether = await field({ sandbox: box, name: 'web', clock });
     const { socket, ended, text, until } = client(tether.port, 'echo\nhello\n');

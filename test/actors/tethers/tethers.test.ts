@@ -89,7 +89,7 @@ async function part(
     stop: stopOnce,
     shown() {
       const rows = new Map<string, Record<string, unknown>>();
-      for (const { kind, message } of views.letters) {
+      for (const { kind, message } of views.received) {
         if (kind === 'tethers') {
           const { rows: reported, all } = message as Parameters<CloudViewsProtocol['tethers']>[0];
           if (all) rows.clear();
@@ -222,7 +222,7 @@ describe('tethers', () => {
     known(workloads);
     const [used, unused] = [await ref.ask('create', input), await ref.ask('create', input)];
     await ref.ask('deactivate', { id: unused.tether_id });
-    expect(threads.letters).toEqual([]);
+    expect(threads.received).toEqual([]);
     await ref.ask('activate', { id: used.tether_id });
     expect(threads.of('ensure')[0]).toEqual({ address: `tether:${used.tether_id}` });
     await stop();

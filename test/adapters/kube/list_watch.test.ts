@@ -178,7 +178,7 @@ describe('a follower', () => {
     await passing(() => reports.includes('listed a=4'));
   });
 
-  it('lists anew at a plain 410, but not in a loop with a server that calls every version too old', async () => {
+  it('lists anew at a plain 410, but never in a loop when every version is called too old', async () => {
     double.fault(isWatch, { kind: 'status', status: 410, reason: 'Expired' }, 5);
     begin();
     await eventually(() => lists() === 2);

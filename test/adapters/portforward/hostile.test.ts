@@ -154,7 +154,7 @@ describe('a SPDY connection', () => {
     expect(await stream.over).toEqual({ code: 'broken', text: said });
   });
 
-  it('carries one stream at a time, and the next only when the node has answered for what was written', async () => {
+  it('carries one stream at a time, the next once the node has answered for the last', async () => {
     const ends: Far[] = [];
     const far = await farEnd((end) => {
       ends.push(end);

@@ -61,7 +61,7 @@ test('group, session, parents and marks lead to a run', () => {
   expect(next([root('a', 10)])).toEqual({ a: [10, 11, 12, 13, 14, 15, 16] });
 });
 
-test('a mark of a known run wins over everything but an earlier membership; a mark of an unknown run counts for nothing', () => {
+test('a mark of a known run wins over all but an earlier membership; an unknown mark is ignored', () => {
   const { next } = scans([
     { pid: 10 },
     { pid: 20 },

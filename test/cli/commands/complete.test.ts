@@ -1,4 +1,4 @@
-// What is offered on a Tab, by itself and in the real shells.
+// Completions on Tab, alone and in the real shells.
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { completionsOf } from '../../../src/cli/commands/complete.ts';
@@ -35,7 +35,7 @@ describe('a Tab', () => {
     expect(await offered('berth daemon ', state)).toEqual(['start', 'stop', 'status']);
   });
 
-  it('offers names that fit: what can be started, what can be stopped, and none twice', async () => {
+  it('offers names that fit: services to start, services to stop, and none twice', async () => {
     const state = stateOf((await fake()).port);
     expect(await offered('berth start ', state)).toEqual(['worker', 'db']);
     expect(await offered('berth stop ', state)).toEqual(['web']);

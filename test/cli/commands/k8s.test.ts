@@ -1,4 +1,4 @@
-// The cloud's commands: names instead of ids, and what is printed. The answers are those of the API's
+// The cloud's commands: names instead of ids, and their output. The responses are those of the API's
 // document.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -120,7 +120,7 @@ it('lists clusters and workloads', async () => {
   expect(asked.every(({ headers }) => headers.authorization === 'Bearer cloudy')).toBe(true);
 });
 
-it('says of each workload which cluster it is of where there are several', async () => {
+it('names the cluster of each workload where there are several', async () => {
   const prod = { ...CLUSTERS[0], id: ID('P'), name: 'prod' };
   const both = [WORKLOADS[0], { ...WORKLOADS[0], id: ID('E'), cluster_id: ID('P') }];
   const { run } = await cloud({
@@ -169,7 +169,7 @@ it('registers a kubeconfig from a file or stdin, syncs and forgets', async () =>
   ]);
 });
 
-it('knows workloads by name, namespace and kind, and asks when several are meant', async () => {
+it('finds workloads by name, namespace and kind, and asks when several match', async () => {
   const { run } = await cloud();
   for (const name of ['shop/web', 'shop/deployment/web', 'shop/deploy/web', ID('B')]) {
     expect((await run(`k8s sleep ${name}`)).stdout).toBe(`✓ ${name} sleeps (had 2 replicas)\n`);
@@ -185,7 +185,7 @@ it('knows workloads by name, namespace and kind, and asks when several are meant
   expect(JSON.parse(refused.stderr)).toMatchObject({ name: 'sts/db', code: 'sleep_refused' });
 });
 
-it('wakes, and sets when a workload sleeps by itself', async () => {
+it('wakes, and configures auto-sleep', async () => {
   const { run, asked } = await cloud();
   expect((await run('k8s wake shop/web --timeout 1m')).stdout).toBe('✓ shop/web is awake with 2 replicas\n');
   expect((await run('k8s wake shop/web --no-wait')).stdout).toBe('✓ shop/web is waking with 2 replicas\n');
@@ -201,7 +201,7 @@ it('wakes, and sets when a workload sleeps by itself', async () => {
   expect(await run('k8s auto-sleep shop/web maybe')).toMatchObject({ code: 2, stdout: '' });
 });
 
-it('opens a tether and prints its address alone, and closes it by its port', async () => {
+it('opens a tether and prints only its address, and closes it by its port', async () => {
   const { run, asked } = await cloud();
   const opened = await run('k8s tether shop/web 8080 --label shop --no-wake');
   expect(opened.stdout).toBe('localhost:20001\n');

@@ -1,4 +1,4 @@
-// The files that start the daemon at login, read back by the programs that read such files.
+// The files that start the daemon at login, checked with the programs that read such files.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ const lines = (text: string, key: string): string[] =>
     .filter((line) => line.startsWith(`${key}=`))
     .map((line) => line.slice(key.length + 1));
 
-it('is a unit that ends the daemon alone and leaves the rest of its group be', () => {
+it('is a unit that ends only the daemon and leaves the rest of its group alone', () => {
   const unit = systemdUnit(PROGRAM);
   expect(lines(unit, 'KillMode')).toEqual(['process']);
   expect(lines(unit, 'Restart')).toEqual(['on-failure']);
@@ -55,7 +55,7 @@ it('is a unit that systemd accepts, where its checker is installed', ({ skip }) 
   }
 });
 
-it('is a property list that says the same to launchd', () => {
+it('is a property list with the same meaning for launchd', () => {
   const read = 'import plistlib,sys,json; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))';
   const plist = JSON.parse(
     execFileSync('python3', ['-c', read], { input: launchdPlist(PROGRAM), encoding: 'utf8' }),

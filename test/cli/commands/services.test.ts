@@ -1,5 +1,4 @@
-// Every command on a real daemon with real processes: what is printed where, and with which exit code it
-// ends.
+// Every command on a real daemon with real processes: its output and its exit code.
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -9,7 +8,7 @@ import { berth, cleanEnv, daemonOf, folder, type Ran, type RunOptions } from '..
 
 const NODE = JSON.stringify(process.execPath);
 
-/** A service that listens on $PORT after `delay` ms and says so. */
+/** A service that listens on $PORT after `delay` ms and prints a line. */
 const server = (delay = 0): string =>
   `exec ${NODE} -e 'setTimeout(() => require("http").createServer((q, r) => r.end("hi")).listen(process.env.PORT, () => console.log("listening on", process.env.PORT)), ${delay})'`;
 
@@ -95,7 +94,7 @@ describe('services on the command line', () => {
     expect((await daemon.request('GET', '/v1/services/web')).status).toBe(404);
   });
 
-  it('say why they do not start, and with which exit code', async () => {
+  it('report why they do not start, with the exit code', async () => {
     const daemon = await daemonOf();
     const run = against(daemon);
     await register(daemon, {
@@ -195,7 +194,7 @@ describe('services on the command line', () => {
 });
 
 describe('logs and events', () => {
-  it('are merged by time, and safe unless raw', async () => {
+  it('are merged by time, and escaped unless raw', async () => {
     const daemon = await daemonOf();
     const run = against(daemon);
     const gates = folder();
@@ -241,9 +240,9 @@ describe('logs and events', () => {
     let again: NodeJS.Timeout | undefined;
     const followed = await run('logs count -f', {
       onStdout: (text, kill) => {
-        // The service goes on once somebody follows: of the past only the last lines are shown.
+        // The service prints only once somebody follows: of the past only the last lines are shown.
         if (text.includes('line 1\n')) writeFileSync(gate, '');
-        // What comes again while it ends changes nothing, as when a terminal and npm both pass Ctrl-C on.
+        // A second signal during the end changes nothing, as when a terminal and npm both pass Ctrl-C on.
         if (text.includes('line 20\n')) again ??= setInterval(() => kill('SIGINT'), 1);
       },
     });
@@ -263,7 +262,7 @@ describe('logs and events', () => {
     expect(piped).toMatch(/^line \d+\nline \d+\ncodes 0 0\n$/);
   });
 
-  it('go on when the daemon is killed and comes back elsewhere', async () => {
+  it('continue when the daemon is killed and comes back on another port', async () => {
     const daemon = await daemonOf();
     const run = against(daemon);
     await register(daemon, {
@@ -288,7 +287,7 @@ describe('logs and events', () => {
         if (text.includes('service.stopped')) kill('SIGINT');
       },
     });
-    // Both are connected before the daemon goes.
+    // Both are connected before the daemon is killed.
     await eventually(async () => {
       await register(daemon, { name: 'again', cmd: 'exec sleep 1' });
       return happened !== '' && reached > 5;
@@ -333,7 +332,7 @@ describe('logs and events', () => {
   });
 });
 
-describe('a call that cannot work', () => {
+describe('a call that fails', () => {
   it.each([
     ['pss', "unknown command 'pss' (Did you mean ps?)"],
     ['k8s slep', "unknown command 'slep' (Did you mean sleep?)"],
@@ -354,7 +353,7 @@ describe('a call that cannot work', () => {
     expect(ran.stderr).toContain(message);
   });
 
-  it('says with 5 that no daemon runs, and how to start one', async () => {
+  it('exits with 5 when no daemon runs, and prints how to start one', async () => {
     const env = cleanEnv(folder());
     const ran = await berth(['ps'], { env });
     expect(ran).toMatchObject({ code: 5, stdout: '' });
@@ -365,7 +364,7 @@ describe('a call that cannot work', () => {
     expect((await berth(['daemon', 'status'], { env })).code).toBe(5);
   });
 
-  it('says with 6 that the token is wrong, and finds it in the configuration', async () => {
+  it('exits with 6 when the token is wrong, and finds it in the configuration', async () => {
     const daemon = await daemonOf({ config: '[auth]\ntoken = "right"\n' });
     expect((await against(daemon)('ps')).code).toBe(0);
     const wrong = await against(daemon, { BERTH_AUTH_TOKEN: 'wrong' })('ps');
@@ -376,7 +375,7 @@ describe('a call that cannot work', () => {
     expect(none.code).toBe(6);
   });
 
-  it('names file, key and value of a wrong configuration, and ends with 2', async () => {
+  it('names file, key and value of a wrong configuration, and exits with 2', async () => {
     const config = join(folder(), 'config.toml');
     writeFileSync(config, 'prot = 1\n');
     const ran = await berth(['ps', '--config', config], { env: cleanEnv(folder()) });
@@ -395,7 +394,7 @@ it('shows what uses the machine', async () => {
   );
 });
 
-it('prints help on stdout, with what stands for every command', async () => {
+it('prints help on stdout, with a summary of every command', async () => {
   const env = cleanEnv(folder());
   const help = await berth(['--help'], { env });
   expect(help).toMatchObject({ code: 0, stderr: '' });
@@ -427,7 +426,7 @@ it('prints the same help for `help`', async () => {
   });
 });
 
-it('names commands in hints for people, and leaves the hints of the daemon to programs', async () => {
+it("names commands in hints for people, and leaves the daemon's hints to programs", async () => {
   const run = against(await daemonOf());
   expect((await run('url nothing')).stderr).toContain('`berth ps` lists the services.');
   expect(JSON.parse((await run('url nothing --json')).stderr)).toMatchObject({
@@ -436,7 +435,7 @@ it('names commands in hints for people, and leaves the hints of the daemon to pr
   expect((await run('start nothing')).stderr).toContain('`berth ps` lists the services.');
 });
 
-it('looks the machine over', async () => {
+it('checks the machine', async () => {
   const daemon = await daemonOf();
   const ran = await against(daemon)('doctor --json');
   const states = new Map(
@@ -454,7 +453,7 @@ it('looks the machine over', async () => {
   expect(wrong.stdout).toContain('port = "x"');
 });
 
-it('opens the dashboard with the token where no other user and no server sees it', async () => {
+it('opens the dashboard with the token hidden from other users and servers', async () => {
   const daemon = await daemonOf({ config: '[auth]\ntoken = "se/cret"\n' });
   const address = `http://127.0.0.1:${daemon.port}/#token=se%2Fcret`;
   expect((await against(daemon)('open --print')).stdout).toBe(`${address}\n`);
@@ -477,7 +476,7 @@ it('opens the dashboard with the token where no other user and no server sees it
   expect(readFileSync(join(at, 'opened'), 'utf8')).toBe('http://localhost:4567');
 });
 
-it('writes the unit of this platform and takes it away again', async () => {
+it('writes the unit of this platform and removes it', async () => {
   const env = cleanEnv(folder());
   const printed = await berth(['service', 'install', '--print'], { env });
   expect(printed.stdout).toContain('KillMode=process');

@@ -1,4 +1,4 @@
-// The project file on a real daemon: up does what is needed and no more, down undoes what up did.
+// The project file on a real daemon: up does what is needed and no more; down undoes what up did.
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -15,7 +15,7 @@ interface Project {
   file: string;
   write(text: string): void;
   run(line: string, env?: Record<string, string>): Promise<Ran>;
-  /** The service as the daemon has it. */
+  /** The service as the daemon shows it. */
   get(name: string): Promise<any>;
   pids(): Promise<Record<string, number>>;
 }
@@ -50,7 +50,7 @@ const service = (name: string, more = '', cmd = SERVER): string =>
 ${more}`;
 
 describe('up', () => {
-  it('brings a project up in order, and changes nothing when it is done again', async () => {
+  it('brings a project up in order, and changes nothing the second time', async () => {
     const text = `services:\n${service('web', '    ready: /\n    depends_on: [db]\n    env: { MODE: dev }\n')}${service('db', '    ready: tcp\n')}`;
     const { run, get, pids, file, daemon } = await project(text);
     const events = await daemon.events();
@@ -81,14 +81,14 @@ describe('up', () => {
     events.close();
   });
 
-  it('restarts only what must be, whatever else changes', async () => {
+  it('restarts only what must restart, whatever else changes', async () => {
     const text = (web: string, api: string, db: string) =>
       `services:\n${service('web', web)}${service('api', api)}${service('db', db)}`;
     const { run, write, pids, get } = await project(text('', '    env: { A: 1 }\n', ''));
     await run('up');
     const before = await pids();
 
-    // None of this concerns a process.
+    // None of this affects a process.
     write(
       text(
         '    group: site\n    restart: on-failure\n',
@@ -104,7 +104,7 @@ describe('up', () => {
     expect((await run('up')).stderr).toBe('Everything is up to date.\n');
     expect(await pids()).toEqual(before);
 
-    // A value of env is never read back, and is noticed all the same, together with a calm change too.
+    // A value of env is never read back, yet its change is noticed, also together with a harmless one.
     write(
       text(
         '    group: site\n    restart: on-failure\n',
@@ -118,7 +118,7 @@ describe('up', () => {
     expect(after['api']).not.toBe(before['api']);
     expect([after['web'], after['db']]).toEqual([before['web'], before['db']]);
 
-    // A command that has changed.
+    // A changed command.
     const [web, api] = [
       '    group: site\n    restart: on-failure\n',
       '    env: { A: 2 }\n    stop: { grace: 2s }\n',
@@ -133,7 +133,7 @@ describe('up', () => {
     expect((await run('up')).stderr).toBe('Everything is up to date.\n');
   });
 
-  it('restarts later what an earlier up had registered and not restarted', async () => {
+  it('restarts later what an earlier up had registered but not restarted', async () => {
     const { run, write, pids } = await project(`services:\n${service('web')}`);
     await run('up');
     const before = await pids();
@@ -144,7 +144,7 @@ describe('up', () => {
     expect(await pids()).not.toEqual(before);
   });
 
-  it('stops and removes what is no longer in the file', async () => {
+  it('stops and removes services that are no longer in the file', async () => {
     const { run, write, pids, file } = await project(`services:\n${service('web')}${service('old')}`);
     await run('up');
     write(`services:\n${service('web')}`);
@@ -153,7 +153,7 @@ describe('up', () => {
     expect(Object.keys(await pids())).toEqual(['web']);
   });
 
-  it('starts the named ones and what they need', async () => {
+  it('starts the named services and their dependencies', async () => {
     const { run, pids } = await project(
       `services:\n${service('web', '    depends_on: [db]\n')}${service('db')}${service('docs')}`,
     );
@@ -164,7 +164,7 @@ describe('up', () => {
     expect(wrong.stderr).toContain('Did you mean web?');
   });
 
-  it('explains what fails, leaves out what needs it, and starts the rest', async () => {
+  it('explains a failure, skips what depends on it, and starts the rest', async () => {
     const text = `services:\n  db:\n    cmd: 'echo "no disk"; exit 4'\n    ready: tcp\n${service('web', '    depends_on: [db]\n')}${service('docs')}`;
     const { run, get } = await project(text);
     const ran = await run('up');
@@ -176,7 +176,7 @@ describe('up', () => {
     expect((await get('web')).status).toBe('stopped');
   });
 
-  it('starts nothing when the file is wrong, and says where', async () => {
+  it('starts nothing when the file is wrong, and reports where', async () => {
     const { run, pids } = await project(
       `services:\n${service('web')}  api:\n    cmd: x\n    prot: 3000\n    port: high\n`,
     );
@@ -203,7 +203,7 @@ describe('up', () => {
     await daemon.request('DELETE', '/v1/agents/web');
   });
 
-  it('names both files when two claim one name, and takes over what a moved one has left', async () => {
+  it('names both files when two claim one name, and takes over the services of a moved file', async () => {
     const one = await project(`services:\n${service('web')}`);
     await one.run('up');
     const other = await project(`services:\n${service('web')}${service('api')}`, one.daemon);
@@ -218,7 +218,7 @@ describe('up', () => {
     expect((await one.get('web')).labels).toContain(`project=${moved}`);
   });
 
-  it('does not touch what was registered by hand, unless it is told to', async () => {
+  it('does not touch services registered by hand, unless asked to', async () => {
     const { run, daemon, get } = await project(`services:\n${service('web')}`);
     await daemon.request('POST', '/v1/services', { name: 'web', port: freePort(), cmd: 'exec sleep 100' });
     const refused = await run('up');
@@ -242,7 +242,7 @@ describe('up', () => {
     expect((await get('web')).specHash).not.toBe(specHash);
   });
 
-  it('follows the logs until Ctrl-C when asked, and the services go on', async () => {
+  it('follows the logs until Ctrl-C on request, and the services continue', async () => {
     const { daemon, file, get } = await project(
       `services:\n  tick:\n    cmd: 'while :; do echo tick; sleep 0.1; done'\n`,
     );
@@ -272,7 +272,7 @@ describe('down', () => {
     expect((await run('down')).stderr).toBe(`Nothing of ${file} is up.\n`);
   });
 
-  it('works when the file has gone', async () => {
+  it('works when the file is missing', async () => {
     const { run, pids, file } = await project(`services:\n${service('web')}`);
     await run('up');
     rmSync(file);
@@ -280,7 +280,7 @@ describe('down', () => {
     expect(await pids()).toEqual({});
   });
 
-  it('takes only those that are named', async () => {
+  it('takes only the named services', async () => {
     const { run, pids } = await project(`services:\n${service('web')}${service('db')}`);
     await run('up');
     expect((await run('down db')).code).toBe(0);
@@ -290,7 +290,7 @@ describe('down', () => {
 });
 
 describe('without a daemon', () => {
-  it('up starts one in the background and says so; daemon stop ends it with what it runs', async () => {
+  it('up starts one in the background and reports it; daemon stop ends it with what it runs', async () => {
     const home = folder();
     const file = join(home, 'berth.yaml');
     writeFileSync(file, `services:\n${service('web', '    ready: /\n')}`);
@@ -316,7 +316,7 @@ describe('without a daemon', () => {
     }
   });
 
-  it('says what the daemon said when it does not start', async () => {
+  it("prints the daemon's own message when it does not start", async () => {
     const home = folder();
     const config = join(home, 'config.toml');
     writeFileSync(config, 'bind = "203.0.113.7"\n');
@@ -330,7 +330,7 @@ describe('without a daemon', () => {
 });
 
 describe('init and import', () => {
-  it('make a project of a Procfile, with a token, and leave alone what is there', async () => {
+  it('make a project from a Procfile, with a token, and leave existing files alone', async () => {
     const home = folder();
     const env = cleanEnv(home);
     writeFileSync(join(home, 'Procfile'), 'web: ./web\nrelease: x\n');
@@ -351,14 +351,14 @@ describe('init and import', () => {
     expect(readFileSync(join(home, '.config/berth/config.toml'), 'utf8')).toBe(config);
   });
 
-  it('make a daemon that runs ask for the token from now on', async () => {
+  it('make a running daemon require the token from now on', async () => {
     const { run, daemon } = await project('');
     expect((await run('init')).stdout).toContain('has a token now');
     await expect.poll(async () => (await daemon.request('GET', '/v1/services')).status).toBe(401);
     expect((await run('ps')).code).toBe(0);
   });
 
-  it('write an example that runs where there is nothing to import', async () => {
+  it('write a working example where there is nothing to import', async () => {
     const { run, folder: at, file } = await project('');
     rmSync(file);
     expect((await run('init --no-token')).stdout).toContain('with a first service to change');
@@ -367,7 +367,7 @@ describe('init and import', () => {
     expect(readFileSync(join(at, 'berth.yaml'), 'utf8')).toContain('services:');
   });
 
-  it('print, write and refuse to write over', async () => {
+  it('print, write and refuse to overwrite', async () => {
     const home = folder();
     const run = (line: string) => berth(line.split(' '), { env: cleanEnv(home), cwd: home });
     expect(await run('import')).toMatchObject({ code: 2, stdout: '' });

@@ -1,5 +1,4 @@
-// Most calls have no options and are not parsed at all: what they come to must be what commander would have
-// made of them.
+// Most calls have no options and skip the parser: their result must equal commander's.
 import { describe, expect, it } from 'vitest';
 import { COMMAND_TABLE } from '../../../src/cli/commands.ts';
 import { type LoadedCommand, loadCommand } from '../../../src/cli/kit/command_table.ts';
@@ -15,7 +14,7 @@ const parsed = (argv: string[], one: LoadedCommand | undefined): ParsedCall =>
   parseCommandLine(argv, COMMAND_TABLE, one);
 
 describe.each(COMMAND_TABLE.rows.map(({ name }) => name))('berth %s', (name) => {
-  it('is the same parsed and unparsed', async () => {
+  it('has the same result parsed and unparsed', async () => {
     const one = await called(name);
     const takes = one.command.args ?? [];
     const least = takes.filter(({ syntax }) => syntax.startsWith('<')).length;
@@ -51,7 +50,7 @@ describe.each(COMMAND_TABLE.rows.map(({ name }) => name))('berth %s', (name) => 
   });
 });
 
-it('takes what stands behind -- as arguments', async () => {
+it('takes everything after -- as arguments', async () => {
   const one = await called('add');
   const argv = ['add', 'web', '--', 'run', '-p', '--', 'x'];
   expect(readPlainCall(argv, one)?.args).toEqual(['web', 'run', '-p', '--', 'x']);

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { createOutput } from '../../../src/cli/kit/output.ts';
 import { sanitize, sanitizeLine } from '../../../src/cli/kit/sanitize.ts';
 
-it('replaces what could move the cursor, colour or turn the writing, and nothing else', () => {
+it('replaces characters that move the cursor, set colours or turn the writing direction', () => {
   expect(sanitize('a\tb\nc ü ✓ 漢字 🚢')).toBe('a\tb\nc ü ✓ 漢字 🚢');
   expect(sanitize('\x1b[2Jx\x07\r\x00')).toBe('␛[2Jx␇␍␀');
   expect(sanitize('\x7f\x9b31m')).toBe('␡\ufffd31m');
@@ -51,7 +51,7 @@ describe('a table', () => {
     expect(printed('wide')[0].split('\n')[1]).toBe('web            3  x');
   });
 
-  it('is JSON, or one object per line, when that is asked for', () => {
+  it('is JSON, or one object per line, on request', () => {
     expect(JSON.parse(printed('json')[0])).toEqual(rows);
     expect(
       printed('jsonl')[0]
@@ -61,7 +61,7 @@ describe('a table', () => {
     ).toEqual(rows);
   });
 
-  it('says on stderr that a list is empty, but not in JSON', () => {
+  it('reports an empty list on stderr, but not in JSON', () => {
     expect(printed('table', [])).toEqual(['', 'nothing\n']);
     expect(printed('json', [])).toEqual(['[]\n', '']);
     expect(printed('jsonl', [])).toEqual(['', '']);

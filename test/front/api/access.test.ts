@@ -192,7 +192,7 @@ describe.each(SERVERS)('%s', (server) => {
         headers: { authorization: 'Bearer cloud' },
       });
       expect([made.status, made.body]).toEqual([200, { synced: 3 }]);
-      expect(owner.letters).toMatchObject([{ kind: 'sync', message: { id: '7' } }]);
+      expect(owner.received).toMatchObject([{ kind: 'sync', message: { id: '7' } }]);
       const daemon = await front.request('GET', '/v1/services', {
         headers: { authorization: 'Bearer cloud' },
       });

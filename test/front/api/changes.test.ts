@@ -52,7 +52,7 @@ describe.each(SERVERS)('%s', (server) => {
         [200, JSON.stringify(stopAnswer)],
         [200, '{"removed":true,"name":"web"}'],
       ]);
-      expect(service.letters).toEqual([
+      expect(service.received).toEqual([
         { kind: 'start', message: { timeoutMs: null, wait: true } },
         { kind: 'start', message: { timeoutMs: 7, wait: true } },
         { kind: 'start', message: { timeoutMs: null, wait: false } },
@@ -85,7 +85,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect((await front.request('POST', '/v1/groups/site/stop')).text).toBe(
         '{"name":"site","services":[{"name":"web","status":"stopped","exitCode":0}]}',
       );
-      expect(groups.letters.map(({ message }) => message)).toEqual([
+      expect(groups.received.map(({ message }) => message)).toEqual([
         { name: 'site', timeoutMs: 5 },
         { name: 'site', graceMs: null },
       ]);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Guard, type GuardOptions, isCloudPath } from '../../../src/front/api/guard.ts';
 import { isPublicPath } from '../../../src/front/api/public_paths.ts';
 import type { HttpExchange } from '../../../src/front/server/http_server.ts';
-import { isLoopback } from '../../../src/settings/config.ts';
+import { isLoopback } from '../../../src/settings/loopback.ts';
 
 interface Asked {
   method?: string;

@@ -35,7 +35,7 @@ describe.each(SERVERS)('%s', (server) => {
         groups: [{ name: 'site', services: 1, running: 1 }],
       });
       expect((await front.request('GET', '/v1/agents')).body).toEqual({ agents: [] });
-      expect(front.events.letters.map(({ kind }) => kind)).toEqual(['subscribe']);
+      expect(front.events.received.map(({ kind }) => kind)).toEqual(['subscribe']);
     });
 
     it('see the effects of a change before it was answered', async () => {
@@ -294,7 +294,7 @@ describe.each(SERVERS)('%s', (server) => {
       );
     }
     expect((await front.request('GET', '/v1/services')).text).toBe(before);
-    expect([registry.letters, front.defects]).toEqual([[], []]);
+    expect([registry.received, front.defects]).toEqual([[], []]);
   });
 });
 

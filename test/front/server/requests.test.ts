@@ -97,7 +97,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect(got.match(/<.*?>/g)).toEqual(['</1>', '</2>', '</3>']);
     });
 
-    it('on one connection with others is answered whole, however large the responses and slow the reader', async () => {
+    it('pipelined is answered whole, however large the response and slow the reader', async () => {
       const body = Buffer.alloc(300_000, 'b');
       const large = 'ü'.repeat(4_000_000);
       const { port } = await serve(kind, (x) => {

@@ -241,9 +241,9 @@ describe.each(SERVERS)('%s', (server) => {
     front.print('last words');
     expect(await lines(errors, 1)).toEqual([at(1, 'oops')]);
     front.views.tell('states', { rows: [stateRow('web')] });
-    const told = [at(0, 'one'), at(0, 'twoops'), at(2, 'last words')];
-    expect(await lines(all, 3)).toEqual(told);
-    expect(await lines(await follow(front, '?timestamps=true&lines=3'), 3)).toEqual(told);
+    const expected = [at(0, 'one'), at(0, 'twoops'), at(2, 'last words')];
+    expect(await lines(all, 3)).toEqual(expected);
+    expect(await lines(await follow(front, '?timestamps=true&lines=3'), 3)).toEqual(expected);
   });
 
   it('ends a line where its run ends', async () => {

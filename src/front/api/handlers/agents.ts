@@ -1,7 +1,8 @@
 // The handlers of agents.
 import type { agents } from '../../../api/agents.ts';
+import { serviceAddress } from '../../../protocol/address.ts';
 import { fail } from '../../../protocol/errors.ts';
-import { hostLabel } from '../../../protocol/names.ts';
+import { agentHostname, localhostUrl } from '../../../protocol/names.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
@@ -25,10 +26,18 @@ export const agentHandlers: HandlersOf<typeof agents> = {
     const opening = app.ensureGateway();
     const { name, port, pid } = await agentsOf(app).ask('spinup', { input: body });
     const gatewayPort = await opening;
-    const hostname = `${hostLabel(name)}.${app.daemonInfo.agentDomain}`;
+    const hostname = agentHostname(name, app.daemonInfo.agentDomain);
     const gatewayUrl = gatewayPort === null ? null : `http://${hostname}:${gatewayPort}/`;
-    const url = `http://localhost:${port}`;
-    return { port, name, active: true, hostname, pid, url, gatewayUrl, agent_type: body.agentType };
+    return {
+      port,
+      name,
+      active: true,
+      hostname,
+      pid,
+      url: localhostUrl(port),
+      gatewayUrl,
+      agent_type: body.agentType,
+    };
   },
 
   remove: async ({ app, key: name }) => {
@@ -47,6 +56,6 @@ export const agentHandlers: HandlersOf<typeof agents> = {
   attach: ({ app, key: name }) => {
     findAgent(app, name);
     if (!app.views.state(name)?.process) throw fail('not_running', `the agent ${name} does not run`);
-    return (socket) => app.terminals.open(socket, app.ref(`service:${name}`));
+    return (socket) => app.terminals.open(socket, app.ref(serviceAddress(name)));
   },
 };

@@ -1,5 +1,6 @@
 // Common parts of the handlers of services, groups and agents: finding a service, and the deadlines of its
 // owner.
+import { serviceAddress } from '../../../protocol/address.ts';
 import { fail } from '../../../protocol/errors.ts';
 import type { ServiceProtocol } from '../../../protocol/service.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
@@ -15,7 +16,8 @@ export function findService(app: AppContext, name: string): SpecRow {
 }
 
 /** The actor of a service known to exist. */
-export const serviceRef = (app: AppContext, name: string): Ref<ServiceProtocol> => app.ref(`service:${name}`);
+export const serviceRef = (app: AppContext, name: string): Ref<ServiceProtocol> =>
+  app.ref(serviceAddress(name));
 
 /** The longest duration of a stop, in milliseconds. `grace` null: the service's own. */
 export const stopMs = (spec: SpecRow, grace: number | null): number =>

@@ -1,0 +1,41 @@
+// The layout of the state directory: docs/reference.md "State directory". In a file of its own, because the
+// process host needs nothing else of the settings.
+import { join } from 'node:path';
+
+/** The paths of what is in a state directory. */
+export interface StatePaths {
+  /** The address of the running daemon. */
+  addressFile: string;
+  /** The embedded store, of services and of the cloud part. */
+  store: string;
+  /** The folder of the event journal. */
+  events: string;
+  /** The folder of the services' output. */
+  logs: string;
+  /** The folder of the pipes to running processes. */
+  runs: string;
+  /** The folder in which the process host keeps its own files. */
+  host: string;
+  /** The log of a daemon in the background. */
+  daemonLog: string;
+  /** The cloud token, unless the settings have one. */
+  cloudToken: string;
+  /** The key of the cloud part, unless the settings name another file. */
+  cloudKey: string;
+  /** The page that takes a browser to the dashboard. */
+  redirectPage: string;
+}
+
+/** The paths in the state directory at `stateDir`. */
+export const statePaths = (stateDir: string): StatePaths => ({
+  addressFile: join(stateDir, 'daemon.json'),
+  store: join(stateDir, 'store.mdb'),
+  events: join(stateDir, 'events'),
+  logs: join(stateDir, 'logs'),
+  runs: join(stateDir, 'runs'),
+  host: join(stateDir, 'host'),
+  daemonLog: join(stateDir, 'daemon.log'),
+  cloudToken: join(stateDir, 'cloud-token'),
+  cloudKey: join(stateDir, 'cloud.key'),
+  redirectPage: join(stateDir, 'open.html'),
+});
