@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// The command `berth`. The daemon and the command line share nothing but this file, so that each starts with its own code only.
+// The command `berth`. The daemon and the command line share only this file, so that each loads only its own
+// code.
 import { join } from 'node:path';
 
 const [first, second = '--'] = process.argv.slice(2);

@@ -125,7 +125,9 @@ async function checkedAddresses(
     const reason = check(ip);
     if (reason !== null)
       throw fail('cluster_unreachable', `${host === ip ? ip : `${host} (${ip})`} ${reason}`, {
-        hint: 'The setting cloud.allow_addresses says which addresses a cluster may have; some are never dialled.',
+        hint:
+          'The setting cloud.allow_addresses says which addresses a cluster may have; ' +
+          'some are never dialled.',
       });
   }
   return addresses;

@@ -1,4 +1,4 @@
-// Agents: what a spinup must look like, docs/reference.md "Spinup", and what the operations answer.
+// Agents: the shape of a spinup, docs/reference.md "Spinup", and the answers of the operations.
 
 import { AGENT_TYPES } from '../protocol/agent_types.ts';
 import type { SpinupInput } from '../protocol/agents.ts';
@@ -39,7 +39,7 @@ function nothingToRun(value: unknown): InvalidField[] {
   return [{ path: 'cmd', message: 'cmd must be given when agent_type is not' }];
 }
 
-/** With the defaults that do not depend on the type of the agent: those are known to the actor `agents`. */
+/** Fills in the defaults that do not depend on the type of the agent. The actor `agents` knows the others. */
 function parseSpinup(value: unknown): SpinupInput {
   const { rest, faults } = field.checkBeforehand(value, [field.ENV_LIMIT]);
   const given = validate(SpinupShape, rest, [...faults, ...nothingToRun(rest)]);
@@ -56,7 +56,7 @@ function parseSpinup(value: unknown): SpinupInput {
   };
 }
 
-/** What `spinup` takes; one of `cmd` and `agent_type` is required. */
+/** The body of `spinup`; one of `cmd` and `agent_type` is required. */
 export type SpinupRequest = z.input<typeof SpinupShape>;
 export const SpinupRequest = new RequestBody(SpinupShape, parseSpinup);
 

@@ -30,6 +30,6 @@ export const status = z
   .enum(SERVICE_STATUSES)
   .meta({ id: 'Status', description: 'starting: its ready-check has not passed yet' });
 
-/** Of the cloud API. */
+/** The id of a resource of the cloud API. */
 export const id = z.string().describe('A ULID');
 export const utcTime = z.iso.datetime().describe('RFC 3339, UTC');

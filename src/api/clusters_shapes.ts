@@ -1,4 +1,4 @@
-// Clusters: what a registration must look like, docs/reference.md "Clusters", and what the operations answer.
+// Clusters: the shape of a registration, docs/reference.md "Clusters", and the answers of the operations.
 import type { ClusterInput } from '../protocol/cloud.ts';
 import { CLOUD } from '../settings/limits.ts';
 import { id, utcTime } from './answer_fields.ts';
@@ -38,7 +38,7 @@ const cluster = {
   created_at: utcTime,
 };
 
-/** A cluster as it is listed. */
+/** A cluster in the list. */
 export type Cluster = z.infer<typeof Cluster>;
 export const Cluster = z.object(cluster).meta({ id: 'Cluster' });
 
@@ -52,7 +52,7 @@ const capabilities = z.object({
   denied: z.array(z.string()).describe('The rights that are missing'),
 });
 
-/** A cluster as it is read by itself. */
+/** A cluster read on its own. */
 export type ClusterDetail = z.infer<typeof ClusterDetail>;
 export const ClusterDetail = z
   .object({

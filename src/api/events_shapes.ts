@@ -14,7 +14,7 @@ export const EVENT_DATA = {
   'port.conflict': z.object({ port, claimedBy: z.string(), holder: z.string() }),
 } satisfies Record<EventType, z.ZodObject>;
 
-/** What `?detail=true` adds to the data of every event. */
+/** The fields that `?detail=true` adds to the data of every event. */
 export const EVENT_DETAIL = z.object({
   at: time.exactOptional(),
   run: z.string().nullable().exactOptional(),

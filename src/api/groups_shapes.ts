@@ -1,4 +1,4 @@
-// What the operations of groups answer.
+// The answers of the operations of groups.
 import { z } from '../adapters/zod.ts';
 import { exitCode, name, status } from './answer_fields.ts';
 import { StartResult } from './services_shapes.ts';

@@ -19,7 +19,7 @@ function namedShape({ method, path, resource }: Operation, name: string, shapes:
   throw new Error(`${method} ${path}: ${resource} has no shape ${name}`);
 }
 
-/** What any request may meet; those with a body may meet more. */
+/** The errors of every request; those with a body have more. */
 const COMMON_ERRORS: readonly ErrorCode[] = ['forbidden_host', 'forbidden_origin', 'internal'];
 const BODY_ERRORS: readonly ErrorCode[] = [
   'invalid_spec',
@@ -38,7 +38,7 @@ function shapeOfQuery(field: QueryField): z.ZodType {
   return field.kind === 'list' ? z.array(word).min(1) : word;
 }
 
-/** The parameters of a row: that of the path, the query, and where events are replayed the header. */
+/** The parameters of a row: that of the path, the query, and the header if events are replayed. */
 function parametersOf(row: Operation): ZodOpenApiOperationObject['requestParams'] {
   const inPath = [...row.path.matchAll(/\{(\w+)\}/g)].map(([, key = '']): [string, z.ZodType] => [
     key,
@@ -94,7 +94,7 @@ function successOf(row: Operation, shapes: Shapes): ZodOpenApiOperationObject['r
   if (row.answer === null) return { '101': { description: `A WebSocket that speaks ${row.protocol}` } };
   const type = row.contentType ?? (row.kind === 'stream' ? 'text/event-stream' : 'application/json');
   const answer = { ...described, content: { [type]: { schema: namedShape(row, row.answer, shapes) } } };
-  // A start that is not to be waited for answers 202 with the same body.
+  // With `wait` false, a start answers 202 with the same body.
   const isWaitless = 'wait' in row.query && row.method === 'POST' && row.status === 200;
   return { [String(row.status)]: answer, ...(isWaitless ? { '202': answer } : {}) };
 }
@@ -123,7 +123,7 @@ function operationOf(row: Operation, shapes: Shapes): ZodOpenApiOperationObject 
   };
 }
 
-/** The document of `rows`. Throws when an operation names a shape that is not there. */
+/** The document of `rows`. Throws when an operation names an unknown shape. */
 export function buildDocument(rows: readonly Operation[], shapes: Shapes): ReturnType<typeof createDocument> {
   const paths: ZodOpenApiPathsObject = {};
   for (const row of rows) {
@@ -154,6 +154,6 @@ export async function loadShapes(): Promise<Shapes> {
   return Object.fromEntries(await Promise.all(loaded));
 }
 
-/** The document as it is served. */
+/** The document as text. */
 export const openapiJson = async (rows: readonly Operation[]): Promise<Uint8Array> =>
   Buffer.from(JSON.stringify(buildDocument(rows, await loadShapes())));

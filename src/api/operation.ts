@@ -1,5 +1,5 @@
-// One operation of the API, a method on a path, as data. Shapes stand in it by name: nothing here needs zod,
-// so that neither a start of the daemon nor the command line nor a client loads it.
+// One operation of the API, a method on a path, as data. Shapes are given by name: nothing here needs zod, so
+// that neither the start of the daemon nor the command line nor a client loads it.
 import type { z } from '../adapters/zod.ts';
 import type { ErrorCode } from '../protocol/errors.ts';
 import type { QueryInput, QueryShape, QueryValues } from './query.ts';
@@ -9,21 +9,21 @@ import type { RequestBody } from './validation.ts';
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 /**
- * `read`: answered from the views at once. `call`: an owner is asked. `stream`: events as they come.
+ * `read`: answered from the views at once. `call`: an owner is asked. `stream`: events as they arrive.
  * `socket`: a WebSocket.
  */
 export type OperationKind = 'read' | 'call' | 'stream' | 'socket';
 
-/** What the parameter of a path is. A change of anything but such a key is 400, a read 404. */
+/** The kind of key in a path. An invalid name is a 400 for a write, a 404 for a read. */
 export type KeyKind = 'service' | 'agent' | 'group' | 'id';
 
-/** The codes for a key that nothing has. */
+/** The codes for an unknown key in the path. */
 export type MissingCode = Extract<ErrorCode, `unknown_${string}`>;
 
 /** A resource of the API: it has a module of operations, a module of shapes and a module of handlers. */
 export type ResourceName = keyof ResourceShapes;
 
-/** The names of the shapes in `S` of which one is an answer's, or a body's. */
+/** The names in `S` of shapes of an answer, or of a body. */
 type AnswerName<S> = { [N in keyof S]: S[N] extends z.ZodType ? N : never }[keyof S] & string;
 type BodyName<S> = { [N in keyof S]: S[N] extends RequestBody ? N : never }[keyof S] & string;
 
@@ -38,38 +38,39 @@ export interface Operation<
   readonly resource: R;
   readonly kind: K;
   readonly method: Method;
-  /** With at most one parameter, `{name}` or `{id}`, which is its third segment. */
+  /** Contains at most one parameter, `{name}` or `{id}`, as the third segment. */
   readonly path: string;
   /** For the API's document. */
   readonly summary: string;
-  /** Of the answer when all is well; a handler may set another. */
+  /** The status of a successful answer; a handler may set another. */
   readonly status: number;
   readonly query: Q;
   readonly body: B | null;
-  /** null: there is none, the operation opens a WebSocket. */
+  /** null: none, because the operation opens a WebSocket. */
   readonly answer: A | null;
-  /** Of the answer; null: JSON, or an event stream where this is one. */
+  /** The content type of the answer; null: JSON, or an event stream for a `stream`. */
   readonly contentType: string | null;
-  /** Codes besides those that any request may meet. */
+  /** Codes in addition to those of every request. */
   readonly errors: readonly ErrorCode[];
   readonly keyKind: KeyKind | null;
-  /** Of a `read`: what it fails with when nothing has the key. */
+  /** Of a `read`: the code for an unknown key. */
   readonly missing: MissingCode | null;
-  /** What must run before the handler does: it is started with the first request that needs it. */
+  /** The part of the daemon that the handler needs, started with the first request that needs it. */
   readonly needs: 'cloud' | null;
   /**
-   * Answered in every phase of the daemon; the others from when it is ready, and changes until it shuts down.
+   * Answered in every phase of the daemon. The others are answered once it is ready, and changes only until
+   * it shuts down.
    */
   readonly isAlways: boolean;
-  /** Answered without a token: it says nothing about what is registered. */
+  /** Answered without a token, because it reveals nothing about registered resources. */
   readonly isPublic: boolean;
-  /** Answered without waiting for a process or a cluster: a client may give up on it soon. */
+  /** Answered without waiting for a process or a cluster, so a client may give up soon. */
   readonly isPrompt: boolean;
   /** Of a `socket`: the subprotocol. */
   readonly protocol: string | null;
 }
 
-/** An operation as it is written: what is left out is as for most. */
+/** An operation as written, without the fields that have their usual value. */
 type Definition<
   R extends ResourceName,
   K extends OperationKind,
@@ -80,8 +81,8 @@ type Definition<
   Partial<Omit<Operation<R, K, Q, B, A>, 'resource' | 'errors'>> & { readonly errors?: readonly ErrorCode[] };
 
 /**
- * The one constructor of operations, for those of `resource`: it fills in what is left out. Usually an answer
- * is JSON with status 200; a GET is prompt, and a `read` fails with nothing but its `missing`.
+ * The one constructor of operations, for those of `resource`: it fills in the usual values. An answer is JSON
+ * with status 200; a GET is prompt, and a `read` fails only with its `missing`.
  */
 export const operationsOf =
   <R extends ResourceName>(resource: R) =>
@@ -108,7 +109,7 @@ export const operationsOf =
       resource,
       missing,
       errors: errors ?? (missing ? [missing] : []),
-      // Absent only where Q is the shape without fields.
+      // Absent only if Q is the shape without fields.
       query: query ?? ({} as Q),
     };
   };
@@ -116,22 +117,22 @@ export const operationsOf =
 type ShapesOf<O extends Operation> = ResourceShapes[O['resource']];
 type ShapeOf<O extends Operation, N> = N extends keyof ShapesOf<O> ? ShapesOf<O>[N] : never;
 
-/** The answer of an operation, as JSON has it. */
+/** The answer of an operation, in JSON. */
 export type AnswerOf<O extends Operation> =
   ShapeOf<O, O['answer']> extends infer S extends z.ZodType ? z.infer<S> : never;
-/** The body as a client sends it; undefined: there is none. */
+/** The body that a client sends; undefined: none. */
 export type InputOf<O extends Operation> = [NonNullable<O['body']>] extends [never]
   ? undefined
   : ShapeOf<O, O['body']> extends RequestBody<infer I, unknown>
     ? I
     : never;
-/** The body as the handler gets it, checked and with every default; null: there is none. */
+/** The body that the handler gets, checked and with every default; null: none. */
 export type BodyOf<O extends Operation> = [NonNullable<O['body']>] extends [never]
   ? null
   : ShapeOf<O, O['body']> extends { parse: (value: unknown) => infer B }
     ? B
     : never;
-/** The query as the handler gets it. */
+/** The query that the handler gets. */
 export type QueryOf<O extends Operation> = QueryValues<O['query']>;
-/** The query as a client gives it. */
+/** The query that a client gives. */
 export type QueryInputOf<O extends Operation> = QueryInput<O['query']>;

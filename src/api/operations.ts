@@ -11,7 +11,7 @@ import { workloads } from './workloads.ts';
 
 export const OPERATIONS = { services, groups, events, agents, system, clusters, workloads, tethers };
 
-/** The same without their resources. */
+/** All operations, without their resources. */
 export const ALL_OPERATIONS: readonly Operation[] = Object.values(OPERATIONS).flatMap((operations) =>
   Object.values<Operation>(operations),
 );

@@ -1,5 +1,4 @@
-// What a query string may hold: one field per key. Reading and checking is the business of the front, writing
-// of the client.
+// The fields of a query string, one per key. The front reads and checks them, the client writes them.
 
 interface QueryFieldBase {
   /** For the API's document. */
@@ -7,7 +6,7 @@ interface QueryFieldBase {
 }
 interface IntegerField extends QueryFieldBase {
   kind: 'integer';
-  /** A value outside is an error; above `most` it counts as `most` when `clamp` is set. */
+  /** A value outside is an error; with `clamp`, one above `most` counts as `most`. */
   least: number;
   most: number;
   clamp?: boolean;
@@ -17,7 +16,7 @@ interface FlagField extends QueryFieldBase {
 }
 interface ListField extends QueryFieldBase {
   kind: 'list';
-  /** The words that may stand in it; absent: any. */
+  /** The allowed words; absent: any. */
   of?: readonly string[];
 }
 interface WordField extends QueryFieldBase {
@@ -27,7 +26,7 @@ interface WordField extends QueryFieldBase {
 export type QueryField = IntegerField | FlagField | ListField | WordField;
 export type QueryShape = Readonly<Record<string, QueryField>>;
 
-/** The value of a field; of a list, that of an item. */
+/** The value of a field; for a list, the value of an item. */
 type FieldValue<F> = F extends IntegerField
   ? number
   : F extends FlagField
@@ -35,11 +34,11 @@ type FieldValue<F> = F extends IntegerField
     : F extends { of: readonly (infer W)[] }
       ? W
       : string;
-/** A query as it is read; null: not given. */
+/** A query as read; null: not given. */
 export type QueryValues<S> = {
   readonly [K in keyof S]: (S[K] extends ListField ? FieldValue<S[K]>[] : FieldValue<S[K]>) | null;
 };
-/** A query as a client gives it; an empty list is as good as none. */
+/** A query as a client gives it; an empty list counts as absent. */
 export type QueryInput<S> = {
   readonly [K in keyof S]?:
     | (S[K] extends ListField ? readonly FieldValue<S[K]>[] : FieldValue<S[K]>)

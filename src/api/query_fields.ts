@@ -11,7 +11,7 @@ export const grace = milliseconds(
   'How long it has after the stop signal (ms); the service says the default, 5000',
 );
 
-/** What a read of a log takes. */
+/** The query of a log read. */
 export const logs = {
   lines: {
     kind: 'integer',
@@ -25,7 +25,7 @@ export const logs = {
   raw: { kind: 'flag', summary: 'true: lines as they came, control sequences and all' },
 } as const;
 
-/** What a stream of a log takes. */
+/** The query of a log stream. */
 export const followedLogs = {
   ...logs,
   lines: { ...logs.lines, least: 0, summary: 'How many of the last lines come first; default 0' },

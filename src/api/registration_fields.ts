@@ -1,4 +1,4 @@
-// The fields that a registration and a spinup have in common: docs/reference.md "Registration", "Spinup".
+// The fields common to a registration and a spinup: docs/reference.md "Registration", "Spinup".
 import { ENV_KEY_PATTERN, SERVICE_NAME_PATTERN } from '../protocol/names.ts';
 import { SERVICE } from '../settings/limits.ts';
 import { type InvalidField, patternField, stringField, z } from './validation.ts';
@@ -14,12 +14,12 @@ const ENV_VALUE_RULE = 'must be a string without NUL';
 
 function isReadyUrl(value: string): boolean {
   if (!URL.canParse(value)) return false;
-  // What the URL parser forgives (spaces, a missing host) is a mistake here.
+  // The URL parser forgives spaces and a missing host; here they are mistakes.
   if (/^https?:\/\/[^\s/?#]\S*$/i.test(value)) return true;
   return /^tcp:\/\/[^\s/?#@]+$/.test(value) && Number(new URL(value).port) > 0;
 }
 
-/** The port is not known yet: as the port itself, and after the address, any number makes a URL. */
+/** The port is not known yet. As the port itself, and after the address, any number makes a URL. */
 function isAgentReadyUrl(value: string): boolean {
   const filled = value.replace(/^([^/]*\/\/[^/?#$]*:)\$PORT(?![^/?#])/, (_, before) => `${before}1`);
   const isInAddress = /^[^/]*\/\/[^/?#]*\$PORT/.test(filled);
@@ -58,7 +58,7 @@ export const env = z
   )
   .describe(ENV_RULE);
 
-/** A field of many entries: how many it may have, and what it must be. */
+/** A field with many entries: its name, their maximum number, and the expected form. */
 export type LargeField = readonly [field: string, maxEntries: number, rule: string];
 export const ENV_LIMIT: LargeField = ['env', SERVICE.maxEnvEntries, ENV_RULE];
 
@@ -68,9 +68,9 @@ const entriesIn = (value: object, field: string): number => {
 };
 
 /**
- * The faults of a body that zod does not find, and the body that is left for zod: fields of `limits` with too
- * many entries are taken out, because zod looks at each entry and names its faults, most of a second for the
- * largest body; and zod's records drop a key `__proto__` silently.
+ * The faults of a body that zod does not find, and the body without the fields concerned. Fields of `limits`
+ * with too many entries are removed, because zod checks each entry and names its faults, which takes most of
+ * a second for the largest body. Also, zod's records drop a key `__proto__` silently.
  */
 export function checkBeforehand(
   value: unknown,

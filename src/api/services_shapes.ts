@@ -1,5 +1,4 @@
-// Services: what a registration must look like, docs/reference.md "Registration", and what the operations
-// answer.
+// Services: the shape of a registration, docs/reference.md "Registration", and the answers of the operations.
 import { constants, homedir } from 'node:os';
 import { AGENTS_GROUP, GROUP_NAME_PATTERN } from '../protocol/names.ts';
 import { completeRegistration } from '../protocol/registration.ts';
@@ -90,7 +89,7 @@ function parseRegistration(value: unknown): ServiceInput {
   });
 }
 
-/** What `register` takes. An absent field takes its default, but `env`: absent keeps what is stored. */
+/** The body of `register`. An absent field takes its default, except `env`: absent keeps the stored one. */
 export type Registration = z.input<typeof RegistrationShape>;
 export const Registration = new RequestBody(RegistrationShape, parseRegistration);
 
@@ -110,7 +109,7 @@ const serviceFields = {
   restarts: z.int().min(0),
 };
 
-/** A service as it is listed. */
+/** A service in the list. */
 export type Service = z.infer<typeof Service>;
 export const Service = z.object(serviceFields).meta({ id: 'Service' });
 
@@ -127,7 +126,7 @@ const specFields = {
   labels: z.array(z.string()),
 } satisfies Record<Exclude<keyof ServiceSpec, keyof typeof serviceFields | 'env' | 'agent'>, z.ZodType>;
 
-/** A service as it is read by itself: with its spec, but for the values of `env`. */
+/** A service read on its own: with its spec, but without the values of `env`. */
 export type ServiceDetail = z.infer<typeof ServiceDetail>;
 export const ServiceDetail = z
   .object({
@@ -165,7 +164,7 @@ export const StopResult = z
 export type Removed = z.infer<typeof Removed>;
 export const Removed = z.object({ removed: z.literal(true), name });
 
-/** Why a service is as it is. */
+/** The explanation of a service's state. */
 export type Explanation = z.infer<typeof Explanation>;
 export const Explanation = z
   .object({

@@ -1,6 +1,5 @@
-// The shapes of bodies and answers, by resource. All that needs zod is reached through this file: in the
-// build it is one bundle of its own, loaded when a request first needs it. Each module in it runs when it is
-// first asked for.
+// The shapes of bodies and answers, by resource. Everything that needs zod is loaded through this file: in
+// the build it is one bundle, loaded when a request first needs it. Each module in it runs at its first use.
 import type { Operation } from './operation.ts';
 import { RequestBody } from './validation.ts';
 
@@ -15,10 +14,10 @@ export const SHAPES = {
   tethers: () => import('./tethers_shapes.ts'),
 };
 
-/** The modules of shapes: their exports are the names that operations give. */
+/** The modules of shapes. Operations refer to their exports by name. */
 export type ResourceShapes = { [R in keyof typeof SHAPES]: Awaited<ReturnType<(typeof SHAPES)[R]>> };
 
-/** The body that `operation` takes. Rejects where there is none of that name, which types rule out. */
+/** The body of `operation`. Rejects for an unknown shape, which the types rule out. */
 export async function requestBodyOf({ resource, body, path }: Operation): Promise<RequestBody> {
   const shapes: Readonly<Record<string, unknown>> = await SHAPES[resource]();
   const found = body === null ? null : shapes[body];

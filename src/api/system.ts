@@ -1,4 +1,4 @@
-// What the daemon says of itself: docs/reference.md "System endpoints".
+// The daemon's information about itself: docs/reference.md "System endpoints".
 import { operationsOf } from './operation.ts';
 
 const operation = operationsOf('system');

@@ -1,4 +1,4 @@
-// What the daemon says of itself, and the body of every error.
+// The daemon's information about itself, and the body of every error.
 import { z } from '../adapters/zod.ts';
 import { ERRORS } from '../protocol/errors.ts';
 import { pid, port, time } from './answer_fields.ts';

@@ -1,4 +1,4 @@
-// Tethers: what a new one must look like, docs/reference.md "Tethers", and what the operations answer.
+// Tethers: the shape of a new one, docs/reference.md "Tethers", and the answers of the operations.
 import type { TetherInput } from '../protocol/tethers.ts';
 import { TETHER } from '../settings/limits.ts';
 import { id } from './answer_fields.ts';

@@ -7,9 +7,7 @@ export { z };
 
 export type InvalidField = NonNullable<FailureDetail['details']>[number];
 
-/**
- * Text that can be written to a file, an environment and a header of ours: no NUL, no half surrogate pairs.
- */
+/** Text that can be written to a file, an environment and a header: no NUL, no half surrogate pairs. */
 export const isText = (text: string): boolean => !/[\0\p{Surrogate}]/u.test(text);
 
 const CONTROLS = /[\0-\x1f\x7f-\x9f]/;
@@ -18,7 +16,7 @@ const CONTROLS = /[\0-\x1f\x7f-\x9f]/;
 export const isPlainText = (text: string, maxLength: number): boolean =>
   text.length <= maxLength && !CONTROLS.test(text);
 
-/** A string for which `fits` holds; `must` says what it must be, after the word "must". */
+/** A string for which `fits` holds; `must` describes it, after the word "must". */
 export const stringField = (must: string, fits: (value: string) => boolean = () => true) =>
   z
     .string(must)
@@ -32,7 +30,7 @@ export const integerField = (from: number, to: number, must = `must be an intege
 
 export const flagField = () => z.boolean('must be true or false');
 
-/** The body of a request: `I` as a client sends it, `B` with every default filled in. */
+/** The body of a request: `I` as a client sends it, `B` with all defaults. */
 export class RequestBody<I = unknown, B = unknown> {
   /** For the API's document. */
   readonly shape: z.ZodType<unknown, I>;
@@ -46,7 +44,8 @@ export class RequestBody<I = unknown, B = unknown> {
 }
 
 /**
- * An object without other fields; `readOnly` are those a GET returns: they may be sent back and are ignored.
+ * An object without other fields. `readOnly` are fields of a GET answer: they may be sent back and are
+ * ignored.
  */
 export function objectShape<S extends z.core.$ZodLooseShape>(fields: S, readOnly: readonly string[] = []) {
   const ignored = readOnly.map((name) => [name, z.unknown().meta({ readOnly: true }).optional()]);
@@ -56,7 +55,7 @@ export function objectShape<S extends z.core.$ZodLooseShape>(fields: S, readOnly
 
 const fieldPath = (path: readonly PropertyKey[]): string => path.map(String).join('.');
 
-/** At most as many as are told, and how many more there are. */
+/** The details up to the limit, and the number of further ones. */
 function detailsOf(issues: readonly z.core.$ZodIssue[]): { details: InvalidField[]; left: number } {
   const details = new Map<string, string>();
   let left = 0;
@@ -70,13 +69,16 @@ function detailsOf(issues: readonly z.core.$ZodIssue[]): { details: InvalidField
     const path = fieldPath(issue.path);
     if (!unknown && !details.has(path)) add(path, issue.message);
   }
-  const told = [...details].map(([path, message]) => ({ path, message: `${path || 'the body'} ${message}` }));
-  return { details: told, left };
+  const listed = [...details].map(([path, message]) => ({
+    path,
+    message: `${path || 'the body'} ${message}`,
+  }));
+  return { details: listed, left };
 }
 
 /**
- * A wrong body: one message for people, one detail per field for programs; `left` are faults that nobody
- * needs to read.
+ * The failure for a wrong body: one message for people, one detail per field for programs; `left` is the
+ * number of omitted faults.
  */
 function invalidBody(details: InvalidField[], hint?: string, left = 0) {
   const messages = details.map(({ message }) => message);
@@ -85,8 +87,8 @@ function invalidBody(details: InvalidField[], hint?: string, left = 0) {
 }
 
 /**
- * The value as `shape` has it. Throws invalid_spec naming every wrong field; `extraFaults` are those that zod
- * cannot see.
+ * The value parsed by `shape`. Throws invalid_spec naming every wrong field; `extraFaults` are those that zod
+ * cannot find.
  */
 export function validate<S extends z.ZodType>(
   shape: S,

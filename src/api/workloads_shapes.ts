@@ -1,5 +1,5 @@
-// Workloads: what a change of auto-sleep must look like, docs/reference.md "Auto-sleep", and what the
-// operations answer.
+// Workloads: the shape of an auto-sleep change, docs/reference.md "Auto-sleep", and the answers of the
+// operations.
 import { WORKLOAD_KINDS, WORKLOAD_STATES } from '../protocol/cloud.ts';
 import { CLOUD } from '../settings/limits.ts';
 import { id, utcTime } from './answer_fields.ts';
@@ -17,7 +17,7 @@ function parseAutoSleep(value: unknown): { enabled: boolean | null; minutes: num
   return { enabled: given.auto_sleep_enabled ?? null, minutes: given.idle_timeout_minutes ?? null };
 }
 
-/** Settings of auto-sleep to change; absent: left as it is. */
+/** Settings of auto-sleep to change; absent ones stay unchanged. */
 export type AutoSleepChange = z.input<typeof AutoSleepShape>;
 export const AutoSleepChange = new RequestBody(AutoSleepShape, parseAutoSleep);
 

@@ -42,7 +42,8 @@ new Script(readFileSync(filename, 'latin1'), { filename, cachedData: compiled() 
 /** Replaces the bundle `path` with a loader. */
 function splitOff(path) {
   // The same wrapper as Node's. esbuild writes pure ASCII, and latin1 is faster to read than UTF-8.
-  const code = `(function (exports, require, module, __filename, __dirname) {${readFileSync(path, 'latin1')}\n})`;
+  const source = readFileSync(path, 'latin1');
+  const code = `(function (exports, require, module, __filename, __dirname) {${source}\n})`;
   const hash = createHash('sha256').update(code).digest('hex').slice(0, 12);
   const name = `${basename(path, '.cjs')}-${hash}`;
   writeFileSync(join(path, '..', `${name}.js`), code, 'latin1');

@@ -1,5 +1,4 @@
-// The HTTP front of the daemon, as the main thread puts it together: `createFront`, then `listen`, then
-// `setReady(true)`.
+// The HTTP front of the daemon. The main thread calls `createFront`, then `listen`, then `setReady(true)`.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fail } from '../protocol/errors.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
@@ -28,7 +27,7 @@ import { serviceViewsActor } from './views/service_views_actor.ts';
 /** The cloud's part of the front. */
 export interface CloudFront extends CloudPart {
   token: string;
-  /** An address of its own, where the Host is not checked; null: /k8s is served on the daemon's own. */
+  /** The cloud's own address, where the Host is not checked; null: /k8s is served on the daemon's address. */
   ownListener: { bind: string; port: number; tls?: { cert: string; key: string } } | null;
 }
 
@@ -40,26 +39,26 @@ export interface FrontOptions {
   token: string;
   /** Extension ids; empty: any. */
   allowedExtensions: readonly string[];
-  /** What the daemon says of itself. */
+  /** The daemon's information about itself. */
   daemonInfo: Omit<DaemonInfo, 'front'>;
-  /** The node of the main thread: `views` is started on it, and everything else is asked through it. */
+  /** The node of the main thread: it runs `views`, and all other actors are reached through it. */
   node: Node;
   cloud: CloudFront | null;
-  /** Called when the API's document is first asked for. */
+  /** Called at the first request for the API's document. */
   openapi: DocumentBuilder;
   /** Static files and documents at the open paths. */
   pageLookup: PageLookup;
-  /** One line for people: which server answers, a defect. */
+  /** Logs one line for people, such as the server in use, or a defect. */
   log: (line: string) => void;
-  /** Told of defects: what a handler threw that is no Failure. */
+  /** Called for defects: exceptions of handlers that are not Failures. */
   onDefect: (error: unknown) => void;
-  /** Told which agents there are, at first and whenever that changes. */
+  /** Called with all agents, at first and after each change. */
   onGatewayRoutes: (routes: GatewayRoute[]) => void;
   /** Starts the gateway unless it runs; null: it is off. */
   ensureGateway: () => Promise<number | null>;
-  /** Says who holds a port that is taken. */
+  /** Describes the holder of a port in use. */
   describePortHolder?: (port: number) => Promise<string>;
-  /** Only this server instead of the best that loads. */
+  /** Requires this server instead of the best one that loads. */
   server?: ServerKind;
 }
 
@@ -67,38 +66,37 @@ const CLOUD_ROUTES = ROUTES.filter(({ needs }) => needs === 'cloud');
 const DAEMON_ROUTES = ROUTES.filter(({ needs }) => needs !== 'cloud');
 const HEALTH_ROUTES = ROUTES.filter(({ path }) => path === '/livez' || path === '/readyz');
 
-/** Where there is no cloud part, none of its routes is served. */
+/** Without a cloud part, none of its routes is served. */
 const noCloud = (): CloudPart => ({ views: new CloudViews(), ensure: async () => {} });
 
-/** The cloud's own listener shows nothing but the cloud. */
+/** The cloud's own listener serves only the cloud. */
 const noPage: PageLookup = () => null;
 
-/** How long `close` waits for what is still to be answered. */
+/** How long `close` waits for pending answers. */
 const DRAIN_MS = 5_000;
-/** The largest message on a WebSocket: what somebody pastes into a terminal. */
+/** The largest message on a WebSocket: enough for a paste into a terminal. */
 const MAX_MESSAGE_BYTES = 256 * KIB;
 
 export interface Front {
-  /** Starts the `views` and `viewers` actors: owners may tell them from now on. */
+  /** Starts the `views` and `viewers` actors, so that owners may send to them. */
   start(): Promise<void>;
   /**
-   * Begins to serve; until `setReady(true)` only what the daemon says of itself. Rejects with port_in_use.
+   * Begins to serve; until `setReady(true)`, only the daemon's information about itself. Rejects with
+   * port_in_use.
    */
   listen(): Promise<{ port: number; cloudPort: number | null; server: ServerKind }>;
-  /**
-   * Asks `events` for what is kept, until it answers. When its thread is started anew this happens by itself.
-   */
+  /** Asks `events` for the kept events until it answers. Runs by itself after a restart of its thread. */
   restoreEvents(): Promise<void>;
-  /** Whether the views hold everything, so that services are shown and changed. */
+  /** Sets whether the views are complete, so that services can be shown and changed. */
   setReady(ready: boolean): void;
   /** The port of the gateway; null: off. */
   setGatewayPort(port: number | null): void;
-  /** Takes a new token and list of extensions. */
+  /** Applies a new token and a new list of extensions. */
   reload(settings: { token: string; allowedExtensions: readonly string[] }): void;
-  /** From now on readyz is 503 and changes are refused; reads and streams go on. */
+  /** From now on readyz is 503 and changes are refused; reads and streams continue. */
   shutdown(): void;
   /**
-   * Accepts nothing more, ends the streams, waits a little for what is still to be answered, and lets go of
+   * Stops accepting connections, ends the streams, waits briefly for pending answers, and releases
    * everything.
    */
   close(): Promise<void>;
@@ -158,7 +156,7 @@ class HttpFront implements Front {
     node.onPeerLost((peer) => {
       if (!peer.startsWith('services')) return;
       this.terminals.onServicesLost();
-      // Its next incarnation does not know that we listen.
+      // Its next incarnation does not know about this subscriber.
       void this.events.restore();
     });
     this.stopKeepAlive = node.clock.every(EVENTS.heartbeatMs, () => {
@@ -211,12 +209,12 @@ class HttpFront implements Front {
     const idle = this.handlers.map((handler) => handler.idle());
     await withTimeout(DRAIN_MS, Promise.all(idle), this.options.node.clock);
     for (const handler of this.handlers) handler.failPending();
-    // What was sent last still goes out in this turn.
+    // The last messages still go out in this turn.
     await nextTurn();
     for (const server of this.servers) server.close();
   }
 
-  /** Made once: it takes this thread many milliseconds, and whoever asks needs no token. */
+  /** Built once: it blocks this thread for many milliseconds, and needs no token. */
   private openapi(): Promise<Uint8Array> {
     const { openapi, cloud } = this.options;
     this.openapiDocument ??= openapi(cloud ? ROUTES : DAEMON_ROUTES).catch((error: unknown) => {

@@ -29,8 +29,9 @@ function httpProbe(node: YamlNode | undefined): { ready: string; port: string } 
   if (port === undefined) return undefined;
   const host = scalarText(nodeAt(get, 'host')) ?? 'localhost';
   const path = scalarText(nodeAt(get, 'path')) ?? '/';
+  const scheme = scalarText(nodeAt(get, 'scheme')) ?? 'http';
   return {
-    ready: `${scalarText(nodeAt(get, 'scheme')) ?? 'http'}://${host}:${port}${path.startsWith('/') ? path : `/${path}`}`,
+    ready: `${scheme}://${host}:${port}${path.startsWith('/') ? path : `/${path}`}`,
     port,
   };
 }

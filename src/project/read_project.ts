@@ -99,7 +99,8 @@ function serviceEnv(check: ProjectCheck, name: string, service: ProjectServiceSh
     check.problems.push({ at: check.positionAt('services', name, 'env', key), message });
   }
   if (env.size > SERVICE.maxEnvEntries) {
-    const message = `services.${name}.env: has ${env.size} variables; at most ${SERVICE.maxEnvEntries} are possible`;
+    const message =
+      `services.${name}.env: has ${env.size} variables; ` + `at most ${SERVICE.maxEnvEntries} are possible`;
     check.problems.push({ at: check.positionAt('services', name), message });
   }
   return [...env];

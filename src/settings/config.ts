@@ -189,7 +189,8 @@ function checkCombinations(settings: Settings, where: string): void {
   }
   if (cloud.bind !== '' && !isLoopback(cloud.bind) && cloud.tls_cert === '' && !cloud.behind_tls) {
     throw new SettingsError(
-      `${where}: cloud.bind = ${formatValue(cloud.bind)} is not a loopback address: set cloud.tls_cert and cloud.tls_key, or cloud.behind_tls = true`,
+      `${where}: cloud.bind = ${formatValue(cloud.bind)} is not a loopback address: ` +
+        'set cloud.tls_cert and cloud.tls_key, or cloud.behind_tls = true',
     );
   }
 }

@@ -119,7 +119,8 @@ function whenChecking(
   const left = deadline === null ? null : deadline - now;
   return {
     reason: joinSentences(
-      `Its process ${run.pid} has been up for ${humanDuration(now - run.startedAt)} and has not passed its ready-check yet.`,
+      `Its process ${run.pid} has been up for ${humanDuration(now - run.startedAt)} ` +
+        'and has not passed its ready-check yet.',
       aboutCheck(check, now),
       ready !== null && aboutPort(ready, port, portHolder),
     ),
@@ -149,7 +150,9 @@ function explanationText(facts: ExplanationFacts): ExplanationText {
           !state.trouble && end ? `Its last process ${describeEnd(end)}.` : null,
           `Its restart policy is "${spec.restart}".`,
         ),
-        waitingFor: `restart number ${state.backoff.attempt} in a row, in ${humanDuration(state.backoff.nextAt - now)}`,
+        waitingFor:
+          `restart number ${state.backoff.attempt} in a row, ` +
+          `in ${humanDuration(state.backoff.nextAt - now)}`,
         next: 'It is started again then; a start begins at once, a stop cancels it.',
       };
     case 'launching':

@@ -68,7 +68,8 @@ export const agentSpinupCommand = defineCommand({
     context.out.record(
       agent,
       () =>
-        `${name} is up at ${agent.gatewayUrl ?? agent.url} (port ${agent.port}, pid ${agent.pid}); \`berth agent attach ${name}\` shows its terminal`,
+        `${name} is up at ${agent.gatewayUrl ?? agent.url} (port ${agent.port}, pid ${agent.pid}); ` +
+        `\`berth agent attach ${name}\` shows its terminal`,
     );
   },
 });

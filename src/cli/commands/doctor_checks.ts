@@ -156,10 +156,11 @@ const daemon = withLocal(async (_cli, local) => {
 });
 
 const token = withLocal(async (_cli, local) => {
-  if (local.settings.auth.token) return ok('a token is set: only who has it can use the daemon');
+  if (local.settings.auth.token) return ok('a token is set: only those who have it can use the daemon');
   const others = otherUsers();
   if (others.length === 0) return ok('no token is set, and nobody else can log in here');
-  const about = `no token is set: ${others.slice(0, 3).join(', ')}${others.length > 3 ? ' and others' : ''} can log in here and run commands as you`;
+  const names = `${others.slice(0, 3).join(', ')}${others.length > 3 ? ' and others' : ''}`;
+  const about = `no token is set: ${names} can log in here and run commands as you`;
   return [{ state: 'warning', about, fix: '`berth init` sets one.' }];
 });
 
@@ -175,7 +176,9 @@ const agentHostNames = withLocal(async (_cli, { settings: { agents } }) => {
     {
       state: 'warning',
       about: `${host} ${why}: programs other than browsers and curl cannot open agents by host name`,
-      fix: 'Browsers and curl know *.localhost themselves. For the others: install libnss-myhostname, or use the ports.',
+      fix:
+        'Browsers and curl know *.localhost themselves. ' +
+        'For the others: install libnss-myhostname, or use the ports.',
     },
   ];
 });
@@ -186,7 +189,8 @@ const libc: DoctorCheck = async () => {
     await loadLibc();
     return [];
   } catch (error) {
-    const about = `koffi does not load, so there are no agents and orphans may be missed: ${messageOf(error)}`;
+    const reason = messageOf(error);
+    const about = `koffi does not load, so there are no agents and orphans may be missed: ${reason}`;
     return [
       { state: 'warning', about, fix: 'Install berth again on this machine, with its optional packages.' },
     ];

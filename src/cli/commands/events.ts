@@ -35,9 +35,8 @@ function printEvent(context: CommandContext, event: DaemonEvent): void {
   const { type, data } = event;
   const padded = type.padEnd('service.registered'.length);
   const title = ALERT_TYPES.has(type) ? out.style('red', padded) : padded;
-  out.line(
-    `${out.style('dim', formatClockTime(data.at) || '--:--:--')}  ${title}  ${sanitizeLine(eventText(type, data))}`,
-  );
+  const time = out.style('dim', formatClockTime(data.at) || '--:--:--');
+  out.line(`${time}  ${title}  ${sanitizeLine(eventText(type, data))}`);
 }
 
 /**

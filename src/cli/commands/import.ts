@@ -47,7 +47,8 @@ export const importCommand = defineCommand({
     context.out.record(
       { from: path, file: target, services, notes },
       () =>
-        `${relativePath(target)} has ${pluralize(services.length, 'service')} from the ${kind}; \`berth up\` brings them up`,
+        `${relativePath(target)} has ${pluralize(services.length, 'service')} from the ${kind}; ` +
+        '`berth up` brings them up',
     );
   },
 });

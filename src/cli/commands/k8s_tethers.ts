@@ -53,7 +53,8 @@ export const tetherCommand = defineCommand({
     const open = await client.cloud.activate(tether_id);
     if (!context.out.isData) {
       context.out.note(
-        `${workloadName(workload)} port ${number} is at localhost:${open.local_port}; \`berth k8s untether ${open.local_port}\` closes it`,
+        `${workloadName(workload)} port ${number} is at localhost:${open.local_port}; ` +
+          `\`berth k8s untether ${open.local_port}\` closes it`,
       );
     }
     context.out.record(

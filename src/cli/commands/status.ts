@@ -16,7 +16,8 @@ function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
     service.cpu === undefined ? '' : `${formatCpu(service.cpu)} CPU, ${formatMemory(service.rssMB)}`;
   const { lastCheck, backoff } = explanation;
   const check = lastCheck
-    ? `${lastCheck.url}, ${formatElapsed(lastCheck.at)} ago: ${lastCheck.error ?? lastCheck.status ?? 'passed'}`
+    ? `${lastCheck.url}, ${formatElapsed(lastCheck.at)} ago: ` +
+      `${lastCheck.error ?? lastCheck.status ?? 'passed'}`
     : '';
   const rows: FactRow[] = [
     ['url', service.url],

@@ -25,8 +25,10 @@ function renderScreen(services: readonly Service[], out: Output, height: number)
   const running = services.filter(({ pid }) => pid !== undefined);
   const cpu = running.reduce((sum, service) => sum + (service.cpu ?? 0), 0);
   const memory = running.reduce((sum, service) => sum + (service.rssMB ?? 0), 0);
-  const head = `${services.length} services, ${running.length} with a process, ${formatCpu(cpu)} CPU, ${formatMemory(memory)}`;
-  return `${head}\n\n${formatTable([...services].sort(byUsage).slice(0, Math.max(1, height - 4)), COLUMNS, out.style)}`;
+  const usage = `${formatCpu(cpu)} CPU, ${formatMemory(memory)}`;
+  const head = `${services.length} services, ${running.length} with a process, ${usage}`;
+  const busiest = [...services].sort(byUsage).slice(0, Math.max(1, height - 4));
+  return `${head}\n\n${formatTable(busiest, COLUMNS, out.style)}`;
 }
 
 export const topCommand = defineCommand({

@@ -121,7 +121,8 @@ async function registerAll(
       try {
         return [service.name, await registerService(client, file, service, registered.get(service.name))];
       } catch (error) {
-        const message = `${service.name} cannot be registered: ${error instanceof Error ? error.message : String(error)}`;
+        const reason = error instanceof Error ? error.message : String(error);
+        const message = `${service.name} cannot be registered: ${reason}`;
         throw new CommandError(message, 'Nothing was started.');
       }
     }),

@@ -92,7 +92,8 @@ export async function ensureDaemon(context: CommandContext): Promise<void> {
   if (isElsewhere || runningDaemon(local.stateDir)) return;
   const { pid, port } = await startBackgroundDaemon(context, local);
   context.out.note(
-    `Started the daemon in the background (pid ${pid}, ${localUrl(local.settings.bind, port)}); \`berth daemon stop\` ends it.`,
+    `Started the daemon in the background (pid ${pid}, ${localUrl(local.settings.bind, port)}); ` +
+      '`berth daemon stop` ends it.',
   );
 }
 

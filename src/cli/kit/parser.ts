@@ -39,8 +39,8 @@ function toCommanderOption(option: Option<unknown>): CommanderOption {
 }
 
 const DESCRIPTION =
-  'Berth runs and supervises your local services and AI agents. It also puts Kubernetes workloads to sleep, ' +
-  'wakes them, and connects local ports to them.';
+  'Berth runs and supervises your local services and AI agents. ' +
+  'It also puts Kubernetes workloads to sleep, wakes them, and connects local ports to them.';
 
 const EPILOGUE = `
 \`berth help <command>\` describes a command.

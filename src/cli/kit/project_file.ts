@@ -10,7 +10,8 @@ const PROJECT_LABEL_PREFIX = 'project=';
 export const NO_RESTART_LABEL = 'project-calm';
 
 const HINT =
-  '`berth init` writes one; `berth import -w` makes one from a Procfile, package.json or compose file; -f names one.';
+  '`berth init` writes one; `berth import -w` makes one from a Procfile, package.json or compose file; ' +
+  '-f names one.';
 
 /** The project file that is named, or the nearest in this folder and those above. Throws a UsageError. */
 export function projectFilePath(named: string | undefined): string {

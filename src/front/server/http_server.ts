@@ -1,5 +1,5 @@
-// What the front needs of an HTTP server. uws_server.ts and node_server.ts implement it, and the same tests
-// run against both.
+// The HTTP server interface of the front. uws_server.ts and node_server.ts implement it, and pass the same
+// tests.
 
 const REASONS: ReadonlyMap<number, string> = new Map([
   [200, 'OK'],
@@ -22,9 +22,9 @@ const REASONS: ReadonlyMap<number, string> = new Map([
   [505, 'HTTP Version Not Supported'],
 ]);
 
-/** The headers of an answer, made once and sent often. */
+/** The headers of an answer, created once and sent often. */
 export class ResponseHeaders {
-  /** Name, value, name, value: as `node:http` takes them. */
+  /** Name, value, name, value: the form of `node:http`. */
   readonly pairs: readonly string[];
   private readonly blocks = new Map<number, string>();
 
@@ -59,24 +59,22 @@ export interface BodyLimits {
   ms: number;
 }
 
-/**
- * An answer that goes on. Bytes that a slow reader has not taken are kept in memory: watch `bufferedBytes`.
- */
+/** A streamed answer. Bytes that a slow reader has not taken are kept in memory: watch `bufferedBytes`. */
 export interface ResponseStream {
   write(bytes: Uint8Array): void;
   /** An upper bound of the bytes that the kernel has not taken yet. */
   readonly bufferedBytes: number;
   /**
-   * Writes bytes without meaning where needed. Called every few seconds, it keeps a blocked connection alive.
+   * Writes bytes without meaning if necessary. Called every few seconds, it keeps a blocked connection alive.
    */
   keepAlive(): void;
   /** Called when `bufferedBytes` has fallen to 0. */
   onDrain: (() => void) | null;
   /** Called once, when either side has ended the stream. */
   onClose: (() => void) | null;
-  /** Ends it in order. */
+  /** Ends the stream after the buffered bytes. */
   end(): void;
-  /** Cuts the connection and drops what is buffered. */
+  /** Cuts the connection and drops the buffered bytes. */
   destroy(): void;
 }
 
@@ -95,35 +93,38 @@ export interface WebSocketHandlers {
   message(data: Uint8Array, binary: boolean): void;
   /** `bufferedBytes` has fallen. */
   drain(): void;
-  /** Called once; the socket may not be used any more. */
+  /** Called once; the socket must not be used afterwards. */
   close(code: number): void;
 }
 
 /**
  * One request and its answer. The methods that read the request, and `acceptWebSocket`, may be called only
- * until the handler returns: uWebSockets.js takes the request away then. One call of `send`, `startStream` or
- * `acceptWebSocket` answers it; all three do nothing when the client has gone.
+ * until the handler returns, because uWebSockets.js then frees the request. One call of `send`, `startStream`
+ * or `acceptWebSocket` answers it; all three do nothing when the client has disconnected.
  */
 export interface HttpExchange {
-  /** As sent: `GET`, never `get`. */
+  /** In upper case: `GET`, never `get`. */
   readonly method: string;
   /** Without the query, still percent-encoded. */
   readonly path: string;
   /** Whether the request asks for a WebSocket on a path that has one. */
   readonly isHandshake: boolean;
-  /** Without the question mark; empty when there is none. */
+  /** Without the question mark; empty when absent. */
   query(): string;
-  /** The first header of that (lower-case) name; empty when there is none. */
+  /** The first header with that (lower-case) name; empty when absent. */
   header(name: string): string;
-  /** How often the request has that header. */
+  /** The number of headers with that name. */
   countHeader(name: string): number;
   /** The peer's IP address. */
   peerAddress(): string;
-  /** Rejects with payload_too_large or request_timeout; the latter also when the client has gone. */
+  /** Rejects with payload_too_large or request_timeout; the latter also when the client has disconnected. */
   readBody(limits: BodyLimits): Promise<Uint8Array>;
-  /** `close`: the connection ends with this answer. */
+  /** `close`: closes the connection after this answer. */
   send(status: number, headers: ResponseHeaders, body: ResponseBody, close?: boolean): void;
-  /** `keepAliveBytes` have no meaning to the client at any place of the stream. null: the client has gone. */
+  /**
+   * `keepAliveBytes` must be meaningless to the client anywhere in the stream. null: the client has
+   * disconnected.
+   */
   startStream(headers: ResponseHeaders, keepAliveBytes: Uint8Array): ResponseStream | null;
   /** Completes the handshake with `protocol` as the chosen subprotocol. */
   acceptWebSocket(protocol: string, open: (socket: ServerWebSocket) => WebSocketHandlers): void;
@@ -140,11 +141,11 @@ export interface ServerOptions {
   maxMessageBytes: number;
   /** Files in PEM; absent: plain HTTP. */
   tls?: { cert: string; key: string };
-  /** Called with what `handle` or a handler of a WebSocket throws. */
+  /** Called with exceptions of `handle` and of WebSocket handlers. */
   onDefect: (error: unknown) => void;
 }
 
-/** Why an address could not be listened on: an errno name such as EADDRINUSE. */
+/** Why listening on an address failed: an errno name such as EADDRINUSE. */
 export interface ListenRefusal {
   refused: string;
 }
@@ -154,9 +155,9 @@ export interface HttpServer {
   readonly name: 'uWebSockets.js' | 'node:http';
   /** Listens exclusively on one address; port 0: any free port. May be called once per address. */
   listen(host: string, port: number): Promise<{ port: number } | ListenRefusal>;
-  /** Accepts no more connections; open ones go on. */
+  /** Stops accepting connections; open ones continue. */
   stopListening(): void;
-  /** Cuts every connection. Nothing of the server keeps the event loop alive after that. */
+  /** Cuts every connection. Afterwards nothing of the server keeps the event loop alive. */
   close(): void;
 }
 

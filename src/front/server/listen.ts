@@ -1,4 +1,4 @@
-// Which server answers, and on which addresses.
+// Chooses the server, and the addresses to listen on.
 import { networkInterfaces } from 'node:os';
 import { hostInUrl } from '../../adapters/url_host.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -7,9 +7,7 @@ import type { CreateServer, HttpServer } from './http_server.ts';
 
 export type ServerKind = 'uWebSockets.js' | 'node:http';
 
-/**
- * uWebSockets.js where its binary loads, else node:http, with a line to `log`. `only`: this one or an error.
- */
+/** uWebSockets.js if its binary loads, else node:http, with a line to `log`. `only`: this one or an error. */
 export async function chooseServer(log: (line: string) => void, only?: ServerKind): Promise<CreateServer> {
   if (only !== 'node:http') {
     try {

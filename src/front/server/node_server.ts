@@ -1,4 +1,4 @@
-// The front's HTTP server on node:http, for where the binary of uWebSockets.js does not load.
+// The front's HTTP server on node:http, for systems where the binary of uWebSockets.js does not load.
 import { readFileSync } from 'node:fs';
 import http, { type IncomingMessage, ServerResponse } from 'node:http';
 import https from 'node:https';

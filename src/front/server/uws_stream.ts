@@ -3,10 +3,7 @@ import type { HttpResponse } from 'uWebSockets.js';
 import { KIB } from '../../settings/limits.ts';
 import type { ResponseStream } from './http_server.ts';
 
-/**
- * Largest piece written at a time after a blocked write: uWebSockets.js may buffer it where we cannot count
- * it.
- */
+/** Largest piece written after a blocked write: uWebSockets.js may buffer it where we cannot count it. */
 const SLICE_BYTES = 64 * KIB;
 
 /**
@@ -17,7 +14,7 @@ type StreamState = 'open' | 'blocked' | 'closed';
 
 /**
  * A write smaller than the cork buffer of uWebSockets.js may be blocked and still return true; the next one
- * tells.
+ * shows it.
  */
 export class UwsStream implements ResponseStream {
   bufferedBytes = 0;
@@ -76,7 +73,7 @@ export class UwsStream implements ResponseStream {
     this.res.close();
   }
 
-  /** The connection has gone. */
+  /** The connection was closed. */
   markClosed(): void {
     if (this.state === 'closed') return;
     this.state = 'closed';
@@ -99,7 +96,7 @@ export class UwsStream implements ResponseStream {
   }
 
   /**
-   * Goes on writing. Only a write makes uWebSockets.js empty its own buffer, so there is one even without a
+   * Continues writing. Only a write makes uWebSockets.js empty its own buffer, so there is one even without a
    * queue.
    */
   private drainQueue(): boolean {

@@ -1,22 +1,22 @@
-// Keeps the hub in step with the journal. The journal's events are asked for once; after that the journal
-// tells new ones. If some are missing in between, the journal is asked again.
+// Keeps the hub in step with the journal. The feed reads the journal's events once; then the journal sends
+// new ones. If some are missing in between, the feed reads the journal again.
 import type { EventRecord } from '../../protocol/events.ts';
 import { type Node, tolerateFailure } from '../../runtime/actor.ts';
 import { EventHub } from './event_hub.ts';
 
-/** Pause after a failure before the journal is asked again. */
+/** Pause before the journal is asked again after a failure. */
 const RETRY_MS = 500;
 
 /** The journal is being asked. */
 interface Restoring {
   phase: 'restoring';
-  /** What the journal has told meanwhile. */
+  /** Events that arrived from the journal meanwhile. */
   backlog: EventRecord[];
   done: Promise<void>;
-  /** Ends the pause before a retry; null: there is none. */
+  /** Ends the pause before a retry; null: no pause. */
   endPause: (() => void) | null;
 }
-/** `live`: the hub takes what the journal tells. */
+/** `live`: the hub gets events directly from the journal. */
 type FeedState = { phase: 'live' } | Restoring | { phase: 'closed' };
 
 export class EventFeed {
@@ -35,12 +35,12 @@ export class EventFeed {
     const [first] = records;
     const isGap = first !== undefined && !this.hub.isContiguous(first.id);
     if (state.phase === 'restoring') state.backlog.push(...records);
-    // The journal's actor or thread was started again and told nobody in between.
+    // The journal's actor or thread was restarted and sent nothing in between.
     else if (isGap && state.phase === 'live') void this.startRestore([...records]);
     else this.hub.add(records);
   }
 
-  /** Resolves when the hub has everything that is in the journal's memory. Asks until the journal answers. */
+  /** Resolves when the hub has all events in the journal's memory. Retries until the journal answers. */
   restore(): Promise<void> {
     if (this.state.phase === 'closed') return Promise.resolve();
     return this.state.phase === 'restoring' ? this.state.done : this.startRestore([]);

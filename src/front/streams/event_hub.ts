@@ -9,7 +9,7 @@ import type { Clock } from '../../runtime/actor.ts';
 import { EVENTS } from '../../settings/limits.ts';
 import type { ResponseStream } from '../server/http_server.ts';
 
-/** Which events a subscriber wants; null: all. */
+/** The events a subscriber wants; null: all. */
 export interface EventFilter {
   types: readonly string[] | null;
   names: readonly string[] | null;
@@ -22,11 +22,11 @@ interface EventEntry {
   type: EventType;
   record: EventRecord;
   frame: Buffer;
-  /** The frame with `at` and `run`, made when first asked for. */
+  /** The frame with `at` and `run`, formatted at its first use. */
   detailed: Buffer | null;
 }
 
-/** The subscribers with one filter, who all get the same bytes. */
+/** The subscribers with the same filter, who all get the same bytes. */
 interface FilterChannel {
   types: ReadonlySet<string> | null;
   names: ReadonlySet<string> | null;
@@ -38,7 +38,7 @@ interface FilterChannel {
 const MIN_FLUSH_PAUSE_MS = 1;
 
 const RETRY_FRAME = Buffer.from(`retry: ${EVENTS.reconnectDelayMs}\n\n`);
-/** A comment, which clients ignore at any place of the stream. */
+/** A comment, which clients ignore anywhere in the stream. */
 export const KEEP_ALIVE_COMMENT = Buffer.from(':\n\n');
 
 const frameOf = ({ id, type }: EventRecord, data: string): Buffer =>
@@ -61,7 +61,7 @@ const ID = /^[0-9]{1,15}$/;
 export class EventHub {
   private readonly ring = new EventRing<EventEntry>(EVENTS.retained, 1);
   private readonly channels = new Map<string, FilterChannel>();
-  /** Events that no subscriber has yet. */
+  /** Events not sent to any subscriber yet. */
   private pending: EventEntry[] = [];
   private readonly clock: Clock;
   /** Cancels the next flush; null: none is scheduled. */
@@ -75,8 +75,8 @@ export class EventHub {
   }
 
   /**
-   * Takes the events of the journal's memory; those known already are skipped. If events between the known
-   * ones and these are lost, subscribers are told that their stream is incomplete.
+   * Takes the events of the journal's memory; known ones are skipped. If events between the known ones and
+   * these are lost, subscribers learn that their stream is incomplete.
    */
   restore(kept: readonly EventRecord[], lastId: number, completeFrom: number): void {
     const hasGap = completeFrom > this.lastId + 1;
@@ -170,9 +170,9 @@ export class EventHub {
   }
 
   /**
-   * Flushes at the end of this turn, but after a flush that took long only when as much time has passed
-   * again. So half of the thread's time is left for everything else, and events that arrive meanwhile go out
-   * in one write per subscriber.
+   * Flushes at the end of this turn or, after a flush that took long, once as much time has passed again. So
+   * half of the thread's time is left for other work, and events that arrive meanwhile go out in one write
+   * per subscriber.
    */
   private schedule(): void {
     if (this.scheduledFlush) return;
@@ -187,7 +187,7 @@ export class EventHub {
   private send(channel: FilterChannel, bytes: Buffer): void {
     for (const stream of channel.streams) {
       stream.write(bytes);
-      // The client loses nothing: it connects again with its last id.
+      // The client loses nothing: it reconnects with its last id.
       if (stream.bufferedBytes > EVENTS.maxUnsentBytes) stream.destroy();
     }
   }

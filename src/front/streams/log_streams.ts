@@ -1,5 +1,5 @@
-// Logs as they are written. Each follower reads on from its own offset when the log has grown and its client
-// has taken what it was sent, so a slow client costs nothing and misses nothing.
+// Logs as they are written. Each follower continues from its own offset when the log has grown and its client
+// has taken the bytes sent so far, so a slow client costs nothing and misses nothing.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LineCutter } from '../../logs/line_cutter.ts';
 import { type LineFormat, lineText } from '../../logs/line_text.ts';
@@ -15,7 +15,7 @@ const OFFSET = /^[0-9]{1,15}$/;
 const RETRY_FRAME = Buffer.from(`retry: ${EVENTS.reconnectDelayMs}\n\n`);
 
 /**
- * One line as a frame. `id` is the offset at which the log goes on after it: a client that reconnects sends
+ * One line as a frame. `id` is the offset at which the log continues after it: a client that reconnects sends
  * it back.
  */
 function lineFrame(line: string, id: number | null): string {
@@ -32,8 +32,8 @@ function timeLookup(times: LogSlice['times']): (offset: number) => number {
 }
 
 /**
- * Whether a follower reads. `opening`: it has no stream yet. `idle`: it has read everything, or its client
- * has not taken what it was sent. `again`: it reads, and was asked to since.
+ * The reading of a follower. `opening`: it has no stream yet. `idle`: it has read everything, or its client
+ * has not taken the bytes sent so far. `again`: it is reading, and was woken meanwhile.
  */
 type ReadState = 'opening' | 'idle' | 'reading' | 'again';
 
@@ -77,11 +77,11 @@ class LogFollower {
 
   keepAlive(): void {
     this.stream?.keepAlive();
-    // A service that was started again does not know that its log is followed.
+    // A restarted service does not know that its log is followed.
     this.wake();
   }
 
-  /** Reads on if there is more and the client has taken what it was sent. */
+  /** Continues reading if there is more and the client has taken the bytes sent so far. */
   wake(): void {
     if (this.state === 'reading') this.state = 'again';
     else if (this.state === 'idle' && this.stream) void this.readAll(this.stream);
@@ -95,12 +95,12 @@ class LogFollower {
     try {
       do {
         this.state = 'reading';
-        // A turn between two pieces, because answers to asks arrive without one and a long log must hold up
-        // nobody.
+        // Yield between two pieces: answers to asks arrive without a turn of the event loop, and a long log
+        // must not block other work.
         while (stream.bufferedBytes === 0 && (await this.readNext(stream))) await nextTurn();
       } while (this.wasWoken() && stream.bufferedBytes === 0);
     } catch (error) {
-      // Whatever became of the service, the client connects again with the offset it has.
+      // Whatever happened to the service, the client reconnects with its offset.
       stream.end();
       if (!isFailure(error)) this.onDefect(error);
     }
@@ -119,7 +119,7 @@ class LogFollower {
     const { start, end, run, parts, times } = await this.service.ask('read', asked);
     this.offset = end;
     const isOther = run !== null && run !== this.run;
-    // The last line of a run that is over never ends, nor does a line whose next part is lost.
+    // The last line of an ended run stays incomplete, as does a line whose next part is lost.
     const isOver = start > from || isOther || (end <= from && !this.isRunning());
     if (isOther) this.run = run;
     let frames = isOver ? this.flushPartialLine(from) : '';
@@ -131,7 +131,7 @@ class LogFollower {
     return end > from;
   }
 
-  /** The frame of a line that never ends, after which the log goes on at `offset`. */
+  /** The frame of a line that stays incomplete; the log continues at `offset`. */
   private flushPartialLine(offset: number): string {
     const line = this.cutter.flush();
     return line === undefined ? '' : lineFrame(lineText(line, this.format), offset);
@@ -146,7 +146,7 @@ export interface FollowLogRequest {
   query: LogsQuery;
   lastEventId: string;
   isRunning: () => boolean;
-  /** null: the client has gone. */
+  /** null: the client has disconnected. */
   open: () => ResponseStream | null;
 }
 
@@ -160,7 +160,7 @@ export class LogStreams {
   }
 
   /**
-   * Follows the log of a service: the last `lines`, or what came after `lastEventId`, then every new line.
+   * Follows the log of a service: the last `lines`, or the lines after `lastEventId`, then every new line.
    * Rejects with the service's failure; `open` is called after everything that can fail.
    */
   async follow(request: FollowLogRequest): Promise<void> {
@@ -193,7 +193,7 @@ export class LogStreams {
     for (const follower of this.followers.get(name) ?? []) follower.wake();
   }
 
-  /** Ends the streams of services that do not exist any more. */
+  /** Ends the streams of removed services. */
   endMissing(exists: (name: string) => boolean): void {
     for (const [name, group] of this.followers) {
       if (exists(name)) continue;

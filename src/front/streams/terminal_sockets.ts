@@ -14,9 +14,7 @@ type ViewerControl = { resize: [cols: number, rows: number] } | { ack: number };
 const isIntegerBetween = (value: unknown, least: number, most: number): value is number =>
   typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most;
 
-/**
- * Parses a text frame of a viewer; undefined: it is none that a viewer may send. docs/reference.md "Attach".
- */
+/** Parses a text frame of a viewer; undefined for an invalid one. docs/reference.md "Attach". */
 function parseControl(text: string): ViewerControl | undefined {
   let control: unknown;
   try {
@@ -39,7 +37,7 @@ type TerminalSize = MessageOf<TerminalProtocol, 'resize'>;
 
 /** A terminal that was resized within the last `AGENT.resizeIntervalMs`. */
 interface RecentResize {
-  /** The last size asked for since. */
+  /** The last size requested since. */
   next: TerminalSize | null;
   /** Cancels the resize to `next`. */
   cancel: () => void;
@@ -57,7 +55,7 @@ export class TerminalSockets {
     this.clock = clock;
   }
 
-  /** Messages from the services: what their terminals show. */
+  /** Messages from the services, for the viewers of their terminals. */
   readonly handlers: Handlers<TerminalViewersProtocol> = {
     output: ({ viewer, bytes }) => {
       this.send(viewer, bytes);
@@ -79,7 +77,7 @@ export class TerminalSockets {
     },
   };
 
-  /** A WebSocket that has just been opened to the terminal of `service`. */
+  /** Attaches a new WebSocket to the terminal of `service`. */
   open(socket: ServerWebSocket, service: Ref<TerminalProtocol>): WebSocketHandlers {
     this.lastViewer += 1;
     const viewer = String(this.lastViewer);
@@ -106,7 +104,7 @@ export class TerminalSockets {
     };
   }
 
-  /** The services thread has ended. Viewers connect again by themselves and get the whole screen. */
+  /** The services thread has ended. Viewers reconnect by themselves and get the whole screen. */
   onServicesLost(): void {
     for (const { cancel } of this.recentResizes.values()) cancel();
     this.recentResizes.clear();
@@ -115,14 +113,15 @@ export class TerminalSockets {
 
   private send(viewer: string, data: string | Uint8Array): void {
     const socket = this.sockets.get(viewer);
-    // A viewer that acknowledges what it has not read would otherwise make this buffer grow without bound.
+    // Without this limit, a viewer that acknowledges output without reading it would make the buffer grow
+    // without bound.
     if (socket && socket.bufferedBytes > AGENT.maxUnsentBytes)
       socket.close(CLOSE_CODES.failed, 'what was sent is not read');
     else socket?.send(data);
   }
 
   /**
-   * Sends the first size at once, and of those that follow closely only the last: each redraws the whole
+   * Sends the first size at once, and only the last of those that follow closely: each redraws the whole
    * screen.
    */
   private resize(service: Ref<TerminalProtocol>, size: TerminalSize): void {

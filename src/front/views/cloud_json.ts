@@ -4,7 +4,7 @@ import { autoSleepSettings, type ClusterRow, type WorkloadRow } from '../../prot
 import type { TetherRow } from '../../protocol/tethers.ts';
 import { utcTime } from '../../protocol/timestamps.ts';
 
-/** A cluster as it is listed. */
+/** A cluster in the list. */
 export const clusterItem = (row: ClusterRow) => ({
   id: row.id,
   name: row.name,
@@ -13,7 +13,7 @@ export const clusterItem = (row: ClusterRow) => ({
   created_at: utcTime(row.createdAt),
 });
 
-/** A cluster as it is read by itself. */
+/** A cluster read on its own. */
 export const clusterDetail = (row: ClusterRow) => ({
   ...clusterItem(row),
   version: row.version,
@@ -22,7 +22,7 @@ export const clusterDetail = (row: ClusterRow) => ({
   capabilities: row.capabilities,
 });
 
-/** A workload as it is listed. */
+/** A workload in the list. */
 export const workloadItem = (row: WorkloadRow) => ({
   id: row.id,
   name: row.name,
@@ -38,7 +38,7 @@ export const workloadItem = (row: WorkloadRow) => ({
   sleep_reason: row.sleepReason,
 });
 
-/** A tether as it is listed. */
+/** A tether in the list. */
 export const tetherItem = (row: TetherRow) => ({
   tether_id: row.id,
   workload_id: row.workloadId,

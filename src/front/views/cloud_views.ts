@@ -1,6 +1,6 @@
-// What the front answers reads of the cloud from. The JSON of a row is composed when the row arrives: the
-// owner tells few rows at a time, so no read of a long list has to compose all of it, and the text takes less
-// memory than the row.
+// The source of the front's answers to reads of the cloud. The JSON of a row is composed when the row
+// arrives: the owner sends few rows at a time, so no read of a long list has to compose all of it, and the
+// text takes less memory than the row.
 import {
   type AutoSleepSettings,
   autoSleepSettings,
@@ -14,7 +14,7 @@ import { clusterDetail, clusterItem, tetherItem, workloadItem } from './cloud_js
 import { JsonCollection, type JsonEntry } from './json_collection.ts';
 
 interface ClusterEntry extends JsonEntry {
-  /** As read by itself. */
+  /** The JSON of the resource read on its own. */
   detail: string;
 }
 
@@ -31,9 +31,9 @@ function workloadEntry(row: WorkloadRow): WorkloadEntry {
   return { id, key: `${namespace}/${name}/${kind}`, json, autoSleep, idleMinutes };
 }
 
-/** The clusters, workloads and tethers that their owners last told, as JSON. */
+/** The latest clusters, workloads and tethers from their owners, as JSON. */
 export class CloudViews {
-  /** ULIDs are in the order of age. */
+  /** ULIDs sort by age. */
   private readonly clusterEntries = new JsonCollection<ClusterEntry>();
   private readonly tetherEntries = new JsonCollection<JsonEntry>();
   private readonly workloadsByCluster = new Map<string, JsonCollection<WorkloadEntry>>();
@@ -43,19 +43,19 @@ export class CloudViews {
   private clusterList: Buffer | null = null;
   private tetherList: Buffer | null = null;
   private workloadList: Buffer | null = null;
-  /** Why the cloud part cannot be used at all. */
+  /** Why the cloud part is unavailable. */
   private unavailable: Failure | null = null;
 
   markUnavailable(reason: string, hint: string): void {
     this.unavailable = fail('internal', `the cloud part is closed: ${reason}`, { hint });
   }
 
-  /** Throws `internal` while the cloud part cannot be used. */
+  /** Throws `internal` while the cloud part is unavailable. */
   assertAvailable(): void {
     if (this.unavailable) throw this.unavailable;
   }
 
-  /** Takes new or changed clusters. `all`: there are no others. */
+  /** Takes new or changed clusters. `all`: the rows are complete. */
   setClusters(rows: readonly ClusterRow[], all: boolean): void {
     this.unavailable = null;
     const told = new Set(rows.map(({ id }) => id));
@@ -67,7 +67,7 @@ export class CloudViews {
     this.clusterList = null;
   }
 
-  /** Forgets a cluster with its workloads. */
+  /** Drops a cluster with its workloads. */
   removeCluster(id: string): void {
     for (const workload of this.workloadsByCluster.get(id)?.ids() ?? []) this.collectionOf.delete(workload);
     this.workloadsByCluster.delete(id);
@@ -98,13 +98,13 @@ export class CloudViews {
     this.workloadList = null;
   }
 
-  /** Forgets every workload that is not among `ids`. */
+  /** Drops every workload that is not among `ids`. */
   retainWorkloads(ids: readonly string[]): void {
     const kept = new Set(ids);
     this.removeWorkloads([...this.collectionOf.keys()].filter((id) => !kept.has(id)));
   }
 
-  /** Takes new or changed tethers. `all`: there are no others. */
+  /** Takes new or changed tethers. `all`: the rows are complete. */
   setTethers(rows: readonly TetherRow[], all: boolean): void {
     if (all) this.tetherEntries.retain(() => false);
     for (const row of rows)
@@ -123,7 +123,7 @@ export class CloudViews {
     return this.clusterList;
   }
 
-  /** One cluster; null: there is none of that id. */
+  /** One cluster; null for an unknown id. */
   cluster(id: string): string | null {
     return this.clusterEntries.get(id)?.detail ?? null;
   }
@@ -144,7 +144,7 @@ export class CloudViews {
     return this.workloadList;
   }
 
-  /** The auto-sleep settings of a workload; null: there is none of that id. */
+  /** The auto-sleep settings of a workload; null for an unknown id. */
   autoSleep(id: string): AutoSleepSettings | null {
     const entry = this.collectionOf.get(id)?.get(id);
     return entry ? autoSleepSettings(entry) : null;

@@ -1,12 +1,13 @@
-// State: none of its own; it updates the views. Rebuilt from: what the cloud's actors tell at their start.
+// State: none of its own; it updates the views. Rebuilt from: the messages of the cloud's actors at their
+// start.
 import type { CloudViewsProtocol } from '../../protocol/cloud.ts';
 import { actor } from '../../runtime/actor.ts';
 import type { CloudViews } from './cloud_views.ts';
 
-/** A message refused here would be a change that nobody ever sees, and handling one takes no time. */
+/** A refused message would be a change that is never shown, and handling one takes no time. */
 const LIMITS = { mailbox: 1_000_000 };
 
-/** At `cloudviews`, on the thread of the front. */
+/** The actor at `cloudviews`, on the thread of the front. */
 export const cloudViewsActor = actor<CloudViewsProtocol, CloudViews>(
   'cloudviews',
   (_context, views) => {

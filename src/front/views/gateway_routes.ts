@@ -1,4 +1,4 @@
-// What the gateway knows of the agents.
+// The agents as the gateway sees them.
 import { AGENT_TYPES, agentKind } from '../../protocol/agent_types.ts';
 import type { GatewayRoute } from '../../protocol/gateway.ts';
 import type { ServiceViews } from './service_views.ts';

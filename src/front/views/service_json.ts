@@ -8,10 +8,10 @@ import type { StatsRow } from '../../protocol/stats.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import type { SpecRow } from '../../protocol/views.ts';
 
-/** What the JSON of a service is composed from. */
+/** The parts from which the JSON of a service is composed. */
 export interface ServiceParts {
   spec: SpecRow;
-  /** null: none was ever told, so the service is stopped. */
+  /** null: none has arrived, so the service is stopped. */
   state: ServiceState | null;
   stats: StatsRow | null;
 }
@@ -21,7 +21,7 @@ const effectivePort = ({ spec, state }: ServiceParts): number => state?.process?
 
 const statusOf = ({ state }: ServiceParts): ServiceStatus => state?.status ?? 'stopped';
 
-/** A service as it is listed. */
+/** A service in the list. */
 export function serviceItem(parts: ServiceParts): Service {
   const { spec, state, stats } = parts;
   const port = effectivePort(parts);
@@ -42,7 +42,7 @@ export function serviceItem(parts: ServiceParts): Service {
   return { ...start, url: localhostUrl(port), exitCode, signal, ...unknown, restarts };
 }
 
-/** A service as it is read by itself. No row of the front has the values of its environment. */
+/** A service read on its own. No row of the front has the values of its environment. */
 export function serviceDetail(parts: ServiceParts): ServiceDetail {
   const { spec, state } = parts;
   return {
@@ -64,13 +64,13 @@ export function serviceDetail(parts: ServiceParts): ServiceDetail {
   };
 }
 
-/** Where a service is reached. */
+/** The address of a service. */
 export function resolutionItem(parts: ServiceParts): Resolution {
   const port = effectivePort(parts);
   return { name: parts.spec.name, url: localhostUrl(port), port, status: statusOf(parts) };
 }
 
-/** An agent as it is listed. */
+/** An agent in the list. */
 export function agentItem(parts: ServiceParts, agent: AgentSpec): Agent {
   const pid = parts.state?.process?.pid ?? null;
   return {

@@ -1,5 +1,6 @@
-// What the front answers reads of services from: a row per service and the bytes of its JSON. A row has three
-// sources and changes often, so its JSON is composed when first asked for and kept until a part changes.
+// The source of the front's answers to reads of services: a row per service and the bytes of its JSON. A row
+// has three sources and changes often, so its JSON is composed at its first use and kept until a part
+// changes.
 import { AGENTS_GROUP } from '../../protocol/names.ts';
 import type { AgentSpec, ServiceState } from '../../protocol/service.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
@@ -33,18 +34,18 @@ function jsonList(key: string, items: readonly Buffer[]): Buffer {
   return Buffer.concat(parts);
 }
 
-/** The services as their owners last told. The actor `views` keeps the only one up to date. */
+/** The latest services from their owners. Only the actor `views` updates it. */
 export class ServiceViews {
   private readonly rows = new Map<string, ServiceRow>();
   /** The names of all rows in order; null: a row was added or removed since. */
   private names: string[] | null = null;
-  /** The names of the agents, so that a read of agents does not look through all services. */
+  /** The names of the agents, so that a read of agents does not search all services. */
   private readonly agentNames = new Set<string>();
   private serviceList: Buffer | null = null;
   private groupList: Buffer | null = null;
   private agentList: Buffer | null = null;
 
-  /** Forgets every service that is not in `names`. */
+  /** Drops every service that is not in `names`. */
   retainOnly(names: ReadonlySet<string>): void {
     for (const name of this.rows.keys()) if (!names.has(name)) this.remove(name);
   }
@@ -101,13 +102,13 @@ export class ServiceViews {
       .filter((spec) => groupOf(spec) === group);
   }
 
-  /** One service as it is listed; null: there is none of that name. */
+  /** One service in its list form; null for an unknown name. */
   item(name: string): Buffer | null {
     const row = this.rows.get(name);
     return row && hasSpec(row) ? itemOf(row) : null;
   }
 
-  /** One service as it is read by itself; null: there is none of that name. */
+  /** One service in its full form; null for an unknown name. */
   detail(name: string): Buffer | null {
     const row = this.rows.get(name);
     if (!row || !hasSpec(row)) return null;
@@ -115,7 +116,7 @@ export class ServiceViews {
     return row.detail;
   }
 
-  /** Where a service is reached; null: there is none of that name. */
+  /** The address of a service; null for an unknown name. */
   resolve(name: string): Buffer | null {
     const row = this.rows.get(name);
     if (!row || !hasSpec(row)) return null;
@@ -148,7 +149,7 @@ export class ServiceViews {
     });
   }
 
-  /** The row of `name`, which is about to change, without its JSON. */
+  /** The row of `name`, without its JSON, because it is about to change. */
   private invalidate(name: string): ServiceRow {
     let row = this.rows.get(name);
     if (!row) {

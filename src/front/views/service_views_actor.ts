@@ -13,10 +13,10 @@ interface ViewTargets {
   onServicesChanged: () => void;
 }
 
-/** A message refused here would be a change that nobody ever sees, and handling one takes no time. */
+/** A refused message would be a change that is never shown, and handling one takes no time. */
 const LIMITS = { mailbox: 1_000_000 };
 
-/** At `views`, on the thread of the front. */
+/** The actor at `views`, on the thread of the front. */
 export const serviceViewsActor = actor<ViewsProtocol, ViewTargets>(
   'views',
   (_context, { views, logs, events, onServicesChanged }) => ({
