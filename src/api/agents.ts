@@ -29,7 +29,7 @@ export const agents = {
     summary: 'Stop an agent if need be and remove it',
     answer: 'AgentRemoved',
     errors: ['unknown_agent', 'storage_full'],
-    nameKind: 'agent',
+    keyKind: 'agent',
   }),
   logs: operation({
     kind: 'call',
@@ -39,7 +39,7 @@ export const agents = {
     query: logs,
     answer: 'Logs',
     errors: ['unknown_agent'],
-    nameKind: 'agent',
+    keyKind: 'agent',
   }),
   followLogs: operation({
     kind: 'stream',
@@ -49,7 +49,7 @@ export const agents = {
     query: followedLogs,
     answer: 'LogLine',
     errors: ['unknown_agent'],
-    nameKind: 'agent',
+    keyKind: 'agent',
   }),
   attach: operation({
     kind: 'socket',
@@ -60,6 +60,6 @@ export const agents = {
     protocol: 'berth.v1',
     answer: null,
     errors: ['unknown_agent', 'not_running'],
-    nameKind: 'agent',
+    keyKind: 'agent',
   }),
 };

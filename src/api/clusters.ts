@@ -30,7 +30,7 @@ export const clusters = {
     summary: 'One cluster, with what is known of it and what the account may do',
     answer: 'ClusterDetail',
     missing: 'unknown_cluster',
-    nameKind: 'id',
+    keyKind: 'id',
     needs: 'cloud',
   }),
   remove: operation({
@@ -40,7 +40,7 @@ export const clusters = {
     summary: 'Forget a cluster and close its tethers; its workloads are left as they are',
     answer: 'ClusterRemoved',
     errors: ['unknown_cluster'],
-    nameKind: 'id',
+    keyKind: 'id',
     needs: 'cloud',
   }),
   sync: operation({
@@ -50,7 +50,7 @@ export const clusters = {
     summary: 'List the Deployments and StatefulSets of a cluster, and watch them from now on',
     answer: 'Synced',
     errors: ['unknown_cluster', 'cluster_unreachable', 'cluster_denied'],
-    nameKind: 'id',
+    keyKind: 'id',
     needs: 'cloud',
   }),
 };

@@ -20,7 +20,7 @@ export const groups = {
     query: { timeout },
     answer: 'GroupStarted',
     errors: ['unknown_group', 'port_in_use', 'ready_timeout', 'start_failed'],
-    nameKind: 'group',
+    keyKind: 'group',
   }),
   stop: operation({
     kind: 'call',
@@ -30,6 +30,6 @@ export const groups = {
     query: { grace },
     answer: 'GroupStopped',
     errors: ['unknown_group'],
-    nameKind: 'group',
+    keyKind: 'group',
   }),
 };

@@ -38,7 +38,7 @@ function shapeOfQuery(field: QueryField): z.ZodType {
   return field.kind === 'list' ? z.array(word).min(1) : word;
 }
 
-/** The parameters of a row: `{name}` of the path, the query, and where events are replayed the header. */
+/** The parameters of a row: that of the path, the query, and the header if events are replayed. */
 function parametersOf(row: Operation): ZodOpenApiOperationObject['requestParams'] {
   const inPath = [...row.path.matchAll(/\{(\w+)\}/g)].map(([, key = '']): [string, z.ZodType] => [
     key,
@@ -71,7 +71,7 @@ function codesOf(row: Operation): ErrorCode[] {
     ...(isChange || row.path === '/readyz' || !row.isAlways ? (['daemon_busy'] as const) : []),
     ...(isChange ? (['storage_full'] as const) : []),
     ...(row.body !== null ? BODY_ERRORS : []),
-    ...(hasQuery || (isChange && row.nameKind) ? (['invalid_spec'] as const) : []),
+    ...(hasQuery || (isChange && row.keyKind) ? (['invalid_spec'] as const) : []),
   ];
   return [...new Set(all)];
 }

@@ -14,10 +14,10 @@ export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
  */
 export type OperationKind = 'read' | 'call' | 'stream' | 'socket';
 
-/** The kind of `{name}` in a path. An invalid name is a 400 for a write, a 404 for a read. */
-export type NameKind = 'service' | 'agent' | 'group' | 'id';
+/** The kind of key in a path. An invalid name is a 400 for a write, a 404 for a read. */
+export type KeyKind = 'service' | 'agent' | 'group' | 'id';
 
-/** The codes for an unknown name in the path. */
+/** The codes for an unknown key in the path. */
 export type MissingCode = Extract<ErrorCode, `unknown_${string}`>;
 
 /** A resource of the API: it has a module of operations, a module of shapes and a module of handlers. */
@@ -38,7 +38,7 @@ export interface Operation<
   readonly resource: R;
   readonly kind: K;
   readonly method: Method;
-  /** Contains at most one `{name}`, as the third segment. */
+  /** Contains at most one parameter, `{name}` or `{id}`, as the third segment. */
   readonly path: string;
   /** For the API's document. */
   readonly summary: string;
@@ -52,8 +52,8 @@ export interface Operation<
   readonly contentType: string | null;
   /** Codes in addition to those of every request. */
   readonly errors: readonly ErrorCode[];
-  readonly nameKind: NameKind | null;
-  /** Of a `read`: the code for an unknown name. */
+  readonly keyKind: KeyKind | null;
+  /** Of a `read`: the code for an unknown key. */
   readonly missing: MissingCode | null;
   /** The part of the daemon that the handler needs, started with the first request that needs it. */
   readonly needs: 'cloud' | null;
@@ -99,7 +99,7 @@ export const operationsOf =
       status: 200,
       body: null,
       contentType: null,
-      nameKind: null,
+      keyKind: null,
       needs: null,
       isAlways: false,
       isPublic: false,

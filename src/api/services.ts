@@ -32,7 +32,7 @@ export const services = {
     summary: 'One service with its registration',
     answer: 'ServiceDetail',
     missing: 'unknown_service',
-    nameKind: 'service',
+    keyKind: 'service',
   }),
   remove: operation({
     kind: 'call',
@@ -41,7 +41,7 @@ export const services = {
     summary: 'Stop a service if need be and forget it with its logs',
     answer: 'Removed',
     errors: ['unknown_service', 'storage_full'],
-    nameKind: 'service',
+    keyKind: 'service',
   }),
   start: operation({
     kind: 'call',
@@ -51,7 +51,7 @@ export const services = {
     query: { timeout, wait },
     answer: 'StartResult',
     errors: ['unknown_service', 'already_running', 'port_in_use', 'ready_timeout', 'start_failed'],
-    nameKind: 'service',
+    keyKind: 'service',
   }),
   stop: operation({
     kind: 'call',
@@ -61,7 +61,7 @@ export const services = {
     query: { grace },
     answer: 'StopResult',
     errors: ['unknown_service'],
-    nameKind: 'service',
+    keyKind: 'service',
   }),
   restart: operation({
     kind: 'call',
@@ -71,7 +71,7 @@ export const services = {
     query: { timeout, grace },
     answer: 'StartResult',
     errors: ['unknown_service', 'port_in_use', 'ready_timeout', 'start_failed'],
-    nameKind: 'service',
+    keyKind: 'service',
   }),
   explain: operation({
     kind: 'call',
@@ -80,7 +80,7 @@ export const services = {
     summary: 'Why a service is as it is',
     answer: 'Explanation',
     errors: ['unknown_service'],
-    nameKind: 'service',
+    keyKind: 'service',
   }),
   logs: operation({
     kind: 'call',
@@ -90,7 +90,7 @@ export const services = {
     query: logs,
     answer: 'Logs',
     errors: ['unknown_service'],
-    nameKind: 'service',
+    keyKind: 'service',
   }),
   followLogs: operation({
     kind: 'stream',
@@ -100,7 +100,7 @@ export const services = {
     query: followedLogs,
     answer: 'LogLine',
     errors: ['unknown_service'],
-    nameKind: 'service',
+    keyKind: 'service',
   }),
   resolve: operation({
     kind: 'read',
@@ -109,6 +109,6 @@ export const services = {
     summary: 'The URL of a service, running or not',
     answer: 'Resolution',
     missing: 'unknown_service',
-    nameKind: 'service',
+    keyKind: 'service',
   }),
 };

@@ -13,7 +13,7 @@ export const tethers = {
     body: 'NewTether',
     answer: 'TetherAdded',
     errors: ['invalid_spec', 'unknown_workload', 'port_in_use'],
-    nameKind: 'id',
+    keyKind: 'id',
     needs: 'cloud',
   }),
   list: operation({
@@ -31,7 +31,7 @@ export const tethers = {
     summary: 'Open the local port of a tether; harmless when it is open',
     answer: 'TetherActive',
     errors: ['unknown_tether', 'port_in_use'],
-    nameKind: 'id',
+    keyKind: 'id',
     needs: 'cloud',
   }),
   deactivate: operation({
@@ -41,7 +41,7 @@ export const tethers = {
     summary: 'Close the connections and the local port of a tether; harmless when idle',
     answer: 'TetherIdle',
     errors: ['unknown_tether'],
-    nameKind: 'id',
+    keyKind: 'id',
     needs: 'cloud',
   }),
   remove: operation({
@@ -51,7 +51,7 @@ export const tethers = {
     summary: 'Close a tether and forget it',
     answer: 'TetherRemoved',
     errors: ['unknown_tether'],
-    nameKind: 'id',
+    keyKind: 'id',
     needs: 'cloud',
   }),
 };

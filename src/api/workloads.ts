@@ -28,7 +28,7 @@ export const workloads = {
     summary: 'Save the count of replicas and scale to 0; harmless when asleep',
     answer: 'Replicas',
     errors: ['unknown_workload', 'sleep_refused', 'cluster_unreachable', 'cluster_denied'],
-    nameKind: 'id',
+    keyKind: 'id',
     needs: 'cloud',
   }),
   wake: operation({
@@ -39,7 +39,7 @@ export const workloads = {
     query: { wait: { kind: 'flag', summary: 'true: answer when a pod is Ready' }, timeout },
     answer: 'Replicas',
     errors: ['unknown_workload', 'ready_timeout', 'cluster_unreachable', 'cluster_denied'],
-    nameKind: 'id',
+    keyKind: 'id',
     needs: 'cloud',
   }),
   autoSleep: operation({
@@ -49,7 +49,7 @@ export const workloads = {
     summary: 'The auto-sleep settings of a workload',
     answer: 'AutoSleepSettings',
     missing: 'unknown_workload',
-    nameKind: 'id',
+    keyKind: 'id',
     needs: 'cloud',
   }),
   setAutoSleep: operation({
@@ -60,7 +60,7 @@ export const workloads = {
     body: 'AutoSleepChange',
     answer: 'AutoSleepSettings',
     errors: ['invalid_spec', 'unknown_workload'],
-    nameKind: 'id',
+    keyKind: 'id',
     needs: 'cloud',
   }),
 };

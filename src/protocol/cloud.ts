@@ -174,7 +174,7 @@ export interface ClusterFacts {
 }
 
 /** What a tether needs to carry a connection: the location of the pods, and the access to them. */
-export interface ForwardTarget {
+export interface TetherTarget {
   clusterId: string;
   access: ClusterAccess;
   workload: { id: string; kind: WorkloadKind; namespace: string; name: string; selector: string };
@@ -212,7 +212,7 @@ export interface WorkloadsProtocol {
   /** The cluster of a workload. Fails unknown_workload, also when the cluster no longer has it. */
   clusterOf(message: { id: string }): { clusterId: string };
   /** From tethers. Fails unknown_workload, also when the cluster no longer has it. Does not connect. */
-  forwardTarget(message: { id: string }): ForwardTarget;
+  tetherTarget(message: { id: string }): TetherTarget;
   /** From tethers, for each new connection, before its first byte is carried. */
   activity(message: { id: string; at: number }): null;
   /**

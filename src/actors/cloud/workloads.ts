@@ -6,10 +6,10 @@ import {
   autoSleepSettings,
   type ClusterFacts,
   type ClustersProtocol,
-  type ForwardTarget,
   type ObservedWorkload,
   type SleepCause,
   type StoredWorkload,
+  type TetherTarget,
   type WorkloadKind,
   type WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
@@ -133,7 +133,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     return { clusterId: this.get(id).clusterId };
   }
 
-  async forwardTarget(id: string): Promise<ForwardTarget> {
+  async tetherTarget(id: string): Promise<TetherTarget> {
     const { clusterId } = this.get(id);
     const access = await this.connections.access(clusterId);
     const { seen, state } = this.get(id);
@@ -296,7 +296,7 @@ async function init(context: Context, config: WorkloadsConfig): Promise<Handlers
     autoSleep: (message) => context.replyLater(workloads.autoSleep(message)),
     idle: () => workloads.idle(),
     clusterOf: ({ id }) => workloads.clusterOf(id),
-    forwardTarget: ({ id }) => context.replyLater(workloads.forwardTarget(id)),
+    tetherTarget: ({ id }) => context.replyLater(workloads.tetherTarget(id)),
     activity: ({ id, at }) => workloads.activity(id, at),
     traffic: (message) => workloads.traffic(message),
   };

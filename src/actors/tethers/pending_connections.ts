@@ -1,9 +1,9 @@
 // Connections that wait for a pod: the workload is woken for them once, and they are reset when waiting is in
 // vain.
-import type { ForwardTarget, WorkloadsProtocol } from '../../protocol/cloud.ts';
+import type { TetherTarget, WorkloadsProtocol } from '../../protocol/cloud.ts';
 import { type Clock, isFailure, type Ref } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/limits.ts';
-import type { TetherPods, Trouble } from './pods.ts';
+import type { PodWatch, Trouble } from './pod_watch.ts';
 import type { Session } from './session.ts';
 
 export interface PendingConnectionsOptions {
@@ -12,7 +12,7 @@ export interface PendingConnectionsOptions {
   workloadId: string;
   /** Whether the workload may be woken. */
   wake: boolean;
-  pods: TetherPods;
+  pods: PodWatch;
   /** Waiting connections of all tethers of the thread. */
   pendingInThread: { count: number };
   /** Takes an error that is no Failure. */
@@ -28,11 +28,11 @@ const TRANSIENT_CODES: ReadonlySet<string> = new Set([
   'daemon_busy',
 ]);
 
-const isAsleep = ({ state, replicas }: ForwardTarget): boolean =>
+const isAsleep = ({ state, replicas }: TetherTarget): boolean =>
   state === 'asleep' || state === 'sleeping' || replicas === 0;
 
 /**
- * The sessions of one tether that wait for a pod. Owned by the tether's ForwardPool, which has it reviewed
+ * The sessions of one tether that wait for a pod. Owned by the tether's SessionRouter, which has it reviewed
  * once a second.
  */
 export class PendingConnections {
@@ -91,7 +91,7 @@ export class PendingConnections {
     this.isWaking = true;
     this.wakeAttemptedAt = clock.monotonic();
     try {
-      const target = await workloads.ask('forwardTarget', { id: workloadId });
+      const target = await workloads.ask('tetherTarget', { id: workloadId });
       this.trouble = null;
       if (this.pending.size === 0) return;
       if (target.workload.selector === '') {

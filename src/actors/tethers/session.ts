@@ -39,7 +39,7 @@ type SessionState =
   | { phase: 'waiting'; replay: Replay }
   | { phase: 'connecting'; replay: Replay; request: Destroyable }
   /** `replay` is null once the pod has answered, or when there is too much to send it again. */
-  | { phase: 'open'; stream: ForwardStream; replay: Replay | null; isEndForwarded: boolean }
+  | { phase: 'open'; stream: ForwardStream; replay: Replay | null; isEndSent: boolean }
   /** The pod has closed; the client gets what is left. */
   | { phase: 'closing' }
   | { phase: 'closed' };
@@ -135,9 +135,9 @@ export class Session implements ForwardStreamEvents {
         state.replay = null;
         session.writeToClient(state.stream, bytes);
       },
-      podEnded(session, { isEndForwarded }) {
+      podEnded(session, { isEndSent }) {
         // Nobody knows whether that was the whole reply.
-        if (isEndForwarded) session.reset(SILENT);
+        if (isEndSent) session.reset(SILENT);
         else session.close();
       },
       podFailed(session, { replay }, error) {
@@ -244,7 +244,7 @@ export class Session implements ForwardStreamEvents {
   }
 
   private open(stream: ForwardStream, replay: Replay): void {
-    this.state = { phase: 'open', stream, replay, isEndForwarded: false };
+    this.state = { phase: 'open', stream, replay, isEndSent: false };
     let takesMore = true;
     for (const bytes of replay.chunks) takesMore = stream.write(bytes);
     if (this.isClientGone) this.abandon();
@@ -293,7 +293,7 @@ export class Session implements ForwardStreamEvents {
     // A pod that its client holds back is not silent.
     if (this.socket.writableLength > 0) this.lastPodDataAt = now;
     if (now - Math.max(this.lastPodDataAt, this.lastClientDataAt) <= TETHER.halfClosedIdleMs) return;
-    state.isEndForwarded = true;
+    state.isEndSent = true;
     state.stream.end();
   }
 

@@ -4,21 +4,21 @@ import { type LoopbackListener, listenOnLoopback } from '../../adapters/loopback
 import { fail } from '../../protocol/errors.ts';
 import type { TetherProtocol } from '../../protocol/tethers.ts';
 import { actor, type Context } from '../../runtime/actor.ts';
-import { type TetherConfig, TetherForwarder } from './forwarder.ts';
+import { TetherClients, type TetherConfig } from './tether_clients.ts';
 
 interface OpenTether {
   port: number;
-  forwarder: TetherForwarder;
+  clients: TetherClients;
   /** Resolves when the port is free again. */
   close(): Promise<void>;
 }
 
 async function listenOnFirstFree(
   ports: readonly number[],
-  forwarder: TetherForwarder,
+  clients: TetherClients,
 ): Promise<LoopbackListener | null> {
   for (const port of ports) {
-    const listener = await listenOnLoopback(port, (socket) => forwarder.accept(socket));
+    const listener = await listenOnLoopback(port, (socket) => clients.accept(socket));
     if (listener) return listener;
   }
   return null;
@@ -26,24 +26,24 @@ async function listenOnFirstFree(
 
 async function openTether(
   context: Context,
-  forwarder: TetherForwarder,
+  clients: TetherClients,
   ports: readonly number[],
 ): Promise<OpenTether> {
-  const listener = await listenOnFirstFree(ports, forwarder);
+  const listener = await listenOnFirstFree(ports, clients);
   if (!listener) {
-    forwarder.close();
+    clients.close();
     throw fail('port_in_use', 'Every port of cloud.tether_ports is taken.');
   }
   let closed: Promise<void> | null = null;
   const close = (): Promise<void> => {
     // No new connections first, then the open ones: the listener is closed once all of them are.
-    closed ??= Promise.all([listener.close(), forwarder.close()]).then(() => undefined);
+    closed ??= Promise.all([listener.close(), clients.close()]).then(() => undefined);
     return closed;
   };
   const undefer = context.scope.defer(close);
   return {
     port: listener.port,
-    forwarder,
+    clients,
     close: () => {
       undefer();
       return close();
@@ -59,8 +59,8 @@ export const tetherActor = actor<TetherProtocol, TetherConfig>('tether', (contex
   return {
     async open({ tether, ports, numbers }) {
       // A second `open` comes from a `tethers` that has restarted and does not know the numbers.
-      if (opened) opened.forwarder.reportAgain();
-      else opened = await openTether(context, new TetherForwarder(context, tether, numbers, config), ports);
+      if (opened) opened.clients.reportAgain();
+      else opened = await openTether(context, new TetherClients(context, tether, numbers, config), ports);
       return { port: opened.port };
     },
     async close({ forget }) {

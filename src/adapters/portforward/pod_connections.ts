@@ -11,7 +11,7 @@ import {
   type ForwardStreamEvents,
   type PodName,
 } from './transport.ts';
-import type { ForwardCluster, ForwardTransport } from './transports.ts';
+import type { ClusterTransports, ForwardTransport } from './transports.ts';
 import { openWebSocketStream } from './websocket_stream.ts';
 
 /** A stream that is wanted: it goes to the first connection that is free. */
@@ -23,7 +23,7 @@ interface StreamRequest {
 
 /** The connections to one pod, for as long as a tether uses it. */
 export class PodConnections {
-  private readonly cluster: ForwardCluster;
+  private readonly cluster: ClusterTransports;
   private readonly pod: PodName;
   private readonly connections = new Set<SpdyConnection>();
   private waiting: StreamRequest[] = [];
@@ -32,7 +32,7 @@ export class PodConnections {
   private readonly abort = new AbortController();
   private readonly cancelCheckUps: () => void;
 
-  constructor(cluster: ForwardCluster, pod: PodName) {
+  constructor(cluster: ClusterTransports, pod: PodName) {
     this.cluster = cluster;
     this.pod = pod;
     this.cancelCheckUps = cluster.clock.every(TETHER.pingIntervalMs, () => this.checkUp());

@@ -52,7 +52,7 @@ export class ForwardTransport {
 }
 
 /** What the connections to all pods of a cluster share. */
-export class ForwardCluster {
+export class ClusterTransports {
   readonly dialer: ClusterDialer;
   readonly clock: Clock;
   /** For streams with a WebSocket of their own. */

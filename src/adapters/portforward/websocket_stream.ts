@@ -16,7 +16,7 @@ import {
   type PodName,
   podError,
 } from './transport.ts';
-import type { ForwardCluster } from './transports.ts';
+import type { ClusterTransports } from './transports.ts';
 
 /** WebSocket.OPEN. */
 const OPEN = 1;
@@ -30,7 +30,7 @@ const NO_ANSWER: ForwardError = { code: 'unreachable', text: 'the API server doe
 
 /** Opens a stream to `port` of the pod on a WebSocket of its own. No event comes before this has returned. */
 export function openWebSocketStream(
-  cluster: ForwardCluster,
+  cluster: ClusterTransports,
   pod: PodName,
   port: number,
   events: ForwardStreamEvents,
@@ -95,7 +95,7 @@ class WebSocketStream implements ForwardStream {
     closed: { timeoutMs: null, timeout: ignore, end: ignore, destroy: ignore },
   };
 
-  private readonly cluster: ForwardCluster;
+  private readonly cluster: ClusterTransports;
   private readonly port: number;
   private state: StreamState;
   private cancelTimeout = ignore;
@@ -107,7 +107,7 @@ class WebSocketStream implements ForwardStream {
   /** `write` has returned false, and `onDrained` is due. */
   private isFull = false;
 
-  constructor(cluster: ForwardCluster, port: number, user: ForwardStreamEvents) {
+  constructor(cluster: ClusterTransports, port: number, user: ForwardStreamEvents) {
     this.cluster = cluster;
     this.port = port;
     this.state = { phase: 'dialing', user, abort: new AbortController() };

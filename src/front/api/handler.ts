@@ -5,8 +5,8 @@ import type { AppContext } from './app_context.ts';
 
 export interface RequestContext<Q = unknown, B = unknown> {
   readonly app: AppContext;
-  /** `{name}` of the path, decoded; empty for a path without it. */
-  readonly name: string;
+  /** The path's parameter, a name or an id, decoded; empty for a path without one. */
+  readonly key: string;
   readonly query: Q;
   body: B;
   /** The operation's status; a handler may set another. */
@@ -25,8 +25,8 @@ export interface StreamContext<Q = unknown> extends Omit<RequestContext<Q, null>
 
 /** The handler of each kind of operation. */
 interface HandlerKinds<Q, B, A> {
-  /** The bytes of the answer; null: the name is unknown. */
-  read: (app: AppContext, name: string) => Uint8Array | null;
+  /** The bytes of the answer; null: the key is unknown. */
+  read: (app: AppContext, key: string) => Uint8Array | null;
   /** The answer, or its bytes. */
   call: (request: RequestContext<Q, B>) => A | Uint8Array | Promise<A | Uint8Array>;
   /** Resolves when the stream is open; a rejection is answered like any other error. */

@@ -1,6 +1,6 @@
 // Handles a request: guard, route, input, handler, answer. Reads are answered at once from the views. All
 // needed parts of the request are read before the first await.
-import type { NameKind } from '../../api/operation.ts';
+import type { KeyKind } from '../../api/operation.ts';
 import { fail } from '../../protocol/errors.ts';
 import { GROUP_NAME_PATTERN, SERVICE_NAME_PATTERN } from '../../protocol/names.ts';
 import { HTTP } from '../../settings/limits.ts';
@@ -26,7 +26,7 @@ export interface RequestHandlerOptions {
   onDefect: (error: unknown) => void;
 }
 
-const NAME_RULES: Readonly<Record<NameKind, { pattern: RegExp; must: string } | null>> = {
+const KEY_RULES: Readonly<Record<KeyKind, { pattern: RegExp; must: string } | null>> = {
   service: { pattern: SERVICE_NAME_PATTERN, must: 'must be a name of a-z, 0-9, _ and -' },
   agent: { pattern: SERVICE_NAME_PATTERN, must: 'must be a name of a-z, 0-9, _ and -' },
   group: { pattern: GROUP_NAME_PATTERN, must: 'must be a name of A-Z, a-z, 0-9, _ and -' },
@@ -49,19 +49,19 @@ function isFramed(exchange: HttpExchange): boolean {
 }
 
 /** Invalid percent-encoding is a 400 for every method. */
-function decodeName({ name }: RouteMatch<Route>): string {
-  const decoded = percentDecode(name);
+function decodeKey({ key }: RouteMatch<Route>): string {
+  const decoded = percentDecode(key);
   if (decoded === null) throw fail('invalid_spec', 'the path has broken percent-encoding');
   return decoded;
 }
 
-/** The bytes of a read. Throws the operation's code for an unknown name. */
-function readBytes(route: RouteOf<'read'>, app: AppContext, name: string): Uint8Array {
-  const bytes = route.run(app, name);
+/** The bytes of a read. Throws the operation's code for an unknown key. */
+function readBytes(route: RouteOf<'read'>, app: AppContext, key: string): Uint8Array {
+  const bytes = route.run(app, key);
   if (bytes) return bytes;
   const { missing, path } = route;
   if (missing === null) throw new Error(`${path} says no code for what is missing`);
-  throw fail(missing, `there is no ${missing.slice('unknown_'.length)} ${name}`);
+  throw fail(missing, `there is no ${missing.slice('unknown_'.length)} ${key}`);
 }
 
 /** Answers every request of one listener. The front has one per guard, and waits for it when it closes. */
@@ -114,7 +114,7 @@ export class RequestHandler {
     }
     const found = router.find(path);
     const route = isRead(method) ? found?.entry.get : found?.entry.rows.get(method);
-    if (found && route) this.run(exchange, reply, route, decodeName(found));
+    if (found && route) this.run(exchange, reply, route, decodeKey(found));
     else if (reply.origin !== '' && isPreflight(exchange))
       exchange.send(204, preflightHeaders(reply.origin), '');
     else if (!found) this.sendPage(exchange, reply);
@@ -128,33 +128,33 @@ export class RequestHandler {
     else reply.fail(fail('not_found', `there is no ${path.slice(0, 200)}`));
   }
 
-  private run(exchange: HttpExchange, reply: HttpReply, route: Route, name: string): void {
+  private run(exchange: HttpExchange, reply: HttpReply, route: Route, key: string): void {
     const { phase } = this.options.app;
     if (phase === 'starting' && !route.isAlways) throw fail('daemon_busy', 'the daemon is starting');
-    if (!isRead(exchange.method)) this.checkChange(route, name);
+    if (!isRead(exchange.method)) this.checkChange(route, key);
     switch (route.kind) {
       case 'read':
-        this.runRead(reply, route, name);
+        this.runRead(reply, route, key);
         return;
       case 'call':
-        this.runCall(exchange, reply, route, name);
+        this.runCall(exchange, reply, route, key);
         return;
       case 'stream':
-        this.runStream(exchange, reply, route, name);
+        this.runStream(exchange, reply, route, key);
         return;
       case 'socket':
-        this.runUpgrade(exchange, route, name);
+        this.runUpgrade(exchange, route, key);
         return;
       default:
         route satisfies never;
     }
   }
 
-  /** Throws while changes are refused, and for an invalid name. */
-  private checkChange({ nameKind }: Route, name: string): void {
+  /** Throws while changes are refused, and for an invalid key. */
+  private checkChange({ keyKind }: Route, key: string): void {
     if (this.options.app.phase === 'closing') throw fail('daemon_busy', 'the daemon is shutting down');
-    const rule = nameKind ? NAME_RULES[nameKind] : null;
-    if (!rule || rule.pattern.test(name)) return;
+    const rule = keyKind ? KEY_RULES[keyKind] : null;
+    if (!rule || rule.pattern.test(key)) return;
     const details = [{ path: 'name', message: `name ${rule.must}` }];
     throw fail('invalid_spec', `the name in the path ${rule.must}`, { details });
   }
@@ -171,22 +171,22 @@ export class RequestHandler {
     }
   }
 
-  private runRead(reply: HttpReply, route: RouteOf<'read'>, name: string): void {
+  private runRead(reply: HttpReply, route: RouteOf<'read'>, key: string): void {
     const { app } = this.options;
-    if (route.needs === null) reply.bytes(route.status, route.headers, readBytes(route, app, name));
+    if (route.needs === null) reply.bytes(route.status, route.headers, readBytes(route, app, key));
     else
       this.settle(
         reply,
         route,
         route,
-        this.whenServed(route, () => readBytes(route, app, name)),
+        this.whenServed(route, () => readBytes(route, app, key)),
       );
   }
 
-  private runCall(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'call'>, name: string): void {
+  private runCall(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'call'>, key: string): void {
     const { app } = this.options;
     const query = readQuery(exchange.query(), route.query);
-    const request = { app, name, query, body: null, status: route.status };
+    const request = { app, key, query, body: null, status: route.status };
     const result =
       route.parseBody === null
         ? this.whenServed(route, () => route.run(request))
@@ -232,7 +232,7 @@ export class RequestHandler {
     });
   }
 
-  private runStream(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'stream'>, name: string): void {
+  private runStream(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'stream'>, key: string): void {
     const { app } = this.options;
     const query = readQuery(exchange.query(), route.query);
     const headers = reply.withCors(route.headers);
@@ -243,12 +243,12 @@ export class RequestHandler {
     };
     const lastEventId = exchange.header('last-event-id');
     const opened = this.whenServed(route, () =>
-      route.run({ app, name, query, body: null, lastEventId, open }),
+      route.run({ app, key, query, body: null, lastEventId, open }),
     );
     opened?.catch((error: unknown) => reply.fail(error));
   }
 
-  private runUpgrade(exchange: HttpExchange, route: RouteOf<'socket'>, name: string): void {
+  private runUpgrade(exchange: HttpExchange, route: RouteOf<'socket'>, key: string): void {
     const protocol = route.protocol ?? '';
     const offered = exchange.header('sec-websocket-protocol').split(',');
     const isFit =
@@ -257,7 +257,7 @@ export class RequestHandler {
       offered.some((one) => one.trim() === protocol);
     if (!isFit)
       throw fail('invalid_spec', `this path takes a WebSocket handshake with the protocol ${protocol}`);
-    const request = { app: this.options.app, name, query: {}, body: null, status: route.status };
+    const request = { app: this.options.app, key, query: {}, body: null, status: route.status };
     exchange.acceptWebSocket(protocol, route.run(request));
   }
 }

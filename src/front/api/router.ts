@@ -1,4 +1,4 @@
-// Finds the routes of a path. A pattern is fixed text with at most one `{name}`, which matches one or more
+// Finds the routes of a path. A pattern is fixed text with at most one parameter, which matches one or more
 // characters other than a slash.
 import type { Method } from '../../api/operation.ts';
 
@@ -18,8 +18,8 @@ export interface PathEntry<R> {
 
 export interface RouteMatch<R> {
   entry: PathEntry<R>;
-  /** The value of `{name}`, still percent-encoded; empty for a pattern without it. */
-  name: string;
+  /** The value of the path's parameter, still percent-encoded; empty for a pattern without it. */
+  key: string;
 }
 
 const PARAMETER = /\{[a-zA-Z]+\}/;
@@ -43,7 +43,7 @@ export class Router<R extends RoutePattern> {
       const other = this.findNamed(path);
       for (const [method, row] of other?.entry.rows ?? [])
         if (!found.entry.rows.has(method)) found.entry.rows.set(method, row);
-      found.name = other?.name ?? '';
+      found.key = other?.key ?? '';
       completeEntry(found.entry);
     }
   }
@@ -61,14 +61,14 @@ export class Router<R extends RoutePattern> {
     const slash = path.indexOf('/', start);
     const end = slash < 0 ? path.length : slash;
     const entry = rests.get(path.slice(end));
-    return entry && end > start ? { entry, name: path.slice(start, end) } : undefined;
+    return entry && end > start ? { entry, key: path.slice(start, end) } : undefined;
   }
 
   private entryOf(path: string): PathEntry<R> {
     const [before = '', after] = path.split(PARAMETER);
     const fresh: PathEntry<R> = { rows: new Map(), get: undefined, allow: '' };
     if (after === undefined) {
-      const found = this.exact.get(path) ?? { entry: fresh, name: '' };
+      const found = this.exact.get(path) ?? { entry: fresh, key: '' };
       this.exact.set(path, found);
       return found.entry;
     }

@@ -145,7 +145,7 @@ export class CloudViews {
   }
 
   /** The auto-sleep settings of a workload; null for an unknown id. */
-  autoSleep(id: string): AutoSleepSettings | null {
+  autoSleep(id: string): AutoSleepReply | null {
     const entry = this.collectionOf.get(id)?.get(id);
     return entry ? autoSleepSettings(entry) : null;
   }

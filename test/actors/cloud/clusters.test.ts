@@ -167,7 +167,7 @@ describe('clusters', () => {
     const here = await cloud();
     const id = await here.add(double.kubeconfig);
     const workload = here.find('web/hello').id;
-    const route = (): Promise<unknown> => here.workloads.ask('forwardTarget', { id: workload });
+    const route = (): Promise<unknown> => here.workloads.ask('tetherTarget', { id: workload });
     await expect(route()).resolves.toMatchObject({ clusterId: id });
     here.tethers.answer({
       async closeCluster() {
@@ -268,14 +268,14 @@ describe('a route', () => {
     const here = await cloud();
     const clusterId = await here.add(double.kubeconfig);
     const { id } = here.find('web/hello');
-    expect(await here.workloads.ask('forwardTarget', { id })).toEqual({
+    expect(await here.workloads.ask('tetherTarget', { id })).toEqual({
       clusterId,
       access: double.access,
       state: 'awake',
       replicas: 3,
       workload: { id, kind: 'Deployment', namespace: 'web', name: 'hello', selector: 'app=hello' },
     });
-    await expect(here.workloads.ask('forwardTarget', { id: 'x' })).rejects.toMatchObject({
+    await expect(here.workloads.ask('tetherTarget', { id: 'x' })).rejects.toMatchObject({
       code: 'unknown_workload',
     });
   });

@@ -2,12 +2,12 @@
 // to it, and clients.
 import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
-import type { TetherConfig } from '../../../src/actors/tethers/forwarder.ts';
 import { tetherActor } from '../../../src/actors/tethers/tether.ts';
+import type { TetherConfig } from '../../../src/actors/tethers/tether_clients.ts';
 import type { AddressRule } from '../../../src/adapters/address_rule.ts';
 import { parseKubeconfig } from '../../../src/adapters/kube/kubeconfig.ts';
 import { openLoopbackPeers } from '../../../src/adapters/process/loopback_peers.ts';
-import type { ClusterAccess, ForwardTarget, WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
+import type { ClusterAccess, TetherTarget, WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
 import type {
   StoredTether,
   TetherProtocol,
@@ -111,7 +111,7 @@ export interface Field {
   tethers: Stand<TethersProtocol>;
   ref: Ref<TetherProtocol>;
   port: number;
-  route: ForwardTarget;
+  route: TetherTarget;
   /** The first reported numbers, past or to come, that fit. */
   until(fits: (numbers: TetherStats) => boolean): Promise<TetherStats>;
   /**
@@ -135,7 +135,7 @@ export interface FieldOptions {
   /** Another cluster. */
   access?: ClusterAccess;
   clock?: TestClock;
-  state?: ForwardTarget['state'];
+  state?: TetherTarget['state'];
   /** The route is withheld until this resolves. */
   onRoute?: () => Promise<void>;
   /** What `wake` does. */
@@ -157,7 +157,7 @@ export const UNUSED = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null
 /** An open tether to workload `name`, with stand-ins for the actors it talks to. */
 export async function field(options: FieldOptions): Promise<Field> {
   const space = world({ clock: options.clock ?? realTime });
-  const route: ForwardTarget = {
+  const route: TetherTarget = {
     clusterId: 'C1',
     access: {
       ...(options.access ?? access()),
@@ -176,7 +176,7 @@ export async function field(options: FieldOptions): Promise<Field> {
     replicas: 1,
   };
   const workloads = await space.stand<WorkloadsProtocol>('workloads', {
-    forwardTarget: async () => {
+    tetherTarget: async () => {
       await options.onRoute?.();
       return route;
     },

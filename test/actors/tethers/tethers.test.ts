@@ -65,7 +65,7 @@ async function part(
   };
   const workloads = await space.stand<WorkloadsProtocol>('workloads', {
     clusterOf: unknown,
-    forwardTarget: unknown,
+    tetherTarget: unknown,
   });
   const views = await space.stand<CloudViewsProtocol>('cloudviews');
   const threads = await space.stand<ThreadsProtocol>('threads');
@@ -107,7 +107,7 @@ async function part(
 const known = (workloads: Stand<WorkloadsProtocol>, clusterId = 'C1'): void =>
   workloads.answer({
     clusterOf: () => ({ clusterId }),
-    forwardTarget: () => ({
+    tetherTarget: () => ({
       clusterId,
       access: {
         server: 'https://127.0.0.1:1',
@@ -317,7 +317,7 @@ describe('tethers', () => {
     const { tether_id: id, local_port: port } = await ref.ask('create', input);
     await ref.ask('activate', { id });
     workloads.answer({
-      forwardTarget: () => {
+      tetherTarget: () => {
         throw fail('unknown_workload', 'The workload is gone.');
       },
     });
@@ -352,7 +352,7 @@ describe('tethers', () => {
     const clock = virtualClock();
     const space = world({ clock });
     const workloads = await space.stand<WorkloadsProtocol>('workloads', {
-      forwardTarget: () => {
+      tetherTarget: () => {
         throw fail('daemon_busy', 'not now');
       },
     });

@@ -12,7 +12,7 @@ import type {
   ForwardStream,
   ForwardStreamEvents,
 } from '../../../src/adapters/portforward/transport.ts';
-import { ForwardCluster, SPDY_DIALERS } from '../../../src/adapters/portforward/transports.ts';
+import { ClusterTransports, SPDY_DIALERS } from '../../../src/adapters/portforward/transports.ts';
 import type { Clock } from '../../../src/runtime/actor.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
 import { afterThisTest } from '../../kit/actors.ts';
@@ -165,7 +165,7 @@ export const connectionsTo = (
   transport: keyof typeof TRANSPORTS,
   clock: Clock = systemClock,
 ): PodConnections => {
-  const cluster = new ForwardCluster(dialer, clock, TRANSPORTS[transport]);
+  const cluster = new ClusterTransports(dialer, clock, TRANSPORTS[transport]);
   const connections = new PodConnections(cluster, { namespace: 'n', name: 'p' });
   afterThisTest(() => {
     connections.close();

@@ -16,7 +16,7 @@ const ROWS: RoutePattern[] = [
 const router = new Router(ROWS);
 const at = (path: string) => {
   const found = router.find(path);
-  return found && [found.entry.allow, found.name];
+  return found && [found.entry.allow, found.key];
 };
 
 describe('a path', () => {

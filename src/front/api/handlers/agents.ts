@@ -40,20 +40,20 @@ export const agentHandlers: HandlersOf<typeof agents> = {
     };
   },
 
-  remove: async ({ app, name }) => {
+  remove: async ({ app, key: name }) => {
     const spec = findAgent(app, name);
     const { port } = await agentsOf(app).ask('remove', { name }, deadline(stopMs(spec, null)));
     return { removed: true, name, port };
   },
 
-  logs: ({ app, name, query }) => readLogs(app, findAgent(app, name), query),
+  logs: ({ app, key: name, query }) => readLogs(app, findAgent(app, name), query),
   followLogs: (request) => {
-    findAgent(request.app, request.name);
+    findAgent(request.app, request.key);
     return streamLogs(request);
   },
 
   // The views know whether there is a terminal: no actor need be asked.
-  attach: ({ app, name }) => {
+  attach: ({ app, key: name }) => {
     findAgent(app, name);
     if (!app.views.state(name)?.process) throw fail('not_running', `the agent ${name} does not run`);
     return (socket) => app.terminals.open(socket, app.ref(serviceAddress(name)));

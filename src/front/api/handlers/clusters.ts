@@ -15,10 +15,10 @@ export const clusterHandlers: HandlersOf<typeof clusters> = {
   },
 
   register: ({ app, body }) => clustersOf(app).ask('register', { input: body }),
-  remove: ({ app, name }) => clustersOf(app).ask('remove', { id: name }),
+  remove: ({ app, key: id }) => clustersOf(app).ask('remove', { id }),
 
-  sync: ({ app, name }) => {
+  sync: ({ app, key: id }) => {
     const deadlineMs = CLOUD.syncTimeoutMs + THREADS.askDeadlineMs;
-    return clustersOf(app).ask('sync', { id: name }, { deadlineMs });
+    return clustersOf(app).ask('sync', { id }, { deadlineMs });
   },
 };

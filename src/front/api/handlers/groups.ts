@@ -15,14 +15,14 @@ function membersOf(app: AppContext, name: string): SpecRow[] {
 export const groupHandlers: HandlersOf<typeof groups> = {
   list: ({ views }) => views.groups(),
 
-  start: async ({ app, name, query }) => {
+  start: async ({ app, key: name, query }) => {
     const times = membersOf(app, name).map((spec) => startMs(spec, query.timeout));
     const message = { name, timeoutMs: query.timeout };
     const { services } = await app.ref('groups').ask('start', message, deadline(...times));
     return { name, services };
   },
 
-  stop: async ({ app, name, query }) => {
+  stop: async ({ app, key: name, query }) => {
     const times = membersOf(app, name).map((spec) => stopMs(spec, query.grace));
     const message = { name, graceMs: query.grace };
     const { services } = await app.ref('groups').ask('stop', message, deadline(...times));

@@ -31,7 +31,7 @@ export async function readLogs(app: AppContext, spec: SpecRow, query: LogsInput)
 /** Follows the log of a service. Rejects before the stream is open, or not at all. */
 export const streamLogs = ({
   app,
-  name,
+  key: name,
   query,
   lastEventId,
   open,

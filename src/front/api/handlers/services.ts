@@ -21,7 +21,7 @@ export const serviceHandlers: HandlersOf<typeof services> = {
     return item;
   },
 
-  remove: async ({ app, name }) => {
+  remove: async ({ app, key: name }) => {
     const spec = findService(app, name);
     const message = { name, agent: false, graceMs: null };
     await registryOf(app).ask('remove', message, deadline(stopMs(spec, null)));
@@ -29,7 +29,7 @@ export const serviceHandlers: HandlersOf<typeof services> = {
   },
 
   start: (request) => {
-    const { app, name, query } = request;
+    const { app, key: name, query } = request;
     const spec = findService(app, name);
     const wait = query.wait ?? true;
     if (!wait) request.status = 202;
@@ -37,19 +37,19 @@ export const serviceHandlers: HandlersOf<typeof services> = {
     return serviceRef(app, name).ask('start', message, deadline(startMs(spec, query.timeout)));
   },
 
-  stop: ({ app, name, query }) => {
+  stop: ({ app, key: name, query }) => {
     const spec = findService(app, name);
     return serviceRef(app, name).ask('stop', { graceMs: query.grace }, deadline(stopMs(spec, query.grace)));
   },
 
-  restart: ({ app, name, query }) => {
+  restart: ({ app, key: name, query }) => {
     const spec = findService(app, name);
     const message = { timeoutMs: query.timeout, graceMs: query.grace };
     const limit = deadline(startMs(spec, query.timeout), stopMs(spec, query.grace));
     return serviceRef(app, name).ask('restart', message, limit);
   },
 
-  explain: async ({ app, name }) => {
+  explain: async ({ app, key: name }) => {
     findService(app, name);
     const { lastCheck, backoff, exit, ...facts } = await serviceRef(app, name).ask('explain', {});
     return {
@@ -65,9 +65,9 @@ export const serviceHandlers: HandlersOf<typeof services> = {
     };
   },
 
-  logs: ({ app, name, query }) => readLogs(app, findService(app, name), query),
+  logs: ({ app, key: name, query }) => readLogs(app, findService(app, name), query),
   followLogs: (request) => {
-    findService(request.app, request.name);
+    findService(request.app, request.key);
     return streamLogs(request);
   },
 };

@@ -7,8 +7,8 @@ const tethersOf = (app: AppContext) => app.ref('tethers');
 
 export const tetherHandlers: HandlersOf<typeof tethers> = {
   list: ({ cloud }) => cloud.views.tethers(),
-  create: ({ app, name, body }) => tethersOf(app).ask('create', { workloadId: name, ...body }),
-  activate: ({ app, name }) => tethersOf(app).ask('activate', { id: name }),
-  deactivate: ({ app, name }) => tethersOf(app).ask('deactivate', { id: name }),
-  remove: ({ app, name }) => tethersOf(app).ask('remove', { id: name }),
+  create: ({ app, key: id, body }) => tethersOf(app).ask('create', { workloadId: id, ...body }),
+  activate: ({ app, key: id }) => tethersOf(app).ask('activate', { id }),
+  deactivate: ({ app, key: id }) => tethersOf(app).ask('deactivate', { id }),
+  remove: ({ app, key: id }) => tethersOf(app).ask('remove', { id }),
 };

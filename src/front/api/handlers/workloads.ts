@@ -9,16 +9,16 @@ const workloadsOf = (app: AppContext) => app.ref('workloads');
 export const workloadHandlers: HandlersOf<typeof workloads> = {
   list: ({ app, query }) => app.cloud.views.workloads(query.cluster_id),
 
-  sleep: async ({ app, name }) => {
-    const message = { id: name, by: 'request' } as const;
+  sleep: async ({ app, key: id }) => {
+    const message = { id, by: 'request' } as const;
     const { replicas } = await workloadsOf(app).ask('sleep', message, { deadlineMs: CLOUD.scaleTimeoutMs });
     return { replicas };
   },
 
-  wake: ({ app, name, query }) => {
+  wake: ({ app, key: id, query }) => {
     const waitMs = query.wait ? (query.timeout ?? CLOUD.defaultWakeWaitMs) : null;
     const deadlineMs = CLOUD.scaleTimeoutMs + (waitMs ?? 0);
-    return workloadsOf(app).ask('wake', { id: name, waitMs }, { deadlineMs });
+    return workloadsOf(app).ask('wake', { id, waitMs }, { deadlineMs });
   },
 
   autoSleep: ({ cloud }, id) => {
@@ -26,5 +26,5 @@ export const workloadHandlers: HandlersOf<typeof workloads> = {
     return settings && Buffer.from(JSON.stringify(settings));
   },
 
-  setAutoSleep: ({ app, name, body }) => workloadsOf(app).ask('autoSleep', { id: name, ...body }),
+  setAutoSleep: ({ app, key: id, body }) => workloadsOf(app).ask('autoSleep', { id, ...body }),
 };

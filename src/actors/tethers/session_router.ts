@@ -5,12 +5,12 @@ import type { ForwardError } from '../../adapters/portforward/transport.ts';
 import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/limits.ts';
-import { type PodEntry, TetherConnections } from './connections.ts';
 import { PendingConnections, type PendingConnectionsOptions } from './pending_connections.ts';
-import type { TetherPods } from './pods.ts';
+import type { PodWatch } from './pod_watch.ts';
 import { Session, type SessionOwner } from './session.ts';
+import { type UsedPod, UsedPods } from './used_pods.ts';
 
-export interface ForwardPoolOptions extends PendingConnectionsOptions {
+export interface SessionRouterOptions extends PendingConnectionsOptions {
   /** Port of the pods. */
   port: number;
   peers: LoopbackPeers;
@@ -28,26 +28,26 @@ export interface ForwardPoolOptions extends PendingConnectionsOptions {
  */
 type Route =
   | { at: 'queue' }
-  | { at: 'pod'; pod: PodEntry; failingSince: number | null }
+  | { at: 'pod'; pod: UsedPod; failingSince: number | null }
   | { at: 'pause'; cancelRetry: () => void; failingSince: number };
 
 /** Owns the sessions of one tether and decides which pod gets each of them, and when it is tried again. */
-export class ForwardPool implements SessionOwner {
+export class SessionRouter implements SessionOwner {
   readonly peers: LoopbackPeers;
   readonly clock: Clock;
-  private readonly options: ForwardPoolOptions;
-  private readonly pods: TetherPods;
-  private readonly connections: TetherConnections;
+  private readonly options: SessionRouterOptions;
+  private readonly pods: PodWatch;
+  private readonly usedPods: UsedPods;
   private readonly pending: PendingConnections;
   private readonly routes = new Map<Session, Route>();
   private idleSince: number;
 
-  constructor(options: ForwardPoolOptions) {
+  constructor(options: SessionRouterOptions) {
     this.options = options;
     this.peers = options.peers;
     this.clock = options.clock;
     this.pods = options.pods;
-    this.connections = new TetherConnections(options.networkClock);
+    this.usedPods = new UsedPods(options.networkClock);
     this.pending = new PendingConnections(options);
     this.idleSince = this.clock.monotonic();
   }
@@ -64,7 +64,7 @@ export class ForwardPool implements SessionOwner {
 
   /** To be called when the pods or the trouble with them have changed. */
   onPodsChange(): void {
-    this.connections.retainReady((uid) => this.pods.isReady(uid));
+    this.usedPods.retainReady((uid) => this.pods.isReady(uid));
     for (const session of [...this.pending.sessions]) this.assign(session, null);
     this.pending.review();
   }
@@ -96,7 +96,7 @@ export class ForwardPool implements SessionOwner {
     if (route?.at !== 'pod') return;
     const { pod } = route;
     pod.sessions -= 1;
-    this.connections.avoid(pod);
+    this.usedPods.avoid(pod);
     if (error.code === 'absent') this.pods.reportAbsent(pod.uid);
     const now = this.clock.monotonic();
     const failingSince = route.failingSince ?? now;
@@ -126,7 +126,7 @@ export class ForwardPool implements SessionOwner {
   /** Gives the session to a pod, or has it wait for one. */
   private assign(session: Session, failingSince: number | null): void {
     const { dialer, ready } = this.pods;
-    const pod = dialer && this.connections.choose(ready, dialer);
+    const pod = dialer && this.usedPods.choose(ready, dialer);
     if (!pod) {
       // The window for retries begins anew with the next pod.
       this.routes.set(session, { at: 'queue' });
@@ -140,7 +140,7 @@ export class ForwardPool implements SessionOwner {
   }
 
   private disconnect(): void {
-    this.connections.close();
+    this.usedPods.close();
     this.pods.stop();
   }
 }

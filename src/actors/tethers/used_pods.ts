@@ -3,12 +3,12 @@
 import type { ClusterDialer } from '../../adapters/cluster_dialer.ts';
 import type { PodRow } from '../../adapters/kube/pods.ts';
 import { PodConnections } from '../../adapters/portforward/pod_connections.ts';
-import { ForwardCluster } from '../../adapters/portforward/transports.ts';
+import { ClusterTransports } from '../../adapters/portforward/transports.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/limits.ts';
 
 /** A pod that is used. */
-export interface PodEntry {
+export interface UsedPod {
   readonly uid: string;
   readonly connections: PodConnections;
   /** Sessions on it. */
@@ -17,20 +17,20 @@ export interface PodEntry {
   avoidUntil: number;
 }
 
-/** The pods that one tether uses. Owned by its ForwardPool. */
-export class TetherConnections {
+/** The pods that one tether uses. Owned by its SessionRouter. */
+export class UsedPods {
   private readonly clock: Clock;
-  private readonly pods = new Map<string, PodEntry>();
+  private readonly pods = new Map<string, UsedPod>();
   /** Of pods that are no longer ready: they end with their sessions. */
   private readonly retired = new Set<PodConnections>();
-  private cluster: ForwardCluster | null = null;
+  private cluster: ClusterTransports | null = null;
 
   constructor(clock: Clock) {
     this.clock = clock;
   }
 
   /** The one of `pods` that has fewest sessions; null if there are no pods. */
-  choose(pods: readonly PodRow[], dialer: ClusterDialer): PodEntry | null {
+  choose(pods: readonly PodRow[], dialer: ClusterDialer): UsedPod | null {
     const now = this.clock.monotonic();
     const cost = ({ uid }: PodRow): number => {
       const used = this.pods.get(uid);
@@ -46,7 +46,7 @@ export class TetherConnections {
   }
 
   /** The pod could not be reached. */
-  avoid(pod: PodEntry): void {
+  avoid(pod: UsedPod): void {
     pod.avoidUntil = this.clock.monotonic() + TETHER.podAvoidMs;
   }
 
@@ -70,15 +70,15 @@ export class TetherConnections {
     this.cluster = null;
   }
 
-  private entryFor(pod: PodRow, dialer: ClusterDialer): PodEntry {
+  private entryFor(pod: PodRow, dialer: ClusterDialer): UsedPod {
     const present = this.pods.get(pod.uid);
     if (present) return present;
     if (this.cluster?.dialer !== dialer) {
       this.cluster?.close();
-      this.cluster = new ForwardCluster(dialer, this.clock);
+      this.cluster = new ClusterTransports(dialer, this.clock);
     }
     const connections = new PodConnections(this.cluster, pod);
-    const entry: PodEntry = { uid: pod.uid, connections, sessions: 0, avoidUntil: 0 };
+    const entry: UsedPod = { uid: pod.uid, connections, sessions: 0, avoidUntil: 0 };
     this.pods.set(pod.uid, entry);
     return entry;
   }

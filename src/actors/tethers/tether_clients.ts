@@ -1,4 +1,4 @@
-// One open tether: takes its connections, counts them, and reports their traffic and activity.
+// The clients of one open tether: takes their connections, counts them, and reports traffic and activity.
 import type { Socket } from 'node:net';
 import type { AddressRule } from '../../adapters/address_rule.ts';
 import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
@@ -6,8 +6,8 @@ import type { WorkloadsProtocol } from '../../protocol/cloud.ts';
 import type { StoredTether, TetherStats, TethersProtocol } from '../../protocol/tethers.ts';
 import type { Clock, Context, Ref } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/limits.ts';
-import { ForwardPool } from './forward_pool.ts';
-import { TetherPods } from './pods.ts';
+import { PodWatch } from './pod_watch.ts';
+import { SessionRouter } from './session_router.ts';
 
 /** What the tethers of a thread share. */
 export interface TetherConfig {
@@ -20,12 +20,12 @@ export interface TetherConfig {
 }
 
 /** What an open tether counts and reports. Its actor (tether.ts) owns it as long as the listener is open. */
-export class TetherForwarder {
+export class TetherClients {
   private readonly clock: Clock;
   private readonly tether: StoredTether;
   private readonly workloads: Ref<WorkloadsProtocol>;
   private readonly tethers: Ref<TethersProtocol>;
-  private readonly pool: ForwardPool;
+  private readonly router: SessionRouter;
   private readonly stopTicks: () => void;
   private readonly stats: TetherStats;
   private areStatsReported = true;
@@ -49,7 +49,7 @@ export class TetherForwarder {
     this.stats = { ...stats, connections: 0 };
     this.workloads = context.ref('workloads');
     this.tethers = context.ref('tethers');
-    this.pool = new ForwardPool({
+    this.router = new SessionRouter({
       clock,
       networkClock,
       peers,
@@ -57,7 +57,7 @@ export class TetherForwarder {
       workloads: this.workloads,
       workloadId: tether.workloadId,
       wake: tether.wake,
-      pods: new TetherPods(clock, rule, () => this.pool.onPodsChange(), onDefect),
+      pods: new PodWatch(clock, rule, () => this.router.onPodsChange(), onDefect),
       pendingInThread,
       onDefect,
       onBytes: (fromClient, toClient) => this.onBytes(fromClient, toClient),
@@ -73,7 +73,7 @@ export class TetherForwarder {
 
   /** Takes a new connection to the listener; resets it when too many are open. */
   accept(socket: Socket): void {
-    if (this.pool.size >= TETHER.maxConnections) {
+    if (this.router.size >= TETHER.maxConnections) {
       socket.on('error', () => undefined).resetAndDestroy();
       this.recordError(`${TETHER.maxConnections} connections are open: no more are taken`);
       return;
@@ -85,13 +85,13 @@ export class TetherForwarder {
     // in minutes, and a message that wakes another thread takes the processor from the connection that is
     // being opened.
     if (this.clock.monotonic() - this.activity.reportedAt >= TETHER.tickIntervalMs) this.reportActivity();
-    this.pool.connect(socket);
+    this.router.connect(socket);
   }
 
   /** Resets every connection and ends everything behind them. */
   close(): void {
     this.stopTicks();
-    this.pool.close();
+    this.router.close();
     this.reportStats();
     this.reportActivity();
     this.reportTraffic();
@@ -110,7 +110,7 @@ export class TetherForwarder {
   }
 
   private tick(): void {
-    this.pool.tick();
+    this.router.tick();
     this.reportStats();
     this.reportActivity();
     this.reportTraffic();
@@ -124,7 +124,7 @@ export class TetherForwarder {
   private reportStats(): void {
     if (this.areStatsReported) return;
     this.areStatsReported = true;
-    this.stats.connections = this.pool.size;
+    this.stats.connections = this.router.size;
     this.tethers.tell('stats', { id: this.tether.id, numbers: this.stats });
   }
 
@@ -143,7 +143,7 @@ export class TetherForwarder {
   private reportTraffic(): void {
     const { lastByteAt, traffic } = this;
     const now = this.clock.monotonic();
-    const isDue = this.pool.size === 0 || now - traffic.reportedAt >= TETHER.trafficReportIntervalMs;
+    const isDue = this.router.size === 0 || now - traffic.reportedAt >= TETHER.trafficReportIntervalMs;
     if (lastByteAt === traffic.lastByteAt || !isDue) return;
     this.traffic = { lastByteAt, reportedAt: now };
     this.workloads.tell('traffic', { id: this.tether.workloadId, lastByteAt });

@@ -6,7 +6,7 @@ import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import { createKubeHttp } from '../../adapters/kube/kube_http.ts';
 import { listAndWatch } from '../../adapters/kube/list_watch.ts';
 import { type PodRow, podsResource, podsTrouble, type SelectedWorkload } from '../../adapters/kube/pods.ts';
-import type { ForwardTarget } from '../../protocol/cloud.ts';
+import type { TetherTarget } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/limits.ts';
 
@@ -17,7 +17,7 @@ export interface Trouble {
   graceMs: number;
 }
 
-interface PodWatch {
+interface RunningWatch {
   dialer: ClusterDialer;
   cluster: KubeCluster;
   workload: SelectedWorkload;
@@ -29,14 +29,14 @@ interface PodWatch {
   isListed: boolean;
 }
 
-/** The pods of one tether's workload, and why none of them is ready. Owned by the tether's ForwardPool. */
-export class TetherPods {
+/** The pods of one tether's workload, and why none of them is ready. Owned by the tether's SessionRouter. */
+export class PodWatch {
   private readonly clock: Clock;
   private readonly rule: AddressRule;
   private readonly onChange: () => void;
   private readonly onDefect: (error: unknown) => void;
   private readonly rows = new Map<string, PodRow>();
-  private watch: PodWatch | null = null;
+  private watch: RunningWatch | null = null;
   private lastTrouble: Trouble | null = null;
 
   constructor(clock: Clock, rule: AddressRule, onChange: () => void, onDefect: (error: unknown) => void) {
@@ -73,7 +73,7 @@ export class TetherPods {
    * Watches the pods of the target's workload. Harmless while they are watched, but if the last attempt has
    * failed the next one is made now. A workload that is created again may select other pods.
    */
-  start({ access, workload }: ForwardTarget): void {
+  start({ access, workload }: TetherTarget): void {
     if (this.watch?.workload.selector === workload.selector) {
       if (this.watch.isFailing) this.relist();
       return;
@@ -143,7 +143,7 @@ export class TetherPods {
     );
   }
 
-  private closeWatch({ abort, cluster }: PodWatch): void {
+  private closeWatch({ abort, cluster }: RunningWatch): void {
     abort.abort();
     cluster.close().catch(this.onDefect);
   }

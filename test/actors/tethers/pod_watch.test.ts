@@ -1,8 +1,8 @@
 // The pods that a tether follows, on a server with faults; the test drives the clock.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { TetherPods } from '../../../src/actors/tethers/pods.ts';
+import { PodWatch } from '../../../src/actors/tethers/pod_watch.ts';
 import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
-import type { ForwardTarget } from '../../../src/protocol/cloud.ts';
+import type { TetherTarget } from '../../../src/protocol/cloud.ts';
 import { TETHER } from '../../../src/settings/limits.ts';
 import { afterThisTest, realTime, type TestClock, virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
@@ -11,9 +11,9 @@ import { client, field, lastError, RULE } from './tether_kit.ts';
 
 let double: Double;
 let clock: TestClock;
-let pods: TetherPods;
+let pods: PodWatch;
 let changes: number;
-let route: ForwardTarget;
+let route: TetherTarget;
 
 beforeEach(async () => {
   // The longest pauses between attempts.
@@ -22,7 +22,7 @@ beforeEach(async () => {
   afterThisTest(() => double.stop());
   clock = virtualClock();
   changes = 0;
-  pods = new TetherPods(
+  pods = new PodWatch(
     clock,
     RULE,
     () => {
