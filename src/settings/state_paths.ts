@@ -22,8 +22,10 @@ export interface StatePaths {
   cloudToken: string;
   /** The key of the cloud part, unless the settings name another file. */
   cloudKey: string;
-  /** The page that takes a browser to the dashboard. */
-  redirectPage: string;
+  /** The folder of the pages that take a browser to the dashboard; each is gone after its use. */
+  redirectPages: string;
+  /** Such a page of version 0.1, which held the token. */
+  earlierRedirectPage: string;
 }
 
 /** The paths in the state directory at `stateDir`. */
@@ -37,5 +39,6 @@ export const statePaths = (stateDir: string): StatePaths => ({
   daemonLog: join(stateDir, 'daemon.log'),
   cloudToken: join(stateDir, 'cloud-token'),
   cloudKey: join(stateDir, 'cloud.key'),
-  redirectPage: join(stateDir, 'open.html'),
+  redirectPages: join(stateDir, 'open'),
+  earlierRedirectPage: join(stateDir, 'open.html'),
 });

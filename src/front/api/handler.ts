@@ -9,11 +9,15 @@ export interface RequestContext<Q = unknown, B = unknown> {
   readonly key: string;
   readonly query: Q;
   body: B;
+  /** The Host of the request. */
+  readonly host: string;
+  /** The token or bearer of the request; empty when absent. */
+  readonly bearer: string;
   /** The operation's status; a handler may set another. */
   status: number;
 }
 
-export interface StreamContext<Q = unknown> extends Omit<RequestContext<Q, null>, 'status'> {
+export interface StreamContext<Q = unknown> extends Pick<RequestContext<Q>, 'app' | 'key' | 'query'> {
   /** The header Last-Event-ID; empty when absent. */
   readonly lastEventId: string;
   /**
@@ -32,7 +36,7 @@ interface HandlerKinds<Q, B, A> {
   /** Resolves when the stream is open; a rejection is answered like any other error. */
   stream: (request: StreamContext<Q>) => void | Promise<void>;
   /** Runs before the upgrade: an exception is answered like any other error. */
-  socket: (request: RequestContext<Q, null>) => (socket: ServerWebSocket) => WebSocketHandlers;
+  socket: (app: AppContext, key: string) => (socket: ServerWebSocket) => WebSocketHandlers;
 }
 
 type HandlerOf<O extends Operation> = HandlerKinds<QueryOf<O>, BodyOf<O>, AnswerOf<O>>[O['kind']];

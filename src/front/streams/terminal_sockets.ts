@@ -7,7 +7,7 @@ import { AGENT } from '../../settings/limits.ts';
 import type { ServerWebSocket, WebSocketHandlers } from '../server/http_server.ts';
 
 /** Close codes of RFC 6455. */
-const CLOSE_CODES = { done: 1000, badData: 1007, failed: 1011, restarted: 1012 } as const;
+const CLOSE_CODES = { done: 1000, badData: 1007, refused: 1008, failed: 1011, restarted: 1012 } as const;
 
 type ViewerControl = { resize: [cols: number, rows: number] } | { ack: number };
 
@@ -86,6 +86,7 @@ export class TerminalSockets {
     void tolerateFailure(attached, () => socket.close(CLOSE_CODES.failed, 'the terminal has gone'));
     return {
       message: (data, isBinary) => {
+        if (!this.sockets.has(viewer)) return;
         if (isBinary) {
           service.tell('input', { data });
           return;
@@ -109,6 +110,12 @@ export class TerminalSockets {
     for (const { cancel } of this.recentResizes.values()) cancel();
     this.recentResizes.clear();
     for (const socket of this.sockets.values()) socket.close(CLOSE_CODES.restarted, 'the services restart');
+  }
+
+  /** Ends every session: nothing more passes, whenever the other side closes its socket. */
+  cut(): void {
+    for (const socket of this.sockets.values()) socket.close(CLOSE_CODES.refused, 'the token has changed');
+    this.sockets.clear();
   }
 
   private send(viewer: string, data: string | Uint8Array): void {
