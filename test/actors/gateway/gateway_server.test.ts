@@ -6,6 +6,7 @@ import net from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
+import { listenAnywhere, routeTo } from './gateway_kit.ts';
 
 const TOKEN = 'secret-token';
 let gateway: Gateway;
@@ -14,7 +15,7 @@ const closers: (() => unknown)[] = [];
 
 beforeEach(async () => {
   gateway = new Gateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [TOKEN] });
-  port = await gateway.listen(0);
+  port = await listenAnywhere(gateway);
 });
 afterEach(async () => {
   await gateway.close();
@@ -35,13 +36,12 @@ async function agent(
   });
   const name = more.name ?? 'bot';
   gateway.setRoutes([
-    {
+    routeTo(portOf(server), {
       hostname: `${name}.agents.localhost`,
       name,
-      port: portOf(server),
-      isRunning: more.isRunning ?? true,
       hostHeader: more.host ?? null,
-    },
+      ...(more.isRunning === false ? { pid: null } : {}),
+    }),
   ]);
   return server;
 }
@@ -419,9 +419,7 @@ describe('failures', () => {
   it('a request that comes back to the gateway is a loop', async () => {
     await agent(mirror);
     expect((await call('/', { headers: { Via: '1.0 x, 1.1 berth' } })).status).toBe(508);
-    gateway.setRoutes([
-      { hostname: 'bot.agents.localhost', name: 'bot', port, isRunning: true, hostHeader: null },
-    ]);
+    gateway.setRoutes([routeTo(port)]);
     expect((await call('/')).status).toBe(508);
   });
 
@@ -439,15 +437,7 @@ describe('failures', () => {
     const server = net.createServer((socket) => socket.end(bytes)).listen(0, '127.0.0.1');
     await once(server, 'listening');
     closers.push(() => server.close());
-    gateway.setRoutes([
-      {
-        hostname: 'bot.agents.localhost',
-        name: 'bot',
-        port: portOf(server),
-        isRunning: true,
-        hostHeader: null,
-      },
-    ]);
+    gateway.setRoutes([routeTo(portOf(server))]);
     expect((await call('/')).status).toBe(502);
   });
 
