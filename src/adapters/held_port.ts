@@ -1,5 +1,5 @@
-// A port on loopback that stays this process's while the server behind it comes and goes: another user who took
-// it in between would get the requests that are meant for the server.
+// A port on loopback that stays this process's while the server behind it comes and goes: another user who
+// took it in between would get the requests that are meant for the server.
 import { closeSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { type AddressRefusal, listenOnLoopback } from './loopback_listener.ts';

@@ -30,9 +30,9 @@ const PORT_TAKEN: ReadonlySet<string> = new Set(['EADDRINUSE', 'EACCES']);
 const MAX_ATTEMPTS = 20;
 
 /**
- * Listens on `first`, an IPv4 address, and on ::1 with the same port; 0: any that is free on both. ::1 is given
- * up only where the machine has none, because whoever has it there gets what is meant for `localhost`. `undo`
- * stops listening on `first`.
+ * Listens on `first`, an IPv4 address, and on ::1 with the same port; 0: any that is free on both. ::1 is
+ * given up only where the machine has none, because whoever has it there gets what is meant for `localhost`.
+ * `undo` stops listening on `first`.
  */
 export async function listenWithIpv6Loopback(
   first: string,
@@ -79,8 +79,8 @@ function descriptorOf(server: Server): number {
 
 /**
  * Listens on 127.0.0.1 and ::1; port 0: any that is free on both. Sockets stay open for writing when their
- * client has half-closed, and are read as soon as there is a listener for their data. Rejects with the error of
- * the system where it is not about the port.
+ * client has half-closed, and are read as soon as there is a listener for their data. Rejects with the error
+ * of the system where it is not about the port.
  */
 export async function listenOnLoopback(
   port: number,

@@ -1,5 +1,5 @@
-// The gateway as the main thread sees it: takes its port at the start of the daemon, starts its thread with the
-// first agent, and sends it all agents.
+// The gateway as the main thread sees it: takes its port at the start of the daemon, starts its thread with
+// the first agent, and sends it all agents.
 import type { Socket } from 'node:net';
 import { unknownAgentPage, upgradeRefusal } from '../actors/gateway/error_pages.ts';
 import { type HeldPort, holdPort } from '../adapters/held_port.ts';

@@ -1,5 +1,5 @@
-// Connections to the ports of agents. A port may be held by a program that is none of the agent: of another user,
-// while the agent starts or beside it on the other address family.
+// Connections to the ports of agents. A port may be held by a program that is none of the agent: of another
+// user, while the agent starts or beside it on the other address family.
 import net from 'node:net';
 import { openListenerLookup, type SocketOwner } from '../../adapters/process/listener_lookup.ts';
 import { mayServe } from '../../adapters/process/listeners.ts';
@@ -50,9 +50,11 @@ export class AgentDialer {
     try {
       return await this.dialAddress(agent, first, onData);
     } catch (error) {
-      return this.dialAddress(agent, second, onData).catch(() => {
+      try {
+        return await this.dialAddress(agent, second, onData);
+      } catch {
         throw error;
-      });
+      }
     }
   }
 

@@ -18,8 +18,8 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** Headers of other proxies that say who the client is, besides `X-Forwarded-*`. */
-const FORWARDING: ReadonlySet<string> = new Set(['forwarded', 'x-real-ip']);
+/** The gateway answers `Expect` itself, and knows the client better than what is said of it. */
+const UNTRUSTED: ReadonlySet<string> = new Set(['expect', 'forwarded', 'x-real-ip']);
 /** Headers that the gateway writes itself, so that another spelling of them would contradict it. */
 const FRAMING: ReadonlySet<string> = new Set(['content-length']);
 
@@ -42,18 +42,18 @@ function hasDaemonToken(authorization: string, tokens: readonly string[]): boole
   return given !== undefined && isDaemonToken(given.trim(), tokens);
 }
 
-/** `offered`, the protocols of a WebSocket, without those that carry a token: docs/reference.md "Attach". */
-function withoutTokenProtocols(offered: string, tokens: readonly string[]): string {
+/** The header that offers protocols, without those that carry a token: docs/reference.md "Attach". */
+function protocolHeader(header: string, offered: string, tokens: readonly string[]): string[] {
   const isPassed = (protocol: string): boolean => {
     const encoded =
       protocol.startsWith(TOKEN_PROTOCOL_PREFIX) && protocol.slice(TOKEN_PROTOCOL_PREFIX.length);
     return !encoded || !isDaemonToken(Buffer.from(encoded, 'base64url').toString(), tokens);
   };
-  return offered
+  const passed = offered
     .split(',')
     .map((protocol) => protocol.trim())
-    .filter(isPassed)
-    .join(', ');
+    .filter(isPassed);
+  return passed.length > 0 ? [header, passed.join(', ')] : [];
 }
 
 /**
@@ -62,7 +62,7 @@ function withoutTokenProtocols(offered: string, tokens: readonly string[]): stri
  */
 function isDropped(lower: string): boolean {
   const name = lower.replaceAll('_', '-');
-  if (HOP_BY_HOP.has(name) || FORWARDING.has(name) || name.startsWith('x-forwarded-')) return true;
+  if (HOP_BY_HOP.has(name) || UNTRUSTED.has(name) || name.startsWith('x-forwarded-')) return true;
   return name !== lower && FRAMING.has(name);
 }
 
@@ -158,16 +158,12 @@ export function parseRequestHeaders(raw: RawHeaders, tokens: readonly string[]):
       case 'upgrade':
         read.upgrade = value;
         continue;
-      case 'expect':
-        continue;
       case 'authorization':
         if (hasDaemonToken(value, tokens)) continue;
         break;
-      case 'sec-websocket-protocol': {
-        const passed = withoutTokenProtocols(value, tokens);
-        if (passed !== '') read.forwarded.push(name, passed);
+      case 'sec-websocket-protocol':
+        read.forwarded.push(...protocolHeader(name, value, tokens));
         continue;
-      }
       case 'origin':
         // Two Origin headers are refused, whatever they say.
         read.origin = read.origin === undefined ? value : 'null';

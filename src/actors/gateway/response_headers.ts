@@ -1,13 +1,18 @@
 // Headers of answers that the gateway changes: docs/reference.md "Gateway".
 
-/** Whether a cookie with the attribute `Domain=<domain>` goes to `hostname` and what is below it, and no further. */
+/**
+ * Whether a cookie with the attribute `Domain=<domain>` goes to `hostname` and what is below it, and no
+ * further.
+ */
 function isOwnDomain(domain: string, hostname: string): boolean {
   const name = domain.trim().toLowerCase().replace(/^\./, '');
   return name === hostname.toLowerCase() || name.endsWith(`.${hostname.toLowerCase()}`);
 }
 
-/** The value of a Set-Cookie header without a Domain above `hostname`: other agents would get the cookie too. */
-export function ownCookie(value: string, hostname: string): string {
+/**
+ * The value of a Set-Cookie header without a Domain above `hostname`: other agents would get the cookie too.
+ */
+function ownCookie(value: string, hostname: string): string {
   return value
     .split(';')
     .filter((attribute, index) => {
@@ -25,7 +30,9 @@ export function withOwnCookies(headers: readonly string[], hostname: string): st
   );
 }
 
-/** The same for a head in latin1, whose lines are put in one piece first: what is folded would hide a Domain. */
+/**
+ * The same for a head in latin1, whose lines are put in one piece first: what is folded would hide a Domain.
+ */
 export function headWithOwnCookies(head: string, hostname: string): string {
   return head
     .replace(/\r?\n[ \t]+/g, ' ')

@@ -8,8 +8,8 @@ export type SocketOwner = Pick<ListeningSocket, 'uid' | 'inode'>;
 
 export interface ListenerLookup {
   /**
-   * The listener that a connection from this machine to `port` of `address`, on loopback, reaches; null: there
-   * is none; undefined: not known.
+   * The listener that a connection from this machine to `port` of `address`, on loopback, reaches; null:
+   * there is none; undefined: not known.
    */
   find(address: string, port: number): SocketOwner | null | undefined;
   close(): void;

@@ -105,15 +105,15 @@ export function socketHolder(inode: number): ProcessRow | undefined {
 }
 
 /**
- * Whether a listener may serve for the run whose first process is `pid`: it is of this user, of root (Docker's
- * proxy, sudo), or of the run's own tree. docs/reference.md "Ports and conflicts".
+ * Whether a listener may serve for the run whose first process is `pid`: it is of this user, of root
+ * (Docker's proxy, sudo), or of the run's own tree. docs/reference.md "Ports and conflicts".
  */
 export function mayServe({ uid, inode }: Pick<ListeningSocket, 'uid' | 'inode'>, pid: number): boolean {
   return uid === process.getuid?.() || uid === ROOT_UID || treeHasOpen(pid, inode);
 }
 
 /** Whether `pid` or a descendant of it has the socket `inode` open, as far as this user may look. */
-export function treeHasOpen(pid: number, inode: number): boolean {
+function treeHasOpen(pid: number, inode: number): boolean {
   return hasOpen(pid, `socket:[${inode}]`) || childrenOf(pid).some((child) => treeHasOpen(child, inode));
 }
 

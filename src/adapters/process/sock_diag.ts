@@ -9,7 +9,7 @@ const IPPROTO_TCP = 6;
 
 /** Types of messages: a request or a socket in an answer; an error; the end of an answer. */
 export const SOCK_DIAG_BY_FAMILY = 20;
-export const NLMSG_ERROR = 2;
+const NLMSG_ERROR = 2;
 export const NLMSG_DONE = 3;
 
 /** struct nlmsghdr and struct inet_diag_req_v2. */
@@ -19,7 +19,7 @@ export const NLMSG_HEADER_BYTES = 16;
 /** Offset of the type in a header. */
 export const TYPE_AT = 4;
 /** Offset of the negative errno in an error. */
-export const ERRNO_AT = NLMSG_HEADER_BYTES;
+const ERRNO_AT = NLMSG_HEADER_BYTES;
 /** Offsets in a socket (struct inet_diag_msg). The inode is 0 where no descriptor of the socket is left. */
 export const PORT_AT = NLMSG_HEADER_BYTES + 4;
 export const ADDRESS_AT = NLMSG_HEADER_BYTES + 8;

@@ -161,7 +161,8 @@ const gateway = withLocal(async (_cli, { client, settings, stateDir: path }) => 
   // `daemon` reports a daemon that does not answer.
   const version = await client.version().catch(() => undefined);
   if (!version) return [];
-  if (version.gatewayPort !== null) return ok(`agents are served by host name on port ${version.gatewayPort}`);
+  if (version.gatewayPort !== null)
+    return ok(`agents are served by host name on port ${version.gatewayPort}`);
   return [
     {
       state: 'warning',

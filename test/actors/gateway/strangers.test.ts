@@ -1,5 +1,5 @@
-// The gateway and listeners on an agent's port that are none of the agent: docs/reference.md "Ports and
-// conflicts".
+// The gateway and listeners on an agent's port that are not the agent's:
+// docs/reference.md "Ports and conflicts".
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import http from 'node:http';
