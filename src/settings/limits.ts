@@ -11,6 +11,15 @@ export const HTTP = {
   /** A body that is not complete this long after its head gets 408. */
   bodyTimeoutMs: 8_000,
   headTimeoutMs: 10_000,
+  /** Memory of all bodies that are being received. */
+  maxBodyBytesInFlight: 64 * MIB,
+  /**
+   * Shares of the descriptors that the process may have open: for connections to the daemon's own address,
+   * and to the cloud's. The rest is for logs, the host, agents and tethers.
+   */
+  connectionShare: { daemon: 0.5, cloud: 0.25 },
+  /** Connections to the cloud's own address that have not shown its token yet. */
+  maxStrangers: 128,
   /** Bytes of an oversized body that are read and dropped, so that the client can read its 413. */
   maxDrainBytes: 8 * MIB,
   /** Mean number of response bytes between two checks that the client is reading. */

@@ -26,13 +26,15 @@ export async function chooseServer(log: (line: string) => void, only?: ServerKin
 const hasIpv6Loopback = (): boolean =>
   Object.values(networkInterfaces()).some((list) => list?.some(({ address }) => address === '::1'));
 
+const IPV4_ADDRESSES_OF_LOCALHOST: readonly string[] = ['127.0.0.1', '0.0.0.0'];
+
 /** Attempts to find a port that is free on both addresses. */
 const MAX_ATTEMPTS = 20;
 
 export interface ListenOptions {
   /**
-   * With 127.0.0.1 the server also listens on ::1 if the machine has it, or another user could take
-   * `localhost` there.
+   * With 127.0.0.1 or 0.0.0.0 the server also listens on ::1 if the machine has it, or another user could
+   * take `localhost` there. With `::` the kernel has it listen on every address of both families.
    */
   bind: string;
   /** 0: any free port. */
@@ -56,7 +58,7 @@ async function listenFailure(
 /** Listens on all addresses. Resolves with the port, or rejects with port_in_use naming the holder. */
 export async function listenOnAll(server: HttpServer, options: ListenOptions): Promise<number> {
   const { bind } = options;
-  const second = bind === '127.0.0.1' && hasIpv6Loopback() ? '::1' : null;
+  const second = IPV4_ADDRESSES_OF_LOCALHOST.includes(bind) && hasIpv6Loopback() ? '::1' : null;
   for (let attempt = 1; ; attempt += 1) {
     const first = await server.listen(bind, options.port);
     if ('refused' in first) throw await listenFailure(options, bind, options.port, first.refused);
