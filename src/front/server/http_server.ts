@@ -1,5 +1,6 @@
 // The HTTP server interface of the front. uws_server.ts and node_server.ts implement it, and pass the same
 // tests.
+import type { ListenRefusal } from '../../adapters/loopback_listener.ts';
 import type { BodyBudget, BodyLimits } from './body_budget.ts';
 import type { HeadFacts } from './request_head.ts';
 
@@ -153,11 +154,6 @@ export interface ServerOptions {
   tls?: { cert: string; key: string };
   /** Called with exceptions of `handle` and of WebSocket handlers. */
   onDefect: (error: unknown) => void;
-}
-
-/** Why listening on an address failed: an errno name such as EADDRINUSE. */
-export interface ListenRefusal {
-  refused: string;
 }
 
 export interface HttpServer {

@@ -4,15 +4,10 @@ import http, { type IncomingMessage, ServerResponse } from 'node:http';
 import https from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { ListenRefusal } from '../../adapters/loopback_listener.ts';
 import { WebSocketServer } from '../../adapters/websocket.ts';
 import { HTTP } from '../../settings/limits.ts';
-import {
-  type CreateServer,
-  type HttpServer,
-  type ListenRefusal,
-  ResponseHeaders,
-  type ServerOptions,
-} from './http_server.ts';
+import { type CreateServer, type HttpServer, ResponseHeaders, type ServerOptions } from './http_server.ts';
 import { bindWebSocket, ignoreError, NodeExchange } from './node_exchange.ts';
 import { Strangers } from './strangers.ts';
 

@@ -9,13 +9,13 @@ import uWS, {
   type us_socket_context_t,
 } from 'uWebSockets.js';
 import net from 'node:net';
+import type { ListenRefusal } from '../../adapters/loopback_listener.ts';
 import { HTTP } from '../../settings/limits.ts';
 import type { BodyBudget, BodyLimits, IncomingBody } from './body_budget.ts';
 import {
   type CreateServer,
   type HttpExchange,
   type HttpServer,
-  type ListenRefusal,
   type ResponseBody,
   ResponseHeaders,
   type ResponseStream,
