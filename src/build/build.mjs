@@ -1,5 +1,6 @@
-// Installs and builds when something is newer than the last build, and does nothing otherwise. Uses plain
-// JavaScript and built-in modules only, because it runs before anything is installed.
+// Installs and builds when something is newer than the last build, and does nothing otherwise. With --verify it
+// only fails when there is something to build. Uses plain JavaScript and built-in modules only, because it runs
+// before anything is installed.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -27,15 +28,22 @@ function run(command, args) {
   if (done.status !== 0) process.exit(done.status ?? 1);
 }
 
+const sources = ['src', 'workers', 'bench'].map((name) => join(root, name)).filter(existsSync);
+const changed = Math.max(mtime(join(root, 'package.json')), ...sources.map(newest));
+const isStale = changed > mtime(stamp);
+if (process.argv.includes('--verify')) {
+  if (isStale)
+    console.error(`${output} is older than its sources: build it with \`node src/build/build.mjs\``);
+  process.exit(isStale ? 1 : 0);
+}
+
 const lock = join(root, 'package-lock.json');
 // Not `npm ci`: it refuses a lock file without the binaries of other platforms, which some mirrors of the
 // registry do not carry. Either way exactly the locked versions are installed.
 if (mtime(join(root, 'node_modules', '.package-lock.json')) < mtime(lock))
   run('npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error']);
 
-const sources = ['src', 'workers', 'bench'].map((name) => join(root, name)).filter(existsSync);
-const changed = Math.max(mtime(join(root, 'package.json')), ...sources.map(newest));
-if (process.argv.includes('--force') || changed > mtime(stamp)) {
+if (process.argv.includes('--force') || isStale) {
   const began = new Date();
   const { build } = await import('esbuild');
   const { bundles } = await import('./bundles.mjs');
