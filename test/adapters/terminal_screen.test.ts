@@ -86,7 +86,7 @@ describe('hostile output', () => {
   it.each([
     ['of the usual size', AGENT.defaultCols, AGENT.defaultRows, 8 * KIB, 1],
     ['of one column and row', 1, 1, 4 * KIB, 1],
-    ['of the largest size', AGENT.maxColsOrRows, AGENT.maxColsOrRows, 256, 20],
+    ['of the largest size', AGENT.maxColsOrRows, AGENT.maxColsOrRows, 64, 60],
   ])('is drawn on a screen %s', async (_, cols, rows, bytes, perScreen) => {
     const draw = screenDrawer(jobs);
     const outputs = corpus.map((sequence) => repeated(sequence, bytes));
