@@ -10,8 +10,8 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 30_000,
     teardownTimeout: 10_000,
-    // In CI a failed test is retried once. test/kit/flaky_reporter.ts names it if it then passes: the test is
-    // broken, not the change.
+    // In CI a failed test is retried once. If it then passes, test/kit/flaky_reporter.ts names it as flaky, which
+    // fails the run all the same: the list tells a broken test from a broken change.
     retry: process.env['CI'] ? 1 : 0,
   },
 });

@@ -1,5 +1,6 @@
-// Installs and builds when something is newer than the last build, and does nothing otherwise. Uses plain
-// JavaScript and built-in modules only, because it runs before anything is installed.
+// Installs and builds when something is newer than the last build, and does nothing otherwise. With --verify it
+// only fails when there is something to build. Uses plain JavaScript and built-in modules only, because it runs
+// before anything is installed.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -27,6 +28,15 @@ function run(command, args) {
   // The build's own messages go to stderr: the daemon's stdout is reserved for its one line.
   const done = spawnSync(command, args, { cwd: root, stdio: ['ignore', 2, 2] });
   if (done.status !== 0) process.exit(done.status ?? 1);
+}
+
+const sources = ['src', 'workers', 'bench'].map((name) => join(root, name)).filter(existsSync);
+const changed = Math.max(mtime(join(root, 'package.json')), ...sources.map(newest));
+const isStale = changed > mtime(stamp);
+if (process.argv.includes('--verify')) {
+  if (isStale)
+    console.error(`${output} is older than its sources: build it with \`node src/build/build.mjs\``);
+  process.exit(isStale ? 1 : 0);
 }
 
 if (needsInstall(root)) run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
@@ -64,9 +74,7 @@ async function buildInto(fresh) {
   if (isPackage) (await import('./client_types.mjs')).writeClientTypes(root, fresh);
 }
 
-const sources = ['src', 'workers', 'bench'].map((name) => join(root, name)).filter(existsSync);
-const changed = Math.max(mtime(join(root, 'package.json')), ...sources.map(newest));
-if (process.argv.includes('--force') || isPackage || changed > mtime(stamp)) {
+if (process.argv.includes('--force') || isPackage || isStale) {
   const began = new Date();
   // Built in a separate folder and then renamed: a concurrent start finds the old build or the new one, never
   // a partial one.

@@ -1,9 +1,10 @@
 // The package as npm installs it: what is in it, what it weighs, and that it works from there. Packing and
 // installing takes half a minute, so only .ci/run runs this file.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually, newFolder, startDaemon, stopDaemon } from '../kit/daemon.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -38,8 +39,8 @@ let program: Packed;
 let hasRegistry = true;
 
 beforeAll(() => {
-  tarballs = newFolder();
-  prefix = newFolder();
+  tarballs = mkdtempSync(join(tmpdir(), 'berth-tarballs-'));
+  prefix = mkdtempSync(join(tmpdir(), 'berth-prefix-'));
   program = pack(ROOT, tarballs);
   try {
     npm(tarballs, 'install', '--global', '--prefix', prefix, ...QUIET, program.path);
@@ -48,6 +49,9 @@ beforeAll(() => {
     hasRegistry = false;
   }
 }, 300_000);
+afterAll(() => {
+  for (const folder of [tarballs, prefix]) rmSync(folder, { recursive: true, force: true });
+});
 
 const filesIn = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
