@@ -66,7 +66,13 @@ describe('the build', () => {
     const needed = sources.flatMap((name) =>
       [...readFileSync(join(DIST, name), 'latin1').matchAll(/\brequire\(["'`]([^"'`.][^"'`]*)["'`]\)/g)]
         .map(([, needs = '']) => needs)
-        .filter((needs) => !needs.startsWith('node:') && !isBuiltin(needs) && !native.test(needs) && !optional.includes(needs))
+        .filter(
+          (needs) =>
+            !needs.startsWith('node:') &&
+            !isBuiltin(needs) &&
+            !native.test(needs) &&
+            !optional.includes(needs),
+        )
         .map((needs) => `${name}: ${needs}`),
     );
     expect(needed).toEqual([]);

@@ -61,7 +61,12 @@ const filesIn = (folder: string): string[] =>
 describe('the package', () => {
   it('holds what a user needs, and nothing of the tests and benches', () => {
     const names = program.files;
-    for (const file of ['dist/bin.cjs', 'dist/berth.1', 'dist/berth.schema.json', 'dist/THIRD_PARTY_LICENSES'])
+    for (const file of [
+      'dist/bin.cjs',
+      'dist/berth.1',
+      'dist/berth.schema.json',
+      'dist/THIRD_PARTY_LICENSES',
+    ])
       expect(names).toContain(file);
     expect(names).toContain('dist/client-package/index.d.ts');
     expect(names.filter((name) => /bench|^dist\/chunks|^src\/|^test\//.test(name))).toEqual([]);
