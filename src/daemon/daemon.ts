@@ -63,7 +63,7 @@ function createDaemonFront(
       pid: process.pid,
       startedAt: Date.now(),
       stateDir,
-      gatewayPort: settings.gateway.port > 0 ? settings.gateway.port : null,
+      gatewayPort: null,
       agentDomain: settings.agents.domain,
     },
     node,
@@ -108,7 +108,7 @@ class RunningDaemon implements Daemon {
 
   async stop(): Promise<void> {
     const { settings } = this.options;
-    const { node, front, threads, addressFile } = this.parts;
+    const { node, front, gateway, threads, addressFile } = this.parts;
     front.shutdown();
     // A started host needs the connection to learn that it is no longer needed.
     await this.hostJoined.catch(() => {});
@@ -119,6 +119,7 @@ class RunningDaemon implements Daemon {
     // The host keeps what could not be stopped: the next daemon adopts it.
     await stopped.catch((error: Error) => report(`not everything was stopped: ${error.message}`));
     await front.close();
+    await gateway.close();
     const late = await threads.stop();
     late.push(...(await node.stop()));
     if (late.length > 0) report(`late at the end: ${late.join(', ')}`);
@@ -212,13 +213,20 @@ export async function bootDaemon(
   const { settings, stateDir } = options;
   const { node, threads, data } = mainThread;
   const secret = resolveCloudToken(settings, stateDir);
-  const address = new AddressFile(stateDir, settings.gateway.port > 0 ? settings.gateway.port : null);
+  const address = new AddressFile(stateDir);
   const onPort = (gatewayPort: number | null): void => {
     front.setGatewayPort(gatewayPort);
     address.update({ gatewayPort });
   };
   const tokens = tokensOf(settings.auth.token, secret);
-  const gateway = new GatewayController({ node, threads, settings, tokens, onPort });
+  const gateway = new GatewayController({
+    node,
+    threads,
+    settings,
+    tokens,
+    onPort,
+    describePortHolder: portHolderName,
+  });
   const cloud = new CloudController(node, threads);
   const front = createDaemonFront(options, node, gateway, await cloud.front(settings, secret));
   await front.start();
@@ -227,7 +235,8 @@ export async function bootDaemon(
   const logLimits = new CurrentLogLimits(node, settings.logs);
   const join = () => joinHost(node, data, logLimits, hostStart !== 'running');
   const [{ port }] = await Promise.all([
-    front.listen(),
+    // The gateway's port comes second: a setting that gives both the same one leaves it to the API.
+    front.listen().then((listening) => gateway.hold().then(() => listening)),
     threads.ensure('services'),
     isLater ? undefined : join(),
   ]);

@@ -155,6 +155,23 @@ const daemon = withLocal(async (_cli, local) => {
   }
 });
 
+const gateway = withLocal(async (_cli, { client, settings, stateDir: path }) => {
+  const { port } = settings.gateway;
+  if (port === -1 || !runningDaemon(path)) return [];
+  // `daemon` reports a daemon that does not answer.
+  const version = await client.version().catch(() => undefined);
+  if (!version) return [];
+  if (version.gatewayPort !== null)
+    return ok(`agents are served by host name on port ${version.gatewayPort}`);
+  return [
+    {
+      state: 'warning',
+      about: `there is no gateway: at the start of the daemon somebody else had port ${port}, or [::1]:${port}`,
+      fix: 'The log of the daemon names the holder. End that, or set gateway.port, and restart the daemon.',
+    },
+  ];
+});
+
 const token = withLocal(async (_cli, local) => {
   if (local.settings.auth.token) return ok('a token is set: only those who have it can use the daemon');
   const others = otherUsers();
@@ -204,6 +221,7 @@ export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   settings,
   stateDir,
   daemon,
+  gateway,
   token,
   agentHostNames,
 ];

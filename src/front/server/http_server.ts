@@ -1,5 +1,6 @@
 // The HTTP server interface of the front. uws_server.ts and node_server.ts implement it, and pass the same
 // tests.
+import type { ListenRefusal } from '../../adapters/loopback_listener.ts';
 
 const REASONS: ReadonlyMap<number, string> = new Map([
   [200, 'OK'],
@@ -143,11 +144,6 @@ export interface ServerOptions {
   tls?: { cert: string; key: string };
   /** Called with exceptions of `handle` and of WebSocket handlers. */
   onDefect: (error: unknown) => void;
-}
-
-/** Why listening on an address failed: an errno name such as EADDRINUSE. */
-export interface ListenRefusal {
-  refused: string;
 }
 
 export interface HttpServer {

@@ -3,15 +3,10 @@ import { readFileSync } from 'node:fs';
 import http, { type IncomingMessage, ServerResponse } from 'node:http';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
+import type { ListenRefusal } from '../../adapters/loopback_listener.ts';
 import { WebSocketServer } from '../../adapters/websocket.ts';
 import { HTTP } from '../../settings/limits.ts';
-import {
-  type CreateServer,
-  type HttpServer,
-  type ListenRefusal,
-  ResponseHeaders,
-  type ServerOptions,
-} from './http_server.ts';
+import { type CreateServer, type HttpServer, ResponseHeaders, type ServerOptions } from './http_server.ts';
 import { bindWebSocket, ignoreError, NodeExchange } from './node_exchange.ts';
 
 /** For the answer to a defect of the front, and to requests that the parser of the other server refuses. */

@@ -9,6 +9,7 @@ import type {
   us_socket_context_t,
 } from 'uWebSockets.js';
 import net from 'node:net';
+import type { ListenRefusal } from '../../adapters/loopback_listener.ts';
 import { fail } from '../../protocol/errors.ts';
 import { HTTP } from '../../settings/limits.ts';
 import {
@@ -16,7 +17,6 @@ import {
   type CreateServer,
   type HttpExchange,
   type HttpServer,
-  type ListenRefusal,
   type ResponseBody,
   ResponseHeaders,
   type ResponseStream,
