@@ -1,12 +1,12 @@
 // The front's HTTP server on uWebSockets.js. Each trap of the library is explained beside the code that
 // avoids it.
 
-import uWS, {
-  type HttpRequest,
-  type HttpResponse,
-  type TemplatedApp,
-  type us_listen_socket,
-  type us_socket_context_t,
+import type {
+  HttpRequest,
+  HttpResponse,
+  TemplatedApp,
+  us_listen_socket,
+  us_socket_context_t,
 } from 'uWebSockets.js';
 import net from 'node:net';
 import type { ListenRefusal } from '../../adapters/loopback_listener.ts';
@@ -24,6 +24,7 @@ import {
   type WebSocketHandlers,
 } from './http_server.ts';
 import { type HeadFacts, HeadReader } from './request_head.ts';
+import { loadUws } from './uws_binary.ts';
 import { UwsStream } from './uws_stream.ts';
 import { type UpgradeData, UwsWebSocket, webSocketBehavior } from './uws_websocket.ts';
 
@@ -38,6 +39,8 @@ declare module 'uWebSockets.js' {
     ): TemplatedApp;
   }
 }
+
+const uWS = loadUws();
 
 /** Without this option two programs could listen on the same port. */
 const EXCLUSIVE = 1;
