@@ -12,7 +12,15 @@ import type { HttpExchange } from '../server/http_server.ts';
 import type { AccessKeys } from './access_keys.ts';
 import { isPublicPath } from './public_paths.ts';
 
-export interface GuardOptions {
+/** The settings that say which pages may call, and that may change at run time. */
+export interface AllowedCallers {
+  /** Extension ids that may call; empty: any. */
+  allowedExtensions: readonly string[];
+  /** Origins of other pages that may call. */
+  allowedOrigins: readonly string[];
+}
+
+export interface GuardOptions extends AllowedCallers {
   /** The address of the listener, which is also an accepted Host unless it is a wildcard. */
   bind: string;
   /** The actual port of the listener. */
@@ -21,8 +29,6 @@ export interface GuardOptions {
   keys: AccessKeys;
   /** The keys of /k8s; null: /k8s is not served here. */
   cloudKeys: AccessKeys | null;
-  /** Extension ids that may call; empty: any. */
-  allowedExtensions: readonly string[];
   /** The cloud listener on its own address: only rules 3 to 5 apply, and only /k8s is served. */
   cloudOnly?: boolean;
 }
@@ -30,7 +36,7 @@ export interface GuardOptions {
 export interface Verdict {
   /** Why the request is refused; null: it is accepted. */
   refusal: Failure | null;
-  /** The origin of an allowed extension, for the CORS headers of every answer; else empty. */
+  /** The origin of an allowed extension or page, for the CORS headers of every answer; else empty. */
   origin: string;
 }
 
@@ -41,8 +47,6 @@ const TOKEN_PROTOCOL = /(?:^|,)\s*base64url\.bearer\.authorization\.berth\.([A-Z
 
 export const isCloudPath = (path: string): boolean =>
   path.startsWith('/k8s') && (path.length === 4 || path.charCodeAt(4) === 47);
-
-const isChange = (method: string): boolean => method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS';
 
 const shown = (value: string): string => JSON.stringify(value.slice(0, 100));
 
@@ -60,6 +64,7 @@ export class Guard {
   private readonly origins = new Set<string>();
   private readonly checksPeer: boolean;
   private allowedExtensions: readonly string[] = [];
+  private allowedOrigins: ReadonlySet<string> = new Set();
 
   constructor(options: GuardOptions) {
     this.options = options;
@@ -82,9 +87,10 @@ export class Guard {
     this.reload(options);
   }
 
-  /** Applies a new list of extensions. */
-  reload({ allowedExtensions }: Pick<GuardOptions, 'allowedExtensions'>): void {
+  /** Applies new lists of callers. */
+  reload({ allowedExtensions, allowedOrigins }: AllowedCallers): void {
     this.allowedExtensions = allowedExtensions;
+    this.allowedOrigins = new Set(allowedOrigins);
   }
 
   check(exchange: HttpExchange): Verdict {
@@ -99,10 +105,10 @@ export class Guard {
     let verdict = PASS;
     const origin = exchange.header('origin');
     if (origin === '') {
-      if (isChange(exchange.method) && !isSameSite(exchange.header('sec-fetch-site')))
-        return refuse('forbidden_origin', 'a page of another site may not change anything here');
+      if (!isOwnSite(exchange.header('sec-fetch-site')) && !isPageVisit(exchange))
+        return refuse('forbidden_origin', 'a page of another origin may neither read nor change anything');
     } else if (!this.origins.has(origin)) {
-      if (!isAllowedExtension(origin, this.allowedExtensions))
+      if (!this.allowedOrigins.has(origin) && !isAllowedExtension(origin, this.allowedExtensions))
         return refuse('forbidden_origin', `the Origin ${shown(origin)} may not call this daemon`);
       verdict = { refusal: null, origin };
     }
@@ -129,7 +135,15 @@ export class Guard {
   }
 }
 
-const isSameSite = (site: string): boolean => site === '' || site === 'none' || site === 'same-origin';
+/** Whether no page has sent the request, or one of this daemon. */
+const isOwnSite = (site: string): boolean => site === '' || site === 'none' || site === 'same-origin';
+
+/** Whether somebody follows a link to a page of this daemon: the page that links sees nothing of it. */
+const isPageVisit = (exchange: HttpExchange): boolean =>
+  exchange.method === 'GET' &&
+  exchange.header('sec-fetch-mode') === 'navigate' &&
+  exchange.header('sec-fetch-dest') === 'document' &&
+  isPublicPath(exchange.path);
 
 /**
  * The token of a request, or its bearer. A WebSocket handshake may carry it as a subprotocol, because a

@@ -3,11 +3,15 @@ import type { AnswerOf, BodyOf, Operation, QueryOf } from '../../api/operation.t
 import type { ResponseStream, ServerWebSocket, WebSocketHandlers } from '../server/http_server.ts';
 import type { AppContext } from './app_context.ts';
 
-export interface RequestContext<Q = unknown, B = unknown> {
+/** What a request is about. */
+interface RequestTarget<Q = unknown> {
   readonly app: AppContext;
   /** The path's parameter, a name or an id, decoded; empty for a path without one. */
   readonly key: string;
   readonly query: Q;
+}
+
+export interface RequestContext<Q = unknown, B = unknown> extends RequestTarget<Q> {
   body: B;
   /** The Host of the request. */
   readonly host: string;
@@ -17,7 +21,7 @@ export interface RequestContext<Q = unknown, B = unknown> {
   status: number;
 }
 
-export interface StreamContext<Q = unknown> extends Pick<RequestContext<Q>, 'app' | 'key' | 'query'> {
+export interface StreamContext<Q = unknown> extends RequestTarget<Q> {
   /** The header Last-Event-ID; empty when absent. */
   readonly lastEventId: string;
   /**
@@ -36,7 +40,7 @@ interface HandlerKinds<Q, B, A> {
   /** Resolves when the stream is open; a rejection is answered like any other error. */
   stream: (request: StreamContext<Q>) => void | Promise<void>;
   /** Runs before the upgrade: an exception is answered like any other error. */
-  socket: (app: AppContext, key: string) => (socket: ServerWebSocket) => WebSocketHandlers;
+  socket: (request: RequestTarget<Q>) => (socket: ServerWebSocket) => WebSocketHandlers;
 }
 
 type HandlerOf<O extends Operation> = HandlerKinds<QueryOf<O>, BodyOf<O>, AnswerOf<O>>[O['kind']];

@@ -53,7 +53,7 @@ export const agentHandlers: HandlersOf<typeof agents> = {
   },
 
   // The views know whether there is a terminal: no actor need be asked.
-  attach: (app, name) => {
+  attach: ({ app, key: name }) => {
     findAgent(app, name);
     if (!app.views.state(name)?.process) throw fail('not_running', `the agent ${name} does not run`);
     return (socket) => app.terminals.open(socket, app.ref(serviceAddress(name)));
