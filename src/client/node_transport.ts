@@ -41,7 +41,10 @@ const nodeCrypto: ProofCrypto = {
 
 /** A connection to a server that has proven itself on this very connection. */
 interface ProvenConnection {
-  /** null: over https:, where the certificate is the proof, the caller connects. */
+  /**
+   * null: the caller connects, because nothing is to be proven, or the certificate proves it. Others use it
+   * in the same turn: an error of it reaches nobody in between.
+   */
   socket: Socket | null;
   bearer: string | null;
 }
@@ -52,7 +55,8 @@ async function connectProven(
   access: Access | null,
   signal: AbortSignal | undefined,
 ): Promise<ProvenConnection> {
-  if (!url.startsWith('http:')) return { socket: null, bearer: access?.key.secret ?? null };
+  if (!access) return { socket: null, bearer: null };
+  if (!url.startsWith('http:')) return { socket: null, bearer: access.key.secret };
   const to = new URL(url);
   const socket = connectTo(to);
   // Between two requests nobody else listens.
@@ -66,7 +70,7 @@ async function connectProven(
         isKept: true,
         ...(signal ? { signal } : {}),
       });
-    return { socket, bearer: access && (await proveServer(url, access, nodeCrypto, ask)) };
+    return { socket, bearer: await proveServer(url, access, nodeCrypto, ask) };
   } catch (error) {
     socket.destroy();
     throw isBerthError(error) ? error : failureOf(url, error, signal);
@@ -98,8 +102,9 @@ async function requestStreamed(asked: HttpRequest): Promise<HttpAnswer> {
 
 async function requestBuffered(request: HttpRequest): Promise<HttpAnswer> {
   const { url, access, signal } = request;
-  const { socket, bearer } = await connectProven(url, access, signal);
-  if (!socket) return requestStreamed(request);
+  const proven = await connectProven(url, access, signal);
+  const { bearer } = proven;
+  const socket = proven.socket ?? connectTo(new URL(url));
   try {
     const sent = { ...request, headers: [...request.headers, ...authorization(bearer)] };
     const { status, headers, body } = await requestOn(socket, sent);
@@ -123,10 +128,13 @@ async function requestBuffered(request: HttpRequest): Promise<HttpAnswer> {
  * first one. Every connection begins with the proof of the server, if there is a key.
  */
 export const nodeTransport: Transport = {
-  request: (request) => (request.isBuffered ? requestBuffered(request) : requestStreamed(request)),
+  request: (request) =>
+    request.isBuffered && request.url.startsWith('http:')
+      ? requestBuffered(request)
+      : requestStreamed(request),
   openWebSocket: async ({ url, protocols, access }, listener) => {
-    const { socket, bearer } = await connectProven(url, access, undefined);
     const { openWebSocket } = await import('../adapters/websocket.ts');
+    const { socket, bearer } = await connectProven(url, access, undefined);
     return openWebSocket(url.replace(/^http/, 'ws'), protocols(bearer), socket, listener);
   },
 };

@@ -78,15 +78,15 @@ describe.each([
     const url = `http://127.0.0.1:${port}`;
     const client = createClient(transport, { url, token: TOKEN, cloudToken: CLOUD_TOKEN });
     const spec = { name: 'web', port: 3000, cmd: 'secret command' };
-    for (const call of [
-      client.services(),
-      client.register(spec),
-      client.events().next(),
-      client.followLogs('web').next(),
-      client.attach('bot', { onOutput: () => {} }),
-      client.cloud.clusters(),
-    ])
-      await expect(call).rejects.toMatchObject({ code: 'unproven', status: 0 });
+    const calls = [
+      () => client.services(),
+      () => client.register(spec),
+      () => client.events().next(),
+      () => client.followLogs('web').next(),
+      () => client.attach('bot', { onOutput: () => {} }),
+      () => client.cloud.clusters(),
+    ];
+    for (const call of calls) await expect(call()).rejects.toMatchObject({ code: 'unproven', status: 0 });
     expectNothingLearnt(stranger.heard());
   });
 
