@@ -16,8 +16,8 @@ import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { otherUsers } from '../../src/adapters/process/users.ts';
+import { BIN } from '../kit/built_program.ts';
 import {
-  BIN,
   type Daemon,
   eventually,
   hostPid,

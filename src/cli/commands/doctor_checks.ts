@@ -159,8 +159,8 @@ const daemon = withLocal(async (_cli, local) => {
     if (front.startsWith('node')) {
       findings.push({
         state: 'warning',
-        about: 'the daemon serves with node:http: uWebSockets.js has no binary for this system',
-        fix: 'All works, with fewer requests per second.',
+        about: 'the daemon serves with node:http: no binary of uWebSockets.js loads here',
+        fix: 'All works, with fewer requests per second. The log of the daemon has the reason.',
       });
     }
     return findings;
@@ -169,6 +169,23 @@ const daemon = withLocal(async (_cli, local) => {
       { state: 'wrong', about: `the daemon (pid ${running.pid}) does not answer: ${messageOf(error)}` },
     ];
   }
+});
+
+const gateway = withLocal(async (_cli, { client, settings, stateDir: path }) => {
+  const { port } = settings.gateway;
+  if (port === -1 || !runningDaemon(path)) return [];
+  // `daemon` reports a daemon that does not answer.
+  const version = await client.version().catch(() => undefined);
+  if (!version) return [];
+  if (version.gatewayPort !== null)
+    return ok(`agents are served by host name on port ${version.gatewayPort}`);
+  return [
+    {
+      state: 'warning',
+      about: `there is no gateway: at the start of the daemon somebody else had port ${port}, or [::1]:${port}`,
+      fix: 'The log of the daemon names the holder. End that, or set gateway.port, and restart the daemon.',
+    },
+  ];
 });
 
 const token = withLocal(async (_cli, local) => {
@@ -221,6 +238,7 @@ export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   stateDir,
   store,
   daemon,
+  gateway,
   token,
   agentHostNames,
 ];

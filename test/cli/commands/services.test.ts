@@ -308,22 +308,30 @@ describe('logs and events', () => {
   it('are shown as they happen, and from the past', async () => {
     const daemon = await daemonOf();
     const run = against(daemon);
+    let seen = '';
     const following = run('events --json', {
-      onStdout: (text, kill) => text.includes('service.stopped') && kill('SIGTERM'),
+      onStdout: (text, kill) => {
+        seen = text;
+        if (/"service\.stopped".*"web"|"web".*"service\.stopped"/.test(text)) kill('SIGTERM');
+      },
     });
+    await register(daemon, { name: 'probe', cmd: 'exec sleep 100' });
+    await register(daemon, { name: 'web', cmd: 'exec sleep 100' });
+    // The command prints nothing when it has connected: events come until it shows one.
     await eventually(async () => {
-      await register(daemon, { name: 'web', cmd: 'exec sleep 100' });
-      return true;
+      await run('restart probe');
+      return seen !== '';
     });
     await run('start web');
     await run('stop web');
     const followed = await following;
     expect(followed.code).toBe(143);
-    const types = followed.stdout
+    const events = followed.stdout
       .trim()
       .split('\n')
-      .map((line) => JSON.parse(line).type);
-    expect(types.slice(-2)).toEqual(['service.started', 'service.stopped']);
+      .map((line) => JSON.parse(line));
+    const ofWeb = events.filter(({ data }) => data.name === 'web').map(({ type }) => type);
+    expect(ofWeb).toEqual(['service.started', 'service.stopped']);
     const past = await run('events --past web --type started');
     expect(past.stdout).toMatch(
       /^\d\d:\d\d:\d\d {2}service\.started {3,}web is running at http:\/\/localhost:\d+ \(pid \d+\)\n$/,
