@@ -33,7 +33,7 @@ export interface Daemon {
   hostJoined: Promise<void>;
   /** Ends everything in order; `shutdown.services` decides what happens to the services. */
   stop(): Promise<void>;
-  /** Rereads the token, the allowed extensions and the log limits: docs/reference.md "Signals". */
+  /** Rereads the token, who else may call, and the log limits: docs/reference.md "Signals". */
   reload(): Promise<void>;
 }
 
@@ -58,12 +58,13 @@ function createDaemonFront(
     port: settings.port,
     token: settings.auth.token,
     allowedExtensions: settings.allowed_extensions,
+    allowedOrigins: settings.allowed_origins,
     daemonInfo: {
       version: VERSION,
       pid: process.pid,
       startedAt: Date.now(),
       stateDir,
-      gatewayPort: settings.gateway.port > 0 ? settings.gateway.port : null,
+      gatewayPort: null,
       agentDomain: settings.agents.domain,
     },
     node,
@@ -108,7 +109,7 @@ class RunningDaemon implements Daemon {
 
   async stop(): Promise<void> {
     const { settings } = this.options;
-    const { node, front, threads, addressFile } = this.parts;
+    const { node, front, gateway, threads, addressFile } = this.parts;
     front.shutdown();
     // A started host needs the connection to learn that it is no longer needed.
     await this.hostJoined.catch(() => {});
@@ -119,6 +120,7 @@ class RunningDaemon implements Daemon {
     // The host keeps what could not be stopped: the next daemon adopts it.
     await stopped.catch((error: Error) => report(`not everything was stopped: ${error.message}`));
     await front.close();
+    await gateway.close();
     const late = await threads.stop();
     late.push(...(await node.stop()));
     if (late.length > 0) report(`late at the end: ${late.join(', ')}`);
@@ -127,12 +129,13 @@ class RunningDaemon implements Daemon {
 
   async reload(): Promise<void> {
     try {
-      const { auth, allowed_extensions: allowedExtensions, logs } = await this.options.reload();
+      const { auth, allowed_extensions, allowed_origins, logs } = await this.options.reload();
+      const allowedExtensions = allowed_extensions;
       const { front, gateway, logLimits, cloudToken } = this.parts;
-      front.reload({ token: auth.token, allowedExtensions });
+      front.reload({ token: auth.token, allowedExtensions, allowedOrigins: allowed_origins });
       gateway.reload(tokensOf(auth.token, cloudToken), allowedExtensions);
       logLimits.update(logs);
-      report('token, allowed extensions and log limits were read again');
+      report('token, allowed extensions and origins, and log limits were read again');
     } catch (error) {
       if (!(error instanceof SettingsError)) throw error;
       report(`nothing was changed: ${error.message}`);
@@ -212,13 +215,20 @@ export async function bootDaemon(
   const { settings, stateDir } = options;
   const { node, threads, data } = mainThread;
   const secret = resolveCloudToken(settings, stateDir);
-  const address = new AddressFile(stateDir, settings.gateway.port > 0 ? settings.gateway.port : null);
+  const address = new AddressFile(stateDir);
   const onPort = (gatewayPort: number | null): void => {
     front.setGatewayPort(gatewayPort);
     address.update({ gatewayPort });
   };
   const tokens = tokensOf(settings.auth.token, secret);
-  const gateway = new GatewayController({ node, threads, settings, tokens, onPort });
+  const gateway = new GatewayController({
+    node,
+    threads,
+    settings,
+    tokens,
+    onPort,
+    describePortHolder: portHolderName,
+  });
   const cloud = new CloudController(node, threads);
   const front = createDaemonFront(options, node, gateway, await cloud.front(settings, secret));
   await front.start();
@@ -227,7 +237,8 @@ export async function bootDaemon(
   const logLimits = new CurrentLogLimits(node, settings.logs);
   const join = () => joinHost(node, data, logLimits, hostStart !== 'running');
   const [{ port }] = await Promise.all([
-    front.listen(),
+    // The gateway's port comes second: a setting that gives both the same one leaves it to the API.
+    front.listen().then((listening) => gateway.hold().then(() => listening)),
     threads.ensure('services'),
     isLater ? undefined : join(),
   ]);
