@@ -58,7 +58,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     report,
     subscribed: false,
   });
-  await node.start('ports', portsActor, { store });
+  await node.start('ports', portsActor, { store, watched: new Map() });
   await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map() });
   await node.start('registry', registryActor, {
     store,

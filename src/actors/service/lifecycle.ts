@@ -12,7 +12,7 @@ import { type Deferred, deferred, withTimeout } from '../../runtime/deferred.ts'
 import { SERVICE } from '../../settings/limits.ts';
 import { leavesDoubt, type ServiceEffects, stopSettings } from './effects.ts';
 import { startFailure } from './explain.ts';
-import { readyPlanOf, startReadyCheck } from './ready_check.ts';
+import { type ReadyQuestions, readyPlanOf, startReadyCheck } from './ready_check.ts';
 import { applyFinding, type FindingActions, type Known, reconcile } from './reconcile.ts';
 import { type Backoff, classifyEnd, nextRestart, type RunOutcome } from './restart_policy.ts';
 import { type LiveRun, plannedRun, type Run, withMeasuredMemory } from './run.ts';
@@ -122,14 +122,17 @@ export class ServiceLifecycle {
   private check(run: LiveRun, timeoutMs: number | null): void {
     const { context, effects, probe } = this.options;
     const plan = readyPlanOf(run, timeoutMs, context.clock.now());
-    const check = startReadyCheck(context.clock, probe, plan, (passed) => {
+    const foreignHolder: ReadyQuestions['foreignHolder'] = (onDone) =>
+      // Without an answer, the check is made again.
+      this.inBackground(tolerateFailure(effects.foreignHolder(run), () => 'unknown').then(onDone));
+    const check = startReadyCheck(context.clock, { probe, foreignHolder }, plan, (passed) => {
       if (passed) {
         this.becomeRunning(run);
         this.announce(run);
       } else {
         // Ask for the listener before the stop changes it. Without an answer the hint says less.
         const holder = tolerateFailure(effects.portHolder(run.metadata.port), () => null);
-        this.halt(run, null, { check: check.last(), holder });
+        this.halt(run, null, { check: check.last(), holder, foreignHolder: check.foreignHolder() });
       }
     });
     this.become({ phase: 'checking', run, check }, check.stop);
