@@ -15,9 +15,12 @@ import { openStore } from '../adapters/storage/store.ts';
 import { SERVICE_PREFIX } from '../protocol/address.ts';
 import type { Node } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
+import { AGENT } from '../settings/limits.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { report, reportCrash } from './daemon_log.ts';
 import { dialHost, keepHostJoined } from './host_link.ts';
+import { createJobPool } from './job_pool.ts';
+import { screenDrawer } from './screen_drawer.ts';
 import type { ServicesThreadData } from './thread_data.ts';
 import { runThread } from './thread_instance.ts';
 
@@ -42,6 +45,10 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   });
   const environment = inheritedEnvironment(process.env);
   const probe = limitProbes(socketProbe(node.clock));
+  const jobs = createJobPool({ deadlineMs: AGENT.drawTimeoutMs });
+  node.scope.defer(() => jobs.close());
+  const drawScreen = screenDrawer(jobs);
+  const viewersInThread = { count: 0 };
   node.family(SERVICE_PREFIX, serviceActor, () => ({
     store,
     environment,
@@ -49,6 +56,8 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     probe,
     bootedAt,
     logs: paths.logs,
+    drawScreen,
+    viewersInThread,
   }));
   const marks = store.table('marks');
   await node.start('events', eventsActor, {

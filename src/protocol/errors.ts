@@ -17,7 +17,7 @@ export const ERRORS = {
   },
   forbidden_origin: {
     status: 403,
-    hint: 'Only this daemon itself and allowed browser extensions may call it from a page.',
+    hint: 'From a page, only this daemon, allowed_extensions and allowed_origins may call it.',
   },
   not_found: { status: 404, hint: 'GET /openapi.json lists every path.' },
   unknown_service: { status: 404, hint: 'GET /v1/services lists the registered services.' },

@@ -188,9 +188,14 @@ export class ServiceEffects {
     this.views.tell('grew', { name: this.name });
   }
 
-  /** Sends input to the terminal of a run. */
-  writeInput(run: string, data: Uint8Array): void {
-    this.host.tell('write', { service: this.name, run, data });
+  /** Sends input to the terminal of a run. Resolves when the terminal has taken it, or is gone. */
+  async writeInput(run: string, data: Uint8Array): Promise<void> {
+    const written = this.host.ask(
+      'write',
+      { service: this.name, run, data },
+      { deadlineMs: SERVICE.askDeadlineMs },
+    );
+    await tolerateFailure(written, () => null);
   }
 
   resize(run: string, cols: number, rows: number): void {

@@ -143,8 +143,8 @@ const daemon = withLocal(async (_cli, local) => {
     if (front.startsWith('node')) {
       findings.push({
         state: 'warning',
-        about: 'the daemon serves with node:http: uWebSockets.js has no binary for this system',
-        fix: 'All works, with fewer requests per second.',
+        about: 'the daemon serves with node:http: no binary of uWebSockets.js loads here',
+        fix: 'All works, with fewer requests per second. The log of the daemon has the reason.',
       });
     }
     return findings;
