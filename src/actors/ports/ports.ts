@@ -2,7 +2,7 @@
 // lost.
 import { openListenerTable } from '../../adapters/process/listener_table.ts';
 import { isTrustedUser, type ListeningSocket } from '../../adapters/process/listeners.ts';
-import type { Store } from '../../adapters/storage/store.ts';
+import type { Store } from '../../adapters/storage/store_tables.ts';
 import { fail } from '../../protocol/errors.ts';
 import { type NewEvent, portConflictEvent } from '../../protocol/events.ts';
 import type { PortsProtocol, PortUse } from '../../protocol/ports.ts';
