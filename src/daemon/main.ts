@@ -4,9 +4,11 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { decideHostStart } from '../adapters/host/host_start.ts';
 import { spawnHost } from '../adapters/host/spawn_host.ts';
+import { runningDaemon } from '../adapters/process/running_daemon.ts';
+import { fail } from '../protocol/errors.ts';
 import { isFailure } from '../runtime/actor.ts';
 import { entryUrl } from '../settings/build_paths.ts';
-import { loadSettings, SettingsError } from '../settings/config.ts';
+import { configFile, loadSettings, SettingsError } from '../settings/config.ts';
 import { THREADS } from '../settings/limits.ts';
 import { openStateDir, stateDirPath } from '../settings/state_dir.ts';
 import type { Daemon } from './daemon.ts';
@@ -66,9 +68,12 @@ async function start(
   const settings = await loadSettings(config, process.env);
   const stateDir = stateDirPath(named, process.env);
   openStateDir(stateDir);
+  const running = runningDaemon(stateDir);
+  if (running) throw fail('internal', `a daemon runs already (pid ${running.pid}) with ${stateDir}`);
   const hostEntry = fileURLToPath(entryUrl('host'));
   const reload = () => loadSettings(config, process.env);
-  const options = { settings, stateDir, hostEntry, umask, restoreStore, reload };
+  const { path: configPath } = configFile(config, process.env);
+  const options = { settings, stateDir, hostEntry, umask, restoreStore, configPath, reload };
   const turn = await decideHostStart(stateDir, THREADS.hostStartTimeoutMs);
   if (turn === 'started') spawnHost(stateDir, hostEntry);
   const { createMainThread } = await import('./main_thread.ts');
@@ -87,7 +92,7 @@ async function start(
  */
 export async function runDaemon(argv: string[], services: StartedWorker): Promise<void> {
   const begun: StartedParts = { services };
-  const fail = async (error: unknown): Promise<never> => {
+  const end = async (error: unknown): Promise<never> => {
     const isExpected = error instanceof SettingsError || isFailure(error);
     report(
       isExpected ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error),
@@ -104,7 +109,7 @@ export async function runDaemon(argv: string[], services: StartedWorker): Promis
    */
   const giveUp = (error: unknown): Promise<never> => {
     // A failed start also fails the stop that waits for it. Report the first cause.
-    failing ??= fail(error);
+    failing ??= end(error);
     return failing;
   };
   const starting = start(argv, begun, giveUp);
