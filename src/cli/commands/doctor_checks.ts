@@ -1,6 +1,7 @@
 // The checks of `berth doctor`. None changes anything.
 import { accessSync, constants, statfsSync, statSync } from 'node:fs';
 import net from 'node:net';
+import { PLATFORM_PARTS, type PlatformPart } from '../../adapters/platform_parts.ts';
 import { otherUsers } from '../../adapters/process/users.ts';
 import { dialAddress } from '../../adapters/url_host.ts';
 import { runningDaemon } from '../../client/local_daemon.ts';
@@ -34,6 +35,15 @@ const node: DoctorCheck = async () => {
     },
   ];
 };
+
+/** What `parts` name that this system lacks. */
+export function platformFindings(parts: readonly PlatformPart[]): DoctorFinding[] {
+  return parts
+    .filter(({ isHere }) => !isHere())
+    .map(({ name, without }) => ({ state: 'warning', about: `this system lacks ${name}`, fix: without }));
+}
+
+const platform: DoctorCheck = async () => platformFindings(PLATFORM_PARTS);
 
 const shell: DoctorCheck = async () => {
   try {
@@ -216,6 +226,7 @@ const libc: DoctorCheck = async () => {
 
 export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   node,
+  platform,
   shell,
   libc,
   settings,
