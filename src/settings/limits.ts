@@ -102,6 +102,22 @@ export const EVENTS = {
   reservedIds: 10_000,
 } as const;
 
+/** The store: docs/reference.md "State directory", "A full disk". */
+export const STORE = {
+  /** Blocks of the file that only ends, marks and removals may use once the disk is full. */
+  reserveBytes: 256 * KIB,
+  /** Blocks that are allocated at once, ahead of use. */
+  growthBytes: 512 * KIB,
+  /** Interval between attempts to allocate the reserve anew. */
+  renewalMs: 1_000,
+  /** The first copy of the store is made this long after a start, the next ones at this interval. */
+  firstCopyMs: 10_000,
+  copyIntervalMs: 300_000,
+  /** The interval for a store whose last copy was larger than `largeCopyBytes`. */
+  largeCopyIntervalMs: 3_600_000,
+  largeCopyBytes: 8 * MIB,
+} as const;
+
 /** Logs: docs/reference.md "Logs of a service", "Log files". */
 export const LOGS = {
   defaultLines: 50,
