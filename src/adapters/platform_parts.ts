@@ -1,5 +1,6 @@
 // What only Linux offers: the file that knows of it, and what is not possible without it. `berth doctor` and
-// docs/install.md report this table. Everything else is the same on every system: docs/reference.md "Platforms".
+// docs/install.md report this table. Everything else is the same on every system.
+// docs/reference.md "Platforms".
 import { existsSync } from 'node:fs';
 
 export interface PlatformPart {
@@ -59,6 +60,12 @@ export const PLATFORM_PARTS: readonly PlatformPart[] = [
     adapter: 'src/adapters/host/host_socket.ts',
     without: 'The path of the state directory may have at most 88 bytes.',
     isHere: () => existsSync('/proc/self/fd'),
+  },
+  {
+    name: 'the limit of open files in /proc',
+    adapter: 'src/adapters/process/open_files_limit.ts',
+    without: 'The daemon does not adapt the number of connections to the limit of open files.',
+    isHere: () => existsSync('/proc/self/limits'),
   },
   {
     name: 'the list of users in /etc/passwd',
