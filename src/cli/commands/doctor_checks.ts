@@ -2,10 +2,10 @@
 import { accessSync, constants, statfsSync, statSync } from 'node:fs';
 import net from 'node:net';
 import { PLATFORM_PARTS, type PlatformPart } from '../../adapters/platform_parts.ts';
+import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { otherUsers } from '../../adapters/process/users.ts';
 import { damagedRows } from '../../adapters/storage/damaged_rows.ts';
 import { dialAddress } from '../../adapters/url_host.ts';
-import { runningDaemon } from '../../client/local_daemon.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { VERSION } from '../../settings/version.ts';
 import type { CommandContext } from '../kit/context.ts';
