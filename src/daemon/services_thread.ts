@@ -17,6 +17,7 @@ import type { Node } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { report, reportCrash } from './daemon_log.ts';
+import { watchMainThread } from './hanging_thread.ts';
 import { dialHost, keepHostJoined } from './host_link.ts';
 import type { ServicesThreadData } from './thread_data.ts';
 import { runThread } from './thread_instance.ts';
@@ -27,6 +28,7 @@ import { runThread } from './thread_instance.ts';
  */
 async function setupServices(node: Node, data: ServicesThreadData): Promise<void> {
   const { umask, bootedAt } = data;
+  node.scope.defer(watchMainThread(data.mainHeartbeat, node.clock));
   const paths = statePaths(data.stateDir);
   const dial = (isSpawned: boolean) => dialHost(node, data, isSpawned);
   const begun = deferred<void>();

@@ -29,4 +29,6 @@ export interface ThreadData {
 export interface ServicesThreadData extends ThreadData {
   /** For the first services thread of a daemon. A replacement finds the host `running`. */
   hostStart: HostStart;
+  /** The heartbeat of the main thread, which this thread watches. */
+  mainHeartbeat: SharedArrayBuffer;
 }
