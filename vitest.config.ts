@@ -2,7 +2,8 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
+    // What packs and installs takes half a minute: only .ci/run asks for it.
+    include: process.env['BERTH_TEST_INSTALL'] ? ['test/**/*.install.ts'] : ['test/**/*.test.ts'],
     pool: 'forks',
     // Real daemons share the machine with the tests: more files at once than cores only slows them down.
     maxWorkers: 2,

@@ -1,4 +1,4 @@
-// The client for browsers: the entry of `import { connect } from 'berth/client'` in a bundler.
+// The client for browsers: `import { connect } from '@berth-dev/client/browser'`.
 import { type Client, type ClientOptions, createClient } from './create_client.ts';
 import { fetchTransport } from './fetch_transport.ts';
 

@@ -16,7 +16,11 @@ const daemonMethods = (endpoint: Endpoint) => ({
   ...agentMethods(endpoint),
 });
 
-export type Client = ReturnType<typeof daemonMethods> & { cloud: ReturnType<typeof cloudMethods> };
+/** The methods for clusters, workloads and tethers. */
+export type CloudClient = ReturnType<typeof cloudMethods>;
+
+/** The methods of a daemon. */
+export type Client = ReturnType<typeof daemonMethods> & { cloud: CloudClient };
 
 /** A value, or a function that returns it for every call. */
 type ValueOrGetter<T> = T | (() => T);

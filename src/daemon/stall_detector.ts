@@ -5,7 +5,7 @@ import { type TaskState, taskState } from '../adapters/process/task_state.ts';
 import { THREADS } from '../settings/limits.ts';
 import type { WatchedHeartbeat } from './heartbeat.ts';
 
-/** `cpuMs`: the processor time of the thread at its first missed beat. `hasOnlySlept`: at each check since. */
+/** `cpuMs`: its processor time at the first missed beat. `hasOnlySlept`: whether at each check since. */
 interface Silence {
   missed: number;
   cpuMs: number;
@@ -52,7 +52,8 @@ export class StallDetector {
     this.silence ??= { missed: 0, cpuMs: task?.cpuMs ?? 0, hasOnlySlept: true };
     const { silence } = this;
     silence.missed += 1;
-    silence.hasOnlySlept &&= task === undefined || task.isAsleep;
+    // A thread without a task has ended, unless the system knows no tasks.
+    silence.hasOnlySlept &&= task ? task.isAsleep : taskId === 0;
     if (silence.missed < this.limits.missedBeats) return null;
     const cpuMs = (task?.cpuMs ?? 0) - silence.cpuMs;
     if (cpuMs >= this.limits.maxStepCpuMs)

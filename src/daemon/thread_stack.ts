@@ -48,11 +48,14 @@ async function pausedStack(
   });
 }
 
-async function withSession<T>(use: (session: Session) => Promise<T>): Promise<T> {
+/** A diagnosis without a stack is better than none: whatever the inspector refuses counts as no answer. */
+async function withSession(use: (session: Session) => Promise<string[]>): Promise<string[]> {
   const { Session } = await import('node:inspector');
   const session = new Session();
   try {
     return await use(session);
+  } catch {
+    return [];
   } finally {
     session.disconnect();
   }

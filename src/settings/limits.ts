@@ -11,6 +11,15 @@ export const HTTP = {
   /** A body that is not complete this long after its head gets 408. */
   bodyTimeoutMs: 8_000,
   headTimeoutMs: 10_000,
+  /** Memory of all bodies that are being received. */
+  maxBodyBytesInFlight: 64 * MIB,
+  /**
+   * Shares of the descriptors that the process may have open: for connections to the daemon's own address,
+   * and to the cloud's. The rest is for logs, the host, agents and tethers.
+   */
+  connectionShare: { daemon: 0.5, cloud: 0.25 },
+  /** Connections to the cloud's own address that have not shown its token yet. */
+  maxStrangers: 128,
   /** Bytes of an oversized body that are read and dropped, so that the client can read its 413. */
   maxDrainBytes: 8 * MIB,
   /** Mean number of response bytes between two checks that the client is reading. */
@@ -95,6 +104,22 @@ export const EVENTS = {
   reservedIds: 10_000,
 } as const;
 
+/** The store: docs/reference.md "State directory", "A full disk". */
+export const STORE = {
+  /** Blocks of the file that only ends, marks and removals may use once the disk is full. */
+  reserveBytes: 256 * KIB,
+  /** Blocks that are allocated at once, ahead of use. */
+  growthBytes: 512 * KIB,
+  /** Interval between attempts to allocate the reserve anew. */
+  renewalMs: 1_000,
+  /** The first copy of the store is made this long after a start, the next ones at this interval. */
+  firstCopyMs: 10_000,
+  copyIntervalMs: 300_000,
+  /** The interval for a store whose last copy was larger than `largeCopyBytes`. */
+  largeCopyIntervalMs: 3_600_000,
+  largeCopyBytes: 8 * MIB,
+} as const;
+
 /** Logs: docs/reference.md "Logs of a service", "Log files". */
 export const LOGS = {
   defaultLines: 50,
@@ -112,13 +137,17 @@ export const AGENT = {
   maxColsOrRows: 1_000,
   /** Shortest interval between two changes of a terminal's size. */
   resizeIntervalMs: 20,
+  /** Output that a viewer may leave unacknowledged, and input that its program may leave unread. */
   maxUnacknowledgedBytes: MIB,
+  /** The same for all viewers together: with more than 64, each has its share. */
+  maxViewerBytes: 64 * MIB,
+  /** The end of the output, from which a screen is drawn. A viewer that is further behind gets a screen. */
   replayBytes: MIB,
-  /**
-   * A viewer with more unsent bytes than this is disconnected: a screen, the unacknowledged bytes, and as
-   * much again.
-   */
-  maxUnsentBytes: 4 * MIB,
+  /** Time for drawing; the rest of the output is sent as it is. */
+  drawBudgetMs: 500,
+  /** Time after which the thread of a drawing is ended, and the pause of that terminal after it. */
+  drawTimeoutMs: 10_000,
+  overrunPauseMs: 10_000,
 } as const;
 
 /** Clusters and workloads: docs/reference.md "Cloud". */
@@ -301,10 +330,7 @@ export const INVARIANTS: readonly [why: string, holds: boolean][] = [
     HTTP.maxQueryDurationMs >= SERVICE.defaultStartTimeoutMs,
   ],
   ['one line must fit in what a follower may buffer', LOGS.maxLineBytes * 4 <= EVENTS.maxUnsentBytes],
-  [
-    'a viewer that reads is not disconnected',
-    AGENT.maxUnsentBytes > AGENT.maxUnacknowledgedBytes + AGENT.replayBytes,
-  ],
+  ['a drawing stops before its thread is ended', AGENT.drawBudgetMs * 10 <= AGENT.drawTimeoutMs],
   ['a kubeconfig is smaller than any body', HTTP.maxKubeconfigBytes <= HTTP.maxBodyBytes],
   [
     'an ask outlives the longest start and the stop after it',

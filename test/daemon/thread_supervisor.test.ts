@@ -136,7 +136,7 @@ it('a thread that dies settles asks with `gone` everywhere, restarts and knows i
   const dying = codeOf(node.ref<Worker>('workloads').ask('throw', { text: 'uncaught' }));
   expect(await hanging).toBe('gone');
   expect(await dying).toBe('gone');
-  await vi.waitFor(() => expect(restarted).toHaveBeenCalledWith('cloud'));
+  await vi.waitFor(() => expect(restarted).toHaveBeenCalledWith('cloud'), 10_000);
   await threads.ensure('cloud');
   const after = await clusters.ask('where', null);
   expect(after.node).toBe('cloud');

@@ -2,8 +2,10 @@
 import { accessSync, constants, statfsSync, statSync } from 'node:fs';
 import net from 'node:net';
 import { otherUsers } from '../../adapters/process/users.ts';
+import { damagedRows } from '../../adapters/storage/damaged_rows.ts';
 import { dialAddress } from '../../adapters/url_host.ts';
 import { runningDaemon } from '../../client/local_daemon.ts';
+import { statePaths } from '../../settings/state_paths.ts';
 import { VERSION } from '../../settings/version.ts';
 import type { CommandContext } from '../kit/context.ts';
 
@@ -103,6 +105,20 @@ const stateDir = withLocal(async (_cli, { stateDir: path }) => {
   return ok(`the state directory is ${path}`);
 });
 
+const store = withLocal(async (_cli, { stateDir: path }) => {
+  const { damaged } = statePaths(path);
+  const rows = damagedRows(damaged);
+  if (rows.length === 0) return [];
+  const names = `${rows.slice(0, 10).join(', ')}${rows.length > 10 ? ' and others' : ''}`;
+  return [
+    {
+      state: 'warning',
+      about: `damaged rows of the store were left out: ${names}`,
+      fix: `Register again what is missing, then remove ${damaged}.`,
+    },
+  ];
+});
+
 const isPortTaken = (host: string, port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = net.connect({ host, port });
@@ -143,8 +159,8 @@ const daemon = withLocal(async (_cli, local) => {
     if (front.startsWith('node')) {
       findings.push({
         state: 'warning',
-        about: 'the daemon serves with node:http: uWebSockets.js has no binary for this system',
-        fix: 'All works, with fewer requests per second.',
+        about: 'the daemon serves with node:http: no binary of uWebSockets.js loads here',
+        fix: 'All works, with fewer requests per second. The log of the daemon has the reason.',
       });
     }
     return findings;
@@ -220,6 +236,7 @@ export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   libc,
   settings,
   stateDir,
+  store,
   daemon,
   gateway,
   token,
