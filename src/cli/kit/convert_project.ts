@@ -7,6 +7,7 @@ import { schemaLine, stringifyProject } from '../../project/imported_project.ts'
 import { IMPORTERS, importProject } from '../../project/importers.ts';
 import type { CommandContext } from './context.ts';
 import { CommandError, UsageError } from './exit_codes.ts';
+import { sanitizeLine } from './sanitize.ts';
 
 /** The URL of the daemon that serves the schema; where it would run if it does not. */
 export async function schemaServer(context: CommandContext): Promise<string> {
@@ -34,7 +35,7 @@ export async function convertToProject(context: CommandContext, path: string) {
   if (services.length === 0) throw new CommandError(`${path} has nothing to run`, notes.join('\n'));
   const head = [
     schemaLine(await schemaServer(context)),
-    `# Made from ${basename(path)} by \`berth import\`.`,
+    `# Made from ${sanitizeLine(basename(path))} by \`berth import\`.`,
   ];
   return { text: stringifyProject(services, head), services, notes, kind };
 }
