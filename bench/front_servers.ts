@@ -129,6 +129,7 @@ async function serveFront(node: Node): Promise<Serving> {
     port: 0,
     token: '',
     allowedExtensions: [],
+    allowedOrigins: [],
     daemonInfo: { version: '0', pid: 0, startedAt: 0, stateDir: '/', gatewayPort: null, agentDomain: 'a' },
     node,
     cloud: null,

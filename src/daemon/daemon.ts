@@ -33,7 +33,7 @@ export interface Daemon {
   hostJoined: Promise<void>;
   /** Ends everything in order; `shutdown.services` decides what happens to the services. */
   stop(): Promise<void>;
-  /** Rereads the token, the allowed extensions and the log limits: docs/reference.md "Signals". */
+  /** Rereads the token, who else may call, and the log limits: docs/reference.md "Signals". */
   reload(): Promise<void>;
 }
 
@@ -58,6 +58,7 @@ function createDaemonFront(
     port: settings.port,
     token: settings.auth.token,
     allowedExtensions: settings.allowed_extensions,
+    allowedOrigins: settings.allowed_origins,
     daemonInfo: {
       version: VERSION,
       pid: process.pid,
@@ -128,12 +129,13 @@ class RunningDaemon implements Daemon {
 
   async reload(): Promise<void> {
     try {
-      const { auth, allowed_extensions: allowedExtensions, logs } = await this.options.reload();
+      const { auth, allowed_extensions, allowed_origins, logs } = await this.options.reload();
+      const allowedExtensions = allowed_extensions;
       const { front, gateway, logLimits, cloudToken } = this.parts;
-      front.reload({ token: auth.token, allowedExtensions });
+      front.reload({ token: auth.token, allowedExtensions, allowedOrigins: allowed_origins });
       gateway.reload(tokensOf(auth.token, cloudToken), allowedExtensions);
       logLimits.update(logs);
-      report('token, allowed extensions and log limits were read again');
+      report('token, allowed extensions and origins, and log limits were read again');
     } catch (error) {
       if (!(error instanceof SettingsError)) throw error;
       report(`nothing was changed: ${error.message}`);

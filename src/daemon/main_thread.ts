@@ -2,9 +2,10 @@
 // rest of the daemon's code is being loaded.
 import { uptime } from 'node:os';
 import type { HostStart } from '../adapters/host/host_start.ts';
+import { newPagesInFlight } from '../adapters/storage/store_room.ts';
 import { createNodeLookup, mayAsk, SERVICES_NODE } from '../protocol/address.ts';
 import { fail } from '../protocol/errors.ts';
-import type { Failure, Node } from '../runtime/actor.ts';
+import { type Failure, isFailure, type Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { deferred } from '../runtime/deferred.ts';
 import { createNode } from '../runtime/node.ts';
@@ -24,6 +25,8 @@ export interface DaemonOptions {
   hostEntry: string;
   /** The umask of the user, for children. */
   umask: number;
+  /** Whether the store goes back to its copy. */
+  restoreStore: boolean;
   /** Reads the settings again; rejects with a SettingsError. */
   reload: () => Promise<Settings>;
 }
@@ -46,6 +49,7 @@ function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions): Th
     servicePorts: settings.services.ports,
     agentPorts: settings.agents.ports,
     agentDomain: settings.agents.domain,
+    storeInFlight: newPagesInFlight(),
     addressRule: {
       allow: settings.cloud.allow_addresses,
       apiOnLoopback: isLoopback(settings.cloud.bind || settings.bind),
@@ -58,6 +62,8 @@ function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions): Th
     },
   };
 }
+
+const LOST = 'the services cannot be looked after: they live on, and the next daemon has them';
 
 /**
  * Creates the node and the supervisor, and assigns the services thread, which is up already. `bootDaemon`
@@ -74,6 +80,8 @@ export function createMainThread(
   const servicesData = (isRestart: boolean): ServicesThreadData => ({
     ...data,
     hostStart: isRestart ? 'running' : hostStart,
+    restoreStore: options.restoreStore && !isRestart,
+    isFirstThread: !isRestart,
   });
   const node = createNode({
     name: 'front',
@@ -91,11 +99,8 @@ export function createMainThread(
     receiveAfter: heard.promise,
     startedWorkers: new Map([[SERVICES_NODE, services]]),
     onDeath: (name, error, ended) => {
-      reportCrash(`the thread ${name}`, error, ended);
-      if (ended && name === SERVICES_NODE)
-        onServicesLost(
-          fail('internal', 'the services cannot be looked after: they live on, and the next daemon has them'),
-        );
+      if (!isFailure(error)) reportCrash(`the thread ${name}`, error, ended);
+      if (ended && name === SERVICES_NODE) onServicesLost(isFailure(error) ? error : fail('internal', LOST));
     },
   });
   threads.onRestarted(async (name) => {

@@ -4,7 +4,8 @@ import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { type Endpoint, expose, type Remote, transfer, wrap } from 'comlink';
 import { messagePortPipe } from '../adapters/pipes.ts';
 import { createNodeLookup, mayAsk } from '../protocol/address.ts';
-import type { Node, NodeOptions } from '../runtime/actor.ts';
+import type { ErrorCode } from '../protocol/errors.ts';
+import { Failure, isFailure, type Node, type NodeOptions } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { deferred, withTimeout } from '../runtime/deferred.ts';
 import { createNode } from '../runtime/node.ts';
@@ -14,11 +15,17 @@ import { receiveAssignment, type StartedWorker } from './worker_thread.ts';
 /** Time for a thread that has stopped its actors to release everything else; then it is terminated. */
 const EXIT_TIMEOUT_MS = 1_000;
 
+/** Failures of a start that the next start would meet again. */
+const FINAL_FAILURES: readonly string[] = ['storage_lost', 'storage_full'] satisfies ErrorCode[];
+
+/** The Failure with which a thread refuses to start. */
+type Refusal = Pick<Failure, 'code' | 'message' | 'detail'>;
+
 /** What the main thread may call on a thread. */
 interface ThreadControl {
   connect(peer: string, port: MessagePort): void;
-  /** Resolves when `setup` is done. */
-  ready(): Promise<void>;
+  /** Resolves when `setup` is done, or has failed for good. */
+  ready(): Promise<Refusal | null>;
   /** Stops the node. Resolves with the addresses that were late. */
   stop(): Promise<string[]>;
 }
@@ -65,9 +72,13 @@ export class ThreadInstance {
     this.control = wrap<ThreadControl>(endpoint(port1));
   }
 
-  /** Resolves when the `setup` of the thread is done. Never settles if the thread dies before. */
-  ready(): Promise<void> {
-    return this.control.ready();
+  /**
+   * Resolves when the `setup` of the thread is done, or with its Failure if another start would fail too.
+   * Never settles if the thread dies before.
+   */
+  async ready(): Promise<Failure | null> {
+    const refusal = await this.control.ready();
+    return refusal && new Failure(refusal.code, refusal.message, refusal.detail);
   }
 
   /** Gives the thread a port to `peer`. Resolves when it has the port or is over. */
@@ -99,7 +110,7 @@ export class ThreadInstance {
 
 /**
  * The life of a worker thread, called by its entry: creates the node, connects the assigned peers and runs
- * `setup` with the assigned data. Rejects when `setup` does, which ends the thread.
+ * `setup` with the assigned data. Rejects when `setup` has a defect, which ends the thread.
  */
 export async function runThread(
   setup: (node: Node, data: unknown) => void | Promise<void>,
@@ -115,7 +126,7 @@ export async function runThread(
     defaultDeadlineMs: THREADS.askDeadlineMs,
   });
   for (const [peer, port] of peers) node.connect(peer, messagePortPipe(port));
-  const ready = deferred<void>();
+  const ready = deferred<Refusal | null>();
   const calls: ThreadControl = {
     connect: (peer, port) => node.connect(peer, messagePortPipe(port)),
     ready: () => ready.promise,
@@ -127,6 +138,12 @@ export async function runThread(
     },
   };
   expose(calls, endpoint(control));
-  await setup(node, data);
-  ready.resolve();
+  try {
+    await setup(node, data);
+    ready.resolve(null);
+  } catch (error) {
+    if (!isFailure(error) || !FINAL_FAILURES.includes(error.code)) throw error;
+    const { code, message, detail } = error;
+    ready.resolve({ code, message, detail });
+  }
 }

@@ -42,7 +42,10 @@ export interface ThreadSupervisorOptions {
   dataFor: (kind: ThreadKind, isRestart: boolean) => unknown;
   /** Messages of the threads to this one wait until then. */
   receiveAfter?: Promise<void>;
-  /** Gets every death of a thread; `ended`: it was one too many, and the thread stays away. */
+  /**
+   * Gets every death of a thread. `ended`: it was one too many, or the thread has refused to start, and the
+   * error is its Failure; it stays away.
+   */
   onDeath: (name: string, error: unknown, ended: boolean) => void;
   restarts?: RestartLimit;
   /** Time for a thread to stop its actors before it is terminated, in milliseconds. */
@@ -198,12 +201,24 @@ class Supervisor implements ThreadSupervisor {
   }
 
   private async awaitReady(thread: Thread, state: StartingState): Promise<void> {
-    await state.instance.ready();
+    const refusal = await state.instance.ready();
+    if (refusal) {
+      this.refuse(thread, state, refusal);
+      return;
+    }
     if (thread.wasUp) for (const onRestarted of this.restartListeners) await onRestarted(thread.name);
     if (thread.state !== state) return;
     thread.state = { is: 'up', instance: state.instance };
     thread.wasUp = true;
     state.up.resolve();
+  }
+
+  /** The thread cannot start, and would not the next time either. */
+  private refuse(thread: Thread, state: StartingState, failure: Failure): void {
+    if (thread.state !== state) return;
+    state.up.reject(failure);
+    thread.state = { is: 'ended', failure };
+    state.instance.terminate(failure);
   }
 
   /** The loss of a connection is seen before the death of its thread: `ensure` waits from here on. */
@@ -220,6 +235,10 @@ class Supervisor implements ThreadSupervisor {
     node.disconnect(thread.name);
     if (this.stopped) {
       this.giveUp(thread, STOPPING);
+      return;
+    }
+    if (thread.state.is === 'ended') {
+      onDeath(thread.name, reason, true);
       return;
     }
     const ended = !thread.deaths.add(systemClock.monotonic());

@@ -11,6 +11,15 @@ export const HTTP = {
   /** A body that is not complete this long after its head gets 408. */
   bodyTimeoutMs: 8_000,
   headTimeoutMs: 10_000,
+  /** Memory of all bodies that are being received. */
+  maxBodyBytesInFlight: 64 * MIB,
+  /**
+   * Shares of the descriptors that the process may have open: for connections to the daemon's own address,
+   * and to the cloud's. The rest is for logs, the host, agents and tethers.
+   */
+  connectionShare: { daemon: 0.5, cloud: 0.25 },
+  /** Connections to the cloud's own address that have not shown its token yet. */
+  maxStrangers: 128,
   /** Bytes of an oversized body that are read and dropped, so that the client can read its 413. */
   maxDrainBytes: 8 * MIB,
   /** Mean number of response bytes between two checks that the client is reading. */
@@ -91,6 +100,22 @@ export const EVENTS = {
   maxWritePauseMs: 50,
   /** Ids that are reserved on disk ahead of use, so that ids still grow after a crash of the machine. */
   reservedIds: 10_000,
+} as const;
+
+/** The store: docs/reference.md "State directory", "A full disk". */
+export const STORE = {
+  /** Blocks of the file that only ends, marks and removals may use once the disk is full. */
+  reserveBytes: 256 * KIB,
+  /** Blocks that are allocated at once, ahead of use. */
+  growthBytes: 512 * KIB,
+  /** Interval between attempts to allocate the reserve anew. */
+  renewalMs: 1_000,
+  /** The first copy of the store is made this long after a start, the next ones at this interval. */
+  firstCopyMs: 10_000,
+  copyIntervalMs: 300_000,
+  /** The interval for a store whose last copy was larger than `largeCopyBytes`. */
+  largeCopyIntervalMs: 3_600_000,
+  largeCopyBytes: 8 * MIB,
 } as const;
 
 /** Logs: docs/reference.md "Logs of a service", "Log files". */

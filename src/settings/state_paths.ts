@@ -8,6 +8,10 @@ export interface StatePaths {
   addressFile: string;
   /** The embedded store, of services and of the cloud part. */
   store: string;
+  /** The copy of the last good state of the store. */
+  storeCopy: string;
+  /** The folder of damaged rows of the store. */
+  damaged: string;
   /** The folder of the event journal. */
   events: string;
   /** The folder of the services' output. */
@@ -22,6 +26,8 @@ export interface StatePaths {
   cloudToken: string;
   /** The key of the cloud part, unless the settings name another file. */
   cloudKey: string;
+  /** The key of the environments of services. */
+  envKey: string;
   /** The page that takes a browser to the dashboard. */
   redirectPage: string;
 }
@@ -30,6 +36,8 @@ export interface StatePaths {
 export const statePaths = (stateDir: string): StatePaths => ({
   addressFile: join(stateDir, 'daemon.json'),
   store: join(stateDir, 'store.mdb'),
+  storeCopy: join(stateDir, 'store.copy'),
+  damaged: join(stateDir, 'damaged'),
   events: join(stateDir, 'events'),
   logs: join(stateDir, 'logs'),
   runs: join(stateDir, 'runs'),
@@ -37,5 +45,6 @@ export const statePaths = (stateDir: string): StatePaths => ({
   daemonLog: join(stateDir, 'daemon.log'),
   cloudToken: join(stateDir, 'cloud-token'),
   cloudKey: join(stateDir, 'cloud.key'),
+  envKey: join(stateDir, 'env.key'),
   redirectPage: join(stateDir, 'open.html'),
 });

@@ -95,6 +95,7 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
     port: 0,
     token: '',
     allowedExtensions: [],
+    allowedOrigins: [],
     daemonInfo: {
       version: '1.2.3',
       pid: 42,
@@ -304,6 +305,8 @@ export const SAFE = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
   'cross-origin-resource-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
 };
 
 /** An error in the form that every client may rely on. */

@@ -5,7 +5,8 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ServiceConfig, serviceActor } from '../../src/actors/service/service.ts';
 import type { Probe, ProbeResult } from '../../src/adapters/ready_probe.ts';
-import type { Store, StoreTable, StoreTables } from '../../src/adapters/storage/store.ts';
+
+import type { Store, StoreTable, StoreTables } from '../../src/adapters/storage/store_tables.ts';
 import { drawScreen } from '../../src/adapters/terminal_screen.ts';
 import { fail } from '../../src/protocol/errors.ts';
 import type { EventsProtocol, NewEvent } from '../../src/protocol/events.ts';

@@ -2,7 +2,7 @@
 // lost.
 import { openListenerTable } from '../../adapters/process/listener_table.ts';
 import type { ListeningSocket } from '../../adapters/process/listeners.ts';
-import type { Store } from '../../adapters/storage/store.ts';
+import type { Store } from '../../adapters/storage/store_tables.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import { actor, type Context, type MessageOf, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';

@@ -4,7 +4,7 @@
 // A registration waits only for registrations of the same name. Its record counts once it is on disk. Until
 // then, the rules that need the whole set consider both the stored and the pending records.
 import { randomBytes } from 'node:crypto';
-import type { Store } from '../../adapters/storage/store.ts';
+import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
 import { dependencyCycle } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';

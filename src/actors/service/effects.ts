@@ -1,5 +1,5 @@
 // The messages of a service to other actors, and its rows in the store.
-import type { Store } from '../../adapters/storage/store.ts';
+import type { Store } from '../../adapters/storage/store_tables.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
 import {
@@ -11,7 +11,7 @@ import {
   stopProcessTree,
 } from '../../protocol/host.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
-import type { LastEnd, ServiceSpec, ServiceState, StoredService } from '../../protocol/service.ts';
+import type { LastEnd, ServiceState, StoredService } from '../../protocol/service.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
 import { type Context, type Failure, type Ref, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
@@ -41,6 +41,11 @@ const DOUBT: readonly string[] = ['overloaded', 'deadline', 'crashed', 'gone', '
 
 /** Whether a spawn that failed with `error` may have made a process. */
 export const leavesDoubt = ({ code }: Failure): boolean => DOUBT.includes(code);
+
+const SEALED_ENV = (name: string): string =>
+  `${name} cannot be started: its env is sealed with a key that is not in the state directory`;
+const SEALED_ENV_HINT =
+  'Put the file env.key back that sealed it, or register the service with its env again.';
 
 const NO_DROPPED_ROWS: ReplyOf<HostProtocol, 'dropped'> = { rows: [] };
 
@@ -105,11 +110,17 @@ export class ServiceEffects {
   }
 
   /**
-   * Fails port_in_use, and journals port.conflict, when the port has a listener; fails start_failed with the
-   * host's reason. Leftovers of the last run are ended first, because nothing would look for them later.
+   * Fails key_unusable when its environment cannot be opened. Fails port_in_use, and journals
+   * port.conflict, when the port has a listener; fails start_failed with the host's reason. Leftovers of
+   * the last run are ended first, because nothing would look for them later.
    */
-  async spawn(run: Run, spec: ServiceSpec, last: LastEnd | null): Promise<SpawnReply> {
+  async spawn(run: Run, known: StoredService, last: LastEnd | null): Promise<SpawnReply> {
     const { name } = this;
+    // The key may have been put back since the record was read.
+    const stored = known.sealedEnv === undefined ? known : (this.stored() ?? known);
+    const { spec } = stored;
+    if (stored.sealedEnv !== undefined)
+      throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
     if (last && !last.whole)
       await this.stopRun(last.run, spec.port, { signal: spec.stopSignal, graceMs: spec.stopGrace });
     const holder = await this.portHolder(spec.port);

@@ -200,11 +200,10 @@ export class ServiceLifecycle {
     this.recordSoon(state);
   }
 
-  /** Resolves when the current end is on disk, with the answer of the stop that caused it, if any. */
-  async record(state: In<'ended'>): Promise<StopReply | null> {
+  /** Resolves when the current end is on disk. Fails as the store does; then it is written later. */
+  async record(state: In<'ended'>): Promise<void> {
     state.recording ??= this.write(state);
     await state.recording;
-    return state.how.stop?.answer ?? null;
   }
 
   /** Whether the end of `run` is in the store. In phase `ended` the last end is still being written. */
@@ -302,7 +301,7 @@ export class ServiceLifecycle {
     const state: In<'launching'> = { phase: 'launching', run, early: null };
     this.become(state);
     this.inBackground(
-      effects.spawn(run, stored.spec, this.end).then(
+      effects.spawn(run, stored, this.end).then(
         (reply) => this.state === state && this.spawned(state, reply),
         (error: unknown) => this.state === state && this.unspawned(state, error),
       ),
@@ -348,7 +347,9 @@ export class ServiceLifecycle {
       if (this.state === state)
         this.leavePhase = context.clock.after(SERVICE.endRecordRetryMs, () => this.recordSoon(state));
       run.ready.reject(error);
-      how.stop?.asked.reject(error);
+      // The stop is done, whatever the disk takes: docs/reference.md "A full disk".
+      if (isFailure(error)) how.stop?.asked.resolve(how.stop.answer);
+      else how.stop?.asked.reject(error);
       throw error;
     }
     if (this.state !== state) return;
@@ -360,10 +361,15 @@ export class ServiceLifecycle {
       run.ready.reject(await startFailure(name, state, await lastLines(run.id), context.clock.now()));
   }
 
+  /** Resolves when `end` is on disk; without room for it, at once: it is written later. */
   private async replaceEnd(end: LastEnd): Promise<void> {
+    const { context, effects } = this.options;
     this.end = end;
     this.publish();
-    await this.options.effects.saveEnd(end);
+    const again = (): void => {
+      if (this.end === end) this.inBackground(this.replaceEnd(end));
+    };
+    await tolerateFailure(effects.saveEnd(end), () => context.clock.after(SERVICE.endRecordRetryMs, again));
   }
 
   private wait(backoff: Backoff, trouble: string | null): void {

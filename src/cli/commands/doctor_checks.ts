@@ -2,8 +2,10 @@
 import { accessSync, constants, statfsSync, statSync } from 'node:fs';
 import net from 'node:net';
 import { otherUsers } from '../../adapters/process/users.ts';
+import { damagedRows } from '../../adapters/storage/damaged_rows.ts';
 import { dialAddress } from '../../adapters/url_host.ts';
 import { runningDaemon } from '../../client/local_daemon.ts';
+import { statePaths } from '../../settings/state_paths.ts';
 import { VERSION } from '../../settings/version.ts';
 import type { CommandContext } from '../kit/context.ts';
 
@@ -101,6 +103,20 @@ const stateDir = withLocal(async (_cli, { stateDir: path }) => {
     ];
   }
   return ok(`the state directory is ${path}`);
+});
+
+const store = withLocal(async (_cli, { stateDir: path }) => {
+  const { damaged } = statePaths(path);
+  const rows = damagedRows(damaged);
+  if (rows.length === 0) return [];
+  const names = `${rows.slice(0, 10).join(', ')}${rows.length > 10 ? ' and others' : ''}`;
+  return [
+    {
+      state: 'warning',
+      about: `damaged rows of the store were left out: ${names}`,
+      fix: `Register again what is missing, then remove ${damaged}.`,
+    },
+  ];
 });
 
 const isPortTaken = (host: string, port: number): Promise<boolean> =>
@@ -220,6 +236,7 @@ export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   libc,
   settings,
   stateDir,
+  store,
   daemon,
   gateway,
   token,

@@ -10,17 +10,23 @@ import { isLoopback } from '../../settings/loopback.ts';
 import type { HttpExchange } from '../server/http_server.ts';
 import { isPublicPath } from './public_paths.ts';
 
-export interface GuardOptions {
+/** The settings that say who may call, and that may change at run time. */
+export interface AccessSettings {
+  /** `auth.token`; empty: no authentication. */
+  token: string;
+  /** Extension ids that may call; empty: any. */
+  allowedExtensions: readonly string[];
+  /** Origins of other pages that may call. */
+  allowedOrigins: readonly string[];
+}
+
+export interface GuardOptions extends AccessSettings {
   /** The address of the listener, which is also an accepted Host unless it is a wildcard. */
   bind: string;
   /** The actual port of the listener. */
   port: number;
-  /** `auth.token`; empty: no authentication. */
-  token: string;
   /** The token of /k8s; null: /k8s is not served here. */
   cloudToken: string | null;
-  /** Extension ids that may call; empty: any. */
-  allowedExtensions: readonly string[];
   /** The cloud listener on its own address: only rules 3 to 5 apply, and only /k8s is served. */
   cloudOnly?: boolean;
 }
@@ -28,7 +34,7 @@ export interface GuardOptions {
 export interface Verdict {
   /** Why the request is refused; null: it is accepted. */
   refusal: Failure | null;
-  /** The origin of an allowed extension, for the CORS headers of every answer; else empty. */
+  /** The origin of an allowed extension or page, for the CORS headers of every answer; else empty. */
   origin: string;
 }
 
@@ -39,8 +45,6 @@ const TOKEN_PROTOCOL = /(?:^|,)\s*base64url\.bearer\.authorization\.berth\.([A-Z
 
 export const isCloudPath = (path: string): boolean =>
   path.startsWith('/k8s') && (path.length === 4 || path.charCodeAt(4) === 47);
-
-const isChange = (method: string): boolean => method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS';
 
 /** A token with a comparison in constant time. An empty token equals nothing. */
 class Secret {
@@ -78,6 +82,7 @@ export class Guard {
   private readonly cloud: Secret | null;
   private token: Secret | null = null;
   private allowedExtensions: readonly string[] = [];
+  private allowedOrigins: ReadonlySet<string> = new Set();
 
   constructor(options: GuardOptions) {
     this.options = options;
@@ -102,9 +107,10 @@ export class Guard {
   }
 
   /** Applies new values of the settings that may change at run time. */
-  reload({ token, allowedExtensions }: Pick<GuardOptions, 'token' | 'allowedExtensions'>): void {
+  reload({ token, allowedExtensions, allowedOrigins }: AccessSettings): void {
     this.token = token === '' ? null : new Secret(token);
     this.allowedExtensions = allowedExtensions;
+    this.allowedOrigins = new Set(allowedOrigins);
   }
 
   check(exchange: HttpExchange): Verdict {
@@ -118,10 +124,10 @@ export class Guard {
     let verdict = PASS;
     const origin = exchange.header('origin');
     if (origin === '') {
-      if (isChange(exchange.method) && !isSameSite(exchange.header('sec-fetch-site')))
-        return refuse('forbidden_origin', 'a page of another site may not change anything here');
+      if (!isOwnSite(exchange.header('sec-fetch-site')) && !isPageVisit(exchange))
+        return refuse('forbidden_origin', 'a page of another origin may neither read nor change anything');
     } else if (!this.origins.has(origin)) {
-      if (!isAllowedExtension(origin, this.allowedExtensions))
+      if (!this.allowedOrigins.has(origin) && !isAllowedExtension(origin, this.allowedExtensions))
         return refuse('forbidden_origin', `the Origin ${shown(origin)} may not call this daemon`);
       verdict = { refusal: null, origin };
     }
@@ -147,7 +153,15 @@ export class Guard {
   }
 }
 
-const isSameSite = (site: string): boolean => site === '' || site === 'none' || site === 'same-origin';
+/** Whether no page has sent the request, or one of this daemon. */
+const isOwnSite = (site: string): boolean => site === '' || site === 'none' || site === 'same-origin';
+
+/** Whether somebody follows a link to a page of this daemon: the page that links sees nothing of it. */
+const isPageVisit = (exchange: HttpExchange): boolean =>
+  exchange.method === 'GET' &&
+  exchange.header('sec-fetch-mode') === 'navigate' &&
+  exchange.header('sec-fetch-dest') === 'document' &&
+  isPublicPath(exchange.path);
 
 /**
  * The token of a request. A WebSocket handshake may carry it as a subprotocol, because a browser cannot set

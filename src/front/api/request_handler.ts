@@ -35,19 +35,6 @@ const KEY_RULES: Readonly<Record<KeyKind, { pattern: RegExp; must: string } | nu
 
 const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD';
 
-/** Whether a body follows. */
-function hasBody(exchange: HttpExchange): boolean {
-  const length = exchange.header('content-length');
-  return (length !== '' && length !== '0') || exchange.header('transfer-encoding') !== '';
-}
-
-/** Whether the end of the body is unambiguous; otherwise a proxy in front might see it elsewhere. */
-function isFramed(exchange: HttpExchange): boolean {
-  const coding = exchange.header('transfer-encoding').toLowerCase();
-  const lengths = exchange.countHeader('content-length') + exchange.countHeader('transfer-encoding');
-  return lengths <= 1 && exchange.countHeader('host') <= 1 && (coding === '' || coding === 'chunked');
-}
-
 /** Invalid percent-encoding is a 400 for every method. */
 function decodeKey({ key }: RouteMatch<Route>): string {
   const decoded = percentDecode(key);
@@ -80,10 +67,20 @@ export class RequestHandler {
     const { guard, onDefect } = this.options;
     let reply: HttpReply | null = null;
     try {
+      const { fault } = exchange.head;
+      if (fault !== null) {
+        const failure = fail('invalid_spec', `the request could be read in two ways: ${fault}`);
+        new HttpReply(exchange, '', onDefect).fail(failure, [], true);
+        return;
+      }
       const { refusal, origin } = guard.check(exchange);
       reply = new HttpReply(exchange, origin, onDefect);
-      if (refusal) throw refusal;
-      this.route(exchange, reply);
+      // A connection for another name was not meant for this daemon.
+      if (refusal) reply.fail(refusal, [], refusal.code === 'forbidden_host');
+      else {
+        if (!isPublicPath(exchange.path) && !isPreflight(exchange)) exchange.markTrusted();
+        this.route(exchange, reply);
+      }
     } catch (error) {
       reply ??= new HttpReply(exchange, '', onDefect);
       reply.fail(error);
@@ -106,12 +103,6 @@ export class RequestHandler {
   private route(exchange: HttpExchange, reply: HttpReply): void {
     const { method, path } = exchange;
     const { router } = this.options;
-    if (hasBody(exchange) && !isFramed(exchange)) {
-      const failure = fail('invalid_spec', 'the request says twice or unclearly where its body ends');
-      // In a later turn: while this answer is open, no server parses the next request.
-      setImmediate(() => reply.fail(failure, [], true));
-      return;
-    }
     const found = router.find(path);
     const route = isRead(method) ? found?.entry.get : found?.entry.rows.get(method);
     if (found && route) this.run(exchange, reply, route, decodeKey(found));
@@ -134,7 +125,7 @@ export class RequestHandler {
     if (!isRead(exchange.method)) this.checkChange(route, key);
     switch (route.kind) {
       case 'read':
-        this.runRead(reply, route, key);
+        this.runRead(exchange, reply, route, key);
         return;
       case 'call':
         this.runCall(exchange, reply, route, key);
@@ -171,8 +162,10 @@ export class RequestHandler {
     }
   }
 
-  private runRead(reply: HttpReply, route: RouteOf<'read'>, key: string): void {
+  private runRead(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'read'>, key: string): void {
     const { app } = this.options;
+    const query = exchange.query();
+    if (query !== '') readQuery(query, route.query);
     if (route.needs === null) reply.bytes(route.status, route.headers, readBytes(route, app, key));
     else
       this.settle(
@@ -187,10 +180,11 @@ export class RequestHandler {
     const { app } = this.options;
     const query = readQuery(exchange.query(), route.query);
     const request = { app, key, query, body: null, status: route.status };
-    const result =
-      route.parseBody === null
-        ? this.whenServed(route, () => route.run(request))
-        : this.runWithBody(exchange, route, route.parseBody, request);
+    const { parseBody } = route;
+    const isBodyRead = parseBody !== null && (route.body !== null || exchange.head.hasBody);
+    const result = isBodyRead
+      ? this.runWithBody(exchange, route, parseBody, request)
+      : this.whenServed(route, () => route.run(request));
     this.settle(reply, route, request, result);
   }
 
@@ -223,11 +217,11 @@ export class RequestHandler {
     parse: (value: unknown) => Promise<unknown>,
     request: RequestContext,
   ): Promise<unknown> {
-    if (hasBody(exchange) && !isJsonType(exchange.header('content-type')))
+    if (exchange.head.hasBody && !isJsonType(exchange.header('content-type')))
       throw fail('unsupported_media_type', 'the body is not application/json');
     const limits = { bytes: HTTP.maxBodyBytes, ms: HTTP.bodyTimeoutMs };
     return exchange.readBody(limits).then(async (bytes) => {
-      request.body = await parse(parseBody(bytes));
+      if (bytes.length > 0 || route.body !== null) request.body = await parse(parseBody(bytes));
       return this.whenServed(route, () => route.run(request));
     });
   }
@@ -253,11 +247,13 @@ export class RequestHandler {
     const offered = exchange.header('sec-websocket-protocol').split(',');
     const isFit =
       exchange.isHandshake &&
+      !exchange.head.hasBody &&
       exchange.header('sec-websocket-version') === '13' &&
       offered.some((one) => one.trim() === protocol);
     if (!isFit)
       throw fail('invalid_spec', `this path takes a WebSocket handshake with the protocol ${protocol}`);
-    const request = { app: this.options.app, key, query: {}, body: null, status: route.status };
+    const query = readQuery(exchange.query(), route.query);
+    const request = { app: this.options.app, key, query, body: null, status: route.status };
     exchange.acceptWebSocket(protocol, route.run(request));
   }
 }

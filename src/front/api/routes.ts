@@ -19,8 +19,8 @@ export interface RouteOf<K extends OperationKind> extends Operation<ResourceName
   /** The headers of a successful answer. */
   readonly headers: ResponseHeaders;
   /**
-   * Checks a body and fills in its defaults. The shape is loaded with the first body. Rejects with
-   * invalid_spec.
+   * Checks a body and fills in its defaults; of an operation without one, that the body says nothing. The
+   * shape is loaded with the first body. Rejects with invalid_spec. null: a body is not looked at.
    */
   readonly parseBody: ((value: unknown) => Promise<unknown>) | null;
 }
@@ -39,7 +39,7 @@ const HANDLERS: { readonly [R in ResourceName]: HandlersOf<(typeof OPERATIONS)[R
 };
 
 function bodyParser(operation: Operation): Route['parseBody'] {
-  if (operation.body === null) return null;
+  if (operation.method === 'GET') return null;
   let parse: ((value: unknown) => unknown) | null = null;
   return async (value) => {
     if (!parse) {

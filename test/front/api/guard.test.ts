@@ -29,7 +29,8 @@ function asked({
     isHandshake: handshake,
     query: unused,
     header: (name) => all[name] ?? '',
-    countHeader: unused,
+    head: { fault: null, hasBody: false, isChunked: false },
+    markTrusted: unused,
     peerAddress: () => peer,
     readBody: unused,
     send: unused,
@@ -45,6 +46,7 @@ const OPTIONS: GuardOptions = {
   token: '',
   cloudToken: 'cloud-secret',
   allowedExtensions: [],
+  allowedOrigins: [],
 };
 
 const guard = (options: Partial<GuardOptions> = {}): Guard => new Guard({ ...OPTIONS, ...options });
@@ -219,9 +221,41 @@ describe('the Origin', () => {
     const narrow = guard({ allowedExtensions: ['abc'] });
     expect(code(narrow, { headers: { origin: 'chrome-extension://abc' } })).toBe('passes');
     expect(code(narrow, { headers: { origin: 'chrome-extension://abcd' } })).toBe('forbidden_origin');
-    narrow.reload({ token: '', allowedExtensions: ['abcd'] });
+    narrow.reload({ token: '', allowedExtensions: ['abcd'], allowedOrigins: [] });
     expect(code(narrow, { headers: { origin: 'chrome-extension://abcd' } })).toBe('passes');
     expect(code(narrow, { headers: { origin: 'chrome-extension://abc' } })).toBe('forbidden_origin');
+  });
+});
+
+describe('an allowed origin', () => {
+  const page = 'http://localhost:5173';
+  const open = guard({ token: 'secret', allowedOrigins: [page, 'https://tools.example'] });
+
+  it('may call with the token, and is named for CORS', () => {
+    for (const origin of [page, 'https://tools.example']) {
+      const headers = { origin, 'sec-fetch-site': 'cross-site', authorization: 'Bearer secret' };
+      for (const method of ['GET', 'POST']) {
+        const { refusal, origin: cors } = open.check(asked({ method, headers }));
+        expect([refusal, cors]).toEqual([null, origin]);
+      }
+      expect(code(open, { headers: { origin } })).toBe('unauthorized');
+    }
+  });
+
+  it.each([
+    'http://localhost:5174',
+    'https://localhost:5173',
+    'http://localhost:5173/',
+    'http://LOCALHOST:5173',
+  ])('%s is another one', (origin) =>
+    expect(code(open, { headers: { origin, authorization: 'Bearer secret' } })).toBe('forbidden_origin'),
+  );
+
+  it('changes with a reload', () => {
+    const changing = guard();
+    expect(code(changing, { headers: { origin: page } })).toBe('forbidden_origin');
+    changing.reload({ token: '', allowedExtensions: [], allowedOrigins: [page] });
+    expect(code(changing, { headers: { origin: page } })).toBe('passes');
   });
 });
 
@@ -234,11 +268,23 @@ describe('Sec-Fetch-Site', () => {
     ['cross-site', 'forbidden_origin'],
     ['SAME-ORIGIN', 'forbidden_origin'],
     ['rubbish', 'forbidden_origin'],
-  ])('"%s" on a change without Origin: %s', (site, expected) => {
-    for (const method of ['POST', 'DELETE', 'PATCH', 'PUT', 'FOO'])
-      expect(code(guard(), { method, headers: { 'sec-fetch-site': site } })).toBe(expected);
-    for (const method of ['GET', 'HEAD', 'OPTIONS'])
-      expect(code(guard(), { method, headers: { 'sec-fetch-site': site } })).toBe('passes');
+  ])('"%s" without Origin: %s', (site, expected) => {
+    for (const method of ['GET', 'HEAD', 'OPTIONS', 'POST', 'DELETE', 'PATCH', 'PUT', 'FOO'])
+      for (const path of ['/v1/services', '/v1/services/web/logs', '/livez', '/', '/k8s/clusters'])
+        expect(code(guard({ cloudToken: null }), { method, path, headers: { 'sec-fetch-site': site } })).toBe(
+          expected,
+        );
+  });
+
+  it.each(['cross-site', 'same-site'])('%s lets a link lead to a page, and to nothing else', (site) => {
+    const visit = { 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
+    for (const path of ['/', '/openapi.json', '/schema/berth.json'])
+      expect(code(guard({ token: 'x' }), { path, headers: visit })).toBe('passes');
+    for (const path of ['/v1/services', '/v1/services/web/logs', '/v1/version', '/nothing'])
+      expect(code(guard(), { path, headers: visit })).toBe('forbidden_origin');
+    for (const other of [{ 'sec-fetch-mode': 'no-cors' }, { 'sec-fetch-dest': 'iframe' }])
+      expect(code(guard(), { path: '/', headers: { ...visit, ...other } })).toBe('forbidden_origin');
+    expect(code(guard(), { method: 'POST', path: '/', headers: visit })).toBe('forbidden_origin');
   });
 
   it('does not matter when the Origin is allowed', () => {
@@ -333,10 +379,10 @@ describe('the token', () => {
 
   it('changes with a reload', () => {
     const changing = locked();
-    changing.reload({ token: 'new', allowedExtensions: [] });
+    changing.reload({ token: 'new', allowedExtensions: [], allowedOrigins: [] });
     expect(code(changing, { headers: { authorization: 'Bearer correct horse' } })).toBe('unauthorized');
     expect(code(changing, { headers: { authorization: 'Bearer new' } })).toBe('passes');
-    changing.reload({ token: '', allowedExtensions: [] });
+    changing.reload({ token: '', allowedExtensions: [], allowedOrigins: [] });
     expect(code(changing, {})).toBe('passes');
   });
 

@@ -1,20 +1,21 @@
 // Which server is used, its addresses, and TLS.
-import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import https from 'node:https';
 import net from 'node:net';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
+import { BodyBudget } from '../../../src/front/server/body_budget.ts';
 import { chooseServer, listenOnAll } from '../../../src/front/server/listen.ts';
 import CHECKSUMS from '../../../src/front/server/uws_binaries.json' with { type: 'json' };
 import { loadUws } from '../../../src/front/server/uws_binary.ts';
 import { isFailure } from '../../../src/runtime/actor.ts';
 import { nativeUrl } from '../../../src/settings/build_paths.ts';
 import { afterThisTest, tempDir } from '../../kit/actors.ts';
+import { eventually } from '../../kit/eventually.ts';
 import { send } from '../../kit/http_request.ts';
 import { SERVERS } from '../kit.ts';
-import { get, later, serve, text } from './raw_server.ts';
+import { get, later, serve, text, tlsFiles } from './raw_server.ts';
 
 describe.each(SERVERS)('%s', (kind) => {
   describe('addresses', () => {
@@ -40,6 +41,39 @@ describe.each(SERVERS)('%s', (kind) => {
       );
     });
 
+    it.each(['127.0.0.1', '0.0.0.0'])('are all that localhost means with %s', async (bind) => {
+      const { port } = await serve(kind, (x) => text(x, 'ours'), {}, bind);
+      // Else another user could listen there, and get what is sent to localhost.
+      const other = net.createServer();
+      afterThisTest(() => void other.close());
+      const refused = await new Promise((resolve) => {
+        other.on('error', ({ code }: NodeJS.ErrnoException) => resolve(code));
+        other.listen({ host: '::1', port }, () => resolve('taken'));
+      });
+      expect(['EADDRINUSE', 'EADDRNOTAVAIL', 'EAFNOSUPPORT']).toContain(refused);
+      expect((await send(port, 'GET', '/')).text).toBe('ours');
+    });
+
+    it('take no more connections than they may', async () => {
+      const { port } = await serve(kind, (x) => text(x, 'fine'), { maxConnections: 3 });
+      const connect = async () => {
+        const socket = net.connect(port, '127.0.0.1');
+        afterThisTest(() => void socket.destroy());
+        socket.on('error', () => {});
+        const closed = new Promise<'closed'>((resolve) => socket.on('close', () => resolve('closed')));
+        const answered = new Promise<'answered'>((resolve) => socket.on('data', () => resolve('answered')));
+        await new Promise((resolve) => socket.on('connect', resolve));
+        socket.write(get('/'));
+        return { socket, closed, end: await Promise.race([closed, answered]) };
+      };
+      const first = await connect();
+      expect([first.end, (await connect()).end, (await connect()).end]).toEqual(Array(3).fill('answered'));
+      expect([(await connect()).end, (await connect()).end]).toEqual(['closed', 'closed']);
+      first.socket.destroy();
+      await first.closed;
+      await eventually(async () => (await connect()).end === 'answered');
+    });
+
     it('in use are refused, naming the holder', async () => {
       const first = await serve(kind, (x) => text(x, 'first'));
       const create = await chooseServer(() => {}, kind);
@@ -47,6 +81,7 @@ describe.each(SERVERS)('%s', (kind) => {
         handle: (x) => text(x, 'second'),
         webSocketPaths: [],
         maxMessageBytes: 1,
+        bodies: new BodyBudget(1),
         onDefect: () => {},
       });
       afterThisTest(() => second.close());
@@ -72,6 +107,7 @@ describe.each(SERVERS)('%s', (kind) => {
         handle: (x) => text(x, ''),
         webSocketPaths: [],
         maxMessageBytes: 1,
+        bodies: new BodyBudget(1),
         onDefect: () => {},
       });
       afterThisTest(() => server.close());
@@ -91,6 +127,7 @@ describe.each(SERVERS)('%s', (kind) => {
         handle: (x) => text(x, ''),
         webSocketPaths: [],
         maxMessageBytes: 1,
+        bodies: new BodyBudget(1),
         onDefect: () => {},
       });
       afterThisTest(() => server.close());
@@ -109,50 +146,37 @@ describe.each(SERVERS)('%s', (kind) => {
       await closed;
     });
   });
+});
 
-  it('speaks TLS when it has a certificate', async () => {
-    const folder = tempDir();
-    const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-    execFileSync(
-      'openssl',
-      [
-        ...[
-          'req',
-          '-x509',
-          '-newkey',
-          'ec',
-          '-pkeyopt',
-          'ec_paramgen_curve:prime256v1',
-          '-nodes',
-          '-days',
-          '2',
-        ],
-        ...['-subj', '/CN=localhost', '-keyout', key, '-out', cert],
-      ],
-      { stdio: 'ignore' },
-    );
-    const { port } = await serve(kind, (x) => later(() => text(x, 'secret')), { tls: { key, cert } });
-    const got = await new Promise((resolve, reject) => {
-      const options = {
-        host: '127.0.0.1',
-        port,
-        ca: readFileSync(cert),
-        servername: 'localhost',
-        agent: false,
-      };
-      https
-        .get(options, (response) => response.on('data', (part) => resolve(String(part))))
-        .on('error', reject);
-    });
-    expect(got).toBe('secret');
+it('speaks TLS when it has a certificate', async () => {
+  const files = tlsFiles();
+  const { port } = await serve('node:http', (x) => later(() => text(x, 'secret')), { tls: files });
+  const got = await new Promise((resolve, reject) => {
+    const options = {
+      host: '127.0.0.1',
+      port,
+      ca: readFileSync(files.cert),
+      servername: 'localhost',
+      agent: false,
+    };
+    https
+      .get(options, (response) => response.on('data', (part) => resolve(String(part))))
+      .on('error', reject);
   });
+  expect(got).toBe('secret');
 });
 
 describe('the choice', () => {
   it('is uWebSockets.js where it loads', async () => {
     const lines: string[] = [];
     const create = await chooseServer((line) => lines.push(line));
-    const server = create({ handle: () => {}, webSocketPaths: [], maxMessageBytes: 1, onDefect: () => {} });
+    const server = create({
+      handle: () => {},
+      webSocketPaths: [],
+      maxMessageBytes: 1,
+      bodies: new BodyBudget(1),
+      onDefect: () => {},
+    });
     afterThisTest(() => server.close());
     if (server.name === 'uWebSockets.js') expect(lines).toEqual([]);
     else expect(lines).toEqual([expect.stringContaining('node:http serves')]);
@@ -167,7 +191,13 @@ describe('the choice', () => {
     });
     const lines: string[] = [];
     const create = await chooseServer((line) => lines.push(line));
-    const server = create({ handle: () => {}, webSocketPaths: [], maxMessageBytes: 1, onDefect: () => {} });
+    const server = create({
+      handle: () => {},
+      webSocketPaths: [],
+      maxMessageBytes: 1,
+      bodies: new BodyBudget(1),
+      onDefect: () => {},
+    });
     afterThisTest(() => server.close());
     expect(server.name).toBe('node:http');
     expect(lines).toEqual([
