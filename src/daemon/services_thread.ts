@@ -80,7 +80,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     subscribed: false,
   });
   // It needs no environment.
-  await node.start('ports', portsActor, { store: plain });
+  await node.start('ports', portsActor, { store: plain, watched: new Map() });
   await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map() });
   await node.start('registry', registryActor, {
     store,
