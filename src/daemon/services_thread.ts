@@ -7,6 +7,7 @@ import { registryActor } from '../actors/registry/registry.ts';
 import { inheritedEnvironment } from '../actors/service/environment.ts';
 import { serviceActor } from '../actors/service/service.ts';
 import { statsActor } from '../actors/stats/stats.ts';
+import { holdOutput } from '../adapters/host/hold_output.ts';
 import { pendingPipe } from '../adapters/pipes.ts';
 import { bootId } from '../adapters/process/process_table.ts';
 import { systemUsage } from '../adapters/process/process_usage.ts';
@@ -50,6 +51,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   const store = withSealedEnvironments(plain, seal);
   keepHostJoined(node, {
     dial: () => dial(false),
+    onLost: () => holdOutput(paths.runs),
     onJoined: () => node.ref('registry').ask('boot', { autostart: false }),
     report,
   });
@@ -78,7 +80,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     subscribed: false,
   });
   // It needs no environment.
-  await node.start('ports', portsActor, { store: plain });
+  await node.start('ports', portsActor, { store: plain, watched: new Map() });
   await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map() });
   await node.start('registry', registryActor, {
     store,

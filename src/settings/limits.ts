@@ -148,6 +148,16 @@ export const AGENT = {
   overrunPauseMs: 10_000,
 } as const;
 
+/** The page at `/`: docs/reference.md "Sessions of the page". */
+export const PAGE = {
+  /** Life of a code that takes a browser to the page. */
+  codeMs: 300_000,
+  /** Codes that are open at once; one more ends the oldest. */
+  maxCodes: 64,
+  /** Life of a page's key; a reload of the page begins it anew. */
+  sessionMs: 7 * 24 * 3_600_000,
+} as const;
+
 /** Clusters and workloads: docs/reference.md "Cloud". */
 export const CLOUD = {
   maxNameLength: 128,

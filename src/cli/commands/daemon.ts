@@ -1,7 +1,7 @@
 // berth daemon, and its start, stop and status
 
+import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { localUrl } from '../../adapters/url_host.ts';
-import { runningDaemon } from '../../client/local_daemon.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { startBackgroundDaemon, stopBackgroundDaemon } from '../kit/background_daemon.ts';
 import { defineCommand, flagOption, textOption } from '../kit/command.ts';

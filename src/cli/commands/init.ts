@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { hasTerminal } from '../../adapters/process/process_table.ts';
-import { runningDaemon } from '../../client/local_daemon.ts';
+import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { PROJECT_FILE_NAMES } from '../../project/find_project_file.ts';
 import { schemaLine } from '../../project/imported_project.ts';
 import { importableFiles } from '../../project/importers.ts';

@@ -1,8 +1,8 @@
 // Makes the text of a berth.yaml from another tool's file.
 import { basename } from 'node:path';
+import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { localUrl } from '../../adapters/url_host.ts';
 import { YamlPositionError } from '../../adapters/yaml.ts';
-import { runningDaemon } from '../../client/local_daemon.ts';
 import { schemaLine, stringifyProject } from '../../project/imported_project.ts';
 import { IMPORTERS, importProject } from '../../project/importers.ts';
 import type { CommandContext } from './context.ts';
