@@ -54,6 +54,8 @@ export interface FrontOptions extends AccessSettings {
   openapi: DocumentBuilder;
   /** Static files and documents at the open paths. */
   pageLookup: PageLookup;
+  /** Why services cannot be shown or changed at the moment; null: they can. */
+  unreadyReason: () => string | null;
   /** Logs one line for people, such as the server in use, or a defect. */
   log: (line: string) => void;
   /** Called for defects: exceptions of handlers that are not Failures. */
@@ -152,6 +154,7 @@ class HttpFront implements Front {
       redirectPages: new RedirectPages(daemonInfo.stateDir),
       daemonInfo: { ...daemonInfo, front: '' },
       phase: 'starting',
+      unreadyReason: options.unreadyReason,
       ensureGateway: options.ensureGateway,
       openapi: () => this.openapi(),
       ref: node.ref.bind(node),

@@ -66,6 +66,8 @@ export const SERVICE = {
   askDeadlineMs: 3 * 3_600_000,
   /** On shutdown: time for the ordered stop, then for everything that is left. */
   shutdown: { orderedStopMs: 20_000, remainingStopMs: 3_000 },
+  /** Time after the signal at which a daemon that is still there ends by that signal. */
+  endMs: 60_000,
 } as const;
 
 /** docs/reference.md "Ready-check". */
@@ -300,11 +302,24 @@ export const TETHER = {
   trafficReportIntervalMs: 15_000,
 } as const;
 
+/** The log of a daemon in the background: docs/reference.md "State directory". */
+export const DAEMON_LOG = {
+  /** A longer one is moved to `daemon.log.1`. */
+  maxBytes: MIB,
+  checkIntervalMs: 1_000,
+} as const;
+
 /** Threads and actors. */
 export const THREADS = {
   /** Threads that tethers are spread over. */
   tethers: 2,
   restarts: { max: 5, withinMs: 60_000 },
+  /**
+   * A thread hangs when it has missed `missedBeats` beats in a row, `beatMs` apart, and has used
+   * `maxStepCpuMs` of processor time meanwhile or has waited in the system all the time. No step of Berth
+   * takes a tenth of that. If it has not ended `endMs` later, the process ends.
+   */
+  hang: { beatMs: 1_000, missedBeats: 5, maxStepCpuMs: 2_500, endMs: 5_000 },
   askDeadlineMs: 30_000,
   /** A thread that has not stopped its actors by then is terminated. */
   stopTimeoutMs: 20_000,
