@@ -19,6 +19,7 @@ import type { HttpServer } from './server/http_server.ts';
 import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
 import { EventFeed } from './streams/event_feed.ts';
 import { LogStreams } from './streams/log_streams.ts';
+import { OpenStreams, type StreamLimits } from './streams/open_streams.ts';
 import { TerminalSockets } from './streams/terminal_sockets.ts';
 import { terminalViewersActor } from './streams/terminal_viewers_actor.ts';
 import { CloudViews } from './views/cloud_views.ts';
@@ -56,6 +57,8 @@ export interface FrontOptions extends AccessSettings {
   ensureGateway: () => Promise<number | null>;
   /** Describes the holder of a port in use. */
   describePortHolder?: (port: number) => Promise<string>;
+  /** Other bounds than `STREAMS`, for tests. */
+  streamLimits?: StreamLimits;
   /** Requires this server instead of the best one that loads. */
   server?: ServerKind;
 }
@@ -139,6 +142,7 @@ class HttpFront implements Front {
       hub: this.events.hub,
       logs: this.logs,
       terminals: this.terminals,
+      streams: new OpenStreams(node.clock, options.streamLimits),
       daemonInfo: { ...options.daemonInfo, front: '' },
       phase: 'starting',
       ensureGateway: options.ensureGateway,
@@ -208,6 +212,7 @@ class HttpFront implements Front {
     this.events.close();
     this.logs.end();
     this.terminals.onServicesLost();
+    this.app.streams.close();
     this.stopKeepAlive();
     const idle = this.handlers.map((handler) => handler.idle());
     await withTimeout(DRAIN_MS, Promise.all(idle), this.options.node.clock);

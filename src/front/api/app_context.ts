@@ -3,6 +3,7 @@ import type { Operation } from '../../api/operation.ts';
 import type { Node } from '../../runtime/actor.ts';
 import type { EventHub } from '../streams/event_hub.ts';
 import type { LogStreams } from '../streams/log_streams.ts';
+import type { OpenStreams } from '../streams/open_streams.ts';
 import type { TerminalSockets } from '../streams/terminal_sockets.ts';
 import type { ServiceViews } from '../views/service_views.ts';
 import type { CloudGate } from './cloud_gate.ts';
@@ -33,6 +34,7 @@ export interface AppContext {
   readonly hub: EventHub;
   readonly logs: LogStreams;
   readonly terminals: TerminalSockets;
+  readonly streams: OpenStreams;
   readonly daemonInfo: DaemonInfo;
   readonly phase: DaemonPhase;
   /** Starts the gateway unless it runs. Resolves with its port, or null when it is off or cannot listen. */
