@@ -44,6 +44,11 @@ export const ERRORS = {
   cluster_unreachable: { status: 502, hint: 'Check that the API server of the cluster can be reached.' },
   cluster_denied: { status: 502, hint: 'Give the account of the kubeconfig the right that is named.' },
   daemon_busy: { status: 503, hint: 'Try again shortly.' },
+  storage_lost: {
+    status: 500,
+    hint: 'The log of the daemon says more; restart it, and it names the way back.',
+  },
+  key_unusable: { status: 500, hint: 'Put the key file back that the state was sealed with.' },
   storage_full: { status: 503, hint: 'Free disk space in the state directory and try again.' },
 } as const satisfies Record<string, ErrorRow>;
 

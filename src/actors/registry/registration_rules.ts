@@ -19,7 +19,9 @@ export function nextRecord(
   const spec = { ...input, port, ready, env: input.env ?? before?.spec.env ?? [] };
   const text = canonicalSpec(spec);
   if (before && text === canonicalSpec(before.spec)) return before;
-  return { spec, revision: (before?.revision ?? 0) + 1, hash: specHashOf(text, key) };
+  const sealedEnv = input.env ? undefined : before?.sealedEnv;
+  const hash = specHashOf(text, key);
+  return { spec, revision: (before?.revision ?? 0) + 1, hash, ...(sealedEnv && { sealedEnv }) };
 }
 
 /** The fields of an agent that count. Stored hashes depend on the order: a new field goes last. */

@@ -1,9 +1,12 @@
 // The checks of `berth doctor`. None changes anything.
 import { accessSync, constants, statfsSync, statSync } from 'node:fs';
 import net from 'node:net';
+import { PLATFORM_PARTS, type PlatformPart } from '../../adapters/platform_parts.ts';
+import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { otherUsers } from '../../adapters/process/users.ts';
+import { damagedRows } from '../../adapters/storage/damaged_rows.ts';
 import { dialAddress } from '../../adapters/url_host.ts';
-import { runningDaemon } from '../../client/local_daemon.ts';
+import { statePaths } from '../../settings/state_paths.ts';
 import { VERSION } from '../../settings/version.ts';
 import type { CommandContext } from '../kit/context.ts';
 
@@ -34,6 +37,15 @@ const node: DoctorCheck = async () => {
     },
   ];
 };
+
+/** What `parts` name that this system lacks. */
+export function platformFindings(parts: readonly PlatformPart[]): DoctorFinding[] {
+  return parts
+    .filter(({ isHere }) => !isHere())
+    .map(({ name, without }) => ({ state: 'warning', about: `this system lacks ${name}`, fix: without }));
+}
+
+const platform: DoctorCheck = async () => platformFindings(PLATFORM_PARTS);
 
 const shell: DoctorCheck = async () => {
   try {
@@ -101,6 +113,20 @@ const stateDir = withLocal(async (_cli, { stateDir: path }) => {
     ];
   }
   return ok(`the state directory is ${path}`);
+});
+
+const store = withLocal(async (_cli, { stateDir: path }) => {
+  const { damaged } = statePaths(path);
+  const rows = damagedRows(damaged);
+  if (rows.length === 0) return [];
+  const names = `${rows.slice(0, 10).join(', ')}${rows.length > 10 ? ' and others' : ''}`;
+  return [
+    {
+      state: 'warning',
+      about: `damaged rows of the store were left out: ${names}`,
+      fix: `Register again what is missing, then remove ${damaged}.`,
+    },
+  ];
 });
 
 const isPortTaken = (host: string, port: number): Promise<boolean> =>
@@ -216,10 +242,12 @@ const libc: DoctorCheck = async () => {
 
 export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   node,
+  platform,
   shell,
   libc,
   settings,
   stateDir,
+  store,
   daemon,
   gateway,
   token,

@@ -1,5 +1,6 @@
-// Logs as they are written. Each follower continues from its own position when the log has grown and its client
-// has taken the bytes sent so far, so a slow client costs nothing and misses nothing.
+// Logs as they are written. Each follower continues from its own position when the log has grown and its
+// client has taken the bytes sent so far, so a slow client costs nothing and misses nothing.
+import { fail } from '../../protocol/errors.ts';
 import { isFailure } from '../../runtime/actor.ts';
 import { EVENTS } from '../../settings/limits.ts';
 import type { ResponseStream } from '../server/http_server.ts';
@@ -39,6 +40,10 @@ class LogFollower {
     this.position = positionAt(offset);
     this.onDefect = onDefect;
     stream.onDrain = () => this.wake();
+  }
+
+  cut(): void {
+    this.stream.destroy();
   }
 
   keepAlive(): void {
@@ -103,6 +108,8 @@ export class LogStreams {
   private readonly steps = new LogStepCache(this.queue);
   private readonly groups = new Map<string, FollowerGroup>();
   private readonly onDefect: (error: unknown) => void;
+  /** How often all streams were cut. */
+  private cuts = 0;
 
   constructor(onDefect: (error: unknown) => void) {
     this.onDefect = onDefect;
@@ -114,6 +121,7 @@ export class LogStreams {
    */
   async follow(request: FollowLogRequest): Promise<void> {
     const { service, query, lastEventId, open } = request;
+    const { cuts } = this;
     await service.ask('follow', { on: true });
     const leave = (): void => service.tell('follow', { on: false });
     const { lines, stream: output } = query;
@@ -123,6 +131,10 @@ export class LogStreams {
           leave();
           throw error;
         });
+    if (cuts !== this.cuts) {
+      leave();
+      throw fail('unauthorized', 'the token has changed');
+    }
     const stream = open();
     if (!stream) return leave();
     const group = this.groupOf(request);
@@ -159,6 +171,12 @@ export class LogStreams {
       // A restarted service does not know that its log is followed.
       this.wakeGroup(group);
     }
+  }
+
+  /** Cuts every stream, also those that are being opened: their clients may see no more. */
+  cut(): void {
+    this.cuts += 1;
+    for (const { followers } of this.groups.values()) for (const follower of [...followers]) follower.cut();
   }
 
   end(): void {
