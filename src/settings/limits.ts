@@ -314,6 +314,13 @@ export const TETHER = {
   trafficReportIntervalMs: 15_000,
 } as const;
 
+/** The log of a daemon in the background: docs/reference.md "State directory". */
+export const DAEMON_LOG = {
+  /** A longer one is moved to `daemon.log.1`. */
+  maxBytes: MIB,
+  checkIntervalMs: 1_000,
+} as const;
+
 /** Threads and actors. */
 export const THREADS = {
   /** Threads that tethers are spread over. */
