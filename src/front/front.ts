@@ -21,6 +21,7 @@ import type { HttpServer } from './server/http_server.ts';
 import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
 import { EventFeed } from './streams/event_feed.ts';
 import { LogStreams } from './streams/log_streams.ts';
+import { OpenStreams, type StreamLimits } from './streams/open_streams.ts';
 import { TerminalSockets } from './streams/terminal_sockets.ts';
 import { terminalViewersActor } from './streams/terminal_viewers_actor.ts';
 import { CloudViews } from './views/cloud_views.ts';
@@ -54,6 +55,8 @@ export interface FrontOptions extends AccessSettings {
   openapi: DocumentBuilder;
   /** Static files and documents at the open paths. */
   pageLookup: PageLookup;
+  /** Why services cannot be shown or changed at the moment; null: they can. */
+  unreadyReason: () => string | null;
   /** Logs one line for people, such as the server in use, or a defect. */
   log: (line: string) => void;
   /** Called for defects: exceptions of handlers that are not Failures. */
@@ -64,6 +67,8 @@ export interface FrontOptions extends AccessSettings {
   ensureGateway: () => Promise<number | null>;
   /** Describes the holder of a port in use. */
   describePortHolder?: (port: number) => Promise<string>;
+  /** Other bounds than `STREAMS`, for tests. */
+  streamLimits?: StreamLimits;
   /** Requires this server instead of the best one that loads. */
   server?: ServerKind;
 }
@@ -147,11 +152,13 @@ class HttpFront implements Front {
       hub: this.events.hub,
       logs: this.logs,
       terminals: this.terminals,
+      streams: new OpenStreams(node.clock, options.streamLimits),
       keys: new AccessKeys(token, node.clock),
       cloudKeys: cloud && new AccessKeys(cloud.token, node.clock),
       redirectPages: new RedirectPages(daemonInfo.stateDir),
       daemonInfo: { ...daemonInfo, front: '' },
       phase: 'starting',
+      unreadyReason: options.unreadyReason,
       ensureGateway: options.ensureGateway,
       openapi: () => this.openapi(),
       ref: node.ref.bind(node),
@@ -225,6 +232,7 @@ class HttpFront implements Front {
     this.events.close();
     this.logs.end();
     this.terminals.onServicesLost();
+    this.app.streams.close();
     this.stopKeepAlive();
     this.app.keys.withdrawCodes();
     const idle = this.handlers.map((handler) => handler.idle());
