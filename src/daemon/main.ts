@@ -12,9 +12,10 @@ import { entryUrl } from '../settings/build_paths.ts';
 import { configFile, loadSettings, SettingsError } from '../settings/config.ts';
 import { THREADS } from '../settings/limits.ts';
 import { openStateDir, stateDirPath } from '../settings/state_dir.ts';
+import { checkStateFiles, StateFileError } from '../settings/state_files.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import type { Daemon } from './daemon.ts';
-import { boundDaemonLog, report } from './daemon_log.ts';
+import { boundDaemonLog, describeError, report } from './daemon_log.ts';
 import { onSignals } from './signals.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
 import type { StartedWorker } from './worker_thread.ts';
@@ -53,6 +54,14 @@ function ignoreOutputErrors(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 }
 
+/** Whether the message of an error says enough: it is one line, and names what the user can change. */
+const isExpected = (error: unknown): error is Error =>
+  error instanceof SettingsError ||
+  error instanceof StateFileError ||
+  isFailure(error) ||
+  // Of the system, such as a disk that cannot be written: the message names the file.
+  (error instanceof Error && 'syscall' in error && 'path' in error);
+
 /** The parts that have been started. */
 interface StartedParts {
   readonly services: StartedWorker;
@@ -70,6 +79,7 @@ async function start(
   const settings = await loadSettings(config, process.env);
   const stateDir = stateDirPath(named, process.env);
   openStateDir(stateDir);
+  checkStateFiles(stateDir);
   const running = runningDaemon(stateDir);
   if (running) throw fail('internal', `a daemon runs already (pid ${running.pid}) with ${stateDir}`);
   boundDaemonLog(statePaths(stateDir).daemonLog, systemClock);
@@ -96,10 +106,7 @@ async function start(
 export async function runDaemon(argv: string[], services: StartedWorker): Promise<void> {
   const begun: StartedParts = { services };
   const end = async (error: unknown): Promise<never> => {
-    const isExpected = error instanceof SettingsError || isFailure(error);
-    report(
-      isExpected ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error),
-    );
+    report(isExpected(error) ? error.message : describeError(error));
     await services.loaded;
     // Ending a thread in the middle of an lmdb call ends or hangs the process.
     await begun.threads?.stop();
