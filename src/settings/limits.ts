@@ -133,6 +133,8 @@ export const CLOUD = {
   /** For a whole call with its body, unless it is a listing. */
   callTimeoutMs: 20_000,
   listTimeoutMs: 60_000,
+  /** For a change: an admission webhook has up to 30 s to answer. */
+  changeTimeoutMs: 40_000,
   /** Longest wait of a client for a sync; the sync itself goes on. */
   syncTimeoutMs: 120_000,
   /** For a sleep or a wake, retries included. */
@@ -150,6 +152,8 @@ export const CLOUD = {
   /** Calls that are open at once to one cluster, and calls that wait behind them. */
   maxConcurrentCalls: 8,
   maxQueuedCalls: 64,
+  /** Further attempts at a read whose connection has broken. */
+  maxReadRetries: 2,
   /** Shortest delay before the retry of a call that got 429, whatever Retry-After says. */
   minRetryAfterMs: 250,
   /**
@@ -158,6 +162,12 @@ export const CLOUD = {
   circuitBreaker: { failureThreshold: 3, initialOpenMs: 500, maxOpenMs: 5_000 },
   /** Retries of a change that met a conflict, each with a fresh read. */
   maxConflictRetries: 5,
+  /** The largest count in a receipt that is obeyed although the workload was never seen with as many. */
+  trustedReplicas: 100,
+  /** Pause between looks whether a woken workload has a Ready pod, when nothing of it has changed. */
+  readyCheckMs: 1_000,
+  /** Latest write of the activity on the object; a third of the idle timeout if that is shorter. */
+  activityReportMs: 300_000,
   watch: {
     /** Requested duration of a watch; up to as much again is added at random. */
     timeoutS: 300,
@@ -168,6 +178,17 @@ export const CLOUD = {
     silenceTimeoutMs: 90_000,
     retry: { initialDelayMs: 800, maxDelayMs: 30_000 },
   },
+  /**
+   * Pause between listings of a cluster that may not be watched; a listing takes at most one part of
+   * `listingsShare` of the time.
+   */
+  poll: { intervalMs: 30_000, listingsShare: 20 },
+  /** Interval of the check whether a cluster still accepts the account. */
+  accountCheckMs: 30_000,
+  /** Credentials that end within this time are warned of. */
+  expiryWarningMs: 7 * 86_400_000,
+  /** Namespaces that are listed and watched one by one for an account without rights on all. */
+  maxNamespaces: 50,
   /** Interval between reads of the token of the pod's service account. */
   podTokenTtlMs: 60_000,
   idleMinutes: { default: 30, min: 1, max: 43_200 },
