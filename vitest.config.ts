@@ -2,15 +2,16 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
+    // What packs and installs takes half a minute: only .ci/run asks for it.
+    include: process.env['BERTH_TEST_INSTALL'] ? ['test/**/*.install.ts'] : ['test/**/*.test.ts'],
     pool: 'forks',
     // Real daemons share the machine with the tests: more files at once than cores only slows them down.
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 30_000,
     teardownTimeout: 10_000,
-    // In CI a failed test is retried once. test/kit/flaky_reporter.ts names it if it then passes: the test is
-    // broken, not the change.
+    // In CI a failed test is retried once. If it then passes, test/kit/flaky_reporter.ts names it as flaky, which
+    // fails the run all the same: the list tells a broken test from a broken change.
     retry: process.env['CI'] ? 1 : 0,
   },
 });

@@ -125,10 +125,12 @@ async function atRate(node: Node, { perSecond, seconds }: Rate): Promise<void> {
 
 async function serveFront(node: Node): Promise<Serving> {
   const front = createFront({
+    unreadyReason: () => null,
     bind: '127.0.0.1',
     port: 0,
     token: '',
     allowedExtensions: [],
+    allowedOrigins: [],
     daemonInfo: { version: '0', pid: 0, startedAt: 0, stateDir: '/', gatewayPort: null, agentDomain: 'a' },
     node,
     cloud: null,

@@ -1,13 +1,14 @@
 // The cluster for the tether benchmark: its workloads, an account that may only use WebSockets, and kubectl.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { KubeCluster } from '../src/adapters/kube/kube_cluster.ts';
 import { podsResource } from '../src/adapters/kube/pods.ts';
 
-const FOLDER = process.env['K8S_DIR'] ?? '/tmp/berth-kubernetes';
-export const KUBECONFIG = process.env['BERTH_TEST_KUBECONFIG'] ?? join(FOLDER, 'admin.kubeconfig');
-const KUBECTL = existsSync(join(FOLDER, 'bin/kubectl')) ? join(FOLDER, 'bin/kubectl') : 'kubectl';
+/** The kubeconfig of the cluster; empty where none is named. */
+export const KUBECONFIG = process.env['BERTH_TEST_KUBECONFIG'] ?? '';
+const BESIDE = join(dirname(KUBECONFIG), 'bin/kubectl');
+const KUBECTL = existsSync(BESIDE) ? BESIDE : 'kubectl';
 
 const SERVE = `#!/bin/sh
 read -r what a

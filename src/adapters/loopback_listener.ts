@@ -1,19 +1,62 @@
-// Listeners on loopback.
+// Listeners on loopback: 127.0.0.1 and ::1 with one port, because `localhost` may lead to either.
 import { createServer, type Server, type Socket } from 'node:net';
+
+/** Why listening on an address failed: an errno name such as EADDRINUSE. */
+export interface ListenRefusal {
+  refused: string;
+}
+
+/** The refusal of one of several addresses. */
+export interface AddressRefusal extends ListenRefusal {
+  address: string;
+}
+
+/** Listens on one address; port 0: any free port. */
+type Listen = (host: string, port: number) => Promise<{ port: number } | ListenRefusal>;
 
 export interface LoopbackListener {
   readonly port: number;
+  /** The descriptors of its sockets, valid until it is closed. */
+  readonly descriptors: readonly number[];
   /** Resolves when the port is free again. Connections that were accepted go on. */
   close(): Promise<void>;
 }
 
-/** Resolves with true when it listens, with false if the port is taken or the machine has no such address. */
-function tryListen(server: Server, host: string, port: number): Promise<boolean> {
+/** The machine has no such address. */
+const ABSENT_ADDRESS: ReadonlySet<string> = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT']);
+/** Somebody else has the port, or only root may have it. */
+const PORT_TAKEN: ReadonlySet<string> = new Set(['EADDRINUSE', 'EACCES']);
+/** Attempts to find a port that is free on both addresses. */
+const MAX_ATTEMPTS = 20;
+
+/**
+ * Listens on `first`, an IPv4 address, and on ::1 with the same port; 0: any that is free on both. ::1 is
+ * given up only where the machine has none, because whoever has it there gets what is meant for `localhost`.
+ * `undo` stops listening on `first`.
+ */
+export async function listenWithIpv6Loopback(
+  first: string,
+  port: number,
+  listen: Listen,
+  undo: () => void,
+): Promise<{ port: number } | AddressRefusal> {
+  for (let attempt = 1; ; attempt += 1) {
+    const one = await listen(first, port);
+    if ('refused' in one) return { ...one, address: first };
+    const other = await listen('::1', one.port);
+    if (!('refused' in other) || ABSENT_ADDRESS.has(other.refused)) return one;
+    undo();
+    if (port !== 0 || other.refused !== 'EADDRINUSE' || attempt === MAX_ATTEMPTS)
+      return { ...other, address: '::1' };
+  }
+}
+
+/** Rejects with the error of the system where it is about neither the port nor the address. */
+function listenOn(server: Server, host: string, port: number): Promise<{ port: number } | ListenRefusal> {
   return new Promise((resolve, reject) => {
     const failed = (error: NodeJS.ErrnoException): void => {
-      const isTaken = error.code === 'EADDRINUSE' || error.code === 'EACCES';
-      const isAbsent = error.code === 'EADDRNOTAVAIL' || error.code === 'EAFNOSUPPORT';
-      if (isTaken || isAbsent) resolve(false);
+      const { code = '' } = error;
+      if (PORT_TAKEN.has(code) || ABSENT_ADDRESS.has(code)) resolve({ refused: code });
       else reject(error);
     };
     server.once('error', failed);
@@ -21,29 +64,40 @@ function tryListen(server: Server, host: string, port: number): Promise<boolean>
       server.off('error', failed);
       // A failed accept (no descriptors left) concerns one connection only.
       server.on('error', () => undefined);
-      resolve(true);
+      const address = server.address();
+      resolve({ port: typeof address === 'object' && address ? address.port : port });
     });
   });
 }
 
+/** The descriptor of a listening server, which Node tells of its handle alone. */
+function descriptorOf(server: Server): number {
+  const { _handle: handle } = server as Server & { _handle?: { fd: number } };
+  if (!handle) throw new TypeError('the server does not listen');
+  return handle.fd;
+}
+
 /**
- * Listens on 127.0.0.1 and, if `port` is free there, on ::1. Resolves with null if `port` is taken on
- * 127.0.0.1. Sockets stay open for writing when their client has half-closed, and are read as soon as there
- * is a listener for their data.
+ * Listens on 127.0.0.1 and ::1; port 0: any that is free on both. Sockets stay open for writing when their
+ * client has half-closed, and are read as soon as there is a listener for their data. Rejects with the error
+ * of the system where it is not about the port.
  */
 export async function listenOnLoopback(
   port: number,
   onConnection: (socket: Socket) => void,
-): Promise<LoopbackListener | null> {
-  const make = (): Server => createServer({ allowHalfOpen: true, noDelay: true }, onConnection);
-  const first = make();
-  if (!(await tryListen(first, '127.0.0.1', port))) return null;
-  const second = make();
-  const servers = (await tryListen(second, '::1', port)) ? [first, second] : [first];
-  return {
-    port,
-    close: async () => {
-      await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-    },
+): Promise<LoopbackListener | AddressRefusal> {
+  const servers: Server[] = [];
+  const close = async (): Promise<void> => {
+    const closed = servers.splice(0).map((server) => new Promise((resolve) => server.close(resolve)));
+    await Promise.all(closed);
   };
+  const listen: Listen = async (host, at) => {
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, onConnection);
+    const result = await listenOn(server, host, at);
+    if (!('refused' in result)) servers.push(server);
+    return result;
+  };
+  const result = await listenWithIpv6Loopback('127.0.0.1', port, listen, () => void close());
+  if ('refused' in result) return result;
+  return { port: result.port, descriptors: servers.map(descriptorOf), close };
 }

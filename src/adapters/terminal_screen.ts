@@ -1,5 +1,12 @@
-// A terminal emulator that keeps what a screen shows (@xterm/headless), loaded for the first viewer.
+// A terminal emulator that keeps what a screen shows (@xterm/headless). What programs print may keep it busy
+// for long, so it runs on job threads alone: docs/reference.md "Screens of terminals".
+import type { Terminal } from '@xterm/headless';
+import type { DrawnScreen, ScreenTask } from '../protocol/terminal.ts';
+
 const SCROLLBACK_LINES = 1_000;
+/** Output between two looks at the time. On the largest screen, 7 bytes take up to 100 ms. */
+const SLICE_BYTES = 128;
+const NEWLINE = 0x0a;
 /** Resets a viewer's terminal, so that nothing of its earlier content remains. */
 const RESET_SEQUENCE = '\x1bc';
 
@@ -7,10 +14,73 @@ const RESET_SEQUENCE = '\x1bc';
 export interface TerminalScreen {
   /** Resolves when the screen shows `bytes`. */
   write(bytes: Uint8Array): Promise<void>;
-  resize(cols: number, rows: number): void;
-  /** The bytes that make a terminal of this size show the same, with scrollback and modes. */
-  snapshot(): Uint8Array;
+  /**
+   * Shows the whole lines of `bytes`, until `isOver` says that it has taken long enough. Resolves with the
+   * number of bytes shown: what follows may be sent to a terminal as it is.
+   */
+  writeLines(bytes: Uint8Array, isOver: () => boolean): Promise<number>;
+  /** The bytes that make a terminal show the same, with modes and up to `lines` of scrollback. */
+  snapshot(lines?: number): Uint8Array;
   close(): void;
+}
+
+/**
+ * CSI sequences that the emulator carries out as often as their first parameter says, and the side of the
+ * screen beyond which one more changes nothing.
+ */
+const COUNTED = {
+  '@': 'cols',
+  I: 'cols',
+  P: 'cols',
+  X: 'cols',
+  Z: 'cols',
+  b: 'cols',
+  L: 'rows',
+  M: 'rows',
+  S: 'rows',
+  T: 'rows',
+} as const;
+
+/** The part of the emulator behind its public parser, which hands out copies of the parameters. */
+interface ParserCore {
+  registerCsiHandler(id: { final: string }, handler: (sequence: { params: Int32Array }) => boolean): unknown;
+}
+
+/** Keeps single sequences from taking long: a count may be any number up to 2,147,483,647. */
+function clampCounts(terminal: Terminal): void {
+  const { _core: core } = terminal as unknown as { _core: ParserCore };
+  for (const [final, side] of Object.entries(COUNTED))
+    core.registerCsiHandler({ final }, ({ params }) => {
+      params[0] = Math.max(0, Math.min(params[0] ?? 0, terminal[side]));
+      // Not handled: the emulator's own handler is next, with the same parameters.
+      return false;
+    });
+  // Each link costs every later line. A snapshot has no links.
+  terminal.parser.registerOscHandler(8, () => true);
+}
+
+/**
+ * The end of the slice of `bytes` from `from`: after its last newline if it has one. The line that is not
+ * finished yet is no slice, so that nothing is sent from the middle of a sequence.
+ */
+function sliceEnd(bytes: Uint8Array, from: number): number {
+  const to = Math.min(from + SLICE_BYTES, bytes.length);
+  const newline = bytes.subarray(from, to).lastIndexOf(NEWLINE);
+  if (newline >= 0) return from + newline + 1;
+  const isLineStart = from === 0 || bytes[from - 1] === NEWLINE;
+  return to === bytes.length && isLineStart ? from : to;
+}
+
+/** The emulator takes the next slice in the same turn: a turn for each would cost more than the slice. */
+function writeSlices(terminal: Terminal, bytes: Uint8Array, isOver: () => boolean): Promise<number> {
+  return new Promise((resolve) => {
+    const next = (from: number): void => {
+      const to = isOver() ? from : sliceEnd(bytes, from);
+      if (to === from) resolve(from);
+      else terminal.write(bytes.subarray(from, to), () => next(to));
+    };
+    next(0);
+  });
 }
 
 /** An empty screen of `cols` columns and `rows` rows. Rejects when the emulator cannot be loaded. */
@@ -24,14 +94,43 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
     rows,
     scrollback: SCROLLBACK_LINES,
     allowProposedApi: true,
+    // It would log its whole state for every invalid sequence.
+    logLevel: 'off',
   });
+  clampCounts(terminal);
   const serializer = new serialize.default.SerializeAddon();
   // The addon is typed for the browser's terminal, but needs only what both have.
   terminal.loadAddon(serializer as unknown as Parameters<typeof terminal.loadAddon>[0]);
   return {
     write: (bytes) => new Promise((resolve) => terminal.write(bytes, resolve)),
-    resize: (width, height) => terminal.resize(width, height),
-    snapshot: () => Buffer.from(RESET_SEQUENCE + serializer.serialize({ scrollback: SCROLLBACK_LINES })),
+    writeLines: (bytes, isOver) => writeSlices(terminal, bytes, isOver),
+    snapshot: (lines = SCROLLBACK_LINES) =>
+      Buffer.from(RESET_SEQUENCE + serializer.serialize({ scrollback: lines })),
     close: () => terminal.dispose(),
   };
+}
+
+/** Draws output on an empty screen. The job of that name. */
+export async function drawScreen({
+  cols,
+  rows,
+  bytes,
+  maxBytes,
+  budgetMs,
+}: ScreenTask): Promise<DrawnScreen> {
+  const terminal = await openTerminalScreen(cols, rows);
+  try {
+    const until = performance.now() + budgetMs;
+    const drawnBytes = await terminal.writeLines(bytes, () => performance.now() > until);
+    // The bare screen first: a large one with its scrollback may be too long for a string.
+    let screen: Uint8Array | null = null;
+    for (const lines of [0, SCROLLBACK_LINES]) {
+      const shown = terminal.snapshot(lines);
+      if (shown.length > maxBytes) break;
+      screen = shown;
+    }
+    return { screen, drawnBytes };
+  } finally {
+    terminal.close();
+  }
 }

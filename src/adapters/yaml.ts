@@ -1,16 +1,25 @@
 // YAML: untrusted (`parseStrictYaml`, without anchors, tags or merge keys) and the user's own
 // (`parseYamlNodes`, with anchors, merge keys and positions). Always one document of the core schema.
+//
+// Both read documents of others. The package recurses with the nesting of a document, and V8 ends the whole
+// process, not the thread, when it compiles a regular expression at the end of the stack. So the package is
+// run in its own three steps (lexer, parser, composer), and the nesting is bounded before each that recurses.
 import {
+  type Alias,
+  Composer,
+  type CST,
   type Document,
   isAlias,
   isMap,
   isScalar,
   isSeq,
+  Lexer,
   LineCounter,
   type Node,
   type ParsedNode,
-  parseDocument,
+  Parser,
   stringify,
+  visit,
 } from 'yaml';
 
 export type YamlValue = null | boolean | number | string | YamlValue[] | YamlMap;
@@ -31,9 +40,133 @@ const OPTIONS = {
   // The package would compare every key with every other; `readMap` uses a Map.
   uniqueKeys: false,
   merge: false,
-  prettyErrors: true,
-  logLevel: 'error',
 } as const;
+
+const ONE_DOCUMENT = 'the file must be one document';
+/** The deepest nesting that is parsed at all; what a caller accepts is less. */
+const MAX_NESTING = 100;
+/** The most parts of a text, white space included. A kubeconfig of the largest size has fewer. */
+const MAX_LEXEMES = 120_000;
+
+type ComposeErrorHandler = (
+  source: number | readonly [number, number, ...number[]] | { offset: number },
+  code: string,
+  message: string,
+  isWarning?: boolean,
+) => void;
+
+/** Line and column, both from 1. */
+export interface YamlPosition {
+  line: number;
+  column: number;
+}
+
+/** Why a document of the user's cannot be read, and where. */
+export class YamlPositionError extends Error {
+  override readonly name = 'YamlPositionError';
+  readonly at: YamlPosition;
+  constructor(at: YamlPosition, message: string) {
+    super(message);
+    this.at = at;
+  }
+}
+
+/** The values inside one part of a document, as the parser has found them. */
+function partsOf(token: CST.Token): CST.Token[] {
+  if (token.type === 'document') return token.value ? [token.value] : [];
+  if (!('items' in token)) return [];
+  return token.items.flatMap(({ key, value }) => [key, value].filter((part) => part != null));
+}
+
+/** Whether `token` is nested deeper than `levels`. Does not recurse. */
+function isNestedDeeper(token: CST.Token, levels: number): boolean {
+  let level = [token];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > levels) return true;
+    level = level.flatMap(partsOf);
+  }
+  return false;
+}
+
+const positionIn = (lines: LineCounter, offset: number): YamlPosition => {
+  const { line, col } = lines.linePos(offset);
+  return { line: Math.max(1, line), column: Math.max(1, col) };
+};
+
+/** What is wrong with a text: the package's code, or one of ours. */
+class YamlMistake extends Error {
+  override readonly name = 'YamlMistake';
+  readonly code: string;
+  readonly offset: number;
+  constructor(code: string, message: string, offset: number) {
+    super(message);
+    this.code = code;
+    this.offset = offset;
+  }
+}
+
+/** Longest part of a message of the package, which may repeat the text. */
+const MAX_MESSAGE_LENGTH = 200;
+
+/** Throws the mistake that a token of the parser is. */
+function checkToken(token: CST.Token): void {
+  if (token.type === 'error')
+    throw new YamlMistake('UNEXPECTED_TOKEN', token.message.slice(0, MAX_MESSAGE_LENGTH), token.offset);
+  if (isNestedDeeper(token, MAX_NESTING))
+    throw new YamlMistake('TOO_DEEP', 'nested too deeply', token.offset);
+}
+
+/**
+ * The tokens of `text`, bounded in number and nesting. The parser recurses over its stack when a line ends
+ * many levels at once, and the composer over the finished token. Throws a YamlMistake.
+ */
+function* boundedTokens(text: string, lines: LineCounter): Generator<CST.Token> {
+  const parser = new Parser(lines.addNewLine);
+  lines.addNewLine(0);
+  let lexemes = 0;
+  let documentEnds = 0;
+  function* checked(tokens: Iterable<CST.Token>): Generator<CST.Token> {
+    for (const token of tokens) {
+      checkToken(token);
+      documentEnds += token.type === 'doc-end' ? 1 : 0;
+      if (documentEnds > 1) throw new YamlMistake('MULTIPLE_DOCS', ONE_DOCUMENT, parser.offset);
+      yield token;
+    }
+  }
+  for (const lexeme of new Lexer().lex(text)) {
+    lexemes += 1;
+    if (lexemes > MAX_LEXEMES) throw new YamlMistake('TOO_LONG', 'has too many parts', parser.offset);
+    yield* checked(parser.next(lexeme));
+    if (parser.stack.length > MAX_NESTING)
+      throw new YamlMistake('TOO_DEEP', 'nested too deeply', parser.offset);
+  }
+  yield* checked(parser.end());
+}
+
+/** A composer that ends at the first error instead of collecting a hundred thousand of them. */
+function createComposer(): Composer<ParsedNode> {
+  let first: YamlMistake | undefined;
+  const onError: ComposeErrorHandler = (source, code, message, isWarning) => {
+    if (isWarning) return;
+    const offset = typeof source === 'number' ? source : 'offset' in source ? source.offset : source[0];
+    // The composer catches errors within collections, and reports them here again.
+    first ??= new YamlMistake(code, message, offset);
+    throw first;
+  };
+  return Object.assign(new Composer<ParsedNode>(OPTIONS), { onError });
+}
+
+/** Parses one document. Throws a YamlMistake. */
+function composeDocument(text: string, lines: LineCounter): Document.Parsed<ParsedNode> {
+  const documents = createComposer().compose(boundedTokens(text, lines), true, text.length);
+  const { value: document } = documents.next();
+  if (!document) throw new TypeError('the composer has made no document');
+  const { value: second } = documents.next();
+  const [error] = document.errors;
+  if (error) throw new YamlMistake(error.code, error.message, error.pos[0]);
+  if (second) throw new YamlMistake('MULTIPLE_DOCS', ONE_DOCUMENT, second.range[0]);
+  return document;
+}
 
 function rejectNodeProperties(node: Node, where: string): void {
   if (isAlias(node)) throw new YamlError(`${where}: aliases (*name) are not accepted`);
@@ -67,7 +200,9 @@ function readMap(
   for (const { key, value } of items) {
     rejectNodeProperties(key, where);
     const name = isScalar(key) ? key.value : undefined;
-    if (typeof name !== 'string') throw new YamlError(`${where}: every key must be a string`);
+    // The package reads an absent key, which is null, as the empty string.
+    if (typeof name !== 'string' || (name === '' && isScalar(key) && key.type === 'PLAIN'))
+      throw new YamlError(`${where}: every key must be a string`);
     const path = where === '' ? name : `${where}.${name}`;
     if (name === '<<') throw new YamlError(`${where}: merge keys (<<) are not accepted`);
     if (map.has(name)) throw new YamlError(`${path}: is there twice`);
@@ -82,28 +217,18 @@ function readMap(
  * Throws a YamlError.
  */
 export function parseStrictYaml(text: string, depth: number): YamlValue {
-  // The package composes recursively: a document that is nested far too deeply overflows the stack there.
-  let document: ReturnType<typeof parseDocument<ParsedNode>>;
+  const lines = new LineCounter();
+  let document: Document.Parsed<ParsedNode>;
   try {
-    document = parseDocument<ParsedNode>(text, OPTIONS);
+    document = composeDocument(text, lines);
   } catch (error) {
-    if (error instanceof RangeError) throw new YamlError('the document is nested too deeply');
-    throw error;
-  }
-  const [error] = document.errors;
-  if (error) {
-    const at = error.linePos?.[0];
-    throw new YamlError(`no YAML that is accepted here: ${error.code}${at ? ` at line ${at.line}` : ''}`);
+    if (!(error instanceof YamlMistake)) throw error;
+    const { line } = positionIn(lines, error.offset);
+    throw new YamlError(`no YAML that is accepted here: ${error.code} at line ${line}`);
   }
   if (document.directives?.yaml.explicit || Object.keys(document.directives?.tags ?? {}).length > 1)
     throw new YamlError('directives (%YAML, %TAG) are not accepted');
   return readValue(document.contents, '', depth);
-}
-
-/** Line and column, both from 1. */
-export interface YamlPosition {
-  line: number;
-  column: number;
 }
 
 /** A document of the user's, with rows in place of objects and the position of every part. */
@@ -126,26 +251,34 @@ export interface YamlRow {
   value: YamlNode;
 }
 
-/** Why a document of the user's cannot be read, and where. */
-export class YamlPositionError extends Error {
-  override readonly name = 'YamlPositionError';
-  readonly at: YamlPosition;
-  constructor(at: YamlPosition, message: string) {
-    super(message);
-    this.at = at;
-  }
-}
-
 /** The most nodes that are read: with its aliases followed, a small text may be a large document. */
 const MAX_NODES = 20_000;
 
 interface ParseContext {
-  document: Document.Parsed;
+  /** The node that each alias means. */
+  targets: ReadonlyMap<Alias, Node>;
   positionOf: (node: Node) => YamlPosition;
   remainingNodes: number;
 }
 
 const FIRST_POSITION: YamlPosition = { line: 1, column: 1 };
+
+/** The target of every alias: the last node before it with its anchor. The package searches for each anew. */
+function aliasTargets(document: Document.Parsed<ParsedNode>): Map<Alias, Node> {
+  const anchored = new Map<string, Node>();
+  const targets = new Map<Alias, Node>();
+  visit(document, {
+    Node: (_, node) => {
+      if (!isAlias(node)) {
+        if (node.anchor !== undefined) anchored.set(node.anchor, node);
+        return;
+      }
+      const target = anchored.get(node.source);
+      if (target) targets.set(node, target);
+    },
+  });
+  return targets;
+}
 
 function nodeOf(reading: ParseContext, node: Node | null, parent: YamlPosition, depth: number): YamlNode {
   const at = node ? reading.positionOf(node) : parent;
@@ -155,7 +288,7 @@ function nodeOf(reading: ParseContext, node: Node | null, parent: YamlPosition, 
   if (depth === 0) throw new YamlPositionError(at, 'nested too deeply');
   if (node === null) return { kind: 'scalar', at, value: null, source: '', isPlain: true };
   if (isAlias(node)) {
-    const target = node.resolve(reading.document);
+    const target = reading.targets.get(node);
     if (!target) throw new YamlPositionError(at, `the anchor &${node.source} does not exist`);
     return { ...nodeOf(reading, target, at, depth - 1), at };
   }
@@ -181,8 +314,8 @@ function mapRowsOf(
   parent: YamlPosition,
   depth: number,
 ): YamlRow[] {
-  const own: YamlRow[] = [];
-  const merged: YamlRow[] = [];
+  const own = new Map<string, YamlRow>();
+  const merged = new Map<string, YamlRow>();
   for (const item of items) {
     const keyAt = reading.positionOf(item.key);
     const key = isScalar(item.key) ? item.key.value : undefined;
@@ -190,17 +323,16 @@ function mapRowsOf(
     if (key === '__proto__') throw new YamlPositionError(keyAt, 'the key __proto__ is not accepted');
     const value = nodeOf(reading, item.value, keyAt, depth - 1);
     if (key !== '<<') {
-      if (own.some((row) => row.key === key))
-        throw new YamlPositionError(keyAt, `the key ${key} is there twice`);
-      own.push({ key, keyAt, value });
+      if (own.has(key)) throw new YamlPositionError(keyAt, `the key ${key} is there twice`);
+      own.set(key, { key, keyAt, value });
       continue;
     }
     for (const source of value.kind === 'list' ? value.items : [value]) {
       if (source.kind !== 'map') throw new YamlPositionError(parent, '<< takes a map or a list of maps');
-      merged.push(...source.rows.filter((row) => !merged.some((other) => other.key === row.key)));
+      for (const row of source.rows) if (!merged.has(row.key)) merged.set(row.key, row);
     }
   }
-  return [...own, ...merged.filter((row) => !own.some((other) => other.key === row.key))];
+  return [...own.values(), ...[...merged.values()].filter((row) => !own.has(row.key))];
 }
 
 /**
@@ -209,19 +341,16 @@ function mapRowsOf(
  */
 export function parseYamlNodes(text: string, depth: number): YamlNode {
   const lines = new LineCounter();
-  const document = parseDocument(text, { ...OPTIONS, prettyErrors: false, lineCounter: lines });
-  const positionAt = (offset: number): YamlPosition => {
-    const { line, col } = lines.linePos(offset);
-    return { line: Math.max(1, line), column: Math.max(1, col) };
-  };
-  const [error] = document.errors;
-  if (error) {
-    const message = error.code === 'MULTIPLE_DOCS' ? 'the file must be one document' : error.message;
-    throw new YamlPositionError(positionAt(error.pos[0]), message);
+  let document: Document.Parsed<ParsedNode>;
+  try {
+    document = composeDocument(text, lines);
+  } catch (error) {
+    if (!(error instanceof YamlMistake)) throw error;
+    throw new YamlPositionError(positionIn(lines, error.offset), error.message);
   }
   const reading: ParseContext = {
-    document,
-    positionOf: (node) => (node.range ? positionAt(node.range[0]) : FIRST_POSITION),
+    targets: aliasTargets(document),
+    positionOf: (node) => (node.range ? positionIn(lines, node.range[0]) : FIRST_POSITION),
     remainingNodes: MAX_NODES,
   };
   return nodeOf(reading, document.contents, FIRST_POSITION, depth);

@@ -69,7 +69,7 @@ function codesOf(row: Operation): ErrorCode[] {
     ...COMMON_ERRORS,
     ...(row.isPublic ? [] : (['unauthorized'] as const)),
     ...(isChange || row.path === '/readyz' || !row.isAlways ? (['daemon_busy'] as const) : []),
-    ...(isChange ? (['storage_full'] as const) : []),
+    ...(isChange ? (['storage_full', 'storage_lost', 'key_unusable'] as const) : []),
     ...(row.body !== null ? BODY_ERRORS : []),
     ...(hasQuery || (isChange && row.keyKind) ? (['invalid_spec'] as const) : []),
   ];

@@ -2,12 +2,20 @@
 // loads with the first such request.
 import type { Operation } from './operation.ts';
 import { SHAPES } from './shapes.ts';
-import { RequestBody } from './validation.ts';
+import { objectShape, RequestBody, validate } from './validation.ts';
+
+const NO_FIELDS = objectShape({});
+/** What an operation without a body may be sent all the same. */
+const NOTHING = new RequestBody(NO_FIELDS, (value) => {
+  validate(NO_FIELDS, value);
+  return null;
+});
 
 /** The body that `operation` takes. Rejects where there is none of that name, which types rule out. */
 export async function requestBodyOf({ resource, body, path }: Operation): Promise<RequestBody> {
+  if (body === null) return NOTHING;
   const shapes: Readonly<Record<string, unknown>> = await SHAPES[resource]();
-  const found = body === null ? null : shapes[body];
+  const found = shapes[body];
   if (!(found instanceof RequestBody)) throw new Error(`${path}: ${resource} has no body ${body}`);
   return found;
 }

@@ -1,13 +1,16 @@
-// Installs and builds when something is newer than the last build, and does nothing otherwise. Uses plain
-// JavaScript and built-in modules only, because it runs before anything is installed.
+// Installs and builds when something is newer than the last build, and does nothing otherwise. With --verify it
+// only fails when there is something to build. Uses plain JavaScript and built-in modules only, because it runs
+// before anything is installed.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { needsInstall } from './install.mjs';
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
 const outputAt = process.argv.indexOf('--out');
 const output = outputAt > 0 ? resolve(process.argv[outputAt + 1] ?? 'dist') : join(root, 'dist');
+const isPackage = process.argv.includes('--package');
 const stamp = join(output, '.built');
 
 const mtime = (path) => (existsSync(path) ? statSync(path).mtimeMs : 0);
@@ -27,24 +30,56 @@ function run(command, args) {
   if (done.status !== 0) process.exit(done.status ?? 1);
 }
 
-const lock = join(root, 'package-lock.json');
-// Not `npm ci`: it refuses a lock file without the binaries of other platforms, which some mirrors of the
-// registry do not carry. Either way exactly the locked versions are installed.
-if (mtime(join(root, 'node_modules', '.package-lock.json')) < mtime(lock))
-  run('npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error']);
-
 const sources = ['src', 'workers', 'bench'].map((name) => join(root, name)).filter(existsSync);
 const changed = Math.max(mtime(join(root, 'package.json')), ...sources.map(newest));
-if (process.argv.includes('--force') || changed > mtime(stamp)) {
-  const began = new Date();
+const isStale = changed > mtime(stamp);
+if (process.argv.includes('--verify')) {
+  if (isStale)
+    console.error(`${output} is older than its sources: build it with \`node src/build/build.mjs\``);
+  process.exit(isStale ? 1 : 0);
+}
+
+if (needsInstall(root)) run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
+
+/** What the hidden command `name` of the program in `output` prints. */
+function said(output, name) {
+  const { status, stdout } = spawnSync(process.execPath, [join(output, 'bin.cjs'), name], {
+    stdio: ['ignore', 'pipe', 2],
+  });
+  if (status !== 0) process.exit(1);
+  return stdout;
+}
+
+/** Writes everything into the folder `fresh`. */
+async function buildInto(fresh) {
   const { build } = await import('esbuild');
   const { bundles } = await import('./bundles.mjs');
   const { compile } = await import('./bytecode.mjs');
+  const { writeClientPackage } = await import('./client_package.mjs');
+  const { thirdPartyLicences } = await import('./licences.mjs');
+  const { writePackagesManifest } = await import('./packages.mjs');
+  const { copyBinaries } = await import('./uws_binaries.mjs');
+  const { shipped, unshipped } = bundles(root, fresh);
+  const metafiles = [];
+  for (const bundle of shipped) metafiles.push((await build(bundle)).metafile);
+  for (const bundle of unshipped) await build(bundle);
+  writePackagesManifest(fresh);
+  writeClientPackage(root, fresh);
+  copyBinaries(root, fresh);
+  writeFileSync(join(fresh, 'THIRD_PARTY_LICENSES'), thirdPartyLicences(root, metafiles));
+  writeFileSync(join(fresh, 'berth.1'), said(fresh, '__man'));
+  writeFileSync(join(fresh, 'berth.schema.json'), said(fresh, '__schema'));
+  await compile(fresh);
+  // Only a package needs the types, and they take longer than all the rest.
+  if (isPackage) (await import('./client_types.mjs')).writeClientTypes(root, fresh);
+}
+
+if (process.argv.includes('--force') || isPackage || isStale) {
+  const began = new Date();
   // Built in a separate folder and then renamed: a concurrent start finds the old build or the new one, never
   // a partial one.
   const fresh = `${output}.${process.pid}`;
-  for (const bundle of bundles(root, fresh)) await build(bundle);
-  await compile(fresh);
+  await buildInto(fresh);
   writeFileSync(join(fresh, '.built'), '');
   // A source that changed during the build is newer than the build.
   utimesSync(join(fresh, '.built'), began, began);

@@ -1,14 +1,11 @@
-// The output of the build: one bundle per entry. Packages stay external when they are native or loaded only
-// at first use.
+// The output of the build: one bundle per entry, with the packages that every start needs. What is loaded
+// later lies in files of its own.
 import { existsSync, readFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { builtins } from './builtins.mjs';
+import { clientBundles } from './client_package.mjs';
 import { natives } from './natives.mjs';
-
-/**
- * Pure packages that a command or a daemon needs at every start. As separate files, each costs some 10 ms.
- */
-const INLINED = ['comlink', 'commander', 'eventsource-parser', 'lmdb', 'msgpackr'];
+import { noLocales, packageBundles, packagesApart } from './packages.mjs';
 
 /**
  * The program is CommonJS: starting Node's module loader costs a process or thread 5 ms, and each file loaded
@@ -21,8 +18,8 @@ const COMMAND = {
   'cli/more': 'src/cli/lazy_commands.ts',
   'cli/project': 'src/cli/project_commands.ts',
 };
-const DAEMON = {
-  daemon: 'src/daemon/main.ts',
+const DAEMON = { daemon: 'src/daemon/main.ts' };
+const WORKERS = {
   'workers/services': 'workers/services.ts',
   'workers/cloud': 'workers/cloud.ts',
   'workers/tethers': 'workers/tethers.ts',
@@ -30,16 +27,10 @@ const DAEMON = {
   'workers/host': 'workers/host.ts',
   'workers/jobs': 'workers/jobs.ts',
 };
-/** Loaded when a request first needs it: one file with the packages that nothing else includes. */
-const SCHEMAS = { file: 'schemas', source: 'src/api/schemas.ts', with: ['zod', 'zod-openapi'] };
-/**
- * The files that others import are ES modules. So are the benches, which an installed package does not have.
- */
-const MODULES = {
-  client: 'src/client/index.ts',
-  bench: 'bench/run.ts',
-  'bench-bare': 'bench/kit/bare_process.ts',
-};
+/** Loaded when a request first needs it. */
+const SCHEMAS = { file: 'schemas', source: 'src/api/schemas.ts' };
+/** Files that no installed package has: they stay where the packages of the source tree are. */
+const BENCHES = { bench: 'bench/run.ts', 'bench-bare': 'bench/kit/bare_process.ts' };
 
 /** Keeps a part of the command that another part, or the daemon, loads in a file of its own. */
 const partsApart = {
@@ -66,15 +57,6 @@ const schemasApart = {
     ),
 };
 
-/** The messages in fifty languages are half of the file. English is included without them. */
-const noLocales = {
-  name: 'no-locales',
-  setup: (build) => {
-    build.onResolve({ filter: /\/locales\/index\.js$/ }, () => ({ path: 'locales', namespace: 'none' }));
-    build.onLoad({ filter: /./, namespace: 'none' }, () => ({ contents: 'export {};' }));
-  },
-};
-
 function programs(shared) {
   const common = {
     ...shared,
@@ -89,16 +71,11 @@ function programs(shared) {
     define: { ...shared.define, 'import.meta.dirname': '__dirname' },
     minifyWhitespace: true,
     minifySyntax: true,
-    plugins: [partsApart],
+    plugins: [partsApart, packagesApart('cli'), natives],
   };
   const daemon = {
     ...common,
-    entryPoints: DAEMON,
-    external: [
-      ...shared.external.filter((name) => name !== 'koffi' && name !== 'undici'),
-      'msgpackr-extract',
-    ],
-    plugins: [schemasApart, natives, builtins],
+    external: ['msgpackr-extract'],
     define: {
       ...shared.define,
       'import.meta.url': 'berthFile',
@@ -108,48 +85,21 @@ function programs(shared) {
     },
     banner: { js: "const berthFile = require('node:url').pathToFileURL(__filename).href;" },
   };
-  const schemas = {
-    ...common,
-    entryPoints: { [SCHEMAS.file]: SCHEMAS.source },
-    plugins: [noLocales],
-    external: shared.external.filter((name) => !SCHEMAS.with.includes(name)),
-  };
-  return [command, daemon, schemas];
+  const plugins = [schemasApart, natives, builtins];
+  return [
+    command,
+    { ...daemon, entryPoints: DAEMON, plugins: [packagesApart('.'), ...plugins] },
+    { ...daemon, entryPoints: WORKERS, plugins: [packagesApart('workers'), ...plugins] },
+    { ...common, entryPoints: { [SCHEMAS.file]: SCHEMAS.source }, plugins: [noLocales] },
+    packageBundles(shared),
+  ];
 }
 
-/** The esbuild options of every bundle, for `build.mjs`. */
-export function bundles(root, output) {
-  const { version, dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const shared = {
-    absWorkingDir: root,
-    bundle: true,
-    platform: 'node',
-    target: 'node20',
-    format: 'esm',
-    logLevel: 'warning',
-    define: { BERTH_VERSION: JSON.stringify(version) },
-    external: Object.keys(dependencies).filter((name) => !INLINED.includes(name)),
-    outdir: output,
-    legalComments: 'none',
-  };
-  const there = Object.entries(MODULES).filter(([, source]) => existsSync(join(root, source)));
-  const modules = {
+function dashboard(shared, output) {
+  return {
     ...shared,
-    // Only the plugin of the daemon's bundles finds its binary.
-    external: [...shared.external, 'lmdb'],
-    entryPoints: Object.fromEntries(there),
-    splitting: true,
-    chunkNames: 'chunks/[name]-[hash]',
-  };
-  const browser = {
-    ...shared,
-    entryPoints: { 'client-browser': 'src/client/browser.ts' },
     platform: 'browser',
     target: 'es2023',
-    external: [],
-  };
-  const dashboard = {
-    ...browser,
     entryPoints: {
       index: 'src/dashboard/index.html',
       style: 'src/dashboard/style.css',
@@ -159,5 +109,32 @@ export function bundles(root, output) {
     loader: { '.html': 'copy' },
     minify: true,
   };
-  return [...programs(shared), modules, browser, dashboard];
+}
+
+/** The esbuild options of every bundle, for `build.mjs`; those of `shipped` are part of the package. */
+export function bundles(root, output) {
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const shared = {
+    absWorkingDir: root,
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    logLevel: 'warning',
+    define: { BERTH_VERSION: JSON.stringify(version) },
+    outdir: output,
+    legalComments: 'none',
+    metafile: true,
+  };
+  const benches = {
+    ...shared,
+    entryPoints: BENCHES,
+    packages: 'external',
+    splitting: true,
+    chunkNames: 'chunks/[name]-[hash]',
+  };
+  return {
+    shipped: [...programs(shared), ...clientBundles(shared), dashboard(shared, output)],
+    unshipped: existsSync(join(root, BENCHES.bench)) ? [benches] : [],
+  };
 }

@@ -9,7 +9,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
@@ -21,12 +21,13 @@ const JSON_TYPE = { 'Content-Type': 'application/json' };
 
 /**
  * The loader that replaces a bundle. With the hash in the names, one build's code never runs with another's
- * compiled code.
+ * compiled code. V8 keeps the name of a script in its compiled code, so it is the path within the build:
+ * stack traces show `berth/daemon-<hash>.js` wherever it was built.
  */
-const loader = (name) => `'use strict';
+const loader = (folder, name) => `'use strict';
 const { readFileSync } = require('node:fs');
 const { Script } = require('node:vm');
-const filename = \`\${__dirname}/${name}.js\`;
+const file = \`\${__dirname}/${name}.js\`;
 const compiled = () => {
   try {
     return readFileSync(\`\${__dirname}/${name}.bytecode\`);
@@ -34,20 +35,20 @@ const compiled = () => {
     return undefined;
   }
 };
-new Script(readFileSync(filename, 'latin1'), { filename, cachedData: compiled() }).runInThisContext()(
-  exports, require, module, filename, __dirname,
-);
+const options = { filename: 'berth/${join(folder, name)}.js', cachedData: compiled() };
+new Script(readFileSync(file, 'latin1'), options).runInThisContext()(exports, require, module, file, __dirname);
 `;
 
-/** Replaces the bundle `path` with a loader. */
-function splitOff(path) {
+/** Replaces the bundle `bundle` of the build in `output` with a loader. */
+function splitOff(output, bundle) {
+  const path = join(output, `${bundle}.cjs`);
   // The same wrapper as Node's. esbuild writes pure ASCII, and latin1 is faster to read than UTF-8.
   const source = readFileSync(path, 'latin1');
   const code = `(function (exports, require, module, __filename, __dirname) {${source}\n})`;
   const hash = createHash('sha256').update(code).digest('hex').slice(0, 12);
-  const name = `${basename(path, '.cjs')}-${hash}`;
+  const name = `${basename(bundle)}-${hash}`;
   writeFileSync(join(path, '..', `${name}.js`), code, 'latin1');
-  writeFileSync(path, loader(name));
+  writeFileSync(path, loader(dirname(bundle), name));
 }
 
 const KEEPING = ['--require', KEEP];
@@ -59,7 +60,13 @@ const KEEPING = ['--require', KEEP];
 async function runTwice(output, home, children, signal) {
   const state = join(home, 'state');
   const socket = join(state, 'host/host.sock');
-  const env = { PATH: process.env.PATH, HOME: home, BERTH_STATE_DIR: state, BERTH_PORT: '0' };
+  const env = {
+    PATH: process.env.PATH,
+    HOME: home,
+    BERTH_STATE_DIR: state,
+    BERTH_PORT: '0',
+    BERTH_KEEP_BYTECODE_IN: output,
+  };
   const run = (flags, file, argument) => {
     const child = spawn(process.execPath, [...flags, join(output, file), argument], {
       env,
@@ -95,7 +102,7 @@ async function runTwice(output, home, children, signal) {
  * slower.
  */
 export async function compile(output) {
-  for (const name of COMPILED) splitOff(join(output, `${name}.cjs`));
+  for (const name of COMPILED) splitOff(output, name);
   const home = mkdtempSync(join(tmpdir(), 'berth-build-'));
   const children = [];
   const late = new AbortController();

@@ -1,20 +1,22 @@
 // Preloaded by the build: at the end of its process or thread, every bundle's script stores its compiled code
 // beside it.
 const { chmodSync, writeFileSync } = require('node:fs');
+const { join } = require('node:path');
 const vm = require('node:vm');
 
+const output = process.env.BERTH_KEEP_BYTECODE_IN;
 const bundles = new Map();
 
 vm.Script = class extends vm.Script {
   constructor(code, options) {
     super(code, options);
-    if (options?.filename?.endsWith('.js')) bundles.set(options.filename, this);
+    const [, bundle] = /^berth\/(.+)\.js$/.exec(options?.filename) ?? [];
+    if (bundle) bundles.set(join(output, `${bundle}.bytecode`), this);
   }
 };
 
 process.on('exit', () => {
-  for (const [filename, script] of bundles) {
-    const path = filename.replace(/\.js$/, '.bytecode');
+  for (const [path, script] of bundles) {
     writeFileSync(path, script.createCachedData());
     // The daemon's umask makes files private to its user, but the build must be readable by all.
     chmodSync(path, 0o644);

@@ -1,41 +1,53 @@
-// Packages with a binary search a dozen files for it at each start, which costs a process or thread 5 to 8
-// ms. On Linux with glibc its name is known. On other systems, and when it does not load, the package's own
-// search runs as usual.
+// Packages with a binary. Their JavaScript is part of the build; the binary itself comes from a package of
+// its own per system, which npm chooses (`optionalDependencies`). The packages would search a dozen files for
+// it at each start, which costs a process or thread 5 to 8 ms: its name is known.
 import { join } from 'node:path';
 
-/** Resolves from the folder of a bundle, as the package itself would. */
-const FROM = (name) => `
-  const { createRequire } = require('node:module');
-  const bundled = createRequire(__filename);
-  const from = createRequire(bundled.resolve('${name}'));
-  const { arch, platform, versions } = process;`;
+const SYSTEM = '${process.platform}-${process.arch}';
 
-const KOFFI = `${FROM('koffi')}
-  const name = \`\${platform}-\${arch}\`;
+const KOFFI = `
+  const { platform, arch } = process;
   try {
-    module.exports = from(\`@koromix/koffi-\${name}/\${platform}_\${arch}/koffi.node\`);
+    module.exports = require(\`@koromix/koffi-${SYSTEM}/\${platform}_\${arch}/koffi.node\`);
   } catch {
-    module.exports = bundled('koffi');
+    // Another libc: the package of the system knows which of its files fits.
+    module.exports = require(\`@koromix/koffi-${SYSTEM}\`);
   }`;
 
-const LMDB = `${FROM('lmdb')}
-  const { dirname } = require('node:path');
+/** Best first: for this V8, for any; for glibc, for musl, for systems with one libc. */
+const LMDB = `
+  const abi = \`abi\${process.versions.modules}\`;
+  const names = [\`\${abi}.glibc\`, 'napi.glibc', 'napi.musl', abi, 'napi'];
   module.exports = () => {
-    try {
-      return from(\`@lmdb/lmdb-\${platform}-\${arch}/node.abi\${versions.modules}.glibc.node\`);
-    } catch {
-      return from('node-gyp-build-optional-packages')(dirname(dirname(bundled.resolve('lmdb'))));
+    let first;
+    for (const name of names) {
+      try {
+        return require(\`@lmdb/lmdb-${SYSTEM}/node.\${name}.node\`);
+      } catch (error) {
+        first ??= error;
+      }
     }
+    throw first;
   };`;
+
+const PTY = `exports.requireBinary = (file) => require(\`@lydell/node-pty-${SYSTEM}/\${file}\`);`;
 
 const CONTENTS = {
   koffi: KOFFI,
   'node-gyp-build-optional-packages': LMDB,
   // The rows of the store are bytes: lmdb never uses its own msgpack.
   msgpackr: 'exports.Encoder = null;',
+  './requireBinary': PTY,
+  './windowsTerminal': '',
 };
 
-const isOfLmdb = (importer) => /node_modules.lmdb.dist.index\.cjs$/.test(importer);
+const IMPORTERS = {
+  koffi: /./,
+  'node-gyp-build-optional-packages': /node_modules.lmdb.dist.index\.cjs$/,
+  msgpackr: /node_modules.lmdb.dist.index\.cjs$/,
+  './requireBinary': /node_modules.node-pty./,
+  './windowsTerminal': /node_modules.node-pty./,
+};
 
 /** An esbuild plugin. */
 export const natives = {
@@ -46,10 +58,8 @@ export const natives = {
     build.onResolve({ filter: /^lmdb$/ }, () => ({
       path: join(absWorkingDir, 'node_modules/lmdb/dist/index.cjs'),
     }));
-    build.onResolve(
-      { filter: /^(koffi|msgpackr|node-gyp-build-optional-packages)$/ },
-      ({ path, importer }) =>
-        path === 'koffi' || isOfLmdb(importer) ? { path, namespace: 'natives' } : undefined,
+    build.onResolve({ filter: /^[^/]+$|^\.\/\w+$/ }, ({ path, importer }) =>
+      IMPORTERS[path]?.test(importer) ? { path, namespace: 'natives' } : undefined,
     );
     build.onLoad({ filter: /.*/, namespace: 'natives' }, ({ path }) => ({ contents: CONTENTS[path] }));
   },

@@ -325,6 +325,20 @@ const ROWS: readonly CommandRow[] = [
     isHidden: true,
     load: async () => completeCommand(COMMAND_TABLE),
   },
+  {
+    name: '__man',
+    summary: 'print the manual page (called by the build)',
+    heading: DAEMON,
+    isHidden: true,
+    load: async () => (await lazyCommands()).manPageCommand(COMMAND_TABLE),
+  },
+  {
+    name: '__schema',
+    summary: 'print the JSON Schema of berth.yaml (called by the build)',
+    heading: PROJECT,
+    isHidden: true,
+    load: async () => (await projectCommands()).projectSchemaCommand,
+  },
 ];
 
 /** The families, with the summary that the help and the completion show. */

@@ -40,5 +40,6 @@ export {
   wakeCommand,
   workloadListCommand,
 } from './commands/k8s_workloads.ts';
+export { manPageCommand } from './commands/man_page.ts';
 export { openCommand } from './commands/open.ts';
 export { topCommand } from './commands/top.ts';

@@ -2,4 +2,5 @@
 // zod and yaml, which only they need, take up to 90 ms to load.
 export { importCommand } from './commands/import.ts';
 export { initCommand } from './commands/init.ts';
+export { projectSchemaCommand } from './commands/project_schema.ts';
 export { upCommand } from './commands/up.ts';

@@ -1,4 +1,4 @@
-// The client for Node: `import { connectLocal } from 'berth/client'`.
+// The client for Node: `import { connectLocal } from '@berth-dev/client'`.
 import { type Client, type ClientOptions, createClient } from './create_client.ts';
 import { nodeTransport } from './node_transport.ts';
 

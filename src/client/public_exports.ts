@@ -1,6 +1,6 @@
 // The exports of both clients besides `connect`.
 export type { AttachOptions, TerminalEnd, TerminalSession } from './attach_terminal.ts';
-export type { Client, ClientOptions } from './create_client.ts';
+export type { Client, ClientOptions, CloudClient } from './create_client.ts';
 export { BerthError, type ClientErrorCode, type FieldError, isBerthError } from './errors.ts';
 export type { StreamOptions } from './event_stream.ts';
 export type { EventOptions, HistoryOptions } from './methods/events.ts';

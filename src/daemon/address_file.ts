@@ -14,12 +14,11 @@ const RETRY_MS = 2_000;
 export class AddressFile {
   private readonly stateDir: string;
   private port = 0;
-  private gatewayPort: number | null;
+  private gatewayPort: number | null = null;
   private retryTimer: NodeJS.Timeout | undefined;
 
-  constructor(stateDir: string, gatewayPort: number | null) {
+  constructor(stateDir: string) {
     this.stateDir = stateDir;
-    this.gatewayPort = gatewayPort;
   }
 
   update({

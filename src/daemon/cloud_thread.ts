@@ -8,7 +8,7 @@ import { tethersActor } from '../actors/tethers/tethers.ts';
 import { openKubeCluster } from '../adapters/kube/kube_cluster.ts';
 import { readOwnPod } from '../adapters/kube/own_pod.ts';
 import { embeddedCloudStore } from '../adapters/storage/cloud_store.ts';
-import { openStore } from '../adapters/storage/store.ts';
+import { openSharedStore } from '../adapters/storage/daemon_store.ts';
 import { openVault, type Vault, VaultError } from '../adapters/storage/vault.ts';
 import type { Node } from '../runtime/actor.ts';
 import { SettingsError } from '../settings/config.ts';
@@ -27,7 +27,8 @@ const berthName = (stateDir: string): string =>
  * overwrites nothing: every request of the cloud API gets the reason.
  */
 async function setupCloud(node: Node, data: ThreadData): Promise<void> {
-  const embedded = openStore(statePaths(data.stateDir).store);
+  const paths = statePaths(data.stateDir);
+  const embedded = openSharedStore({ paths, inFlight: data.storeInFlight, report });
   const jobs = createJobPool();
   node.scope.defer(() => embedded.close());
   node.scope.defer(() => jobs.close());

@@ -10,7 +10,7 @@ import { localUrl } from '../adapters/url_host.ts';
 import { dashboardPages } from '../front/api/dashboard_pages.ts';
 import { schemaPage } from '../front/api/schema_page.ts';
 import { type CloudFront, createFront, type Front } from '../front/front.ts';
-import type { Node } from '../runtime/actor.ts';
+import { type Node, tolerateFailure } from '../runtime/actor.ts';
 import { dashboardUrl } from '../settings/build_paths.ts';
 import { type Settings, SettingsError } from '../settings/config.ts';
 import { SERVICE, THREADS } from '../settings/limits.ts';
@@ -33,7 +33,7 @@ export interface Daemon {
   hostJoined: Promise<void>;
   /** Ends everything in order; `shutdown.services` decides what happens to the services. */
   stop(): Promise<void>;
-  /** Rereads the token, the allowed extensions and the log limits: docs/reference.md "Signals". */
+  /** Rereads the token, who else may call, and the log limits: docs/reference.md "Signals". */
   reload(): Promise<void>;
 }
 
@@ -47,7 +47,7 @@ async function portHolderName(port: number): Promise<string> {
 
 function createDaemonFront(
   options: DaemonOptions,
-  node: Node,
+  { node, threads }: MainThread,
   gateway: GatewayController,
   cloud: CloudFront,
 ): Front {
@@ -58,18 +58,20 @@ function createDaemonFront(
     port: settings.port,
     token: settings.auth.token,
     allowedExtensions: settings.allowed_extensions,
+    allowedOrigins: settings.allowed_origins,
     daemonInfo: {
       version: VERSION,
       pid: process.pid,
       startedAt: Date.now(),
       stateDir,
-      gatewayPort: settings.gateway.port > 0 ? settings.gateway.port : null,
+      gatewayPort: null,
       agentDomain: settings.agents.domain,
     },
     node,
     cloud,
     openapi: async (operations) => (await import('../api/schemas.ts')).openapiJson(operations),
     pageLookup: (path) => dashboard(path) ?? schemaPage(path),
+    unreadyReason: () => threads.silenceOf('services'),
     onGatewayRoutes: (routes) => gateway.setRoutes(routes),
     ensureGateway: () => gateway.open(),
     log: report,
@@ -107,32 +109,44 @@ class RunningDaemon implements Daemon {
   }
 
   async stop(): Promise<void> {
-    const { settings } = this.options;
-    const { node, front, threads, addressFile } = this.parts;
+    const { node, front, gateway, threads, addressFile } = this.parts;
     front.shutdown();
     // A started host needs the connection to learn that it is no longer needed.
     await this.hostJoined.catch(() => {});
-    const stopped =
-      settings.shutdown.services === 'stop'
-        ? node.ref('groups').ask('shutdown', {}, { deadlineMs: SHUTDOWN_MS })
-        : node.ref('registry').ask('close', {});
     // The host keeps what could not be stopped: the next daemon adopts it.
-    await stopped.catch((error: Error) => report(`not everything was stopped: ${error.message}`));
+    await this.endServices().catch((error: Error) => report(`not everything was stopped: ${error.message}`));
     await front.close();
+    await gateway.close();
     const late = await threads.stop();
     late.push(...(await node.stop()));
     if (late.length > 0) report(`late at the end: ${late.join(', ')}`);
     addressFile.remove();
   }
 
+  /** Stops the services, or leaves them to the next daemon. */
+  private async endServices(): Promise<void> {
+    const { node, threads } = this.parts;
+    const end = (): Promise<unknown> =>
+      this.options.settings.shutdown.services === 'stop'
+        ? node.ref('groups').ask('shutdown', {}, { deadlineMs: SHUTDOWN_MS })
+        : node.ref('registry').ask('close', {});
+    await tolerateFailure(end(), async (failure) => {
+      if (failure.code !== 'gone') throw failure;
+      // Their thread has died, perhaps because it hung.
+      await threads.ensure('services');
+      await end();
+    });
+  }
+
   async reload(): Promise<void> {
     try {
-      const { auth, allowed_extensions: allowedExtensions, logs } = await this.options.reload();
+      const { auth, allowed_extensions, allowed_origins, logs } = await this.options.reload();
+      const allowedExtensions = allowed_extensions;
       const { front, gateway, logLimits, cloudToken } = this.parts;
-      front.reload({ token: auth.token, allowedExtensions });
+      front.reload({ token: auth.token, allowedExtensions, allowedOrigins: allowed_origins });
       gateway.reload(tokensOf(auth.token, cloudToken), allowedExtensions);
       logLimits.update(logs);
-      report('token, allowed extensions and log limits were read again');
+      report('token, allowed extensions and origins, and log limits were read again');
     } catch (error) {
       if (!(error instanceof SettingsError)) throw error;
       report(`nothing was changed: ${error.message}`);
@@ -212,22 +226,30 @@ export async function bootDaemon(
   const { settings, stateDir } = options;
   const { node, threads, data } = mainThread;
   const secret = resolveCloudToken(settings, stateDir);
-  const address = new AddressFile(stateDir, settings.gateway.port > 0 ? settings.gateway.port : null);
+  const address = new AddressFile(stateDir);
   const onPort = (gatewayPort: number | null): void => {
     front.setGatewayPort(gatewayPort);
     address.update({ gatewayPort });
   };
   const tokens = tokensOf(settings.auth.token, secret);
-  const gateway = new GatewayController({ node, threads, settings, tokens, onPort });
+  const gateway = new GatewayController({
+    node,
+    threads,
+    settings,
+    tokens,
+    onPort,
+    describePortHolder: portHolderName,
+  });
   const cloud = new CloudController(node, threads);
-  const front = createDaemonFront(options, node, gateway, await cloud.front(settings, secret));
+  const front = createDaemonFront(options, mainThread, gateway, await cloud.front(settings, secret));
   await front.start();
   mainThread.acceptMessages();
   const isLater = hostStart === 'deferred';
   const logLimits = new CurrentLogLimits(node, settings.logs);
   const join = () => joinHost(node, data, logLimits, hostStart !== 'running');
   const [{ port }] = await Promise.all([
-    front.listen(),
+    // The gateway's port comes second: a setting that gives both the same one leaves it to the API.
+    front.listen().then((listening) => gateway.hold().then(() => listening)),
     threads.ensure('services'),
     isLater ? undefined : join(),
   ]);

@@ -1,8 +1,13 @@
-// The gateway as the main thread sees it: starts its thread with the first agent and sends it all agents.
-
+// The gateway as the main thread sees it: takes its port at the start of the daemon, starts its thread with
+// the first agent, and sends it all agents.
+import type { Socket } from 'node:net';
+import { unknownAgentPage, upgradeRefusal } from '../actors/gateway/error_pages.ts';
+import { type HeldPort, holdPort } from '../adapters/held_port.ts';
+import { listenFailure } from '../front/server/listen.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
 import type { Node } from '../runtime/actor.ts';
 import type { Settings } from '../settings/config.ts';
+import { HTTP } from '../settings/limits.ts';
 import { report } from './daemon_log.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
 
@@ -12,33 +17,55 @@ export interface GatewayControllerOptions {
   settings: Settings;
   /** Our own tokens, which are never passed on. */
   tokens: string[];
-  /** Called with the port of the listener; null: off. */
+  /** Called with the port of the gateway; null: there is none. */
   onPort: (port: number | null) => void;
+  /** Describes the program that holds a port. */
+  describePortHolder: (port: number) => Promise<string>;
+}
+
+/** Answers who connects while there is no agent yet, and no thread that could say so. */
+function refuseWithoutAgents(socket: Socket): void {
+  socket.setTimeout(HTTP.headTimeoutMs, () => socket.destroy());
+  socket.on('error', () => socket.destroy());
+  socket.on('end', () => socket.end());
+  socket.once('data', (bytes: Buffer) => {
+    const accept = /^accept:(.*)$/im.exec(bytes.toString('latin1'))?.[1];
+    socket.end(upgradeRefusal(unknownAgentPage(''), accept));
+  });
 }
 
 export class GatewayController {
   private readonly options: GatewayControllerOptions;
   private rows: GatewayRoute[] = [];
+  private holding: Promise<HeldPort | null> | undefined;
   private opening: Promise<number | null> | undefined;
   private tokens: string[];
   private allowedExtensions: string[];
-  private port: number;
 
   constructor(options: GatewayControllerOptions) {
     const { settings, tokens, threads } = options;
     this.options = options;
     this.tokens = tokens;
     this.allowedExtensions = settings.allowed_extensions;
-    this.port = settings.gateway.port;
     threads.onRestarted(async (name) => {
-      if (name === 'gateway') await this.listen();
+      if (name !== 'gateway') return;
+      const held = await this.hold();
+      if (held) await this.listen(held);
     });
   }
 
-  /** Starts the gateway unless it runs. Resolves with its port, or null when it is off or cannot listen. */
+  /**
+   * Takes the port, which stays ours until `close`: docs/reference.md "Gateway". Resolves with null when the
+   * gateway is off or somebody else has the port.
+   */
+  hold(): Promise<HeldPort | null> {
+    this.holding ??= this.take();
+    return this.holding;
+  }
+
+  /** Starts the gateway unless it runs. Resolves with its port, or null when there is none. */
   open(): Promise<number | null> {
-    const isOff = this.options.settings.gateway.port === -1;
-    this.opening ??= isOff ? Promise.resolve(null) : this.start();
+    this.opening ??= this.hold().then((held) => held && this.start(held));
     return this.opening;
   }
 
@@ -57,34 +84,56 @@ export class GatewayController {
     if (this.opening) this.gateway().tell('accessRules', { tokens, allowedExtensions });
   }
 
+  /** Lets go of the port. */
+  async close(): Promise<void> {
+    (await this.holding)?.close();
+  }
+
   private gateway() {
     return this.options.node.ref('gateway');
   }
 
-  private async start(): Promise<number | null> {
-    const { threads, onPort } = this.options;
+  private async take(): Promise<HeldPort | null> {
+    const { port } = this.options.settings.gateway;
+    if (port === -1) return null;
     try {
-      await threads.ensure('gateway');
-      this.port = await this.listen();
-      onPort(this.port);
-      return this.port;
+      const held = await holdPort(port, refuseWithoutAgents);
+      if ('refused' in held) throw await listenFailure(held, { ...this.options, port });
+      this.options.onPort(held.port);
+      return held;
     } catch (error) {
-      report(`there is no gateway: ${(error as Error).message}`);
-      onPort(null);
+      this.reportAbsence(error);
       return null;
     }
   }
 
-  private async listen(): Promise<number> {
+  private async start(held: HeldPort): Promise<number | null> {
+    try {
+      await this.options.threads.ensure('gateway');
+      await this.listen(held);
+      return held.port;
+    } catch (error) {
+      held.close();
+      this.holding = Promise.resolve(null);
+      this.reportAbsence(error);
+      return null;
+    }
+  }
+
+  private async listen(held: HeldPort): Promise<void> {
     const { tokens, allowedExtensions } = this;
-    const agentDomain = this.options.settings.agents.domain;
-    const { port } = await this.gateway().ask('listen', {
-      port: this.port,
-      agentDomain,
+    await this.gateway().ask('listen', {
+      port: held.port,
+      descriptors: await held.share(),
+      agentDomain: this.options.settings.agents.domain,
       allowedExtensions,
       tokens,
     });
     this.gateway().tell('routes', { rows: this.rows });
-    return port;
+  }
+
+  private reportAbsence(error: unknown): void {
+    report(`there is no gateway: ${(error as Error).message}`);
+    this.options.onPort(null);
   }
 }

@@ -24,6 +24,8 @@ export async function dialHost(node: Node, data: ThreadData, isSpawned: boolean)
 
 export interface HostRecovery {
   dial: () => Promise<Pipe>;
+  /** Runs at each loss. What it returns runs once the next host has taken over. */
+  onLost?: () => () => void;
   /** Runs after each reconnect to a host. */
   onJoined: () => unknown;
   /** Reports a loss, and obstacles to a new host. */
@@ -31,11 +33,15 @@ export interface HostRecovery {
 }
 
 /** Joins the host again after each loss, until the node has stopped. */
-export function keepHostJoined(node: Node, { dial, onJoined, report }: HostRecovery): void {
+export function keepHostJoined(node: Node, recovery: HostRecovery): void {
+  const { dial, onLost, onJoined, report } = recovery;
   const isOver = () => node.scope.signal.aborted;
   const rejoin = async (): Promise<void> => {
     report('the process host is gone: a new one takes over');
+    const onTakenOver = onLost?.();
     const pipe = await reconnectHost(dial, isOver, report);
+    // A host takes the runs over before it listens.
+    onTakenOver?.();
     if (!pipe) return;
     node.connect('host', pipe);
     await onJoined();

@@ -3,6 +3,7 @@
 import { fileURLToPath } from 'node:url';
 import type { Piscina } from 'piscina';
 import type { ClusterAccess } from '../protocol/cloud.ts';
+import type { DrawnScreen, ScreenTask } from '../protocol/terminal.ts';
 import { Failure, isFailure } from '../runtime/actor.ts';
 import { entryUrl } from '../settings/build_paths.ts';
 import { JOBS } from '../settings/limits.ts';
@@ -10,6 +11,7 @@ import { JOBS } from '../settings/limits.ts';
 /** Every job: one plain object in, one plain object out. `workers/jobs.ts` holds the functions. */
 export interface JobTable {
   parseKubeconfig(task: { upload: string; now: number }): ClusterAccess;
+  drawScreen(task: ScreenTask): Promise<DrawnScreen>;
 }
 type JobName = keyof JobTable;
 
@@ -26,7 +28,10 @@ export interface JobPool {
    * Fails with the Failure of the function, `overloaded` when the queue is full, `deadline` when it took too
    * long (which ends its thread), `crashed` for anything else, `gone` once the pool is closed.
    */
-  run<K extends JobName>(name: K, task: Parameters<JobTable[K]>[0]): Promise<ReturnType<JobTable[K]>>;
+  run<K extends JobName>(
+    name: K,
+    task: Parameters<JobTable[K]>[0],
+  ): Promise<Awaited<ReturnType<JobTable[K]>>>;
   /** Ends the threads; running jobs fail `crashed`. */
   close(): Promise<void>;
 }
@@ -76,7 +81,10 @@ export function createJobPool(options: JobPoolOptions = {}): JobPool {
   let pool: Promise<Piscina<JobCall, JobOutcome>> | undefined;
   let closed = false;
   return {
-    async run<K extends JobName>(name: K, task: Parameters<JobTable[K]>[0]) {
+    async run<K extends JobName>(
+      name: K,
+      task: Parameters<JobTable[K]>[0],
+    ): Promise<Awaited<ReturnType<JobTable[K]>>> {
       if (closed) throw new Failure('gone', 'the pool is closed');
       pool ??= openPool(options);
       const open = await pool;
@@ -94,7 +102,7 @@ export function createJobPool(options: JobPoolOptions = {}): JobPool {
         throw new Failure(code, message, detail);
       }
       // There are no types between threads: the table defines the type of this job.
-      return outcome.value as ReturnType<JobTable[K]>;
+      return outcome.value as Awaited<ReturnType<JobTable[K]>>;
     },
     async close() {
       closed = true;
@@ -104,10 +112,10 @@ export function createJobPool(options: JobPoolOptions = {}): JobPool {
 }
 
 /** The export of a job thread's entry: runs the functions of `table` by name. */
-export function serveJobs(table: JobTable): (call: JobCall) => JobOutcome {
-  return ({ name, task }) => {
+export function serveJobs(table: JobTable): (call: JobCall) => Promise<JobOutcome> {
+  return async ({ name, task }) => {
     try {
-      return { value: table[name](task as never) };
+      return { value: await table[name](task as never) };
     } catch (error) {
       if (!isFailure(error)) throw error;
       return { failure: { code: error.code, message: error.message, detail: error.detail } };

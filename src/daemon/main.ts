@@ -15,21 +15,27 @@ import { onSignals } from './signals.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
 import type { StartedWorker } from './worker_thread.ts';
 
-const USAGE = 'usage: berth daemon [--config FILE] [--state-dir DIR]';
+const USAGE = 'usage: berth daemon [--config FILE] [--state-dir DIR] [--restore-store]';
 const EXIT = { failed: 1, usage: 2 } as const;
 
 interface Arguments {
   config: string | undefined;
   stateDir: string | undefined;
+  restoreStore: boolean;
 }
 
 function readArguments(argv: string[]): Arguments {
   try {
     const { values } = parseArgs({
       args: argv,
-      options: { config: { type: 'string' }, 'state-dir': { type: 'string' } },
+      options: {
+        config: { type: 'string' },
+        'state-dir': { type: 'string' },
+        'restore-store': { type: 'boolean', default: false },
+      },
     });
-    return { config: values.config, stateDir: values['state-dir'] };
+    const { config, 'state-dir': stateDir, 'restore-store': restoreStore } = values;
+    return { config, stateDir, restoreStore };
   } catch (error) {
     throw new SettingsError(`${(error as Error).message.split('\n')[0]} (${USAGE})`);
   }
@@ -55,14 +61,14 @@ async function start(
   started: StartedParts,
   onServicesLost: (error: unknown) => void,
 ): Promise<Daemon> {
-  const { config, stateDir: named } = readArguments(argv);
+  const { config, stateDir: named, restoreStore } = readArguments(argv);
   const umask = process.umask(0o077);
   const settings = await loadSettings(config, process.env);
   const stateDir = stateDirPath(named, process.env);
   openStateDir(stateDir);
   const hostEntry = fileURLToPath(entryUrl('host'));
   const reload = () => loadSettings(config, process.env);
-  const options = { settings, stateDir, hostEntry, umask, reload };
+  const options = { settings, stateDir, hostEntry, umask, restoreStore, reload };
   const turn = await decideHostStart(stateDir, THREADS.hostStartTimeoutMs);
   if (turn === 'started') spawnHost(stateDir, hostEntry);
   const { createMainThread } = await import('./main_thread.ts');

@@ -2,9 +2,10 @@
 // rest of the daemon's code is being loaded.
 import { uptime } from 'node:os';
 import type { HostStart } from '../adapters/host/host_start.ts';
+import { newPagesInFlight } from '../adapters/storage/store_room.ts';
 import { createNodeLookup, mayAsk, SERVICES_NODE } from '../protocol/address.ts';
 import { fail } from '../protocol/errors.ts';
-import type { Failure, Node } from '../runtime/actor.ts';
+import { type Failure, isFailure, type Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { deferred } from '../runtime/deferred.ts';
 import { createNode } from '../runtime/node.ts';
@@ -13,6 +14,8 @@ import { THREADS } from '../settings/limits.ts';
 import { isLoopback } from '../settings/loopback.ts';
 import { cloudKeyPath } from '../settings/state_dir.ts';
 import { reportCrash } from './daemon_log.ts';
+import { endProcess } from './hanging_thread.ts';
+import { heartbeatMemory, startHeartbeat } from './heartbeat.ts';
 import type { ServicesThreadData, ThreadData } from './thread_data.ts';
 import { createThreadSupervisor, type ThreadSupervisor } from './thread_supervisor.ts';
 import type { StartedWorker } from './worker_thread.ts';
@@ -24,6 +27,8 @@ export interface DaemonOptions {
   hostEntry: string;
   /** The umask of the user, for children. */
   umask: number;
+  /** Whether the store goes back to its copy. */
+  restoreStore: boolean;
   /** Reads the settings again; rejects with a SettingsError. */
   reload: () => Promise<Settings>;
 }
@@ -46,6 +51,7 @@ function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions): Th
     servicePorts: settings.services.ports,
     agentPorts: settings.agents.ports,
     agentDomain: settings.agents.domain,
+    storeInFlight: newPagesInFlight(),
     addressRule: {
       allow: settings.cloud.allow_addresses,
       apiOnLoopback: isLoopback(settings.cloud.bind || settings.bind),
@@ -59,6 +65,8 @@ function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions): Th
   };
 }
 
+const LOST = 'the services cannot be looked after: they live on, and the next daemon has them';
+
 /**
  * Creates the node and the supervisor, and assigns the services thread, which is up already. `bootDaemon`
  * waits for it. `onServicesLost` gets the failure when that thread has died too often: the daemon is useless
@@ -71,9 +79,14 @@ export function createMainThread(
   onServicesLost: (error: Failure) => void,
 ): MainThread {
   const data = threadData(options);
+  const mainHeartbeat = heartbeatMemory();
+  const { note } = startHeartbeat(mainHeartbeat, systemClock);
   const servicesData = (isRestart: boolean): ServicesThreadData => ({
     ...data,
     hostStart: isRestart ? 'running' : hostStart,
+    mainHeartbeat,
+    restoreStore: options.restoreStore && !isRestart,
+    isFirstThread: !isRestart,
   });
   const node = createNode({
     name: 'front',
@@ -81,6 +94,7 @@ export function createMainThread(
     nodeOf: createNodeLookup(THREADS.tethers),
     mayAsk,
     onCrash: reportCrash,
+    onHandle: note,
     defaultDeadlineMs: THREADS.askDeadlineMs,
   });
   const heard = deferred<void>();
@@ -90,12 +104,10 @@ export function createMainThread(
     dataFor: (kind, isRestart) => (kind === 'services' ? servicesData(isRestart) : data),
     receiveAfter: heard.promise,
     startedWorkers: new Map([[SERVICES_NODE, services]]),
+    onUnendable: (diagnosis) => endProcess(`${diagnosis.stack ?? diagnosis.message}\nit cannot be ended`),
     onDeath: (name, error, ended) => {
-      reportCrash(`the thread ${name}`, error, ended);
-      if (ended && name === SERVICES_NODE)
-        onServicesLost(
-          fail('internal', 'the services cannot be looked after: they live on, and the next daemon has them'),
-        );
+      if (!isFailure(error)) reportCrash(`the thread ${name}`, error, ended);
+      if (ended && name === SERVICES_NODE) onServicesLost(isFailure(error) ? error : fail('internal', LOST));
     },
   });
   threads.onRestarted(async (name) => {

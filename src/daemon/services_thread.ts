@@ -7,23 +7,29 @@ import { registryActor } from '../actors/registry/registry.ts';
 import { inheritedEnvironment } from '../actors/service/environment.ts';
 import { serviceActor } from '../actors/service/service.ts';
 import { statsActor } from '../actors/stats/stats.ts';
+import { holdOutput } from '../adapters/host/hold_output.ts';
 import { pendingPipe } from '../adapters/pipes.ts';
 import { bootId } from '../adapters/process/process_table.ts';
 import { systemUsage } from '../adapters/process/process_usage.ts';
 import { limitProbes, socketProbe } from '../adapters/ready_probe.ts';
-import { openStore } from '../adapters/storage/store.ts';
+import { openDaemonStore } from '../adapters/storage/daemon_store.ts';
+import { EnvironmentSeal, withSealedEnvironments } from '../adapters/storage/sealed_environment.ts';
 import { SERVICE_PREFIX } from '../protocol/address.ts';
 import type { Node } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
+import { AGENT } from '../settings/limits.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { report, reportCrash } from './daemon_log.ts';
+import { watchMainThread } from './hanging_thread.ts';
 import { dialHost, keepHostJoined } from './host_link.ts';
+import { createJobPool } from './job_pool.ts';
+import { screenDrawer } from './screen_drawer.ts';
 import type { ServicesThreadData } from './thread_data.ts';
 import { runThread } from './thread_instance.ts';
 
 /**
  * Joins the host, opens the store and starts the actors. Rejects with second_daemon when another daemon has
- * the state directory.
+ * the state directory, and as `openDaemonStore` does.
  */
 async function setupServices(node: Node, data: ServicesThreadData): Promise<void> {
   const { umask, bootedAt } = data;
@@ -33,15 +39,29 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   // The host is the lock: unless it is deferred, the state is not touched before it admits this daemon.
   if (data.hostStart === 'deferred') node.connect('host', pendingPipe(begun.promise.then(() => dial(true))));
   else node.connect('host', await dial(data.hostStart === 'started'));
-  const store = openStore(paths.store);
-  node.scope.defer(() => store.close());
+  const seal = new EnvironmentSeal(paths.envKey);
+  const plain = await openDaemonStore({
+    paths,
+    inFlight: data.storeInFlight,
+    report,
+    restore: data.restoreStore,
+    isAlone: data.isFirstThread,
+    seal: (service) => seal.seal(service),
+  });
+  node.scope.defer(() => plain.close());
+  const store = withSealedEnvironments(plain, seal);
   keepHostJoined(node, {
     dial: () => dial(false),
+    onLost: () => holdOutput(paths.runs),
     onJoined: () => node.ref('registry').ask('boot', { autostart: false }),
     report,
   });
   const environment = inheritedEnvironment(process.env);
   const probe = limitProbes(socketProbe(node.clock));
+  const jobs = createJobPool({ deadlineMs: AGENT.drawTimeoutMs });
+  node.scope.defer(() => jobs.close());
+  const drawScreen = screenDrawer(jobs);
+  const viewersInThread = { count: 0 };
   node.family(SERVICE_PREFIX, serviceActor, () => ({
     store,
     environment,
@@ -49,6 +69,8 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     probe,
     bootedAt,
     logs: paths.logs,
+    drawScreen,
+    viewersInThread,
   }));
   const marks = store.table('marks');
   await node.start('events', eventsActor, {
@@ -58,7 +80,8 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     report,
     subscribed: false,
   });
-  await node.start('ports', portsActor, { store });
+  // It needs no environment.
+  await node.start('ports', portsActor, { store: plain, watched: new Map() });
   await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map() });
   await node.start('registry', registryActor, {
     store,
@@ -71,4 +94,8 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
 
 /** The life of the thread: see `runThread`. */
 export const runServicesThread = (): Promise<void> =>
-  runThread((node, data) => setupServices(node, data as ServicesThreadData), reportCrash);
+  runThread((node, given) => {
+    const data = given as ServicesThreadData;
+    node.scope.defer(watchMainThread(data.mainHeartbeat, node.clock));
+    return setupServices(node, data);
+  }, reportCrash);

@@ -1,5 +1,6 @@
 import type { AddressRule } from '../adapters/address_rule.ts';
 import type { HostStart } from '../adapters/host/host_start.ts';
+import type { PagesInFlight } from '../adapters/storage/store_room.ts';
 
 /** The data of this daemon for every worker thread. Plain data. */
 export interface ThreadData {
@@ -15,6 +16,8 @@ export interface ThreadData {
   servicePorts: [from: number, to: number];
   agentPorts: [from: number, to: number];
   agentDomain: string;
+  /** Shared by the threads that have the store open. */
+  storeInFlight: PagesInFlight;
   /** The allowed addresses of clusters, for the cloud's threads, which dial them. */
   addressRule: AddressRule;
   cloud: {
@@ -29,4 +32,10 @@ export interface ThreadData {
 export interface ServicesThreadData extends ThreadData {
   /** For the first services thread of a daemon. A replacement finds the host `running`. */
   hostStart: HostStart;
+  /** The heartbeat of the main thread, which this thread watches. */
+  mainHeartbeat: SharedArrayBuffer;
+  /** Whether the store goes back to its copy. */
+  restoreStore: boolean;
+  /** Whether no other thread has the store open. */
+  isFirstThread: boolean;
 }

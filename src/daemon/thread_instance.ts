@@ -4,21 +4,29 @@ import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { type Endpoint, expose, type Remote, transfer, wrap } from 'comlink';
 import { messagePortPipe } from '../adapters/pipes.ts';
 import { createNodeLookup, mayAsk } from '../protocol/address.ts';
-import type { Node, NodeOptions } from '../runtime/actor.ts';
+import type { ErrorCode } from '../protocol/errors.ts';
+import { Failure, isFailure, type Node, type NodeOptions } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { deferred, withTimeout } from '../runtime/deferred.ts';
 import { createNode } from '../runtime/node.ts';
 import { THREADS } from '../settings/limits.ts';
+import { heartbeatMemory, startHeartbeat, WatchedHeartbeat } from './heartbeat.ts';
 import { receiveAssignment, type StartedWorker } from './worker_thread.ts';
 
 /** Time for a thread that has stopped its actors to release everything else; then it is terminated. */
 const EXIT_TIMEOUT_MS = 1_000;
 
+/** Failures of a start that the next start would meet again. */
+const FINAL_FAILURES: readonly string[] = ['storage_lost', 'storage_full'] satisfies ErrorCode[];
+
+/** The Failure with which a thread refuses to start. */
+type Refusal = Pick<Failure, 'code' | 'message' | 'detail'>;
+
 /** What the main thread may call on a thread. */
 interface ThreadControl {
   connect(peer: string, port: MessagePort): void;
-  /** Resolves when `setup` is done. */
-  ready(): Promise<void>;
+  /** Resolves when `setup` is done, or has failed for good. */
+  ready(): Promise<Refusal | null>;
   /** Stops the node. Resolves with the addresses that were late. */
   stop(): Promise<string[]>;
 }
@@ -32,11 +40,14 @@ export interface ThreadTask {
   data: unknown;
   /** The nodes that are there already, each with a port to it. */
   peers: [name: string, port: MessagePort][];
+  /** Interval of its heartbeat. */
+  beatMs: number;
 }
 
 /** The first message to a thread. */
 interface Assignment extends ThreadTask {
   control: MessagePort;
+  heartbeat: SharedArrayBuffer;
 }
 
 // Node's ports work as web ports, but the two types are unrelated.
@@ -46,6 +57,7 @@ const endpoint = (port: MessagePort): Endpoint => port as unknown as Endpoint;
 export class ThreadInstance {
   /** Resolves with the reason when the thread is over. */
   readonly ended: Promise<unknown>;
+  readonly heartbeat: WatchedHeartbeat;
   private readonly worker: StartedWorker;
   private readonly control: Remote<ThreadControl>;
   /** Resolves when the thread is over and its last answer is read: nothing of it is late then. */
@@ -54,9 +66,11 @@ export class ThreadInstance {
 
   constructor(worker: StartedWorker, task: ThreadTask) {
     const { port1, port2 } = new MessageChannel();
-    const assignment: Assignment = { ...task, control: port2 };
+    const heartbeat = heartbeatMemory();
+    const assignment: Assignment = { ...task, control: port2, heartbeat };
     worker.assign(assignment, [port2, ...task.peers.map(([, port]) => port)]);
     this.worker = worker;
+    this.heartbeat = new WatchedHeartbeat(heartbeat);
     this.ended = worker.ended.then((reason) => this.failure ?? reason);
     // The last answer may still lie in the port when the thread is over.
     const drained = deferred<void>();
@@ -65,9 +79,13 @@ export class ThreadInstance {
     this.control = wrap<ThreadControl>(endpoint(port1));
   }
 
-  /** Resolves when the `setup` of the thread is done. Never settles if the thread dies before. */
-  ready(): Promise<void> {
-    return this.control.ready();
+  /**
+   * Resolves when the `setup` of the thread is done, or with its Failure if another start would fail too.
+   * Never settles if the thread dies before.
+   */
+  async ready(): Promise<Failure | null> {
+    const refusal = await this.control.ready();
+    return refusal && new Failure(refusal.code, refusal.message, refusal.detail);
   }
 
   /** Gives the thread a port to `peer`. Resolves when it has the port or is over. */
@@ -99,23 +117,26 @@ export class ThreadInstance {
 
 /**
  * The life of a worker thread, called by its entry: creates the node, connects the assigned peers and runs
- * `setup` with the assigned data. Rejects when `setup` does, which ends the thread.
+ * `setup` with the assigned data. Rejects when `setup` has a defect, which ends the thread.
  */
 export async function runThread(
   setup: (node: Node, data: unknown) => void | Promise<void>,
   onCrash: NonNullable<NodeOptions['onCrash']>,
 ): Promise<void> {
-  const { name, tetherThreads, data, peers, control } = await receiveAssignment<Assignment>();
+  const { name, tetherThreads, data, peers, control, heartbeat, beatMs } =
+    await receiveAssignment<Assignment>();
+  const { note } = startHeartbeat(heartbeat, systemClock, beatMs);
   const node = createNode({
     name,
     clock: systemClock,
     nodeOf: createNodeLookup(tetherThreads),
     mayAsk,
     onCrash,
+    onHandle: note,
     defaultDeadlineMs: THREADS.askDeadlineMs,
   });
   for (const [peer, port] of peers) node.connect(peer, messagePortPipe(port));
-  const ready = deferred<void>();
+  const ready = deferred<Refusal | null>();
   const calls: ThreadControl = {
     connect: (peer, port) => node.connect(peer, messagePortPipe(port)),
     ready: () => ready.promise,
@@ -127,6 +148,12 @@ export async function runThread(
     },
   };
   expose(calls, endpoint(control));
-  await setup(node, data);
-  ready.resolve();
+  try {
+    await setup(node, data);
+    ready.resolve(null);
+  } catch (error) {
+    if (!isFailure(error) || !FINAL_FAILURES.includes(error.code)) throw error;
+    const { code, message, detail } = error;
+    ready.resolve({ code, message, detail });
+  }
 }

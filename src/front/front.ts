@@ -1,19 +1,23 @@
 // The HTTP front of the daemon. The main thread calls `createFront`, then `listen`, then `setReady(true)`.
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { openFilesLimit } from '../adapters/process/open_files_limit.ts';
 import { fail } from '../protocol/errors.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
 import type { Node } from '../runtime/actor.ts';
 import { withTimeout } from '../runtime/deferred.ts';
-import { EVENTS, KIB } from '../settings/limits.ts';
+import { EVENTS, HTTP, KIB } from '../settings/limits.ts';
+import { AccessKeys } from './api/access_keys.ts';
 import type { AppContext, DaemonInfo, DocumentBuilder } from './api/app_context.ts';
 import { CloudGate, type CloudPart } from './api/cloud_gate.ts';
-import { Guard } from './api/guard.ts';
+import { type AllowedCallers, Guard, isCloudPath } from './api/guard.ts';
+import { RedirectPages } from './api/redirect_pages.ts';
 import { HttpReply } from './api/reply.ts';
 import { RequestHandler } from './api/request_handler.ts';
 import { Router } from './api/router.ts';
 import { ROUTES, type Route } from './api/routes.ts';
 import type { PageLookup } from './api/static_pages.ts';
-import type { CreateServer, HttpServer } from './server/http_server.ts';
+import { BodyBudget } from './server/body_budget.ts';
+import type { HttpServer } from './server/http_server.ts';
 import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
 import { EventFeed } from './streams/event_feed.ts';
 import { LogStreams } from './streams/log_streams.ts';
@@ -31,14 +35,16 @@ export interface CloudFront extends CloudPart {
   ownListener: { bind: string; port: number; tls?: { cert: string; key: string } } | null;
 }
 
-export interface FrontOptions {
+/** The settings that say who may call, and that may change at run time. */
+interface AccessSettings extends AllowedCallers {
+  /** `auth.token`; empty: no authentication. */
+  token: string;
+}
+
+export interface FrontOptions extends AccessSettings {
   bind: string;
   /** 0: any free one. */
   port: number;
-  /** `auth.token`; empty: no authentication. */
-  token: string;
-  /** Extension ids; empty: any. */
-  allowedExtensions: readonly string[];
   /** The daemon's information about itself. */
   daemonInfo: Omit<DaemonInfo, 'front'>;
   /** The node of the main thread: it runs `views`, and all other actors are reached through it. */
@@ -48,6 +54,8 @@ export interface FrontOptions {
   openapi: DocumentBuilder;
   /** Static files and documents at the open paths. */
   pageLookup: PageLookup;
+  /** Why services cannot be shown or changed at the moment; null: they can. */
+  unreadyReason: () => string | null;
   /** Logs one line for people, such as the server in use, or a defect. */
   log: (line: string) => void;
   /** Called for defects: exceptions of handlers that are not Failures. */
@@ -62,8 +70,8 @@ export interface FrontOptions {
   server?: ServerKind;
 }
 
-const CLOUD_ROUTES = ROUTES.filter(({ needs }) => needs === 'cloud');
-const DAEMON_ROUTES = ROUTES.filter(({ needs }) => needs !== 'cloud');
+const CLOUD_ROUTES = ROUTES.filter(({ path }) => isCloudPath(path));
+const DAEMON_ROUTES = ROUTES.filter(({ path }) => !isCloudPath(path));
 const HEALTH_ROUTES = ROUTES.filter(({ path }) => path === '/livez' || path === '/readyz');
 
 /** Without a cloud part, none of its routes is served. */
@@ -91,8 +99,8 @@ export interface Front {
   setReady(ready: boolean): void;
   /** The port of the gateway; null: off. */
   setGatewayPort(port: number | null): void;
-  /** Applies a new token and a new list of extensions. */
-  reload(settings: { token: string; allowedExtensions: readonly string[] }): void;
+  /** Applies a new token and new lists of extensions and origins. */
+  reload(settings: AccessSettings): void;
   /** From now on readyz is 503 and changes are refused; reads and streams continue. */
   shutdown(): void;
   /**
@@ -109,6 +117,8 @@ interface ApiListener {
   port: number;
   routes: readonly Route[];
   cloudOnly: boolean;
+  /** undefined: the best server that loads. */
+  kind: ServerKind | undefined;
   tls?: { cert: string; key: string };
 }
 
@@ -121,25 +131,30 @@ class HttpFront implements Front {
   private readonly guards: Guard[] = [];
   private readonly handlers: RequestHandler[] = [];
   private readonly servers: HttpServer[] = [];
-  private settings: { token: string; allowedExtensions: readonly string[] };
+  private readonly bodies = new BodyBudget(HTTP.maxBodyBytesInFlight);
+  private callers: AllowedCallers;
   private stopKeepAlive = () => {};
   private openapiDocument: Promise<Uint8Array> | null = null;
 
   constructor(options: FrontOptions) {
-    const { node, token, allowedExtensions } = options;
+    const { node, token, allowedExtensions, allowedOrigins, cloud, daemonInfo } = options;
     this.options = options;
-    this.settings = { token, allowedExtensions };
+    this.callers = { allowedExtensions, allowedOrigins };
     this.events = new EventFeed(node);
     this.logs = new LogStreams(options.onDefect);
     this.terminals = new TerminalSockets(node.clock);
     this.app = {
       views: new ServiceViews(),
-      cloud: new CloudGate(options.cloud ?? noCloud()),
+      cloud: new CloudGate(cloud ?? noCloud()),
       hub: this.events.hub,
       logs: this.logs,
       terminals: this.terminals,
-      daemonInfo: { ...options.daemonInfo, front: '' },
+      keys: new AccessKeys(token, node.clock),
+      cloudKeys: cloud && new AccessKeys(cloud.token, node.clock),
+      redirectPages: new RedirectPages(daemonInfo.stateDir),
+      daemonInfo: { ...daemonInfo, front: '' },
       phase: 'starting',
+      unreadyReason: options.unreadyReason,
       ensureGateway: options.ensureGateway,
       openapi: () => this.openapi(),
       ref: node.ref.bind(node),
@@ -147,6 +162,7 @@ class HttpFront implements Front {
   }
 
   async start(): Promise<void> {
+    this.app.redirectPages.removeAll();
     const { node, onGatewayRoutes } = this.options;
     const { views } = this.app;
     const onServicesChanged = gatewayRoutesPublisher(views, onGatewayRoutes);
@@ -166,15 +182,17 @@ class HttpFront implements Front {
   }
 
   async listen(): Promise<{ port: number; cloudPort: number | null; server: ServerKind }> {
-    const { bind, port, cloud, log, server } = this.options;
-    const create = await chooseServer(log, server);
+    const { bind, port, cloud, server } = this.options;
     const own = cloud?.ownListener ?? null;
     const routes = cloud && !own ? ROUTES : DAEMON_ROUTES;
-    const main = await this.openListener(create, { bind, port, routes, cloudOnly: false });
+    const main = await this.openListener({ bind, port, routes, cloudOnly: false, kind: server });
     this.app.daemonInfo = { ...this.app.daemonInfo, front: main.name };
     if (!own || !cloud) return { port: main.port, cloudPort: null, server: main.name };
     const routesOfCloud = [...HEALTH_ROUTES, ...CLOUD_ROUTES];
-    const other = await this.openListener(create, { ...own, routes: routesOfCloud, cloudOnly: true });
+    // Strangers reach this one, perhaps through a proxy: node:http is strict in framing and knows each
+    // connection.
+    const listener = { ...own, routes: routesOfCloud, cloudOnly: true, kind: 'node:http' } as const;
+    const other = await this.openListener(listener);
     return { port: main.port, cloudPort: other.port, server: main.name };
   }
 
@@ -190,9 +208,14 @@ class HttpFront implements Front {
     this.app.daemonInfo = { ...this.app.daemonInfo, gatewayPort: port };
   }
 
-  reload(settings: { token: string; allowedExtensions: readonly string[] }): void {
-    this.settings = settings;
-    for (const guard of this.guards) guard.reload(settings);
+  reload({ token, ...callers }: AccessSettings): void {
+    this.callers = callers;
+    for (const guard of this.guards) guard.reload(callers);
+    if (!this.app.keys.reload(token)) return;
+    // All of them came in with the old token.
+    this.events.hub.cut();
+    this.logs.cut();
+    this.terminals.cut();
   }
 
   shutdown(): void {
@@ -206,6 +229,7 @@ class HttpFront implements Front {
     this.logs.end();
     this.terminals.onServicesLost();
     this.stopKeepAlive();
+    this.app.keys.withdrawCodes();
     const idle = this.handlers.map((handler) => handler.idle());
     await withTimeout(DRAIN_MS, Promise.all(idle), this.options.node.clock);
     for (const handler of this.handlers) handler.failPending();
@@ -224,12 +248,11 @@ class HttpFront implements Front {
     return this.openapiDocument;
   }
 
-  private async openListener(
-    create: CreateServer,
-    listener: ApiListener,
-  ): Promise<{ port: number; name: ServerKind }> {
-    const { onDefect, pageLookup, describePortHolder, cloud } = this.options;
-    const { bind, routes, cloudOnly, tls } = listener;
+  private async openListener(listener: ApiListener): Promise<{ port: number; name: ServerKind }> {
+    const { onDefect, pageLookup, describePortHolder, cloud, log } = this.options;
+    const { bind, routes, cloudOnly, kind, tls } = listener;
+    const share = HTTP.connectionShare[cloudOnly ? 'cloud' : 'daemon'];
+    const create = await chooseServer(log, kind);
     // Null until the port is known: before that there is nothing to compare a Host with.
     let handler: RequestHandler | null = null;
     const server = create({
@@ -241,6 +264,9 @@ class HttpFront implements Front {
         .filter(({ kind }) => kind === 'socket')
         .map(({ path }) => path.replace(/\{(\w+)\}/, ':$1')),
       maxMessageBytes: MAX_MESSAGE_BYTES,
+      bodies: this.bodies,
+      maxConnections: Math.floor(openFilesLimit() * share),
+      ...(cloudOnly ? { maxStrangers: HTTP.maxStrangers } : {}),
       onDefect,
       ...(tls ? { tls } : {}),
     });
@@ -250,8 +276,15 @@ class HttpFront implements Front {
       ...(describePortHolder ? { describePortHolder } : {}),
     });
     this.servers.push(server);
-    const cloudToken = cloud && (cloudOnly || !cloud.ownListener) ? cloud.token : null;
-    const guard = new Guard({ bind, port, cloudToken, cloudOnly, ...this.settings });
+    const { keys, cloudKeys } = this.app;
+    const guard = new Guard({
+      bind,
+      port,
+      keys,
+      cloudKeys: cloudOnly || !cloud?.ownListener ? cloudKeys : null,
+      cloudOnly,
+      ...this.callers,
+    });
     this.guards.push(guard);
     handler = new RequestHandler({
       guard,

@@ -41,8 +41,8 @@ export const hostActor = actor<HostProtocol, HostActorConfig>(
       return null;
     },
     write: ({ service, run, data }) => {
-      terminalOf(runs, service, run)?.write(data);
-      return null;
+      const written = terminalOf(runs, service, run)?.write(data);
+      return written ? context.replyLater(written.then(() => null)) : null;
     },
     resize: ({ service, run, cols, rows }) => {
       terminalOf(runs, service, run)?.resize(cols, rows);

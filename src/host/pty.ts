@@ -15,8 +15,11 @@ import { type ChildEvents, environmentOf, SHELL, spawnFailure, withUmask } from 
 
 export interface HostTerminal {
   pid: number;
-  /** Sends input. Up to 1 MiB is kept for a program that does not read; more is dropped. */
-  write(data: Uint8Array): void;
+  /**
+   * Sends input. Resolves when the terminal has taken it, or is gone. Up to 1 MiB is kept for a program that
+   * does not read; more is dropped.
+   */
+  write(data: Uint8Array): Promise<void>;
   resize(cols: number, rows: number): void;
 }
 
@@ -47,18 +50,20 @@ function readAvailable(libc: Libc, fd: number, filled: number): number {
   return size;
 }
 
+interface InputQueue {
+  write(data: Uint8Array): Promise<void>;
+  close(): void;
+}
+
 /** Keeps input until the program reads it. */
-function createInputQueue(
-  libc: Libc,
-  fd: number,
-  clock: Clock,
-): { write(data: Uint8Array): void; close(): void } {
-  const waiting: Uint8Array[] = [];
+function createInputQueue(libc: Libc, fd: number, clock: Clock): InputQueue {
+  const waiting: { data: Uint8Array; taken: () => void }[] = [];
   let bytes = 0;
   let cancelRetry: (() => void) | null = null;
   const offer = () => {
     cancelRetry = null;
-    for (let data = waiting[0]; data; data = waiting[0]) {
+    for (let next = waiting[0]; next; next = waiting[0]) {
+      const { data, taken } = next;
       const count = libc.write(fd, data);
       if (count === EAGAIN) {
         cancelRetry = clock.after(INPUT_RETRY_MS, offer);
@@ -67,22 +72,27 @@ function createInputQueue(
       // The other side is closed: the waiting input is lost.
       const done = count < 0 ? data.length : count;
       bytes -= done;
-      if (done === data.length) waiting.shift();
-      else waiting[0] = data.subarray(done);
+      if (done < data.length) next.data = data.subarray(done);
+      else {
+        waiting.shift();
+        taken();
+      }
     }
   };
   return {
     write(data) {
-      if (bytes + data.length > MAX_INPUT_BYTES || data.length === 0) return;
-      // A copy, because the frame does not belong to us.
-      waiting.push(Uint8Array.from(data));
-      bytes += data.length;
-      if (!cancelRetry) offer();
+      if (bytes + data.length > MAX_INPUT_BYTES || data.length === 0) return Promise.resolve();
+      return new Promise((taken) => {
+        // A copy, because the frame does not belong to us.
+        waiting.push({ data: Uint8Array.from(data), taken });
+        bytes += data.length;
+        if (!cancelRetry) offer();
+      });
     },
     close() {
       cancelRetry?.();
       cancelRetry = null;
-      waiting.length = 0;
+      for (const { taken } of waiting.splice(0)) taken();
     },
   };
 }

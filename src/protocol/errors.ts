@@ -17,7 +17,7 @@ export const ERRORS = {
   },
   forbidden_origin: {
     status: 403,
-    hint: 'Only this daemon itself and allowed browser extensions may call it from a page.',
+    hint: 'From a page, only this daemon, allowed_extensions and allowed_origins may call it.',
   },
   not_found: { status: 404, hint: 'GET /openapi.json lists every path.' },
   unknown_service: { status: 404, hint: 'GET /v1/services lists the registered services.' },
@@ -50,6 +50,11 @@ export const ERRORS = {
     hint: 'The admission webhook or policy that is named belongs to the cluster: ask who runs it.',
   },
   daemon_busy: { status: 503, hint: 'Try again shortly.' },
+  storage_lost: {
+    status: 500,
+    hint: 'The log of the daemon says more; restart it, and it names the way back.',
+  },
+  key_unusable: { status: 500, hint: 'Put the key file back that the state was sealed with.' },
   storage_full: { status: 503, hint: 'Free disk space in the state directory and try again.' },
 } as const satisfies Record<string, ErrorRow>;
 

@@ -3,18 +3,22 @@ export interface GatewayRoute {
   hostname: string;
   name: string;
   port: number;
-  /** Whether a process exists. */
-  isRunning: boolean;
+  /** Its first process; null: it does not run. */
+  pid: number | null;
   /** Sent as `Host` instead of the client's: ollama answers only to addresses. */
   hostHeader: string | null;
 }
 
 /** Proxies HTTP and WebSocket to agents by host name: docs/reference.md "Gateway". */
 export interface GatewayProtocol {
-  /** Starts to listen on loopback; `port` 0: any free one. Fails port_in_use. */
-  listen(message: { port: number; agentDomain: string; allowedExtensions: string[]; tokens: string[] }): {
+  /** Serves listening sockets of `port`, whose descriptors are the gateway's own from now on. */
+  listen(message: {
     port: number;
-  };
+    descriptors: number[];
+    agentDomain: string;
+    allowedExtensions: string[];
+    tokens: string[];
+  }): null;
   /** All agents; replaces the previous rows. */
   routes(message: { rows: GatewayRoute[] }): null;
   /** After a reload: the tokens that are never passed on, and the extensions that may call. */

@@ -105,7 +105,10 @@ export interface HostProtocol {
   forget(message: { service: string }): null;
   /** From now on `service:<name>` gets `grew` when its log grows, at most once per turn. */
   follow(message: { service: string; on: boolean }): null;
-  /** Input to the terminal of a run. */
+  /**
+   * Input to the terminal of a run. Replies when the terminal has taken it, or is gone; a host of the version
+   * before replies at once.
+   */
   write(message: { service: string; run: string; data: Uint8Array }): null;
   resize(message: { service: string; run: string; cols: number; rows: number }): null;
   logLimits(message: LogLimits): null;

@@ -1,6 +1,48 @@
-// The defaults of a registration, in one place: docs/reference.md "Fields of a service".
+// The fields of a registration as data: docs/reference.md "Fields of a service".
 import { SERVICE } from '../settings/limits.ts';
-import type { ServiceInput } from './service.ts';
+import type { ServiceInput, ServiceSpec } from './service.ts';
+
+interface SpecField<V> {
+  /** The value of an absent field; a field without a default is required. */
+  readonly default?: V;
+  /**
+   * What a change of the field means to a project. `process`: the running process is made of it, so a restart
+   * is needed. `record`: it is registered, and the process stays. `apart`: compared in a way of its own.
+   */
+  readonly change: 'process' | 'record' | 'apart';
+}
+
+/**
+ * Every field of a service in the order of its JSON. Defaults, hash, JSON and project comparison follow this
+ * table. Hashes depend on the order: a new field goes last.
+ */
+export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<ServiceInput[K]> } = {
+  name: { change: 'apart' },
+  port: { change: 'apart' },
+  cmd: { change: 'process' },
+  cwd: { change: 'process' },
+  group: { default: null, change: 'record' },
+  ready: { default: null, change: 'record' },
+  env: { default: null, change: 'apart' },
+  dependsOn: { default: [], change: 'record' },
+  restart: { default: 'no', change: 'record' },
+  autostart: { default: false, change: 'record' },
+  stopSignal: { default: 'SIGTERM', change: 'record' },
+  stopGrace: { default: SERVICE.defaultStopGraceMs, change: 'record' },
+  startTimeout: { default: SERVICE.defaultStartTimeoutMs, change: 'record' },
+  labels: { default: [], change: 'apart' },
+  agent: { default: null, change: 'apart' },
+};
+
+// Object.keys loses the type of the keys; they are those of the table.
+export const SPEC_FIELD_NAMES = Object.keys(SPEC_FIELDS) as (keyof ServiceSpec)[];
+
+/** An object with the fields `names` of `of`, in their order. */
+export function pickFields<T extends object, K extends keyof T>(of: T, names: readonly K[]): Pick<T, K> {
+  const picked: Partial<Pick<T, K>> = {};
+  for (const name of names) picked[name] = of[name];
+  return picked as Pick<T, K>;
+}
 
 type Required = 'name' | 'port' | 'cmd' | 'cwd' | 'env' | 'agent';
 
@@ -10,20 +52,7 @@ export type PartialRegistration = Pick<ServiceInput, Required> & {
 };
 
 /** `given` with a default for every field left open. */
-export const completeRegistration = (given: PartialRegistration): ServiceInput => ({
-  name: given.name,
-  port: given.port,
-  cmd: given.cmd,
-  cwd: given.cwd,
-  group: given.group ?? null,
-  ready: given.ready ?? null,
-  env: given.env,
-  dependsOn: given.dependsOn ?? [],
-  restart: given.restart ?? 'no',
-  autostart: given.autostart ?? false,
-  stopSignal: given.stopSignal ?? 'SIGTERM',
-  stopGrace: given.stopGrace ?? SERVICE.defaultStopGraceMs,
-  startTimeout: given.startTimeout ?? SERVICE.defaultStartTimeoutMs,
-  labels: given.labels ?? [],
-  agent: given.agent,
-});
+export function completeRegistration(given: PartialRegistration): ServiceInput {
+  const complete = SPEC_FIELD_NAMES.map((field) => [field, given[field] ?? SPEC_FIELDS[field].default]);
+  return Object.fromEntries(complete);
+}

@@ -46,6 +46,11 @@ export interface StoredService {
   revision: number;
   /** HMAC over the whole spec with a key of the state directory; absent in records of earlier versions. */
   hash?: string;
+  /**
+   * The values of `spec.env`, which are empty there: sealed, in the store; elsewhere only if they cannot be
+   * opened.
+   */
+  sealedEnv?: string;
 }
 
 /** The end of the last process, in the store so that a later daemon still shows it. */

@@ -1,5 +1,6 @@
 // The terminal of an agent, docs/reference.md "Terminals": messages between the service that owns it and the
-// viewers on the front.
+// viewers on the front, and the job that draws its screen.
+import { AGENT } from '../settings/limits.ts';
 
 /**
  * Handled by `service:<name>` of an agent. `viewer` is a name chosen by the front, unique over the front's
@@ -9,7 +10,8 @@ export interface TerminalProtocol {
   /** From now on `viewers` gets the size, the screen and the output. Fails not_running without a terminal. */
   attach(message: { viewer: string }): null;
   detach(message: { viewer: string }): null;
-  input(message: { data: Uint8Array }): null;
+  /** Answered by `inputTaken` of `viewers` when the program has room for it. */
+  input(message: { viewer: string; data: Uint8Array }): null;
   /** The last call wins; every viewer gets the new size. */
   resize(message: { cols: number; rows: number }): null;
   /** The viewer has processed this many bytes of output. */
@@ -20,9 +22,36 @@ export interface TerminalProtocol {
 export interface TerminalViewersProtocol {
   /** First the current screen, then output as it arrives. */
   output(message: { viewer: string; bytes: Uint8Array }): null;
+  /** The last `input` of the viewer has reached the terminal, or is lost with it. */
+  inputTaken(message: { viewer: string }): null;
   size(message: { viewer: string; cols: number; rows: number }): null;
   /** The terminal dropped the viewer, through no fault of its own: it may attach again. */
   detached(message: { viewer: string }): null;
   /** The process has ended; nothing follows. */
   exit(message: { viewer: string; exitCode: number | null; signal: string | null }): null;
+}
+
+/**
+ * The bytes that each of `viewers` viewers may leave unacknowledged, and the same for input that its program
+ * has not read: docs/reference.md "Attach".
+ */
+export const viewerShare = (viewers: number): number =>
+  Math.min(AGENT.maxUnacknowledgedBytes, Math.floor(AGENT.maxViewerBytes / Math.max(1, viewers)));
+
+/** The job that draws output on an empty screen. Plain data. */
+export interface ScreenTask {
+  cols: number;
+  rows: number;
+  bytes: Uint8Array;
+  /** The longest screen to return; scrollback that does not fit is left out. */
+  maxBytes: number;
+  /** Time after which the rest of the output is left to the viewers' own terminals. */
+  budgetMs: number;
+}
+
+export interface DrawnScreen {
+  /** Makes a terminal of that size show the same; null: it would be too long. */
+  screen: Uint8Array | null;
+  /** How many of the bytes it shows. */
+  drawnBytes: number;
 }

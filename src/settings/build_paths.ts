@@ -1,5 +1,9 @@
-/** The folder of the build, derived from one of its own files or of its `workers`. */
-const buildUrl = (here: string): URL => new URL(here.split('/').at(-2) === 'workers' ? '../' : './', here);
+/** Folders of the build with code in them. */
+const FOLDERS = ['chunks', 'workers'];
+
+/** The folder of the build, derived from one of its own files or of the folders in it. */
+const buildUrl = (here: string): URL =>
+  new URL(FOLDERS.includes(here.split('/').at(-2) ?? '') ? '../' : './', here);
 
 /**
  * The entry of a thread or process: `workers/<name>.ts` in the source tree, `workers/<name>.cjs` in the
@@ -16,3 +20,9 @@ export function entryUrl(name: string, here: string = import.meta.url): URL {
  */
 export const dashboardUrl = (here: string = import.meta.url): URL =>
   here.endsWith('.ts') ? new URL('../../dist/dashboard/', here) : new URL('dashboard/', buildUrl(here));
+
+/** The binary `file` of uWebSockets.js. The source tree uses that of the installed package. */
+export const nativeUrl = (file: string, here: string = import.meta.url): URL =>
+  here.endsWith('.ts')
+    ? new URL(`../../node_modules/uWebSockets.js/${file}`, here)
+    : new URL(`natives/${file}`, buildUrl(here));

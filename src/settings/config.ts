@@ -12,6 +12,7 @@ export interface Settings {
   bind: string;
   port: number;
   allowed_extensions: string[];
+  allowed_origins: string[];
   auth: { token: string };
   services: { ports: PortRange };
   agents: { domain: string; ports: PortRange };
@@ -81,6 +82,10 @@ const fitsCidr = (v: unknown): boolean => {
   return isIP(ip) !== 0 && Number(bits) <= (isIP(ip) === 4 ? 32 : 128);
 };
 
+/** An origin as browsers send it: they compare nothing, and so does the guard. */
+const isOrigin = (v: unknown): boolean =>
+  typeof v === 'string' && /^https?:\/\/[^*]+$/.test(v) && URL.canParse(v) && new URL(v).origin === v;
+
 type SettingRow = [key: string, fallback: unknown, rule: ValueRule];
 
 const SETTING_ROWS: readonly SettingRow[] = [
@@ -94,6 +99,14 @@ const SETTING_ROWS: readonly SettingRow[] = [
       fits: (v) =>
         Array.isArray(v) &&
         v.every((id) => typeof id === 'string' && /^[A-Za-z0-9-][A-Za-z0-9.-]*$/.test(id)),
+    },
+  ],
+  [
+    'allowed_origins',
+    [],
+    {
+      what: 'a list of origins such as "http://localhost:5173"',
+      fits: (v) => Array.isArray(v) && v.every(isOrigin),
     },
   ],
   [
@@ -183,7 +196,13 @@ function buildSettings(values: ReadonlyMap<string, unknown>): Settings {
 }
 
 function checkCombinations(settings: Settings, where: string): void {
-  const { cloud } = settings;
+  const { allowed_origins: origins, auth, cloud } = settings;
+  if (origins.length > 0 && auth.token === '') {
+    throw new SettingsError(
+      `${where}: allowed_origins = ${formatValue(origins)} needs auth.token: ` +
+        'a page that may call must have something to prove itself with',
+    );
+  }
   if ((cloud.tls_cert === '') !== (cloud.tls_key === '')) {
     throw new SettingsError(`${where}: cloud.tls_cert and cloud.tls_key must be set together`);
   }

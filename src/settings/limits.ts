@@ -11,6 +11,15 @@ export const HTTP = {
   /** A body that is not complete this long after its head gets 408. */
   bodyTimeoutMs: 8_000,
   headTimeoutMs: 10_000,
+  /** Memory of all bodies that are being received. */
+  maxBodyBytesInFlight: 64 * MIB,
+  /**
+   * Shares of the descriptors that the process may have open: for connections to the daemon's own address,
+   * and to the cloud's. The rest is for logs, the host, agents and tethers.
+   */
+  connectionShare: { daemon: 0.5, cloud: 0.25 },
+  /** Connections to the cloud's own address that have not shown its token yet. */
+  maxStrangers: 128,
   /** Bytes of an oversized body that are read and dropped, so that the client can read its 413. */
   maxDrainBytes: 8 * MIB,
   /** Mean number of response bytes between two checks that the client is reading. */
@@ -57,6 +66,8 @@ export const SERVICE = {
   askDeadlineMs: 3 * 3_600_000,
   /** On shutdown: time for the ordered stop, then for everything that is left. */
   shutdown: { orderedStopMs: 20_000, remainingStopMs: 3_000 },
+  /** Time after the signal at which a daemon that is still there ends by that signal. */
+  endMs: 60_000,
 } as const;
 
 /** docs/reference.md "Ready-check". */
@@ -93,6 +104,22 @@ export const EVENTS = {
   reservedIds: 10_000,
 } as const;
 
+/** The store: docs/reference.md "State directory", "A full disk". */
+export const STORE = {
+  /** Blocks of the file that only ends, marks and removals may use once the disk is full. */
+  reserveBytes: 256 * KIB,
+  /** Blocks that are allocated at once, ahead of use. */
+  growthBytes: 512 * KIB,
+  /** Interval between attempts to allocate the reserve anew. */
+  renewalMs: 1_000,
+  /** The first copy of the store is made this long after a start, the next ones at this interval. */
+  firstCopyMs: 10_000,
+  copyIntervalMs: 300_000,
+  /** The interval for a store whose last copy was larger than `largeCopyBytes`. */
+  largeCopyIntervalMs: 3_600_000,
+  largeCopyBytes: 8 * MIB,
+} as const;
+
 /** Logs: docs/reference.md "Logs of a service", "Log files". */
 export const LOGS = {
   defaultLines: 50,
@@ -110,13 +137,27 @@ export const AGENT = {
   maxColsOrRows: 1_000,
   /** Shortest interval between two changes of a terminal's size. */
   resizeIntervalMs: 20,
+  /** Output that a viewer may leave unacknowledged, and input that its program may leave unread. */
   maxUnacknowledgedBytes: MIB,
+  /** The same for all viewers together: with more than 64, each has its share. */
+  maxViewerBytes: 64 * MIB,
+  /** The end of the output, from which a screen is drawn. A viewer that is further behind gets a screen. */
   replayBytes: MIB,
-  /**
-   * A viewer with more unsent bytes than this is disconnected: a screen, the unacknowledged bytes, and as
-   * much again.
-   */
-  maxUnsentBytes: 4 * MIB,
+  /** Time for drawing; the rest of the output is sent as it is. */
+  drawBudgetMs: 500,
+  /** Time after which the thread of a drawing is ended, and the pause of that terminal after it. */
+  drawTimeoutMs: 10_000,
+  overrunPauseMs: 10_000,
+} as const;
+
+/** The page at `/`: docs/reference.md "Sessions of the page". */
+export const PAGE = {
+  /** Life of a code that takes a browser to the page. */
+  codeMs: 300_000,
+  /** Codes that are open at once; one more ends the oldest. */
+  maxCodes: 64,
+  /** Life of a page's key; a reload of the page begins it anew. */
+  sessionMs: 7 * 24 * 3_600_000,
 } as const;
 
 /** Clusters and workloads: docs/reference.md "Cloud". */
@@ -287,6 +328,12 @@ export const THREADS = {
   /** Threads that tethers are spread over. */
   tethers: 2,
   restarts: { max: 5, withinMs: 60_000 },
+  /**
+   * A thread hangs when it has missed `missedBeats` beats in a row, `beatMs` apart, and has used
+   * `maxStepCpuMs` of processor time meanwhile or has waited in the system all the time. No step of Berth
+   * takes a tenth of that. If it has not ended `endMs` later, the process ends.
+   */
+  hang: { beatMs: 1_000, missedBeats: 5, maxStepCpuMs: 2_500, endMs: 5_000 },
   askDeadlineMs: 30_000,
   /** A thread that has not stopped its actors by then is terminated. */
   stopTimeoutMs: 20_000,
@@ -314,10 +361,7 @@ export const INVARIANTS: readonly [why: string, holds: boolean][] = [
     HTTP.maxQueryDurationMs >= SERVICE.defaultStartTimeoutMs,
   ],
   ['one line must fit in what a follower may buffer', LOGS.maxLineBytes * 4 <= EVENTS.maxUnsentBytes],
-  [
-    'a viewer that reads is not disconnected',
-    AGENT.maxUnsentBytes > AGENT.maxUnacknowledgedBytes + AGENT.replayBytes,
-  ],
+  ['a drawing stops before its thread is ended', AGENT.drawBudgetMs * 10 <= AGENT.drawTimeoutMs],
   ['a kubeconfig is smaller than any body', HTTP.maxKubeconfigBytes <= HTTP.maxBodyBytes],
   [
     'an ask outlives the longest start and the stop after it',

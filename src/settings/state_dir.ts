@@ -46,10 +46,10 @@ export function openStateDir(path: string): void {
 }
 
 /**
- * Reads a secret file; undefined when it is absent. Throws a SettingsError when others can read it, or when
- * it is a link.
+ * Reads a secret file; undefined when it is absent. Throws a SettingsError when others can read it, when it
+ * is a link, or when it is empty: then `remedy` says what to do.
  */
-export function readSecret(path: string): Buffer | undefined {
+export function readSecret(path: string, remedy = 'remove it, and a new one is made'): Buffer | undefined {
   let fd: number;
   try {
     fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
@@ -64,8 +64,7 @@ export function readSecret(path: string): Buffer | undefined {
     if (stat.mode & 0o077) throw new SettingsError(`${path}: others can read it: chmod 600 it`);
     const secret = readFileSync(fd);
     // As a token, an empty secret would admit every request without one.
-    if (secret.toString('latin1').trim() === '')
-      throw new SettingsError(`${path}: is empty: remove it, and a new one is made`);
+    if (secret.toString('latin1').trim() === '') throw new SettingsError(`${path}: is empty: ${remedy}`);
     return secret;
   } finally {
     closeSync(fd);

@@ -8,6 +8,10 @@ export interface StatePaths {
   addressFile: string;
   /** The embedded store, of services and of the cloud part. */
   store: string;
+  /** The copy of the last good state of the store. */
+  storeCopy: string;
+  /** The folder of damaged rows of the store. */
+  damaged: string;
   /** The folder of the event journal. */
   events: string;
   /** The folder of the services' output. */
@@ -22,14 +26,20 @@ export interface StatePaths {
   cloudToken: string;
   /** The key of the cloud part, unless the settings name another file. */
   cloudKey: string;
-  /** The page that takes a browser to the dashboard. */
-  redirectPage: string;
+  /** The key of the environments of services. */
+  envKey: string;
+  /** The folder of the pages that take a browser to the dashboard; each is gone after its use. */
+  redirectPages: string;
+  /** Such a page of version 0.1, which held the token. */
+  earlierRedirectPage: string;
 }
 
 /** The paths in the state directory at `stateDir`. */
 export const statePaths = (stateDir: string): StatePaths => ({
   addressFile: join(stateDir, 'daemon.json'),
   store: join(stateDir, 'store.mdb'),
+  storeCopy: join(stateDir, 'store.copy'),
+  damaged: join(stateDir, 'damaged'),
   events: join(stateDir, 'events'),
   logs: join(stateDir, 'logs'),
   runs: join(stateDir, 'runs'),
@@ -37,5 +47,7 @@ export const statePaths = (stateDir: string): StatePaths => ({
   daemonLog: join(stateDir, 'daemon.log'),
   cloudToken: join(stateDir, 'cloud-token'),
   cloudKey: join(stateDir, 'cloud.key'),
-  redirectPage: join(stateDir, 'open.html'),
+  envKey: join(stateDir, 'env.key'),
+  redirectPages: join(stateDir, 'open'),
+  earlierRedirectPage: join(stateDir, 'open.html'),
 });

@@ -7,11 +7,12 @@ import { eventsActor } from '../../src/actors/events/events.ts';
 import { groupsActor } from '../../src/actors/groups/groups.ts';
 import { portsActor } from '../../src/actors/ports/ports.ts';
 import { registryActor } from '../../src/actors/registry/registry.ts';
-import { serviceActor } from '../../src/actors/service/service.ts';
+import { type ServiceConfig, serviceActor } from '../../src/actors/service/service.ts';
 import { connectHost } from '../../src/adapters/host/host_connection.ts';
 import { bootId } from '../../src/adapters/process/process_table.ts';
 import { limitProbes, socketProbe } from '../../src/adapters/ready_probe.ts';
 import { openStore } from '../../src/adapters/storage/store.ts';
+import { drawScreen } from '../../src/adapters/terminal_screen.ts';
 import { mayAsk } from '../../src/protocol/address.ts';
 import type { GroupsProtocol } from '../../src/protocol/groups.ts';
 import type { RegistryProtocol } from '../../src/protocol/registry.ts';
@@ -95,13 +96,22 @@ async function daemon(stateDir: string): Promise<Daemon> {
   const marks = store.table('marks');
   const report = (): void => {};
   await node.start('events', eventsActor, { folder, marks, boot: bootId(), report, subscribed: false });
-  await node.start('ports', portsActor, { store });
+  await node.start('ports', portsActor, { store, watched: new Map() });
   const environment: [string, string][] = [
     ['PATH', process.env['PATH'] ?? ''],
     ['BERTH_TEST', stateDir],
   ];
   const probe = limitProbes(socketProbe(systemClock));
-  const config = { store, environment, umask: 0o022, probe, bootedAt: 0, logs: join(stateDir, 'logs') };
+  const config: ServiceConfig = {
+    store,
+    environment,
+    umask: 0o022,
+    probe,
+    bootedAt: 0,
+    logs: join(stateDir, 'logs'),
+    drawScreen: async (prepare) => drawScreen(prepare()),
+    viewersInThread: { count: 0 },
+  };
   node.family('service:', serviceActor, () => config);
   await node.start('groups', groupsActor, null);
   const ranges = { service: [21_000, 21_100], agent: [21_101, 21_200] } as const;

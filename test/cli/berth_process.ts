@@ -3,15 +3,13 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterEach, vi } from 'vitest';
+import { BIN } from '../kit/built_program.ts';
 import { type Daemon, type DaemonOptions, startDaemon, stopDaemon } from '../kit/daemon.ts';
 import { ownPorts } from '../kit/free_ports.ts';
 
 // Every call is a separate process, and a test makes a dozen: slowness on a busy machine is no failure.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
-
-export const BIN = fileURLToPath(new URL('../../dist/bin.cjs', import.meta.url));
 
 export interface Ran {
   code: number | null;

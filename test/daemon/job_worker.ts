@@ -1,4 +1,4 @@
-// A pool whose one job does what its input says.
+// A pool whose jobs do what their input says.
 import { serveJobs } from '../../src/daemon/job_pool.ts';
 import { fail } from '../../src/protocol/errors.ts';
 
@@ -16,5 +16,9 @@ export default serveJobs({
       tlsServerName: null,
       credential: { kind: 'token', token: String(now) },
     };
+  },
+  drawScreen: async ({ bytes }) => {
+    if (Buffer.from(bytes).toString() === 'spin') for (;;);
+    return { screen: null, drawnBytes: bytes.length };
   },
 });

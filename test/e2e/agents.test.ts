@@ -9,6 +9,7 @@ import { WebSocket } from 'ws';
 import { openTerminalScreen } from '../../src/adapters/terminal_screen.ts';
 import { type Daemon, eventually, isAlive, newFolder, startDaemon } from '../kit/daemon.ts';
 import { freePort, ownPorts } from '../kit/free_ports.ts';
+import { hostileSequences } from '../kit/hostile_output.ts';
 import { type Answer, send } from '../kit/http_request.ts';
 import { hasChromium, openPage } from './browser.ts';
 
@@ -449,6 +450,56 @@ describe('attach', () => {
     expect(slow.output().length).toBeLessThan(2 * 1024 * 1024);
     slow.say({ ack: slow.output().length });
     await eventually(() => slow.output().includes('the end'));
+  });
+});
+
+describe('a terminal that is abused', () => {
+  it('disturbs nobody else, whatever its program prints', async () => {
+    const daemon = await startDaemon();
+    const file = join(newFolder(), 'output');
+    const hostile = hostileSequences().map((sequence) => `${sequence.repeat(50)}\r\n`);
+    writeFileSync(file, Buffer.from(hostile.join(''), 'latin1'));
+    const cmd = `stty raw -echo; cat ${file}; printf '\\033c\\033[?1049lthe end\\r\\n'; exec cat`;
+    await spinup(daemon, { name: 'bad', cmd });
+    await spinup(daemon, { name: 'good', cmd: 'exec cat' });
+    await daemon.request('POST', '/v1/services', { name: 'web', port: 0, cmd: 'exec sleep 600' });
+    const bad = await attach(daemon, 'bad');
+    const good = await attach(daemon, 'good');
+    for (let round = 0; round < 3; round += 1) {
+      good.type(`line ${round}\n`);
+      for (const action of ['start', 'stop'])
+        expect((await daemon.request('POST', `/v1/services/web/${action}`)).status).toBe(200);
+      await eventually(() => good.output().includes(`line ${round}`));
+      bad.type('\x1b[2147483647Sx\x1b[2147483647b');
+    }
+    await eventually(() => bad.output().includes('the end'));
+    const late = await attach(daemon, 'bad');
+    await eventually(() => late.output().length > 0);
+    for (const { output } of [bad, late]) expect(output().toString()).not.toContain('took too long');
+    // The emulator does not log what it finds.
+    expect(daemon.stderr()).not.toMatch(/pars|defect|crashed/i);
+  });
+
+  it('closes a viewer whose program does not read, and disturbs nobody else', async () => {
+    const daemon = await startDaemon();
+    await spinup(daemon, { name: 'deaf', cmd: 'stty raw -echo; exec sleep 600' });
+    await spinup(daemon, { name: 'good', cmd: 'stty raw -echo; exec cat' });
+    await daemon.request('POST', '/v1/services', { name: 'web', port: 0, cmd: 'exec sleep 600' });
+    const good = await attach(daemon, 'good');
+    const flood = Buffer.alloc(64 * 1024, 'x');
+    let typed = '';
+    for (let round = 0; round < 3; round += 1) {
+      const pushy = await attach(daemon, 'deaf');
+      pushy.socket.on('error', () => undefined);
+      for (let count = 0; count < 500; count += 1) pushy.socket.send(flood);
+      for (const key of 'abcdefghij') good.type(key);
+      typed += 'abcdefghij';
+      for (const action of ['start', 'stop'])
+        expect((await daemon.request('POST', `/v1/services/web/${action}`)).status).toBe(200);
+      expect(await pushy.closed).toBe(1008);
+    }
+    await eventually(() => good.output().toString().endsWith(typed));
+    expect(daemon.stderr()).not.toContain('the process host is gone');
   });
 });
 

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Script } from 'node:vm';
@@ -34,6 +35,49 @@ async function startAndEnd(build: string): Promise<number> {
   const [code] = await ended;
   return code;
 }
+
+/** The files below `folder` that contain `text`. */
+const filesWith = (folder: string, text: string): string[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name))
+    .filter((path) => readFileSync(path).includes(text));
+
+describe('the build', () => {
+  it('names no folder of the machine that made it, in compiled code neither', () => {
+    expect(compiledIn(DIST)).not.toEqual([]);
+    expect(filesWith(DIST, ROOT)).toEqual([]);
+  });
+
+  it('has the licence of every package whose code it contains', () => {
+    const licences = readFileSync(join(DIST, 'THIRD_PARTY_LICENSES'), 'utf8');
+    const titles = [...licences.matchAll(/^(\S+) [\d.]+ \(.+\)\n=+$/gm)].map(([, name]) => name);
+    expect(titles).toEqual([...new Set(titles)].sort());
+    for (const name of ['uwebsockets', 'lmdb', 'msgpackr', '@lydell/node-pty', 'undici', 'ws', 'yaml', 'zod'])
+      expect(titles).toContain(name);
+  });
+
+  it('finds every package it needs in itself, but for the native ones', () => {
+    const native = /^(@koromix\/koffi|@lmdb\/lmdb|@lydell\/node-pty)-/;
+    const optional = ['@napi-rs/nice', 'bufferutil', 'msgpackr-extract', 'utf-8-validate'];
+    const sources = readdirSync(DIST, { recursive: true, encoding: 'utf8' }).filter(
+      (name) => /\.c?js$/.test(name) && !/^(bench|chunks)/.test(name),
+    );
+    const needed = sources.flatMap((name) =>
+      [...readFileSync(join(DIST, name), 'latin1').matchAll(/\brequire\(["'`]([^"'`.][^"'`]*)["'`]\)/g)]
+        .map(([, needs = '']) => needs)
+        .filter(
+          (needs) =>
+            !needs.startsWith('node:') &&
+            !isBuiltin(needs) &&
+            !native.test(needs) &&
+            !optional.includes(needs),
+        )
+        .map((needs) => `${name}: ${needs}`),
+    );
+    expect(needed).toEqual([]);
+  });
+});
 
 describe('the compiled code of the build', () => {
   it('exists for everything that each start of the daemon runs, and V8 accepts it', async () => {

@@ -5,19 +5,17 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { connect } from 'node:net';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Daemon, eventually, newFolder, startDaemon, stopDaemon } from '../kit/daemon.ts';
 import { freePort, ownPorts } from '../kit/free_ports.ts';
 import type { Answer } from '../kit/http_request.ts';
+import { clusterFile } from '../kit/kube_real.ts';
 import { endThread, INSPECTABLE } from './inspector.ts';
 
-const kubeconfig =
-  process.env['BERTH_TEST_KUBECONFIG'] ??
-  join(process.env['K8S_DIR'] ?? '/tmp/berth-kubernetes', 'admin.kubeconfig');
-const hasCluster = existsSync(kubeconfig);
-const besideCluster = join(dirname(kubeconfig), 'bin', 'kubectl');
-const KUBECTL = existsSync(besideCluster) ? besideCluster : 'kubectl';
+const kubeconfig = process.env['BERTH_TEST_KUBECONFIG'] ?? '';
+const hasCluster = kubeconfig !== '';
+const KUBECTL = clusterFile('bin/kubectl') ?? 'kubectl';
 const kubectl = (...args: string[]): string =>
   execFileSync(KUBECTL, ['--kubeconfig', kubeconfig, ...args]).toString();
 const ports = `tether_ports = [${ownPorts(20).join(', ')}]\n`;

@@ -91,10 +91,12 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
     subscribe: () => ({ kept, lastId, completeFrom }),
   });
   const front = createFront({
+    unreadyReason: () => null,
     bind: '127.0.0.1',
     port: 0,
     token: '',
     allowedExtensions: [],
+    allowedOrigins: [],
     daemonInfo: {
       version: '1.2.3',
       pid: 42,
@@ -304,6 +306,8 @@ export const SAFE = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
   'cross-origin-resource-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
 };
 
 /** An error in the form that every client may rely on. */

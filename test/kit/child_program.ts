@@ -63,3 +63,6 @@ export const canMount = (): boolean => {
   const [command, args] = onSmallDisk('64k', 'true');
   return spawnSync(command, args).status === 0;
 };
+
+/** Whether system calls can be traced here. */
+export const hasStrace = (): boolean => spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0;

@@ -4,15 +4,13 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterEach } from 'vitest';
 import { checkAnswer } from './api_document.ts';
+import { BIN } from './built_program.ts';
 import { type Answer, send } from './http_request.ts';
 import { must } from './must.ts';
 
 export { eventually } from './eventually.ts';
-
-export const BIN = fileURLToPath(new URL('../../dist/bin.cjs', import.meta.url));
 
 export interface SseEvent {
   id: number | null;

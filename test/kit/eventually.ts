@@ -1,14 +1,39 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { inspect } from 'node:util';
+import { getCurrentTest } from 'vitest/suite';
 
 const PAUSE_MS = 5;
+/** Left of the test's timeout to tell what it waited for. */
+const REPORT_MS = 500;
+/** Hooks have no task to ask for their limit. */
+const HOOK_TIMEOUT_MS = 30_000;
 
-/** Resolves with the first value of `check` that is not empty. The test's own timeout is the limit. */
+/** When the wait must give up: shortly before the current test times out. */
+function deadline(): number {
+  const test = getCurrentTest();
+  const began = test?.result?.startTime;
+  if (test === undefined || began === undefined) return Date.now() + HOOK_TIMEOUT_MS - REPORT_MS;
+  return began + test.timeout - REPORT_MS;
+}
+
+const isEmpty = (value: unknown): boolean => value === undefined || value === null || value === false;
+
+/**
+ * Resolves with the first value of `check` that is not empty. Shortly before the test's timeout it rejects with
+ * the text of `check`, its last value, and what `saw` returns: the state that was looked at.
+ */
 export async function eventually<T>(
   check: () => T | undefined | null | false | Promise<T | undefined | null | false>,
+  saw?: () => unknown,
 ): Promise<T> {
+  const until = deadline();
   for (;;) {
     const value = await check();
-    if (value !== undefined && value !== null && value !== false) return value;
+    if (!isEmpty(value)) return value as T;
+    if (Date.now() > until) {
+      const seen = saw ? `\nsaw last: ${inspect(saw(), { depth: 4 })}` : '';
+      throw new Error(`waited in vain for ${check}\nlast value: ${inspect(value)}${seen}`);
+    }
     await pause(PAUSE_MS);
   }
 }

@@ -1,5 +1,5 @@
-// A reporter for CI: names every test that passed only on its second try. Such a test is broken; the change
-// under test is not.
+// A reporter for CI: fails the run for every test that passed only on its second try, and names it. A flaky
+// test is broken.
 import type { Reporter, TestCase } from 'vitest/node';
 
 export default class Flaky implements Reporter {
@@ -11,5 +11,6 @@ export default class Flaky implements Reporter {
 
   onTestRunEnd(): void {
     for (const name of this.found) console.log(`flaky: ${name}`);
+    if (this.found.length > 0) process.exitCode = 1;
   }
 }

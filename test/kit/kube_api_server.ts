@@ -4,16 +4,17 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { get } from 'node:https';
-import { join } from 'node:path';
 import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
 import { afterThisTest, realTime } from './actors.ts';
 import { freePort } from './free_ports.ts';
-import { kubeconfig, localFolder } from './kube_real.ts';
+import { clusterFile, kubeconfig } from './kube_real.ts';
 
 /** The command line of the cluster's own API server; null where it is on another machine or not readable. */
 function ownArguments(): string[] | null {
+  const pidFile = clusterFile('run/pids/kube-apiserver');
+  if (pidFile === null) return null;
   try {
-    const pid = readFileSync(join(localFolder(), 'run/pids/kube-apiserver'), 'utf8').trim();
+    const pid = readFileSync(pidFile, 'utf8').trim();
     const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1);
     return words[0]?.endsWith('/kube-apiserver') ? words : null;
   } catch {

@@ -227,6 +227,7 @@ class Server implements Double {
       server: `https://127.0.0.1:${this.port}`,
       ca: this.ca.cert,
       tlsServerName: null,
+      namespace: null,
       credential: { kind: 'token', token: this.token },
     };
   }

@@ -1,5 +1,5 @@
-// The real cluster for tests: `BERTH_TEST_KUBECONFIG`, else the local one in `K8S_DIR`. Without either, the
-// tests that need it are skipped by name. Each test file creates a namespace of its own and deletes it.
+// The real cluster for tests: the one that `BERTH_TEST_KUBECONFIG` names, and never another. Without it, the
+// tests that need a cluster are skipped by name. Each test file creates a namespace of its own and deletes it.
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { request } from 'node:https';
@@ -8,19 +8,21 @@ import { afterAll, beforeAll, describe } from 'vitest';
 import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
 import type { Json } from './kube_double.ts';
 
-const FOLDER = process.env['K8S_DIR'] ?? '/tmp/berth-kubernetes';
-const path = process.env['BERTH_TEST_KUBECONFIG'] ?? join(FOLDER, 'admin.kubeconfig');
+const path = process.env['BERTH_TEST_KUBECONFIG'] ?? null;
 
-/** The folder with the cluster's other files, if it was started beside the project. */
-export const localFolder = (): string => dirname(path);
+/** The file `name` beside the cluster's kubeconfig; null where there is none. */
+export function clusterFile(name: string): string | null {
+  const file = path === null ? null : join(dirname(path), name);
+  return file !== null && existsSync(file) ? file : null;
+}
 
 /** The kubeconfig text of the local cluster for `token`, `limited` or `admin`; null when there is none. */
 export function localKubeconfig(name: string): string | null {
-  const file = join(localFolder(), `${name}.kubeconfig`);
-  return existsSync(file) ? readFileSync(file, 'utf8') : null;
+  const file = clusterFile(`${name}.kubeconfig`);
+  return file === null ? null : readFileSync(file, 'utf8');
 }
 
-export const realKubeconfig: string | null = existsSync(path) ? readFileSync(path, 'utf8') : null;
+export const realKubeconfig: string | null = path === null ? null : readFileSync(path, 'utf8');
 /** Like `realKubeconfig`, for tests that only run with a cluster. */
 export const kubeconfig = (): string => {
   if (realKubeconfig === null) throw new Error('there is no cluster');

@@ -2,7 +2,8 @@
 import { join } from 'node:path';
 import { portsActor } from '../../src/actors/ports/ports.ts';
 import { type RegistryConfig, registryActor } from '../../src/actors/registry/registry.ts';
-import { openStore, type Store } from '../../src/adapters/storage/store.ts';
+import { openStore } from '../../src/adapters/storage/store.ts';
+import type { Store } from '../../src/adapters/storage/store_tables.ts';
 import type { EventsProtocol, NewEvent } from '../../src/protocol/events.ts';
 import type { HostProtocol } from '../../src/protocol/host.ts';
 import type { PortsProtocol } from '../../src/protocol/ports.ts';
@@ -68,7 +69,7 @@ export async function setting({
       return { lastId: events.length };
     },
   });
-  await w.start('ports', portsActor, { store });
+  await w.start('ports', portsActor, { store, watched: new Map() });
   type Part = Pick<ServiceProtocol, 'start' | 'stop' | 'retire' | 'adopt' | 'changed' | 'explain'>;
   const service = actor<Part, string>('service', (context, name) => {
     const record = (kind: string, message: unknown): void => void received.push({ name, kind, message });

@@ -1,6 +1,6 @@
 // A thread's file is found from the source and from every place in the build that needs it.
 import { expect, it } from 'vitest';
-import { dashboardUrl, entryUrl } from '../../src/settings/build_paths.ts';
+import { dashboardUrl, entryUrl, nativeUrl } from '../../src/settings/build_paths.ts';
 
 it.each([
   ['file:///app/src/daemon/thread_supervisor.ts', 'file:///app/workers/cloud.ts'],
@@ -17,4 +17,12 @@ it.each([
   ['file:///app/dist/daemon.cjs', 'file:///app/dist/dashboard/'],
 ])('the page, from %s', (here, found) => {
   expect(dashboardUrl(here).href).toBe(found);
+});
+
+it.each([
+  ['file:///app/src/settings/build_paths.ts', 'file:///app/node_modules/uWebSockets.js/uws.node'],
+  ['file:///app/dist/daemon.cjs', 'file:///app/dist/natives/uws.node'],
+  ['file:///app/dist/chunks/front-ABC.js', 'file:///app/dist/natives/uws.node'],
+])('the binary of uWebSockets.js, from %s', (here, found) => {
+  expect(nativeUrl('uws.node', here).href).toBe(found);
 });

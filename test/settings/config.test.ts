@@ -60,6 +60,13 @@ describe('the configuration file', () => {
     expect(settings.cloud.allow_addresses).toEqual(['10.0.0.0/8', 'fd00::/8']);
   });
 
+  it('may name origins where there is a token', async () => {
+    const origins = ['http://localhost:5173', 'https://tools.example', 'http://[::1]:8080'];
+    const path = write(`allowed_origins = ${JSON.stringify(origins)}\n`);
+    const { allowed_origins: read } = await loadSettings(path, { BERTH_AUTH_TOKEN: 't' });
+    expect(read).toEqual(origins);
+  });
+
   it.each([
     ['port = 70000', 'port = 70000 must be an integer from 0 to 65535'],
     ['port = "1"', 'port = "1" must be'],
@@ -72,6 +79,11 @@ describe('the configuration file', () => {
     ['[shutdown]\nservices = "maybe"', 'shutdown.services = "maybe" must be "stop" or "keep"'],
     ['bind = "localhost"', 'bind = "localhost" must be an IP address'],
     ['[cloud]\nallow_addresses = ["10.0.0.0/40"]', 'cloud.allow_addresses'],
+    ['allowed_origins = ["http://localhost:5173/"]\n[auth]\ntoken = "t"', 'allowed_origins'],
+    ['allowed_origins = ["*"]\n[auth]\ntoken = "t"', 'must be a list of origins'],
+    ['allowed_origins = ["https://*.example"]\n[auth]\ntoken = "t"', 'allowed_origins'],
+    ['allowed_origins = ["null"]\n[auth]\ntoken = "t"', 'allowed_origins'],
+    ['allowed_origins = ["http://localhost:5173"]', 'needs auth.token'],
     ['[cloud]\nbind = "0.0.0.0"', 'set cloud.tls_cert and cloud.tls_key'],
     ['[cloud]\ntls_cert = "/x"', 'must be set together'],
     ['a.b.c = 1', 'unknown key a.b.c = 1'],

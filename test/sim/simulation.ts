@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { actor, type Context, Failure, type Ref } from '../../src/runtime/actor.ts';
 import { pipePair, stopInTime, type TestClock, virtualClock } from '../kit/actors.ts';
+import { random } from '../kit/random.ts';
 import { type UntypedNode, untypedNode, untypedRef } from '../kit/untyped_node.ts';
 
 export type Outcomes = Map<string, number>;
@@ -44,17 +45,6 @@ interface Order {
 
 interface Worker {
   work(message: Order): { id: number };
-}
-
-/** Mulberry32: small, and the same on every platform. */
-function random(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * below);
-  };
 }
 
 const rankOf = (address: string): number => Number(address.slice(1).split(':')[0]);

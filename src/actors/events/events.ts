@@ -2,7 +2,7 @@
 // and its checkpoint.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { EventJournal, type JournalLines } from '../../adapters/storage/event_journal.ts';
-import type { StoreTable } from '../../adapters/storage/store.ts';
+import type { StoreTable } from '../../adapters/storage/store_tables.ts';
 import { isStatistics } from '../../protocol/event_ring.ts';
 import type { EventCheckpoint, EventRecord, EventsProtocol, NewEvent } from '../../protocol/events.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';

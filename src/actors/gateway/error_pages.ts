@@ -1,4 +1,5 @@
 // The answers of the gateway itself: a small page for people, JSON for programs.
+// docs/reference.md "Gateway".
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /** One answer: its status, and the three fields of an error. */
@@ -19,9 +20,19 @@ function html({ status, message, hint }: ErrorPage): string {
 `;
 }
 
+/** The weight of `type` in an Accept header (RFC 9110 section 12.5.1); 0 where it is not named. */
+function weightOf(type: string, accept: string): number {
+  for (const range of accept.toLowerCase().split(',')) {
+    const [name = '', ...parameters] = range.split(';').map((part) => part.trim());
+    if (name === type) return Number(/^q=([\d.]+)$/.exec(parameters.at(-1) ?? '')?.[1] ?? 1);
+  }
+  return 0;
+}
+
 /** A page as HTML or JSON, as `accept` asks, with its type. */
-function render(page: ErrorPage, accept: string | undefined): { type: string; body: string } {
-  if (accept?.includes('text/html')) return { type: 'text/html; charset=utf-8', body: html(page) };
+function render(page: ErrorPage, accept = ''): { type: string; body: string } {
+  if (weightOf('text/html', accept) > weightOf('application/json', accept))
+    return { type: 'text/html; charset=utf-8', body: html(page) };
   const { code, message, hint } = page;
   return { type: 'application/json; charset=utf-8', body: JSON.stringify({ code, message, hint }) };
 }
@@ -83,7 +94,9 @@ export const unreachablePage = (name: string, port: number, reason: string): Err
   status: 502,
   code: 'bad_gateway',
   message: `The agent ${name} does not answer on port ${port}: ${reason}`,
-  hint: `Look at its log: GET /v1/agents/${name}/logs. It may still be starting.`,
+  hint:
+    'It may still be starting. An agent without a server has no page: ' +
+    `\`berth agent attach ${name}\` opens its terminal, and \`berth logs ${name}\` shows its log.`,
 });
 /** The request has passed the gateway before. */
 export const loopPage: ErrorPage = {

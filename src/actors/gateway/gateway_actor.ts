@@ -3,16 +3,17 @@ import { actor } from '../../runtime/actor.ts';
 import { Gateway } from './gateway_server.ts';
 
 /**
- * State: the listener and the table of host names. Rebuilt from: the main thread, which tells settings and
- * routes again when the thread was restarted.
+ * State: the listeners and the table of host names. Rebuilt from: the main thread, which holds the port, and
+ * tells settings and routes again when the thread was restarted.
  */
 export const gatewayActor = actor<GatewayProtocol, null>('gateway', (context) => {
   const gateway = new Gateway({ agentDomain: '', allowedExtensions: [], tokens: [] });
   context.scope.defer(() => gateway.close());
   return {
-    listen: async ({ port, agentDomain, allowedExtensions, tokens }) => {
+    listen: async ({ port, descriptors, agentDomain, allowedExtensions, tokens }) => {
       gateway.settings = { agentDomain, allowedExtensions, tokens };
-      return { port: await gateway.listen(port) };
+      await gateway.listen(port, descriptors);
+      return null;
     },
     routes: ({ rows }) => {
       gateway.setRoutes(rows);

@@ -2,8 +2,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import http from 'node:http';
 import type { Duplex } from 'node:stream';
-import { fail } from '../../protocol/errors.ts';
 import type { GatewayRoute } from '../../protocol/gateway.ts';
+import { AgentDialer, isRunningRoute, type RunningRoute } from './agent_dialer.ts';
 import type { ErrorPage } from './error_pages.ts';
 import {
   forbiddenPage,
@@ -73,7 +73,8 @@ function headFor(request: IncomingMessage, headers: RequestHeaders, route: Gatew
 /** The gateway: docs/reference.md "Gateway". */
 export class Gateway {
   settings: GatewaySettings;
-  private readonly pool = new UpstreamPool();
+  private readonly dialer = new AgentDialer();
+  private readonly pool = new UpstreamPool(this.dialer);
   private readonly pipeline = new RequestPipeline();
   private readonly routes = new Map<string, GatewayRoute>();
   private readonly servers: http.Server[] = [];
@@ -86,32 +87,23 @@ export class Gateway {
     this.settings = settings;
   }
 
-  /** Listens on the loopback addresses; resolves with the port. Fails port_in_use. */
-  async listen(port: number): Promise<number> {
-    const server = await this.listenOn('127.0.0.1', port).catch((error: Error) => {
-      throw fail('port_in_use', `the gateway's port ${port} cannot be had: ${error.message}`);
-    });
-    this.servers.push(server);
-    const address = server.address();
-    this.port = typeof address === 'object' && address ? address.port : port;
-    // Where the machine has no ::1, 127.0.0.1 alone serves.
-    await this.listenOn('::1', this.port).then(
-      (second) => this.servers.push(second),
-      () => undefined,
-    );
-    return this.port;
+  /** Serves the listening sockets `descriptors` of `port`, and closes them in the end. */
+  async listen(port: number, descriptors: readonly number[]): Promise<void> {
+    this.port = port;
+    await Promise.all(descriptors.map((fd) => this.listenOn(fd)));
   }
 
   /** Replaces the agents that requests are passed to. */
   setRoutes(rows: readonly GatewayRoute[]): void {
     this.routes.clear();
     for (const row of rows) this.routes.set(row.hostname.toLowerCase(), row);
-    this.pool.keepOnly(new Set(rows.filter((row) => row.isRunning).map((row) => row.port)));
+    this.pool.keepOnly(new Set(rows.filter(isRunningRoute).map(({ port }) => port)));
   }
 
   /** Stops listening and ends all connections. */
   async close(): Promise<void> {
     this.pool.close();
+    this.dialer.close();
     for (const socket of this.upgradeSockets) socket.destroy();
     await Promise.all(
       this.servers.map((server) => {
@@ -122,7 +114,7 @@ export class Gateway {
     );
   }
 
-  private listenOn(host: string, port: number): Promise<http.Server> {
+  private listenOn(fd: number): Promise<void> {
     return new Promise((resolve, reject) => {
       const server = http.createServer(
         {
@@ -138,9 +130,10 @@ export class Gateway {
       server.maxHeadersCount = 0;
       server.on('upgrade', (request, _socket, early) => this.onUpgrade(server, request, early));
       server.once('error', reject);
-      server.listen({ host, port, exclusive: true }, () => {
+      server.listen({ fd }, () => {
         server.off('error', reject);
-        resolve(server);
+        this.servers.push(server);
+        resolve();
       });
     });
   }
@@ -149,7 +142,7 @@ export class Gateway {
    * The second and the third check of docs/reference.md "Gateway", in this order, then whether the agent can
    * be asked.
    */
-  private judge(headers: RequestHeaders, url: string): GatewayRoute | ErrorPage {
+  private judge(headers: RequestHeaders, url: string): RunningRoute | ErrorPage {
     if (headers.malformedReason !== undefined) return malformedPage(headers.malformedReason);
     if (!/^[/*]/.test(url)) return malformedPage('What it asks for is no path');
     const hostname = hostnameOf(headers.host, this.port);
@@ -158,7 +151,7 @@ export class Gateway {
     const { agentDomain, allowedExtensions } = this.settings;
     if (!isAllowedOrigin(headers.origin, agentDomain, allowedExtensions)) return forbiddenPage;
     if (headers.isLooped || route.port === this.port) return loopPage;
-    return route.isRunning ? route : stoppedPage(route.name);
+    return isRunningRoute(route) ? route : stoppedPage(route.name);
   }
 
   private carry(request: IncomingMessage, response: ServerResponse): void {
@@ -206,6 +199,7 @@ export class Gateway {
     const head = `${headFor(request, headers, route)}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
     const unreachable = (error: Error): string =>
       upgradeRefusal(unreachablePage(route.name, route.port, error.message), headers.accept);
-    void openTunnel({ port: route.port, socket, head, early, unreachable });
+    const dial = () => this.dialer.dial(route);
+    void openTunnel({ dial, hostname: route.hostname, socket, head, early, unreachable });
   }
 }

@@ -1,7 +1,8 @@
 // Carries one request to an agent and its answer back, with back pressure in both directions.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { GatewayRoute } from '../../protocol/gateway.ts';
+import type { RunningRoute } from './agent_dialer.ts';
 import { sendErrorPage, unreachablePage } from './error_pages.ts';
+import { withOwnCookies } from './response_headers.ts';
 import type { ResponseHead } from './response_parser.ts';
 import type { GatewayExchange, UpstreamConnection, UpstreamPool } from './upstream_pool.ts';
 
@@ -14,7 +15,7 @@ const IDEMPOTENT_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS
 export interface InboundRequest {
   request: IncomingMessage;
   response: ServerResponse;
-  route: GatewayRoute;
+  route: RunningRoute;
   /** The head as the agent gets it. */
   head: string;
   hasBody: boolean;
@@ -37,10 +38,13 @@ export class ProxiedRequest implements GatewayExchange {
   private readonly pool: UpstreamPool;
   private readonly mayRetry: boolean;
   private upstream: UpstreamConnection | undefined;
+  /** The agent was sent the whole request. The end of reading tells less: what was read may still wait. */
+  private isSent: boolean;
   private answer: AnswerProgress = { is: 'awaited' };
 
   constructor(inbound: InboundRequest, pool: UpstreamPool) {
     this.inbound = inbound;
+    this.isSent = !inbound.hasBody;
     this.pool = pool;
     this.mayRetry = !inbound.hasBody && IDEMPOTENT_METHODS.has(inbound.request.method ?? '');
     inbound.response.on('close', () => this.detachUpstream()?.destroy());
@@ -60,7 +64,7 @@ export class ProxiedRequest implements GatewayExchange {
     const { request, response, route } = this.inbound;
     let fresh: UpstreamConnection;
     try {
-      fresh = await this.pool.connect(route.port);
+      fresh = await this.pool.connect(route);
     } catch (error) {
       sendErrorPage(request, response, unreachablePage(route.name, route.port, (error as Error).message));
       return;
@@ -89,7 +93,9 @@ export class ProxiedRequest implements GatewayExchange {
       if (!accepted) request.pause();
     });
     request.on('end', () => {
-      if (isChunked) this.upstream?.socket.write('0\r\n\r\n', 'latin1');
+      if (!this.upstream) return;
+      if (isChunked) this.upstream.socket.write('0\r\n\r\n', 'latin1');
+      this.isSent = true;
     });
   }
 
@@ -102,7 +108,9 @@ export class ProxiedRequest implements GatewayExchange {
   }
 
   onHead(head: ResponseHead): void {
-    this.answer = { is: 'held', head, firstChunk: undefined };
+    const { hostname } = this.inbound.route;
+    const own = head.setsCookies ? { ...head, headers: withOwnCookies(head.headers, hostname) } : head;
+    this.answer = { is: 'held', head: own, firstChunk: undefined };
   }
 
   onBody(bytes: Buffer): void {
@@ -122,14 +130,13 @@ export class ProxiedRequest implements GatewayExchange {
   }
 
   onEnd(isReusable: boolean): void {
-    const { request, response, hasBody, route } = this.inbound;
+    const { response, route } = this.inbound;
     const upstream = this.detachUpstream();
-    const isComplete = !hasBody || request.complete;
     this.writeHeld();
     response.end();
     if (!upstream) return;
     // A request whose body the agent did not wait for leaves the connection in the middle of that body.
-    if (isReusable && isComplete) this.pool.release(route.port, upstream);
+    if (isReusable && this.isSent) this.pool.release(route.port, upstream);
     else upstream.destroy();
   }
 

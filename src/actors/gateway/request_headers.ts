@@ -18,17 +18,52 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
+/** The gateway answers `Expect` itself, and knows the client better than what is said of it. */
+const UNTRUSTED: ReadonlySet<string> = new Set(['expect', 'forwarded', 'x-real-ip']);
+/** Headers that the gateway writes itself, so that another spelling of them would contradict it. */
+const FRAMING: ReadonlySet<string> = new Set(['content-length']);
+
+/** Precedes a token of the daemon, in base64url, among the protocols of a WebSocket. */
+const TOKEN_PROTOCOL_PREFIX = 'base64url.bearer.authorization.berth.';
+
 /** Marks a request that has passed this gateway. One that comes with the mark is in a loop. */
 const VIA = '1.1 berth';
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
-/** Whether the daemon would accept `authorization` as one of its tokens. Takes constant time per token. */
-function isDaemonToken(authorization: string, tokens: readonly string[]): boolean {
-  const given = /^bearer +(.*)$/i.exec(authorization)?.[1];
-  if (given === undefined) return false;
-  const hash = digest(given.trim());
+/** Whether the daemon would accept `given` as one of its tokens. Takes constant time per token. */
+function isDaemonToken(given: string, tokens: readonly string[]): boolean {
+  const hash = digest(given);
   return tokens.reduce((found, token) => timingSafeEqual(hash, digest(token)) || found, false);
+}
+
+function hasDaemonToken(authorization: string, tokens: readonly string[]): boolean {
+  const given = /^bearer +(.*)$/i.exec(authorization)?.[1];
+  return given !== undefined && isDaemonToken(given.trim(), tokens);
+}
+
+/** The header that offers protocols, without those that carry a token: docs/reference.md "Attach". */
+function protocolHeader(header: string, offered: string, tokens: readonly string[]): string[] {
+  const isPassed = (protocol: string): boolean => {
+    const encoded =
+      protocol.startsWith(TOKEN_PROTOCOL_PREFIX) && protocol.slice(TOKEN_PROTOCOL_PREFIX.length);
+    return !encoded || !isDaemonToken(Buffer.from(encoded, 'base64url').toString(), tokens);
+  };
+  const passed = offered
+    .split(',')
+    .map((protocol) => protocol.trim())
+    .filter(isPassed);
+  return passed.length > 0 ? [header, passed.join(', ')] : [];
+}
+
+/**
+ * Whether a header is not passed on: it ends here, or it claims what only the gateway knows. Agents that
+ * translate names to variables take `_` for `-`.
+ */
+function isDropped(lower: string): boolean {
+  const name = lower.replaceAll('_', '-');
+  if (HOP_BY_HOP.has(name) || UNTRUSTED.has(name) || name.startsWith('x-forwarded-')) return true;
+  return name !== lower && FRAMING.has(name);
 }
 
 /**
@@ -123,12 +158,12 @@ export function parseRequestHeaders(raw: RawHeaders, tokens: readonly string[]):
       case 'upgrade':
         read.upgrade = value;
         continue;
-      case 'expect':
-      case 'forwarded':
-        continue;
       case 'authorization':
-        if (isDaemonToken(value, tokens)) continue;
+        if (hasDaemonToken(value, tokens)) continue;
         break;
+      case 'sec-websocket-protocol':
+        read.forwarded.push(...protocolHeader(name, value, tokens));
+        continue;
       case 'origin':
         // Two Origin headers are refused, whatever they say.
         read.origin = read.origin === undefined ? value : 'null';
@@ -143,7 +178,7 @@ export function parseRequestHeaders(raw: RawHeaders, tokens: readonly string[]):
         read.length = value;
         continue;
       default:
-        if (HOP_BY_HOP.has(lower) || lower.startsWith('x-forwarded-')) continue;
+        if (isDropped(lower)) continue;
     }
     read.forwarded.push(name, value);
   }

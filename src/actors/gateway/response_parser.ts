@@ -15,6 +15,7 @@ export interface ResponseHead {
   reason: string;
   /** Names and values that are passed on, one after the other. */
   headers: string[];
+  setsCookies: boolean;
 }
 
 /** Receives what the parser reads. Bytes are valid until the call returns. */
@@ -86,6 +87,10 @@ function parseHeaderLine(line: string, read: FramedHead): string | undefined {
         throw new BadResponse('Transfer-Encoding is not chunked');
       read.isChunked = true;
       return undefined;
+    case 'set-cookie':
+      read.setsCookies = true;
+      read.headers.push(name, value);
+      return undefined;
     case 'connection':
       if (/\bclose\b/i.test(value)) read.isKeepAlive = false;
       else if (/\bkeep-alive\b/i.test(value)) read.isKeepAlive = true;
@@ -104,6 +109,7 @@ function parseHead(text: string): FramedHead {
     status: Number(first[2]),
     reason: first[3] ?? '',
     headers: [],
+    setsCookies: false,
     isChunked: false,
     length: undefined,
     isKeepAlive: first[1] === '1',

@@ -2,7 +2,7 @@
 // ends.
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { dialAgent } from './upstream_pool.ts';
+import { headWithOwnCookies } from './response_headers.ts';
 
 const HEAD_BYTES = 64 * 1024;
 /** Longest pause in the body of an answer that refuses the upgrade. */
@@ -11,8 +11,10 @@ const REFUSED_BODY_MS = 10_000;
 const EARLY_BYTES = 64 * 1024;
 
 interface TunnelRequest {
-  /** The port of the agent. */
-  port: number;
+  /** Connects to the agent. */
+  dial: () => Promise<Socket>;
+  /** The host name of the agent. */
+  hostname: string;
   /** The connection of the client. */
   socket: Duplex;
   /** The head of the request, with the Upgrade header. */
@@ -57,10 +59,10 @@ export function readAhead(socket: Duplex, early: Buffer): () => Buffer {
   };
 }
 
-/** Passes on the answer to the upgrade: `bytes`, whose head ends at `end`. */
-function onResponseHead(socket: Duplex, early: Buffer, upstream: Socket, bytes: Buffer, end: number): void {
-  const isUpgrade = /^HTTP\/1\.1 101 /.test(bytes.toString('latin1', 0, 16));
-  socket.write(bytes);
+/** Passes on the answer to the upgrade: `head`, and the bytes `rest` after it. */
+function onResponseHead(socket: Duplex, early: Buffer, upstream: Socket, head: string, rest: Buffer): void {
+  const isUpgrade = /^HTTP\/1\.1 101 /.test(head);
+  socket.write(Buffer.concat([Buffer.from(head, 'latin1'), rest]));
   if (isUpgrade) {
     if (early.length > 0) upstream.write(early);
     pipe(socket, upstream);
@@ -71,8 +73,8 @@ function onResponseHead(socket: Duplex, early: Buffer, upstream: Socket, bytes: 
   socket.resume();
   socket.on('end', () => socket.destroy());
   upstream.on('close', () => socket.end());
-  const length = /^content-length:\s*(\d+)\s*$/im.exec(bytes.toString('latin1', 0, end))?.[1];
-  let left = Number(length ?? Number.POSITIVE_INFINITY) - (bytes.length - end - 4);
+  const length = /^content-length:\s*(\d+)\s*$/im.exec(head)?.[1];
+  let left = Number(length ?? Number.POSITIVE_INFINITY) - rest.length;
   if (left <= 0) upstream.destroy();
   upstream.setTimeout(REFUSED_BODY_MS, () => upstream.destroy());
   upstream.on('data', (more: Buffer) => {
@@ -87,11 +89,11 @@ function onResponseHead(socket: Duplex, early: Buffer, upstream: Socket, bytes: 
 
 /** Carries an upgrade request to an agent. Never rejects: failures are answered on the socket. */
 export async function openTunnel(request: TunnelRequest): Promise<void> {
-  const { socket, port, head, unreachable } = request;
+  const { socket, dial, hostname, head: requestHead, unreachable } = request;
   const stopReading = readAhead(socket, request.early);
   let upstream: Socket;
   try {
-    upstream = await dialAgent(port);
+    upstream = await dial();
   } catch (error) {
     socket.end(unreachable(error as Error));
     return;
@@ -111,10 +113,13 @@ export async function openTunnel(request: TunnelRequest): Promise<void> {
     if (end < 0) {
       upstream.destroy();
       socket.end(unreachable(new Error('the head of its answer is too long')));
-    } else onResponseHead(socket, stopReading(), upstream, held, end);
+      return;
+    }
+    const head = headWithOwnCookies(held.toString('latin1', 0, end + 4), hostname);
+    onResponseHead(socket, stopReading(), upstream, head, held.subarray(end + 4));
   };
   const onEarly = (): void => void socket.end(unreachable(new Error('it closed the connection')));
   upstream.on('data', onHead);
   upstream.on('close', onEarly);
-  upstream.write(head, 'latin1');
+  upstream.write(requestHead, 'latin1');
 }

@@ -1,6 +1,7 @@
 // Keep-alive connections to the ports of agents. Each carries one request at a time, and is reused after a
 // response that has ended cleanly.
-import net from 'node:net';
+import type net from 'node:net';
+import type { AgentDialer, RunningRoute } from './agent_dialer.ts';
 import type { ResponseHead, ResponseReceiver } from './response_parser.ts';
 import { BadResponse, ResponseParser } from './response_parser.ts';
 
@@ -9,9 +10,6 @@ const IDLE_PER_PORT = 64;
  * Shorter than the 5 s after which a Node server closes an idle connection, so that few are reused just then.
  */
 const IDLE_MS = 4_000;
-
-/** One buffer for all reads from agents: bytes are passed on or copied before the next read. */
-const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
 
 /** A request that is carried on a connection, as the connection sees it. */
 export interface GatewayExchange extends ResponseReceiver {
@@ -50,10 +48,10 @@ export class UpstreamConnection {
     socket.on('close', () => this.fail(new Error('the agent closed the connection')));
   }
 
-  /** Connects to an agent's port. Rejects with the error of the system. */
-  static async connect(port: number): Promise<UpstreamConnection> {
+  /** Connects to an agent. Rejects as `dial` does. */
+  static async connect(dialer: AgentDialer, agent: RunningRoute): Promise<UpstreamConnection> {
     let upstream: UpstreamConnection | undefined;
-    const socket = await dialAgent(port, (bytes) => upstream?.onData(bytes));
+    const socket = await dialer.dial(agent, (bytes) => upstream?.onData(bytes));
     upstream = new UpstreamConnection(socket);
     return upstream;
   }
@@ -121,40 +119,16 @@ export class UpstreamConnection {
   }
 }
 
-/**
- * Dials an agent's port on 127.0.0.1, then on ::1 for programs that listen only there. Rejects with the error
- * of the first. With `onData`, bytes are given to it, valid until it returns, and not to readers of the
- * socket.
- */
-export function dialAgent(port: number, onData?: (bytes: Buffer) => void): Promise<net.Socket> {
-  const callback = (length: number): boolean => {
-    onData?.(readBuffer.subarray(0, length));
-    return true;
-  };
-  const onread = onData && { onread: { buffer: readBuffer, callback } };
-  const attempt = (host: string): Promise<net.Socket> =>
-    new Promise((resolve, reject) => {
-      const socket = net.connect({ port, host, ...onread });
-      socket.once('error', reject);
-      socket.once('connect', () => {
-        socket.off('error', reject);
-        resolve(socket);
-      });
-    });
-  return attempt('127.0.0.1').catch(async (first: unknown) => {
-    try {
-      return await attempt('::1');
-    } catch {
-      throw first;
-    }
-  });
-}
-
 /** The idle connections to all agents. */
 export class UpstreamPool {
   private readonly idle = new Map<number, UpstreamConnection[]>();
   /** One sweep for all: a timer per connection and request would cost more than the request. */
   private readonly sweep = setInterval(() => this.dropExpired(), IDLE_MS).unref();
+  private readonly dialer: AgentDialer;
+
+  constructor(dialer: AgentDialer) {
+    this.dialer = dialer;
+  }
 
   /** Takes an idle connection to `port`; undefined where there is none. */
   takeIdle(port: number): UpstreamConnection | undefined {
@@ -167,9 +141,9 @@ export class UpstreamPool {
     return undefined;
   }
 
-  /** Opens a connection to `port`. Rejects with the error of the system. */
-  connect(port: number): Promise<UpstreamConnection> {
-    return UpstreamConnection.connect(port);
+  /** Opens a connection to an agent. Rejects with the reason why there is none. */
+  connect(agent: RunningRoute): Promise<UpstreamConnection> {
+    return UpstreamConnection.connect(this.dialer, agent);
   }
 
   /** Keeps a connection to `port` for another request. */

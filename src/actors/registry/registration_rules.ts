@@ -1,5 +1,6 @@
 // The rules of a registration that need no actor: docs/reference.md "Registration".
 import { createHmac } from 'node:crypto';
+import { SPEC_FIELD_NAMES, SPEC_FIELDS } from '../../protocol/registration.ts';
 import type { AgentSpec, ServiceInput, ServiceSpec, StoredService } from '../../protocol/service.ts';
 import type { SpecRow } from '../../protocol/views.ts';
 
@@ -18,48 +19,37 @@ export function nextRecord(
   const spec = { ...input, port, ready, env: input.env ?? before?.spec.env ?? [] };
   const text = canonicalSpec(spec);
   if (before && text === canonicalSpec(before.spec)) return before;
-  return { spec, revision: (before?.revision ?? 0) + 1, hash: specHashOf(text, key) };
+  const sealedEnv = input.env ? undefined : before?.sealedEnv;
+  const hash = specHashOf(text, key);
+  return { spec, revision: (before?.revision ?? 0) + 1, hash, ...(sealedEnv && { sealedEnv }) };
 }
 
-type Canonical<T> = { readonly [K in keyof T]: (of: T) => unknown };
+/** The fields of an agent that count. Stored hashes depend on the order: a new field goes last. */
+const AGENT_FIELDS = {
+  agentType: true,
+  hostname: true,
+  cols: true,
+  rows: true,
+} satisfies Record<keyof AgentSpec, true>;
+const AGENT_FIELD_NAMES = Object.keys(AGENT_FIELDS) as (keyof AgentSpec)[];
+
+/** The significant part of a field whose value is not it. The order of env has no meaning. */
+const SIGNIFICANT: { readonly [K in keyof ServiceSpec]?: (value: ServiceSpec[K]) => unknown } = {
+  env: (env) => env.toSorted(([a], [b]) => (a < b ? -1 : 1)),
+  agent: (agent) => agent && AGENT_FIELD_NAMES.map((field) => agent[field]),
+};
+
+function significantPart<K extends keyof ServiceSpec>(spec: ServiceSpec, field: K): unknown {
+  const value = spec[field];
+  return SIGNIFICANT[field]?.(value) ?? value ?? SPEC_FIELDS[field].default;
+}
 
 /**
- * The significant part of each field of an agent's spec. Stored hashes depend on the order; a new field goes
- * last.
+ * A text that is equal for two specs exactly when they mean the same. A record stored before a field existed
+ * means the field's default.
  */
-const CANONICAL_AGENT: Canonical<AgentSpec> = {
-  agentType: ({ agentType }) => agentType,
-  hostname: ({ hostname }) => hostname,
-  cols: ({ cols }) => cols,
-  rows: ({ rows }) => rows,
-};
-
-/** The significant part of each field of a spec. The order of its env has no meaning. */
-const CANONICAL: Canonical<ServiceSpec> = {
-  name: ({ name }) => name,
-  port: ({ port }) => port,
-  cmd: ({ cmd }) => cmd,
-  cwd: ({ cwd }) => cwd,
-  group: ({ group }) => group,
-  ready: ({ ready }) => ready,
-  env: ({ env }) => env.toSorted(([a], [b]) => (a < b ? -1 : 1)),
-  dependsOn: ({ dependsOn }) => dependsOn,
-  restart: ({ restart }) => restart,
-  autostart: ({ autostart }) => autostart,
-  stopSignal: ({ stopSignal }) => stopSignal,
-  stopGrace: ({ stopGrace }) => stopGrace,
-  startTimeout: ({ startTimeout }) => startTimeout,
-  labels: ({ labels }) => labels,
-  agent: ({ agent }) => agent && canonicalValues(CANONICAL_AGENT, agent),
-};
-
-function canonicalValues<T>(fields: Canonical<T>, of: T): unknown[] {
-  return Object.values<(of: T) => unknown>(fields).map((part) => part(of));
-}
-
-/** A text that is equal for two specs exactly when they mean the same. */
 export function canonicalSpec(spec: ServiceSpec): string {
-  return JSON.stringify(canonicalValues(CANONICAL, spec));
+  return JSON.stringify(SPEC_FIELD_NAMES.map((field) => significantPart(spec, field)));
 }
 
 const specHashOf = (text: string, key: Uint8Array): string =>

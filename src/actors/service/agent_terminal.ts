@@ -1,22 +1,36 @@
 // The terminal of an agent as its viewers see it, docs/reference.md "Terminals": one per run, made for the
 // first viewer.
-import { openTerminalScreen } from '../../adapters/terminal_screen.ts';
 import type { Context } from '../../runtime/actor.ts';
 import { AGENT } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { ServiceLog } from './service_log.ts';
-import { SharedTerminal, type TerminalExit } from './shared_terminal.ts';
+import { type DrawScreen, SharedTerminal, type TerminalExit } from './shared_terminal.ts';
+import { TerminalInput } from './terminal_input.ts';
+
+/** Shared by the terminals of all services of a thread. */
+export interface TerminalConfig {
+  drawScreen: DrawScreen;
+  viewersInThread: { count: number };
+}
+
+interface CurrentTerminal {
+  run: string;
+  terminal: SharedTerminal;
+  input: TerminalInput;
+}
 
 export class AgentTerminal {
   private readonly context: Context;
+  private readonly config: TerminalConfig;
   private readonly log: ServiceLog;
   private readonly effects: ServiceEffects;
-  private current: { run: string; terminal: SharedTerminal } | null = null;
+  private current: CurrentTerminal | null = null;
   /** Whether the log is being followed for the terminal. */
   private isFollowingLog = false;
 
-  constructor(context: Context, log: ServiceLog, effects: ServiceEffects) {
+  constructor(context: Context, config: TerminalConfig, log: ServiceLog, effects: ServiceEffects) {
     this.context = context;
+    this.config = config;
     this.log = log;
     this.effects = effects;
     context.scope.defer(() => this.current?.terminal.close());
@@ -24,19 +38,19 @@ export class AgentTerminal {
 
   /** `size` is the size of a terminal that nobody has resized. */
   attach(viewer: string, run: string, size: { cols: number; rows: number }): void {
-    if (this.current?.run !== run) this.current = { run, terminal: this.open(run, size) };
+    if (this.current?.run !== run) this.current = this.open(run, size);
     this.current.terminal.attach(viewer);
     this.followWhileWatched();
   }
 
   detach(viewer: string): null {
+    this.current?.input.leave(viewer);
     this.current?.terminal.detach(viewer);
-    this.followWhileWatched();
     return null;
   }
 
-  input(data: Uint8Array): null {
-    this.current?.terminal.input(data);
+  input(viewer: string, data: Uint8Array): null {
+    this.current?.input.add(viewer, data);
     return null;
   }
 
@@ -58,25 +72,29 @@ export class AgentTerminal {
 
   /** The run has ended. Viewers get its last output, then the exit. */
   onRunEnded(run: string, exit: TerminalExit): void {
-    if (this.current?.run !== run) return;
-    this.current.terminal.onExit(exit);
-    this.followWhileWatched();
+    if (this.current?.run === run) this.current.terminal.onExit(exit);
   }
 
-  private open(run: string, { cols, rows }: { cols: number; rows: number }): SharedTerminal {
-    const { context, log, effects } = this;
-    return new SharedTerminal({
+  private open(run: string, { cols, rows }: { cols: number; rows: number }): CurrentTerminal {
+    const { config, context, log, effects } = this;
+    const viewers = context.ref('viewers');
+    const terminal = new SharedTerminal({
+      ...config,
       cols,
       rows,
       read: (offset, limit) => log.read(offset, limit, run),
       end: () => log.end(),
-      write: (data) => effects.writeInput(run, data),
       resize: (width, height) => effects.resize(run, width, height),
-      openScreen: openTerminalScreen,
-      viewers: context.ref('viewers'),
+      viewers,
       clock: context.clock,
+      onUnwatched: () => this.followWhileWatched(),
       onDefect: (error) => context.crash(error),
     });
+    const input = new TerminalInput({
+      write: (data) => effects.writeInput(run, data),
+      onTaken: (viewer) => viewers.tell('inputTaken', { viewer }),
+    });
+    return { run, terminal, input };
   }
 
   private followWhileWatched(): void {

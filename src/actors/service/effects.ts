@@ -1,7 +1,7 @@
 // The messages of a service to other actors, and its rows in the store.
-import type { Store } from '../../adapters/storage/store.ts';
+import type { Store } from '../../adapters/storage/store_tables.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
+import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../protocol/events.ts';
 import {
   type HostProtocol,
   type LedgerRun,
@@ -10,8 +10,8 @@ import {
   type StopRequest,
   stopProcessTree,
 } from '../../protocol/host.ts';
-import type { PortsProtocol } from '../../protocol/ports.ts';
-import type { LastEnd, ServiceSpec, ServiceState, StoredService } from '../../protocol/service.ts';
+import type { PortsProtocol, PortUse } from '../../protocol/ports.ts';
+import type { LastEnd, ServiceState, StoredService } from '../../protocol/service.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
 import { type Context, type Failure, type Ref, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
@@ -41,6 +41,11 @@ const DOUBT: readonly string[] = ['overloaded', 'deadline', 'crashed', 'gone', '
 
 /** Whether a spawn that failed with `error` may have made a process. */
 export const leavesDoubt = ({ code }: Failure): boolean => DOUBT.includes(code);
+
+const SEALED_ENV = (name: string): string =>
+  `${name} cannot be started: its env is sealed with a key that is not in the state directory`;
+const SEALED_ENV_HINT =
+  'Put the file env.key back that sealed it, or register the service with its env again.';
 
 const NO_DROPPED_ROWS: ReplyOf<HostProtocol, 'dropped'> = { rows: [] };
 
@@ -104,17 +109,30 @@ export class ServiceEffects {
     return listener?.holder ?? null;
   }
 
+  /** Who listens on the port of `run` without being of it, in the same words; `unknown` without an answer. */
+  async foreignHolder(run: LiveRun): Promise<string | null> {
+    const asked = this.ports.ask('foreignHolder', this.portUseOf(run));
+    const { holder } = await tolerateFailure(asked, () => ({ holder: 'unknown' }));
+    return holder;
+  }
+
   /**
-   * Fails port_in_use, and journals port.conflict, when the port has a listener; fails start_failed with the
-   * host's reason. Leftovers of the last run are ended first, because nothing would look for them later.
+   * Fails key_unusable when its environment cannot be opened. Fails port_in_use, and journals
+   * port.conflict, when the port has a listener; fails start_failed with the host's reason. Leftovers of
+   * the last run are ended first, because nothing would look for them later.
    */
-  async spawn(run: Run, spec: ServiceSpec, last: LastEnd | null): Promise<SpawnReply> {
+  async spawn(run: Run, known: StoredService, last: LastEnd | null): Promise<SpawnReply> {
     const { name } = this;
+    // The key may have been put back since the record was read.
+    const stored = known.sealedEnv === undefined ? known : (this.stored() ?? known);
+    const { spec } = stored;
+    if (stored.sealedEnv !== undefined)
+      throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
     if (last && !last.whole)
       await this.stopRun(last.run, spec.port, { signal: spec.stopSignal, graceMs: spec.stopGrace });
     const holder = await this.portHolder(spec.port);
     if (holder !== null) {
-      await this.appendEvent(events.portConflictEvent(name, run, holder));
+      await this.appendEvent(portConflictEvent(spec.port, { name, run: run.id }, holder));
       throw fail('port_in_use', `${name} cannot be started: its port ${spec.port} is held by ${holder}`);
     }
     return this.host.ask('spawn', {
@@ -158,10 +176,12 @@ export class ServiceEffects {
   track(run: LiveRun, running: boolean): void {
     const { pid, startTicks } = run;
     this.stats.tell('track', { name: this.name, run: run.id, pid, startTicks, running });
+    if (running) this.ports.tell('watch', this.portUseOf(run));
   }
 
   untrack(run: LiveRun): void {
     this.stats.tell('forget', { name: this.name, run: run.id });
+    this.ports.tell('unwatch', { run: run.id });
   }
 
   publish(row: ServiceState): void {
@@ -180,9 +200,14 @@ export class ServiceEffects {
     this.views.tell('grew', { name: this.name });
   }
 
-  /** Sends input to the terminal of a run. */
-  writeInput(run: string, data: Uint8Array): void {
-    this.host.tell('write', { service: this.name, run, data });
+  /** Sends input to the terminal of a run. Resolves when the terminal has taken it, or is gone. */
+  async writeInput(run: string, data: Uint8Array): Promise<void> {
+    const written = this.host.ask(
+      'write',
+      { service: this.name, run, data },
+      { deadlineMs: SERVICE.askDeadlineMs },
+    );
+    await tolerateFailure(written, () => null);
   }
 
   resize(run: string, cols: number, rows: number): void {
@@ -193,5 +218,9 @@ export class ServiceEffects {
   async forget(): Promise<void> {
     await this.host.ask('forget', { service: this.name });
     this.lastPublished = '';
+  }
+
+  private portUseOf({ id, pid, metadata }: LiveRun): PortUse {
+    return { owner: this.name, run: id, pid, port: metadata.port };
   }
 }

@@ -95,9 +95,8 @@ export class ServiceLifecycle {
 
   busy(): Failure {
     const { name } = this.options;
-    return this.state.phase === 'stopping'
-      ? fail('daemon_busy', `${name} is being stopped`)
-      : fail('daemon_busy', `the process host does not answer; it is asked again what it has of ${name}`);
+    const hostIsSilent = `the process host does not answer; it is asked again what it has of ${name}`;
+    return fail('daemon_busy', this.state.phase === 'stopping' ? `${name} is being stopped` : hostIsSilent);
   }
 
   startResult(status: StartReply['status'], { pid }: LiveRun): StartReply {
@@ -106,8 +105,7 @@ export class ServiceLifecycle {
 
   /** Begins a start requested by a client. `timeoutMs` null: no deadline for its ready-check. */
   launchAsked(timeoutMs: number | null): Run {
-    this.restarts = 0;
-    this.attempt = 0;
+    this.restarts = this.attempt = 0;
     return this.launch(this.registered(), timeoutMs, false);
   }
 
@@ -122,14 +120,16 @@ export class ServiceLifecycle {
   private check(run: LiveRun, timeoutMs: number | null): void {
     const { context, effects, probe } = this.options;
     const plan = readyPlanOf(run, timeoutMs, context.clock.now());
-    const check = startReadyCheck(context.clock, probe, plan, (passed) => {
+    const foreignHolder = (onDone: (holder: string | null) => void): void =>
+      this.inBackground(effects.foreignHolder(run).then(onDone));
+    const check = startReadyCheck(context.clock, { probe, foreignHolder }, plan, (passed) => {
       if (passed) {
         this.becomeRunning(run);
         this.announce(run);
       } else {
         // Ask for the listener before the stop changes it. Without an answer the hint says less.
         const holder = tolerateFailure(effects.portHolder(run.metadata.port), () => null);
-        this.halt(run, null, { check: check.last(), holder });
+        this.halt(run, null, { check: check.last(), holder, foreignHolder: check.foreignHolder() });
       }
     });
     this.become({ phase: 'checking', run, check }, check.stop);
@@ -200,11 +200,10 @@ export class ServiceLifecycle {
     this.recordSoon(state);
   }
 
-  /** Resolves when the current end is on disk, with the answer of the stop that caused it, if any. */
-  async record(state: In<'ended'>): Promise<StopReply | null> {
+  /** Resolves when the current end is on disk. Fails as the store does; then it is written later. */
+  async record(state: In<'ended'>): Promise<void> {
     state.recording ??= this.write(state);
     await state.recording;
-    return state.how.stop?.answer ?? null;
   }
 
   /** Whether the end of `run` is in the store. In phase `ended` the last end is still being written. */
@@ -302,7 +301,7 @@ export class ServiceLifecycle {
     const state: In<'launching'> = { phase: 'launching', run, early: null };
     this.become(state);
     this.inBackground(
-      effects.spawn(run, stored.spec, this.end).then(
+      effects.spawn(run, stored, this.end).then(
         (reply) => this.state === state && this.spawned(state, reply),
         (error: unknown) => this.state === state && this.unspawned(state, error),
       ),
@@ -348,7 +347,9 @@ export class ServiceLifecycle {
       if (this.state === state)
         this.leavePhase = context.clock.after(SERVICE.endRecordRetryMs, () => this.recordSoon(state));
       run.ready.reject(error);
-      how.stop?.asked.reject(error);
+      // The stop is done, whatever the disk takes: docs/reference.md "A full disk".
+      if (isFailure(error)) how.stop?.asked.resolve(how.stop.answer);
+      else how.stop?.asked.reject(error);
       throw error;
     }
     if (this.state !== state) return;
@@ -360,10 +361,15 @@ export class ServiceLifecycle {
       run.ready.reject(await startFailure(name, state, await lastLines(run.id), context.clock.now()));
   }
 
+  /** Resolves when `end` is on disk; without room for it, at once: it is written later. */
   private async replaceEnd(end: LastEnd): Promise<void> {
+    const { context, effects } = this.options;
     this.end = end;
     this.publish();
-    await this.options.effects.saveEnd(end);
+    const again = (): void => {
+      if (this.end === end) this.inBackground(this.replaceEnd(end));
+    };
+    await tolerateFailure(effects.saveEnd(end), () => context.clock.after(SERVICE.endRecordRetryMs, again));
   }
 
   private wait(backoff: Backoff, trouble: string | null): void {

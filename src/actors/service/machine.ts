@@ -63,7 +63,7 @@ const finish: Cell<'checking' | 'running', 'exited'> = ({ life }, { run }, end) 
   if (end.run === run.id) life.finish(run, end, UNASKED);
 };
 /** Stops what the last run left behind. Fails daemon_busy when the host does not answer. */
-const acceptEnd: Cell<'idle', 'stop'> = async ({ effects, life, name }, _, asked) => {
+const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async ({ effects, life, name }, { phase }, asked) => {
   const { end, stored } = life.snapshot();
   const port = stored?.spec.port ?? 0;
   const answer = { name, status: 'stopped', exitCode: null, signal: null } as const;
@@ -75,8 +75,16 @@ const acceptEnd: Cell<'idle', 'stop'> = async ({ effects, life, name }, _, asked
   const { exitUnknown: _exitUnknown, ...report } = await stopped.catch((error: unknown) => {
     throw isFailure(error) ? life.busy() : error;
   });
-  await life.settleEnd(end);
+  // An end that is still to be stored stays as it is.
+  if (phase === 'idle') await life.settleEnd(end);
   return { ...answer, ...report, exitCode: end.exitCode, signal: end.signal };
+};
+/** A stop while an end is being stored: of another stop, whose answer it gets, or of the process itself. */
+const stopEnded: Cell<'ended', 'stop'> = async (machine, state, graceMs) => {
+  const recorded = machine.life.record(state).then(() => true);
+  const isRecorded = await tolerateFailure(recorded, () => false);
+  if (state.how.stop) return state.how.stop.answer;
+  return isRecorded ? machine.stop(graceMs) : acceptEnd(machine, state, graceMs);
 };
 const look = ({ life }: ServiceMachine): Promise<void> => life.look();
 const lookSoon = ({ life }: ServiceMachine): void => life.lookSoon();
@@ -150,9 +158,7 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
   ended: {
     start: startAfterRecord,
     join: startAfterRecord,
-    // A stop that arrives while the end of another stop is being stored gets the answer of that stop.
-    stop: async (machine, state, graceMs) =>
-      (await machine.life.record(state)) ?? (await machine.stop(graceMs)),
+    stop: stopEnded,
     changed: (machine, state, stored) => machine.life.record(state).then(() => machine.changed(stored)),
     exited: skipEnd,
     adopt: skip,

@@ -15,7 +15,7 @@ import type {
 import type { TerminalProtocol } from '../../protocol/terminal.ts';
 import { actor, type Context, type MessageOf } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { AgentTerminal, DEFAULT_TERMINAL_SIZE } from './agent_terminal.ts';
+import { AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
 import { ServiceEffects, type ServiceEffectsConfig } from './effects.ts';
 import { explainService } from './explain.ts';
 import { ServiceLifecycle } from './lifecycle.ts';
@@ -24,7 +24,7 @@ import { ServiceLog } from './service_log.ts';
 import { liveRun } from './state.ts';
 
 /** Shared by all services of a thread. */
-export interface ServiceConfig extends ServiceEffectsConfig {
+export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig {
   /** `gated(socketProbe(clock))`, one per thread. */
   probe: Probe;
   /** The host's log directory: one folder per service. */
@@ -48,11 +48,11 @@ class SupervisedService {
   private cancelEnd = (): void => {};
 
   constructor(context: Context, config: ServiceConfig) {
-    const { bootedAt, logs, probe } = config;
+    const { bootedAt, drawScreen, logs, probe, viewersInThread } = config;
     const name = context.address.slice(SERVICE_PREFIX.length);
     const effects = new ServiceEffects(context, config, name);
     const log = new ServiceLog(join(logs, name), effects);
-    const terminal = new AgentTerminal(context, log, effects);
+    const terminal = new AgentTerminal(context, { drawScreen, viewersInThread }, log, effects);
     this.context = context;
     this.name = name;
     this.effects = effects;
@@ -151,15 +151,17 @@ class SupervisedService {
   async explain(): Promise<ServiceExplanation> {
     const { life } = this;
     const { spec } = life.registered();
-    const ownPort = liveRun(life.snapshot().state)?.metadata.port ?? spec.port;
-    const portHolder = await this.effects.portHolder(ownPort);
+    const live = liveRun(life.snapshot().state);
+    const foreignHolder = live && (await this.effects.foreignHolder(live));
+    const portHolder = foreignHolder ?? (await this.effects.portHolder(live?.metadata.port ?? spec.port));
     const { end, state } = life.snapshot();
     const { status } = life.view();
     const run = 'run' in state ? state.run.id : end?.run;
     const lastLines = run === undefined ? [] : await this.log.lastLines(run);
     const droppedBytes = state.phase === 'lost' ? 0 : await this.effects.droppedBytes();
     const now = this.context.clock.now();
-    return explainService({ spec, status, state, end, portHolder, lastLines, droppedBytes, now });
+    const facts = { spec, status, state, end, portHolder, foreignHolder, lastLines, droppedBytes, now };
+    return explainService(facts);
   }
 
   private endSoon(): void {
@@ -200,7 +202,7 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       },
       attach: ({ viewer }) => service.attach(viewer),
       detach: ({ viewer }) => terminal.detach(viewer),
-      input: ({ data }) => terminal.input(data),
+      input: ({ viewer, data }) => terminal.input(viewer, data),
       resize: ({ cols, rows }) => terminal.resize(cols, rows),
       ack: ({ viewer, bytes }) => terminal.acknowledge(viewer, bytes),
     };

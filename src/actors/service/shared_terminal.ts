@@ -1,36 +1,60 @@
 // The terminal of one agent as its viewers see it. Output is read from the log by offset, so no viewer can
-// slow the program down, and a viewer that falls behind skips to the current screen.
-import type { TerminalScreen } from '../../adapters/terminal_screen.ts';
-import type { TerminalViewersProtocol } from '../../protocol/terminal.ts';
-import type { Clock, Ref } from '../../runtime/actor.ts';
+// slow the program down. A viewer that is new, or has fallen behind, gets the screen as it is: a job draws
+// it from the end of the log. docs/reference.md "Screens of terminals".
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import {
+  type DrawnScreen,
+  type ScreenTask,
+  type TerminalViewersProtocol,
+  viewerShare,
+} from '../../protocol/terminal.ts';
+import { type Clock, isFailure, type Ref } from '../../runtime/actor.ts';
 import { AGENT } from '../../settings/limits.ts';
 
 const READ_BYTES = 64 * 1024;
-/** A viewer that has fallen behind gets a fresh screen once its unacknowledged bytes drop to this. */
-const RESUME_BYTES = AGENT.maxUnacknowledgedBytes / 4;
+/** The part of its share below which a viewer has to get before it is sent a screen. */
+const SCREEN_SHARE = 1 / 4;
 /** Pause between the two size changes that make a full-screen program repaint. */
 const REPAINT_MS = 40;
+const NEWLINE = 0x0a;
+/** In place of a screen that could not be drawn. */
+const UNDRAWN_SCREEN = Buffer.from('\x1bc[berth: earlier output took too long to draw and is not shown]\r\n');
+
+/**
+ * Draws a screen. `prepare` is called when it is its turn. Fails `deadline` or `crashed` when drawing takes
+ * too much.
+ */
+export type DrawScreen = (prepare: () => ScreenTask) => Promise<DrawnScreen>;
+
+interface LogChunk {
+  start: number;
+  end: number;
+  bytes: Uint8Array;
+}
 
 export interface SharedTerminalOptions {
   cols: number;
   rows: number;
   /** Reads this run's log from `offset` on. */
-  read(offset: number, limit: number): { start: number; end: number; bytes: Uint8Array };
+  read(offset: number, limit: number): LogChunk;
   /** The logical end offset of the log. */
   end(): number;
-  write(data: Uint8Array): void;
   resize(cols: number, rows: number): void;
-  openScreen(cols: number, rows: number): Promise<TerminalScreen>;
+  drawScreen: DrawScreen;
   viewers: Ref<TerminalViewersProtocol>;
+  /** The viewers of all terminals of the thread, which share `AGENT.maxViewerBytes`. */
+  viewersInThread: { count: number };
   clock: Clock;
-  /** Called with an exception of the emulator, after which the terminal is unusable. */
+  /** The last viewer has left. */
+  onUnwatched(): void;
+  /** Called with an exception, after which the terminal is unusable. */
   onDefect(error: unknown): void;
 }
 
 interface Viewer {
   unacknowledged: number;
-  /** True: it has everything up to `position`. False: it needs a fresh screen. */
-  isCurrent: boolean;
+  /** Log offset up to which it has everything; null: it needs the screen first. */
+  position: number | null;
 }
 
 export interface TerminalExit {
@@ -38,25 +62,26 @@ export interface TerminalExit {
   signal: string | null;
 }
 
-/** The start of the next line in `span`, so that a read does not begin inside a sequence or a character. */
-function lineStart(span: { start: number; end: number; bytes: Uint8Array }): number {
-  const newline = span.bytes.indexOf(0x0a);
-  return newline < 0 ? span.start : span.start + newline + 1;
+/** A screen, and the log offset up to which it shows the output. */
+interface FreshScreen {
+  bytes: Uint8Array;
+  position: number;
 }
 
 export class SharedTerminal {
   private readonly options: SharedTerminalOptions;
   private readonly viewers = new Map<string, Viewer>();
-  private screen: TerminalScreen | undefined;
-  private opening = false;
-  /** Log offset up to which the emulator has been fed. */
-  private position = 0;
-  private pumping = false;
+  private isDrawing = false;
+  private isPumping = false;
   /** Something has changed since the current step began. */
   private isPumpDue = false;
   private exit: TerminalExit | undefined;
   private cols: number;
   private rows: number;
+  /** Log offset before which no output is drawn again, because that took too long. */
+  private drawableFrom = 0;
+  /** Monotonic time before which nothing is drawn. */
+  private drawableAt = 0;
 
   constructor(options: SharedTerminalOptions) {
     this.options = options;
@@ -70,27 +95,23 @@ export class SharedTerminal {
   }
 
   attach(viewer: string): void {
-    this.viewers.set(viewer, { unacknowledged: 0, isCurrent: false });
+    this.viewers.set(viewer, { unacknowledged: 0, position: null });
+    this.options.viewersInThread.count += 1;
     this.options.viewers.tell('size', { viewer, cols: this.cols, rows: this.rows });
     this.repaint();
-    if (this.screen) void this.pump();
-    else if (!this.opening) void this.open();
+    void this.pump();
   }
 
   detach(viewer: string): void {
-    this.viewers.delete(viewer);
-    if (this.viewers.size === 0) this.close();
-  }
-
-  input(data: Uint8Array): void {
-    this.options.write(data);
+    if (!this.viewers.delete(viewer)) return;
+    this.options.viewersInThread.count -= 1;
+    if (!this.hasViewers) this.options.onUnwatched();
   }
 
   resize(cols: number, rows: number): void {
     this.cols = cols;
     this.rows = rows;
     this.options.resize(cols, rows);
-    this.screen?.resize(cols, rows);
     for (const viewer of this.viewers.keys()) this.options.viewers.tell('size', { viewer, cols, rows });
   }
 
@@ -98,92 +119,136 @@ export class SharedTerminal {
     const seen = this.viewers.get(viewer);
     if (!seen) return;
     seen.unacknowledged = Math.max(0, seen.unacknowledged - bytes);
-    if (!seen.isCurrent && seen.unacknowledged <= RESUME_BYTES) void this.pump();
+    void this.pump();
   }
 
   /** The process has ended. Viewers get its last output, then the exit. */
   onExit(exit: TerminalExit): void {
     this.exit = exit;
-    if (this.screen) void this.pump();
-    else if (!this.opening) this.sendExit();
+    void this.pump();
   }
 
-  /** Drops the screen and detaches all viewers. The next viewer gets a screen rebuilt from the log. */
+  /** Detaches all viewers, which may attach again. */
   close(): void {
-    for (const viewer of this.viewers.keys()) this.options.viewers.tell('detached', { viewer });
-    this.viewers.clear();
-    this.screen?.close();
-    this.screen = undefined;
+    for (const viewer of [...this.viewers.keys()]) {
+      this.options.viewers.tell('detached', { viewer });
+      this.detach(viewer);
+    }
   }
 
   /** Sends new output to every viewer that can accept it. One pass at a time; no call is lost. */
   async pump(): Promise<void> {
     this.isPumpDue = true;
-    if (this.pumping || !this.screen) return;
-    this.pumping = true;
+    if (this.isPumping) return;
+    this.isPumping = true;
     try {
-      for (let more = true; (more || this.isPumpDue) && this.screen; ) {
-        this.isPumpDue = false;
-        more = await this.step(this.screen);
+      while (this.isPumpDue && this.hasViewers) {
+        this.isPumpDue = this.step();
+        if (this.isPumpDue) await nextTurn();
       }
     } catch (error) {
       this.options.onDefect(error);
     } finally {
-      this.pumping = false;
+      this.isPumping = false;
     }
   }
 
-  private async open(): Promise<void> {
-    this.opening = true;
-    try {
-      const screen = await this.options.openScreen(this.cols, this.rows);
-      this.opening = false;
-      if (!this.hasViewers) {
-        screen.close();
-        return;
-      }
-      this.screen = screen;
-      this.skipTo(this.options.end());
-      await this.pump();
-    } catch (error) {
-      this.opening = false;
-      this.options.onDefect(error);
-    }
-  }
-
-  /** Starts the emulator at the last `AGENT.replayBytes` before `end`, at the start of a line. */
-  private skipTo(end: number): void {
-    const from = end - AGENT.replayBytes;
-    this.position = from <= 0 ? 0 : lineStart(this.options.read(from, READ_BYTES));
-  }
-
-  private async step(screen: TerminalScreen): Promise<boolean> {
+  /** Sends each viewer the next piece of output. Returns whether there may be more. */
+  private step(): boolean {
     const end = this.options.end();
-    if (end - this.position > 2 * AGENT.replayBytes) {
-      // The program prints faster than the emulator can follow: skip to the latest screen.
-      this.skipTo(end);
-      for (const viewer of this.viewers.values()) viewer.isCurrent = false;
-    }
-    const before = this.position;
-    const span = this.options.read(before, READ_BYTES);
-    if (span.bytes.length > 0) await screen.write(span.bytes);
-    if (screen !== this.screen) return false;
-    this.position = span.end;
-    let fresh: Uint8Array | undefined;
+    const share = this.share();
+    const chunks = new Map<number, LogChunk>();
+    let isMore = false;
     for (const [name, viewer] of this.viewers) {
-      if (viewer.isCurrent && viewer.unacknowledged + span.bytes.length > AGENT.maxUnacknowledgedBytes)
-        viewer.isCurrent = false;
-      if (viewer.isCurrent) this.send(name, viewer, span.bytes);
-      else if (viewer.unacknowledged <= RESUME_BYTES) {
-        fresh ??= screen.snapshot();
-        viewer.isCurrent = true;
-        this.send(name, viewer, fresh);
+      const { position } = viewer;
+      if (position === null || position >= end) continue;
+      if (end - position > AGENT.replayBytes) {
+        viewer.position = null;
+        continue;
       }
+      if (viewer.unacknowledged >= share) continue;
+      const chunk = chunks.get(position) ?? this.readNext(position, share);
+      chunks.set(position, chunk);
+      this.send(name, viewer, chunk.bytes);
+      viewer.position = chunk.end;
+      // A read without progress is the last one: later output arrives as a growth notice.
+      if (chunk.end > position) isMore = true;
     }
-    // A step without progress is the last one: later output arrives as a growth notice.
-    const more = this.position > before && this.position < this.options.end();
-    if (!more && this.exit) this.sendExit();
-    return more;
+    if (this.waitingForScreen().length > 0) void this.draw();
+    else if (this.exit && !isMore) this.sendExit(this.exit);
+    return isMore;
+  }
+
+  /** Reads up to a boundary that all viewers share, so that they have the same reads from then on. */
+  private readNext(position: number, share: number): LogChunk {
+    return this.options.read(position, Math.min(READ_BYTES - (position % READ_BYTES), share));
+  }
+
+  private share(): number {
+    return viewerShare(this.options.viewersInThread.count);
+  }
+
+  /** The viewers that need a screen and have room for it. */
+  private waitingForScreen(): [name: string, viewer: Viewer][] {
+    const room = this.share() * SCREEN_SHARE;
+    return [...this.viewers].filter(
+      ([, { position, unacknowledged }]) => position === null && unacknowledged <= room,
+    );
+  }
+
+  private async draw(): Promise<void> {
+    if (this.isDrawing) return;
+    this.isDrawing = true;
+    try {
+      const { cols, rows } = this;
+      let fresh = await this.freshScreen();
+      // A viewer resizes as soon as it is attached. A second change has to do without.
+      if (cols !== this.cols || rows !== this.rows) fresh = await this.freshScreen();
+      for (const [name, viewer] of this.waitingForScreen()) {
+        viewer.position = fresh.position;
+        this.send(name, viewer, fresh.bytes);
+      }
+    } catch (error) {
+      this.options.onDefect(error);
+    } finally {
+      this.isDrawing = false;
+    }
+    await this.pump();
+  }
+
+  /** The screen as it is, or its replacement. Rejects with a defect. */
+  private async freshScreen(): Promise<FreshScreen> {
+    const { clock, drawScreen } = this.options;
+    let output: Pick<LogChunk, 'bytes' | 'end'> = { bytes: new Uint8Array(), end: this.options.end() };
+    const undrawn = (): FreshScreen => ({ bytes: UNDRAWN_SCREEN, position: output.end });
+    if (clock.monotonic() < this.drawableAt) return undrawn();
+    try {
+      const { screen, drawnBytes } = await drawScreen(() => {
+        output = this.replay();
+        const { cols, rows } = this;
+        return { cols, rows, bytes: output.bytes, maxBytes: this.share(), budgetMs: AGENT.drawBudgetMs };
+      });
+      if (!screen) return undrawn();
+      return { bytes: screen, position: output.end - (output.bytes.length - drawnBytes) };
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      this.drawableFrom = output.end;
+      this.drawableAt = clock.monotonic() + AGENT.overrunPauseMs;
+      return undrawn();
+    }
+  }
+
+  /**
+   * The last `AGENT.replayBytes` of the output, from the start of a line, so that it does not begin inside a
+   * sequence or a character.
+   */
+  private replay(): Pick<LogChunk, 'bytes' | 'end'> {
+    const end = this.options.end();
+    const from = Math.max(this.drawableFrom, end - AGENT.replayBytes);
+    const { bytes, end: readEnd } = this.options.read(from, AGENT.replayBytes);
+    if (from === this.drawableFrom) return { bytes, end: readEnd };
+    const newline = bytes.subarray(0, READ_BYTES).indexOf(NEWLINE);
+    return { bytes: bytes.subarray(newline + 1), end: readEnd };
   }
 
   private send(viewer: string, state: Viewer, bytes: Uint8Array): void {
@@ -192,11 +257,11 @@ export class SharedTerminal {
     this.options.viewers.tell('output', { viewer, bytes });
   }
 
-  private sendExit(): void {
-    const exit = this.exit ?? { exitCode: null, signal: null };
-    for (const viewer of this.viewers.keys()) this.options.viewers.tell('exit', { viewer, ...exit });
-    this.viewers.clear();
-    this.close();
+  private sendExit(exit: TerminalExit): void {
+    for (const viewer of [...this.viewers.keys()]) {
+      this.options.viewers.tell('exit', { viewer, ...exit });
+      this.detach(viewer);
+    }
   }
 
   /** Changes the size for a moment, because a full-screen program repaints when its size changes. */

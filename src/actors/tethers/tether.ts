@@ -19,7 +19,7 @@ async function listenOnFirstFree(
 ): Promise<LoopbackListener | null> {
   for (const port of ports) {
     const listener = await listenOnLoopback(port, (socket) => clients.accept(socket));
-    if (listener) return listener;
+    if (!('refused' in listener)) return listener;
   }
   return null;
 }

@@ -42,8 +42,9 @@ function tetherRow({ stored, stats, isOpen }: TetherEntry): TetherRow {
 
 async function isFree(port: number): Promise<boolean> {
   const listener = await listenOnLoopback(port, (socket) => socket.destroy());
-  await listener?.close();
-  return listener !== null;
+  if ('refused' in listener) return false;
+  await listener.close();
+  return true;
 }
 
 /**

@@ -1,6 +1,6 @@
 // Which TCP ports are listened on, and by which process, from /proc. Without /proc (macOS) there seem to be
 // none.
-import { closeSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
 import { type ProcessRow, processRow } from './process_table.ts';
 
 export interface ListeningSocket {
@@ -19,6 +19,7 @@ const UID = 7;
 const INODE = 9;
 const LISTEN = '0A';
 const BLOCK_BYTES = 64 * 1024;
+const ROOT_UID = 0;
 
 /** An address of 4 or 16 bytes in network order, as text. */
 export function addressFromBytes(bytes: Buffer): string {
@@ -101,6 +102,39 @@ export function socketHolder(inode: number): ProcessRow | undefined {
     if (Number.isInteger(pid) && hasOpen(pid, target)) return processRow(pid);
   }
   return undefined;
+}
+
+/**
+ * Whether a listener may serve for the run whose first process is `pid`: it is of this user, of root
+ * (Docker's proxy, sudo), or of the run's own tree. docs/reference.md "Ports and conflicts".
+ */
+export function mayServe({ uid, inode }: Pick<ListeningSocket, 'uid' | 'inode'>, pid: number): boolean {
+  return isTrustedUser(uid) || treeHasOpen(pid, inode);
+}
+
+/**
+ * Whether programs of `uid` may do what they like with this user's services anyway, or are this user's own.
+ */
+export const isTrustedUser = (uid: number): boolean => uid === process.getuid?.() || uid === ROOT_UID;
+
+/** Whether `pid` or a descendant of it has the socket `inode` open, as far as this user may look. */
+export function treeHasOpen(pid: number, inode: number): boolean {
+  return hasOpen(pid, `socket:[${inode}]`) || childrenOf(pid).some((child) => treeHasOpen(child, inode));
+}
+
+/** The children of a process; none where it is gone or the system does not tell. */
+function childrenOf(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, 'latin1')
+        .trim()
+        .split(' ')
+        .filter(Boolean)
+        .map(Number),
+    );
+  } catch {
+    return [];
+  }
 }
 
 function hasOpen(pid: number, target: string): boolean {

@@ -3,7 +3,7 @@
 // the changes of another.
 import type { StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
 import type { StoredTether } from '../../protocol/tethers.ts';
-import type { Store } from './store.ts';
+import type { Store } from './store_tables.ts';
 import type { VaultCanary } from './vault.ts';
 
 /** A change is on disk, as a whole, when its promise resolves. Changes fail storage_full. */

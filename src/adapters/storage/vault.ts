@@ -5,7 +5,8 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:
 import type { SealedSecret } from '../../protocol/cloud.ts';
 import { ensureSecret, readSecret } from '../../settings/state_dir.ts';
 
-const KEY_BYTES = 32;
+/** The length of a key. */
+export const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
@@ -87,7 +88,9 @@ export interface VaultCanary {
  */
 export async function openVault(keyFile: string, canary: VaultCanary): Promise<Vault> {
   const proof = await canary.read();
-  const key = proof ? readSecret(keyFile) : ensureSecret(keyFile, () => randomBytes(KEY_BYTES));
+  const key = proof
+    ? readSecret(keyFile, 'put the key back that the store was sealed with')
+    : ensureSecret(keyFile, () => randomBytes(KEY_BYTES));
   if (!key)
     throw new VaultError(
       `the key file ${keyFile} is missing: the store is sealed with the key ${proof?.kek}`,

@@ -1,10 +1,10 @@
 // berth daemon, and its start, stop and status
 
+import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { localUrl } from '../../adapters/url_host.ts';
-import { runningDaemon } from '../../client/local_daemon.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { startBackgroundDaemon, stopBackgroundDaemon } from '../kit/background_daemon.ts';
-import { defineCommand, textOption } from '../kit/command.ts';
+import { defineCommand, flagOption, textOption } from '../kit/command.ts';
 import { EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 
 /** Exists for the help: src/bin.ts runs `berth daemon` without loading the command line. */
@@ -19,10 +19,11 @@ export const daemonForegroundCommand = defineCommand({
       'file',
     ),
     stateDir: textOption('--state-dir <dir>', 'the state directory; default $XDG_STATE_HOME/berth', 'file'),
+    restoreStore: flagOption('--restore-store', 'go back to the copy of the store'),
   },
   run: async () => {
     throw new UsageError(
-      '`berth daemon` takes only --config and --state-dir',
+      '`berth daemon` takes only --config, --state-dir and --restore-store',
       'Put them after the word daemon.',
     );
   },

@@ -1,12 +1,15 @@
 // The checks of `berth doctor`. None changes anything.
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
 import net from 'node:net';
+import { PLATFORM_PARTS, type PlatformPart } from '../../adapters/platform_parts.ts';
+import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { otherUsers } from '../../adapters/process/users.ts';
+import { damagedRows } from '../../adapters/storage/damaged_rows.ts';
 import { dialAddress } from '../../adapters/url_host.ts';
-import { runningDaemon } from '../../client/local_daemon.ts';
 import type { ClusterDetail } from '../../client/records.ts';
 import { CLOUD } from '../../settings/limits.ts';
 import { cloudKeyPath } from '../../settings/state_dir.ts';
+import { statePaths } from '../../settings/state_paths.ts';
 import { VERSION } from '../../settings/version.ts';
 import type { CommandContext } from '../kit/context.ts';
 
@@ -37,6 +40,15 @@ const node: DoctorCheck = async () => {
     },
   ];
 };
+
+/** What `parts` name that this system lacks. */
+export function platformFindings(parts: readonly PlatformPart[]): DoctorFinding[] {
+  return parts
+    .filter(({ isHere }) => !isHere())
+    .map(({ name, without }) => ({ state: 'warning', about: `this system lacks ${name}`, fix: without }));
+}
+
+const platform: DoctorCheck = async () => platformFindings(PLATFORM_PARTS);
 
 const shell: DoctorCheck = async () => {
   try {
@@ -106,6 +118,20 @@ const stateDir = withLocal(async (_cli, { stateDir: path }) => {
   return ok(`the state directory is ${path}`);
 });
 
+const store = withLocal(async (_cli, { stateDir: path }) => {
+  const { damaged } = statePaths(path);
+  const rows = damagedRows(damaged);
+  if (rows.length === 0) return [];
+  const names = `${rows.slice(0, 10).join(', ')}${rows.length > 10 ? ' and others' : ''}`;
+  return [
+    {
+      state: 'warning',
+      about: `damaged rows of the store were left out: ${names}`,
+      fix: `Register again what is missing, then remove ${damaged}.`,
+    },
+  ];
+});
+
 const isPortTaken = (host: string, port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = net.connect({ host, port });
@@ -146,8 +172,8 @@ const daemon = withLocal(async (_cli, local) => {
     if (front.startsWith('node')) {
       findings.push({
         state: 'warning',
-        about: 'the daemon serves with node:http: uWebSockets.js has no binary for this system',
-        fix: 'All works, with fewer requests per second.',
+        about: 'the daemon serves with node:http: no binary of uWebSockets.js loads here',
+        fix: 'All works, with fewer requests per second. The log of the daemon has the reason.',
       });
     }
     return findings;
@@ -156,6 +182,23 @@ const daemon = withLocal(async (_cli, local) => {
       { state: 'wrong', about: `the daemon (pid ${running.pid}) does not answer: ${messageOf(error)}` },
     ];
   }
+});
+
+const gateway = withLocal(async (_cli, { client, settings, stateDir: path }) => {
+  const { port } = settings.gateway;
+  if (port === -1 || !runningDaemon(path)) return [];
+  // `daemon` reports a daemon that does not answer.
+  const version = await client.version().catch(() => undefined);
+  if (!version) return [];
+  if (version.gatewayPort !== null)
+    return ok(`agents are served by host name on port ${version.gatewayPort}`);
+  return [
+    {
+      state: 'warning',
+      about: `there is no gateway: at the start of the daemon somebody else had port ${port}, or [::1]:${port}`,
+      fix: 'The log of the daemon names the holder. End that, or set gateway.port, and restart the daemon.',
+    },
+  ];
 });
 
 const token = withLocal(async (_cli, local) => {
@@ -232,11 +275,14 @@ const clusters = withLocal(async (_cli, local) => {
 
 export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   node,
+  platform,
   shell,
   libc,
   settings,
   stateDir,
+  store,
   daemon,
+  gateway,
   token,
   agentHostNames,
   clusters,

@@ -3,41 +3,24 @@ import type { Client } from '../../client/create_client.ts';
 import type { Registration, ServiceDetail } from '../../client/records.ts';
 import type { ProjectService } from '../../project/read_project.ts';
 import { readyUrl } from '../../project/ready_url.ts';
-import { completeRegistration } from '../../protocol/registration.ts';
+import {
+  completeRegistration,
+  pickFields,
+  SPEC_FIELD_NAMES,
+  SPEC_FIELDS,
+} from '../../protocol/registration.ts';
 import { NO_RESTART_LABEL, projectLabel } from './project_file.ts';
 
 type RegistrationSpec = { [K in keyof Registration]-?: Exclude<Registration[K], undefined> };
 
-/**
- * What a change of each field of a registration means. `process`: a process is made of it, so that a change
- * needs a new one. `record`: a change is registered, and the process stays. `apart`: compared in a way of its
- * own.
- */
-const FIELD_CHANGES: Readonly<Record<keyof RegistrationSpec, 'process' | 'record' | 'apart'>> = {
-  name: 'apart',
-  port: 'apart',
-  cmd: 'process',
-  cwd: 'process',
-  group: 'record',
-  ready: 'record',
-  env: 'apart',
-  dependsOn: 'record',
-  restart: 'record',
-  autostart: 'record',
-  stopSignal: 'record',
-  stopGrace: 'record',
-  startTimeout: 'record',
-  labels: 'apart',
-};
-
-/** The fields with this meaning. */
-const fieldsOf = (change: 'process' | 'record') =>
-  // The keys are those of the table.
-  (Object.keys(FIELD_CHANGES) as Exclude<keyof RegistrationSpec, 'env'>[]).filter(
-    (field) => FIELD_CHANGES[field] === change,
-  );
-const PROCESS_FIELDS = fieldsOf('process');
-const RECORD_FIELDS = fieldsOf('record');
+type ComparedField = Exclude<keyof RegistrationSpec, 'env'>;
+const COMPARED_FIELDS = SPEC_FIELD_NAMES.filter(
+  (field): field is ComparedField => field !== 'env' && field !== 'agent',
+);
+const fieldsThatChange = (what: 'process' | 'record'): ComparedField[] =>
+  COMPARED_FIELDS.filter((field) => SPEC_FIELDS[field].change === what);
+const PROCESS_FIELDS = fieldsThatChange('process');
+const RECORD_FIELDS = fieldsThatChange('record');
 
 function desiredSpec(
   file: string,
@@ -50,22 +33,6 @@ function desiredSpec(
   const { agent, ...spec } = completeRegistration({ ...service, port, ready, labels, agent: null });
   return { ...spec, env: Object.fromEntries(service.env) };
 }
-
-const currentSpec = (detail: ServiceDetail): Omit<RegistrationSpec, 'env'> => ({
-  name: detail.name,
-  port: detail.port,
-  labels: detail.labels,
-  cmd: detail.cmd,
-  cwd: detail.cwd,
-  group: detail.group,
-  ready: detail.ready,
-  dependsOn: detail.dependsOn,
-  restart: detail.restart,
-  autostart: detail.autostart,
-  stopSignal: detail.stopSignal,
-  stopGrace: detail.stopGrace,
-  startTimeout: detail.startTimeout,
-});
 
 const isSameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
@@ -120,8 +87,8 @@ export async function registerService(
   // With this label the process is older than the registration, but no change since concerns it.
   const isProcessCurrent = !before.stale || before.labels.includes(NO_RESTART_LABEL);
 
-  const withoutEnv = currentSpec(before);
-  const isChanged = (field: keyof typeof withoutEnv): boolean => !isSameJson(goal[field], withoutEnv[field]);
+  const withoutEnv = pickFields(before, COMPARED_FIELDS);
+  const isChanged = (field: ComparedField): boolean => !isSameJson(goal[field], withoutEnv[field]);
   const labelsChanged = !isSameJson(
     goal.labels,
     before.labels.filter((label) => label !== NO_RESTART_LABEL),

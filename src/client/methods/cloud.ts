@@ -8,15 +8,15 @@ import { workloads } from '../../api/workloads.ts';
 import type { AutoSleepChange } from '../../api/workloads_shapes.ts';
 import { type CallOptions, call, type Endpoint } from '../api_call.ts';
 
-interface WorkloadsOptions extends CallOptions {
+export interface WorkloadsOptions extends CallOptions {
   cluster?: string | undefined;
 }
 
-interface SleepOptions extends CallOptions {
+export interface SleepOptions extends CallOptions {
   hold?: number | undefined;
 }
 
-interface WakeOptions extends CallOptions {
+export interface WakeOptions extends CallOptions {
   wait?: boolean | undefined;
   timeout?: number | undefined;
 }

@@ -1,8 +1,10 @@
-// Parses query values strictly: declared values are checked, undeclared ones are ignored.
+// Parses query values strictly: declared values are checked, undeclared ones are refused.
 // docs/reference.md "Query values".
 import type { QueryField, QueryShape, QueryValues } from '../../api/query.ts';
 import { fail } from '../../protocol/errors.ts';
 
+/** Wrong values that one error names. */
+const MAX_FAULTS = 32;
 const INTEGER = /^(?:0|-?[1-9][0-9]*)$/;
 
 /** The value of one field, or a description of the expected value. */
@@ -34,18 +36,25 @@ export function percentDecode(text: string): string | null {
   }
 }
 
-/** The declared values of a query string. Throws invalid_spec, which names every wrong one. */
+/**
+ * The declared values of a query string. Throws invalid_spec, which names every wrong value and every
+ * undeclared name: what a client asks for and nobody reads, such as a dry run, would otherwise be done.
+ */
 export function readQuery<S extends QueryShape>(raw: string, shape: S): QueryValues<S> {
   const values = new Map<string, unknown>(Object.keys(shape).map((key) => [key, null]));
   const details = new Map<string, string>();
   const seen = new Set<string>();
-  for (const pair of raw === '' ? [] : raw.split('&')) {
+  for (const pair of raw.split('&')) {
+    if (pair === '' || details.size === MAX_FAULTS) continue;
     const equals = pair.indexOf('=');
     const key = percentDecode(equals < 0 ? pair : pair.slice(0, equals));
     const text = percentDecode((equals < 0 ? '' : pair.slice(equals + 1)).replaceAll('+', ' '));
     if (key === null || text === null) throw fail('invalid_spec', 'the query has broken percent-encoding');
     const field = Object.hasOwn(shape, key) ? shape[key] : undefined;
-    if (!field) continue;
+    if (!field) {
+      details.set(key, 'is not a query value of this request');
+      continue;
+    }
     const result = readField(field, text);
     if (seen.has(key)) details.set(key, 'may be given only once');
     else if ('must' in result) details.set(key, `must be ${result.must}`);

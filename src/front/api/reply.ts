@@ -4,11 +4,20 @@ import { ERRORS, type ErrorCode, type FailureDetail, fail } from '../../protocol
 import { type Failure, isFailure } from '../../runtime/actor.ts';
 import { type HttpExchange, ResponseHeaders } from '../server/http_server.ts';
 
-const SAFE_HEADERS = [
-  ['Cache-Control', 'no-store'],
-  ['X-Content-Type-Options', 'nosniff'],
-  ['Cross-Origin-Resource-Policy', 'same-origin'],
-].flat();
+/** Keep what is sent, and its window, from pages of other origins. */
+export const ISOLATION_HEADERS: readonly string[] = [
+  ...['X-Content-Type-Options', 'nosniff'],
+  ...['Cross-Origin-Resource-Policy', 'same-origin'],
+  ...['Cross-Origin-Opener-Policy', 'same-origin'],
+];
+
+/** Of what is data and no page: no browser runs or frames it. */
+export const DATA_POLICY: readonly string[] = [
+  'Content-Security-Policy',
+  "default-src 'none'; frame-ancestors 'none'",
+];
+
+const SAFE_HEADERS = ['Cache-Control', 'no-store', ...ISOLATION_HEADERS, ...DATA_POLICY];
 
 export const EMPTY_HEADERS = new ResponseHeaders(SAFE_HEADERS);
 /** The headers of an answer of `contentType`. */
@@ -24,7 +33,7 @@ export const EVENT_STREAM_HEADERS = new ResponseHeaders([
   'no',
 ]);
 
-/** The CORS headers of every answer to an allowed extension. */
+/** The CORS headers of every answer to an allowed extension or page. Never with credentials. */
 const corsHeaders = (origin: string): string[] =>
   [
     ['Access-Control-Allow-Origin', origin],
@@ -68,7 +77,7 @@ const isDetail = (detail: unknown): detail is FailureDetail => typeof detail ===
 /** The answer to one exchange. */
 export class HttpReply {
   readonly exchange: HttpExchange;
-  /** The origin of an allowed extension, else empty. */
+  /** The origin of an allowed extension or page, else empty. */
   readonly origin: string;
   private readonly onDefect: (error: unknown) => void;
 
@@ -78,7 +87,7 @@ export class HttpReply {
     this.onDefect = onDefect;
   }
 
-  /** `head` with the CORS headers that let an extension read the answer. */
+  /** `head` with the CORS headers that let an allowed extension or page read the answer. */
   withCors(head: ResponseHeaders): ResponseHeaders {
     return this.origin === '' ? head : head.with(...corsHeaders(this.origin));
   }

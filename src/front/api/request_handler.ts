@@ -7,7 +7,7 @@ import { HTTP } from '../../settings/limits.ts';
 import type { HttpExchange } from '../server/http_server.ts';
 import { KEEP_ALIVE_COMMENT } from '../streams/event_hub.ts';
 import type { AppContext } from './app_context.ts';
-import { type Guard, isPreflight } from './guard.ts';
+import { type Guard, givenToken, isPreflight } from './guard.ts';
 import type { RequestContext } from './handler.ts';
 import { isJsonType, parseBody } from './json_body.ts';
 import { isPublicPath } from './public_paths.ts';
@@ -34,19 +34,6 @@ const KEY_RULES: Readonly<Record<KeyKind, { pattern: RegExp; must: string } | nu
 };
 
 const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD';
-
-/** Whether a body follows. */
-function hasBody(exchange: HttpExchange): boolean {
-  const length = exchange.header('content-length');
-  return (length !== '' && length !== '0') || exchange.header('transfer-encoding') !== '';
-}
-
-/** Whether the end of the body is unambiguous; otherwise a proxy in front might see it elsewhere. */
-function isFramed(exchange: HttpExchange): boolean {
-  const coding = exchange.header('transfer-encoding').toLowerCase();
-  const lengths = exchange.countHeader('content-length') + exchange.countHeader('transfer-encoding');
-  return lengths <= 1 && exchange.countHeader('host') <= 1 && (coding === '' || coding === 'chunked');
-}
 
 /** Invalid percent-encoding is a 400 for every method. */
 function decodeKey({ key }: RouteMatch<Route>): string {
@@ -80,10 +67,20 @@ export class RequestHandler {
     const { guard, onDefect } = this.options;
     let reply: HttpReply | null = null;
     try {
+      const { fault } = exchange.head;
+      if (fault !== null) {
+        const failure = fail('invalid_spec', `the request could be read in two ways: ${fault}`);
+        new HttpReply(exchange, '', onDefect).fail(failure, [], true);
+        return;
+      }
       const { refusal, origin } = guard.check(exchange);
       reply = new HttpReply(exchange, origin, onDefect);
-      if (refusal) throw refusal;
-      this.route(exchange, reply);
+      // A connection for another name was not meant for this daemon.
+      if (refusal) reply.fail(refusal, [], refusal.code === 'forbidden_host');
+      else {
+        if (!isPublicPath(exchange.path) && !isPreflight(exchange)) exchange.markTrusted();
+        this.route(exchange, reply);
+      }
     } catch (error) {
       reply ??= new HttpReply(exchange, '', onDefect);
       reply.fail(error);
@@ -106,12 +103,6 @@ export class RequestHandler {
   private route(exchange: HttpExchange, reply: HttpReply): void {
     const { method, path } = exchange;
     const { router } = this.options;
-    if (hasBody(exchange) && !isFramed(exchange)) {
-      const failure = fail('invalid_spec', 'the request says twice or unclearly where its body ends');
-      // In a later turn: while this answer is open, no server parses the next request.
-      setImmediate(() => reply.fail(failure, [], true));
-      return;
-    }
     const found = router.find(path);
     const route = isRead(method) ? found?.entry.get : found?.entry.rows.get(method);
     if (found && route) this.run(exchange, reply, route, decodeKey(found));
@@ -134,7 +125,7 @@ export class RequestHandler {
     if (!isRead(exchange.method)) this.checkChange(route, key);
     switch (route.kind) {
       case 'read':
-        this.runRead(reply, route, key);
+        this.runRead(exchange, reply, route, key);
         return;
       case 'call':
         this.runCall(exchange, reply, route, key);
@@ -171,8 +162,10 @@ export class RequestHandler {
     }
   }
 
-  private runRead(reply: HttpReply, route: RouteOf<'read'>, key: string): void {
+  private runRead(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'read'>, key: string): void {
     const { app } = this.options;
+    const query = exchange.query();
+    if (query !== '') readQuery(query, route.query);
     if (route.needs === null) reply.bytes(route.status, route.headers, readBytes(route, app, key));
     else
       this.settle(
@@ -186,11 +179,13 @@ export class RequestHandler {
   private runCall(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'call'>, key: string): void {
     const { app } = this.options;
     const query = readQuery(exchange.query(), route.query);
-    const request = { app, key, query, body: null, status: route.status };
-    const result =
-      route.parseBody === null
-        ? this.whenServed(route, () => route.run(request))
-        : this.runWithBody(exchange, route, route.parseBody, request);
+    const { parseBody, status } = route;
+    const host = exchange.header('host');
+    const request = { app, key, query, body: null, host, bearer: givenToken(exchange), status };
+    const isBodyRead = parseBody !== null && (route.body !== null || exchange.head.hasBody);
+    const result = isBodyRead
+      ? this.runWithBody(exchange, route, parseBody, request)
+      : this.whenServed(route, () => route.run(request));
     this.settle(reply, route, request, result);
   }
 
@@ -223,11 +218,11 @@ export class RequestHandler {
     parse: (value: unknown) => Promise<unknown>,
     request: RequestContext,
   ): Promise<unknown> {
-    if (hasBody(exchange) && !isJsonType(exchange.header('content-type')))
+    if (exchange.head.hasBody && !isJsonType(exchange.header('content-type')))
       throw fail('unsupported_media_type', 'the body is not application/json');
     const limits = { bytes: HTTP.maxBodyBytes, ms: HTTP.bodyTimeoutMs };
     return exchange.readBody(limits).then(async (bytes) => {
-      request.body = await parse(parseBody(bytes));
+      if (bytes.length > 0 || route.body !== null) request.body = await parse(parseBody(bytes));
       return this.whenServed(route, () => route.run(request));
     });
   }
@@ -242,9 +237,7 @@ export class RequestHandler {
       return null;
     };
     const lastEventId = exchange.header('last-event-id');
-    const opened = this.whenServed(route, () =>
-      route.run({ app, key, query, body: null, lastEventId, open }),
-    );
+    const opened = this.whenServed(route, () => route.run({ app, key, query, lastEventId, open }));
     opened?.catch((error: unknown) => reply.fail(error));
   }
 
@@ -253,11 +246,12 @@ export class RequestHandler {
     const offered = exchange.header('sec-websocket-protocol').split(',');
     const isFit =
       exchange.isHandshake &&
+      !exchange.head.hasBody &&
       exchange.header('sec-websocket-version') === '13' &&
       offered.some((one) => one.trim() === protocol);
     if (!isFit)
       throw fail('invalid_spec', `this path takes a WebSocket handshake with the protocol ${protocol}`);
-    const request = { app: this.options.app, key, query: {}, body: null, status: route.status };
-    exchange.acceptWebSocket(protocol, route.run(request));
+    const query = readQuery(exchange.query(), route.query);
+    exchange.acceptWebSocket(protocol, route.run({ app: this.options.app, key, query }));
   }
 }

@@ -3,6 +3,7 @@ import type { Operation, OperationKind, ResourceName } from '../../api/operation
 import { OPERATIONS } from '../../api/operations.ts';
 import type { ResponseHeaders } from '../server/http_server.ts';
 import type { AnyHandler, HandlersOf } from './handler.ts';
+import { accessHandlers } from './handlers/access.ts';
 import { agentHandlers } from './handlers/agents.ts';
 import { clusterHandlers } from './handlers/clusters.ts';
 import { eventHandlers } from './handlers/events.ts';
@@ -19,8 +20,8 @@ export interface RouteOf<K extends OperationKind> extends Operation<ResourceName
   /** The headers of a successful answer. */
   readonly headers: ResponseHeaders;
   /**
-   * Checks a body and fills in its defaults. The shape is loaded with the first body. Rejects with
-   * invalid_spec.
+   * Checks a body and fills in its defaults; of an operation without one, that the body says nothing. The
+   * shape is loaded with the first body. Rejects with invalid_spec. null: a body is not looked at.
    */
   readonly parseBody: ((value: unknown) => Promise<unknown>) | null;
 }
@@ -32,6 +33,7 @@ const HANDLERS: { readonly [R in ResourceName]: HandlersOf<(typeof OPERATIONS)[R
   groups: groupHandlers,
   events: eventHandlers,
   agents: agentHandlers,
+  access: accessHandlers,
   system: systemHandlers,
   clusters: clusterHandlers,
   workloads: workloadHandlers,
@@ -39,7 +41,7 @@ const HANDLERS: { readonly [R in ResourceName]: HandlersOf<(typeof OPERATIONS)[R
 };
 
 function bodyParser(operation: Operation): Route['parseBody'] {
-  if (operation.body === null) return null;
+  if (operation.method === 'GET') return null;
   let parse: ((value: unknown) => unknown) | null = null;
   return async (value) => {
     if (!parse) {

@@ -1,5 +1,6 @@
 // GET /schema/berth.json: the JSON Schema of the project file, for editors.
 import { createHash } from 'node:crypto';
+import { DATA_POLICY } from './reply.ts';
 import type { StaticPage } from './static_pages.ts';
 
 let cachedPage: Promise<StaticPage> | undefined;
@@ -12,7 +13,7 @@ async function buildSchemaPage(): Promise<StaticPage> {
     type: 'application/schema+json',
     bytes,
     etag: `"${hash}"`,
-    headers: ['Cache-Control', 'no-cache'],
+    headers: ['Cache-Control', 'no-cache', ...DATA_POLICY],
   };
 }
 

@@ -1,7 +1,7 @@
 // Static files: the page at `/`, its assets, schemas. They carry no data and need no token.
 import { fail } from '../../protocol/errors.ts';
 import { type HttpExchange, ResponseHeaders } from '../server/http_server.ts';
-import { EMPTY_HEADERS, type HttpReply } from './reply.ts';
+import { EMPTY_HEADERS, type HttpReply, ISOLATION_HEADERS } from './reply.ts';
 
 export interface StaticPage {
   /** The Content-Type. */
@@ -23,8 +23,7 @@ function sendBytes(
   { type, etag, bytes, headers = [] }: StaticPage,
   knownEtag: string,
 ): void {
-  const safe = ['X-Content-Type-Options', 'nosniff', 'Cross-Origin-Resource-Policy', 'same-origin'];
-  const head = new ResponseHeaders(['Content-Type', type, 'ETag', etag, ...safe, ...headers]);
+  const head = new ResponseHeaders(['Content-Type', type, 'ETag', etag, ...ISOLATION_HEADERS, ...headers]);
   if (knownEtag === etag) reply.empty(304, head);
   else reply.bytes(200, head, bytes);
 }

@@ -1,5 +1,8 @@
 // The HTTP server interface of the front. uws_server.ts and node_server.ts implement it, and pass the same
 // tests.
+import type { ListenRefusal } from '../../adapters/loopback_listener.ts';
+import type { BodyBudget, BodyLimits } from './body_budget.ts';
+import type { HeadFacts } from './request_head.ts';
 
 const REASONS: ReadonlyMap<number, string> = new Map([
   [200, 'OK'],
@@ -53,12 +56,6 @@ export class ResponseHeaders {
 /** A body, or the length that the answer to a HEAD states (null: none). */
 export type ResponseBody = Uint8Array | string | { length: number | null };
 
-export interface BodyLimits {
-  bytes: number;
-  /** Milliseconds after the head within which the body must be complete. */
-  ms: number;
-}
-
 /** A streamed answer. Bytes that a slow reader has not taken are kept in memory: watch `bufferedBytes`. */
 export interface ResponseStream {
   write(bytes: Uint8Array): void;
@@ -109,23 +106,31 @@ export interface HttpExchange {
   readonly path: string;
   /** Whether the request asks for a WebSocket on a path that has one. */
   readonly isHandshake: boolean;
+  /** What the headers say about the body, and whether the request could be read in two ways. */
+  readonly head: HeadFacts;
   /** Without the question mark; empty when absent. */
   query(): string;
   /** The first header with that (lower-case) name; empty when absent. */
   header(name: string): string;
-  /** The number of headers with that name. */
-  countHeader(name: string): number;
   /** The peer's IP address. */
   peerAddress(): string;
-  /** Rejects with payload_too_large or request_timeout; the latter also when the client has disconnected. */
+  /**
+   * Rejects with payload_too_large, daemon_busy or request_timeout; the latter also when the client has
+   * disconnected.
+   */
   readBody(limits: BodyLimits): Promise<Uint8Array>;
-  /** `close`: closes the connection after this answer. */
+  /**
+   * `close`: closes the connection after this answer, and handles nothing that follows on it. So does every
+   * answer that comes before the end of a body that is being read.
+   */
   send(status: number, headers: ResponseHeaders, body: ResponseBody, close?: boolean): void;
   /**
    * `keepAliveBytes` must be meaningless to the client anywhere in the stream. null: the client has
    * disconnected.
    */
   startStream(headers: ResponseHeaders, keepAliveBytes: Uint8Array): ResponseStream | null;
+  /** The client has shown the token that its request needs. Its connection is no stranger's any more. */
+  markTrusted(): void;
   /** Completes the handshake with `protocol` as the chosen subprotocol. */
   acceptWebSocket(protocol: string, open: (socket: ServerWebSocket) => WebSocketHandlers): void;
 }
@@ -139,15 +144,16 @@ export interface ServerOptions {
   webSocketPaths: readonly string[];
   /** Largest message of a WebSocket client, in bytes. */
   maxMessageBytes: number;
-  /** Files in PEM; absent: plain HTTP. */
+  /** The memory of all bodies that are being received. Servers of one process share it. */
+  bodies: BodyBudget;
+  /** The most connections that are open at once; further ones are closed at once. Absent: any number. */
+  maxConnections?: number;
+  /** Of node:http: the most of them that are not marked as trusted; of more, the oldest is closed. */
+  maxStrangers?: number;
+  /** Of node:http: files in PEM; absent: plain HTTP. */
   tls?: { cert: string; key: string };
   /** Called with exceptions of `handle` and of WebSocket handlers. */
   onDefect: (error: unknown) => void;
-}
-
-/** Why listening on an address failed: an errno name such as EADDRINUSE. */
-export interface ListenRefusal {
-  refused: string;
 }
 
 export interface HttpServer {

@@ -1,5 +1,5 @@
 // Chooses the server, and the addresses to listen on.
-import { networkInterfaces } from 'node:os';
+import { type AddressRefusal, listenWithIpv6Loopback } from '../../adapters/loopback_listener.ts';
 import { hostInUrl } from '../../adapters/url_host.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { Failure } from '../../runtime/actor.ts';
@@ -23,17 +23,8 @@ export async function chooseServer(log: (line: string) => void, only?: ServerKin
   return (await import('./node_server.ts')).createNodeServer;
 }
 
-const hasIpv6Loopback = (): boolean =>
-  Object.values(networkInterfaces()).some((list) => list?.some(({ address }) => address === '::1'));
-
-/** Attempts to find a port that is free on both addresses. */
-const MAX_ATTEMPTS = 20;
-
 export interface ListenOptions {
-  /**
-   * With 127.0.0.1 the server also listens on ::1 if the machine has it, or another user could take
-   * `localhost` there.
-   */
+  /** The address; 127.0.0.1 and 0.0.0.0 stand for ::1 too, or another user could take `localhost` there. */
   bind: string;
   /** 0: any free port. */
   port: number;
@@ -41,29 +32,26 @@ export interface ListenOptions {
   describePortHolder?: (port: number) => Promise<string>;
 }
 
-async function listenFailure(
-  options: ListenOptions,
-  address: string,
-  port: number,
-  code: string,
+const IPV4_OF_LOCALHOST: ReadonlySet<string> = new Set(['127.0.0.1', '0.0.0.0']);
+
+/** The failure for `port` on an address that was refused: port_in_use naming the holder, or internal. */
+export async function listenFailure(
+  { address, refused }: AddressRefusal,
+  { port, describePortHolder }: Omit<ListenOptions, 'bind'>,
 ): Promise<Failure> {
   const shown = `${hostInUrl(address)}:${port}`;
-  if (code !== 'EADDRINUSE') return fail('internal', `cannot listen on ${shown}: ${code}`);
-  const holder = (await options.describePortHolder?.(port)) ?? 'another program';
+  if (refused !== 'EADDRINUSE') return fail('internal', `cannot listen on ${shown}: ${refused}`);
+  const holder = (await describePortHolder?.(port)) ?? 'another program';
   return fail('port_in_use', `port ${port} is taken: ${holder} listens on ${shown}`);
 }
 
 /** Listens on all addresses. Resolves with the port, or rejects with port_in_use naming the holder. */
 export async function listenOnAll(server: HttpServer, options: ListenOptions): Promise<number> {
-  const { bind } = options;
-  const second = bind === '127.0.0.1' && hasIpv6Loopback() ? '::1' : null;
-  for (let attempt = 1; ; attempt += 1) {
-    const first = await server.listen(bind, options.port);
-    if ('refused' in first) throw await listenFailure(options, bind, options.port, first.refused);
-    const other = second ? await server.listen(second, first.port) : first;
-    if (!('refused' in other)) return first.port;
-    server.stopListening();
-    if (options.port !== 0 || other.refused !== 'EADDRINUSE' || attempt === MAX_ATTEMPTS)
-      throw await listenFailure(options, second ?? bind, first.port, other.refused);
-  }
+  const { bind, port } = options;
+  const listen = server.listen.bind(server);
+  const result = IPV4_OF_LOCALHOST.has(bind)
+    ? await listenWithIpv6Loopback(bind, port, listen, () => server.stopListening())
+    : await listen(bind, port);
+  if (!('refused' in result)) return result.port;
+  throw await listenFailure({ address: bind, ...result }, options);
 }

@@ -2,10 +2,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from '../../adapters/websocket.ts';
-import { fail } from '../../protocol/errors.ts';
-import { HTTP } from '../../settings/limits.ts';
+import type { BodyBudget, BodyLimits, IncomingBody } from './body_budget.ts';
 import type {
-  BodyLimits,
   HttpExchange,
   ResponseBody,
   ResponseHeaders,
@@ -13,6 +11,7 @@ import type {
   ServerWebSocket,
   WebSocketHandlers,
 } from './http_server.ts';
+import { type HeadFacts, HeadReader } from './request_head.ts';
 
 /** For errors of a connection that is closed right after them. */
 export const ignoreError = (): void => {};
@@ -63,20 +62,47 @@ class NodeStream implements ResponseStream {
   }
 }
 
+interface ExchangeOptions {
+  bodies: BodyBudget;
+  onTrusted: () => void;
+}
+
+/** One for all requests, because each is read to its end at once. */
+const headReader = new HeadReader();
+
+function readHead({ rawHeaders }: IncomingMessage): HeadFacts {
+  headReader.begin();
+  for (let index = 0; index < rawHeaders.length; index += 2)
+    headReader.note((rawHeaders[index] ?? '').toLowerCase(), rawHeaders[index + 1] ?? '');
+  return headReader.finish();
+}
+
 /** A request of node:http; `upgrade` is null unless it asks for a WebSocket. */
 export class NodeExchange implements HttpExchange {
   readonly method: string;
   readonly path: string;
   readonly isHandshake: boolean;
+  readonly head: HeadFacts;
+  private readonly bodies: BodyBudget;
   private readonly req: IncomingMessage;
   private readonly res: ServerResponse;
+  private readonly onTrusted: () => void;
   private readonly upgrade: CompleteHandshake | null;
   private readonly search: string;
   private ended = false;
+  private body: IncomingBody | null = null;
 
-  constructor(req: IncomingMessage, res: ServerResponse, upgrade: CompleteHandshake | null) {
+  constructor(
+    { bodies, onTrusted }: ExchangeOptions,
+    req: IncomingMessage,
+    res: ServerResponse,
+    upgrade: CompleteHandshake | null,
+  ) {
     const url = req.url ?? '/';
     const mark = url.indexOf('?');
+    this.bodies = bodies;
+    this.onTrusted = onTrusted;
+    this.head = readHead(req);
     this.req = req;
     this.res = res;
     this.upgrade = upgrade;
@@ -94,36 +120,21 @@ export class NodeExchange implements HttpExchange {
     return this.req.headersDistinct[name]?.[0] ?? '';
   }
 
-  countHeader(name: string): number {
-    return this.req.headersDistinct[name]?.length ?? 0;
-  }
-
   peerAddress(): string {
     return this.req.socket.remoteAddress ?? '';
   }
 
-  readBody({ bytes, ms }: BodyLimits): Promise<Uint8Array> {
+  readBody(limits: BodyLimits): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
-      const parts: Buffer[] = [];
-      let size = 0;
-      const late = (): void => reject(fail('request_timeout', `the body was not complete after ${ms} ms`));
-      const timer = setTimeout(late, ms);
-      const finish = (): void => {
-        clearTimeout(timer);
-        if (size <= bytes) resolve(Buffer.concat(parts));
-        else reject(fail('payload_too_large', `the body is larger than ${bytes} bytes`));
-      };
-      this.req.on('data', (chunk: Buffer) => {
-        size += chunk.length;
-        if (size <= bytes) parts.push(chunk);
-        else if (size > bytes + HTTP.maxDrainBytes) finish();
+      const body = this.bodies.receive(limits, resolve, reject);
+      this.body = body;
+      this.req.on('data', (chunk: Buffer) => body.add(chunk));
+      this.req.on('end', () => {
+        this.body = null;
+        body.end();
       });
-      this.req.on('end', finish);
-      this.req.on('close', () => {
-        clearTimeout(timer);
-        // Has no effect after the end of the body.
-        late();
-      });
+      // Has no effect after the end of the body.
+      this.req.on('close', () => body.cut());
     });
   }
 
@@ -134,7 +145,7 @@ export class NodeExchange implements HttpExchange {
     const isData = typeof body === 'string' || body instanceof Uint8Array;
     const length = isData ? Buffer.byteLength(body) : body.length;
     if (length !== null && status !== 204 && status !== 304) pairs.push('Content-Length', String(length));
-    if (close) pairs.push('Connection', 'close');
+    if (close || this.body !== null) pairs.push('Connection', 'close');
     this.res.writeHead(status, pairs);
     this.res.end(isData ? body : undefined);
   }
@@ -145,6 +156,10 @@ export class NodeExchange implements HttpExchange {
     this.res.writeHead(200, [...head.pairs]).flushHeaders();
     this.ended = true;
     return stream;
+  }
+
+  markTrusted(): void {
+    this.onTrusted();
   }
 
   acceptWebSocket(protocol: string, open: (socket: ServerWebSocket) => WebSocketHandlers): void {

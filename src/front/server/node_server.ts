@@ -2,17 +2,14 @@
 import { readFileSync } from 'node:fs';
 import http, { type IncomingMessage, ServerResponse } from 'node:http';
 import https from 'node:https';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { ListenRefusal } from '../../adapters/loopback_listener.ts';
 import { WebSocketServer } from '../../adapters/websocket.ts';
 import { HTTP } from '../../settings/limits.ts';
-import {
-  type CreateServer,
-  type HttpServer,
-  type ListenRefusal,
-  ResponseHeaders,
-  type ServerOptions,
-} from './http_server.ts';
+import { type CreateServer, type HttpServer, ResponseHeaders, type ServerOptions } from './http_server.ts';
 import { bindWebSocket, ignoreError, NodeExchange } from './node_exchange.ts';
+import { Strangers } from './strangers.ts';
 
 /** For the answer to a defect of the front, and to requests that the parser of the other server refuses. */
 const NO_HEADERS = new ResponseHeaders([]);
@@ -21,6 +18,12 @@ const KEEP_ALIVE_MS = 10_000;
 const CHECK_MS = 1_000;
 /** Characters of a valid Sec-WebSocket-Key: 16 bytes in base64. */
 const KEY_LENGTH = 24;
+
+const tlsOptions = ({ cert, key }: { cert: string; key: string }) => ({
+  cert: readFileSync(cert),
+  key: readFileSync(key),
+  handshakeTimeout: HTTP.headTimeoutMs,
+});
 
 /** A server on node:http. */
 export const createNodeServer: CreateServer = (options) => new NodeServer(options);
@@ -34,12 +37,14 @@ class NodeServer implements HttpServer {
   private readonly webSocketPaths: readonly RegExp[];
   private readonly protocols = new WeakMap<IncomingMessage, string>();
   private readonly wss: WebSocketServer;
+  private readonly strangers: Strangers | null;
 
   constructor(options: ServerOptions) {
     this.options = options;
     this.webSocketPaths = options.webSocketPaths.map(
       (path) => new RegExp(`^${path.replace(/:[^/]+/g, '[^/]+')}$`),
     );
+    this.strangers = options.maxStrangers === undefined ? null : new Strangers(options.maxStrangers);
     this.wss = new WebSocketServer({
       noServer: true,
       perMessageDeflate: false,
@@ -73,7 +78,7 @@ class NodeServer implements HttpServer {
   }
 
   private create(): http.Server {
-    const { tls } = this.options;
+    const { tls, maxConnections = Number.POSITIVE_INFINITY } = this.options;
     const limits = {
       headersTimeout: HTTP.headTimeoutMs,
       // Only a backstop: bodies have a shorter time limit of their own.
@@ -82,14 +87,20 @@ class NodeServer implements HttpServer {
       keepAliveTimeout: KEEP_ALIVE_MS,
     };
     const serve = (req: IncomingMessage, res: ServerResponse) =>
-      this.serve(req, res, new NodeExchange(req, res, null));
+      this.serve(req, res, new NodeExchange(this.exchangeOptions(req), req, res, null));
     const server = tls
-      ? https.createServer({ ...limits, cert: readFileSync(tls.cert), key: readFileSync(tls.key) }, serve)
+      ? https.createServer({ ...limits, ...tlsOptions(tls) }, serve)
       : http.createServer(limits, serve);
+    if (Number.isFinite(maxConnections)) server.maxConnections = maxConnections;
+    server.on('connection', (socket: Socket) => this.strangers?.add(socket));
     server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) =>
       this.upgrade(req, socket, head),
     );
     return server;
+  }
+
+  private exchangeOptions({ socket }: IncomingMessage) {
+    return { bodies: this.options.bodies, onTrusted: () => this.strangers?.remove(socket) };
   }
 
   private serve(req: IncomingMessage, res: ServerResponse, exchange: NodeExchange): void {
@@ -132,6 +143,7 @@ class NodeServer implements HttpServer {
       req.headers['sec-websocket-key']?.length === KEY_LENGTH &&
       this.webSocketPaths.some((pattern) => pattern.test(path));
     const exchange = new NodeExchange(
+      this.exchangeOptions(req),
       req,
       res,
       isOurs

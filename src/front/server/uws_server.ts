@@ -1,22 +1,21 @@
 // The front's HTTP server on uWebSockets.js. Each trap of the library is explained beside the code that
 // avoids it.
 
-import uWS, {
-  type HttpRequest,
-  type HttpResponse,
-  type TemplatedApp,
-  type us_listen_socket,
-  type us_socket_context_t,
+import type {
+  HttpRequest,
+  HttpResponse,
+  TemplatedApp,
+  us_listen_socket,
+  us_socket_context_t,
 } from 'uWebSockets.js';
 import net from 'node:net';
-import { fail } from '../../protocol/errors.ts';
+import type { ListenRefusal } from '../../adapters/loopback_listener.ts';
 import { HTTP } from '../../settings/limits.ts';
+import type { BodyBudget, BodyLimits, IncomingBody } from './body_budget.ts';
 import {
-  type BodyLimits,
   type CreateServer,
   type HttpExchange,
   type HttpServer,
-  type ListenRefusal,
   type ResponseBody,
   ResponseHeaders,
   type ResponseStream,
@@ -24,6 +23,8 @@ import {
   type ServerWebSocket,
   type WebSocketHandlers,
 } from './http_server.ts';
+import { type HeadFacts, HeadReader } from './request_head.ts';
+import { loadUws } from './uws_binary.ts';
 import { UwsStream } from './uws_stream.ts';
 import { type UpgradeData, UwsWebSocket, webSocketBehavior } from './uws_websocket.ts';
 
@@ -38,6 +39,8 @@ declare module 'uWebSockets.js' {
     ): TemplatedApp;
   }
 }
+
+const uWS = loadUws();
 
 /** Without this option two programs could listen on the same port. */
 const EXCLUSIVE = 1;
@@ -61,11 +64,27 @@ function isSampled(bytes: number): boolean {
   return true;
 }
 
+/** One for all requests, because each is read to its end at once. */
+const headReader = new HeadReader();
+
+function readHead(req: HttpRequest): HeadFacts {
+  headReader.begin();
+  req.forEach(headReader.note);
+  return headReader.finish();
+}
+
+/** uWebSockets.js asks for an upgrade wherever there is a key. */
+const isUpgrade = (req: HttpRequest): boolean =>
+  req.getHeader('upgrade').toLowerCase() === 'websocket' &&
+  /(?:^|,)\s*upgrade\s*(?:,|$)/i.test(req.getHeader('connection'));
+
 class UwsExchange implements HttpExchange {
   readonly method: string;
   readonly path: string;
   readonly isHandshake: boolean;
+  readonly head: HeadFacts;
   private readonly res: HttpResponse;
+  private readonly bodies: BodyBudget;
   /** null once the handler has returned: uWebSockets.js takes the request away then. */
   private req: HttpRequest | null;
   private readonly context: us_socket_context_t | null;
@@ -74,14 +93,17 @@ class UwsExchange implements HttpExchange {
   /** uWebSockets.js still holds the response, so it demands a listener for the client's going. */
   private needsAbortHandler = true;
   private onAborted: (() => void) | null = null;
+  private body: IncomingBody | null = null;
 
-  constructor(res: HttpResponse, req: HttpRequest, context: us_socket_context_t | null) {
+  constructor(bodies: BodyBudget, res: HttpResponse, req: HttpRequest, context: us_socket_context_t | null) {
+    this.bodies = bodies;
     this.res = res;
     this.req = req;
     this.context = context;
+    this.head = readHead(req);
     this.method = req.getCaseSensitiveMethod();
     this.path = req.getUrl();
-    this.isHandshake = context !== null;
+    this.isHandshake = context !== null && isUpgrade(req);
   }
 
   query(): string {
@@ -92,36 +114,20 @@ class UwsExchange implements HttpExchange {
     return this.request().getHeader(name);
   }
 
-  countHeader(name: string): number {
-    let count = 0;
-    this.request().forEach((key) => {
-      if (key === name) count += 1;
-    });
-    return count;
-  }
-
   peerAddress(): string {
     return Buffer.from(this.res.getRemoteAddressAsText()).toString();
   }
 
-  readBody({ bytes, ms }: BodyLimits): Promise<Uint8Array> {
+  readBody(limits: BodyLimits): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
-      const parts: Buffer[] = [];
-      let size = 0;
-      const late = (): void => reject(fail('request_timeout', `the body was not complete after ${ms} ms`));
-      const timer = setTimeout(late, ms);
-      this.onAborted = () => {
-        clearTimeout(timer);
-        late();
-      };
+      const body = this.bodies.receive(limits, resolve, reject);
+      this.body = body;
+      this.onAborted = () => body.cut();
       this.res.onData((chunk, isLast) => {
-        size += chunk.byteLength;
-        // Copied, because uWebSockets.js takes the chunk away when this function returns.
-        if (size <= bytes) parts.push(Buffer.from(new Uint8Array(chunk)));
-        if (!isLast && size <= bytes + HTTP.maxDrainBytes) return;
-        clearTimeout(timer);
-        if (size <= bytes) resolve(parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts));
-        else reject(fail('payload_too_large', `the body is larger than ${bytes} bytes`));
+        body.add(new Uint8Array(chunk));
+        if (!isLast) return;
+        this.body = null;
+        body.end();
       });
     });
   }
@@ -129,22 +135,30 @@ class UwsExchange implements HttpExchange {
   send(status: number, head: ResponseHeaders, body: ResponseBody, close = false): void {
     if (this.ended) return;
     this.ended = true;
+    if (close || this.isLast()) {
+      this.sendLast(status, head, body);
+      return;
+    }
     this.needsAbortHandler = false;
     // The connection is corked until the handler returns.
-    if (this.req) this.write(status, head, body, close);
-    else this.res.cork(() => this.write(status, head, body, close));
+    if (this.req) this.write(status, head, body, false);
+    else this.res.cork(() => this.write(status, head, body, false));
   }
 
   startStream(head: ResponseHeaders, filler: Uint8Array): ResponseStream | null {
     if (this.ended) return null;
-    const stream = new UwsStream(this.res, filler, () => {
+    const onEnded = (): void => {
       this.needsAbortHandler = false;
-    });
+    };
+    const stream = new UwsStream(this.res, filler, this.isLast(), onEnded);
     this.ended = true;
     this.onAborted = () => stream.markClosed();
     stream.start(head.block(200));
     return stream;
   }
+
+  /** Strangers are not bounded here: uWebSockets.js does not say which connection a request came on. */
+  markTrusted(): void {}
 
   acceptWebSocket(protocol: string, open: (socket: ServerWebSocket) => WebSocketHandlers): void {
     const { req, context } = this;
@@ -156,6 +170,31 @@ class UwsExchange implements HttpExchange {
     const key = this.header('sec-websocket-key');
     const userData: UpgradeData = { upgraded: new UwsWebSocket(open) };
     this.res.upgrade(userData, key, protocol, this.header('sec-websocket-extensions'), context);
+  }
+
+  /**
+   * Whether the connection ends with this answer. uWebSockets.js takes an empty size for the last chunk, and
+   * any two bytes for the line end after a chunk, and nothing here can see that. What follows chunks might
+   * therefore belong to them for a proxy in front, so it is never read as a request.
+   */
+  private isLast(): boolean {
+    return this.head.isChunked || this.body !== null;
+  }
+
+  /**
+   * Answers in a later turn, because promises settle while uWebSockets.js still parses what has arrived.
+   * Meanwhile the response is open, and a connection on which another request follows is closed.
+   */
+  private sendLast(status: number, head: ResponseHeaders, body: ResponseBody): void {
+    let isOpen = true;
+    this.onAborted = () => {
+      isOpen = false;
+    };
+    setImmediate(() => {
+      if (!isOpen) return;
+      this.needsAbortHandler = false;
+      this.res.cork(() => this.write(status, head, body, true));
+    });
   }
 
   /** The handler has returned. If it has not answered yet, this listens for the client's going. */
@@ -187,7 +226,7 @@ class UwsExchange implements HttpExchange {
     // own header.
     const length = isData ? null : body.length;
     const full = length === null ? head : head.with('Content-Length', String(length));
-    if (isSampled(0)) this.endAndClose(full.with('Date', new Date().toUTCString()).block(status));
+    if (close || isSampled(0)) this.endAndClose(full.with('Date', new Date().toUTCString()).block(status));
     else {
       res.writeStatus(full.block(status));
       res.endWithoutBody();
@@ -235,8 +274,14 @@ class UwsServer implements HttpServer {
 
   constructor(options: ServerOptions) {
     this.options = options;
-    const { tls, webSocketPaths, maxMessageBytes, onDefect } = options;
-    this.app = tls ? uWS.SSLApp({ key_file_name: tls.key, cert_file_name: tls.cert }) : uWS.App();
+    const { webSocketPaths, maxMessageBytes, maxConnections = Number.POSITIVE_INFINITY, onDefect } = options;
+    this.app = uWS.App();
+    let connections = 0;
+    const count = (res: HttpResponse, change: unknown): void => {
+      connections += Number(change);
+      if (change === 1 && connections > maxConnections) res.close();
+    };
+    this.app.filter(count);
     for (const path of webSocketPaths) {
       this.app.ws(path, {
         ...webSocketBehavior(maxMessageBytes, onDefect),
@@ -270,7 +315,7 @@ class UwsServer implements HttpServer {
 
   /** An exception, or a return without an answer and without a listener, would end the process. */
   private serve(res: HttpResponse, req: HttpRequest, context: us_socket_context_t | null): void {
-    const exchange = new UwsExchange(res, req, context);
+    const exchange = new UwsExchange(this.options.bodies, res, req, context);
     try {
       this.options.handle(exchange);
     } catch (error) {

@@ -22,6 +22,7 @@ export class UwsStream implements ResponseStream {
   onClose: (() => void) | null = null;
   private readonly res: HttpResponse;
   private readonly keepAliveBytes: Uint8Array;
+  private readonly closesConnection: boolean;
   private readonly onEnded: () => void;
   private state: StreamState = 'open';
   private queue: Uint8Array[] = [];
@@ -29,10 +30,14 @@ export class UwsStream implements ResponseStream {
   private nextWrite: Uint8Array = new Uint8Array();
   private wasAccepted = true;
 
-  /** `onEnded` is called when this side ends the stream: the response may not be used any more. */
-  constructor(res: HttpResponse, keepAliveBytes: Uint8Array, onEnded: () => void) {
+  /**
+   * `closesConnection`: the connection ends with the stream. `onEnded` is called when this side ends the
+   * stream: the response may not be used any more.
+   */
+  constructor(res: HttpResponse, keepAliveBytes: Uint8Array, closesConnection: boolean, onEnded: () => void) {
     this.res = res;
     this.keepAliveBytes = keepAliveBytes;
+    this.closesConnection = closesConnection;
     this.onEnded = onEnded;
   }
 
@@ -62,7 +67,7 @@ export class UwsStream implements ResponseStream {
     this.onEnded();
     this.res.cork(() => {
       for (const bytes of rest) this.res.write(bytes);
-      this.res.end();
+      this.res.end('', this.closesConnection);
     });
   }
 

@@ -3,6 +3,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LineCutter } from '../../logs/line_cutter.ts';
 import { type LineFormat, lineText } from '../../logs/line_text.ts';
+import { fail } from '../../protocol/errors.ts';
 import type { LogSlice, LogsQuery, ServiceProtocol } from '../../protocol/service.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import { isFailure, type Ref } from '../../runtime/actor.ts';
@@ -91,6 +92,10 @@ class LogFollower {
     this.stream?.end();
   }
 
+  cut(): void {
+    this.stream?.destroy();
+  }
+
   private async readAll(stream: ResponseStream): Promise<void> {
     try {
       do {
@@ -154,6 +159,8 @@ export interface FollowLogRequest {
 export class LogStreams {
   private readonly followers = new Map<string, Set<LogFollower>>();
   private readonly onDefect: (error: unknown) => void;
+  /** How often all streams were cut. */
+  private cuts = 0;
 
   constructor(onDefect: (error: unknown) => void) {
     this.onDefect = onDefect;
@@ -165,6 +172,7 @@ export class LogStreams {
    */
   async follow(request: FollowLogRequest): Promise<void> {
     const { name, service, lastEventId, open } = request;
+    const { cuts } = this;
     await service.ask('follow', { on: true });
     const follower = new LogFollower(request, this.onDefect);
     // A message to a removed service would start its actor again.
@@ -175,6 +183,10 @@ export class LogStreams {
       leave();
       throw error;
     });
+    if (cuts !== this.cuts) {
+      leave();
+      throw fail('unauthorized', 'the token has changed');
+    }
     const stream = open();
     if (!stream) return leave();
     const group = this.followers.get(name) ?? new Set();
@@ -206,6 +218,12 @@ export class LogStreams {
 
   keepAlive(): void {
     for (const group of this.followers.values()) for (const follower of group) follower.keepAlive();
+  }
+
+  /** Cuts every stream, also those that are being opened: their clients may see no more. */
+  cut(): void {
+    this.cuts += 1;
+    for (const group of this.followers.values()) for (const follower of [...group]) follower.cut();
   }
 
   end(): void {

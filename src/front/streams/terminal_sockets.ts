@@ -1,13 +1,14 @@
 // The viewers of agents' terminals: WebSockets on one side, messages to the service that owns the terminal on
 // the other.
 
-import type { TerminalProtocol, TerminalViewersProtocol } from '../../protocol/terminal.ts';
+import { type TerminalProtocol, type TerminalViewersProtocol, viewerShare } from '../../protocol/terminal.ts';
 import { type Clock, type Handlers, type MessageOf, type Ref, tolerateFailure } from '../../runtime/actor.ts';
 import { AGENT } from '../../settings/limits.ts';
 import type { ServerWebSocket, WebSocketHandlers } from '../server/http_server.ts';
+import { TerminalViewer } from './terminal_viewer.ts';
 
 /** Close codes of RFC 6455. */
-const CLOSE_CODES = { done: 1000, badData: 1007, failed: 1011, restarted: 1012 } as const;
+const CLOSE_CODES = { done: 1000, badData: 1007, refused: 1008, failed: 1011, restarted: 1012 } as const;
 
 type ViewerControl = { resize: [cols: number, rows: number] } | { ack: number };
 
@@ -46,7 +47,7 @@ interface RecentResize {
 /** All viewers. */
 export class TerminalSockets {
   private readonly clock: Clock;
-  private readonly sockets = new Map<string, ServerWebSocket>();
+  private readonly viewers = new Map<string, TerminalViewer>();
   /** By the address of the service. */
   private readonly recentResizes = new Map<string, RecentResize>();
   private lastViewer = 0;
@@ -58,19 +59,23 @@ export class TerminalSockets {
   /** Messages from the services, for the viewers of their terminals. */
   readonly handlers: Handlers<TerminalViewersProtocol> = {
     output: ({ viewer, bytes }) => {
-      this.send(viewer, bytes);
+      this.viewers.get(viewer)?.output(bytes);
+      return null;
+    },
+    inputTaken: ({ viewer }) => {
+      this.viewers.get(viewer)?.onInputTaken();
       return null;
     },
     size: ({ viewer, cols, rows }) => {
-      this.send(viewer, JSON.stringify({ size: [cols, rows] }));
+      this.viewers.get(viewer)?.socket.send(JSON.stringify({ size: [cols, rows] }));
       return null;
     },
     detached: ({ viewer }) => {
-      this.sockets.get(viewer)?.close(CLOSE_CODES.restarted, 'the terminal begins anew');
+      this.viewers.get(viewer)?.socket.close(CLOSE_CODES.restarted, 'the terminal begins anew');
       return null;
     },
     exit: ({ viewer, exitCode, signal }) => {
-      const socket = this.sockets.get(viewer);
+      const socket = this.viewers.get(viewer)?.socket;
       socket?.send(JSON.stringify({ exit: { exitCode, signal } }));
       socket?.close(CLOSE_CODES.done);
       return null;
@@ -80,26 +85,28 @@ export class TerminalSockets {
   /** Attaches a new WebSocket to the terminal of `service`. */
   open(socket: ServerWebSocket, service: Ref<TerminalProtocol>): WebSocketHandlers {
     this.lastViewer += 1;
-    const viewer = String(this.lastViewer);
-    this.sockets.set(viewer, socket);
-    const attached = service.ask('attach', { viewer });
+    const name = String(this.lastViewer);
+    const viewer = new TerminalViewer(name, socket, service);
+    this.viewers.set(name, viewer);
+    const attached = service.ask('attach', { viewer: name });
     void tolerateFailure(attached, () => socket.close(CLOSE_CODES.failed, 'the terminal has gone'));
     return {
       message: (data, isBinary) => {
+        if (!this.viewers.has(name)) return;
         if (isBinary) {
-          service.tell('input', { data });
+          if (!viewer.type(data, viewerShare(this.viewers.size)))
+            socket.close(CLOSE_CODES.refused, 'the program does not read what was sent');
           return;
         }
         const control = parseControl(Buffer.from(data.buffer, data.byteOffset, data.length).toString());
         if (!control) socket.close(CLOSE_CODES.badData, 'neither resize nor ack');
-        else if ('ack' in control) service.tell('ack', { viewer, bytes: control.ack });
+        else if ('ack' in control) viewer.acknowledge(control.ack);
         else this.resize(service, { cols: control.resize[0], rows: control.resize[1] });
       },
-      // Output waits for the viewer's acknowledgements, not for the socket.
-      drain: () => undefined,
+      drain: () => viewer.passAcknowledgements(),
       close: () => {
-        this.sockets.delete(viewer);
-        service.tell('detach', { viewer });
+        this.viewers.delete(name);
+        viewer.leave();
       },
     };
   }
@@ -108,16 +115,15 @@ export class TerminalSockets {
   onServicesLost(): void {
     for (const { cancel } of this.recentResizes.values()) cancel();
     this.recentResizes.clear();
-    for (const socket of this.sockets.values()) socket.close(CLOSE_CODES.restarted, 'the services restart');
+    for (const { socket } of this.viewers.values())
+      socket.close(CLOSE_CODES.restarted, 'the services restart');
   }
 
-  private send(viewer: string, data: string | Uint8Array): void {
-    const socket = this.sockets.get(viewer);
-    // Without this limit, a viewer that acknowledges output without reading it would make the buffer grow
-    // without bound.
-    if (socket && socket.bufferedBytes > AGENT.maxUnsentBytes)
-      socket.close(CLOSE_CODES.failed, 'what was sent is not read');
-    else socket?.send(data);
+  /** Ends every session: nothing more passes, whenever the other side closes its socket. */
+  cut(): void {
+    for (const { socket } of this.viewers.values())
+      socket.close(CLOSE_CODES.refused, 'the token has changed');
+    this.viewers.clear();
   }
 
   /**

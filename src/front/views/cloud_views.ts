@@ -47,10 +47,10 @@ export class CloudViews {
   private unavailable: Failure | null = null;
 
   markUnavailable(reason: string, hint: string): void {
-    this.unavailable = fail('internal', `the cloud part is closed: ${reason}`, { hint });
+    this.unavailable = fail('key_unusable', `the cloud part is closed: ${reason}`, { hint });
   }
 
-  /** Throws `internal` while the cloud part is unavailable. */
+  /** Throws key_unusable while the cloud part is unavailable. */
   assertAvailable(): void {
     if (this.unavailable) throw this.unavailable;
   }

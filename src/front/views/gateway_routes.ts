@@ -14,12 +14,11 @@ function hostHeaderOf(agentType: string | null, port: number): string | null {
 function gatewayRoutes(views: ServiceViews): GatewayRoute[] {
   return views.agentRows().map(({ spec, agent, state }) => {
     const port = state?.process?.port ?? spec.port;
-    const isRunning = state?.process != null;
     return {
       hostname: agent.hostname,
       name: spec.name,
       port,
-      isRunning,
+      pid: state?.process?.pid ?? null,
       hostHeader: hostHeaderOf(agent.agentType, port),
     };
   });

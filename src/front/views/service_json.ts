@@ -3,7 +3,8 @@
 import type { Agent } from '../../api/agents_shapes.ts';
 import type { Resolution, Service, ServiceDetail } from '../../api/services_shapes.ts';
 import { AGENTS_GROUP, localhostUrl } from '../../protocol/names.ts';
-import type { AgentSpec, ServiceState, ServiceStatus } from '../../protocol/service.ts';
+import { pickFields, SPEC_FIELD_NAMES } from '../../protocol/registration.ts';
+import type { AgentSpec, ServiceSpec, ServiceState, ServiceStatus } from '../../protocol/service.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import type { SpecRow } from '../../protocol/views.ts';
@@ -42,21 +43,20 @@ export function serviceItem(parts: ServiceParts): Service {
   return { ...start, url: localhostUrl(port), exitCode, signal, ...unknown, restarts };
 }
 
+type DetailField = Exclude<keyof ServiceSpec, 'name' | 'port' | 'group' | 'env' | 'agent'>;
+const IN_EVERY_ITEM: readonly string[] = ['name', 'port', 'group'];
+const NEVER_SHOWN: readonly string[] = ['env', 'agent'];
+/** The fields that a service has only when it is read on its own. */
+const DETAIL_FIELDS = SPEC_FIELD_NAMES.filter(
+  (field): field is DetailField => !IN_EVERY_ITEM.includes(field) && !NEVER_SHOWN.includes(field),
+);
+
 /** A service read on its own. No row of the front has the values of its environment. */
 export function serviceDetail(parts: ServiceParts): ServiceDetail {
   const { spec, state } = parts;
   return {
     ...serviceItem(parts),
-    cmd: spec.cmd,
-    cwd: spec.cwd,
-    ready: spec.ready,
-    dependsOn: spec.dependsOn,
-    restart: spec.restart,
-    autostart: spec.autostart,
-    stopSignal: spec.stopSignal,
-    stopGrace: spec.stopGrace,
-    startTimeout: spec.startTimeout,
-    labels: spec.labels,
+    ...pickFields(spec, DETAIL_FIELDS),
     revision: spec.revision,
     stale: state?.process ? state.process.revision < spec.revision : false,
     envKeys: spec.envKeys,

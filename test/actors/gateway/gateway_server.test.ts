@@ -6,6 +6,7 @@ import net from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
+import { listenAnywhere, routeTo } from './gateway_kit.ts';
 
 const TOKEN = 'secret-token';
 let gateway: Gateway;
@@ -14,7 +15,7 @@ const closers: (() => unknown)[] = [];
 
 beforeEach(async () => {
   gateway = new Gateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [TOKEN] });
-  port = await gateway.listen(0);
+  port = await listenAnywhere(gateway);
 });
 afterEach(async () => {
   await gateway.close();
@@ -35,13 +36,12 @@ async function agent(
   });
   const name = more.name ?? 'bot';
   gateway.setRoutes([
-    {
+    routeTo(portOf(server), {
       hostname: `${name}.agents.localhost`,
       name,
-      port: portOf(server),
-      isRunning: more.isRunning ?? true,
       hostHeader: more.host ?? null,
-    },
+      ...(more.isRunning === false ? { pid: null } : {}),
+    }),
   ]);
   return server;
 }
@@ -186,6 +186,12 @@ describe('forwarding', () => {
         Forwarded: 'for=6.6.6.6',
         TE: 'trailers',
         'Proxy-Authorization': 'x',
+        'X-Real-IP': '6.6.6.6',
+        X_Forwarded_For: '6.6.6.6',
+        X_Real_IP: '6.6.6.6',
+        Proxy_Connection: 'close',
+        Content_Length: '7',
+        api_key: 'kept',
         'X-Own': 'kept',
       },
     });
@@ -194,14 +200,16 @@ describe('forwarding', () => {
     expect(seen.headers).toMatchObject({
       host: HOST(),
       'x-own': 'kept',
+      api_key: 'kept',
       'x-forwarded-for': '127.0.0.1',
       'x-forwarded-host': HOST(),
       'x-forwarded-proto': 'http',
       forwarded: `for=127.0.0.1;host="${HOST()}";proto=http`,
       via: '1.1 berth',
     });
-    for (const name of ['x-private', 'x-forwarded-anything', 'te', 'proxy-authorization'])
-      expect(seen.headers[name]).toBeUndefined();
+    const dropped = ['x-private', 'x-forwarded-anything', 'te', 'proxy-authorization', 'x-real-ip'];
+    const respelled = ['x_forwarded_for', 'x_real_ip', 'proxy_connection', 'content_length'];
+    for (const name of [...dropped, ...respelled]) expect(seen.headers[name]).toBeUndefined();
   });
 
   it.each([
@@ -214,6 +222,55 @@ describe('forwarding', () => {
     await agent(mirror);
     const { body } = await call('/', { headers: { Authorization: given } });
     expect(JSON.parse(body).headers.authorization).toBe(passed);
+  });
+
+  const carrying = (token: string): string =>
+    `base64url.bearer.authorization.berth.${Buffer.from(token).toString('base64url')}`;
+  it.each([
+    [`berth.v1, ${carrying(TOKEN)}`, 'berth.v1'],
+    [`${carrying(TOKEN)},chat ,${carrying(TOKEN)}`, 'chat'],
+    [carrying(TOKEN), undefined],
+    [`chat, ${carrying('other')}`, `chat, ${carrying('other')}`],
+  ])('turns the WebSocket protocols %s into %s', async (given, passed) => {
+    const server = await agent(mirror);
+    let seen: http.IncomingHttpHeaders = {};
+    server.on('upgrade', (request, socket) => {
+      seen = request.headers;
+      socket.end('HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n');
+    });
+    const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket\r\n';
+    await raw(`GET / HTTP/1.1\r\nHost: ${HOST()}\r\n${upgrade}Sec-WebSocket-Protocol: ${given}\r\n\r\n`);
+    expect(seen['sec-websocket-protocol']).toBe(passed);
+    expect(seen.upgrade).toBe('websocket');
+  });
+
+  it.each([
+    ['a=1; Domain=agents.localhost; Path=/', 'a=1; Path=/'],
+    ['a=1; domain =.Agents.Localhost', 'a=1'],
+    ['a=1; Domain=localhost;Secure', 'a=1;Secure'],
+    ['a=1; Domain=other.agents.localhost', 'a=1'],
+    ['a=1; Domain=bot.agents.localhost; Domain=agents.localhost', 'a=1; Domain=bot.agents.localhost'],
+    ['a=1; Domain=.BOT.agents.localhost', 'a=1; Domain=.BOT.agents.localhost'],
+    ['a=1; Domain=x.bot.agents.localhost', 'a=1; Domain=x.bot.agents.localhost'],
+    ['Domain=agents.localhost; Path=/', 'Domain=agents.localhost; Path=/'],
+  ])('turns the cookie %j into %j', async (given, passed) => {
+    const server = await agent((_, response) => {
+      response.writeHead(200, ['Set-Cookie', given, 'X-Other', given, 'set-cookie', given]).end();
+    });
+    const { headers } = await call('/');
+    expect([headers['set-cookie'], headers['x-other']]).toEqual([[passed, passed], given]);
+    const folded = given.replace('; ', ';\r\n ');
+    server.on('upgrade', (_, socket) =>
+      socket.end(
+        `HTTP/1.1 101 Switching Protocols\r\nX-Other: ${given}\r\nSet-Cookie: ${given}\r\nSet-Cookie : ${folded}\r\n\r\n`,
+      ),
+    );
+    const head = await raw(
+      `GET / HTTP/1.1\r\nHost: ${HOST()}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
+    );
+    expect(head).toBe(
+      `HTTP/1.1 101 Switching Protocols\r\nX-Other: ${given}\r\nSet-Cookie: ${passed}\r\nSet-Cookie : ${passed}\r\n\r\n`,
+    );
   });
 
   it('sends the Host that an agent insists on', async () => {
@@ -419,9 +476,7 @@ describe('failures', () => {
   it('a request that comes back to the gateway is a loop', async () => {
     await agent(mirror);
     expect((await call('/', { headers: { Via: '1.0 x, 1.1 berth' } })).status).toBe(508);
-    gateway.setRoutes([
-      { hostname: 'bot.agents.localhost', name: 'bot', port, isRunning: true, hostHeader: null },
-    ]);
+    gateway.setRoutes([routeTo(port)]);
     expect((await call('/')).status).toBe(508);
   });
 
@@ -439,15 +494,7 @@ describe('failures', () => {
     const server = net.createServer((socket) => socket.end(bytes)).listen(0, '127.0.0.1');
     await once(server, 'listening');
     closers.push(() => server.close());
-    gateway.setRoutes([
-      {
-        hostname: 'bot.agents.localhost',
-        name: 'bot',
-        port: portOf(server),
-        isRunning: true,
-        hostHeader: null,
-      },
-    ]);
+    gateway.setRoutes([routeTo(portOf(server))]);
     expect((await call('/')).status).toBe(502);
   });
 

@@ -5,6 +5,7 @@ import net from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
 import { eventually } from '../../kit/eventually.ts';
+import { listenAnywhere, routeTo } from './gateway_kit.ts';
 
 let gateway: Gateway;
 let port: number;
@@ -12,7 +13,7 @@ const closers: (() => unknown)[] = [];
 
 beforeEach(async () => {
   gateway = new Gateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [] });
-  port = await gateway.listen(0);
+  port = await listenAnywhere(gateway);
 });
 afterEach(async () => {
   await gateway.close();
@@ -39,9 +40,7 @@ async function bytesAgent(onData: (socket: net.Socket, all: string, connection: 
     server.close();
   });
   const agentPort = (server.address() as net.AddressInfo).port;
-  gateway.setRoutes([
-    { hostname: 'bot.agents.localhost', name: 'bot', port: agentPort, isRunning: true, hostHeader: null },
-  ]);
+  gateway.setRoutes([routeTo(agentPort)]);
 }
 
 /** Answers every head that arrives with `bytes`. */
@@ -428,6 +427,29 @@ describe('a request that must not be repeated', () => {
     expect(await raw(ask('GET', '/3'))).toMatch(/ok$/);
     expect(seen.slice(2).map((line) => line.slice(1))).toEqual(['/3', '/3']);
   });
+
+  it.each([
+    ['that never arrives', '', 'Content-Length: 100'],
+    ['that arrives in part', 'x'.repeat(50), 'Content-Length: 100'],
+    ['in chunks', '4\r\nbody\r\n', 'Transfer-Encoding: chunked'],
+  ])(
+    'whose response comes before its body %s leaves a connection that nobody uses again',
+    async (_, body, length) => {
+      const requests: string[] = [];
+      await bytesAgent((socket, all, connection) => {
+        if (all.endsWith('\r\n\r\n')) requests[connection] = all.slice(0, all.indexOf(' HTTP'));
+        // Not read any further, as by a program that has decided by the head.
+        if (all.startsWith('POST')) socket.pause();
+        socket.write(OK);
+      });
+      const client = await connect();
+      client.send(`POST /a HTTP/1.1\r\n${HOST()}${length}\r\n\r\n`);
+      await client.until((all) => all.endsWith('ok'));
+      client.send(body);
+      expect(await raw(`GET /b HTTP/1.1\r\n${HOST()}Connection: close\r\n\r\n`)).toMatch(/ok$/);
+      expect(requests).toEqual([undefined, 'POST /a', 'GET /b']);
+    },
+  );
 
   it('with a body that the agent did not wait for does not block the client', async () => {
     await bytesAgent((socket) => void socket.write(OK));

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
+import { listenAnywhere, routeTo } from './gateway_kit.ts';
 
 let gateway: Gateway;
 let port: number;
@@ -18,7 +19,7 @@ const noteEnd = (message: unknown): void => {
 
 beforeEach(async () => {
   gateway = new Gateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [] });
-  port = await gateway.listen(0);
+  port = await listenAnywhere(gateway);
   ends = [];
   diagnostics.subscribe('net.server.socket', noteEnd);
 });
@@ -29,6 +30,8 @@ afterEach(async () => {
 });
 
 interface Agent {
+  server: net.Server;
+  port: number;
   /** Its connections, ended ones included. */
   sockets: net.Socket[];
   /** Everything received on each. */
@@ -59,10 +62,14 @@ async function agent(onData?: (socket: net.Socket, all: string) => void): Promis
     server.close();
   });
   const { port: agentPort } = server.address() as net.AddressInfo;
-  gateway.setRoutes([
-    { hostname: 'bot.agents.localhost', name: 'bot', port: agentPort, isRunning: true, hostHeader: null },
-  ]);
-  return { sockets, heard, open: () => sockets.filter((socket) => !socket.closed).length };
+  gateway.setRoutes([routeTo(agentPort)]);
+  return {
+    server,
+    port: agentPort,
+    sockets,
+    heard,
+    open: () => sockets.filter((socket) => !socket.closed).length,
+  };
 }
 
 interface Client {
@@ -252,5 +259,59 @@ describe('pipelined requests', () => {
       ['GET'],
       ['GET'],
     ]);
+  });
+});
+
+describe('an agent that stops', () => {
+  it('loses its idle connections, and no other does', async () => {
+    const answering = (socket: net.Socket, all: string): void => {
+      if (all.endsWith('\r\n\r\n')) socket.write(saying('ok'));
+    };
+    const [stopped, runs] = [await agent(answering), await agent(answering)];
+    const rows = [stopped, runs].map((one, index) =>
+      routeTo(one.port, { name: `a${index}`, hostname: `a${index}.agents.localhost` }),
+    );
+    gateway.setRoutes(rows);
+    const clients = [await connect(get('/', 'a0')), await connect(get('/', 'a1'))];
+    await until(() => expect(clients.map((client) => client.got().endsWith('ok'))).toEqual([true, true]));
+    expect([stopped.open(), runs.open()]).toEqual([1, 1]);
+    gateway.setRoutes(rows.map((row, index) => (index === 0 ? { ...row, pid: null } : row)));
+    await until(() => expect(stopped.open()).toBe(0));
+    clients[1]?.socket.write(get('/again', 'a1'));
+    await until(() => expect(runs.heard[0]).toContain('GET /again '));
+  });
+});
+
+describe('the body of a request', () => {
+  it('is read only as fast as the agent takes it', async () => {
+    const slow = await agent();
+    const server = slow.server;
+    server.on('connection', (socket) => socket.pause());
+    const size = 256 * 1024 * 1024;
+    const client = await connect(`POST / HTTP/1.1\r\n${HOST()}Content-Length: ${size}\r\n\r\n`);
+    let sent = 0;
+    const piece = Buffer.alloc(1024 * 1024);
+    const more = (): void => {
+      while (sent < size && client.socket.write(piece)) sent += piece.length;
+      client.socket.once('drain', more);
+    };
+    more();
+    // The buffers of two connections fill, then nothing moves. No event says so: requests of others that pass
+    // without progress do.
+    const quick = await agent((socket, all) => {
+      if (all.endsWith('\r\n\r\n')) socket.write(saying('ok'));
+    });
+    gateway.setRoutes([routeTo(slow.port), routeTo(quick.port, { hostname: 'quick.agents.localhost' })]);
+    const other = await connect('');
+    let passed = 0;
+    for (let before = -1; before !== sent || sent === 0; ) {
+      before = sent;
+      for (let turn = 0; turn < 50; turn += 1) {
+        other.socket.write(get('/', 'quick'));
+        passed += 1;
+        await until(() => expect(other.got().split('HTTP/1.1 200').length - 1).toBe(passed));
+      }
+    }
+    expect(ends[0]?.bytesRead).toBeLessThan(64 * 1024 * 1024);
   });
 });

@@ -82,10 +82,11 @@ describe('the viewer of an agent', () => {
   it('types and resizes while it is attached', async () => {
     const { world, terminal, viewers } = await agent();
     await terminal.ask('attach', { viewer: 'one' });
-    await terminal.ask('input', { data: Buffer.from('ls\r') });
+    await terminal.ask('input', { viewer: 'one', data: Buffer.from('ls\r') });
     await terminal.ask('resize', { cols: 80, rows: 24 });
     await quiet();
     expect(world.host.typed).toEqual(['ls\r']);
+    expect(viewers.of('inputTaken')).toEqual([{ viewer: 'one' }]);
     expect(world.host.sizes).toContainEqual([80, 24]);
     expect(viewers.of('size').at(-1)).toEqual({ viewer: 'one', cols: 80, rows: 24 });
     await terminal.ask('detach', { viewer: 'one' });

@@ -339,6 +339,29 @@ describe('a service that is starting', () => {
     expect(world.events()).toEqual([['service.stopped', { name: 'web', exitCode: null, signal: 'SIGINT' }]]);
   });
 
+  it.each([READY, null])('with %s is not ready while somebody else has its port', async (ready) => {
+    const world = await begun({ spec: { ready } });
+    world.probe.pass();
+    world.ports.foreign = 'user eve';
+    const started = refusal(start(world, 500));
+    await world.advance(400);
+    expect(world.state().status).toBe('starting');
+    expect(await world.ref.ask('explain', {})).toMatchObject({
+      portHolder: 'user eve',
+      waitingFor: 'user eve to leave port 3000',
+    });
+    await world.advance(300);
+    expect(await started).toMatchObject({
+      code: 'ready_timeout',
+      message: 'web was not ready within 500 ms and has been stopped: user eve listens on its port 3000',
+    });
+    const again = start(world);
+    await world.advance(400);
+    world.ports.foreign = null;
+    await world.advance(100);
+    expect(await again).toMatchObject({ status: 'running' });
+  });
+
   it('is not restarted after a timeout reported to a client, whatever the policy', async () => {
     const world = await begun({ spec: { ready: READY, restart: 'always' } });
     const started = code(start(world, 500));
@@ -765,11 +788,13 @@ describe('a service that is removed', () => {
 describe('a full disk', () => {
   const full = fail('storage_full', 'no space left');
 
-  it('fails a stop, which is recorded once there is room, with one event', async () => {
+  it('answers a stop, which is recorded once there is room, with one event', async () => {
     const world = await phases.running();
     world.store.broken = full;
-    expect(await code(stop(world))).toBe('storage_full');
+    const { signal } = await stop(world);
+    expect(signal).toBe('SIGTERM');
     expect(world.state()).toMatchObject({ status: 'stopped', process: null });
+    expect(await stop(world)).toMatchObject({ status: 'stopped', signal });
     expect(world.host.acknowledged).toEqual([]);
     expect(await code(start(world))).toBe('storage_full');
     world.store.broken = null;
@@ -777,6 +802,32 @@ describe('a full disk', () => {
     expect(world.host.acknowledged).toHaveLength(1);
     expect(world.journal.map(({ type }) => type)).toEqual(['service.started', 'service.stopped']);
     expect(await running(world)).toBe(102);
+  });
+
+  it('answers a stop of what has ended by itself', async () => {
+    const world = await phases.running();
+    world.store.broken = full;
+    world.host.exit(3);
+    await quiet();
+    expect(await stop(world)).toMatchObject({ status: 'stopped', exitCode: 3 });
+    expect(world.kept()).toBeUndefined();
+    world.store.broken = null;
+    await world.advance(2_000);
+    expect(world.kept()).toMatchObject({ status: 'crashed', exitCode: 3 });
+  });
+
+  it('answers a stop that cancels a restart, and forgets the restart once there is room', async () => {
+    const world = await begun({ spec: { restart: 'always' } });
+    await running(world);
+    world.host.exit(3);
+    await quiet();
+    expect(world.kept()).toMatchObject({ restart: { attempt: 1 } });
+    world.store.broken = full;
+    expect(await stop(world)).toMatchObject({ status: 'stopped' });
+    world.store.broken = null;
+    await world.advance(2_000);
+    expect(world.kept()?.restart).toBeUndefined();
+    expect(world.host.spawns).toHaveLength(1);
   });
 
   it('does not end a service that has become ready, but fails its start', async () => {

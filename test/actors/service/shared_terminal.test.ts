@@ -1,11 +1,11 @@
-// The viewers of a terminal, with the real emulator; the log is in memory.
+// The viewers of a terminal, with the real emulator in this thread; the log is in memory.
 import { afterEach, describe, expect, it } from 'vitest';
-import type { SharedTerminalOptions } from '../../../src/actors/service/shared_terminal.ts';
-import { SharedTerminal } from '../../../src/actors/service/shared_terminal.ts';
-import type { TerminalScreen } from '../../../src/adapters/terminal_screen.ts';
-import { openTerminalScreen } from '../../../src/adapters/terminal_screen.ts';
+import { SharedTerminal, type SharedTerminalOptions } from '../../../src/actors/service/shared_terminal.ts';
+import { drawScreen, openTerminalScreen } from '../../../src/adapters/terminal_screen.ts';
+import { Failure } from '../../../src/runtime/actor.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
 import { AGENT } from '../../../src/settings/limits.ts';
+import { virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 
 interface Sent {
@@ -22,10 +22,9 @@ afterEach(() => {
   for (const terminal of terminals.splice(0)) terminal.close();
 });
 
-function stage(cols = 40, rows = 6, claims = 0) {
+function stage(cols = 40, rows = 6, claims = 0, more: Partial<SharedTerminalOptions> = {}) {
   let log: Buffer = Buffer.alloc(0);
   const sent: Sent[] = [];
-  const typed: string[] = [];
   const sizes: [number, number][] = [];
   const defects: unknown[] = [];
   const io: SharedTerminalOptions = {
@@ -36,16 +35,18 @@ function stage(cols = 40, rows = 6, claims = 0) {
       return { start: offset, end: offset + bytes.length, bytes };
     },
     end: () => log.length + claims,
-    write: (data) => typed.push(Buffer.from(data).toString()),
     resize: (width, height) => sizes.push([width, height]),
-    openScreen: openTerminalScreen,
+    drawScreen: async (prepare) => drawScreen(prepare()),
+    viewersInThread: { count: 0 },
     viewers: {
       address: 'viewers',
       ask: () => Promise.reject(new Error('nobody asks viewers')),
       tell: (kind, message) => sent.push({ kind, ...(message as object) } as Sent),
     },
     clock: systemClock,
+    onUnwatched: () => undefined,
     onDefect: (error) => defects.push(error),
+    ...more,
   };
   const terminal = new SharedTerminal(io);
   terminals.push(terminal);
@@ -59,13 +60,13 @@ function stage(cols = 40, rows = 6, claims = 0) {
     Buffer.concat(of(viewer, 'output').map((entry) => entry.bytes ?? Buffer.alloc(0)));
   /** What a viewer's own terminal shows for the bytes it received. */
   const shown = async (viewer: string, width = cols, height = rows): Promise<string> => {
-    const screen: TerminalScreen = await openTerminalScreen(width, height);
+    const screen = await openTerminalScreen(width, height);
     await screen.write(output(viewer));
     const drawn = screen.snapshot().toString();
     screen.close();
     return drawn;
   };
-  return { terminal, sent, typed, sizes, defects, print, of, output, shown };
+  return { terminal, sent, sizes, defects, print, of, output, shown };
 }
 
 describe('a viewer', () => {
@@ -103,15 +104,20 @@ describe('a viewer', () => {
   });
 
   it('that joins while another is being shown something sees all of it', async () => {
-    const { terminal, print, output } = stage();
-    const text = 'the prompt of the agent\r\n'.repeat(1_500);
-    void print(text);
+    const { terminal, print, output, shown } = stage();
+    const lines = Array.from({ length: 900 }, (_, index) => `line ${index} of the agent`);
+    void print(lines.map((line) => `${line}\r\n`).join(''));
     terminal.attach('one');
-    // The emulator is open, and processes its input in a later turn.
+    // The screen is being drawn.
     for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     terminal.detach('one');
     terminal.attach('two');
-    await eventually(() => output('two').includes('the prompt of the agent'));
+    await eventually(() => output('two').includes(lines.at(-1) ?? ''));
+    const seen = (await shown('two')).split(/[\r\n]+/);
+    expect(seen.filter((line) => line.includes(' of the agent'))).toEqual([
+      expect.stringContaining(lines[0] ?? ''),
+      ...lines.slice(1),
+    ]);
   });
 
   it('gets the size, then the screen, then new output', async () => {
@@ -184,12 +190,10 @@ describe('a viewer', () => {
     expect(terminal.hasViewers).toBe(false);
   });
 
-  it('types, and resizes for all: the last resize wins', async () => {
-    const { terminal, typed, sizes, of, defects } = stage();
+  it('resizes for all: the last resize wins', async () => {
+    const { terminal, sizes, of, defects } = stage();
     terminal.attach('one');
     terminal.attach('two');
-    terminal.input(Buffer.from('ls\r'));
-    expect(typed).toEqual(['ls\r']);
     terminal.resize(100, 30);
     expect(of('two', 'size').at(-1)).toMatchObject({ cols: 100, rows: 30 });
     await eventually(() => sizes.length >= 5);
@@ -205,12 +209,76 @@ describe('a viewer', () => {
     expect(defects).toEqual([]);
   });
 
+  it('gets what comes next when its screen takes too long, and that output is not drawn again', async () => {
+    const clock = virtualClock();
+    const tasks: string[] = [];
+    let isHung = true;
+    const { terminal, print, of, output, defects } = stage(40, 6, 0, {
+      clock,
+      drawScreen: async (prepare) => {
+        const task = prepare();
+        tasks.push(Buffer.from(task.bytes).toString());
+        if (isHung) throw new Failure('deadline', 'not done');
+        return drawScreen(task);
+      },
+    });
+    await print('a terrible sequence\r\n');
+    terminal.attach('one');
+    await eventually(() => of('one', 'output').length > 0);
+    expect(output('one').toString()).toMatch(/^\x1bc\[berth: .*not shown\]\r\n$/);
+    await print('live\r\n');
+    await eventually(() => output('one').toString().endsWith('live\r\n'));
+    isHung = false;
+    terminal.attach('soon');
+    await eventually(() => of('soon', 'output').length > 0);
+    expect(tasks).toHaveLength(1);
+    await clock.advance(AGENT.overrunPauseMs);
+    terminal.attach('later');
+    await eventually(() => output('later').includes('live'));
+    expect(tasks).toEqual(['a terrible sequence\r\n', 'live\r\n']);
+    expect(defects).toEqual([]);
+  });
+
+  it('has only its share while there are many, whoever acknowledges nothing', async () => {
+    const viewersInThread = { count: 0 };
+    const { terminal, print, of, output } = stage(40, 6, 0, { viewersInThread });
+    const elsewhere = 255;
+    viewersInThread.count = elsewhere;
+    terminal.attach('one');
+    await print('start\r\n');
+    await eventually(() => of('one', 'output').length > 0);
+    await print(Buffer.alloc(AGENT.replayBytes / 2, 'y\r\n'));
+    const share = AGENT.maxViewerBytes / (elsewhere + 1);
+    expect(share).toBeLessThan(AGENT.replayBytes / 2);
+    expect(output('one').length).toBeGreaterThan(share / 2);
+    expect(output('one').length).toBeLessThan(2 * share);
+    terminal.detach('one');
+    terminal.detach('one');
+    expect(viewersInThread.count).toBe(elsewhere);
+  });
+
+  it('is sent a screen of the size that it asked for while the first was being drawn', async () => {
+    const sizes: number[] = [];
+    const { terminal, print, of } = stage(40, 6, 0, {
+      drawScreen: async (prepare) => {
+        const task = prepare();
+        sizes.push(task.cols);
+        return drawScreen(task);
+      },
+    });
+    await print('text\r\n');
+    terminal.attach('one');
+    terminal.resize(90, 20);
+    await eventually(() => of('one', 'output').length > 0);
+    expect(sizes).toEqual([40, 90]);
+  });
+
   it('is not blocked by a log that claims more than it gives', async () => {
-    const { terminal, print, of, typed } = stage(40, 6, 1_000);
+    const { terminal, print, of } = stage(40, 6, 1_000);
     terminal.attach('one');
     await print('something');
     await eventually(() => of('one', 'output').length > 0);
-    terminal.input(Buffer.from('x'));
-    expect(typed).toEqual(['x']);
+    terminal.onExit({ exitCode: 0, signal: null });
+    await eventually(() => of('one', 'exit').length > 0);
   });
 });

@@ -1,15 +1,33 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import fc from 'fast-check';
 import { open } from 'lmdb';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { openStore, type Store } from '../../../src/adapters/storage/store.ts';
+import { openStore } from '../../../src/adapters/storage/store.ts';
+import { StoreFile } from '../../../src/adapters/storage/store_file.ts';
+import { pagesOfCommit } from '../../../src/adapters/storage/store_room.ts';
+import type { EncodedRow, Store } from '../../../src/adapters/storage/store_tables.ts';
 import type { StoredService } from '../../../src/protocol/service.ts';
 import { encodeMsgpack } from '../../../src/runtime/msgpack.ts';
 import { afterThisTest, settle, tempDir } from '../../kit/actors.ts';
 import { bundle } from '../../kit/bundle.ts';
-import { canMount, onSmallDisk, run } from '../../kit/child_program.ts';
+import { canMount, hasStrace, onSmallDisk, run } from '../../kit/child_program.ts';
 import { spec } from '../../kit/service_inputs.ts';
 
 let child = '';
@@ -37,24 +55,6 @@ async function commits(path: string): Promise<number> {
 }
 
 describe('the store', () => {
-  it('reads a store of an earlier version, which cannot read it from then on', async () => {
-    const path = join(tempDir(), 'store.mdb');
-    await openStore(path).close();
-    const env = open<Uint8Array, string>({ path, noSubdir: true, encoding: 'binary', maxDbs: 32 });
-    await env
-      .openDB<Uint8Array, string>({ name: 'services', encoding: 'binary' })
-      .put('web', encodeMsgpack(service('web')));
-    await env
-      .openDB<Uint8Array, string>({ name: 'meta', encoding: 'binary' })
-      .put('format', encodeMsgpack(1));
-    await env.close();
-    const store = openStore(path);
-    afterThisTest(() => store.close());
-    await store.table('services').put('api', service('api'));
-    expect(store.table('services').all()).toEqual(['api', 'web'].map((name) => [name, service(name)]));
-    expect(store.table('meta').get('format')).toBe(2);
-  });
-
   it('returns what was put, in key order, also after reopening', async () => {
     const path = join(tempDir(), 'store.mdb');
     const store = openStore(path);
@@ -90,6 +90,92 @@ describe('the store', () => {
     }
     const modes = readdirSync(folder).map((name) => statSync(join(folder, name)).mode & 0o777);
     expect(modes).toEqual([0o600, 0o600]);
+  });
+
+  it('closes a file that others can read already', async () => {
+    const path = join(tempDir(), 'store.mdb');
+    await openStore(path).close();
+    for (const file of [path, `${path}-lock`]) chmodSync(file, 0o644);
+    opened(path);
+    for (const file of [path, `${path}-lock`]) expect(statSync(file).mode & 0o777).toBe(0o600);
+  });
+
+  it('sets a damaged row aside, drops it, and reads the others', async () => {
+    const path = join(tempDir(), 'store.mdb');
+    const store = openStore(path);
+    for (const name of ['api', 'web']) await store.table('services').put(name, service(name));
+    await store.close();
+    const bytes = readFileSync(path);
+    // One bit of the row of `web`, in every page that has a version of it.
+    for (let at = bytes.indexOf('"name":"web"'); at >= 0; at = bytes.indexOf('"name":"web"', at + 1))
+      bytes[at + 9] = (bytes[at + 9] ?? 0) ^ 4;
+    writeFileSync(path, bytes);
+    const aside: string[] = [];
+    const onDamaged = ({ table, key }: EncodedRow, reason: string): boolean => {
+      aside.push(`${table} ${key}: ${reason}`);
+      return true;
+    };
+    const damaged = openStore(path, { onDamaged });
+    expect(damaged.table('services').all()).toEqual([['api', service('api')]]);
+    expect(aside).toEqual(['services web: its checksum does not fit']);
+    await damaged.close();
+    expect([...opened(path).rows()].map(({ key }) => key)).toEqual(['api']);
+  });
+
+  it.each([
+    ['removed', (path: string) => rmSync(path)],
+    ['moved', (path: string) => renameSync(path, `${path}.elsewhere`)],
+    [
+      'replaced',
+      (path: string) => {
+        copyFileSync(path, `${path}.copy`);
+        renameSync(`${path}.copy`, path);
+      },
+    ],
+  ])('acknowledges no change once its file is %s, says so once, and can still be read', async (_, lose) => {
+    const path = join(tempDir(), 'store.mdb');
+    let lost = 0;
+    const store = openStore(path, {
+      onLost: () => {
+        lost += 1;
+      },
+    });
+    afterThisTest(() => store.close());
+    await store.table('services').put('web', service('web'));
+    lose(path);
+    await expect(store.table('services').put('api', service('api'))).rejects.toMatchObject({
+      code: 'storage_lost',
+    });
+    expect(lost).toBe(1);
+    expect(store.table('services').all()).toEqual([['web', service('web')]]);
+  });
+
+  it('never writes more pages behind the last one than it has made room for', async () => {
+    const path = join(tempDir(), 'store.mdb');
+    const store = opened(path);
+    const keys = store.table('keys');
+    const fd = openSync(path, 'r');
+    afterThisTest(() => closeSync(fd));
+    const file = new StoreFile(path, fd);
+    const change = fc.record({ key: fc.nat(300), bytes: fc.option(fc.nat(9_000)) });
+    const batches = fc.array(fc.array(change, { minLength: 1, maxLength: 150 }), { maxLength: 8 });
+    await fc.assert(
+      fc.asyncProperty(batches, async (all) => {
+        for (const batch of all) {
+          const before = file.usedPages();
+          const bytes = batch.reduce((sum, row) => sum + (row.bytes ?? 0) + 16, 0);
+          const size = { changes: batch.length, bytes, isEssential: false };
+          await Promise.all(
+            batch.map(({ key, bytes }) =>
+              bytes === null ? keys.remove(`k${key}`) : keys.put(`k${key}`, Buffer.alloc(bytes)),
+            ),
+          );
+          expect(file.usedPages() - before).toBeLessThanOrEqual(pagesOfCommit(size, before, 4096));
+          expect(file.spareBytes()).toBeGreaterThanOrEqual(0);
+        }
+      }),
+      { numRuns: Number(process.env['BERTH_TEST_RUNS'] ?? 15) },
+    );
   });
 
   it('commits in groups: 500 puts at once take a few transactions', async () => {
@@ -150,11 +236,19 @@ describe('the store', () => {
     void ended.finally(() => {
       isOver = true;
     });
+    let met = 0;
     while (!isOver) {
-      if (at) await openStore(at).close();
+      if (at) {
+        const store = openStore(at);
+        const before = store.version();
+        await store.close();
+        // The other thread has not made its last commit yet.
+        if (before < (await commits(at))) met += 1;
+      }
       await settle();
     }
     await ended;
+    expect(met).toBeGreaterThan(0);
   });
 
   it.runIf(canMount())(
@@ -167,11 +261,26 @@ describe('the store', () => {
         'first storage_full',
         'second storage_full',
         'rows true',
+        'end stored',
         'small 1 of true',
         'closed',
       ]);
     },
   );
+
+  it.runIf(canMount() && hasStrace())('never lets lmdb meet a full disk', async () => {
+    const trace = join(tempDir(), 'trace');
+    const program = `${process.execPath} ${child} full /mnt/store.mdb`;
+    const strace = `strace -f -o ${trace} -e trace=write,writev,pwrite64,pwritev ${program}`;
+    const [command, args] = onSmallDisk('1m', `exec ${strace}`);
+    expect(await run(command, args).exited).toEqual({ code: 0, signal: null });
+    const full = readFileSync(trace, 'utf8')
+      .split('\n')
+      .filter((line) => line.includes('ENOSPC'));
+    // Zeros are appended by write; lmdb writes its pages at their positions.
+    expect(full.length).toBeGreaterThan(0);
+    expect(full.filter((line) => !/ write\(/.test(line))).toEqual([]);
+  });
 
   describe('refuses at open, naming the file,', () => {
     const refused = (path: string): string => {
@@ -205,6 +314,16 @@ describe('the store', () => {
       expect(refused(path)).toContain('damaged');
     });
 
+    it.each([
+      ['a folder', (path: string) => mkdirSync(path)],
+      ['a FIFO', (path: string) => spawnSync('mkfifo', [path])],
+      ['a link to a device', (path: string) => symlinkSync('/dev/zero', path)],
+    ])('%s', (_, make) => {
+      const path = join(tempDir(), 'store.mdb');
+      make(path);
+      expect(refused(path)).toContain('is no regular file');
+    });
+
     it('a store of another user', async () => {
       const path = join(tempDir(), 'store.mdb');
       const other = open({ path, noSubdir: true });
@@ -216,9 +335,9 @@ describe('the store', () => {
     it('a store of a newer version', async () => {
       const path = join(tempDir(), 'store.mdb');
       const store = openStore(path);
-      await store.table('meta').put('format', 3);
+      await store.table('meta').put('format', 4);
       await store.close();
-      expect(refused(path)).toContain('has format 3');
+      expect(refused(path)).toContain('has format 4');
     });
   });
 });

@@ -339,10 +339,12 @@ describe('init and import', () => {
     expect(first.stderr).toContain('release is run once before a deployment');
     const text = readFileSync(join(home, 'berth.yaml'), 'utf8');
     expect(text.split('\n').slice(0, 2)).toEqual([
-      '# yaml-language-server: $schema=http://127.0.0.1:11611/schema/berth.json',
+      '# yaml-language-server: $schema=.berth/berth.schema.json',
       '# Made from Procfile by `berth import`.',
     ]);
     expect(text).toContain('cmd: ./web');
+    const schema = JSON.parse(readFileSync(join(home, '.berth/berth.schema.json'), 'utf8'));
+    expect(Object.keys(schema.properties)).toContain('services');
     const config = readFileSync(join(home, '.config/berth/config.toml'), 'utf8');
     expect(config).toMatch(/^\[auth\]\ntoken = "[\w-]{32}"\n$/);
     const second = await berth(['init'], { env, cwd: home });

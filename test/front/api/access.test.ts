@@ -37,6 +37,7 @@ describe.each(SERVERS)('%s', (server) => {
         expectError(await front.request('GET', path, { headers: { origin: 'null' } }), 'forbidden_origin');
       }
       const site = { 'sec-fetch-site': 'cross-site' };
+      expectError(await front.request('GET', '/v1/services', { headers: site }), 'forbidden_origin');
       expectError(
         await front.request('POST', '/v1/services', { headers: site, body: SMALL }),
         'forbidden_origin',
@@ -85,7 +86,7 @@ describe.each(SERVERS)('%s', (server) => {
           headers: { authorization: `Bearer ${token}`, ...(origin ? { origin } : {}) },
         });
       expect((await get('old', EXTENSION)).status).toBe(200);
-      front.front.reload({ token: 'new', allowedExtensions: ['other'] });
+      front.front.reload({ token: 'new', allowedExtensions: ['other'], allowedOrigins: [] });
       expect([
         (await get('old')).status,
         (await get('new')).status,
@@ -170,6 +171,29 @@ describe.each(SERVERS)('%s', (server) => {
         expect(answer.headers['access-control-allow-origin']).toBeUndefined();
         expect(JSON.stringify(answer.headers)).not.toContain('*');
       }
+    });
+  });
+
+  describe('an allowed page', () => {
+    const page = 'http://localhost:5173';
+
+    it('may send a preflight and read every answer, with the token in the header alone', async () => {
+      const front = await withServices({ token: 'secret', allowedOrigins: [page] });
+      const preflight = await front.request('OPTIONS', '/v1/services', {
+        headers: { origin: page, 'access-control-request-method': 'POST' },
+      });
+      expect([preflight.status, preflight.headers['access-control-allow-origin']]).toEqual([204, page]);
+      for (const [authorization, status] of [
+        ['Bearer secret', 200],
+        ['', 401],
+      ] as const) {
+        const headers = { origin: page, 'sec-fetch-site': 'same-site', authorization };
+        const answer = await front.request('GET', '/v1/services', { headers });
+        expect([answer.status, answer.headers['access-control-allow-origin']]).toEqual([status, page]);
+        expect(answer.headers['access-control-allow-credentials']).toBeUndefined();
+      }
+      const other = { origin: 'http://localhost:5174', authorization: 'Bearer secret' };
+      expectError(await front.request('GET', '/v1/services', { headers: other }), 'forbidden_origin');
     });
   });
 

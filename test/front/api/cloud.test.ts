@@ -358,7 +358,7 @@ describe('the cloud part', () => {
     ] as const)
       expect(await call(method, path)).toMatchObject({
         status: 500,
-        body: { code: 'internal', message: /key file/, hint: 'Put it back.' },
+        body: { code: 'key_unusable', message: /key file/, hint: 'Put it back.' },
       });
   });
 

@@ -152,7 +152,7 @@ describe.each(SERVERS)('%s', (server) => {
             hostname: 'bot.agents.localhost',
             name: 'bot',
             port: 8100,
-            isRunning: false,
+            pid: null,
             hostHeader: '127.0.0.1:8100',
           },
         ],

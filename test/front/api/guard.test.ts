@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { AccessKeys } from '../../../src/front/api/access_keys.ts';
 import { Guard, type GuardOptions, isCloudPath } from '../../../src/front/api/guard.ts';
 import { isPublicPath } from '../../../src/front/api/public_paths.ts';
 import type { HttpExchange } from '../../../src/front/server/http_server.ts';
+import { systemClock } from '../../../src/runtime/clock.ts';
 import { isLoopback } from '../../../src/settings/loopback.ts';
 
 interface Asked {
@@ -29,7 +31,8 @@ function asked({
     isHandshake: handshake,
     query: unused,
     header: (name) => all[name] ?? '',
-    countHeader: unused,
+    head: { fault: null, hasBody: false, isChunked: false },
+    markTrusted: unused,
     peerAddress: () => peer,
     readBody: unused,
     send: unused,
@@ -39,15 +42,23 @@ function asked({
   return exchange;
 }
 
-const OPTIONS: GuardOptions = {
-  bind: '127.0.0.1',
-  port: 11611,
-  token: '',
-  cloudToken: 'cloud-secret',
-  allowedExtensions: [],
-};
+interface GuardSetup extends Partial<Omit<GuardOptions, 'cloudKeys'>> {
+  token?: string;
+  cloudToken?: string | null;
+}
 
-const guard = (options: Partial<GuardOptions> = {}): Guard => new Guard({ ...OPTIONS, ...options });
+const keysOf = (token: string): AccessKeys => new AccessKeys(token, systemClock);
+
+const guard = ({ token = '', cloudToken = 'cloud-secret', ...options }: GuardSetup = {}): Guard =>
+  new Guard({
+    bind: '127.0.0.1',
+    port: 11611,
+    keys: keysOf(token),
+    cloudKeys: cloudToken === null ? null : keysOf(cloudToken),
+    allowedExtensions: [],
+    allowedOrigins: [],
+    ...options,
+  });
 const code = (of: Guard, what: Asked): string => of.check(asked(what)).refusal?.code ?? 'passes';
 
 describe('the peer', () => {
@@ -219,9 +230,41 @@ describe('the Origin', () => {
     const narrow = guard({ allowedExtensions: ['abc'] });
     expect(code(narrow, { headers: { origin: 'chrome-extension://abc' } })).toBe('passes');
     expect(code(narrow, { headers: { origin: 'chrome-extension://abcd' } })).toBe('forbidden_origin');
-    narrow.reload({ token: '', allowedExtensions: ['abcd'] });
+    narrow.reload({ allowedExtensions: ['abcd'], allowedOrigins: [] });
     expect(code(narrow, { headers: { origin: 'chrome-extension://abcd' } })).toBe('passes');
     expect(code(narrow, { headers: { origin: 'chrome-extension://abc' } })).toBe('forbidden_origin');
+  });
+});
+
+describe('an allowed origin', () => {
+  const page = 'http://localhost:5173';
+  const open = guard({ token: 'secret', allowedOrigins: [page, 'https://tools.example'] });
+
+  it('may call with the token, and is named for CORS', () => {
+    for (const origin of [page, 'https://tools.example']) {
+      const headers = { origin, 'sec-fetch-site': 'cross-site', authorization: 'Bearer secret' };
+      for (const method of ['GET', 'POST']) {
+        const { refusal, origin: cors } = open.check(asked({ method, headers }));
+        expect([refusal, cors]).toEqual([null, origin]);
+      }
+      expect(code(open, { headers: { origin } })).toBe('unauthorized');
+    }
+  });
+
+  it.each([
+    'http://localhost:5174',
+    'https://localhost:5173',
+    'http://localhost:5173/',
+    'http://LOCALHOST:5173',
+  ])('%s is another one', (origin) =>
+    expect(code(open, { headers: { origin, authorization: 'Bearer secret' } })).toBe('forbidden_origin'),
+  );
+
+  it('changes with a reload', () => {
+    const changing = guard();
+    expect(code(changing, { headers: { origin: page } })).toBe('forbidden_origin');
+    changing.reload({ allowedExtensions: [], allowedOrigins: [page] });
+    expect(code(changing, { headers: { origin: page } })).toBe('passes');
   });
 });
 
@@ -234,11 +277,23 @@ describe('Sec-Fetch-Site', () => {
     ['cross-site', 'forbidden_origin'],
     ['SAME-ORIGIN', 'forbidden_origin'],
     ['rubbish', 'forbidden_origin'],
-  ])('"%s" on a change without Origin: %s', (site, expected) => {
-    for (const method of ['POST', 'DELETE', 'PATCH', 'PUT', 'FOO'])
-      expect(code(guard(), { method, headers: { 'sec-fetch-site': site } })).toBe(expected);
-    for (const method of ['GET', 'HEAD', 'OPTIONS'])
-      expect(code(guard(), { method, headers: { 'sec-fetch-site': site } })).toBe('passes');
+  ])('"%s" without Origin: %s', (site, expected) => {
+    for (const method of ['GET', 'HEAD', 'OPTIONS', 'POST', 'DELETE', 'PATCH', 'PUT', 'FOO'])
+      for (const path of ['/v1/services', '/v1/services/web/logs', '/livez', '/', '/k8s/clusters'])
+        expect(code(guard({ cloudToken: null }), { method, path, headers: { 'sec-fetch-site': site } })).toBe(
+          expected,
+        );
+  });
+
+  it.each(['cross-site', 'same-site'])('%s lets a link lead to a page, and to nothing else', (site) => {
+    const visit = { 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
+    for (const path of ['/', '/openapi.json', '/schema/berth.json'])
+      expect(code(guard({ token: 'x' }), { path, headers: visit })).toBe('passes');
+    for (const path of ['/v1/services', '/v1/services/web/logs', '/v1/version', '/nothing'])
+      expect(code(guard(), { path, headers: visit })).toBe('forbidden_origin');
+    for (const other of [{ 'sec-fetch-mode': 'no-cors' }, { 'sec-fetch-dest': 'iframe' }])
+      expect(code(guard(), { path: '/', headers: { ...visit, ...other } })).toBe('forbidden_origin');
+    expect(code(guard(), { method: 'POST', path: '/', headers: visit })).toBe('forbidden_origin');
   });
 
   it('does not matter when the Origin is allowed', () => {
@@ -332,11 +387,12 @@ describe('the token', () => {
   });
 
   it('changes with a reload', () => {
-    const changing = locked();
-    changing.reload({ token: 'new', allowedExtensions: [] });
+    const keys = keysOf('correct horse');
+    const changing = guard({ keys });
+    keys.reload('new');
     expect(code(changing, { headers: { authorization: 'Bearer correct horse' } })).toBe('unauthorized');
     expect(code(changing, { headers: { authorization: 'Bearer new' } })).toBe('passes');
-    changing.reload({ token: '', allowedExtensions: [] });
+    keys.reload('');
     expect(code(changing, {})).toBe('passes');
   });
 

@@ -1,5 +1,6 @@
 // Bodies and queries through real sockets, on both servers: docs/reference.md "Bodies", "Query values".
 import { describe, expect, it } from 'vitest';
+import { fail } from '../../../src/protocol/errors.ts';
 import type { RegistryProtocol } from '../../../src/protocol/registry.ts';
 import type { ServiceProtocol } from '../../../src/protocol/service.ts';
 import {
@@ -110,7 +111,113 @@ describe.each(SERVERS)('%s', (server) => {
     });
   });
 
+  describe('a head that could be read in two ways', () => {
+    const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n';
+    const own = (port: number) => `http://localhost:${port}`;
+
+    it.each([
+      ['two lengths, 0 first', () => `Content-Length: 0\r\nContent-Length: ${smuggled.length}\r\n`],
+      ['two lengths, 0 last', () => `Content-Length: ${smuggled.length}\r\nContent-Length: 0\r\n`],
+      ['an empty length', () => 'Content-Length:\r\n'],
+      ['an empty length and another', () => `Content-Length: \r\nContent-Length: ${smuggled.length}\r\n`],
+      ['chunks that are none', () => 'Transfer-Encoding: chunked, identity\r\n'],
+      ['two codings', () => 'Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n'],
+      ['an empty coding', () => 'Transfer-Encoding:\r\n'],
+      [
+        'two Origins, ours first',
+        (port: number) => `Origin: ${own(port)}\r\nOrigin: http://evil.example\r\n`,
+      ],
+      ['two Origins, ours last', (port: number) => `Origin: http://evil.example\r\nOrigin: ${own(port)}\r\n`],
+      ['two Origins, none first', () => 'Origin:\r\nOrigin: http://evil.example\r\n'],
+      ['two tokens', () => 'Authorization: Bearer a\r\nAuthorization: Bearer b\r\n'],
+    ])('(%s) is refused, and its connection closed', async (_what, head) => {
+      const front = await withServices();
+      const host = `Host: localhost:${front.port}\r\n`;
+      for (const method of ['GET', 'POST', 'OPTIONS'])
+        for (const one of [host, 'Host: evil.example\r\n']) {
+          const request = `${method} /v1/services HTTP/1.1\r\n${one}${head(front.port)}\r\n`;
+          const alone = await front.raw(request);
+          expect([alone.text.slice(0, 12), alone.closed]).toEqual(['HTTP/1.1 400', true]);
+          const more = await front.raw(request + smuggled);
+          expect(more.closed).toBe(true);
+          expect(more.text).toMatch(/^(HTTP\/1\.1 400|$)/);
+          expect(more.text.match(/HTTP\/1\.1/g) ?? []).toHaveLength(more.text === '' ? 0 : 1);
+        }
+    });
+
+    it.each([
+      ['no size for the last chunk', '2\r\n{}\r\n\r\n'],
+      ['other bytes after a chunk', '2\r\n{}xx0\r\n\r\n'],
+      ['chunks as they should be', '2\r\n{}\r\n0\r\n\r\n'],
+    ])('(%s) hides no request behind its chunks', async (_what, chunks) => {
+      const front = await withServices();
+      const seen: string[] = [];
+      await front.stand<ServiceProtocol>('service:web', {
+        stop: () => {
+          seen.push('stop');
+          throw fail('internal', 'not now');
+        },
+      });
+      const host = `Host: localhost:${front.port}\r\n`;
+      for (const path of ['/v1/services', '/v1/version', '/nothing']) {
+        const stop = `POST /v1/services/web/stop HTTP/1.1\r\n${host}Content-Length: 0\r\n\r\n`;
+        const head = `${host}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`;
+        // node:http is strict: what follows whole chunks is a request of its own there.
+        const isWhole = server === 'node:http' && chunks.includes('}\r\n0');
+        const got = await front.raw(
+          `POST ${path} HTTP/1.1\r\n${head}${chunks}${stop}`,
+          isWhole ? /not now/ : /never/,
+        );
+        expect(got.closed).toBe(!isWhole);
+        expect(seen.splice(0)).toEqual(isWhole ? ['stop'] : []);
+      }
+    });
+
+    it('is one for another Host: nothing that follows it is handled', async () => {
+      const front = await withServices();
+      const { text, closed } = await front.raw('GET /livez HTTP/1.1\r\nHost: evil.example\r\n\r\n');
+      expect([text.slice(0, 12), closed]).toEqual(['HTTP/1.1 403', true]);
+    });
+  });
+
   describe('queries', () => {
+    it('and bodies that ask for what nobody reads are refused, and nothing is done', async () => {
+      const front = await withServices();
+      const service = await front.stand<ServiceProtocol>('service:web');
+      for (const [method, path, name] of [
+        ['POST', '/v1/services/web/stop?dryRun=All', 'dryRun'],
+        ['GET', '/v1/services?group=shop', 'group'],
+        ['GET', '/v1/services/web?x=1', 'x'],
+        ['GET', '/v1/services/web/logs?since=5m', 'since'],
+        ['GET', '/v1/events?name=web', 'name'],
+        ['GET', '/livez?x', 'x'],
+      ] as const) {
+        const answer = await front.request(method, path);
+        expectError(answer, 'invalid_spec');
+        expect(answer.body.details.map(({ path: one }: { path: string }) => one)).toEqual([name]);
+        expect(answer.body.message).toContain(name);
+      }
+      const dry = await front.request('POST', '/v1/services/web/stop', { body: { dry_run: true } });
+      expectError(dry, 'invalid_spec');
+      expect(dry.body.message).toBe('dry_run is not a field of this request');
+      for (const body of ['[]', '1', '{', 'null'])
+        expectError(await front.request('POST', '/v1/services/web/stop', { body }), 'invalid_spec');
+      const text = { body: 'dry_run=1', headers: { 'content-type': 'text/plain' } };
+      expectError(await front.request('POST', '/v1/services/web/stop', text), 'unsupported_media_type');
+      expect(service.received).toEqual([]);
+    });
+
+    it('may come with a body that says nothing', async () => {
+      const front = await withServices();
+      const service = await front.stand<ServiceProtocol>('service:web', {
+        stop: () => {
+          throw fail('internal', 'asked');
+        },
+      });
+      for (const body of ['', '{}', ' {} ']) await front.request('POST', '/v1/services/web/stop', { body });
+      expect(service.of('stop')).toHaveLength(3);
+    });
+
     it('that are wrong give 400 and reach nobody', async () => {
       const front = await withServices();
       const service = await front.stand<ServiceProtocol>('service:web');

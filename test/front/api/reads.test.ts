@@ -81,7 +81,7 @@ describe.each(SERVERS)('%s', (server) => {
     it('accept percent-encoded names', async () => {
       const front = await withServices();
       expect((await front.request('GET', '/v1/services/%77e%62')).body.name).toBe('web');
-      expect((await front.request('GET', '/v1/resolve/w%65b?x=%zz')).body.name).toBe('web');
+      expect((await front.request('GET', '/v1/resolve/w%65b')).body.name).toBe('web');
     });
 
     it('with HEAD give the same without the body', async () => {

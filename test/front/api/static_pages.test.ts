@@ -30,6 +30,7 @@ describe.each(SERVERS)('%s', (server) => {
         'x-frame': 'no',
         'x-content-type-options': 'nosniff',
         'cross-origin-resource-policy': 'same-origin',
+        'cross-origin-opener-policy': 'same-origin',
       });
       const again = await front.request('GET', '/', { headers: { 'if-none-match': '"abc"' } });
       expect([again.status, again.text]).toEqual([304, '']);

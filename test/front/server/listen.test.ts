@@ -1,38 +1,21 @@
 // Which server is used, its addresses, and TLS.
-import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import https from 'node:https';
-import { createRequire } from 'node:module';
 import net from 'node:net';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
+import { BodyBudget } from '../../../src/front/server/body_budget.ts';
 import { chooseServer, listenOnAll } from '../../../src/front/server/listen.ts';
+import CHECKSUMS from '../../../src/front/server/uws_binaries.json' with { type: 'json' };
+import { loadUws } from '../../../src/front/server/uws_binary.ts';
 import { isFailure } from '../../../src/runtime/actor.ts';
+import { nativeUrl } from '../../../src/settings/build_paths.ts';
 import { afterThisTest, tempDir } from '../../kit/actors.ts';
+import { eventually } from '../../kit/eventually.ts';
 import { send } from '../../kit/http_request.ts';
 import { SERVERS } from '../kit.ts';
-import { get, later, serve, text } from './raw_server.ts';
-
-/** sha256 of the reviewed binaries, one per platform and Node major. */
-const PINNED: ReadonlyMap<string, string> = new Map([
-  ['uws_linux_x64_115.node', 'f4fa5d7b697529b45ac8aa3d57385d9af51bc1d2b26aa9f5b68ca4361542e665'],
-  ['uws_linux_x64_127.node', '78e38a9a163b1cf33ce539619e5908111dea95a12e7943d95fbcdd524879caa8'],
-  ['uws_linux_x64_137.node', '3b549c14e01d9d1faf234cdf4b6f0fb08158605e3692cd0eb1b905e327bd3449'],
-  ['uws_linux_x64_141.node', 'd22bae7642b872152cd0eeb682c6c2ffd186e91af8cf18cdf98be984a6549d49'],
-  ['uws_linux_arm64_115.node', '034e0fcccdc08f90df3b130f421516311831b1352fe38eab91abc2984c2fdf3a'],
-  ['uws_linux_arm64_127.node', 'a7d9bc3ec166421a49416d5ea4f49118ae68ea1dbf8a765c4f45a79b0b6adb13'],
-  ['uws_linux_arm64_137.node', 'b6eb007d627e00bcce03ad38f197124e9027c03f6fe784b37f97b8a6ea709cb4'],
-  ['uws_linux_arm64_141.node', '1317f2e69ea1924ee8dd94ed02a3e6beb08e55d8b06f18caeda3d67a02857aee'],
-  ['uws_darwin_x64_115.node', '7552dc27e278be4a5f9ca4f571676e9046929ef8753b1bb63b84f78e1a752a11'],
-  ['uws_darwin_x64_127.node', '1bcd63a9cd5cda811d899b80f9b1f7c9f29d128feafebe6976069ab1045a0335'],
-  ['uws_darwin_x64_137.node', '7df6e0b2be43048200370a64ee91d6563879f5d3b0207f846dc81377ffc4e189'],
-  ['uws_darwin_x64_141.node', 'f490b002468feebeeedba127e20594ec75138bb7c17e9f681a652fe5d408db7d'],
-  ['uws_darwin_arm64_115.node', 'f6132ac4d0954ce32ed716d5b367270904c5885bc6e01dcc8ae5809a8967d504'],
-  ['uws_darwin_arm64_127.node', '84ab0c487fbbb895afbfa24c7ac02db5922b2eb468b3a4663aaca52af29b420c'],
-  ['uws_darwin_arm64_137.node', 'dd7623e7e600dcc1384c4a639ac05849f0c27125be8c431b702e0513e86613f0'],
-  ['uws_darwin_arm64_141.node', 'a1c354c77958054d144a1cb1ab2b5f445e4c1454c98762eb52eef7a6cd95c0c5'],
-]);
+import { get, later, serve, text, tlsFiles } from './raw_server.ts';
 
 describe.each(SERVERS)('%s', (kind) => {
   describe('addresses', () => {
@@ -58,6 +41,39 @@ describe.each(SERVERS)('%s', (kind) => {
       );
     });
 
+    it.each(['127.0.0.1', '0.0.0.0'])('are all that localhost means with %s', async (bind) => {
+      const { port } = await serve(kind, (x) => text(x, 'ours'), {}, bind);
+      // Else another user could listen there, and get what is sent to localhost.
+      const other = net.createServer();
+      afterThisTest(() => void other.close());
+      const refused = await new Promise((resolve) => {
+        other.on('error', ({ code }: NodeJS.ErrnoException) => resolve(code));
+        other.listen({ host: '::1', port }, () => resolve('taken'));
+      });
+      expect(['EADDRINUSE', 'EADDRNOTAVAIL', 'EAFNOSUPPORT']).toContain(refused);
+      expect((await send(port, 'GET', '/')).text).toBe('ours');
+    });
+
+    it('take no more connections than they may', async () => {
+      const { port } = await serve(kind, (x) => text(x, 'fine'), { maxConnections: 3 });
+      const connect = async () => {
+        const socket = net.connect(port, '127.0.0.1');
+        afterThisTest(() => void socket.destroy());
+        socket.on('error', () => {});
+        const closed = new Promise<'closed'>((resolve) => socket.on('close', () => resolve('closed')));
+        const answered = new Promise<'answered'>((resolve) => socket.on('data', () => resolve('answered')));
+        await new Promise((resolve) => socket.on('connect', resolve));
+        socket.write(get('/'));
+        return { socket, closed, end: await Promise.race([closed, answered]) };
+      };
+      const first = await connect();
+      expect([first.end, (await connect()).end, (await connect()).end]).toEqual(Array(3).fill('answered'));
+      expect([(await connect()).end, (await connect()).end]).toEqual(['closed', 'closed']);
+      first.socket.destroy();
+      await first.closed;
+      await eventually(async () => (await connect()).end === 'answered');
+    });
+
     it('in use are refused, naming the holder', async () => {
       const first = await serve(kind, (x) => text(x, 'first'));
       const create = await chooseServer(() => {}, kind);
@@ -65,6 +81,7 @@ describe.each(SERVERS)('%s', (kind) => {
         handle: (x) => text(x, 'second'),
         webSocketPaths: [],
         maxMessageBytes: 1,
+        bodies: new BodyBudget(1),
         onDefect: () => {},
       });
       afterThisTest(() => second.close());
@@ -90,6 +107,7 @@ describe.each(SERVERS)('%s', (kind) => {
         handle: (x) => text(x, ''),
         webSocketPaths: [],
         maxMessageBytes: 1,
+        bodies: new BodyBudget(1),
         onDefect: () => {},
       });
       afterThisTest(() => server.close());
@@ -109,6 +127,7 @@ describe.each(SERVERS)('%s', (kind) => {
         handle: (x) => text(x, ''),
         webSocketPaths: [],
         maxMessageBytes: 1,
+        bodies: new BodyBudget(1),
         onDefect: () => {},
       });
       afterThisTest(() => server.close());
@@ -127,50 +146,37 @@ describe.each(SERVERS)('%s', (kind) => {
       await closed;
     });
   });
+});
 
-  it('speaks TLS when it has a certificate', async () => {
-    const folder = tempDir();
-    const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-    execFileSync(
-      'openssl',
-      [
-        ...[
-          'req',
-          '-x509',
-          '-newkey',
-          'ec',
-          '-pkeyopt',
-          'ec_paramgen_curve:prime256v1',
-          '-nodes',
-          '-days',
-          '2',
-        ],
-        ...['-subj', '/CN=localhost', '-keyout', key, '-out', cert],
-      ],
-      { stdio: 'ignore' },
-    );
-    const { port } = await serve(kind, (x) => later(() => text(x, 'secret')), { tls: { key, cert } });
-    const got = await new Promise((resolve, reject) => {
-      const options = {
-        host: '127.0.0.1',
-        port,
-        ca: readFileSync(cert),
-        servername: 'localhost',
-        agent: false,
-      };
-      https
-        .get(options, (response) => response.on('data', (part) => resolve(String(part))))
-        .on('error', reject);
-    });
-    expect(got).toBe('secret');
+it('speaks TLS when it has a certificate', async () => {
+  const files = tlsFiles();
+  const { port } = await serve('node:http', (x) => later(() => text(x, 'secret')), { tls: files });
+  const got = await new Promise((resolve, reject) => {
+    const options = {
+      host: '127.0.0.1',
+      port,
+      ca: readFileSync(files.cert),
+      servername: 'localhost',
+      agent: false,
+    };
+    https
+      .get(options, (response) => response.on('data', (part) => resolve(String(part))))
+      .on('error', reject);
   });
+  expect(got).toBe('secret');
 });
 
 describe('the choice', () => {
   it('is uWebSockets.js where it loads', async () => {
     const lines: string[] = [];
     const create = await chooseServer((line) => lines.push(line));
-    const server = create({ handle: () => {}, webSocketPaths: [], maxMessageBytes: 1, onDefect: () => {} });
+    const server = create({
+      handle: () => {},
+      webSocketPaths: [],
+      maxMessageBytes: 1,
+      bodies: new BodyBudget(1),
+      onDefect: () => {},
+    });
     afterThisTest(() => server.close());
     if (server.name === 'uWebSockets.js') expect(lines).toEqual([]);
     else expect(lines).toEqual([expect.stringContaining('node:http serves')]);
@@ -185,7 +191,13 @@ describe('the choice', () => {
     });
     const lines: string[] = [];
     const create = await chooseServer((line) => lines.push(line));
-    const server = create({ handle: () => {}, webSocketPaths: [], maxMessageBytes: 1, onDefect: () => {} });
+    const server = create({
+      handle: () => {},
+      webSocketPaths: [],
+      maxMessageBytes: 1,
+      bodies: new BodyBudget(1),
+      onDefect: () => {},
+    });
     afterThisTest(() => server.close());
     expect(server.name).toBe('node:http');
     expect(lines).toEqual([
@@ -194,14 +206,15 @@ describe('the choice', () => {
     await expect(chooseServer(() => {}, 'uWebSockets.js')).rejects.toThrow();
   });
 
-  it('loads the reviewed binary', () => {
+  it('loads no binary but the reviewed one', () => {
     const { platform, arch, versions } = process;
     const file = `uws_${platform}_${arch}_${versions.modules}.node`;
-    const require = createRequire(import.meta.url);
-    const path = join(require.resolve('uWebSockets.js'), '..', file);
-    const found = existsSync(path)
-      ? createHash('sha256').update(readFileSync(path)).digest('hex')
-      : undefined;
-    expect(found).toBe(PINNED.get(file));
+    expect(Object.keys(CHECKSUMS)).toContain(file);
+    const folder = tempDir();
+    writeFileSync(join(folder, file), Buffer.concat([readFileSync(nativeUrl(file)), Buffer.from('x')]));
+    const urlOf = (name: string) => pathToFileURL(join(folder, name));
+    expect(() => loadUws(urlOf)).toThrow(`${file}: the checksum is wrong`);
+    rmSync(join(folder, file));
+    expect(() => loadUws(urlOf)).toThrow('ENOENT');
   });
 });

@@ -1,4 +1,7 @@
 // Serves a handler on one of the two servers, and sends requests as raw bytes.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { BodyBudget } from '../../../src/front/server/body_budget.ts';
 import {
   type HttpExchange,
   type HttpServer,
@@ -6,7 +9,9 @@ import {
   type ServerOptions,
 } from '../../../src/front/server/http_server.ts';
 import { chooseServer, listenOnAll, type ServerKind } from '../../../src/front/server/listen.ts';
-import { afterThisTest } from '../../kit/actors.ts';
+import { HTTP } from '../../../src/settings/limits.ts';
+import { afterThisTest, tempDir } from '../../kit/actors.ts';
+import { certificate } from '../../kit/certificates.ts';
 
 export const HEAD = new ResponseHeaders(['Content-Type', 'text/plain', 'X-One', '1']);
 export const FILLER = Buffer.from(':\n\n');
@@ -21,6 +26,7 @@ export async function serve(
   kind: ServerKind,
   handle: (exchange: HttpExchange) => void,
   more: Partial<ServerOptions> = {},
+  bind = '127.0.0.1',
 ): Promise<Served> {
   const defects: unknown[] = [];
   const create = await chooseServer(() => {}, kind);
@@ -28,11 +34,12 @@ export async function serve(
     handle,
     webSocketPaths: ['/ws/:name/attach'],
     maxMessageBytes: 64 * 1024,
+    bodies: new BodyBudget(HTTP.maxBodyBytesInFlight),
     onDefect: (error) => defects.push(error),
     ...more,
   });
   afterThisTest(() => server.close());
-  const port = await listenOnAll(server, { bind: '127.0.0.1', port: 0 });
+  const port = await listenOnAll(server, { bind, port: 0 });
   return { server, port, defects };
 }
 
@@ -54,4 +61,14 @@ export function dechunk(body: string): string {
     data += body.slice(end + 2, end + 2 + size);
     at = end + 2 + size + 2;
   }
+}
+
+/** The files of a certificate of `localhost`. */
+export function tlsFiles(): { cert: string; key: string } {
+  const folder = tempDir();
+  const made = certificate({ commonName: 'localhost', names: ['localhost'] });
+  const files = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
+  writeFileSync(files.cert, made.cert);
+  writeFileSync(files.key, made.key);
+  return files;
 }

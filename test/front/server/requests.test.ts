@@ -16,15 +16,7 @@ describe.each(SERVERS)('%s', (kind) => {
       const { port, server } = await serve(kind, (x) =>
         text(
           x,
-          JSON.stringify([
-            x.method,
-            x.path,
-            x.query(),
-            x.header('host'),
-            x.header('x-a'),
-            x.header('no'),
-            x.countHeader('x-a'),
-          ]),
+          JSON.stringify([x.method, x.path, x.query(), x.header('host'), x.header('x-a'), x.header('no')]),
         ),
       );
       expect(server.name).toBe(kind);
@@ -40,7 +32,6 @@ describe.each(SERVERS)('%s', (kind) => {
         'x',
         '1',
         '',
-        2,
       ]);
     });
 

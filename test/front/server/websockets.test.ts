@@ -9,6 +9,8 @@ import { eventually } from '../../kit/eventually.ts';
 import { raw, SERVERS } from '../kit.ts';
 import { get, HEAD, type Served, serve, text } from './raw_server.ts';
 
+const KEY = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n';
+
 describe.each(SERVERS)('%s', (kind) => {
   describe('a WebSocket', () => {
     interface Server {
@@ -158,10 +160,23 @@ describe.each(SERVERS)('%s', (kind) => {
     it.each([
       ['on a path without one', '/other', 'Upgrade: websocket\r\n'],
       ['with another Upgrade', '/ws/now/attach', 'Upgrade: h2c\r\n'],
+      ['with another Upgrade and a key', '/ws/now/attach', `Upgrade: h2c\r\n${KEY}`],
       ['without a key', '/ws/now/attach', 'Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n'],
     ])('%s is an ordinary request', async (_what, path, head) => {
       const { port } = await accepting();
       const { text: got } = await raw(port, get(path, `Connection: Upgrade\r\n${head}`), /no handshake$/);
+      expect(got).toMatch(/^HTTP\/1\.1 200 OK/);
+    });
+
+    it.each([
+      ['without an Upgrade', KEY],
+      [
+        'that does not name the Upgrade in Connection',
+        `Connection: keep-alive\r\nUpgrade: websocket\r\n${KEY}`,
+      ],
+    ])('%s is an ordinary request', async (_what, head) => {
+      const { port } = await accepting();
+      const { text: got } = await raw(port, get('/ws/now/attach', head), /no handshake$/);
       expect(got).toMatch(/^HTTP\/1\.1 200 OK/);
     });
   });

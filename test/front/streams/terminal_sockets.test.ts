@@ -2,8 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import type { TerminalProtocol, TerminalViewersProtocol } from '../../../src/protocol/terminal.ts';
-import { AGENT, MIB } from '../../../src/settings/limits.ts';
+import { AGENT, KIB, MIB } from '../../../src/settings/limits.ts';
 import { afterThisTest, settle, virtualClock } from '../../kit/actors.ts';
+import { eventually } from '../../kit/eventually.ts';
 import {
   expectError,
   type FrontSetup,
@@ -81,12 +82,13 @@ describe.each(SERVERS)('%s', (server) => {
 
     it('gets the first size at once, and then the last of many, from any viewer', async () => {
       const clock = virtualClock();
-      const { service, viewer } = await viewed({ clock });
+      const { front, service, viewer } = await viewed({ clock });
       const [one, other] = [await viewer(), await viewer()];
       const ask = async (socket: WebSocket, columns: readonly number[]) => {
         for (const cols of columns) socket.send(JSON.stringify({ resize: [cols, 24] }));
         socket.send(Buffer.from('x'));
-        await service.next('input');
+        const { viewer: name } = await service.next('input');
+        front.node.ref<TerminalViewersProtocol>('viewers').tell('inputTaken', { viewer: name });
       };
       const resizes = () => service.of('resize').map(({ cols }) => cols);
       await ask(one.socket, [100, 101, 102]);
@@ -103,32 +105,58 @@ describe.each(SERVERS)('%s', (server) => {
       expect(resizes()).toEqual([100, 111, 121, 130]);
     });
 
-    it('disconnects a viewer that acknowledges but does not read, and no other', async () => {
-      const { front, viewer } = await viewed();
-      const [deaf, other] = [await viewer(), await viewer()];
-      const got = new Map<WebSocket, number>();
-      const codes: number[] = [];
-      for (const { socket } of [deaf, other])
-        socket.on('message', (data: Buffer) => got.set(socket, (got.get(socket) ?? 0) + data.length));
-      const closed = new Promise<void>((resolve) =>
-        deaf.socket.on('close', (code) => {
-          codes.push(code);
-          resolve();
-        }),
-      );
-      deaf.socket.pause();
+    it('counts as read only what a viewer has read, whatever it acknowledges', async () => {
+      const { front, service, viewer } = await viewed();
+      const deaf = await viewer();
       const viewers = front.node.ref<TerminalViewersProtocol>('viewers');
       const bytes = Buffer.alloc(MIB);
-      const pieces = 40;
-      for (let count = 1; count <= pieces; count += 1) {
-        for (const one of [deaf, other]) viewers.tell('output', { viewer: one.viewer, bytes });
-        while (got.get(other.socket) !== count * MIB) await settle();
-      }
+      const pieces = 16;
+      deaf.socket.pause();
+      for (let count = 0; count < pieces; count += 1) viewers.tell('output', { viewer: deaf.viewer, bytes });
+      for (let count = 0; count < pieces; count += 1) deaf.socket.send(JSON.stringify({ ack: MIB }));
+      // Its acknowledgements are not read before this.
+      deaf.socket.send(Buffer.from('x'));
+      await service.next('input');
+      const acknowledged = () => service.of('ack').reduce((sum, ack) => sum + ack.bytes, 0);
+      // The kernel has the rest.
+      expect(acknowledged()).toBeLessThan((pieces / 2) * MIB);
       deaf.socket.resume();
-      await closed;
-      expect(codes).toEqual([1011]);
-      expect(got.get(deaf.socket)).toBeLessThan(pieces * MIB);
-      expect(other.socket.readyState).toBe(WebSocket.OPEN);
+      await eventually(() => acknowledged() === pieces * MIB);
+    });
+
+    it('passes many small acknowledgements on in few messages', async () => {
+      const { front, service, viewer } = await viewed();
+      const one = await viewer();
+      const bytes = Buffer.alloc(64 * KIB);
+      front.node.ref<TerminalViewersProtocol>('viewers').tell('output', { viewer: one.viewer, bytes });
+      await new Promise((resolve) => one.socket.once('message', resolve));
+      for (let count = 0; count < 64; count += 1) one.socket.send(JSON.stringify({ ack: KIB }));
+      await eventually(() => service.of('ack').reduce((sum, ack) => sum + ack.bytes, 0) === 64 * KIB);
+      expect(service.of('ack').length).toBeLessThanOrEqual(2);
+    });
+
+    it('sends input on message by message, and closes a viewer whose program does not read', async () => {
+      const { front, service, viewer } = await viewed();
+      const [pushy, other] = [await viewer(), await viewer()];
+      const viewers = front.node.ref<TerminalViewersProtocol>('viewers');
+      const closed = new Promise<number>((resolve) => pushy.socket.on('close', resolve));
+      pushy.socket.on('error', () => undefined);
+      const chunk = Buffer.alloc(64 * KIB, 'x');
+      for (let sent = 0; sent <= 2 * AGENT.maxUnacknowledgedBytes; sent += chunk.length)
+        pushy.socket.send(chunk);
+      expect(await closed).toBe(1008);
+      await eventually(() => service.of('detach').length > 0);
+      const bytesOf = (name: string) =>
+        service.of('input').reduce((sum, { viewer: of, data }) => sum + (of === name ? data.length : 0), 0);
+      expect(bytesOf(pushy.viewer)).toBeLessThanOrEqual(AGENT.maxUnacknowledgedBytes + chunk.length);
+      const typed = () =>
+        Buffer.concat(
+          service.of('input').flatMap(({ viewer: of, data }) => (of === other.viewer ? [data] : [])),
+        ).toString();
+      for (const key of ['l', 's', '\n']) other.socket.send(Buffer.from(key));
+      await eventually(() => typed() === 'l');
+      viewers.tell('inputTaken', { viewer: other.viewer });
+      await eventually(() => typed() === 'ls\n');
     });
 
     it('is refused before it is opened', async () => {

@@ -1,0 +1,47 @@
+// A port on loopback that stays this process's while the server behind it comes and goes: another user who
+// took it in between would get the requests that are meant for the server.
+import { closeSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { type AddressRefusal, listenOnLoopback } from './loopback_listener.ts';
+import { loadLibc } from './process/libc.ts';
+
+export interface HeldPort {
+  readonly port: number;
+  /**
+   * Descriptors of the listening sockets for a server, in any thread, that owns and closes them. From now on
+   * connections wait in the kernel for such a server. Rejects where libc cannot be called.
+   */
+  share(): Promise<number[]>;
+  /** Lets go of the port; a server that shares it keeps it. */
+  close(): void;
+}
+
+/**
+ * Takes `port` on 127.0.0.1 and ::1; 0: any that is free on both. Until it is shared, `onConnection` gets
+ * everybody who connects.
+ */
+export async function holdPort(
+  port: number,
+  onConnection: (socket: Socket) => void,
+): Promise<HeldPort | AddressRefusal> {
+  const listener = await listenOnLoopback(port, onConnection);
+  if ('refused' in listener) return listener;
+  let held: number[] | undefined;
+  return {
+    port: listener.port,
+    async share() {
+      const libc = await loadLibc();
+      const duplicate = (fd: number): number => libc.duplicate(fd);
+      if (!held) {
+        held = listener.descriptors.map(duplicate);
+        // Node accepts as long as its own listener is open.
+        void listener.close();
+      }
+      return held.map(duplicate);
+    },
+    close() {
+      if (held) for (const fd of held.splice(0)) closeSync(fd);
+      else void listener.close();
+    },
+  };
+}

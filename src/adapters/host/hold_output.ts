@@ -1,0 +1,23 @@
+// Keeps output from being lost while there is no process host: the system discards what a FIFO holds once no
+// process has it open, so a service that ends between two hosts would take its last lines with it.
+import { closeSync, constants, openSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+const { O_NONBLOCK, O_RDONLY } = constants;
+
+/** The descriptor of `path`, or none: the run may just have ended, and descriptors may have run out. */
+function openQuietly(path: string): number[] {
+  try {
+    return [openSync(path, O_RDONLY | O_NONBLOCK)];
+  } catch {
+    return [];
+  }
+}
+
+/** Opens every FIFO in `folder` without reading. Returns a function that closes them. */
+export function holdOutput(folder: string): () => void {
+  const held = readdirSync(folder).flatMap((name) => openQuietly(join(folder, name)));
+  return () => {
+    for (const fd of held.splice(0)) closeSync(fd);
+  };
+}

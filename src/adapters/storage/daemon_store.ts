@@ -1,0 +1,197 @@
+// The store of a daemon: docs/reference.md "A damaged store". Opened only once the state directory belongs to
+// this daemon.
+import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ServiceSpec, StoredService } from '../../protocol/service.ts';
+import { isFailure } from '../../runtime/actor.ts';
+import type { StatePaths } from '../../settings/state_paths.ts';
+import { setAside } from './damaged_rows.ts';
+import { type FieldTypes, hasFields } from './field_types.ts';
+import { decodeRow, encodeRow } from './row_codec.ts';
+import { openStore, STORE_FORMAT, type StoreOptions } from './store.ts';
+import { readStoreCopy, StoreCopier, storeCopyTime, writeStoreCopy } from './store_copy.ts';
+import { fileBytes, isDiskFull, isTruncated, storeUnusable } from './store_file.ts';
+import type { PagesInFlight } from './store_room.ts';
+import { type EncodedRow, type Store, TABLES } from './store_tables.ts';
+
+export interface DaemonStoreOptions {
+  paths: StatePaths;
+  inFlight: PagesInFlight;
+  /** Writes a line to the daemon's log. */
+  report: (text: string) => void;
+}
+
+export interface FirstStoreOptions extends DaemonStoreOptions {
+  /** Goes back to the copy, or begins with an empty store where there is none. */
+  restore: boolean;
+  /** Whether this is the only thread that has the store open, so that its file may be replaced. */
+  isAlone: boolean;
+  /** Seals the environment of a service of an earlier format. Fails key_unusable. */
+  seal: (stored: StoredService) => StoredService;
+}
+
+/** The command that goes back to the copy. */
+const RESTORE = '`berth daemon --restore-store`';
+
+const optionsOf = ({ paths, inFlight, report }: DaemonStoreOptions): StoreOptions => ({
+  inFlight,
+  onDamaged: setAside(paths.damaged, report),
+});
+
+/** For a further thread: opens the store that `openDaemonStore` has opened. Throws as `openStore` does. */
+export const openSharedStore = (options: DaemonStoreOptions): Store =>
+  openStore(options.paths.store, { ...optionsOf(options), mayCreate: false });
+
+/**
+ * Opens the store of the state directory and keeps its copy. A store of an earlier format is made new.
+ * Rejects with storage_lost, naming the way back, when the store is missing where there has been one, or is
+ * damaged.
+ */
+export async function openDaemonStore(options: FirstStoreOptions): Promise<Store> {
+  const { paths, report, restore, isAlone } = options;
+  if (restore) await restoreStore(options);
+  checkPresence(paths);
+  let copier: StoreCopier | undefined;
+  const onLost = (): void => {
+    report(`${paths.store} was removed or replaced: changes are refused until the daemon is restarted`);
+    // What has been acknowledged is still readable here.
+    void copier?.copy();
+  };
+  const open = () => openStore(paths.store, { ...optionsOf(options), onLost: once(onLost) });
+  const found = withWayBack(paths, open);
+  const store = isAlone && found.format < STORE_FORMAT ? await renew(found, options, open) : found;
+  copier = new StoreCopier(store, paths.storeCopy, report);
+  return { ...bound(store), close: () => copier.close().then(() => store.close()) };
+}
+
+function once(work: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (!isDone) work();
+    isDone = true;
+  };
+}
+
+const bound = (store: Store): Store => ({
+  format: store.format,
+  table: (name) => store.table(name),
+  rows: () => store.rows(),
+  load: (rows) => store.load(rows),
+  version: () => store.version(),
+  close: () => store.close(),
+});
+
+function wayBack({ storeCopy }: StatePaths): string {
+  const time = storeCopyTime(storeCopy);
+  return time
+    ? `${RESTORE} goes back to the copy of ${time.toISOString()} (${storeCopy})`
+    : `there is no copy of it; ${RESTORE} begins with an empty store`;
+}
+
+function withWayBack<T>(paths: StatePaths, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!isFailure(error) || error.code !== 'storage_lost') throw error;
+    throw storeUnusable(paths.store, `${error.message.replace(`${paths.store}: `, '')}: ${wayBack(paths)}`);
+  }
+}
+
+/** What shows that there has been a store: its copy, events or logs. */
+function tracesOf({ storeCopy, events, logs }: StatePaths): string | undefined {
+  const hasEvents = fileBytesIn(events).some((bytes) => bytes > 0);
+  return existsSync(storeCopy) ? storeCopy : hasEvents ? events : namesIn(logs).length > 0 ? logs : undefined;
+}
+
+const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : []);
+const fileBytesIn = (folder: string): number[] =>
+  namesIn(folder)
+    .filter((name) => name.endsWith('.log'))
+    .map((name) => statSync(join(folder, name)).size);
+
+function checkPresence(paths: StatePaths): void {
+  withWayBack(paths, () => {
+    const bytes = fileBytes(paths.store);
+    if (bytes === undefined || bytes === 0) {
+      const trace = tracesOf(paths);
+      const what = bytes === undefined ? 'is missing' : 'is empty';
+      if (trace !== undefined) throw storeUnusable(paths.store, `${what}, although ${trace} is there`);
+    } else if (existsSync(paths.storeCopy) && isTruncated(paths.store)) {
+      throw storeUnusable(paths.store, 'is truncated');
+    }
+  });
+}
+
+/** Replaces the file of the store at once by one with `rows`. Nobody has it open. */
+async function replaceStore(path: string, rows: readonly EncodedRow[]): Promise<void> {
+  const fresh = `${path}.new`;
+  for (const file of [fresh, `${fresh}-lock`]) rmSync(file, { force: true });
+  try {
+    const store = openStore(fresh);
+    await store.load(rows).finally(() => store.close());
+    renameSync(fresh, path);
+  } finally {
+    for (const file of [fresh, `${fresh}-lock`, `${path}-lock`]) rmSync(file, { force: true });
+  }
+}
+
+async function restoreStore({ paths, report }: FirstStoreOptions): Promise<void> {
+  const time = storeCopyTime(paths.storeCopy);
+  const rows = time ? readStoreCopy(paths.storeCopy) : [];
+  const old = `${paths.store}.old`;
+  const isReplaced = existsSync(paths.store);
+  if (isReplaced) renameSync(paths.store, old);
+  await replaceStore(paths.store, rows);
+  const from = time ? `the store is the copy of ${time.toISOString()} again` : 'the store is a new one';
+  report(isReplaced ? `${from}; what was there is now ${old}` : from);
+}
+
+const STORED_FIELDS: FieldTypes<Pick<StoredService, 'spec' | 'revision'>> = {
+  spec: 'object',
+  revision: 'number',
+};
+const SPEC_FIELDS: FieldTypes<Pick<ServiceSpec, 'name' | 'port' | 'cmd' | 'cwd' | 'env' | 'dependsOn'>> = {
+  name: 'string',
+  port: 'number',
+  cmd: 'string',
+  cwd: 'string',
+  env: 'object',
+  dependsOn: 'object',
+};
+
+const isService = (row: unknown): row is StoredService =>
+  hasFields(row, STORED_FIELDS) && hasFields(row.spec, SPEC_FIELDS);
+
+/** The row in today's format; none when it is not what it should be, which no checksum tells. */
+function renewedRow(old: EncodedRow, { paths, report, seal }: FirstStoreOptions): EncodedRow[] {
+  const { table, key } = old;
+  const value = decodeRow(old.bytes);
+  if (table === 'services' && !isService(value)) {
+    setAside(paths.damaged, report)(old, 'fields are missing');
+    return [];
+  }
+  const row = table === 'services' && isService(value) ? seal(value) : value;
+  return [{ table, key, bytes: encodeRow(row, TABLES[table].isText) }];
+}
+
+/** Makes a store of an earlier format new, after a copy of it. On a full disk it is used as it is. */
+async function renew(old: Store, options: FirstStoreOptions, open: () => Store): Promise<Store> {
+  const { paths, report } = options;
+  const rows = [...old.rows()];
+  try {
+    await writeStoreCopy(paths.storeCopy, rows);
+  } catch (error) {
+    if (!isDiskFull(error)) throw error;
+    report(`store: it keeps its earlier format for now: ${error.message}`);
+    return old;
+  }
+  await old.close();
+  try {
+    const renewed = rows.flatMap((row) => renewedRow(row, options));
+    await replaceStore(paths.store, renewed);
+  } catch (error) {
+    if (!isFailure(error)) throw error;
+    report(`store: it keeps its earlier format for now: ${error.message}`);
+  }
+  return open();
+}

@@ -1,0 +1,116 @@
+// Environments of services at rest: the names stay readable, the values are sealed with the key file of the
+// state directory. docs/reference.md "Environment of a process".
+//
+// Each sealed value says which key sealed it. So a key file that was lost may be made anew: nothing is
+// overwritten, and what the old key sealed opens again when that is put back.
+import { randomBytes } from 'node:crypto';
+import type { SealedSecret } from '../../protocol/cloud.ts';
+import { fail } from '../../protocol/errors.ts';
+import type { StoredService } from '../../protocol/service.ts';
+import { isFailure } from '../../runtime/actor.ts';
+import { SettingsError } from '../../settings/config.ts';
+import { ensureSecret, readSecret } from '../../settings/state_dir.ts';
+import type { Store, StoreTable } from './store_tables.ts';
+import { createVault, KEY_BYTES, type Vault, VaultError } from './vault.ts';
+
+const ownerOf = (service: string): string => `env ${service}`;
+
+/** The vault of a key file, read when it is first needed. */
+class EnvironmentKey {
+  private readonly path: string;
+  private vault: Vault | undefined;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  /** The vault to seal with; makes the key file if there is none. Fails key_unusable. */
+  ours(): Vault {
+    this.vault ??= this.use(() => ensureSecret(this.path, () => randomBytes(KEY_BYTES)));
+    return this.vault;
+  }
+
+  /** The vault of the key `kek`. Fails key_unusable when the key file has another one, or none. */
+  of(kek: string): Vault {
+    if (this.vault?.kek === kek) return this.vault;
+    const found = this.use(() => readSecret(this.path, 'put the key back'));
+    if (found.kek !== kek)
+      throw fail('key_unusable', `${this.path} has the key ${found.kek}, and the key ${kek} is needed`);
+    this.vault = found;
+    return found;
+  }
+
+  private use(read: () => Buffer | undefined): Vault {
+    try {
+      const key = read();
+      if (!key) throw new VaultError(`${this.path} is missing`);
+      return createVault(key);
+    } catch (error) {
+      if (error instanceof VaultError || error instanceof SettingsError)
+        throw fail('key_unusable', error.message);
+      throw error;
+    }
+  }
+}
+
+/** `<kek>.<wrapped key>.<data>`, the last two in base64url. */
+const formatSealed = ({ kek, wrapped, data }: SealedSecret): string =>
+  [kek, ...[wrapped, data].map((bytes) => Buffer.from(bytes).toString('base64url'))].join('.');
+
+function parseSealed(text: string): SealedSecret {
+  const [kek = '', wrapped = '', data = ''] = text.split('.');
+  return { kek, wrapped: Buffer.from(wrapped, 'base64url'), data: Buffer.from(data, 'base64url') };
+}
+
+/** Seals and opens the environments in records of services. */
+export class EnvironmentSeal {
+  private readonly key: EnvironmentKey;
+
+  constructor(keyFile: string) {
+    this.key = new EnvironmentKey(keyFile);
+  }
+
+  /** The record for the store. One that could not be opened stays as it is. Fails key_unusable. */
+  seal(stored: StoredService): StoredService {
+    const { env, name } = stored.spec;
+    if (stored.sealedEnv !== undefined || env.length === 0) return stored;
+    const values = JSON.stringify(env.map(([, value]) => value));
+    const sealedEnv = formatSealed(this.key.ours().seal(ownerOf(name), Buffer.from(values)));
+    const names = env.map(([key]): [string, string] => [key, '']);
+    return { ...stored, spec: { ...stored.spec, env: names }, sealedEnv };
+  }
+
+  /** The record with its environment. One that cannot be opened stays as it is: see `why`. */
+  open(stored: StoredService): StoredService {
+    const { sealedEnv: text, ...opened } = stored;
+    if (text === undefined) return stored;
+    try {
+      const { env, name } = stored.spec;
+      const sealed = parseSealed(text);
+      const values: string[] = JSON.parse(this.key.of(sealed.kek).open(ownerOf(name), sealed).toString());
+      return {
+        ...opened,
+        spec: { ...stored.spec, env: env.map(([key], at) => [key, values[at] ?? '']) },
+      };
+    } catch (error) {
+      if (isFailure(error) || error instanceof VaultError) return stored;
+      throw error;
+    }
+  }
+}
+
+/** `store`, with the environments of services sealed in it. */
+export function withSealedEnvironments(store: Store, seal: EnvironmentSeal): Store {
+  const services = store.table('services');
+  const sealed: StoreTable<StoredService> = {
+    get: (key) => {
+      const stored = services.get(key);
+      return stored && seal.open(stored);
+    },
+    all: () => services.all().map(([key, stored]) => [key, seal.open(stored)]),
+    put: async (key, stored) => services.put(key, seal.seal(stored)),
+    remove: (key) => services.remove(key),
+  };
+  const table = ((name) => (name === 'services' ? sealed : store.table(name))) as Store['table'];
+  return { ...store, table };
+}

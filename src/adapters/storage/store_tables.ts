@@ -1,0 +1,87 @@
+// The tables of the embedded store, and the store as its users see it.
+import type { SealedSecret, StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
+import type { EventCheckpoint } from '../../protocol/events.ts';
+import type { LastEnd, StoredService } from '../../protocol/service.ts';
+import type { StoredTether } from '../../protocol/tethers.ts';
+
+/** Every table with the type of its rows. The keys are names and ids. */
+export interface StoreTables {
+  /** The environment is sealed: see sealed_environment.ts. */
+  services: StoredService;
+  /** The end of the last process of each service. */
+  ends: LastEnd;
+  /** Secrets of this state directory. */
+  keys: Uint8Array;
+  /** One row, `events`. */
+  marks: EventCheckpoint;
+  /** The cloud part (cloud_store.ts), by id. */
+  clusters: StoredCluster;
+  workloads: StoredWorkload;
+  tethers: StoredTether;
+  /** One row, `canary`: proves that a key file belongs to this store. */
+  vault: SealedSecret;
+  /** One row, `format`: the version of this layout. */
+  meta: number;
+}
+
+export type TableName = keyof StoreTables;
+
+interface TableRules {
+  /** Its rows are JSON; the others contain bytes. */
+  readonly isText: boolean;
+  /** A change of a row may use the reserve of a full disk: docs/reference.md "A full disk". */
+  readonly isEssential: boolean;
+}
+
+/** The rules of each table. A removal is essential in every table. */
+export const TABLES: { readonly [N in TableName]: TableRules } = {
+  services: { isText: true, isEssential: false },
+  ends: { isText: true, isEssential: true },
+  keys: { isText: false, isEssential: false },
+  marks: { isText: true, isEssential: true },
+  clusters: { isText: false, isEssential: false },
+  workloads: { isText: true, isEssential: false },
+  tethers: { isText: true, isEssential: false },
+  vault: { isText: false, isEssential: false },
+  meta: { isText: false, isEssential: false },
+};
+
+export const TABLE_NAMES = Object.keys(TABLES) as TableName[];
+
+/** A row as it is on disk: see row_codec.ts. */
+export interface EncodedRow {
+  table: TableName;
+  key: string;
+  bytes: Uint8Array;
+}
+
+export interface StoreTable<V> {
+  /** The row as last committed by any thread. */
+  get(key: string): V | undefined;
+  /** Every row, ordered by key. */
+  all(): [key: string, value: V][];
+  /**
+   * Resolves when the row is on disk. Changes requested in one turn, to any tables, form one commit: all are
+   * made or none. Fails storage_full; the store is then unchanged. Fails storage_lost when the file has been
+   * removed or replaced.
+   */
+  put(key: string, value: V): Promise<void>;
+  remove(key: string): Promise<void>;
+}
+
+export interface Store {
+  /** The version of the layout of the file. */
+  readonly format: number;
+  table<N extends TableName>(name: N): StoreTable<StoreTables[N]>;
+  /** Every undamaged row. Damaged ones are set aside. */
+  rows(): Iterable<EncodedRow>;
+  /** Writes `rows` in one commit. Fails as `put` does. */
+  load(rows: readonly EncodedRow[]): Promise<void>;
+  /** Grows with each commit of any thread. */
+  version(): number;
+  /**
+   * Resolves when every requested change has been committed or has failed, and this thread has closed the
+   * file.
+   */
+  close(): Promise<void>;
+}

@@ -1,0 +1,64 @@
+// The client as a package of its own, in `client-package` of the build: for Node and browsers, without
+// dependencies and native code. The program's package exports the same files as `/client`.
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageBundles, packagesApart, writePackagesManifest } from './packages.mjs';
+
+const FOLDER = 'client-package';
+/** What the client for Node loads at its first need: for the configuration, and for terminals. */
+const PACKAGES = ['smol-toml', 'ws'];
+
+/** The esbuild options of its files. */
+export function clientBundles(shared) {
+  const client = { ...shared, outdir: join(shared.outdir, FOLDER) };
+  return [
+    {
+      ...client,
+      entryPoints: { index: 'src/client/index.ts' },
+      splitting: true,
+      // Beside the entry, so that `packages` has the same path in each.
+      chunkNames: '[name]-[hash]',
+      plugins: [packagesApart('.')],
+    },
+    {
+      ...client,
+      entryPoints: { browser: 'src/client/browser.ts' },
+      platform: 'browser',
+      target: 'es2023',
+    },
+    packageBundles(client, PACKAGES),
+  ];
+}
+
+/** Writes everything but the code and the types into the build in `output`. */
+export function writeClientPackage(root, output) {
+  const { version, license, repository, engines } = JSON.parse(
+    readFileSync(join(root, 'package.json'), 'utf8'),
+  );
+  const folder = join(output, FOLDER);
+  const browser = { types: './browser.d.ts', default: './browser.js' };
+  const manifest = {
+    name: '@berth-dev/client',
+    version,
+    description: 'The typed client of Berth, for Node and browsers.',
+    license,
+    repository,
+    type: 'module',
+    exports: {
+      '.': { browser, types: './index.d.ts', default: './index.js' },
+      './browser': browser,
+    },
+    engines,
+    sideEffects: false,
+  };
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+  writePackagesManifest(folder);
+  cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
+  cpSync(join(root, 'src/client/README.md'), join(folder, 'README.md'));
+}
+
+/** The entries of the package and the files that their types are written to. */
+export const CLIENT_TYPES = {
+  'src/client/index.ts': `${FOLDER}/index.d.ts`,
+  'src/client/browser.ts': `${FOLDER}/browser.d.ts`,
+};

@@ -1,0 +1,17 @@
+// Installs the locked packages when the installed ones differ. Uses built-in modules only, because it runs
+// before anything is installed.
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const packagesIn = (path) => (existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).packages : {});
+
+/**
+ * Whether a package of the lock file is missing or has another version. Optional ones are for other systems,
+ * or npm has left them out. Compared by content, because switching branches changes the time of a file.
+ */
+export function needsInstall(root) {
+  const installed = packagesIn(join(root, 'node_modules/.package-lock.json'));
+  return Object.entries(packagesIn(join(root, 'package-lock.json'))).some(
+    ([path, { version, optional }]) => path !== '' && !optional && installed[path]?.version !== version,
+  );
+}

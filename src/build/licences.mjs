@@ -1,0 +1,34 @@
+// THIRD_PARTY_LICENSES of the build: every package whose code is part of it, with its licence.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Its binaries are copied, so no bundle names it. */
+const COPIED = ['uWebSockets.js'];
+const FOLDER_OF_PACKAGE = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/;
+
+/** The text for a package that ships no file of its own, from what its manifest says. */
+const statement = ({ license, author }) => {
+  const holder = typeof author === 'object' ? author.name : author;
+  return `Licence: ${license}${holder ? `. Copyright: ${holder}` : ''}`;
+};
+
+function entry(folder) {
+  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  const file = readdirSync(folder).find((name) => /^licen[cs]e/i.test(name));
+  const text = file ? readFileSync(join(folder, file), 'utf8').trim() : statement(manifest);
+  return { title: `${manifest.name} ${manifest.version} (${manifest.license})`, text };
+}
+
+/** The text of the file, for the packages that `metafiles` of esbuild name. */
+export function thirdPartyLicences(root, metafiles) {
+  const inputs = metafiles.flatMap((metafile) => Object.keys(metafile.inputs));
+  const folders = [
+    ...inputs.flatMap((path) => FOLDER_OF_PACKAGE.exec(path.replace(/^natives:.*/, '')) ?? []),
+    ...COPIED.map((name) => `node_modules/${name}`),
+  ].map((path) => join(root, path));
+  const entries = [...new Set(folders)].filter((path) => existsSync(join(path, 'package.json'))).map(entry);
+  return entries
+    .sort((one, other) => (one.title < other.title ? -1 : 1))
+    .map(({ title, text }) => `${title}\n${'='.repeat(title.length)}\n\n${text}\n`)
+    .join('\n\n');
+}

@@ -1,0 +1,61 @@
+// Packages that a program loads only when it needs them: one file each in `packages`, instead of a package
+// that npm would install. As separate files they cost a start nothing, and one call of `require` later.
+import { writeFileSync } from 'node:fs';
+import { join, posix } from 'node:path';
+import { natives } from './natives.mjs';
+
+const FOLDER = 'packages';
+
+const PACKAGES = [
+  '@xterm/addon-serialize',
+  '@xterm/headless',
+  'node-pty',
+  'pidusage',
+  'piscina',
+  'smol-toml',
+  'ws',
+  'yaml',
+  'zod',
+];
+
+const fileOf = (name) => `${FOLDER}/${name.replace(/^@/, '').replace('/', '-')}`;
+
+/** The messages of zod in fifty languages are half of its code. English is included without them. */
+export const noLocales = {
+  name: 'no-locales',
+  setup: (build) => {
+    build.onResolve({ filter: /\/locales\/index\.js$/ }, () => ({ path: 'locales', namespace: 'none' }));
+    build.onLoad({ filter: /./, namespace: 'none' }, () => ({ contents: 'export {};' }));
+  },
+};
+
+/** An esbuild plugin for bundles in `folder` of the build: they load these packages from `packages`. */
+export const packagesApart = (folder) => ({
+  name: 'packages-apart',
+  setup: (build) =>
+    build.onResolve({ filter: /^[@a-z]/ }, ({ path }) => {
+      if (!PACKAGES.includes(path)) return undefined;
+      const file = posix.relative(folder, `${fileOf(path)}.js`);
+      return { path: file.startsWith('.') ? file : `./${file}`, external: true };
+    }),
+});
+
+/** The esbuild options of the files in `packages`; `names`: those wanted. */
+export const packageBundles = (shared, names = PACKAGES) => ({
+  ...shared,
+  format: 'cjs',
+  entryPoints: {
+    ...Object.fromEntries(names.map((name) => [fileOf(name), name])),
+    // The thread of piscina, which it looks for beside itself.
+    ...(names.includes('piscina') ? { [`${FOLDER}/worker`]: 'node_modules/piscina/dist/worker.js' } : {}),
+  },
+  minifyWhitespace: true,
+  minifySyntax: true,
+  // Optional parts that Berth does not use.
+  external: ['@napi-rs/nice', 'bufferutil', 'utf-8-validate'],
+  plugins: [noLocales, natives],
+});
+
+/** Marks the files of `packages` below `output` as CommonJS, unlike the package around it. */
+export const writePackagesManifest = (output) =>
+  writeFileSync(join(output, FOLDER, 'package.json'), '{"type":"commonjs"}\n');

@@ -1,0 +1,68 @@
+// Finds what would let the head of a request be read in two ways: docs/reference.md "Ambiguous requests".
+
+/**
+ * Headers of which a request may have one. Of two, a proxy in front might have obeyed the other, and so might
+ * a check.
+ */
+const SINGLE_HEADERS: readonly string[] = [
+  'host',
+  'origin',
+  'authorization',
+  'content-length',
+  'content-type',
+  'sec-fetch-site',
+  'transfer-encoding',
+];
+
+const BITS: ReadonlyMap<string, number> = new Map(SINGLE_HEADERS.map((name, index) => [name, 1 << index]));
+const LENGTH = /^[0-9]+$/;
+
+/** What the headers of a request say about its body. */
+export interface HeadFacts {
+  /** Why the request could be read in two ways; null: it cannot. */
+  readonly fault: string | null;
+  readonly hasBody: boolean;
+  /** The body comes in chunks. */
+  readonly isChunked: boolean;
+}
+
+/**
+ * Reads the headers of one request after another: `begin`, `note` for each header, `finish`. Every request
+ * passes here, so nothing is allocated for one without a body.
+ */
+export class HeadReader {
+  private seen = 0;
+  private fault: string | null = null;
+  private length: string | null = null;
+  private coding: string | null = null;
+
+  begin(): void {
+    this.seen = 0;
+    this.fault = null;
+    this.length = null;
+    this.coding = null;
+  }
+
+  /** `name` is in lower case. A closure, because uWebSockets.js calls it without a receiver. */
+  readonly note = (name: string, value: string): void => {
+    const bit = BITS.get(name);
+    if (bit === undefined) return;
+    if ((this.seen & bit) !== 0) this.fault = `it has two headers ${name}`;
+    this.seen |= bit;
+    if (name === 'content-length') this.length = value;
+    else if (name === 'transfer-encoding') this.coding = value;
+  };
+
+  finish(): HeadFacts {
+    const { length, coding } = this;
+    if (this.fault === null && length === null && coding === null) return WITHOUT_BODY;
+    if (length !== null && !LENGTH.test(length)) this.fault ??= 'its Content-Length is not a number';
+    if (coding !== null && coding.toLowerCase() !== 'chunked')
+      this.fault ??= 'its Transfer-Encoding is not chunked';
+    if (length !== null && coding !== null) this.fault ??= 'it has a Content-Length and a Transfer-Encoding';
+    const isChunked = coding !== null;
+    return { fault: this.fault, hasBody: isChunked || Number(length) > 0, isChunked };
+  }
+}
+
+const WITHOUT_BODY: HeadFacts = { fault: null, hasBody: false, isChunked: false };

@@ -1,0 +1,79 @@
+// One viewer of a terminal: what it may send, and what it has really read. docs/reference.md "Attach".
+import type { TerminalProtocol } from '../../protocol/terminal.ts';
+import type { Ref } from '../../runtime/actor.ts';
+import { KIB } from '../../settings/limits.ts';
+import type { ServerWebSocket } from '../server/http_server.ts';
+
+/** Acknowledgements are passed on in steps of this many bytes, and when everything is acknowledged. */
+const ACK_STEP_BYTES = 32 * KIB;
+
+export class TerminalViewer {
+  readonly socket: ServerWebSocket;
+  private readonly name: string;
+  private readonly service: Ref<TerminalProtocol>;
+  /** Bytes of output: given to the socket, acknowledged by the client, and passed on to the service. */
+  private sent = 0;
+  private acknowledged = 0;
+  private passedOn = 0;
+  /** Input that waits until the service has passed on what it got before. */
+  private typed: Uint8Array[] = [];
+  private typedBytes = 0;
+  private isInputUnderWay = false;
+
+  constructor(name: string, socket: ServerWebSocket, service: Ref<TerminalProtocol>) {
+    this.name = name;
+    this.socket = socket;
+    this.service = service;
+  }
+
+  output(bytes: Uint8Array): void {
+    this.sent += bytes.length;
+    this.socket.send(bytes);
+  }
+
+  acknowledge(bytes: number): void {
+    this.acknowledged = Math.min(this.sent, this.acknowledged + bytes);
+    this.passAcknowledgements();
+  }
+
+  /**
+   * Passes on what is acknowledged and no longer in the buffer of the socket: a viewer that acknowledges
+   * without reading gets no more than one that acknowledges nothing.
+   */
+  passAcknowledgements(): void {
+    const read = Math.min(this.acknowledged, this.sent - this.socket.bufferedBytes);
+    const bytes = read - this.passedOn;
+    if (bytes <= 0 || (bytes < ACK_STEP_BYTES && read < this.sent)) return;
+    this.passedOn = read;
+    this.service.tell('ack', { viewer: this.name, bytes });
+  }
+
+  /** Sends input on, or keeps it until its turn. Returns false when more than `maxBytes` would wait. */
+  type(data: Uint8Array, maxBytes: number): boolean {
+    if (this.typedBytes + data.length > maxBytes) return false;
+    this.typed.push(data);
+    this.typedBytes += data.length;
+    if (!this.isInputUnderWay) this.sendTyped();
+    return true;
+  }
+
+  /** The service has passed on the last input. */
+  onInputTaken(): void {
+    this.isInputUnderWay = false;
+    this.sendTyped();
+  }
+
+  /** Sends what is left of the input, and detaches from the terminal. */
+  leave(): void {
+    this.sendTyped();
+    this.service.tell('detach', { viewer: this.name });
+  }
+
+  private sendTyped(): void {
+    if (this.typedBytes === 0) return;
+    this.isInputUnderWay = true;
+    this.service.tell('input', { viewer: this.name, data: Buffer.concat(this.typed) });
+    this.typed = [];
+    this.typedBytes = 0;
+  }
+}

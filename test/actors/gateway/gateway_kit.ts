@@ -1,0 +1,22 @@
+import type { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
+import { holdPort } from '../../../src/adapters/held_port.ts';
+import type { GatewayRoute } from '../../../src/protocol/gateway.ts';
+
+/** Makes `gateway` listen on any port, which it alone holds then. */
+export async function listenAnywhere(gateway: Gateway): Promise<number> {
+  const held = await holdPort(0, (socket) => socket.destroy());
+  if ('refused' in held) throw new Error(held.refused);
+  await gateway.listen(held.port, await held.share());
+  held.close();
+  return held.port;
+}
+
+/** The route of an agent `bot` in this process, which listens on `port`. */
+export const routeTo = (port: number, more: Partial<GatewayRoute> = {}): GatewayRoute => ({
+  hostname: 'bot.agents.localhost',
+  name: 'bot',
+  port,
+  pid: process.pid,
+  hostHeader: null,
+  ...more,
+});

@@ -1,0 +1,171 @@
+// Screens of hostile output: docs/reference.md "Screens of terminals". The jobs run on real threads.
+import { pathToFileURL } from 'node:url';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { drawScreen, openTerminalScreen } from '../../src/adapters/terminal_screen.ts';
+import { createJobPool, type JobPool } from '../../src/daemon/job_pool.ts';
+import { screenDrawer } from '../../src/daemon/screen_drawer.ts';
+import type { ScreenTask } from '../../src/protocol/terminal.ts';
+import { AGENT, KIB, MIB } from '../../src/settings/limits.ts';
+import { afterThisTest } from '../kit/actors.ts';
+import { bundle } from '../kit/bundle.ts';
+import { FUZZ_SEED, hostileSequences, randomOutput, seededRandom } from '../kit/hostile_output.ts';
+
+const [COLS, ROWS] = [40, 12];
+
+const task = (bytes: Buffer, more: Partial<ScreenTask> = {}): ScreenTask => ({
+  cols: COLS,
+  rows: ROWS,
+  bytes,
+  maxBytes: MIB,
+  budgetMs: AGENT.drawBudgetMs,
+  ...more,
+});
+
+async function shown(text: string): Promise<string> {
+  const screen = await openTerminalScreen(COLS, ROWS);
+  await screen.write(Buffer.from(text));
+  const drawn = screen.snapshot().toString();
+  screen.close();
+  return drawn;
+}
+
+describe('a count', () => {
+  const before = `${Array.from({ length: 30 }, (_, row) => `row ${row} of the text`).join('\r\n')}\x1b[5;9H`;
+  it.each([
+    ...['@', 'I', 'P', 'X', 'Z', 'b'].map((final) => [final, COLS] as const),
+    ...['L', 'M', 'S', 'T'].map((final) => [final, ROWS] as const),
+  ])('of CSI %s beyond the screen does what the screen takes, once', async (final, most) => {
+    const effect = await shown(`${before}x\x1b[${most}${final}`);
+    expect(await shown(`${before}x\x1b[2147483647${final}`)).toBe(effect);
+    expect(effect).not.toBe(await shown(`${before}x`));
+    expect(await shown(`${before}x\x1b[3${final}`)).not.toBe(await shown(`${before}x`));
+  });
+});
+
+describe('what is drawn', () => {
+  it('ends after the last whole line, where a terminal can go on', async () => {
+    const { screen, drawnBytes } = await drawScreen(task(Buffer.from('one\r\ntwo\r\n\x1b[3')));
+    expect(drawnBytes).toBe('one\r\ntwo\r\n'.length);
+    expect(Buffer.from(screen ?? []).toString()).toContain('two');
+    const unbroken = Buffer.from('\x1b[H\x1b[2Jmenu '.repeat(2_000));
+    expect((await drawScreen(task(unbroken))).drawnBytes).toBe(unbroken.length);
+  });
+
+  it('ends where the time is over', async () => {
+    const { drawnBytes } = await drawScreen(task(Buffer.from('line\r\n'.repeat(10_000)), { budgetMs: -1 }));
+    expect(drawnBytes).toBe(0);
+  });
+
+  it('has the scrollback if it fits, else the screen, else nothing', async () => {
+    const text = Buffer.from(`${'x'.repeat(COLS)}\r\n`.repeat(500));
+    const sizeOf = async (maxBytes: number) => (await drawScreen(task(text, { maxBytes }))).screen?.length;
+    const whole = (await sizeOf(MIB)) ?? 0;
+    const bare = (await sizeOf(whole - 1)) ?? 0;
+    expect(bare).toBeGreaterThan(0);
+    expect(bare * 10).toBeLessThan(whole);
+    expect(await sizeOf(bare - 1)).toBeUndefined();
+  });
+});
+
+describe('hostile output', () => {
+  let jobs: JobPool;
+  beforeAll(async () => {
+    const file = pathToFileURL(await bundle('workers/jobs.ts'));
+    jobs = createJobPool({ file, deadlineMs: AGENT.drawTimeoutMs });
+    return () => jobs.close();
+  });
+
+  /** Every sequence alone and repeated, each ended by a line that must be there in the end. */
+  const corpus = hostileSequences();
+  const repeated = (sequence: string, bytes: number): string =>
+    sequence.repeat(Math.max(1, Math.floor(bytes / sequence.length)));
+
+  it('has at least 200 sequences', () => expect(new Set(corpus).size).toBeGreaterThanOrEqual(200));
+
+  // A job that is not over at the deadline fails with `deadline`, one that takes too much memory with `crashed`.
+  it.each([
+    ['of the usual size', AGENT.defaultCols, AGENT.defaultRows, 8 * KIB, 1],
+    ['of one column and row', 1, 1, 4 * KIB, 1],
+    ['of the largest size', AGENT.maxColsOrRows, AGENT.maxColsOrRows, 64, 60],
+  ])('is drawn on a screen %s', async (_, cols, rows, bytes, perScreen) => {
+    const draw = screenDrawer(jobs);
+    const outputs = corpus.map((sequence) => repeated(sequence, bytes));
+    const groups = Array.from({ length: Math.ceil(outputs.length / perScreen) }, (_, index) =>
+      outputs.slice(index * perScreen, (index + 1) * perScreen).join(''),
+    );
+    const failed: [string, unknown][] = [];
+    await Promise.all(
+      groups.map(async (group) => {
+        const output = Buffer.from(`${group}\r\n`, 'latin1');
+        await draw(() => task(output, { cols, rows })).catch((error) =>
+          failed.push([group.slice(0, 99), error]),
+        );
+      }),
+    );
+    expect(failed).toEqual([]);
+  });
+
+  it(`at random is drawn (BERTH_FUZZ_SEED=${FUZZ_SEED})`, async () => {
+    const random = seededRandom(FUZZ_SEED);
+    const draw = screenDrawer(jobs);
+    const rounds = Number(process.env['BERTH_FUZZ_ROUNDS'] ?? 60);
+    const failed: [number, unknown][] = [];
+    const outputs = Array.from({ length: rounds }, () => randomOutput(random, corpus, 16 * KIB));
+    await Promise.all(
+      outputs.map((output, round) =>
+        draw(() =>
+          task(output, { cols: 1 + Math.floor(random() * 200), rows: 1 + Math.floor(random() * 60) }),
+        ).catch((error) => failed.push([round, error])),
+      ),
+    );
+    expect(failed).toEqual([]);
+  });
+});
+
+describe('screens that wait for their turn', () => {
+  it('have not been read yet, and come in order, also after a failure', async () => {
+    const prepared: number[] = [];
+    const finish: ((fails: boolean) => void)[] = [];
+    const jobs: JobPool = {
+      run: () =>
+        new Promise((resolve, reject) => {
+          finish.push((fails) =>
+            fails ? reject(new Error('over')) : resolve({ screen: null, drawnBytes: 0 } as never),
+          );
+        }),
+      close: async () => undefined,
+    };
+    const draw = screenDrawer(jobs, 2);
+    const drawn = [0, 1, 2, 3].map((number) =>
+      draw(() => {
+        prepared.push(number);
+        return task(Buffer.alloc(0));
+      }).then(
+        () => 'drawn',
+        () => 'failed',
+      ),
+    );
+    const turns = () => new Promise((resolve) => setImmediate(resolve));
+    await turns();
+    expect(prepared).toEqual([0, 1]);
+    finish[1]?.(true);
+    await turns();
+    expect(prepared).toEqual([0, 1, 2]);
+    for (const number of [0, 2]) finish[number]?.(false);
+    await turns();
+    finish[3]?.(false);
+    expect(await Promise.all(drawn)).toEqual(['drawn', 'failed', 'drawn', 'drawn']);
+  });
+
+  it('are drawn while another one hangs its thread', async () => {
+    const file = pathToFileURL(await bundle('test/daemon/job_worker.ts'));
+    const jobs = createJobPool({ file, deadlineMs: 20_000 });
+    afterThisTest(() => jobs.close());
+    const draw = screenDrawer(jobs);
+    const stuck = draw(() => task(Buffer.from('spin'))).catch((error: unknown) => error);
+    for (let count = 0; count < 5; count += 1)
+      expect(await draw(() => task(Buffer.from('draw')))).toMatchObject({ drawnBytes: 4 });
+    await jobs.close();
+    expect(await stuck).toMatchObject({ code: 'crashed' });
+  });
+});

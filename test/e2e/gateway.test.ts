@@ -1,0 +1,98 @@
+// docs/reference.md "Gateway" and "Ports and conflicts" on the real daemon.
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { BIN } from '../kit/built_program.ts';
+import { type Daemon, eventually, newFolder, startDaemon } from '../kit/daemon.ts';
+import { freePort } from '../kit/free_ports.ts';
+import { send } from '../kit/http_request.ts';
+import { must } from '../kit/must.ts';
+import { canBecomeOthers, listenAsOther, OTHER_USER } from '../kit/other_user.ts';
+
+/** Listens on one address and resolves with the port, or with the error code of the system. */
+async function occupy(host: string, port: number): Promise<number | string> {
+  const server = createServer((socket) => socket.destroy()).unref();
+  server.listen({ host, port, ipv6Only: true });
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? '';
+  }
+  return (server.address() as AddressInfo).port;
+}
+
+const gatewayPort = async (daemon: Daemon): Promise<number | null> =>
+  (await daemon.request('GET', '/v1/version')).body.gatewayPort;
+
+const doctor = ({ stateDir, configFile }: Daemon): string =>
+  execFileSync(process.execPath, [BIN, 'doctor', '--state-dir', stateDir, '--config', configFile]).toString();
+
+it('holds its port on both addresses from the start, and says that there is no agent', async () => {
+  const daemon = await startDaemon();
+  const port = must(await gatewayPort(daemon));
+  for (const host of ['127.0.0.1', '::1']) expect(await occupy(host, port)).toBe('EADDRINUSE');
+  const headers = { host: `bot.agents.localhost:${port}` };
+  expect(await send(port, 'GET', '/', { headers })).toMatchObject({
+    status: 404,
+    body: { code: 'unknown_agent' },
+  });
+  const page = await send(port, 'GET', '/', { headers: { ...headers, accept: 'text/html' } });
+  expect(page.text).toContain('<h1>No agent is registered');
+  // The first agent brings the thread of the gateway, on the same port.
+  const { body } = await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd: 'exec sleep 60' });
+  expect(body.gatewayUrl).toBe(`http://bot.agents.localhost:${port}/`);
+  for (const host of ['127.0.0.1', '::1']) expect(await occupy(host, port)).toBe('EADDRINUSE');
+  await eventually(async () => (await send(port, 'GET', '/', { headers })).body.code === 'bad_gateway');
+  expect(doctor(daemon)).toContain(`agents are served by host name on port ${port}`);
+});
+
+it.each(['127.0.0.1', '::1'])(
+  'is none where somebody has its port on %s, and hands out no address',
+  async (host) => {
+    const port = freePort();
+    expect(await occupy(host, port)).toBe(port);
+    const daemon = await startDaemon({ config: `[gateway]\nport = ${port}\n` });
+    expect(await gatewayPort(daemon)).toBeNull();
+    const shown = host === '::1' ? `[::1]:${port}` : `127.0.0.1:${port}`;
+    const holder = `pid ${process.pid} \\(.+\\) listens on ${shown.replace(/[[\]]/g, '\\$&')}`;
+    expect(daemon.stderr()).toMatch(new RegExp(`there is no gateway: port ${port} is taken: ${holder}`));
+    const { body } = await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd: 'exec sleep 60' });
+    expect(body.gatewayUrl).toBeNull();
+    expect(await occupy(host === '::1' ? '127.0.0.1' : '::1', port)).toBe(port);
+    expect(daemon.stderr().match(/there is no gateway/g)).toHaveLength(1);
+    expect(doctor(daemon)).toContain('there is no gateway');
+  },
+);
+
+it.runIf(canBecomeOthers)(
+  'a service on whose port another user listens is not ready, and says who it is',
+  async () => {
+    const daemon = await startDaemon();
+    const [port, gate] = [freePort(), join(newFolder(), 'gate')];
+    const cmd = `while [ ! -e ${gate} ]; do sleep 0.02; done; exec python3 -m http.server $PORT --bind 127.0.0.1`;
+    const ready = `http://localhost:${port}/`;
+    await daemon.request('POST', '/v1/services', { name: 'web', cmd, port, ready, cwd: newFolder() });
+    const starting = daemon.request('POST', '/v1/services/web/start?timeout=60000');
+    const explain = async () => (await daemon.request('GET', '/v1/services/web/explain')).body;
+    await eventually(async () => (await explain()).lastCheck);
+    const evil = await listenAsOther('127.0.0.1', port);
+    await eventually(async () => (await explain()).lastCheck.status === 200);
+    expect(await explain()).toMatchObject({ status: 'starting', portHolder: OTHER_USER });
+    await daemon.request('POST', '/v1/services/web/stop');
+    expect((await starting).body.code).toBe('start_failed');
+    await evil.end();
+    // Beside the service on the other family, it is an event.
+    writeFileSync(gate, '');
+    expect((await daemon.request('POST', '/v1/services/web/start')).status).toBe(200);
+    const events = await daemon.events('?types=port.conflict');
+    await listenAsOther('::1', port);
+    const { data } = await events.until(({ event }) => event === 'port.conflict');
+    expect(data).toEqual({ port, claimedBy: 'web', holder: OTHER_USER });
+    events.close();
+    expect(await explain()).toMatchObject({ status: 'running', portHolder: OTHER_USER });
+    expect((await explain()).reason).toContain(`On its port ${port}, ${OTHER_USER} listens too`);
+  },
+);

@@ -1,0 +1,15 @@
+import { expect, it } from 'vitest';
+import { eventually } from './eventually.ts';
+
+it('resolves with the first value that is not empty', async () => {
+  const values = [undefined, null, false, 'there'];
+  expect(await eventually(() => values.shift())).toBe('there');
+});
+
+it('tells before the test times out what it waited for and what it saw last', async () => {
+  const vain = eventually(
+    () => Number('1') > 2,
+    () => ({ status: 'crashed' }),
+  );
+  await expect(vain).rejects.toThrow(/waited in vain for .*> 2\nlast value: false\nsaw last: .*'crashed'/s);
+}, 2_000);
