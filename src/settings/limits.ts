@@ -104,6 +104,14 @@ export const EVENTS = {
   reservedIds: 10_000,
 } as const;
 
+/** All event and log streams together: docs/reference.md "Streams". */
+export const STREAMS = {
+  maxOpen: 8_192,
+  /** What their clients have not read; those with most of it are cut off. */
+  maxUnreadBytes: 128 * MIB,
+  checkIntervalMs: 500,
+} as const;
+
 /** The store: docs/reference.md "State directory", "A full disk". */
 export const STORE = {
   /** Blocks of the file that only ends, marks and removals may use once the disk is full. */
@@ -127,6 +135,10 @@ export const LOGS = {
   maxLineBytes: 64 * KIB,
   /** Tails longer than this are shown one at a time. */
   longTailBytes: 4 * MIB,
+  /** Reads of logs for followers that are under way at once. */
+  maxConcurrentReads: 4,
+  /** Text of logs that is kept for followers that come to the same place a little later. */
+  maxSharedBytes: 8 * MIB,
 } as const;
 
 /** Agents: docs/reference.md "Terminals", "Attach". */
@@ -321,6 +333,13 @@ export const TETHER = {
   /** Interval between reports of changed numbers, and between checks of half-closed and waiting clients. */
   tickIntervalMs: 1_000,
   trafficReportIntervalMs: 15_000,
+} as const;
+
+/** The log of a daemon in the background: docs/reference.md "State directory". */
+export const DAEMON_LOG = {
+  /** A longer one is moved to `daemon.log.1`. */
+  maxBytes: MIB,
+  checkIntervalMs: 1_000,
 } as const;
 
 /** Threads and actors. */
