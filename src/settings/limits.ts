@@ -209,32 +209,20 @@ export const CLOUD = {
   maxReadRetries: 2,
   /** Shortest delay before the retry of a call that got 429, whatever Retry-After says. */
   minRetryAfterMs: 250,
-  /**
-   * Opens after `failureThreshold` calls in a row without an answer: the cluster gets no calls for a while.
-   */
+  /** After `failureThreshold` calls in a row without an answer a cluster gets no calls for a while. */
   circuitBreaker: { failureThreshold: 3, initialOpenMs: 500, maxOpenMs: 5_000 },
   /** Retries of a change that met a conflict, each with a fresh read. */
   maxConflictRetries: 5,
   /** The largest count in a receipt that is obeyed although the workload was never seen with as many. */
   trustedReplicas: 100,
-  /** Pause between looks whether a woken workload has a Ready pod, when nothing of it has changed. */
-  readyCheckMs: 1_000,
-  /** Latest write of the activity on the object; a third of the idle timeout if that is shorter. */
-  activityReportMs: 300_000,
   watch: {
     /** Requested duration of a watch; up to as much again is added at random. */
     timeoutS: 300,
-    /**
-     * A watch without a byte for this long counts as dead and starts anew. Bookmarks come about once a
-     * minute.
-     */
+    /** A watch without a byte for so long is dead. Bookmarks come about once a minute. */
     silenceTimeoutMs: 90_000,
     retry: { initialDelayMs: 800, maxDelayMs: 30_000 },
   },
-  /**
-   * Pause between listings of a cluster that may not be watched; a listing takes at most one part of
-   * `listingsShare` of the time.
-   */
+  /** Pause between listings where watching is denied; they take at most 1 / `listingsShare` of the time. */
   poll: { intervalMs: 30_000, listingsShare: 20 },
   /** Interval of the check whether a cluster still accepts the account. */
   accountCheckMs: 30_000,
@@ -247,10 +235,7 @@ export const CLOUD = {
   idleMinutes: { default: 30, min: 1, max: 43_200 },
   /** Sleeps of the sweeper that run at once. */
   maxConcurrentSleeps: 4,
-  /**
-   * Auto-sleep leaves a workload alone after `max` of its sleeps in a row were undone, each within
-   * `withinMs`.
-   */
+  /** Auto-sleep leaves alone what `max` times in a row was woken within `withinMs` by something else. */
   undone: { max: 2, withinMs: 900_000 },
   /** Delay of the first sweep: by then tethers have reported their traffic. */
   sweeperStartDelayMs: 60_000,

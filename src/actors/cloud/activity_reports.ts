@@ -4,8 +4,10 @@ import { ACTIVITY_ANNOTATION } from '../../adapters/kube/annotations.ts';
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import type { ObservedWorkload, StoredWorkload, WorkloadActivity } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';
-import { CLOUD } from '../../settings/limits.ts';
 import { annotationSteps, sameObject } from './sleep.ts';
+
+/** Least interval of the writes to one workload; a third of its idle timeout if that is shorter. */
+const MAX_INTERVAL_MS = 300_000;
 
 export interface ActivityReportsOptions {
   clock: Clock;
@@ -46,7 +48,7 @@ export class ActivityReports {
   report(row: StoredWorkload): void {
     const minutes = idleMinutesOf(row);
     if (minutes === null || row.seen.replicas === 0) return;
-    const intervalMs = Math.min(CLOUD.activityReportMs, (minutes * 60_000) / 3);
+    const intervalMs = Math.min(MAX_INTERVAL_MS, (minutes * 60_000) / 3);
     const now = this.options.clock.monotonic();
     if (now - (this.writtenAt.get(row.id) ?? Number.NEGATIVE_INFINITY) < intervalMs) return;
     this.write(row);

@@ -34,6 +34,9 @@ import { ChangeWaiters, hasReadyPod, podTroubles } from './workload_readiness.ts
 import { isIdle, isUndone, observe, usedAt, withAutoSleep, workloadId } from './workload_record.ts';
 import { type WorkloadScope, WorkloadTable, type WorkloadTableOwner } from './workload_table.ts';
 
+/** Pause between looks whether a woken workload has a Ready pod, when nothing of it has changed. */
+const READY_CHECK_MS = 1_000;
+
 export interface WorkloadsConfig extends ClusterConnectionsConfig {
   /** The pod this runs in: it is never put to sleep. */
   ownPod: DaemonPod | null;
@@ -313,7 +316,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     for (let isFirst = true; this.get(id).seen.replicas > 0; isFirst = false) {
       const { clusterId, seen } = this.get(id);
       const leftMs = Math.max(0, end - this.clock.monotonic());
-      const { changed, cancel } = this.changes.next(id, Math.min(CLOUD.readyCheckMs, leftMs));
+      const { changed, cancel } = this.changes.next(id, Math.min(READY_CHECK_MS, leftMs));
       const isUp = await tolerateFailure(
         this.connections.call(clusterId, (cluster) => hasReadyPod(cluster, seen)),
         () => false,
