@@ -34,6 +34,13 @@ export const HTTP = {
   maxQueryDurationMs: 3_600_000,
 } as const;
 
+/** Files of the user that are read as a whole: the configuration, and project files of any tool. */
+export const TEXT_FILE = {
+  maxBytes: MIB,
+  /** Nesting of tables and arrays in the configuration. */
+  maxTomlDepth: 16,
+} as const;
+
 /** Services: docs/reference.md "Fields of a service", "Numbers". */
 export const SERVICE = {
   defaultStartTimeoutMs: 30_000,
