@@ -201,7 +201,7 @@ export const CLOUD = {
   scaleTimeoutMs: 120_000,
   /** Wait of `?wait=true` for a Ready pod when `timeout` is absent. */
   defaultWakeWaitMs: 60_000,
-  /** An object has at most 1.5 MiB in etcd; its managedFields come on top. */
+  /** In etcd an object has at most 1.5 MiB; its managedFields come on top. */
   maxObjectBytes: 4 * MIB,
   maxListBytes: 64 * MIB,
   maxWatchLineBytes: 16 * MIB,
@@ -281,19 +281,14 @@ export const TETHER = {
   wakeCheckIntervalMs: 2_000,
   /** A client that closes within this time, such as a port scan, wakes nothing. */
   probeDelayMs: 10,
-  /**
-   * Longest wait for the error stream, on which a node explains a failure, after the data stream has closed.
-   */
+  /** Longest wait, after the data stream has closed, for the error stream, which explains a failure. */
   errorStreamTimeoutMs: 1_000,
   /**
    * Time for a node to prove a connection with an abandoned stream clear; after it the connection is never
    * reused.
    */
   drainCheckTimeoutMs: 5_000,
-  /**
-   * Time for a node to close a stream whose client has gone; `maxDiscardedBytes` limits what it may still
-   * send.
-   */
+  /** Time for a node to close a stream whose client has gone; it may still send `maxDiscardedBytes`. */
   streamCloseTimeoutMs: 30_000,
   /**
    * Time since the last progress after which unsent data to a pod is given up, and the limit of such
