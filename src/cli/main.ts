@@ -9,14 +9,16 @@ import { hintOf } from './kit/error_hints.ts';
 import { EXIT_CODE, exitCodeOf } from './kit/exit_codes.ts';
 import { commandWords } from './kit/global_options.ts';
 import { readPlainCall } from './kit/plain_call.ts';
-import { sanitize } from './kit/sanitize.ts';
+import { safeJson, sanitize } from './kit/sanitize.ts';
 import { stderr, stdout } from './kit/standard_streams.ts';
 
 /** An error as --json prints it: the daemon's error body, or one in its form. */
 function toErrorBody(error: unknown): { code: string; message: string; hint: string } {
   if (isBerthError(error)) return error.toJSON();
   if (!(error instanceof Error)) return { code: 'internal', message: String(error), hint: '' };
-  const isOurs = ['UsageError', 'CommandError', 'SettingsError', 'ProjectError'].includes(error.name);
+  const isOurs = ['UsageError', 'CommandError', 'SettingsError', 'StateFileError', 'ProjectError'].includes(
+    error.name,
+  );
   const hint = 'hint' in error && typeof error.hint === 'string' ? error.hint : '';
   if (isOurs)
     return { code: exitCodeOf(error) === EXIT_CODE.usage ? 'usage' : 'failed', message: error.message, hint };
@@ -30,7 +32,7 @@ function reportError(error: unknown, argv: readonly string[]): void {
   );
   const hint = isBerthError(error) ? hintOf(error) : body.hint;
   const text = [`berth: ${body.message}`, hint].filter(Boolean).map(sanitize).join('\n');
-  stderr().write(`${isData ? JSON.stringify(body) : text}\n`);
+  stderr().write(`${isData ? safeJson(body) : text}\n`);
 }
 
 /**

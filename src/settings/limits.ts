@@ -34,6 +34,13 @@ export const HTTP = {
   maxQueryDurationMs: 3_600_000,
 } as const;
 
+/** Files of the user that are read as a whole: the configuration, and project files of any tool. */
+export const TEXT_FILE = {
+  maxBytes: MIB,
+  /** Nesting of tables and arrays in the configuration. */
+  maxTomlDepth: 16,
+} as const;
+
 /** Services: docs/reference.md "Fields of a service", "Numbers". */
 export const SERVICE = {
   defaultStartTimeoutMs: 30_000,
@@ -104,6 +111,14 @@ export const EVENTS = {
   reservedIds: 10_000,
 } as const;
 
+/** All event and log streams together: docs/reference.md "Streams". */
+export const STREAMS = {
+  maxOpen: 8_192,
+  /** What their clients have not read; those with most of it are cut off. */
+  maxUnreadBytes: 128 * MIB,
+  checkIntervalMs: 500,
+} as const;
+
 /** The store: docs/reference.md "State directory", "A full disk". */
 export const STORE = {
   /** Blocks of the file that only ends, marks and removals may use once the disk is full. */
@@ -127,6 +142,10 @@ export const LOGS = {
   maxLineBytes: 64 * KIB,
   /** Tails longer than this are shown one at a time. */
   longTailBytes: 4 * MIB,
+  /** Reads of logs for followers that are under way at once. */
+  maxConcurrentReads: 4,
+  /** Text of logs that is kept for followers that come to the same place a little later. */
+  maxSharedBytes: 8 * MIB,
 } as const;
 
 /** Agents: docs/reference.md "Terminals", "Attach". */
@@ -300,6 +319,13 @@ export const TETHER = {
   /** Interval between reports of changed numbers, and between checks of half-closed and waiting clients. */
   tickIntervalMs: 1_000,
   trafficReportIntervalMs: 15_000,
+} as const;
+
+/** The log of a daemon in the background: docs/reference.md "State directory". */
+export const DAEMON_LOG = {
+  /** A longer one is moved to `daemon.log.1`. */
+  maxBytes: MIB,
+  checkIntervalMs: 1_000,
 } as const;
 
 /** Threads and actors. */

@@ -1,6 +1,8 @@
 // The checks of `berth doctor`. None changes anything.
 import { accessSync, constants, statfsSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import net from 'node:net';
+import { join } from 'node:path';
 import { PLATFORM_PARTS, type PlatformPart } from '../../adapters/platform_parts.ts';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { otherUsers } from '../../adapters/process/users.ts';
@@ -226,6 +228,28 @@ const agentHostNames = withLocal(async (_cli, { settings: { agents } }) => {
   ];
 });
 
+/** The packages with a binary, which npm chooses for the system; without the third there are no agents. */
+const NATIVE_PACKAGES = ['@koromix/koffi', '@lmdb/lmdb', '@lydell/node-pty'] as const;
+
+const nativePackages: DoctorCheck = async () => {
+  const { resolve } = createRequire(join(import.meta.dirname, 'package.json'));
+  const isMissing = (name: string): boolean => {
+    try {
+      resolve(`${name}/package.json`);
+      return false;
+    } catch {
+      return true;
+    }
+  };
+  return NATIVE_PACKAGES.map((name) => `${name}-${process.platform}-${process.arch}`)
+    .filter(isMissing)
+    .map((name) => ({
+      state: 'wrong',
+      about: `the package ${name} is missing`,
+      fix: 'Install Berth again on this machine, with its optional packages.',
+    }));
+};
+
 const libc: DoctorCheck = async () => {
   try {
     const { loadLibc } = await import('../../adapters/process/libc.ts');
@@ -244,6 +268,7 @@ export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   node,
   platform,
   shell,
+  nativePackages,
   libc,
   settings,
   stateDir,

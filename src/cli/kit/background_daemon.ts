@@ -6,7 +6,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { localUrl } from '../../adapters/url_host.ts';
 import type { LocalDaemon } from '../../client/local_daemon.ts';
+import { DAEMON_LOG } from '../../settings/limits.ts';
 import { type AddressRecord, openStateDir } from '../../settings/state_dir.ts';
+import { checkStateFiles } from '../../settings/state_files.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import type { CommandContext } from './context.ts';
 import { CommandError, EXIT_CODE } from './exit_codes.ts';
@@ -17,7 +19,6 @@ const POLL_MS = 50;
 const START_TIMEOUT_MS = 30_000;
 /** Longer than any sensible grace period of a service. */
 const STOP_TIMEOUT_MS = 120_000;
-const ROTATE_LOG_BYTES = 1024 * 1024;
 
 /** The file that runs as `berth`, and also as the daemon. */
 export const berthScript = (): string => realpathSync(process.argv[1] ?? '');
@@ -30,8 +31,9 @@ function logTail(path: string, from: number): string {
 
 function openDaemonLog(path: string): { fd: number; from: number } {
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-  if (size > ROTATE_LOG_BYTES) renameSync(path, `${path}.1`);
-  return { fd: openSync(path, 'a', 0o600), from: size > ROTATE_LOG_BYTES ? 0 : size };
+  const isFull = size > DAEMON_LOG.maxBytes;
+  if (isFull) renameSync(path, `${path}.1`);
+  return { fd: openSync(path, 'a', 0o600), from: isFull ? 0 : size };
 }
 
 /**
@@ -44,6 +46,7 @@ export async function startBackgroundDaemon(
 ): Promise<AddressRecord> {
   const { stateDir } = local;
   openStateDir(stateDir);
+  checkStateFiles(stateDir);
   const path = statePaths(stateDir).daemonLog;
   const { fd, from } = openDaemonLog(path);
   const config = context.globalOptions.config ?? process.env['BERTH_CONFIG'];

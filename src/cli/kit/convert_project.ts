@@ -4,6 +4,7 @@ import { YamlPositionError } from '../../adapters/yaml.ts';
 import { SCHEMA_LINE, stringifyProject } from '../../project/imported_project.ts';
 import { IMPORTERS, importProject } from '../../project/importers.ts';
 import { CommandError, UsageError } from './exit_codes.ts';
+import { sanitizeLine } from './sanitize.ts';
 
 /**
  * Makes a project file from `path`; `notes` name what it could not carry over. Throws a CommandError or
@@ -23,6 +24,6 @@ export function convertToProject(path: string) {
     throw new UsageError(`${basename(path)} is no file that can be imported`, `Known files: ${known}.`);
   const { services, notes, kind } = imported;
   if (services.length === 0) throw new CommandError(`${path} has nothing to run`, notes.join('\n'));
-  const head = [SCHEMA_LINE, `# Made from ${basename(path)} by \`berth import\`.`];
+  const head = [SCHEMA_LINE, `# Made from ${sanitizeLine(basename(path))} by \`berth import\`.`];
   return { text: stringifyProject(services, head), services, notes, kind };
 }
