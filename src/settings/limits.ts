@@ -169,12 +169,6 @@ export const AGENT = {
   overrunPauseMs: 10_000,
 } as const;
 
-/** Tokens: docs/reference.md "Tokens". */
-export const AUTH = {
-  /** Characters of a token below which the user is warned: 128 random bits in base64url. */
-  minTokenLength: 22,
-} as const;
-
 /** The page at `/`: docs/reference.md "Sessions of the page". */
 export const PAGE = {
   /** Life of a code that takes a browser to the page. */

@@ -1,7 +1,9 @@
 // What is doubtful about the tokens of a configuration: docs/reference.md "Tokens".
 import { readFileSync, statSync } from 'node:fs';
 import type { Settings } from './config.ts';
-import { AUTH } from './limits.ts';
+
+/** 128 random bits in base64url. */
+const MIN_TOKEN_LENGTH = 22;
 
 export interface TokenWarning {
   about: string;
@@ -26,9 +28,9 @@ export function tokenWarnings({ auth, cloud }: Settings, configPath: string): To
     ([, token]) => token !== '',
   );
   const short = tokens
-    .filter(([, token]) => token.length < AUTH.minTokenLength)
+    .filter(([, token]) => token.length < MIN_TOKEN_LENGTH)
     .map(([key]) => ({
-      about: `${key} has fewer than ${AUTH.minTokenLength} characters: others can find it by trying`,
+      about: `${key} has fewer than ${MIN_TOKEN_LENGTH} characters: others can find it by trying`,
       fix: 'Set a random one: openssl rand -hex 24',
     }));
   const values = tokens.map(([, token]) => token);
