@@ -1,5 +1,5 @@
 // The checks of `berth doctor`. None changes anything.
-import { accessSync, constants, statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import net from 'node:net';
 import { join } from 'node:path';
@@ -8,6 +8,9 @@ import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { otherUsers } from '../../adapters/process/users.ts';
 import { damagedRows } from '../../adapters/storage/damaged_rows.ts';
 import { dialAddress } from '../../adapters/url_host.ts';
+import type { ClusterDetail } from '../../client/records.ts';
+import { CLOUD } from '../../settings/limits.ts';
+import { cloudKeyPath } from '../../settings/state_dir.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { VERSION } from '../../settings/version.ts';
 import type { CommandContext } from '../kit/context.ts';
@@ -264,6 +267,36 @@ const libc: DoctorCheck = async () => {
   }
 };
 
+/** What is wrong, or soon will be, with the access to a cluster; undefined: nothing. */
+function clusterFinding(cluster: ClusterDetail): DoctorFinding | undefined {
+  const { name, authenticated, authenticated_since: since, reachable, credentials_expire_at: end } = cluster;
+  const fix = `Give it a new kubeconfig: berth k8s renew ${name} --kubeconfig FILE`;
+  if (authenticated === false)
+    return { state: 'wrong', about: `the cluster ${name} refuses its account since ${since}`, fix };
+  if (end !== null && Date.parse(end) - Date.now() < CLOUD.expiryWarningMs)
+    return { state: 'warning', about: `the credentials of the cluster ${name} end at ${end}`, fix };
+  if (reachable === false) return { state: 'warning', about: `the cluster ${name} does not answer` };
+  return undefined;
+}
+
+/** Asks only where a cluster may be registered: the question would start the cloud part. */
+const clusters = withLocal(async (_cli, local) => {
+  if (
+    !runningDaemon(local.stateDir) ||
+    !existsSync(cloudKeyPath(local.settings.cloud.key_file, local.stateDir))
+  )
+    return [];
+  try {
+    const { cloud } = local.client;
+    const all = await Promise.all((await cloud.clusters()).map(({ id }) => cloud.cluster(id)));
+    const findings = all.flatMap((cluster) => clusterFinding(cluster) ?? []);
+    if (all.length === 0 || findings.length > 0) return findings;
+    return ok(`all clusters accept their accounts (${all.length})`);
+  } catch (error) {
+    return [{ state: 'warning', about: `the clusters cannot be asked for: ${messageOf(error)}` }];
+  }
+});
+
 export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   node,
   platform,
@@ -277,4 +310,5 @@ export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   gateway,
   token,
   agentHostNames,
+  clusters,
 ];
