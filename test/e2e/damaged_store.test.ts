@@ -1,6 +1,6 @@
 // docs/reference.md "A damaged store", through the real daemon and the real command.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { BIN } from '../kit/built_program.ts';
@@ -28,13 +28,6 @@ const start = (daemon: Daemon) => daemon.request('POST', '/v1/services/web/start
 it.each([
   ['is missing', (path: string) => rmSync(path)],
   ['is damaged', (path: string) => writeFileSync(path, 'rubbish'.repeat(5_000))],
-  [
-    'is no regular file',
-    (path: string) => {
-      rmSync(path);
-      mkdirSync(path);
-    },
-  ],
 ])(
   'a store that %s ends the start with one line and exit code 1, and names the way back',
   async (why, harm) => {
