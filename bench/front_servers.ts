@@ -125,6 +125,7 @@ async function atRate(node: Node, { perSecond, seconds }: Rate): Promise<void> {
 
 async function serveFront(node: Node): Promise<Serving> {
   const front = createFront({
+    unreadyReason: () => null,
     bind: '127.0.0.1',
     port: 0,
     token: '',

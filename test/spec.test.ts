@@ -44,6 +44,10 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['GET', '/v1/events/history', 200],
   ['GET', '/v1/agents/{name}/logs/stream', 200],
   ['GET', '/v1/agents/{name}/attach', 101],
+  ['GET', '/v1/proof', 200],
+  ['GET', '/k8s/proof', 200],
+  ['POST', '/v1/page-codes', 201],
+  ['POST', '/v1/page-sessions', 201],
   ['GET', '/v1/version', 200],
   ['GET', '/livez', 200],
   ['GET', '/readyz', 200],
@@ -81,7 +85,9 @@ describe('the endpoints', () => {
 
   it('take the token that their path requires', () => {
     const open = ROUTES.filter(({ path }) => isPublicPath(path)).map(({ path }) => path);
-    expect(open.sort()).toEqual(['/livez', '/openapi.json', '/readyz']);
+    expect(open.sort()).toEqual([
+      ...['/k8s/proof', '/livez', '/openapi.json', '/readyz', '/v1/page-sessions', '/v1/proof'],
+    ]);
     expect(ROUTES.filter(({ path }) => isCloudPath(path)).every(({ path }) => path.startsWith('/k8s/'))).toBe(
       true,
     );
@@ -90,7 +96,7 @@ describe('the endpoints', () => {
       ROUTES.filter(({ isAlways }) => isAlways)
         .map(({ path }) => path)
         .sort(),
-    ).toEqual(['/livez', '/openapi.json', '/readyz', '/v1/version']);
+    ).toEqual(['/k8s/proof', '/livez', '/openapi.json', '/readyz', '/v1/proof', '/v1/version']);
   });
 
   it('use GET exactly when they change nothing', () => {

@@ -6,6 +6,10 @@ export const unbracketedHost = (url: URL): string => url.hostname.replace(/^\[|\
 /** A name or an address as the host of a URL. */
 export const hostInUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
+/** An address of a server as people write it, which may lack the `http://`. */
+export const withScheme = (address: string): string =>
+  /^[a-z]+:\/\//i.test(address) ? address : `http://${address}`;
+
 /** Whether `bind` means every address of its family. */
 export const isWildcard = (bind: string): boolean => /^[0:.]+$/.test(bind);
 

@@ -22,13 +22,20 @@ interface WebSocketHandle {
 
 const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
 
-/** Opens a WebSocket. `listener` hears of everything, also of a refusal. */
+/**
+ * Opens a WebSocket, on `connection` if there is one. `listener` hears of everything, also of a refusal.
+ */
 export function openWebSocket(
   url: string,
   protocols: string[],
+  connection: Connection | null,
   listener: WebSocketListener,
 ): WebSocketHandle {
-  const socket = new WebSocket(url, protocols, { perMessageDeflate: false, maxPayload: MAX_MESSAGE_BYTES });
+  const socket = new WebSocket(url, protocols, {
+    perMessageDeflate: false,
+    maxPayload: MAX_MESSAGE_BYTES,
+    ...(connection ? { createConnection: () => connection } : {}),
+  });
   let isOpened = false;
   let isRefused = false;
   const refuse = (status: number, body: string): void => {

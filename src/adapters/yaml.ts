@@ -8,7 +8,7 @@ import {
   type Alias,
   Composer,
   type CST,
-  type Document,
+  Document,
   isAlias,
   isMap,
   isScalar,
@@ -18,9 +18,10 @@ import {
   type Node,
   type ParsedNode,
   Parser,
-  stringify,
+  Scalar,
   visit,
 } from 'yaml';
+import { escapeUnsafe } from '../protocol/unsafe_characters.ts';
 
 export type YamlValue = null | boolean | number | string | YamlValue[] | YamlMap;
 export type YamlMap = Map<string, YamlValue>;
@@ -356,7 +357,17 @@ export function parseYamlNodes(text: string, depth: number): YamlNode {
   return nodeOf(reading, document.contents, FIRST_POSITION, depth);
 }
 
-/** `value` as YAML of the core schema. Strings are quoted where they would be read as something else. */
+/**
+ * `value` as YAML of the core schema. Strings are quoted where they would be read as something else.
+ * Characters that a terminal obeys are escaped.
+ */
 export function stringifyYaml(value: unknown): string {
-  return stringify(value, { lineWidth: 0, schema: 'core', version: '1.2', aliasDuplicateObjects: false });
+  const document = new Document(value, { schema: 'core', version: '1.2', aliasDuplicateObjects: false });
+  visit(document, {
+    Scalar: (_, node) => {
+      if (typeof node.value === 'string' && escapeUnsafe(node.value) !== node.value)
+        node.type = Scalar.QUOTE_DOUBLE;
+    },
+  });
+  return escapeUnsafe(document.toString({ lineWidth: 0 }));
 }

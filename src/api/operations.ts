@@ -1,4 +1,5 @@
 // Every operation of the API, by resource, in the order of the API's document.
+import { access } from './access.ts';
 import { agents } from './agents.ts';
 import { clusters } from './clusters.ts';
 import { events } from './events.ts';
@@ -9,7 +10,7 @@ import { system } from './system.ts';
 import { tethers } from './tethers.ts';
 import { workloads } from './workloads.ts';
 
-export const OPERATIONS = { services, groups, events, agents, system, clusters, workloads, tethers };
+export const OPERATIONS = { services, groups, events, agents, access, system, clusters, workloads, tethers };
 
 /** All operations, without their resources. */
 export const ALL_OPERATIONS: readonly Operation[] = Object.values(OPERATIONS).flatMap((operations) =>

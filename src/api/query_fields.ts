@@ -11,6 +11,12 @@ export const grace = milliseconds(
   'How long it has after the stop signal (ms); the service says the default, 5000',
 );
 
+/** The query of a proof of the server. */
+export const proof = {
+  nonce: { kind: 'word', summary: 'Random, 22 to 86 characters of base64url; required' },
+  key: { kind: 'word', summary: 'The id of the key; default `token`' },
+} as const;
+
 /** The query of a log read. */
 export const logs = {
   lines: {

@@ -45,6 +45,7 @@ export const Tether = z
     bytes_in: z.int().describe('From clients to pods, since the daemon began'),
     bytes_out: z.int().describe('From pods to clients, since the daemon began'),
     last_error: z.string().nullable().describe('Why the last connection that could not be carried was reset'),
+    previous_port: z.int().nullable().describe('The local port that it had until somebody else took that'),
   })
   .meta({ id: 'Tether' });
 

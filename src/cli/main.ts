@@ -10,7 +10,7 @@ import { EXIT_CODE, exitCodeOf } from './kit/exit_codes.ts';
 import { commandWords } from './kit/global_options.ts';
 import type { ParsedCall } from './kit/parser.ts';
 import { readPlainCall } from './kit/plain_call.ts';
-import { sanitize } from './kit/sanitize.ts';
+import { safeJson, sanitize } from './kit/sanitize.ts';
 import { stderr, stdout } from './kit/standard_streams.ts';
 
 /** An error as --json prints it: the daemon's error body, or one in its form. */
@@ -31,7 +31,7 @@ function reportError(error: unknown, argv: readonly string[]): void {
   );
   const hint = isBerthError(error) ? hintOf(error) : body.hint;
   const text = [`berth: ${body.message}`, hint].filter(Boolean).map(sanitize).join('\n');
-  stderr().write(`${isData ? JSON.stringify(body) : text}\n`);
+  stderr().write(`${isData ? safeJson(body) : text}\n`);
 }
 
 /**

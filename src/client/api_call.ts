@@ -2,6 +2,7 @@
 // BerthError.
 import type { AnswerOf, InputOf, Operation, QueryInputOf } from '../api/operation.ts';
 import { BerthError, errorFromAnswer, isBerthError } from './errors.ts';
+import type { Access } from './prove_server.ts';
 import type { HttpAnswer, Transport } from './transport.ts';
 
 /**
@@ -12,8 +13,8 @@ export interface Endpoint {
   transport: Transport;
   /** Without a trailing slash. */
   url: () => string;
-  /** null: no token is sent. */
-  token: () => string | null;
+  /** null: no token is sent, and no proof is asked for. */
+  access: () => Access | null;
   /** The deadline of a call that does not wait for a state, in milliseconds. */
   deadlineMs: number;
   /** How long a call is retried while the daemon is busy, in milliseconds. The daemon sets the pauses. */
@@ -62,8 +63,6 @@ export function sendRequest(
 ): Promise<HttpAnswer> {
   const { name, query, body, signal } = request;
   const headers: [string, string][] = [];
-  const token = endpoint.token();
-  if (token) headers.push(['Authorization', `Bearer ${token}`]);
   if (body !== undefined) headers.push(['Content-Type', 'application/json']);
   if (lastEventId) headers.push(['Last-Event-ID', lastEventId]);
   return endpoint.transport.request({
@@ -71,10 +70,15 @@ export function sendRequest(
     url: endpoint.url() + pathOf(operation, name) + queryString(query),
     headers,
     isBuffered,
+    // A page's session is public only in that the daemon checks its bearer itself.
+    access: operation.isPublic && operation.method === 'GET' ? null : endpoint.access(),
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(signal ? { signal } : {}),
   });
 }
+
+/** The deadline of clients that set none. */
+export const DEFAULT_DEADLINE_MS = 30_000;
 
 const BUSY_PAUSE_MS = 1_000;
 

@@ -2,6 +2,7 @@
 // text frames are control.
 import { agents } from '../api/agents.ts';
 import { type Endpoint, pathOf } from './api_call.ts';
+import { base64url } from './base64url.ts';
 import { BerthError, errorFromAnswer } from './errors.ts';
 import type { ClientWebSocket } from './transport.ts';
 
@@ -43,17 +44,13 @@ interface TerminalControl {
   exit?: { exitCode: number | null; signal: string | null };
 }
 
-function base64url(text: string): string {
-  const bytes = new TextEncoder().encode(text);
-  return btoa(String.fromCharCode(...bytes))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
-    .replaceAll('=', '');
-}
-
-/** Carries the token as a subprotocol, because a browser cannot set a header on a WebSocket. */
-const subprotocols = (token: string | null): string[] =>
-  token ? ['berth.v1', `base64url.bearer.authorization.berth.${base64url(token)}`] : ['berth.v1'];
+/** Carries the bearer as a subprotocol, because a browser cannot set a header on a WebSocket. */
+const subprotocols = (bearer: string | null): string[] => [
+  'berth.v1',
+  ...(bearer === null
+    ? []
+    : [`base64url.bearer.authorization.berth.${base64url(new TextEncoder().encode(bearer))}`]),
+];
 
 /**
  * Opens the terminal of the agent `name`. Rejects with the daemon's error (`not_running`, `unknown_agent`).
@@ -63,7 +60,7 @@ export async function attachTerminal(
   name: string,
   options: AttachOptions,
 ): Promise<TerminalSession> {
-  const url = endpoint.url().replace(/^http/, 'ws') + pathOf(agents.attach, name);
+  const url = endpoint.url() + pathOf(agents.attach, name);
   let exit: TerminalEnd['exit'] = null;
   let finish: (ended: TerminalEnd) => void = () => {};
   let failed: (error: unknown) => void = () => {};
@@ -89,7 +86,8 @@ export async function attachTerminal(
     if (said.exit) exit = said.exit;
   };
   const opened = new Promise<void>((resolve, reject) => {
-    const opening = endpoint.transport.openWebSocket(url, subprotocols(endpoint.token()), {
+    const request = { url, protocols: subprotocols, access: endpoint.access() };
+    const opening = endpoint.transport.openWebSocket(request, {
       opened: resolve,
       bytes: (bytes) => void output(bytes).catch(failed),
       text: (message) => void hear(message).catch(failed),

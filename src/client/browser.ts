@@ -1,11 +1,11 @@
 // The client for browsers: `import { connect } from '@berth-dev/client/browser'`.
 import { type Client, type ClientOptions, createClient } from './create_client.ts';
-import { fetchTransport } from './fetch_transport.ts';
+import { createFetchTransport } from './fetch_transport.ts';
 
 /**
  * A client of the daemon at `options.url`. The page must be served by that daemon or belong to an allowed
  * extension.
  */
-export const connect = (options: ClientOptions): Client => createClient(fetchTransport, options);
+export const connect = (options: ClientOptions): Client => createClient(createFetchTransport(), options);
 
 export * from './public_exports.ts';

@@ -1,5 +1,8 @@
 // A client: an address, a token, a transport, and the methods.
-import type { Endpoint } from './api_call.ts';
+import { access } from '../api/access.ts';
+import { type AccessKey, TOKEN_KEY_ID } from '../protocol/access_key.ts';
+import { DEFAULT_DEADLINE_MS, type Endpoint } from './api_call.ts';
+import { accessMethods } from './methods/access.ts';
 import { agentMethods } from './methods/agents.ts';
 import { cloudMethods } from './methods/cloud.ts';
 import { eventMethods } from './methods/events.ts';
@@ -14,6 +17,7 @@ const daemonMethods = (endpoint: Endpoint) => ({
   ...groupMethods(endpoint),
   ...eventMethods(endpoint),
   ...agentMethods(endpoint),
+  ...accessMethods(endpoint),
 });
 
 /** The methods for clusters, workloads and tethers. */
@@ -28,7 +32,7 @@ type ValueOrGetter<T> = T | (() => T);
 export interface ClientOptions {
   /** Where the daemon is, such as `http://127.0.0.1:11611`. */
   url: ValueOrGetter<string>;
-  /** The daemon's `auth.token`. */
+  /** The daemon's `auth.token`. It is never sent: the server proves that it knows it. */
   token?: ValueOrGetter<string | null>;
   /** Address of the cloud API, if it has its own listener; default: `url`. */
   cloudUrl?: ValueOrGetter<string>;
@@ -42,7 +46,13 @@ export interface ClientOptions {
   busyRetryMs?: number;
 }
 
-const DEADLINE_MS = 30_000;
+/** Options of clients within Berth. */
+interface InternalOptions extends ClientOptions {
+  /** In place of the token. */
+  key?: () => AccessKey | null;
+  /** Whether a daemon without a token is asked without one, because its address is certain. */
+  asksTokenless?: boolean;
+}
 
 function toGetter<T extends string | null>(value: ValueOrGetter<T>): () => T {
   return typeof value === 'function' ? value : () => value;
@@ -50,22 +60,39 @@ function toGetter<T extends string | null>(value: ValueOrGetter<T>): () => T {
 
 const withoutSlash = (url: () => string) => () => url().replace(/\/+$/, '');
 
+/** The key of a token; null without one. */
+function keyOf(token: ClientOptions['token'] = null): () => AccessKey | null {
+  const get = toGetter(token);
+  return () => {
+    const secret = get();
+    return secret ? { id: TOKEN_KEY_ID, secret } : null;
+  };
+}
+
+const accessBy =
+  (key: () => AccessKey | null, proofPath: string, asksTokenless = false): Endpoint['access'] =>
+  () => {
+    const found = key();
+    return found && { key: found, proofPath, asksTokenless };
+  };
+
 /** A client over `transport`. The entry points of this folder supply the transport. */
-export function createClient(transport: Transport, options: ClientOptions): Client {
-  const { deadlineMs = DEADLINE_MS, busyRetryMs = 0 } = options;
+export function createClient(transport: Transport, options: InternalOptions): Client {
+  const { deadlineMs = DEFAULT_DEADLINE_MS, busyRetryMs = 0, asksTokenless } = options;
+  const key = options.key ?? keyOf(options.token);
   const daemon: Endpoint = {
     transport,
     deadlineMs,
     busyRetryMs,
     url: withoutSlash(toGetter(options.url)),
-    token: toGetter(options.token ?? null),
+    access: accessBy(key, access.prove.path, asksTokenless),
   };
   const cloud: Endpoint = {
     transport,
     deadlineMs,
     busyRetryMs,
     url: options.cloudUrl === undefined ? daemon.url : withoutSlash(toGetter(options.cloudUrl)),
-    token: toGetter(options.cloudToken ?? null),
+    access: accessBy(keyOf(options.cloudToken), access.proveCloud.path),
   };
   return { ...daemonMethods(daemon), cloud: cloudMethods(cloud) };
 }

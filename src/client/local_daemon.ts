@@ -1,10 +1,9 @@
 // Finds this user's daemon and its tokens: through BERTH_URL or <state>/daemon.json, never by guessing a
 // port. docs/reference.md "State directory", "Tokens".
-import { readFileSync } from 'node:fs';
-import { mayBeAlive } from '../adapters/process/process_table.ts';
-import { localUrl } from '../adapters/url_host.ts';
+import { runningDaemon } from '../adapters/process/running_daemon.ts';
+import { localUrl, withScheme } from '../adapters/url_host.ts';
 import { loadSettings, type Settings } from '../settings/config.ts';
-import { type AddressRecord, readSecret, stateDirPath } from '../settings/state_dir.ts';
+import { readSecret, stateDirPath } from '../settings/state_dir.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { type Client, createClient } from './create_client.ts';
 import { BerthError } from './errors.ts';
@@ -13,7 +12,7 @@ import { nodeTransport } from './node_transport.ts';
 type Env = Readonly<Record<string, string | undefined>>;
 
 export interface LocalOptions {
-  /** Default: `$BERTH_URL`, else the daemon that uses the state directory. */
+  /** With or without `http://`. Default: `$BERTH_URL`, else the daemon that uses the state directory. */
   url?: string | undefined;
   /** Default: `$BERTH_STATE_DIR`, else `$XDG_STATE_HOME/berth`. */
   stateDir?: string | undefined;
@@ -39,22 +38,9 @@ export interface LocalDaemon {
 
 const HINT = 'Start one in the background with `berth daemon start`, or here with `berth daemon`.';
 
-/** The content of `<state>/daemon.json`, if its daemon is alive; otherwise undefined. */
-export function runningDaemon(stateDir: string): AddressRecord | undefined {
-  try {
-    const file: AddressRecord = JSON.parse(readFileSync(statePaths(stateDir).addressFile, 'utf8'));
-    const { pid, port, startTime } = file;
-    // Pids are reused: the start time identifies the process that wrote the file.
-    return Number.isInteger(pid) && Number.isInteger(port) && mayBeAlive(pid, startTime) ? file : undefined;
-  } catch {
-    // Absent, or in an unknown format: no daemon of ours.
-    return undefined;
-  }
-}
-
 function cloudUrlOf({ cloud }: Settings, daemonUrl: () => string, env: Env): () => string {
   const named = env['BERTH_CLOUD_URL'];
-  if (named) return () => named;
+  if (named) return () => withScheme(named);
   if (cloud.bind === '') return daemonUrl;
   return () => localUrl(cloud.bind, cloud.port, cloud.tls_cert === '' ? 'http' : 'https');
 }
@@ -66,7 +52,7 @@ export async function findLocalDaemon(options: LocalOptions = {}): Promise<Local
   const settings = await loadSettings(options.config, env);
   const named = options.url ?? (env['BERTH_URL'] || undefined);
   const url = (): string => {
-    if (named !== undefined) return named;
+    if (named !== undefined) return withScheme(named);
     const daemon = runningDaemon(stateDir);
     if (daemon) return localUrl(settings.bind, daemon.port);
     throw new BerthError('unreachable', 'no daemon is running', { hint: HINT });
@@ -78,6 +64,8 @@ export async function findLocalDaemon(options: LocalOptions = {}): Promise<Local
     token: settings.auth.token || null,
     cloudUrl: cloudUrlOf(settings, url, env),
     cloudToken,
+    // The process that daemon.json names lives, so its port is its own.
+    asksTokenless: named === undefined,
     ...(options.deadlineMs === undefined ? {} : { deadlineMs: options.deadlineMs }),
     ...(options.busyRetryMs === undefined ? {} : { busyRetryMs: options.busyRetryMs }),
   });

@@ -2,8 +2,10 @@
 // Built-in modules are loaded with getBuiltinModule: importing node:http from a module costs newer Node
 // versions 40 ms, and bundlers for browsers find no import here.
 import type { IncomingMessage } from 'node:http';
-import { BerthError } from './errors.ts';
-import { requestOverSocket } from './socket_request.ts';
+import type { Socket } from 'node:net';
+import { BerthError, isBerthError } from './errors.ts';
+import { type Access, authorization, type ProofCrypto, proveServer } from './prove_server.ts';
+import { connectTo, requestOn } from './socket_request.ts';
 import type { HttpAnswer, HttpRequest, Transport } from './transport.ts';
 
 function toHttpAnswer(message: IncomingMessage): HttpAnswer {
@@ -31,25 +33,81 @@ function unreachable(url: string, error: unknown): BerthError {
   return new BerthError('unreachable', `no daemon answers at ${host}: ${why}`, {}, { cause: error });
 }
 
+const nodeCrypto: ProofCrypto = {
+  nonce: () => process.getBuiltinModule('node:crypto').randomBytes(16).toString('base64url'),
+  hmac: (secret, text) =>
+    process.getBuiltinModule('node:crypto').createHmac('sha256', secret).update(text).digest('base64url'),
+};
+
+/** A connection to a server that has proven itself on this very connection. */
+interface ProvenConnection {
+  /**
+   * null: the caller connects, because nothing is to be proven, or the certificate proves it. Others use it
+   * in the same turn: an error of it reaches nobody in between.
+   */
+  socket: Socket | null;
+  bearer: string | null;
+}
+
+/** Connects to the server of `url`. Rejects with `unreachable` and `unproven`. */
+async function connectProven(
+  url: string,
+  access: Access | null,
+  signal: AbortSignal | undefined,
+): Promise<ProvenConnection> {
+  if (!access) return { socket: null, bearer: null };
+  if (!url.startsWith('http:')) return { socket: null, bearer: access.key.secret };
+  const to = new URL(url);
+  const socket = connectTo(to);
+  // Between two requests nobody else listens.
+  socket.on('error', () => undefined);
+  try {
+    const ask = (path: string) =>
+      requestOn(socket, {
+        method: 'GET',
+        url: to.origin + path,
+        headers: [],
+        isKept: true,
+        ...(signal ? { signal } : {}),
+      });
+    return { socket, bearer: await proveServer(url, access, nodeCrypto, ask) };
+  } catch (error) {
+    socket.destroy();
+    throw isBerthError(error) ? error : failureOf(url, error, signal);
+  }
+}
+
+/** The error of a request: the reason of its signal, or `unreachable`. */
+const failureOf = (url: string, error: unknown, signal: AbortSignal | undefined): unknown =>
+  signal?.aborted ? signal.reason : unreachable(url, error);
+
 /** Resolves with the head as soon as it arrives; the body follows as a stream. */
-function requestStreamed({ method, url, headers, body, signal }: HttpRequest): Promise<HttpAnswer> {
+async function requestStreamed(asked: HttpRequest): Promise<HttpAnswer> {
+  const { method, url, headers, body, signal, access } = asked;
+  const { socket, bearer } = await connectProven(url, access, signal);
   const { request } = process.getBuiltinModule(url.startsWith('https:') ? 'node:https' : 'node:http');
   return new Promise((resolve, reject) => {
-    const lines = headers.flat();
+    const lines = [...headers, ...authorization(bearer)].flat();
     if (body !== undefined) lines.push('Content-Length', String(Buffer.byteLength(body)));
     // Given a list of headers, node:http adds none of its own.
     lines.push('Host', new URL(url).host);
     // No agent: a new connection on loopback is cheaper than detecting that a kept one was closed.
-    const sent = request(url, { method, headers: lines, agent: false, ...(signal ? { signal } : {}) });
+    const connection = socket ? { createConnection: () => socket } : { agent: false };
+    const sent = request(url, { method, headers: lines, ...connection, ...(signal ? { signal } : {}) });
     sent.on('response', (message) => resolve(toHttpAnswer(message)));
-    sent.on('error', (error) => reject(signal?.aborted ? signal.reason : unreachable(url, error)));
+    sent.on('error', (error) => reject(failureOf(url, error, signal)));
     sent.end(body);
   });
 }
 
 async function requestBuffered(request: HttpRequest): Promise<HttpAnswer> {
+  const { url, access, signal } = request;
+  const proven = await connectProven(url, access, signal);
+  const { bearer } = proven;
+  const socket = proven.socket ?? connectTo(new URL(url));
   try {
-    const { status, headers, body } = await requestOverSocket(request);
+    const sent = { ...request, headers: [...request.headers, ...authorization(bearer)] };
+    const { status, headers, body } = await requestOn(socket, sent);
     return {
       status,
       header: (name) => headers.get(name.toLowerCase()) ?? null,
@@ -59,21 +117,24 @@ async function requestBuffered(request: HttpRequest): Promise<HttpAnswer> {
       },
     };
   } catch (error) {
-    throw request.signal?.aborted ? request.signal.reason : unreachable(request.url, error);
+    throw failureOf(url, error, signal);
+  } finally {
+    socket.destroy();
   }
 }
 
 /**
  * Requests over a socket, or with node:http and node:https. WebSockets use the package ws, loaded at the
- * first one.
+ * first one. Every connection begins with the proof of the server, if there is a key.
  */
 export const nodeTransport: Transport = {
   request: (request) =>
     request.isBuffered && request.url.startsWith('http:')
       ? requestBuffered(request)
       : requestStreamed(request),
-  openWebSocket: async (url, protocols, listener) => {
+  openWebSocket: async ({ url, protocols, access }, listener) => {
     const { openWebSocket } = await import('../adapters/websocket.ts');
-    return openWebSocket(url, protocols, listener);
+    const { socket, bearer } = await connectProven(url, access, undefined);
+    return openWebSocket(url.replace(/^http/, 'ws'), protocols(bearer), socket, listener);
   },
 };

@@ -1,6 +1,6 @@
-// One request and its whole answer over a plain socket, for the calls of a command: loading and starting
-// node:http takes longer than the call itself. Implements HTTP/1.1 (RFC 9112) for a client that closes after
-// the answer.
+// A request and its whole answer over a plain socket, for the calls of a command: loading and starting
+// node:http takes longer than the call itself. Implements HTTP/1.1 (RFC 9112) for a client that sends the
+// next request after the answer.
 import type { Socket } from 'node:net';
 import { unbracketedHost } from '../adapters/url_host.ts';
 import type { HttpRequest } from './transport.ts';
@@ -68,51 +68,62 @@ function parseAnswer(bytes: Buffer, ended: boolean): BufferedAnswer | undefined 
   return body && { status, headers, body: body.toString() };
 }
 
-function requestBytes({ method, headers, body }: HttpRequest, url: URL): string {
+interface SentRequest extends Omit<HttpRequest, 'access' | 'isBuffered'> {
+  /** Another request follows on this connection. */
+  isKept?: boolean;
+}
+
+function requestBytes({ method, url, headers, body, isKept = false }: SentRequest): string {
+  const { pathname, search, host } = new URL(url);
   const lines = [
-    `${method} ${url.pathname}${url.search} HTTP/1.1`,
-    `Host: ${url.host}`,
-    'Connection: close',
+    `${method} ${pathname}${search} HTTP/1.1`,
+    `Host: ${host}`,
+    ...(isKept ? [] : ['Connection: close']),
     ...headers.map(([name, value]) => `${name}: ${value}`),
     ...(body === undefined && method === 'GET' ? [] : [`Content-Length: ${Buffer.byteLength(body ?? '')}`]),
   ];
   return lines.join('\r\n') + HEAD_END + (body ?? '');
 }
 
+/** Opens a connection to the server of an http: address. An error of it comes with the first request. */
+export const connectTo = (url: URL): Socket =>
+  process.getBuiltinModule('node:net').connect(Number(url.port || 80), unbracketedHost(url));
+
 /**
- * Sends `request` to an http: address. Rejects with the error of the socket, or with the reason of an aborted
- * signal.
+ * Sends `request` on `socket` and resolves with the whole answer; the socket stays open and without
+ * listeners. Rejects with the error of the socket, or with the reason of an aborted signal.
  */
-export function requestOverSocket(request: HttpRequest): Promise<BufferedAnswer> {
-  const url = new URL(request.url);
+export function requestOn(socket: Socket, request: SentRequest): Promise<BufferedAnswer> {
   const { signal } = request;
-  const host = unbracketedHost(url);
   return new Promise((resolve, reject) => {
-    const socket: Socket = process.getBuiltinModule('node:net').connect(Number(url.port || 80), host);
     const parts: Buffer[] = [];
     const finish = (settle: () => void): void => {
       signal?.removeEventListener('abort', aborted);
-      socket.destroy();
+      socket.off('data', taken).off('end', ended).off('error', failed).off('close', closed);
       settle();
     };
     const aborted = (): void => finish(() => reject(signal?.reason));
-    const tryParse = (ended: boolean): void => {
+    const failed = (error: unknown): void => finish(() => reject(error));
+    const tryParse = (isEnd: boolean): void => {
       try {
-        const answer = parseAnswer(Buffer.concat(parts), ended);
+        const answer = parseAnswer(Buffer.concat(parts), isEnd);
         if (answer) finish(() => resolve(answer));
-        else if (ended) finish(() => reject(new Error('the connection was closed before the answer')));
+        else if (isEnd) failed(new Error('the connection was closed before the answer'));
       } catch (error) {
-        finish(() => reject(error));
+        failed(error);
       }
     };
-    if (signal?.aborted) return aborted();
-    signal?.addEventListener('abort', aborted);
-    socket.on('data', (part: Buffer) => {
+    const taken = (part: Buffer): void => {
       parts.push(part);
       tryParse(false);
-    });
-    socket.on('end', () => tryParse(true));
-    socket.on('error', (error) => finish(() => reject(error)));
-    socket.write(requestBytes(request, url));
+    };
+    const ended = (): void => tryParse(true);
+    const closed = (): void => failed(new Error('the connection is closed'));
+    if (signal?.aborted) return aborted();
+    // A closed socket tells nobody that it cannot write.
+    if (socket.destroyed) return closed();
+    signal?.addEventListener('abort', aborted);
+    socket.on('data', taken).on('end', ended).on('error', failed).on('close', closed);
+    socket.write(requestBytes(request));
   });
 }

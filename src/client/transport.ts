@@ -1,4 +1,5 @@
 // The connection to a daemon: one interface, with one implementation for Node and one for browsers.
+import type { Access } from './prove_server.ts';
 
 export interface HttpRequest {
   method: string;
@@ -6,6 +7,8 @@ export interface HttpRequest {
   headers: readonly (readonly [name: string, value: string])[];
   body?: string;
   signal?: AbortSignal;
+  /** What to show to the server once it has proven itself; null: nothing. */
+  access: Access | null;
   /** The answer will be read as one text, so it may be buffered. */
   isBuffered?: boolean;
 }
@@ -34,15 +37,21 @@ export interface ClientWebSocket {
   close(): void;
 }
 
+/** A WebSocket to open. */
+export interface WebSocketRequest {
+  /** http: or https: */
+  url: string;
+  /** The protocols to offer, one of which may carry the bearer; null: there is none. */
+  protocols: (bearer: string | null) => string[];
+  access: Access | null;
+}
+
 export interface Transport {
   /**
-   * Resolves with the head of the answer. Rejects with a BerthError `unreachable` when there is no answer.
+   * Resolves with the head of the answer. Rejects with a BerthError: `unreachable` when there is no answer,
+   * `unproven` when the server does not prove itself.
    */
   request(request: HttpRequest): Promise<HttpAnswer>;
   /** Opens a WebSocket; `listener` receives all its events. */
-  openWebSocket(
-    url: string,
-    protocols: string[],
-    listener: ClientWebSocketListener,
-  ): Promise<ClientWebSocket>;
+  openWebSocket(request: WebSocketRequest, listener: ClientWebSocketListener): Promise<ClientWebSocket>;
 }

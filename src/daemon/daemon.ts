@@ -10,7 +10,7 @@ import { localUrl } from '../adapters/url_host.ts';
 import { dashboardPages } from '../front/api/dashboard_pages.ts';
 import { schemaPage } from '../front/api/schema_page.ts';
 import { type CloudFront, createFront, type Front } from '../front/front.ts';
-import type { Node } from '../runtime/actor.ts';
+import { type Node, tolerateFailure } from '../runtime/actor.ts';
 import { dashboardUrl } from '../settings/build_paths.ts';
 import { type Settings, SettingsError } from '../settings/config.ts';
 import { SERVICE, THREADS } from '../settings/limits.ts';
@@ -47,7 +47,7 @@ async function portHolderName(port: number): Promise<string> {
 
 function createDaemonFront(
   options: DaemonOptions,
-  node: Node,
+  { node, threads }: MainThread,
   gateway: GatewayController,
   cloud: CloudFront,
 ): Front {
@@ -71,6 +71,7 @@ function createDaemonFront(
     cloud,
     openapi: async (operations) => (await import('../api/schemas.ts')).openapiJson(operations),
     pageLookup: (path) => dashboard(path) ?? schemaPage(path),
+    unreadyReason: () => threads.silenceOf('services'),
     onGatewayRoutes: (routes) => gateway.setRoutes(routes),
     ensureGateway: () => gateway.open(),
     log: report,
@@ -108,23 +109,33 @@ class RunningDaemon implements Daemon {
   }
 
   async stop(): Promise<void> {
-    const { settings } = this.options;
     const { node, front, gateway, threads, addressFile } = this.parts;
     front.shutdown();
     // A started host needs the connection to learn that it is no longer needed.
     await this.hostJoined.catch(() => {});
-    const stopped =
-      settings.shutdown.services === 'stop'
-        ? node.ref('groups').ask('shutdown', {}, { deadlineMs: SHUTDOWN_MS })
-        : node.ref('registry').ask('close', {});
     // The host keeps what could not be stopped: the next daemon adopts it.
-    await stopped.catch((error: Error) => report(`not everything was stopped: ${error.message}`));
+    await this.endServices().catch((error: Error) => report(`not everything was stopped: ${error.message}`));
     await front.close();
     await gateway.close();
     const late = await threads.stop();
     late.push(...(await node.stop()));
     if (late.length > 0) report(`late at the end: ${late.join(', ')}`);
     addressFile.remove();
+  }
+
+  /** Stops the services, or leaves them to the next daemon. */
+  private async endServices(): Promise<void> {
+    const { node, threads } = this.parts;
+    const end = (): Promise<unknown> =>
+      this.options.settings.shutdown.services === 'stop'
+        ? node.ref('groups').ask('shutdown', {}, { deadlineMs: SHUTDOWN_MS })
+        : node.ref('registry').ask('close', {});
+    await tolerateFailure(end(), async (failure) => {
+      if (failure.code !== 'gone') throw failure;
+      // Their thread has died, perhaps because it hung.
+      await threads.ensure('services');
+      await end();
+    });
   }
 
   async reload(): Promise<void> {
@@ -230,7 +241,7 @@ export async function bootDaemon(
     describePortHolder: portHolderName,
   });
   const cloud = new CloudController(node, threads);
-  const front = createDaemonFront(options, node, gateway, await cloud.front(settings, secret));
+  const front = createDaemonFront(options, mainThread, gateway, await cloud.front(settings, secret));
   await front.start();
   mainThread.acceptMessages();
   const isLater = hostStart === 'deferred';

@@ -14,6 +14,8 @@ import { THREADS } from '../settings/limits.ts';
 import { isLoopback } from '../settings/loopback.ts';
 import { cloudKeyPath } from '../settings/state_dir.ts';
 import { reportCrash } from './daemon_log.ts';
+import { endProcess } from './hanging_thread.ts';
+import { heartbeatMemory, startHeartbeat } from './heartbeat.ts';
 import type { ServicesThreadData, ThreadData } from './thread_data.ts';
 import { createThreadSupervisor, type ThreadSupervisor } from './thread_supervisor.ts';
 import type { StartedWorker } from './worker_thread.ts';
@@ -77,9 +79,12 @@ export function createMainThread(
   onServicesLost: (error: Failure) => void,
 ): MainThread {
   const data = threadData(options);
+  const mainHeartbeat = heartbeatMemory();
+  const { note } = startHeartbeat(mainHeartbeat, systemClock);
   const servicesData = (isRestart: boolean): ServicesThreadData => ({
     ...data,
     hostStart: isRestart ? 'running' : hostStart,
+    mainHeartbeat,
     restoreStore: options.restoreStore && !isRestart,
     isFirstThread: !isRestart,
   });
@@ -89,6 +94,7 @@ export function createMainThread(
     nodeOf: createNodeLookup(THREADS.tethers),
     mayAsk,
     onCrash: reportCrash,
+    onHandle: note,
     defaultDeadlineMs: THREADS.askDeadlineMs,
   });
   const heard = deferred<void>();
@@ -98,6 +104,7 @@ export function createMainThread(
     dataFor: (kind, isRestart) => (kind === 'services' ? servicesData(isRestart) : data),
     receiveAfter: heard.promise,
     startedWorkers: new Map([[SERVICES_NODE, services]]),
+    onUnendable: (diagnosis) => endProcess(`${diagnosis.stack ?? diagnosis.message}\nit cannot be ended`),
     onDeath: (name, error, ended) => {
       if (!isFailure(error)) reportCrash(`the thread ${name}`, error, ended);
       if (ended && name === SERVICES_NODE) onServicesLost(isFailure(error) ? error : fail('internal', LOST));

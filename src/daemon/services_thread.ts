@@ -20,6 +20,7 @@ import { deferred } from '../runtime/deferred.ts';
 import { AGENT } from '../settings/limits.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { report, reportCrash } from './daemon_log.ts';
+import { watchMainThread } from './hanging_thread.ts';
 import { dialHost, keepHostJoined } from './host_link.ts';
 import { createJobPool } from './job_pool.ts';
 import { screenDrawer } from './screen_drawer.ts';
@@ -80,7 +81,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     subscribed: false,
   });
   // It needs no environment.
-  await node.start('ports', portsActor, { store: plain });
+  await node.start('ports', portsActor, { store: plain, watched: new Map() });
   await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map() });
   await node.start('registry', registryActor, {
     store,
@@ -93,4 +94,8 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
 
 /** The life of the thread: see `runThread`. */
 export const runServicesThread = (): Promise<void> =>
-  runThread((node, data) => setupServices(node, data as ServicesThreadData), reportCrash);
+  runThread((node, given) => {
+    const data = given as ServicesThreadData;
+    node.scope.defer(watchMainThread(data.mainHeartbeat, node.clock));
+    return setupServices(node, data);
+  }, reportCrash);

@@ -1,5 +1,7 @@
 // The signals of the daemon: docs/reference.md "Signals".
 import { hasTerminal } from '../adapters/process/process_table.ts';
+import { SERVICE } from '../settings/limits.ts';
+import { report } from './daemon_log.ts';
 
 /**
  * Signals within this time of the first count as the same: npm forwards a signal that the terminal has sent
@@ -30,6 +32,10 @@ export function onSignals({ stop, reload }: SignalHandlers): void {
     const now = performance.now();
     if (first === undefined) {
       first = now;
+      setTimeout(() => {
+        report(`not everything has ended within ${SERVICE.endMs / 1_000} s of the signal`);
+        killSelf(signal);
+      }, SERVICE.endMs).unref();
       stop();
     } else if (now - first > DUPLICATE_SIGNAL_MS) killSelf(signal);
   };

@@ -32,6 +32,8 @@ export interface ThreadData {
 export interface ServicesThreadData extends ThreadData {
   /** For the first services thread of a daemon. A replacement finds the host `running`. */
   hostStart: HostStart;
+  /** The heartbeat of the main thread, which this thread watches. */
+  mainHeartbeat: SharedArrayBuffer;
   /** Whether the store goes back to its copy. */
   restoreStore: boolean;
   /** Whether no other thread has the store open. */

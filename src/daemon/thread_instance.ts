@@ -10,6 +10,7 @@ import { systemClock } from '../runtime/clock.ts';
 import { deferred, withTimeout } from '../runtime/deferred.ts';
 import { createNode } from '../runtime/node.ts';
 import { THREADS } from '../settings/limits.ts';
+import { heartbeatMemory, startHeartbeat, WatchedHeartbeat } from './heartbeat.ts';
 import { receiveAssignment, type StartedWorker } from './worker_thread.ts';
 
 /** Time for a thread that has stopped its actors to release everything else; then it is terminated. */
@@ -39,11 +40,14 @@ export interface ThreadTask {
   data: unknown;
   /** The nodes that are there already, each with a port to it. */
   peers: [name: string, port: MessagePort][];
+  /** Interval of its heartbeat. */
+  beatMs: number;
 }
 
 /** The first message to a thread. */
 interface Assignment extends ThreadTask {
   control: MessagePort;
+  heartbeat: SharedArrayBuffer;
 }
 
 // Node's ports work as web ports, but the two types are unrelated.
@@ -53,6 +57,7 @@ const endpoint = (port: MessagePort): Endpoint => port as unknown as Endpoint;
 export class ThreadInstance {
   /** Resolves with the reason when the thread is over. */
   readonly ended: Promise<unknown>;
+  readonly heartbeat: WatchedHeartbeat;
   private readonly worker: StartedWorker;
   private readonly control: Remote<ThreadControl>;
   /** Resolves when the thread is over and its last answer is read: nothing of it is late then. */
@@ -61,9 +66,11 @@ export class ThreadInstance {
 
   constructor(worker: StartedWorker, task: ThreadTask) {
     const { port1, port2 } = new MessageChannel();
-    const assignment: Assignment = { ...task, control: port2 };
+    const heartbeat = heartbeatMemory();
+    const assignment: Assignment = { ...task, control: port2, heartbeat };
     worker.assign(assignment, [port2, ...task.peers.map(([, port]) => port)]);
     this.worker = worker;
+    this.heartbeat = new WatchedHeartbeat(heartbeat);
     this.ended = worker.ended.then((reason) => this.failure ?? reason);
     // The last answer may still lie in the port when the thread is over.
     const drained = deferred<void>();
@@ -116,13 +123,16 @@ export async function runThread(
   setup: (node: Node, data: unknown) => void | Promise<void>,
   onCrash: NonNullable<NodeOptions['onCrash']>,
 ): Promise<void> {
-  const { name, tetherThreads, data, peers, control } = await receiveAssignment<Assignment>();
+  const { name, tetherThreads, data, peers, control, heartbeat, beatMs } =
+    await receiveAssignment<Assignment>();
+  const { note } = startHeartbeat(heartbeat, systemClock, beatMs);
   const node = createNode({
     name,
     clock: systemClock,
     nodeOf: createNodeLookup(tetherThreads),
     mayAsk,
     onCrash,
+    onHandle: note,
     defaultDeadlineMs: THREADS.askDeadlineMs,
   });
   for (const [peer, port] of peers) node.connect(peer, messagePortPipe(port));

@@ -5,11 +5,14 @@ import { gatedPipe, messagePortPipe } from '../adapters/pipes.ts';
 import { createNodeLookup, type NodeKind, nodesOf } from '../protocol/address.ts';
 import { Failure, type Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
-import { type Deferred, deferred } from '../runtime/deferred.ts';
+import { type Deferred, deferred, withTimeout } from '../runtime/deferred.ts';
 import { type RestartLimit, RestartWindow } from '../runtime/restart_window.ts';
 import { entryUrl } from '../settings/build_paths.ts';
 import { THREADS } from '../settings/limits.ts';
+import { hangError, isDebugged } from './hanging_thread.ts';
+import { type Stall, StallDetector } from './stall_detector.ts';
 import { ThreadInstance, type ThreadTask } from './thread_instance.ts';
+import { workerStack } from './thread_stack.ts';
 import { type StartedWorker, startWorker } from './worker_thread.ts';
 
 type ThreadKind = Exclude<NodeKind, 'front' | 'host'>;
@@ -51,6 +54,9 @@ export interface ThreadSupervisorOptions {
   /** Time for a thread to stop its actors before it is terminated, in milliseconds. */
   stopMs?: number;
   entryOf?: (kind: ThreadKind) => URL;
+  hang?: { readonly [K in keyof typeof THREADS.hang]: number };
+  /** Called for a thread that hangs and cannot be ended. */
+  onUnendable: (diagnosis: Error) => void;
   /** Threads that are started already, by name, and have no assignment yet. */
   startedWorkers?: ReadonlyMap<string, StartedWorker>;
 }
@@ -65,6 +71,8 @@ export interface ThreadSupervisor {
    * connected, and `ensure` waits for the callback. A rejection counts as another death.
    */
   onRestarted(onRestarted: RestartListener): void;
+  /** Why the threads of `kind` do not answer at the moment; null: they do, or have not been started. */
+  silenceOf(kind: ThreadKind): string | null;
   /** Stops all, last kind first. Resolves with the addresses, or names of whole threads, that were late. */
   stop(): Promise<string[]>;
 }
@@ -94,6 +102,8 @@ interface Thread {
   state: ThreadState;
   /** Whether it has ever been up. */
   wasUp: boolean;
+  /** Of the life in `state`; null once that is known to hang. */
+  detector: StallDetector | null;
   /** Resolves when the peers that were there before its last start have a connection to it. */
   peersConnected: Promise<unknown>;
 }
@@ -115,9 +125,11 @@ class Supervisor implements ThreadSupervisor {
   private readonly unassigned: Map<string, StartedWorker>;
   private readonly restartListeners: RestartListener[] = [];
   private stopped: Promise<string[]> | undefined;
+  private readonly hang: NonNullable<ThreadSupervisorOptions['hang']>;
+  private readonly stopWatching: () => void;
 
   constructor(options: ThreadSupervisorOptions) {
-    const { node, tetherThreads, restarts = THREADS.restarts, startedWorkers } = options;
+    const { node, tetherThreads, restarts = THREADS.restarts, hang = THREADS.hang, startedWorkers } = options;
     this.options = options;
     this.nodeOf = createNodeLookup(tetherThreads);
     this.unassigned = new Map(startedWorkers);
@@ -129,9 +141,12 @@ class Supervisor implements ThreadSupervisor {
           deaths: new RestartWindow(restarts),
           state: { is: 'idle' },
           wasUp: false,
+          detector: null,
           peersConnected: ALREADY_RESOLVED,
         });
     node.onPeerLost((name) => this.onConnectionLost(name));
+    this.hang = hang;
+    this.stopWatching = systemClock.every(hang.beatMs, () => this.checkThreads());
   }
 
   async ensure(kind: ThreadKind): Promise<void> {
@@ -150,8 +165,19 @@ class Supervisor implements ThreadSupervisor {
   }
 
   stop(): Promise<string[]> {
-    this.stopped ??= this.stopAll();
+    this.stopped ??= this.stopAll().finally(this.stopWatching);
     return this.stopped;
+  }
+
+  silenceOf(kind: ThreadKind): string | null {
+    for (const { name, state, detector } of this.ofKind(kind)) {
+      if (state.is === 'idle') continue;
+      if (state.is !== 'up') return `the thread ${name} is being started again`;
+      if (!detector) return `the thread ${name} hangs, and is being ended`;
+      // The first beat may be missed because of the order of two timers.
+      if (detector.missed > 1) return `the thread ${name} has missed ${detector.missed} heartbeats`;
+    }
+    return null;
   }
 
   private ofKind(kind: ThreadKind): Thread[] {
@@ -172,7 +198,9 @@ class Supervisor implements ThreadSupervisor {
     const data = dataFor(kind, deaths.count > 0);
     const worker = this.unassigned.get(name) ?? startWorker(entryOf(kind), name);
     this.unassigned.delete(name);
-    const instance = new ThreadInstance(worker, { name, tetherThreads, data, peers });
+    const { beatMs } = this.hang;
+    const instance = new ThreadInstance(worker, { name, tetherThreads, data, peers, beatMs });
+    thread.detector = new StallDetector(instance.heartbeat, this.hang);
     const state: StartingState = { is: 'starting', instance, up: pendingUp(thread.state) };
     thread.state = state;
     void instance.ended.then((reason) => this.onDied(thread, reason));
@@ -245,6 +273,27 @@ class Supervisor implements ThreadSupervisor {
     onDeath(thread.name, reason, ended);
     if (ended) this.giveUp(thread, `${thread.name} died too often`);
     else this.launch(thread);
+  }
+
+  private checkThreads(): void {
+    for (const thread of this.threads.values()) {
+      const { state, detector } = thread;
+      const stall = detector?.check() ?? null;
+      if (stall === null || isDebugged() || !('instance' in state)) continue;
+      thread.detector = null;
+      void this.endHanging(thread.name, state.instance, stall);
+    }
+  }
+
+  private async endHanging(name: string, instance: ThreadInstance, stall: Stall): Promise<void> {
+    const stack = await workerStack(name);
+    const diagnosis = hangError(name, stall, instance.heartbeat.note, stack);
+    instance.terminate(diagnosis);
+    const ended = await withTimeout(
+      this.hang.endMs,
+      instance.ended.then(() => true),
+    );
+    if (ended === null) this.options.onUnendable(diagnosis);
   }
 
   private giveUp(thread: Thread, message: string): void {

@@ -1,11 +1,11 @@
 // The page at `/`: the services as they are now, the log of one of them, and the last events. Everything that
 // the daemon sends is shown as text only.
-import { type Client, connect, isBerthError } from '../client/browser.ts';
+import { isBerthError } from '../client/browser.ts';
+import { PageSession } from '../client/page_session.ts';
 import { createEventRow, type LifecycleEvent } from './event_row.ts';
 import { LogPanel } from './log_panel.ts';
 import { type Action, ServiceTable } from './service_table.ts';
 
-const TOKEN_KEY = 'berth.token';
 const EVENTS_SHOWN = 30;
 const RETRY_MS = 2_000;
 const LIFECYCLE_TYPES = [
@@ -34,34 +34,37 @@ const filter = element('filter', HTMLInputElement);
 const fragmentValue = (key: string): string | null =>
   new URLSearchParams(location.hash.slice(1).replaceAll('+', '%2B')).get(key);
 
-/**
- * Moves a token from the fragment to the session storage, which survives a reload. Returns whether there was
- * one.
- */
-function takeToken(): boolean {
-  const token = fragmentValue('token');
-  if (!token) return false;
-  sessionStorage.setItem(TOKEN_KEY, token);
-  history.replaceState(null, '', location.pathname);
-  return true;
+/** The code that `berth open` has put into the fragment, from which it is removed; null: none. */
+function takeCode(): string | null {
+  const code = fragmentValue('code');
+  if (code !== null) history.replaceState(null, '', location.pathname);
+  return code;
 }
 
-takeToken();
-// Always the page's own origin: the token goes to the daemon that served the page and to nobody else.
-const client: Client = connect({ url: location.origin, token: () => sessionStorage.getItem(TOKEN_KEY) });
+const code = takeCode();
+// Always the page's own origin: nothing goes to anybody but the daemon that has served the page.
+const session = new PageSession(location.origin, sessionStorage);
+const { client } = session;
+
+function askForToken(): void {
+  if (!login.hidden) return;
+  login.hidden = false;
+  tokenInput.focus();
+}
+
+const textOf = (error: unknown): string =>
+  isBerthError(error) ? `${error.message}. ${error.hint}` : String(error);
+
+/** Whether another key may help: none was given, or the server does not know it. */
+const needsLogin = (error: unknown): boolean =>
+  isBerthError(error) && (error.status === 401 || error.code === 'unproven');
 
 /** Shows why a call failed, and asks for the token when it is missing or wrong. */
 function showError(error: unknown): void {
-  if (isBerthError(error) && error.status === 401) {
-    if (login.hidden) {
-      login.hidden = false;
-      tokenInput.focus();
-    }
-    notice.textContent = sessionStorage.getItem(TOKEN_KEY) === null ? '' : 'The token is wrong.';
-  } else if (error instanceof Error) {
-    const hint = isBerthError(error) ? error.hint : '';
-    notice.textContent = `${error.message} ${hint}`;
-  }
+  if (needsLogin(error)) askForToken();
+  if (isBerthError(error) && error.status === 401)
+    notice.textContent ||= '`berth open` in a terminal opens this page without asking.';
+  else notice.textContent = textOf(error);
 }
 
 async function runAction(action: Action, name: string): Promise<void> {
@@ -144,6 +147,7 @@ async function consumeEvents(): Promise<void> {
   let past: Promise<void> = Promise.resolve();
   const onOpen = (): void => {
     connection.textContent = 'connected';
+    login.hidden = true;
     notice.textContent = '';
     void refresh();
     past = showHistory().catch(showError);
@@ -153,7 +157,10 @@ async function consumeEvents(): Promise<void> {
     lastEventId: lastShownId || undefined,
     onState: (state) => {
       if (state.open) onOpen();
-      else connection.textContent = `connection lost: ${state.error.message}; trying again`;
+      else {
+        connection.textContent = `connection lost: ${state.error.message}; trying again`;
+        if (needsLogin(state.error)) showError(state.error);
+      }
     },
   });
   for await (const event of events) {
@@ -169,29 +176,50 @@ async function consumeEvents(): Promise<void> {
   }
 }
 
+/** Ends the wait for the next attempt. */
+let retry = (): void => {};
+
 async function run(): Promise<void> {
   for (;;) {
+    const pause = new Promise<void>((resolve) => {
+      retry = resolve;
+    });
     try {
       await consumeEvents();
     } catch (error) {
       connection.textContent = 'not connected';
       showError(error);
+      // Without a key, or with one that is not known, another attempt helps only after a login.
+      if (!isBerthError(error) || error.status !== 401) setTimeout(retry, RETRY_MS);
     }
-    // A wrong token stays wrong. The form reloads the page with another one.
-    if (!login.hidden) return;
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    await pause;
   }
 }
 
+/** Begins the session, and shows why it cannot begin. */
+async function begin(opening: Promise<void>): Promise<void> {
+  try {
+    await opening;
+    retry();
+    // A log that could not be read without the session is read now.
+    logPanel.show(null);
+  } catch (error) {
+    askForToken();
+    notice.textContent = textOf(error);
+  }
+  logPanel.show(fragmentValue('log'));
+}
+
 addEventListener('hashchange', () => {
-  if (takeToken()) location.reload();
-  else logPanel.show(fragmentValue('log'));
+  const another = takeCode();
+  if (another === null) logPanel.show(fragmentValue('log'));
+  else void begin(session.resume(another));
 });
 filter.addEventListener('input', () => serviceTable.filter(filter.value));
 login.addEventListener('submit', (event) => {
   event.preventDefault();
-  sessionStorage.setItem(TOKEN_KEY, tokenInput.value);
-  location.reload();
+  void begin(session.login(tokenInput.value));
+  tokenInput.value = '';
 });
-logPanel.show(fragmentValue('log'));
+await begin(session.resume(code));
 void run();

@@ -6,9 +6,11 @@ import type { GatewayRoute } from '../protocol/gateway.ts';
 import type { Node } from '../runtime/actor.ts';
 import { withTimeout } from '../runtime/deferred.ts';
 import { EVENTS, HTTP, KIB } from '../settings/limits.ts';
+import { AccessKeys } from './api/access_keys.ts';
 import type { AppContext, DaemonInfo, DocumentBuilder } from './api/app_context.ts';
 import { CloudGate, type CloudPart } from './api/cloud_gate.ts';
-import { type AccessSettings, Guard } from './api/guard.ts';
+import { type AllowedCallers, Guard, isCloudPath } from './api/guard.ts';
+import { RedirectPages } from './api/redirect_pages.ts';
 import { HttpReply } from './api/reply.ts';
 import { RequestHandler } from './api/request_handler.ts';
 import { Router } from './api/router.ts';
@@ -19,6 +21,7 @@ import type { HttpServer } from './server/http_server.ts';
 import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
 import { EventFeed } from './streams/event_feed.ts';
 import { LogStreams } from './streams/log_streams.ts';
+import { OpenStreams, type StreamLimits } from './streams/open_streams.ts';
 import { TerminalSockets } from './streams/terminal_sockets.ts';
 import { terminalViewersActor } from './streams/terminal_viewers_actor.ts';
 import { CloudViews } from './views/cloud_views.ts';
@@ -31,6 +34,12 @@ export interface CloudFront extends CloudPart {
   token: string;
   /** The cloud's own address, where the Host is not checked; null: /k8s is served on the daemon's address. */
   ownListener: { bind: string; port: number; tls?: { cert: string; key: string } } | null;
+}
+
+/** The settings that say who may call, and that may change at run time. */
+interface AccessSettings extends AllowedCallers {
+  /** `auth.token`; empty: no authentication. */
+  token: string;
 }
 
 export interface FrontOptions extends AccessSettings {
@@ -46,6 +55,8 @@ export interface FrontOptions extends AccessSettings {
   openapi: DocumentBuilder;
   /** Static files and documents at the open paths. */
   pageLookup: PageLookup;
+  /** Why services cannot be shown or changed at the moment; null: they can. */
+  unreadyReason: () => string | null;
   /** Logs one line for people, such as the server in use, or a defect. */
   log: (line: string) => void;
   /** Called for defects: exceptions of handlers that are not Failures. */
@@ -56,12 +67,14 @@ export interface FrontOptions extends AccessSettings {
   ensureGateway: () => Promise<number | null>;
   /** Describes the holder of a port in use. */
   describePortHolder?: (port: number) => Promise<string>;
+  /** Other bounds than `STREAMS`, for tests. */
+  streamLimits?: StreamLimits;
   /** Requires this server instead of the best one that loads. */
   server?: ServerKind;
 }
 
-const CLOUD_ROUTES = ROUTES.filter(({ needs }) => needs === 'cloud');
-const DAEMON_ROUTES = ROUTES.filter(({ needs }) => needs !== 'cloud');
+const CLOUD_ROUTES = ROUTES.filter(({ path }) => isCloudPath(path));
+const DAEMON_ROUTES = ROUTES.filter(({ path }) => !isCloudPath(path));
 const HEALTH_ROUTES = ROUTES.filter(({ path }) => path === '/livez' || path === '/readyz');
 
 /** Without a cloud part, none of its routes is served. */
@@ -122,25 +135,30 @@ class HttpFront implements Front {
   private readonly handlers: RequestHandler[] = [];
   private readonly servers: HttpServer[] = [];
   private readonly bodies = new BodyBudget(HTTP.maxBodyBytesInFlight);
-  private settings: AccessSettings;
+  private callers: AllowedCallers;
   private stopKeepAlive = () => {};
   private openapiDocument: Promise<Uint8Array> | null = null;
 
   constructor(options: FrontOptions) {
-    const { node, token, allowedExtensions, allowedOrigins } = options;
+    const { node, token, allowedExtensions, allowedOrigins, cloud, daemonInfo } = options;
     this.options = options;
-    this.settings = { token, allowedExtensions, allowedOrigins };
+    this.callers = { allowedExtensions, allowedOrigins };
     this.events = new EventFeed(node);
     this.logs = new LogStreams(options.onDefect);
     this.terminals = new TerminalSockets(node.clock);
     this.app = {
       views: new ServiceViews(),
-      cloud: new CloudGate(options.cloud ?? noCloud()),
+      cloud: new CloudGate(cloud ?? noCloud()),
       hub: this.events.hub,
       logs: this.logs,
       terminals: this.terminals,
-      daemonInfo: { ...options.daemonInfo, front: '' },
+      streams: new OpenStreams(node.clock, options.streamLimits),
+      keys: new AccessKeys(token, node.clock),
+      cloudKeys: cloud && new AccessKeys(cloud.token, node.clock),
+      redirectPages: new RedirectPages(daemonInfo.stateDir),
+      daemonInfo: { ...daemonInfo, front: '' },
       phase: 'starting',
+      unreadyReason: options.unreadyReason,
       ensureGateway: options.ensureGateway,
       openapi: () => this.openapi(),
       ref: node.ref.bind(node),
@@ -148,6 +166,7 @@ class HttpFront implements Front {
   }
 
   async start(): Promise<void> {
+    this.app.redirectPages.removeAll();
     const { node, onGatewayRoutes } = this.options;
     const { views } = this.app;
     const onServicesChanged = gatewayRoutesPublisher(views, onGatewayRoutes);
@@ -193,9 +212,14 @@ class HttpFront implements Front {
     this.app.daemonInfo = { ...this.app.daemonInfo, gatewayPort: port };
   }
 
-  reload(settings: AccessSettings): void {
-    this.settings = settings;
-    for (const guard of this.guards) guard.reload(settings);
+  reload({ token, ...callers }: AccessSettings): void {
+    this.callers = callers;
+    for (const guard of this.guards) guard.reload(callers);
+    if (!this.app.keys.reload(token)) return;
+    // All of them came in with the old token.
+    this.events.hub.cut();
+    this.logs.cut();
+    this.terminals.cut();
   }
 
   shutdown(): void {
@@ -208,7 +232,9 @@ class HttpFront implements Front {
     this.events.close();
     this.logs.end();
     this.terminals.onServicesLost();
+    this.app.streams.close();
     this.stopKeepAlive();
+    this.app.keys.withdrawCodes();
     const idle = this.handlers.map((handler) => handler.idle());
     await withTimeout(DRAIN_MS, Promise.all(idle), this.options.node.clock);
     for (const handler of this.handlers) handler.failPending();
@@ -255,8 +281,15 @@ class HttpFront implements Front {
       ...(describePortHolder ? { describePortHolder } : {}),
     });
     this.servers.push(server);
-    const cloudToken = cloud && (cloudOnly || !cloud.ownListener) ? cloud.token : null;
-    const guard = new Guard({ bind, port, cloudToken, cloudOnly, ...this.settings });
+    const { keys, cloudKeys } = this.app;
+    const guard = new Guard({
+      bind,
+      port,
+      keys,
+      cloudKeys: cloudOnly || !cloud?.ownListener ? cloudKeys : null,
+      cloudOnly,
+      ...this.callers,
+    });
     this.guards.push(guard);
     handler = new RequestHandler({
       guard,

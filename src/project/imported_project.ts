@@ -22,11 +22,11 @@ export interface ImportedProject {
   notes: string[];
 }
 
-const SCHEMA_PATH = '/schema/berth.json';
+/** The schema for editors, relative to the project file: the same on every machine, without a daemon. */
+export const SCHEMA_FILE = '.berth/berth.schema.json';
 
 /** The comment that names the schema for editors. */
-export const schemaLine = (daemon: string): string =>
-  `# yaml-language-server: $schema=${daemon}${SCHEMA_PATH}`;
+export const SCHEMA_LINE = `# yaml-language-server: $schema=${SCHEMA_FILE}`;
 
 /**
  * `text` as a project file has to write it, so that it comes out again as it is: nothing in it is to be

@@ -28,6 +28,19 @@ export interface NewEvent {
   once?: true;
 }
 
+/** Two want the same port; `run` null: by their registrations. */
+export const portConflictEvent = (
+  port: number,
+  { name, run }: { name: string; run: string | null },
+  holder: string,
+): NewEvent => ({
+  type: 'port.conflict',
+  name,
+  run,
+  data: JSON.stringify({ port, claimedBy: name, holder }),
+  ...(run === null ? {} : { once: true }),
+});
+
 export interface EventRecord {
   id: number;
   type: EventType;

@@ -1,3 +1,13 @@
+/** A run with the port that it was given. */
+export interface PortUse {
+  /** The service. */
+  owner: string;
+  run: string;
+  /** The first process of the run. */
+  pid: number;
+  port: number;
+}
+
 /** Tracks the claims on ports, and finds the listeners. */
 export interface PortsProtocol {
   /** Records that `owner` (a service) has registered `port`. Replies with the other owners of that port. */
@@ -14,4 +24,10 @@ export interface PortsProtocol {
    * words of the `port.conflict` event: a service's name, `pid 1234 (node)`, `user NAME`, or `unknown`.
    */
   listener(message: { port: number }): { listener: { pid: number | null; holder: string } | null };
+  /** Who listens on the port without being of the run, in the same words; null when nobody does. */
+  foreignHolder(message: PortUse): { holder: string | null };
+  /** From now on, a program of another user on the port is an event `port.conflict`, once for the run. */
+  watch(message: PortUse): null;
+  /** The run has ended. Harmless for one that is not watched. */
+  unwatch(message: { run: string }): null;
 }

@@ -12,6 +12,8 @@ export interface StoredTether {
   wake: boolean;
   /** null after a deactivation: the port is back in the pool. */
   localPort: number | null;
+  /** The port that it had until somebody else took that; absent in records of earlier versions. */
+  previousPort?: number | null;
   /** Whether it should be open, now and after a restart. */
   active: boolean;
 }
@@ -74,6 +76,7 @@ export interface TetherProtocol {
 export interface TetherRow
   extends Pick<StoredTether, 'id' | 'workloadId' | 'containerPort' | 'label' | 'localPort'>,
     TetherStats {
+  previousPort: number | null;
   /** Whether it is listening. */
   isOpen: boolean;
 }

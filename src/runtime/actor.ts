@@ -275,6 +275,8 @@ export interface NodeOptions {
    * scope closes, a tell that is dropped or has no handler. The runtime prints nothing itself.
    */
   onCrash?: (address: string, error: unknown, ended: boolean) => void;
+  /** Called before each message is handled. It must not throw. */
+  onHandle?: (address: string, kind: string) => void;
   /** Called for internal events. It must not throw. Costs nothing when absent. */
   observe?: (event: RuntimeEvent) => void;
   /** The default deadline of an ask, in milliseconds. */

@@ -1,5 +1,4 @@
-// A mailbox queues the messages of one address. The incarnations of its actor handle them, one after the
-// other.
+// A mailbox queues the messages of one address. The incarnations of its actor handle them one by one.
 import {
   type ActorLimits,
   type Address,
@@ -39,6 +38,7 @@ export interface Sender {
 export interface MailboxNode {
   readonly clock: Clock;
   readonly observe: ((event: RuntimeEvent) => void) | undefined;
+  readonly onHandle: ((address: string, kind: string) => void) | undefined;
   ref<A extends Address>(address: A, sender: Sender): Ref<Directory[A]>;
   watch(address: string, onEnded: (address: string) => void): () => void;
   report(address: string, error: unknown, ended: boolean): void;
@@ -60,10 +60,7 @@ class PendingReply {
   }
 }
 
-/**
- * Starts its actor at once. Never throws: crashes, and a scope that does not close in time, are reported to
- * the node.
- */
+/** Starts its actor at once. Never throws: crashes, and a scope that closes too late, go to the node. */
 export class Mailbox {
   readonly address: string;
   readonly type: ConfiguredActor;
@@ -265,6 +262,7 @@ class Incarnation implements Sender {
       return;
     }
     this.current = envelope;
+    this.mailbox.node.onHandle?.(this.address, kind);
     try {
       // A message off the wire has no type: the protocol, with which both sides were compiled, gives it one.
       const result = handlers[kind]?.(message as never);

@@ -116,6 +116,10 @@ class LocalNode implements Node, MailboxNode, LinkListener, Sender {
     return this.options.observe;
   }
 
+  get onHandle() {
+    return this.options.onHandle;
+  }
+
   async start<A extends Address, C>(
     address: A,
     type: ActorType<Directory[A], C>,

@@ -66,6 +66,8 @@ export const SERVICE = {
   askDeadlineMs: 3 * 3_600_000,
   /** On shutdown: time for the ordered stop, then for everything that is left. */
   shutdown: { orderedStopMs: 20_000, remainingStopMs: 3_000 },
+  /** Time after the signal at which a daemon that is still there ends by that signal. */
+  endMs: 60_000,
 } as const;
 
 /** docs/reference.md "Ready-check". */
@@ -102,6 +104,14 @@ export const EVENTS = {
   reservedIds: 10_000,
 } as const;
 
+/** All event and log streams together: docs/reference.md "Streams". */
+export const STREAMS = {
+  maxOpen: 8_192,
+  /** What their clients have not read; those with most of it are cut off. */
+  maxUnreadBytes: 128 * MIB,
+  checkIntervalMs: 500,
+} as const;
+
 /** The store: docs/reference.md "State directory", "A full disk". */
 export const STORE = {
   /** Blocks of the file that only ends, marks and removals may use once the disk is full. */
@@ -125,6 +135,10 @@ export const LOGS = {
   maxLineBytes: 64 * KIB,
   /** Tails longer than this are shown one at a time. */
   longTailBytes: 4 * MIB,
+  /** Reads of logs for followers that are under way at once. */
+  maxConcurrentReads: 4,
+  /** Text of logs that is kept for followers that come to the same place a little later. */
+  maxSharedBytes: 8 * MIB,
 } as const;
 
 /** Agents: docs/reference.md "Terminals", "Attach". */
@@ -146,6 +160,16 @@ export const AGENT = {
   /** Time after which the thread of a drawing is ended, and the pause of that terminal after it. */
   drawTimeoutMs: 10_000,
   overrunPauseMs: 10_000,
+} as const;
+
+/** The page at `/`: docs/reference.md "Sessions of the page". */
+export const PAGE = {
+  /** Life of a code that takes a browser to the page. */
+  codeMs: 300_000,
+  /** Codes that are open at once; one more ends the oldest. */
+  maxCodes: 64,
+  /** Life of a page's key; a reload of the page begins it anew. */
+  sessionMs: 7 * 24 * 3_600_000,
 } as const;
 
 /** Clusters and workloads: docs/reference.md "Cloud". */
@@ -290,11 +314,24 @@ export const TETHER = {
   trafficReportIntervalMs: 15_000,
 } as const;
 
+/** The log of a daemon in the background: docs/reference.md "State directory". */
+export const DAEMON_LOG = {
+  /** A longer one is moved to `daemon.log.1`. */
+  maxBytes: MIB,
+  checkIntervalMs: 1_000,
+} as const;
+
 /** Threads and actors. */
 export const THREADS = {
   /** Threads that tethers are spread over. */
   tethers: 2,
   restarts: { max: 5, withinMs: 60_000 },
+  /**
+   * A thread hangs when it has missed `missedBeats` beats in a row, `beatMs` apart, and has used
+   * `maxStepCpuMs` of processor time meanwhile or has waited in the system all the time. No step of Berth
+   * takes a tenth of that. If it has not ended `endMs` later, the process ends.
+   */
+  hang: { beatMs: 1_000, missedBeats: 5, maxStepCpuMs: 2_500, endMs: 5_000 },
   askDeadlineMs: 30_000,
   /** A thread that has not stopped its actors by then is terminated. */
   stopTimeoutMs: 20_000,

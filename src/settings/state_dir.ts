@@ -91,7 +91,7 @@ export function ensureSecret(
     // Another process created it first.
     const other = (error as NodeJS.ErrnoException).code === 'EEXIST' ? readSecret(path) : undefined;
     if (other) return other;
-    throw new SettingsError(`${path}: cannot be made: ${(error as Error).message}`);
+    throw new SettingsError(`${path}: cannot be made: ${(error as Error).message}`, { cause: error });
   } finally {
     rmSync(fresh, { force: true });
   }

@@ -28,8 +28,10 @@ export interface StatePaths {
   cloudKey: string;
   /** The key of the environments of services. */
   envKey: string;
-  /** The page that takes a browser to the dashboard. */
-  redirectPage: string;
+  /** The folder of the pages that take a browser to the dashboard; each is gone after its use. */
+  redirectPages: string;
+  /** Such a page of version 0.1, which held the token. */
+  earlierRedirectPage: string;
 }
 
 /** The paths in the state directory at `stateDir`. */
@@ -46,5 +48,6 @@ export const statePaths = (stateDir: string): StatePaths => ({
   cloudToken: join(stateDir, 'cloud-token'),
   cloudKey: join(stateDir, 'cloud.key'),
   envKey: join(stateDir, 'env.key'),
-  redirectPage: join(stateDir, 'open.html'),
+  redirectPages: join(stateDir, 'open'),
+  earlierRedirectPage: join(stateDir, 'open.html'),
 });

@@ -96,7 +96,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
   const marks = store.table('marks');
   const report = (): void => {};
   await node.start('events', eventsActor, { folder, marks, boot: bootId(), report, subscribed: false });
-  await node.start('ports', portsActor, { store });
+  await node.start('ports', portsActor, { store, watched: new Map() });
   const environment: [string, string][] = [
     ['PATH', process.env['PATH'] ?? ''],
     ['BERTH_TEST', stateDir],

@@ -73,7 +73,10 @@ describe('the document', () => {
 
   it('requires a token except where none is needed', () => {
     const open = operations.filter(([, { security }]) => security.length === 0).map(([name]) => name);
-    expect(open.sort()).toEqual(['GET /livez', 'GET /openapi.json', 'GET /readyz']);
+    expect(open.sort()).toEqual([
+      ...['GET /k8s/proof', 'GET /livez', 'GET /openapi.json', 'GET /readyz', 'GET /v1/proof'],
+      'POST /v1/page-sessions',
+    ]);
     expect(operation('GET /v1/services').responses['401']).toBeDefined();
     expect(operation('GET /livez').responses['401']).toBeUndefined();
     expect(operation('GET /k8s/clusters').security).toEqual([{ cloudToken: [] }]);

@@ -1,8 +1,6 @@
 // The command line finds the daemon wherever its configuration has it listen, and never prints an address
 // that does not answer.
-import { writeFileSync } from 'node:fs';
 import net from 'node:net';
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { localUrl } from '../../src/adapters/url_host.ts';
 import { freePort } from '../kit/free_ports.ts';
@@ -27,7 +25,6 @@ it.each([
   const url = `http://${host}:${daemon.port}`;
   expect(daemon.stdout()).toBe(`berth: listening on ${url}\n`);
   const cwd = folder();
-  writeFileSync(join(cwd, 'Procfile'), 'web: exec sleep 600\n');
   const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
   const run = (line: string) => berth(line.split(' '), { cwd, env });
   expect(await run('ps')).toMatchObject({ code: 0, stdout: '' });
@@ -35,7 +32,6 @@ it.each([
   expect((await run('daemon start')).stdout).toContain(`already running at ${url} `);
   expect((await run('open --print')).stdout).toBe(`${url}/\n`);
   expect((await run('doctor')).stdout).toContain(`the daemon runs (pid ${daemon.pid}`);
-  expect((await run('import')).stdout).toContain(`$schema=${url}/schema/berth.json\n`);
   expect((await fetch(`${url}/schema/berth.json`)).status).toBe(200);
 });
 

@@ -167,8 +167,15 @@ it('attaches to an agent, passes keys and size, and leaves it running', async ()
   await user.until(/Attached to sh; Ctrl-\] leaves\./);
   user.type('echo "sum $((40 + 2))"; stty size\r');
   await user.until(/sum 42\n(.*\n)*?40 120\n/);
+  // The agent sets modes, the clipboard and the keys; only what can be undone arrives.
+  user.type("printf '\\033[4h\\033[?1005h\\033[?7l\\033]52;c;ZXZpbA==\\007\\033[21t'; echo do''ne\r");
+  await user.until(/done\n/);
+  expect(user.raw()).toContain('\x1b[4h\x1b[?1005h\x1b[?7l');
+  expect(user.raw()).not.toContain('\x1b]52;c');
+  expect(user.raw()).not.toContain('\x1b[21t');
   user.type('\x1d');
   await user.until(/Left sh, which goes on\.\n/);
+  expect(user.raw()).toMatch(/\x1b\[\?1005l[\s\S]*\x1b\[\?7h[\s\S]*\x1b\[4l[\s\S]*\x1b\[\?1049l/);
   expect(await user.run('berth agent ls')).toMatch(/\nsh +yes +- +\d+ +\d+ +sh\.agents\.localhost\n/);
   expect(await user.run('berth agent logs sh')).toContain('sum 42');
   // The terminal is restored: typed text is echoed.

@@ -2,10 +2,11 @@
 import { describe, expect, it } from 'vitest';
 import { createClient } from '../../src/client/create_client.ts';
 import { isBerthError } from '../../src/client/errors.ts';
-import { fetchTransport } from '../../src/client/fetch_transport.ts';
+import { createFetchTransport } from '../../src/client/fetch_transport.ts';
 import { nodeTransport } from '../../src/client/node_transport.ts';
 import { freePort } from '../kit/free_ports.ts';
 import { json, serve } from '../kit/recording_server.ts';
+import { bearerOf } from '../kit/server_proof.ts';
 
 const failure = async (promise: Promise<unknown>) => {
   const error = await promise.then(
@@ -18,11 +19,12 @@ const failure = async (promise: Promise<unknown>) => {
 
 describe.each([
   ['node:http', nodeTransport],
-  ['fetch', fetchTransport],
+  ['fetch', createFetchTransport()],
 ])('the client over %s', (_name, transport) => {
   it('sends method, path, query, token and body of every endpoint', async () => {
-    const fake = await serve((_asked, response) =>
-      json(response, 200, { services: [], groups: [], agents: [], events: [] }),
+    const fake = await serve(
+      (_asked, response) => json(response, 200, { services: [], groups: [], agents: [], events: [] }),
+      { daemon: 'secret', cloud: 'cloudy' },
     );
     const berth = createClient(transport, { url: `${fake.url}/`, token: 'secret', cloudToken: 'cloudy' });
     await berth.version();
@@ -100,7 +102,9 @@ describe.each([
       'DELETE /k8s/tethers/t',
     ]);
     for (const { path, body, headers } of fake.asked) {
-      expect(headers.authorization).toBe(path.startsWith('/k8s') ? 'Bearer cloudy' : 'Bearer secret');
+      const isPublic = path === '/readyz' || path === '/openapi.json';
+      const token = path.startsWith('/k8s') ? 'cloudy' : 'secret';
+      expect(headers.authorization).toBe(isPublic ? undefined : `Bearer ${bearerOf(token)}`);
       expect(headers['content-type']).toBe(body ? 'application/json' : undefined);
     }
   });

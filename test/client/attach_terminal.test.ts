@@ -6,7 +6,10 @@ import { afterEach, expect, it } from 'vitest';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { createClient } from '../../src/client/create_client.ts';
 import { nodeTransport } from '../../src/client/node_transport.ts';
-import { serve } from '../kit/recording_server.ts';
+import { json, serve } from '../kit/recording_server.ts';
+import { bearerOf, proofFor } from '../kit/server_proof.ts';
+
+const TOKEN = 'pass/word';
 
 const closing: (() => void)[] = [];
 afterEach(() => {
@@ -16,7 +19,9 @@ afterEach(() => {
 async function terminals(
   onSocket: (socket: WebSocket, request: http.IncomingMessage) => void,
 ): Promise<string> {
-  const server = http.createServer();
+  const server = http.createServer((request, response) =>
+    json(response, 200, proofFor(request.url ?? '', request.headers.host ?? '', { daemon: TOKEN })),
+  );
   const sockets = new WebSocketServer({ server, handleProtocols: () => 'berth.v1' });
   sockets.on('connection', onSocket);
   server.listen(0, '127.0.0.1');
@@ -45,7 +50,7 @@ it('passes keys, sizes, output with acknowledgements, and the exit', async () =>
   });
   const output: string[] = [];
   const sizes: number[][] = [];
-  const terminal = await createClient(nodeTransport, { url, token: 'pass/word' }).attach('bot', {
+  const terminal = await createClient(nodeTransport, { url, token: TOKEN }).attach('bot', {
     onOutput: (bytes) => void output.push(Buffer.from(bytes).toString()),
     onSize: (...size) => sizes.push(size),
   });
@@ -58,7 +63,7 @@ it('passes keys, sizes, output with acknowledgements, and the exit', async () =>
   });
   expect(asked).toEqual([
     '/v1/agents/bot/attach',
-    'berth.v1,base64url.bearer.authorization.berth.cGFzcy93b3Jk',
+    `berth.v1,base64url.bearer.authorization.berth.${Buffer.from(bearerOf(TOKEN)).toString('base64url')}`,
   ]);
   expect(output).toEqual(['screen']);
   expect(sizes).toEqual([[80, 24]]);

@@ -2,7 +2,7 @@
 import type http from 'node:http';
 import { describe, expect, it, vi } from 'vitest';
 import { createClient } from '../../src/client/create_client.ts';
-import { fetchTransport } from '../../src/client/fetch_transport.ts';
+import { createFetchTransport } from '../../src/client/fetch_transport.ts';
 import { nodeTransport } from '../../src/client/node_transport.ts';
 import type { DaemonEvent } from '../../src/client/records.ts';
 import { freePort } from '../kit/free_ports.ts';
@@ -19,7 +19,7 @@ const crashed = (id: number): string =>
 
 describe.each([
   ['node:http', nodeTransport],
-  ['fetch', fetchTransport],
+  ['fetch', createFetchTransport()],
 ])('a stream over %s', (_name, transport) => {
   it("yields typed events and resumes after a break from the last id, after the server's delay", async () => {
     const fake = await serve((_asked, response, count) => {

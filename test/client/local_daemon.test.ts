@@ -3,8 +3,10 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { connectLocal, findLocalDaemon, runningDaemon } from '../../src/client/local_daemon.ts';
+import { runningDaemon } from '../../src/adapters/process/running_daemon.ts';
+import { connectLocal, findLocalDaemon } from '../../src/client/local_daemon.ts';
 import { json, serve } from '../kit/recording_server.ts';
+import { bearerOf } from '../kit/server_proof.ts';
 
 let state = '';
 beforeEach(() => {
@@ -54,17 +56,19 @@ describe('the daemon', () => {
 
 describe('addresses and tokens', () => {
   it('come from the environment, else from the configuration', async () => {
-    const fake = await serve((_asked, response) => json(response, 200, { groups: [] }));
+    const tokens = { daemon: 'file', cloud: 'cloud-file' };
+    const fake = await serve((_asked, response) => json(response, 200, { groups: [] }), tokens);
     writeFileSync(join(state, 'config.toml'), '[auth]\ntoken = "file"\n[cloud]\ntoken = "cloud-file"\n');
     const config = { BERTH_CONFIG: join(state, 'config.toml'), BERTH_URL: fake.url };
     await (await connectLocal({ env: env(config) })).groups();
+    tokens.daemon = 'environment';
     await (await connectLocal({ env: env({ ...config, BERTH_AUTH_TOKEN: 'environment' }) })).groups();
     expect(fake.asked.map(({ headers }) => headers.authorization)).toEqual([
-      'Bearer file',
-      'Bearer environment',
+      `Bearer ${bearerOf('file')}`,
+      `Bearer ${bearerOf('environment')}`,
     ]);
     await (await connectLocal({ env: env(config) })).cloud.clusters();
-    expect(fake.asked.at(-1)?.headers.authorization).toBe('Bearer cloud-file');
+    expect(fake.asked.at(-1)?.headers.authorization).toBe(`Bearer ${bearerOf('cloud-file')}`);
   });
 
   it('of the cloud: the token that the daemon made, and a listener of its own', async () => {
@@ -74,13 +78,14 @@ describe('addresses and tokens', () => {
     expect(local.cloudToken()).toBe('made');
     chmodSync(token, 0o644);
     expect(() => local.cloudToken()).toThrow('others can read it');
-    const fake = await serve((_asked, response) => json(response, 200, []));
+    const fake = await serve((_asked, response) => json(response, 200, []), { cloud: 'made' });
     chmodSync(token, 0o600);
     writeFileSync(join(state, 'config.toml'), `[cloud]\nbind = "127.0.0.1"\nport = ${fake.port}\n`);
     const own = await connectLocal({ env: env({ BERTH_CONFIG: join(state, 'config.toml') }) });
     expect(await own.cloud.clusters()).toEqual([]);
     const named = await connectLocal({ env: env({ BERTH_CLOUD_URL: fake.url }) });
     expect(await named.cloud.tethers()).toEqual([]);
-    expect(fake.asked.map(({ headers }) => headers.authorization)).toEqual(['Bearer made', 'Bearer made']);
+    const bearer = `Bearer ${bearerOf('made')}`;
+    expect(fake.asked.map(({ headers }) => headers.authorization)).toEqual([bearer, bearer]);
   });
 });

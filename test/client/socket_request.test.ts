@@ -1,7 +1,7 @@
 // One request and its whole response over a plain socket: in any bytes, however they are cut.
 import net from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { requestOverSocket } from '../../src/client/socket_request.ts';
+import { connectTo, requestOn } from '../../src/client/socket_request.ts';
 
 const servers: net.Server[] = [];
 afterEach(async () => {
@@ -32,13 +32,17 @@ async function answering(pieces: string[], close = true): Promise<{ url: string;
   };
 }
 
+const send = async (request: Parameters<typeof requestOn>[1]) => {
+  const socket = connectTo(new URL(request.url));
+  try {
+    return await requestOn(socket, request);
+  } finally {
+    socket.destroy();
+  }
+};
+
 const get = (url: string, signal?: AbortSignal) =>
-  requestOverSocket({
-    method: 'GET',
-    url,
-    headers: [['Authorization', 'Bearer t']],
-    ...(signal ? { signal } : {}),
-  });
+  send({ method: 'GET', url, headers: [['Authorization', 'Bearer t']], ...(signal ? { signal } : {}) });
 
 describe('a response', () => {
   it.each([
@@ -112,9 +116,9 @@ describe('a request', () => {
 
   it('gives the length of its body in bytes, also of an empty one where a body is expected', async () => {
     const { url, asked } = await answering(['HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n']);
-    await requestOverSocket({ method: 'POST', url, headers: [], body: '"ü"' });
+    await send({ method: 'POST', url, headers: [], body: '"ü"' });
     expect(asked()).toContain('\r\nContent-Length: 4\r\n\r\n"ü"');
-    await requestOverSocket({ method: 'DELETE', url, headers: [] });
+    await send({ method: 'DELETE', url, headers: [] });
     expect(asked()).toMatch(/DELETE [\s\S]*\r\nContent-Length: 0\r\n\r\n$/);
   });
 

@@ -16,6 +16,7 @@ async function link() {
     ensure: vi.fn(async () => {}),
     ensureFor: vi.fn(async () => {}),
     onRestarted: () => {},
+    silenceOf: () => null,
     stop: async () => [],
   };
   const cloud = new CloudController(here.node, threads);

@@ -1,5 +1,5 @@
 // The worker thread of these tests: every kind holds the actors that the placement gives it, all of one type.
-import { appendFileSync, existsSync } from 'node:fs';
+import { appendFileSync, closeSync, existsSync, openSync } from 'node:fs';
 import { threadId } from 'node:worker_threads';
 import { runThread } from '../../src/daemon/thread_instance.ts';
 import { actor, type Context, type Node } from '../../src/runtime/actor.ts';
@@ -15,6 +15,8 @@ export interface Worker {
   throw(message: { text: string }): null;
   /** Blocks the thread for ever. */
   spin(message: null): null;
+  /** Waits in the system until somebody opens the FIFO at `path` for writing. */
+  block(message: { path: string }): null;
 }
 
 export interface Data {
@@ -46,6 +48,11 @@ function worker(node: Node, { log }: Data) {
       spin: () => {
         appendFileSync(log, 'spinning\n');
         for (;;);
+      },
+      block: ({ path }: { path: string }) => {
+        appendFileSync(log, 'blocking\n');
+        closeSync(openSync(path, 'r'));
+        return null;
       },
     };
   };

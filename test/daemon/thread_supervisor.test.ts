@@ -1,4 +1,5 @@
 // Real worker threads: they connect, die, restart and stop.
+import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -40,6 +41,9 @@ function open(options: Partial<ThreadSupervisorOptions> = {}) {
     tetherThreads,
     dataFor: () => data,
     onDeath: (name, error, ended) => deaths.push({ name, error, ended }),
+    onUnendable: (diagnosis) => {
+      throw diagnosis;
+    },
     entryOf: () => worker,
     ...options,
   });
@@ -132,7 +136,7 @@ it('a thread that dies settles asks with `gone` everywhere, restarts and knows i
   const dying = codeOf(node.ref<Worker>('workloads').ask('throw', { text: 'uncaught' }));
   expect(await hanging).toBe('gone');
   expect(await dying).toBe('gone');
-  await vi.waitFor(() => expect(restarted).toHaveBeenCalledWith('cloud'));
+  await vi.waitFor(() => expect(restarted).toHaveBeenCalledWith('cloud'), 10_000);
   await threads.ensure('cloud');
   const after = await clusters.ask('where', null);
   expect(after.node).toBe('cloud');
@@ -210,6 +214,43 @@ it('stops kind by kind in reverse order, closes every scope, and reports what wa
   expect(order).toEqual(order.toSorted((a, b) => a - b));
   expect(Math.min(...order)).toBeGreaterThanOrEqual(0);
   await expect(threads.ensure('services')).rejects.toMatchObject({ code: 'gone' });
+});
+
+const HANG = { beatMs: 50, missedBeats: 4, maxStepCpuMs: 200, endMs: 500 };
+
+it('a thread that loops for ever is ended with a diagnosis and started anew', async () => {
+  const { node, threads, registry, deaths } = open({ hang: HANG });
+  await threads.ensure('services');
+  await threads.ensure('cloud');
+  expect(threads.silenceOf('services')).toBeNull();
+  expect(await codeOf(registry.ask('spin', null))).toBe('gone');
+  expect(threads.silenceOf('services')).toMatch(/^the thread services-0 /);
+  await threads.ensure('services');
+  expect(threads.silenceOf('services')).toBeNull();
+  expect(await registry.ask('where', null)).toMatchObject({ node: 'services-0' });
+  expect(deaths).toHaveLength(1);
+  const diagnosis = deaths[0]?.error as Error | undefined;
+  expect(diagnosis?.message).toMatch(
+    /^the thread services-0 does not answer: it computes .*; its last message was registry spin$/,
+  );
+  expect(diagnosis?.stack).toMatch(/\n {4}at spin \(/);
+  // The others are left alone.
+  expect(await node.ref<Worker>('clusters').ask('where', null)).toMatchObject({ node: 'cloud' });
+});
+
+it('a thread that waits in the system cannot be ended, which is reported', async () => {
+  const unendable = deferred<Error>();
+  const { threads, registry, log } = open({ hang: HANG, onUnendable: unendable.resolve });
+  const path = join(tempDir(), 'fifo');
+  execFileSync('mkfifo', [path]);
+  await threads.ensure('services');
+  const blocked = codeOf(registry.ask('block', { path }));
+  expect((await unendable.promise).message).toMatch(
+    /does not answer: it waits in the system; .* registry block$/,
+  );
+  expect(log()).toContain('blocking');
+  writeFileSync(path, '');
+  expect(await blocked).toBe('gone');
 });
 
 it('a thread that never yields is ended and reported by its name', async () => {

@@ -3,15 +3,19 @@ import { writeFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
 import { type Daemon, startDaemon } from '../kit/daemon.ts';
 import { freePort } from '../kit/free_ports.ts';
+import { exchangeKey, pageServer } from '../kit/page_session.ts';
 import { type BrowserPage, hasChromium, openPage } from './browser.ts';
 
 const name = (what: string): string => (hasChromium ? what : `${what} (skipped: chromium is not installed)`);
 
-const TOKEN = 'a+b/c=';
+const TOKEN = 'a+b/c=-and-more-of-it';
 const headers = { authorization: `Bearer ${TOKEN}` };
 
-async function withServices(): Promise<Daemon> {
-  const daemon = await startDaemon({ config: `[auth]\ntoken = "${TOKEN}"` });
+const daemonOn = (port: number, stateDir?: string): Promise<Daemon> =>
+  startDaemon({ config: `port = ${port}\n[auth]\ntoken = "${TOKEN}"`, ...(stateDir ? { stateDir } : {}) });
+
+async function withServices(port = 0): Promise<Daemon> {
+  const daemon = await daemonOn(port);
   const register = (service: object) =>
     daemon.request('POST', '/v1/services', { port: freePort(), cmd: 'sleep 600', ...service }, headers);
   expect((await register({ name: 'web', group: 'site' })).status).toBe(201);
@@ -22,8 +26,11 @@ async function withServices(): Promise<Daemon> {
   return daemon;
 }
 
-const open = (daemon: Daemon, fragment: string): Promise<BrowserPage> =>
-  openPage(`http://127.0.0.1:${daemon.port}/#${fragment}`);
+/** Opens the page as `berth open` does. */
+async function open(daemon: Daemon): Promise<BrowserPage> {
+  const { body } = await daemon.request('POST', '/v1/page-codes', undefined, headers);
+  return openPage(`http://127.0.0.1:${daemon.port}/#code=${body.code}`);
+}
 
 const html = (page: BrowserPage): Promise<string> => page.evaluate('document.documentElement.outerHTML');
 /** An expression for the text of the element that `selector` finds. */
@@ -32,7 +39,7 @@ const text = (selector: string): string => `document.querySelector('${selector}'
 it.runIf(hasChromium)(
   name('shows services by group, agents at their gateway, and the last events'),
   async () => {
-    const page = await open(await withServices(), `token=${TOKEN}`);
+    const page = await open(await withServices());
     await page.until(`${text('#events')}.includes('web started at')`);
     const shown = await html(page);
     const row = (service: string, status: string): string =>
@@ -54,19 +61,48 @@ it.runIf(hasChromium)(
 
 it.runIf(hasChromium)(name('asks for a token that is missing or wrong'), async () => {
   const daemon = await withServices();
-  const missing = await open(daemon, '');
-  await missing.until(`!document.getElementById('login').hidden`);
-  expect(await html(missing)).not.toContain('web');
-  expect(await html(missing)).not.toContain('The token is wrong');
-  const wrong = await open(daemon, 'token=no');
-  await wrong.until(`${text('#notice')} === 'The token is wrong.'`);
+  const page = await openPage(`http://127.0.0.1:${daemon.port}/`);
+  await page.until(`!document.getElementById('login').hidden`);
+  await page.until(`${text('#notice')}.includes('berth open')`);
+  expect(await html(page)).not.toContain('web');
+  const submit = async (token: string): Promise<void> => {
+    await page.evaluate(`document.getElementById('token').value = ${JSON.stringify(token)}`);
+    await page.evaluate(`document.querySelector('#login button').click()`);
+  };
+  await submit('wrong');
+  await page.until(`${text('#notice')}.includes('does not know the token')`);
+  await submit(TOKEN);
+  await page.until(`document.getElementById('login').hidden && ${text('#connection')} === 'connected'`);
 });
+
+it.runIf(hasChromium)(
+  name('takes a code once, keeps its session over a reload, and the token nowhere'),
+  async () => {
+    const daemon = await withServices(freePort());
+    const page = await open(daemon);
+    const isConnected = `document.querySelector('#connection')?.textContent === 'connected'`;
+    await page.until(isConnected);
+    const kept = `JSON.stringify([location.href, { ...sessionStorage }, { ...localStorage }, document.cookie])`;
+    expect(await page.evaluate(kept)).not.toContain(TOKEN);
+    expect(await page.evaluate('location.hash')).toBe('');
+    await page.evaluate('setTimeout(() => location.reload()); globalThis.isOld = true');
+    await page.until(`globalThis.isOld !== true && ${isConnected}`);
+    // A new daemon does not know what the tab has stored; the tab that goes on does not need it.
+    const stored = await page.evaluate<string>(`sessionStorage.getItem('berth.key')`);
+    expect((await exchangeKey(pageServer(daemon), stored)).status).toBe(201);
+    daemon.signal('SIGKILL');
+    await daemon.exited;
+    const next = await daemonOn(daemon.port, daemon.stateDir);
+    expect((await exchangeKey(pageServer(next), stored)).status).toBe(401);
+    await page.until(`${isConnected} && sessionStorage.getItem('berth.key') !== ${JSON.stringify(stored)}`);
+  },
+);
 
 it.runIf(hasChromium)(name('starts, stops and restarts what is clicked, and says how it ended'), async () => {
   const daemon = await withServices();
   const cmd = 'sleep 0.2; exit 3';
   await daemon.request('POST', '/v1/services', { name: 'bad', port: freePort(), cmd }, headers);
-  const page = await open(daemon, `token=${TOKEN}`);
+  const page = await open(daemon);
   const button = (label: string): string => `document.querySelector('[aria-label="${label}"]')`;
   const status = (service: string): string =>
     `[...document.querySelectorAll('tr')].find((row) => row.cells[0]?.textContent === '${service}').cells[1].textContent`;
@@ -88,7 +124,7 @@ it.runIf(hasChromium)(
     const chatty = { name: 'chatty', port: freePort(), cmd: `mkfifo wire; ${cmd}`, cwd: stateDir };
     await daemon.request('POST', '/v1/services', chatty, headers);
     await daemon.request('POST', '/v1/services/chatty/start', undefined, headers);
-    const page = await open(daemon, `token=${TOKEN}`);
+    const page = await open(daemon);
     const lines = text('#log-lines');
     await page.until(`document.querySelector('[href="#log=chatty"]') !== null`);
     await page.evaluate(`document.querySelector('[href="#log=chatty"]').click()`);
@@ -109,7 +145,7 @@ it.runIf(hasChromium)(name('keeps the newest lines of a long log, at its end'), 
   const daemon = await withServices();
   const long = { name: 'long', port: freePort(), cmd: 'seq 1 5000; sleep 600' };
   await daemon.request('POST', '/v1/services', long, headers);
-  const page = await open(daemon, `token=${TOKEN}`);
+  const page = await open(daemon);
   await page.evaluate(`location.hash = 'log=long'`);
   await page.until(`${text('#log-state')} === 'following'`);
   await daemon.request('POST', '/v1/services/long/start', undefined, headers);
@@ -124,7 +160,7 @@ it.runIf(hasChromium)(name('keeps the newest lines of a long log, at its end'), 
 });
 
 it.runIf(hasChromium)(name('shows only what has the wanted text in its name or its group'), async () => {
-  const page = await open(await withServices(), `token=${TOKEN}`);
+  const page = await open(await withServices());
   await page.until(`document.querySelector('[href="#log=web"]') !== null`);
   const shown = async (wanted: string): Promise<string> => {
     const field = "document.getElementById('filter')";

@@ -1,13 +1,16 @@
 // docs/reference.md "Gateway" and "Ports and conflicts" on the real daemon.
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { BIN } from '../kit/built_program.ts';
-import { type Daemon, eventually, startDaemon } from '../kit/daemon.ts';
+import { type Daemon, eventually, newFolder, startDaemon } from '../kit/daemon.ts';
 import { freePort } from '../kit/free_ports.ts';
 import { send } from '../kit/http_request.ts';
 import { must } from '../kit/must.ts';
+import { canBecomeOthers, listenAsOther, OTHER_USER } from '../kit/other_user.ts';
 
 /** Listens on one address and resolves with the port, or with the error code of the system. */
 async function occupy(host: string, port: number): Promise<number | string> {
@@ -61,5 +64,35 @@ it.each(['127.0.0.1', '::1'])(
     expect(await occupy(host === '::1' ? '127.0.0.1' : '::1', port)).toBe(port);
     expect(daemon.stderr().match(/there is no gateway/g)).toHaveLength(1);
     expect(doctor(daemon)).toContain('there is no gateway');
+  },
+);
+
+it.runIf(canBecomeOthers)(
+  'a service on whose port another user listens is not ready, and says who it is',
+  async () => {
+    const daemon = await startDaemon();
+    const [port, gate] = [freePort(), join(newFolder(), 'gate')];
+    const cmd = `while [ ! -e ${gate} ]; do sleep 0.02; done; exec python3 -m http.server $PORT --bind 127.0.0.1`;
+    const ready = `http://localhost:${port}/`;
+    await daemon.request('POST', '/v1/services', { name: 'web', cmd, port, ready, cwd: newFolder() });
+    const starting = daemon.request('POST', '/v1/services/web/start?timeout=60000');
+    const explain = async () => (await daemon.request('GET', '/v1/services/web/explain')).body;
+    await eventually(async () => (await explain()).lastCheck);
+    const evil = await listenAsOther('127.0.0.1', port);
+    await eventually(async () => (await explain()).lastCheck.status === 200);
+    expect(await explain()).toMatchObject({ status: 'starting', portHolder: OTHER_USER });
+    await daemon.request('POST', '/v1/services/web/stop');
+    expect((await starting).body.code).toBe('start_failed');
+    await evil.end();
+    // Beside the service on the other family, it is an event.
+    writeFileSync(gate, '');
+    expect((await daemon.request('POST', '/v1/services/web/start')).status).toBe(200);
+    const events = await daemon.events('?types=port.conflict');
+    await listenAsOther('::1', port);
+    const { data } = await events.until(({ event }) => event === 'port.conflict');
+    expect(data).toEqual({ port, claimedBy: 'web', holder: OTHER_USER });
+    events.close();
+    expect(await explain()).toMatchObject({ status: 'running', portHolder: OTHER_USER });
+    expect((await explain()).reason).toContain(`On its port ${port}, ${OTHER_USER} listens too`);
   },
 );

@@ -91,6 +91,7 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
     subscribe: () => ({ kept, lastId, completeFrom }),
   });
   const front = createFront({
+    unreadyReason: () => null,
     bind: '127.0.0.1',
     port: 0,
     token: '',

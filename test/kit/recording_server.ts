@@ -2,6 +2,7 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach } from 'vitest';
+import { type KnownTokens, proofFor } from './server_proof.ts';
 
 export interface Asked {
   method: string;
@@ -22,12 +23,15 @@ type Answer = (asked: Asked, response: http.ServerResponse, count: number) => vo
 
 const servers: http.Server[] = [];
 
-export async function serve(answer: Answer): Promise<Fake> {
+/** With `tokens`, requests for a proof are answered and not recorded. */
+export async function serve(answer: Answer, tokens: KnownTokens = {}): Promise<Fake> {
   const asked: Asked[] = [];
   const server = http.createServer(async (request, response) => {
     let body = '';
     for await (const part of request.setEncoding('utf8')) body += part;
     const one = { method: request.method ?? '', path: request.url ?? '', headers: request.headers, body };
+    const proof = proofFor(one.path, one.headers.host ?? '', tokens);
+    if (proof) return json(response, 200, proof);
     asked.push(one);
     answer(one, response, asked.length);
   });

@@ -69,7 +69,7 @@ export async function setting({
       return { lastId: events.length };
     },
   });
-  await w.start('ports', portsActor, { store });
+  await w.start('ports', portsActor, { store, watched: new Map() });
   type Part = Pick<ServiceProtocol, 'start' | 'stop' | 'retire' | 'adopt' | 'changed' | 'explain'>;
   const service = actor<Part, string>('service', (context, name) => {
     const record = (kind: string, message: unknown): void => void received.push({ name, kind, message });

@@ -307,7 +307,8 @@ export interface Supervised {
   ref: Ref<ServiceProtocol>;
   views: Stand<ViewsProtocol>;
   stats: Stand<StatsProtocol>;
-  ports: { holder: string | null };
+  /** Who listens on the port, and who does so beside the run. */
+  ports: { holder: string | null; foreign: string | null };
   /** Every event in the journal: a repeated `once` is not stored again. */
   journal: NewEvent[];
   /** While set, appends fail with it. */
@@ -365,7 +366,7 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
   if (plan.row) host.ledger.set('web', row(clock, plan.row));
   const journal: NewEvent[] = [];
   const broken = { events: null as Failure | null };
-  const ports = { holder: null as string | null };
+  const ports: Supervised['ports'] = { holder: null, foreign: null };
   await services.stand<EventsProtocol>('events', {
     append: ({ events }) => {
       if (broken.events) throw broken.events;
@@ -380,6 +381,7 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
       const holder = host.leftBehind > 0 ? 'web' : ports.holder;
       return { listener: holder === null ? null : { pid: 1, holder } };
     },
+    foreignHolder: () => ({ holder: ports.foreign }),
   });
   const views = await services.stand<ViewsProtocol>('views');
   const stats = await services.stand<StatsProtocol>('stats');

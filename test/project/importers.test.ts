@@ -211,3 +211,16 @@ it('makes names that the daemon accepts', () => {
     'service-2',
   ]);
 });
+
+it('writes no character that a terminal obeys, and each is read back', () => {
+  const odd = 'printf "\x9b31m\u202e\x7f\x1b[0m\u2028" # ✓ 漢字';
+  const written = stringifyProject(
+    [{ name: 'web', cmd: odd, port: 'auto', env: new Map([['A', 'x\u2066\ny']]) }],
+    [],
+  );
+  expect(written).not.toMatch(/[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]/);
+  expect(written).toContain('✓ 漢字');
+  const { services } = parseProject(written, join(folder, 'berth.yaml'), {});
+  expect(services).toMatchObject([{ name: 'web', cmd: odd }]);
+  expect(JSON.stringify(services[0]?.env)).toContain('x\u2066\\ny');
+});

@@ -27,7 +27,9 @@ const reference = `docs/${'reference.md'}`;
 const documents = [
   ...readdirSync(ROOT).filter((name) => name.endsWith('.md')),
   'bench/README.md',
-  reference,
+  ...readdirSync(join(ROOT, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
 ].map(read);
 
 /** Where `pattern` stands in a line of `files`. */

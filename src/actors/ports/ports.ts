@@ -1,17 +1,23 @@
 // State: the registered ports and their owners. Rebuilt from: the store; a lease that was never registered is
 // lost.
 import { openListenerTable } from '../../adapters/process/listener_table.ts';
-import type { ListeningSocket } from '../../adapters/process/listeners.ts';
+import { isTrustedUser, type ListeningSocket } from '../../adapters/process/listeners.ts';
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { PortsProtocol } from '../../protocol/ports.ts';
+import { type NewEvent, portConflictEvent } from '../../protocol/events.ts';
+import type { PortsProtocol, PortUse } from '../../protocol/ports.ts';
 import { actor, type Context, type MessageOf, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { portHolderOf, type ServiceMark } from './port_holder.ts';
+import { otherServicesOn, otherUserOn, portHolderOf, type ServiceMark } from './port_holder.ts';
 
 export interface PortsConfig {
   store: Pick<Store, 'table'>;
+  /** By run; empty at the start of the thread. Services report each run once, so they outlive a crash. */
+  watched: Map<string, PortUse>;
 }
+
+/** Interval between looks for other users on the ports of runs. */
+const WATCH_MS = 2_000;
 
 /** The owners of each port. Several may claim the same one; they are kept in the order of their claims. */
 class PortClaims {
@@ -64,16 +70,21 @@ function oncePerTurn(read: () => ListeningSocket[]): () => ListeningSocket[] {
 class Ports {
   private readonly context: Context;
   private readonly store: PortsConfig['store'];
+  private readonly config: PortsConfig;
+  private stopTimer: (() => void) | undefined;
   private readonly claims = new PortClaims();
   private readonly listening: () => ListeningSocket[];
 
-  constructor(context: Context, store: PortsConfig['store']) {
+  constructor(context: Context, config: PortsConfig) {
+    const { store } = config;
     this.context = context;
+    this.config = config;
     this.store = store;
     for (const [name, { spec }] of store.table('services').all()) this.claims.claim(name, spec.port);
     const table = openListenerTable();
     context.scope.defer(table.close);
     this.listening = oncePerTurn(table.rows);
+    this.updateTimer();
   }
 
   claim({ owner, port }: MessageOf<PortsProtocol, 'claim'>): { others: string[] } {
@@ -107,6 +118,56 @@ class Ports {
     if (!found) return { listener: null };
     const { pid, label, mark } = found;
     return { listener: { pid, holder: mark && (await this.isOurs(mark)) ? mark.name : label } };
+  }
+
+  /**
+   * Who listens on the port of a run without being of it. A program of this user, or of root, that bears the
+   * mark of no other run is taken for its own: servers leave the tree when they go to the background.
+   */
+  async foreignHolder(use: PortUse): Promise<string | null> {
+    const table = this.listening();
+    const other = otherUserOn(use, table);
+    if (other) return other.label;
+    for (const { mark } of otherServicesOn(use, table))
+      if (mark.name !== use.owner && (await this.isOurs(mark))) return mark.name;
+    return null;
+  }
+
+  watch(use: PortUse): null {
+    const { watched } = this.config;
+    watched.set(use.run, use);
+    this.updateTimer();
+    return null;
+  }
+
+  unwatch(run: string): null {
+    this.config.watched.delete(run);
+    this.updateTimer();
+    return null;
+  }
+
+  /** Runs the timer exactly while something is watched. */
+  private updateTimer(): void {
+    if (this.config.watched.size === 0) {
+      this.stopTimer?.();
+      this.stopTimer = undefined;
+    } else this.stopTimer ??= this.context.clock.every(WATCH_MS, () => this.lookForOthers());
+  }
+
+  /** Other users who have come to the port of a run; the event is once for the run. */
+  private lookForOthers(): void {
+    const { watched } = this.config;
+    const foreign = this.listening().filter(({ uid }) => !isTrustedUser(uid));
+    if (foreign.length === 0) return;
+    const events: NewEvent[] = [];
+    for (const use of watched.values()) {
+      const other = otherUserOn(use, foreign);
+      if (!other) continue;
+      watched.delete(use.run);
+      events.push(portConflictEvent(use.port, { name: use.owner, run: use.run }, other.label));
+    }
+    if (events.length > 0) this.context.ref('events').tell('append', { events });
+    this.updateTimer();
   }
 
   /** `keep` if it is free, else the lowest free port of the range. */
@@ -144,8 +205,8 @@ class Ports {
 }
 
 /** Tracks the claims on ports and finds the listeners: docs/reference.md "Ports and conflicts". */
-export const portsActor = actor<PortsProtocol, PortsConfig>('ports', (context, { store }) => {
-  const ports = new Ports(context, store);
+export const portsActor = actor<PortsProtocol, PortsConfig>('ports', (context, config) => {
+  const ports = new Ports(context, config);
   return {
     claim: (message) => ports.claim(message),
     release: ({ owner }) => ports.release(owner),
@@ -154,5 +215,8 @@ export const portsActor = actor<PortsProtocol, PortsConfig>('ports', (context, {
       return port === undefined ? context.replyLater(ports.refuse(message)) : { port };
     },
     listener: ({ port }) => context.replyLater(ports.listener(port)),
+    foreignHolder: (use) => context.replyLater(ports.foreignHolder(use).then((holder) => ({ holder }))),
+    watch: (use) => ports.watch(use),
+    unwatch: ({ run }) => ports.unwatch(run),
   };
 });

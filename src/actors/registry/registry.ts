@@ -8,7 +8,7 @@ import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
 import { dependencyCycle } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
+import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../protocol/events.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { RegistryProtocol } from '../../protocol/registry.ts';
 import type { ServiceInput, ServiceProtocol, ServiceSpec, StoredService } from '../../protocol/service.ts';
@@ -155,8 +155,7 @@ class Registry {
     this.service(name).tell('changed', { stored });
     const events = [registryEvent('service.registered', name, { name, port, group })];
     const [holder] = others;
-    if (holder !== undefined)
-      events.push(registryEvent('port.conflict', name, { port, claimedBy: name, holder }));
+    if (holder !== undefined) events.push(portConflictEvent(port, { name, run: null }, holder));
     await this.events.ask('append', { events });
     return { stored, created: !before };
   }

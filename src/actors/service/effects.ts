@@ -1,7 +1,7 @@
 // The messages of a service to other actors, and its rows in the store.
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { EventsProtocol, NewEvent } from '../../protocol/events.ts';
+import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../protocol/events.ts';
 import {
   type HostProtocol,
   type LedgerRun,
@@ -10,7 +10,7 @@ import {
   type StopRequest,
   stopProcessTree,
 } from '../../protocol/host.ts';
-import type { PortsProtocol } from '../../protocol/ports.ts';
+import type { PortsProtocol, PortUse } from '../../protocol/ports.ts';
 import type { LastEnd, ServiceState, StoredService } from '../../protocol/service.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
@@ -109,6 +109,13 @@ export class ServiceEffects {
     return listener?.holder ?? null;
   }
 
+  /** Who listens on the port of `run` without being of it, in the same words; `unknown` without an answer. */
+  async foreignHolder(run: LiveRun): Promise<string | null> {
+    const asked = this.ports.ask('foreignHolder', this.portUseOf(run));
+    const { holder } = await tolerateFailure(asked, () => ({ holder: 'unknown' }));
+    return holder;
+  }
+
   /**
    * Fails key_unusable when its environment cannot be opened. Fails port_in_use, and journals
    * port.conflict, when the port has a listener; fails start_failed with the host's reason. Leftovers of
@@ -125,7 +132,7 @@ export class ServiceEffects {
       await this.stopRun(last.run, spec.port, { signal: spec.stopSignal, graceMs: spec.stopGrace });
     const holder = await this.portHolder(spec.port);
     if (holder !== null) {
-      await this.appendEvent(events.portConflictEvent(name, run, holder));
+      await this.appendEvent(portConflictEvent(spec.port, { name, run: run.id }, holder));
       throw fail('port_in_use', `${name} cannot be started: its port ${spec.port} is held by ${holder}`);
     }
     return this.host.ask('spawn', {
@@ -169,10 +176,12 @@ export class ServiceEffects {
   track(run: LiveRun, running: boolean): void {
     const { pid, startTicks } = run;
     this.stats.tell('track', { name: this.name, run: run.id, pid, startTicks, running });
+    if (running) this.ports.tell('watch', this.portUseOf(run));
   }
 
   untrack(run: LiveRun): void {
     this.stats.tell('forget', { name: this.name, run: run.id });
+    this.ports.tell('unwatch', { run: run.id });
   }
 
   publish(row: ServiceState): void {
@@ -209,5 +218,9 @@ export class ServiceEffects {
   async forget(): Promise<void> {
     await this.host.ask('forget', { service: this.name });
     this.lastPublished = '';
+  }
+
+  private portUseOf({ id, pid, metadata }: LiveRun): PortUse {
+    return { owner: this.name, run: id, pid, port: metadata.port };
   }
 }

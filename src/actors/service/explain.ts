@@ -17,6 +17,8 @@ export interface ExplanationFacts {
   end: LastEnd | null;
   /** The process that listens on the port of the service now. */
   portHolder: string | null;
+  /** The one that does so without being of the run of the service. */
+  foreignHolder: string | null;
   lastLines: string[];
   /** Bytes of output lost to a full disk since the process host started. */
   droppedBytes: number;
@@ -69,6 +71,12 @@ function aboutPort(ready: string | null, port: number, holder: string | null): s
   return `On port ${port} listens ${holder}.`;
 }
 
+/** That another program has the port of a run. */
+function aboutForeignHolder({ metadata: { port } }: LiveRun, holder: string | null): string | null {
+  if (holder === null) return null;
+  return `On its port ${port}, ${holder} listens too: what is sent to localhost:${port} may end there.`;
+}
+
 function aboutDroppedOutput(bytes: number): string | null {
   if (bytes === 0) return null;
   return `Of its output ${bytes.toLocaleString('en')} bytes are lost: the disk was full.`;
@@ -113,7 +121,7 @@ function whenIdle({ spec, end, portHolder, state }: ExplanationFacts): Explanati
 function whenChecking(
   run: LiveRun,
   check: LastCheck | null,
-  { portHolder, now }: ExplanationFacts,
+  { portHolder, foreignHolder, now }: ExplanationFacts,
 ): ExplanationText {
   const { ready, port, deadline } = run.metadata;
   const left = deadline === null ? null : deadline - now;
@@ -122,9 +130,10 @@ function whenChecking(
       `Its process ${run.pid} has been up for ${humanDuration(now - run.startedAt)} ` +
         'and has not passed its ready-check yet.',
       aboutCheck(check, now),
-      ready !== null && aboutPort(ready, port, portHolder),
+      foreignHolder === null && ready !== null && aboutPort(ready, port, portHolder),
+      aboutForeignHolder(run, foreignHolder),
     ),
-    waitingFor: awaitedCheck(ready),
+    waitingFor: foreignHolder === null ? awaitedCheck(ready) : `${foreignHolder} to leave port ${port}`,
     next:
       left === null
         ? 'It has no deadline: it is asked again until it answers or ends.'
@@ -165,7 +174,10 @@ function explanationText(facts: ExplanationFacts): ExplanationText {
       return whenChecking(state.run, state.check.last(), facts);
     case 'running':
       return {
-        reason: `Its process ${state.run.pid} has been up for ${humanDuration(now - state.run.startedAt)}.`,
+        reason: joinSentences(
+          `Its process ${state.run.pid} has been up for ${humanDuration(now - state.run.startedAt)}.`,
+          aboutForeignHolder(state.run, facts.foreignHolder),
+        ),
         next:
           spec.restart === 'no' ? 'If it ends it stays down.' : `Its restart policy is "${spec.restart}".`,
       };
@@ -217,15 +229,18 @@ export async function startFailure(
     backoff && `It is started again in ${humanDuration(backoff.nextAt - now)} by its restart policy.`;
   const say = (code: ErrorCode, message: string, ...facts: (string | null)[]): Failure =>
     fail(code, message, { hint: joinSentences(...facts) });
-  if (how.late)
+  if (how.late) {
+    const { foreignHolder } = how.late;
+    const why = foreignHolder === null ? '' : `: ${foreignHolder} listens on its port ${run.metadata.port}`;
     return say(
       'ready_timeout',
-      `${name} was not ready within ${run.timeoutMs ?? 0} ms and has been stopped`,
+      `${name} was not ready within ${run.timeoutMs ?? 0} ms and has been stopped${why}`,
       aboutCheck(how.late.check, now),
       aboutPort(run.metadata.ready, run.metadata.port, await how.late.holder),
       again,
       logText(lastLines),
     );
+  }
   if (how.stopped)
     return say(
       'start_failed',

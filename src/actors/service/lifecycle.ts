@@ -95,9 +95,8 @@ export class ServiceLifecycle {
 
   busy(): Failure {
     const { name } = this.options;
-    return this.state.phase === 'stopping'
-      ? fail('daemon_busy', `${name} is being stopped`)
-      : fail('daemon_busy', `the process host does not answer; it is asked again what it has of ${name}`);
+    const hostIsSilent = `the process host does not answer; it is asked again what it has of ${name}`;
+    return fail('daemon_busy', this.state.phase === 'stopping' ? `${name} is being stopped` : hostIsSilent);
   }
 
   startResult(status: StartReply['status'], { pid }: LiveRun): StartReply {
@@ -106,8 +105,7 @@ export class ServiceLifecycle {
 
   /** Begins a start requested by a client. `timeoutMs` null: no deadline for its ready-check. */
   launchAsked(timeoutMs: number | null): Run {
-    this.restarts = 0;
-    this.attempt = 0;
+    this.restarts = this.attempt = 0;
     return this.launch(this.registered(), timeoutMs, false);
   }
 
@@ -122,14 +120,16 @@ export class ServiceLifecycle {
   private check(run: LiveRun, timeoutMs: number | null): void {
     const { context, effects, probe } = this.options;
     const plan = readyPlanOf(run, timeoutMs, context.clock.now());
-    const check = startReadyCheck(context.clock, probe, plan, (passed) => {
+    const foreignHolder = (onDone: (holder: string | null) => void): void =>
+      this.inBackground(effects.foreignHolder(run).then(onDone));
+    const check = startReadyCheck(context.clock, { probe, foreignHolder }, plan, (passed) => {
       if (passed) {
         this.becomeRunning(run);
         this.announce(run);
       } else {
         // Ask for the listener before the stop changes it. Without an answer the hint says less.
         const holder = tolerateFailure(effects.portHolder(run.metadata.port), () => null);
-        this.halt(run, null, { check: check.last(), holder });
+        this.halt(run, null, { check: check.last(), holder, foreignHolder: check.foreignHolder() });
       }
     });
     this.become({ phase: 'checking', run, check }, check.stop);
@@ -181,7 +181,7 @@ export class ServiceLifecycle {
 
   /** Records that nothing is left of the run of `end`. Only a client's stop makes a crash `stopped`. */
   async settleEnd(end: LastEnd, status: LastEnd['status']): Promise<void> {
-    if (this.end?.run !== end.run || end.whole) return;
+    if (this.end?.run !== end.run || (end.whole && end.status === status)) return;
     await this.replaceEnd({ ...end, status, whole: true });
   }
 

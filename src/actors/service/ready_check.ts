@@ -13,8 +13,17 @@ export interface ReadyCheck {
    * The result of the last probe; null before the first one has ended, and when there is nothing to probe.
    */
   last(): LastCheck | null;
+  /** Who had the port of the service when the check would have passed last; null: nobody had. */
+  foreignHolder(): string | null;
   /** Ends the check without a result. */
   stop(): void;
+}
+
+/** What a check asks. */
+export interface ReadyQuestions {
+  probe: Probe;
+  /** Calls `onDone` with who listens on the port of the service without being of its run; null: nobody. */
+  foreignHolder: (onDone: (holder: string | null) => void) => void;
 }
 
 export interface ReadyPlan {
@@ -45,22 +54,24 @@ export function probePauseMs(waitedMs: number, slowestMs: number): number {
     : Math.min(slowestMs, waitedMs * READY_CHECK.elapsedFraction);
 }
 
-/** Probes until the check passes or times out, then calls `onResult` once with the outcome. */
+const nothing = (): void => {};
+
+/**
+ * Tries until the check passes or times out, then calls `onResult` once with the outcome. What answers in the
+ * place of the service does not count.
+ */
 export function startReadyCheck(
   clock: Clock,
-  probe: Probe,
-  plan: ReadyPlan,
+  { probe, foreignHolder }: ReadyQuestions,
+  { url, upMs, timeoutMs, slowestMs }: ReadyPlan,
   onResult: (passed: boolean) => void,
 ): ReadyCheck {
-  const { url, timeoutMs, slowestMs } = plan;
-  if (url === null) {
-    const stop = clock.after(Math.max(0, SERVICE.minUptimeMs - plan.upMs), () => onResult(true));
-    return { last: () => null, stop };
-  }
-  const began = clock.monotonic();
+  let began = clock.monotonic();
   let last: LastCheck | null = null;
+  let holder: string | null = null;
   let over = false;
-  let cancelStep = (): void => {};
+  let cancelStep = nothing;
+  let cancelDeadline = nothing;
   const stop = (): void => {
     over = true;
     cancelStep();
@@ -71,20 +82,41 @@ export function startReadyCheck(
     stop();
     onResult(passed);
   };
+  const judge = (passed: boolean, from: number): void => {
+    const now = clock.monotonic();
+    if (passed || (timeoutMs !== null && now - began >= timeoutMs)) finish(passed);
+    else cancelStep = clock.after(Math.max(0, from + probePauseMs(now - began, slowestMs) - now), step);
+  };
+  const lookAtPort = (from: number): void =>
+    foreignHolder((found) => {
+      if (over) return;
+      holder = found;
+      if (last && found !== null) last.error = `it answered, but ${found} listens on the port of the service`;
+      judge(found === null, from);
+    });
   const step = (): void => {
     const from = clock.monotonic();
-    cancelStep = probe(url, READY_CHECK.probeTimeoutMs, ({ status, error }) => {
-      last = { url, at: clock.now(), status, error };
-      if (error === null || timeoutMs === 0) return finish(error === null);
-      const now = clock.monotonic();
-      cancelStep = clock.after(Math.max(0, from + probePauseMs(now - began, slowestMs) - now), step);
+    cancelStep = nothing;
+    if (url === null) lookAtPort(from);
+    else
+      cancelStep = probe(url, READY_CHECK.probeTimeoutMs, ({ status, error }) => {
+        last = { url, at: clock.now(), status, error };
+        if (error === null) lookAtPort(from);
+        else judge(false, from);
+      });
+  };
+  if (url === null) {
+    cancelStep = clock.after(Math.max(0, SERVICE.minUptimeMs - upMs), () => {
+      began = clock.monotonic();
+      step();
     });
-  };
-  const late = (): void => {
-    last ??= { url, at: clock.now(), status: null, error: `no answer yet after ${timeoutMs} ms` };
-    finish(false);
-  };
-  const cancelDeadline = timeoutMs ? clock.after(timeoutMs, late) : () => {};
-  step();
-  return { last: () => last, stop };
+  } else {
+    const late = (): void => {
+      last ??= { url, at: clock.now(), status: null, error: `no answer yet after ${timeoutMs} ms` };
+      finish(false);
+    };
+    if (timeoutMs) cancelDeadline = clock.after(timeoutMs, late);
+    step();
+  }
+  return { last: () => last, foreignHolder: () => holder, stop };
 }

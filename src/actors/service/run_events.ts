@@ -2,7 +2,7 @@
 import type { NewEvent } from '../../protocol/events.ts';
 import { localhostUrl } from '../../protocol/names.ts';
 import type { LastEnd } from '../../protocol/service.ts';
-import type { LiveRun, Run } from './run.ts';
+import type { LiveRun } from './run.ts';
 
 /** One event per run and type, however often it is appended. */
 function runEvent(type: NewEvent['type'], name: string, run: string, fields: object): NewEvent {
@@ -18,8 +18,4 @@ export function endedEvent(name: string, end: LastEnd): NewEvent {
   const { run, exitCode, signal } = end;
   if (end.status === 'crashed') return runEvent('service.crashed', name, run, { name, exitCode, signal });
   return runEvent('service.stopped', name, run, { name, exitCode, ...(exitCode === null && { signal }) });
-}
-
-export function portConflictEvent(name: string, run: Run, holder: string): NewEvent {
-  return runEvent('port.conflict', name, run.id, { port: run.metadata.port, claimedBy: name, holder });
 }

@@ -151,15 +151,17 @@ class SupervisedService {
   async explain(): Promise<ServiceExplanation> {
     const { life } = this;
     const { spec } = life.registered();
-    const ownPort = liveRun(life.snapshot().state)?.metadata.port ?? spec.port;
-    const portHolder = await this.effects.portHolder(ownPort);
+    const live = liveRun(life.snapshot().state);
+    const foreignHolder = live && (await this.effects.foreignHolder(live));
+    const portHolder = foreignHolder ?? (await this.effects.portHolder(live?.metadata.port ?? spec.port));
     const { end, state } = life.snapshot();
     const { status } = life.view();
     const run = 'run' in state ? state.run.id : end?.run;
     const lastLines = run === undefined ? [] : await this.log.lastLines(run);
     const droppedBytes = state.phase === 'lost' ? 0 : await this.effects.droppedBytes();
     const now = this.context.clock.now();
-    return explainService({ spec, status, state, end, portHolder, lastLines, droppedBytes, now });
+    const facts = { spec, status, state, end, portHolder, foreignHolder, lastLines, droppedBytes, now };
+    return explainService(facts);
   }
 
   private endSoon(): void {

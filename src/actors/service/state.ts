@@ -64,6 +64,8 @@ export interface ReadyTimeout {
   check: LastCheck | null;
   /** The process that listened on the port at that moment. */
   holder: Promise<string | null>;
+  /** Who had the port in the place of the service, so that the check did not pass; null: nobody. */
+  foreignHolder: string | null;
 }
 
 /** The circumstances of an end. */

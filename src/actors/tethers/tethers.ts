@@ -36,8 +36,8 @@ const ZERO_STATS: TetherStats = { connections: 0, bytesIn: 0, bytesOut: 0, lastE
 
 /** What the front may know of a tether. */
 function tetherRow({ stored, stats, isOpen }: TetherEntry): TetherRow {
-  const { id, workloadId, containerPort, label, localPort } = stored;
-  return { id, workloadId, containerPort, label, localPort, ...stats, isOpen };
+  const { id, workloadId, containerPort, label, localPort, previousPort = null } = stored;
+  return { id, workloadId, containerPort, label, localPort, previousPort, ...stats, isOpen };
 }
 
 async function isFree(port: number): Promise<boolean> {
@@ -146,7 +146,7 @@ class TetherRecords {
   async close(tether: TetherEntry, forget: boolean): Promise<void> {
     const { stored } = tether;
     // On disk first: a daemon that ends here does not open it again.
-    await this.save(tether, { active: false, localPort: null }, false);
+    await this.save(tether, { active: false, localPort: null, previousPort: null }, false);
     if (!stored.active && !forget) return;
     try {
       await this.tetherRef(stored.id).ask('close', { forget });
@@ -218,7 +218,9 @@ class TetherRecords {
     const { port } = await ref.ask('open', { tether: stored, ports, numbers: stats });
     this.watch(stored.id);
     try {
-      await this.save(tether, { active: true, localPort: port }, true);
+      const { localPort, previousPort: lostBefore = null } = stored;
+      const previousPort = localPort === port ? lostBefore : localPort;
+      await this.save(tether, { active: true, localPort: port, previousPort }, true);
     } catch (error) {
       // What is not on disk is not open.
       ref.tell('close', { forget: false });
@@ -253,11 +255,13 @@ class TetherRecords {
 
   private async save(
     tether: TetherEntry,
-    change: Pick<StoredTether, 'active' | 'localPort'>,
+    change: Pick<TetherRow, 'localPort' | 'previousPort'> & Pick<StoredTether, 'active'>,
     isOpen: boolean,
   ): Promise<void> {
     const { stored } = tether;
-    if (stored.active !== change.active || stored.localPort !== change.localPort) {
+    const before = tetherRow(tether);
+    const hasMoved = before.localPort !== change.localPort || before.previousPort !== change.previousPort;
+    if (stored.active !== change.active || hasMoved) {
       await this.store.saveTether({ ...stored, ...change });
       tether.stored = { ...stored, ...change };
     }

@@ -109,11 +109,16 @@ export function socketHolder(inode: number): ProcessRow | undefined {
  * (Docker's proxy, sudo), or of the run's own tree. docs/reference.md "Ports and conflicts".
  */
 export function mayServe({ uid, inode }: Pick<ListeningSocket, 'uid' | 'inode'>, pid: number): boolean {
-  return uid === process.getuid?.() || uid === ROOT_UID || treeHasOpen(pid, inode);
+  return isTrustedUser(uid) || treeHasOpen(pid, inode);
 }
 
+/**
+ * Whether programs of `uid` may do what they like with this user's services anyway, or are this user's own.
+ */
+export const isTrustedUser = (uid: number): boolean => uid === process.getuid?.() || uid === ROOT_UID;
+
 /** Whether `pid` or a descendant of it has the socket `inode` open, as far as this user may look. */
-function treeHasOpen(pid: number, inode: number): boolean {
+export function treeHasOpen(pid: number, inode: number): boolean {
   return hasOpen(pid, `socket:[${inode}]`) || childrenOf(pid).some((child) => treeHasOpen(child, inode));
 }
 

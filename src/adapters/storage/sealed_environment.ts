@@ -10,6 +10,7 @@ import type { StoredService } from '../../protocol/service.ts';
 import { isFailure } from '../../runtime/actor.ts';
 import { SettingsError } from '../../settings/config.ts';
 import { ensureSecret, readSecret } from '../../settings/state_dir.ts';
+import { isDiskFull } from './store_file.ts';
 import type { Store, StoreTable } from './store_tables.ts';
 import { createVault, KEY_BYTES, type Vault, VaultError } from './vault.ts';
 
@@ -24,7 +25,7 @@ class EnvironmentKey {
     this.path = path;
   }
 
-  /** The vault to seal with; makes the key file if there is none. Fails key_unusable. */
+  /** The vault to seal with; makes the key file if there is none. Fails key_unusable, storage_full. */
   ours(): Vault {
     this.vault ??= this.use(() => ensureSecret(this.path, () => randomBytes(KEY_BYTES)));
     return this.vault;
@@ -46,9 +47,8 @@ class EnvironmentKey {
       if (!key) throw new VaultError(`${this.path} is missing`);
       return createVault(key);
     } catch (error) {
-      if (error instanceof VaultError || error instanceof SettingsError)
-        throw fail('key_unusable', error.message);
-      throw error;
+      if (!(error instanceof VaultError || error instanceof SettingsError)) throw error;
+      throw fail(isDiskFull(error.cause) ? 'storage_full' : 'key_unusable', error.message);
     }
   }
 }

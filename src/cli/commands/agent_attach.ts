@@ -3,34 +3,14 @@ import { defineCommand } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { describeExit } from '../kit/format.ts';
 import { stdout } from '../kit/standard_streams.ts';
+import { enterScreen, leaveScreen, TerminalFilter } from '../kit/terminal_filter.ts';
 
 /** Ctrl-], as in telnet: hardly any program uses it. */
 const DETACH_KEY = 0x1d;
 
-/** Switches to the alternate screen; the title says how to leave. */
-const enterAlternateScreen = (name: string): string =>
-  `\x1b[?1049h\x1b[22;0t\x1b]0;${name}: Ctrl-] leaves\x07`;
-/**
- * Resets the modes that a full-screen program may have set: cursor, mouse, bracketed paste, colours,
- * alternate screen.
- */
-const RESTORE_TERMINAL =
-  '\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[0m\x1b[23;0t\x1b[?1049l';
-
-/**
- * A snapshot of a screen begins with a full reset, which would also clear the user's scrollback: a soft reset
- * replaces it.
- */
-const FULL_RESET = [0x1b, 0x63] as const;
-const SOFT_RESET = '\x1b[!p\x1b[0m\x1b[H\x1b[2J';
-
-/**
- * Writes `bytes` to stdout. Resolves once there is room for more: a slow terminal must slow its agent alone.
- */
-function writeToScreen(bytes: Uint8Array): Promise<void> | undefined {
-  const isScreen = FULL_RESET.every((byte, at) => bytes[at] === byte);
-  if (isScreen) stdout().write(SOFT_RESET);
-  if (stdout().write(isScreen ? bytes.subarray(FULL_RESET.length) : bytes)) return undefined;
+/** Writes to stdout. Resolves once there is room for more: a slow terminal must slow its agent alone. */
+function writeToScreen(text: string): Promise<void> | undefined {
+  if (stdout().write(text)) return undefined;
   return new Promise((resolve) => stdout().once('drain', resolve));
 }
 
@@ -49,21 +29,22 @@ export const agentAttachCommand = defineCommand({
       );
     }
     const client = await context.client();
+    const filter = new TerminalFilter();
     let isEntered = false;
     const output = (bytes: Uint8Array) => {
       if (!isEntered) {
         context.out.note(`Attached to ${name}; Ctrl-] leaves.`);
-        screen.write(enterAlternateScreen(name));
+        screen.write(enterScreen(`${name}: Ctrl-] leaves`));
       }
       isEntered = true;
-      return writeToScreen(bytes);
+      return writeToScreen(filter.filter(bytes));
     };
     const terminal = await client.attach(name, { onOutput: output });
     const resize = (): void => terminal.resize(screen.columns, screen.rows);
     const restore = (): void => {
       stdin.setRawMode(false);
       stdin.pause();
-      screen.write(RESTORE_TERMINAL);
+      if (isEntered) screen.write(leaveScreen(screen.columns));
     };
     const removeInterrupt = context.onInterrupt(restore);
     stdin.setRawMode(true);

@@ -3,8 +3,8 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { localUrl } from '../../adapters/url_host.ts';
-import { runningDaemon } from '../../client/local_daemon.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { nextDaemon, startBackgroundDaemon, stopBackgroundDaemon } from '../kit/background_daemon.ts';
 import { defineCommand, flagOption, integerOption, textOption } from '../kit/command.ts';

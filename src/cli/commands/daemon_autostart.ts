@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
-import { runningDaemon } from '../../client/local_daemon.ts';
+import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { berthScript } from '../kit/background_daemon.ts';
 import { defineCommand, flagOption } from '../kit/command.ts';

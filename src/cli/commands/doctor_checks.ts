@@ -1,10 +1,11 @@
 // The checks of `berth doctor`. None changes anything.
 import { accessSync, constants, statfsSync, statSync } from 'node:fs';
 import net from 'node:net';
+import { PLATFORM_PARTS, type PlatformPart } from '../../adapters/platform_parts.ts';
+import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { otherUsers } from '../../adapters/process/users.ts';
 import { damagedRows } from '../../adapters/storage/damaged_rows.ts';
 import { dialAddress } from '../../adapters/url_host.ts';
-import { runningDaemon } from '../../client/local_daemon.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { VERSION } from '../../settings/version.ts';
 import type { CommandContext } from '../kit/context.ts';
@@ -36,6 +37,15 @@ const node: DoctorCheck = async () => {
     },
   ];
 };
+
+/** What `parts` name that this system lacks. */
+export function platformFindings(parts: readonly PlatformPart[]): DoctorFinding[] {
+  return parts
+    .filter(({ isHere }) => !isHere())
+    .map(({ name, without }) => ({ state: 'warning', about: `this system lacks ${name}`, fix: without }));
+}
+
+const platform: DoctorCheck = async () => platformFindings(PLATFORM_PARTS);
 
 const shell: DoctorCheck = async () => {
   try {
@@ -232,6 +242,7 @@ const libc: DoctorCheck = async () => {
 
 export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   node,
+  platform,
   shell,
   libc,
   settings,

@@ -5,7 +5,7 @@ import { defineCommand, flagOption, integerOption, listOption } from '../kit/com
 import { type CommandContext, onStreamState } from '../kit/context.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { describeExit, formatClockTime, formatCpu, formatMemory } from '../kit/format.ts';
-import { sanitizeLine } from '../kit/sanitize.ts';
+import { safeJson, sanitizeLine } from '../kit/sanitize.ts';
 
 /** The text of an event, printed after its type. */
 const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = {
@@ -29,7 +29,7 @@ function eventText<T extends keyof EventData>(type: T, data: EventData[T]): stri
 function printEvent(context: CommandContext, event: DaemonEvent): void {
   const { out } = context;
   if (out.isData) {
-    out.line(JSON.stringify(event));
+    out.line(safeJson(event));
     return;
   }
   const { type, data } = event;

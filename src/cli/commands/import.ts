@@ -1,7 +1,8 @@
 // berth import
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { IMPORTERS, importableFiles } from '../../project/importers.ts';
+import { writeProject } from '../../project/write_project.ts';
 import { defineCommand, flagOption } from '../kit/command.ts';
 import { convertToProject } from '../kit/convert_project.ts';
 import { CommandError, UsageError } from '../kit/exit_codes.ts';
@@ -33,7 +34,7 @@ export const importCommand = defineCommand({
   examples: [['berth import -w && berth up', 'from a Procfile to running services']],
   run: async (context, [file], { write, force }) => {
     const path = resolve(file ?? firstImportable(process.cwd()));
-    const { text, services, notes, kind } = await convertToProject(context, path);
+    const { text, services, notes, kind } = convertToProject(path);
     for (const note of notes) context.out.warn(note);
     const target = join(dirname(path), 'berth.yaml');
     if (!write) {
@@ -43,7 +44,7 @@ export const importCommand = defineCommand({
     }
     if (existsSync(target) && !force)
       throw new CommandError(`${relativePath(target)} is there already`, '--force overwrites it.');
-    writeFileSync(target, text);
+    writeProject(target, text);
     context.out.record(
       { from: path, file: target, services, notes },
       () =>

@@ -3,14 +3,15 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { hasTerminal } from '../../adapters/process/process_table.ts';
-import { runningDaemon } from '../../client/local_daemon.ts';
+import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { PROJECT_FILE_NAMES } from '../../project/find_project_file.ts';
-import { schemaLine } from '../../project/imported_project.ts';
+import { SCHEMA_LINE } from '../../project/imported_project.ts';
 import { importableFiles } from '../../project/importers.ts';
+import { writeProject } from '../../project/write_project.ts';
 import { configFile } from '../../settings/config.ts';
 import { defineCommand, negatedFlagOption } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
-import { convertToProject, schemaServer } from '../kit/convert_project.ts';
+import { convertToProject } from '../kit/convert_project.ts';
 import { relativePath } from '../kit/format.ts';
 
 const TEMPLATE = `# \`berth up\` starts these services, \`berth down\` stops and removes them.
@@ -38,7 +39,7 @@ interface InitResult {
   text: string;
 }
 
-async function ensureProjectFile(context: CommandContext): Promise<InitResult> {
+function ensureProjectFile(context: CommandContext): InitResult {
   const folder = process.cwd();
   const existing = PROJECT_FILE_NAMES.map((name) => join(folder, name)).find((path) => existsSync(path));
   if (existing)
@@ -46,16 +47,16 @@ async function ensureProjectFile(context: CommandContext): Promise<InitResult> {
   const path = join(folder, 'berth.yaml');
   const [source] = importableFiles(folder);
   if (source === undefined) {
-    writeFileSync(path, `${schemaLine(await schemaServer(context))}\n${TEMPLATE}`);
+    writeProject(path, `${SCHEMA_LINE}\n${TEMPLATE}`);
     return {
       path,
       isWritten: true,
       text: `${relativePath(path)} is written, with a first service to change`,
     };
   }
-  const { text, notes } = await convertToProject(context, source);
+  const { text, notes } = convertToProject(source);
   for (const note of notes) context.out.warn(note);
-  writeFileSync(path, text);
+  writeProject(path, text);
   return { path, isWritten: true, text: `${relativePath(path)} is written from ${basename(source)}` };
 }
 
@@ -93,7 +94,7 @@ export const initCommand = defineCommand({
     'berth finds it there. Existing files and tokens stay unchanged.',
   options: { token: negatedFlagOption('--no-token', 'do not set a token') },
   run: async (context, _args, { token: wantsToken }) => {
-    const project = await ensureProjectFile(context);
+    const project = ensureProjectFile(context);
     const secret = wantsToken ? await ensureToken(context) : undefined;
     const made = [project, ...(secret ? [secret] : [])];
     const record = {

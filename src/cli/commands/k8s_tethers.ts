@@ -9,7 +9,13 @@ import type { Column } from '../kit/output.ts';
 type TetherRow = Tether & { workload: string };
 
 const COLUMNS: readonly Column<TetherRow>[] = [
-  { title: 'ADDRESS', cell: ({ local_port }) => (local_port === null ? '' : `localhost:${local_port}`) },
+  {
+    title: 'ADDRESS',
+    cell: ({ local_port, previous_port }) =>
+      local_port === null
+        ? ''
+        : `localhost:${local_port}${previous_port === null ? '' : ` (was ${previous_port})`}`,
+  },
   {
     title: 'STATE',
     cell: ({ state }) => state,

@@ -6,7 +6,7 @@ import { EXIT_CODE } from '../kit/exit_codes.ts';
 import { describeStatus, formatCpu, formatElapsed, formatMemory, statusStyle } from '../kit/format.ts';
 import type { Output } from '../kit/output.ts';
 import { projectFileOf } from '../kit/project_file.ts';
-import { sanitize, sanitizeLine } from '../kit/sanitize.ts';
+import { safeJson, sanitize, sanitizeLine } from '../kit/sanitize.ts';
 
 type FactRow = [title: string, text: string];
 
@@ -78,7 +78,7 @@ export const statusCommand = defineCommand({
     } catch (error) {
       if (!hasErrorCode(error, 'unknown_service')) throw error;
       if (!context.out.isData) context.out.note(`there is no service ${name}; \`berth ps\` lists them`);
-      else context.out.errorLine(JSON.stringify(error));
+      else context.out.errorLine(safeJson(error));
       return EXIT_CODE.unknown;
     }
   },

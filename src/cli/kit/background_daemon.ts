@@ -3,8 +3,10 @@ import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync, realpathSync, renameSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
+import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { localUrl } from '../../adapters/url_host.ts';
-import { type LocalDaemon, runningDaemon } from '../../client/local_daemon.ts';
+import type { LocalDaemon } from '../../client/local_daemon.ts';
+import { DAEMON_LOG } from '../../settings/limits.ts';
 import { type AddressRecord, openStateDir } from '../../settings/state_dir.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import type { CommandContext } from './context.ts';
@@ -16,7 +18,6 @@ const POLL_MS = 50;
 const START_TIMEOUT_MS = 30_000;
 /** Longer than any sensible grace period of a service. */
 const STOP_TIMEOUT_MS = 120_000;
-const ROTATE_LOG_BYTES = 1024 * 1024;
 
 /** The file that runs as `berth`, and also as the daemon. */
 export const berthScript = (): string => realpathSync(process.argv[1] ?? '');
@@ -29,8 +30,9 @@ function logTail(path: string, from: number): string {
 
 function openDaemonLog(path: string): { fd: number; from: number } {
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-  if (size > ROTATE_LOG_BYTES) renameSync(path, `${path}.1`);
-  return { fd: openSync(path, 'a', 0o600), from: size > ROTATE_LOG_BYTES ? 0 : size };
+  const isFull = size > DAEMON_LOG.maxBytes;
+  if (isFull) renameSync(path, `${path}.1`);
+  return { fd: openSync(path, 'a', 0o600), from: isFull ? 0 : size };
 }
 
 /** The daemon that a service manager starts in place of `before`, once it serves. Throws a CommandError. */

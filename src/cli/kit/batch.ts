@@ -5,7 +5,7 @@ import type { CommandContext } from './context.ts';
 import { hintOf } from './error_hints.ts';
 import { exitCodeOf } from './exit_codes.ts';
 import { createProgress, type Progress } from './progress.ts';
-import { sanitize } from './sanitize.ts';
+import { safeJson, sanitize } from './sanitize.ts';
 
 /** The result for one service. */
 export interface BatchResult {
@@ -54,21 +54,21 @@ export function batchReporter(context: CommandContext, progress: Progress) {
     done: (name: string, { record, text, isUnchanged }: BatchResult): void => {
       records.push(record);
       const mark = isUnchanged ? out.style('dim', '·') : out.style('green', '✓');
-      if (out.format === 'jsonl') out.line(JSON.stringify(record));
+      if (out.format === 'jsonl') out.line(safeJson(record));
       else if (!out.isData) progress.print(() => out.line(`${mark} ${name} ${sanitize(text)}`));
     },
     failed: (name: string, error: unknown): void => {
       exitCode ??= exitCodeOf(error);
       const mark = out.style('red', '✗', 'err');
       const text = out.isData
-        ? JSON.stringify({ name, ...errorRecord(error) })
+        ? safeJson({ name, ...errorRecord(error) })
         : `${mark} ${name}: ${failureText(error)}`;
       progress.print(() => out.errorLine(text));
     },
     /** Stops the progress and, with -o json, prints the list. Returns the exit code of the first failure. */
     end: (): number | undefined => {
       progress.stop();
-      if (out.format === 'json') out.line(JSON.stringify(records, null, 2));
+      if (out.format === 'json') out.line(safeJson(records, 2));
       return exitCode;
     },
   };

@@ -1,4 +1,5 @@
 // The context of a command: its output, the daemon, and what to do on Ctrl-C.
+import { withScheme } from '../../adapters/url_host.ts';
 import type { Client } from '../../client/create_client.ts';
 import { type BerthError, isBerthError } from '../../client/errors.ts';
 import type { StreamOptions } from '../../client/event_stream.ts';
@@ -26,9 +27,10 @@ export interface CommandContext {
   onInterrupt(clean: () => void): () => void;
 }
 
-function checkUrl(url: string | undefined): void {
-  if (url === undefined || (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) return;
-  throw new UsageError(`${url} is not the URL of a daemon`, 'Give a URL such as http://127.0.0.1:11611.');
+function checkUrl(named: string | undefined): void {
+  const url = withScheme(named ?? 'localhost');
+  if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return;
+  throw new UsageError(`${named} is not the URL of a daemon`, 'Give a URL such as http://127.0.0.1:11611.');
 }
 
 /** How long a call is retried while the daemon, or a group, is starting. */
@@ -42,7 +44,7 @@ export function createCommandContext(globalOptions: GlobalOptions): {
   let local: Promise<LocalDaemon> | undefined;
   const cleaners = new Set<() => void>();
   const find = async (): Promise<LocalDaemon> => {
-    checkUrl(globalOptions.url ?? process.env['BERTH_URL']);
+    checkUrl(globalOptions.url ?? (process.env['BERTH_URL'] || undefined));
     return findLocalDaemon({ ...globalOptions, busyRetryMs: BUSY_RETRY_MS });
   };
   const context: CommandContext = {

@@ -1,24 +1,16 @@
 // Makes the text of a berth.yaml from another tool's file.
 import { basename } from 'node:path';
-import { localUrl } from '../../adapters/url_host.ts';
 import { YamlPositionError } from '../../adapters/yaml.ts';
-import { runningDaemon } from '../../client/local_daemon.ts';
-import { schemaLine, stringifyProject } from '../../project/imported_project.ts';
+import { SCHEMA_LINE, stringifyProject } from '../../project/imported_project.ts';
 import { IMPORTERS, importProject } from '../../project/importers.ts';
-import type { CommandContext } from './context.ts';
 import { CommandError, UsageError } from './exit_codes.ts';
-
-/** The URL of the daemon that serves the schema; where it would run if it does not. */
-export async function schemaServer(context: CommandContext): Promise<string> {
-  const { stateDir, settings } = await context.local();
-  return localUrl(settings.bind, runningDaemon(stateDir)?.port ?? settings.port);
-}
+import { sanitizeLine } from './sanitize.ts';
 
 /**
  * Makes a project file from `path`; `notes` name what it could not carry over. Throws a CommandError or
  * UsageError.
  */
-export async function convertToProject(context: CommandContext, path: string) {
+export function convertToProject(path: string) {
   const known = IMPORTERS.flatMap(({ files }) => files).join(', ');
   let imported: ReturnType<typeof importProject>;
   try {
@@ -32,9 +24,6 @@ export async function convertToProject(context: CommandContext, path: string) {
     throw new UsageError(`${basename(path)} is no file that can be imported`, `Known files: ${known}.`);
   const { services, notes, kind } = imported;
   if (services.length === 0) throw new CommandError(`${path} has nothing to run`, notes.join('\n'));
-  const head = [
-    schemaLine(await schemaServer(context)),
-    `# Made from ${basename(path)} by \`berth import\`.`,
-  ];
+  const head = [SCHEMA_LINE, `# Made from ${sanitizeLine(basename(path))} by \`berth import\`.`];
   return { text: stringifyProject(services, head), services, notes, kind };
 }

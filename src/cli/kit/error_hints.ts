@@ -1,5 +1,5 @@
 // What a user of the command line can do about an error.
-import { isBerthError } from '../../client/errors.ts';
+import { type ClientErrorCode, isBerthError } from '../../client/errors.ts';
 import type { ErrorCode } from '../../protocol/errors.ts';
 
 /** Replaces hints of the daemon that name HTTP requests, for programs, by commands. */
@@ -7,6 +7,9 @@ const COMMAND_HINTS: Partial<Record<string, string>> = {
   invalid_spec: '`berth help <command>` describes its arguments.',
   unauthorized:
     'Set auth.token, or cloud.token for `berth k8s`, in the configuration to the token of the daemon.',
+  unproven:
+    'Set auth.token, or cloud.token for `berth k8s`, in the configuration to the token of the daemon. If it ' +
+    'is set, another program may have taken the port: `berth doctor` tells more.',
   unknown_service: '`berth ps` lists the services.',
   unknown_group: '`berth group ls` lists the groups.',
   unknown_agent: '`berth agent ls` lists the agents.',
@@ -15,7 +18,7 @@ const COMMAND_HINTS: Partial<Record<string, string>> = {
   unknown_tether: '`berth k8s tethers` lists the tethers.',
   already_running: '`berth restart` restarts it.',
   not_running: '`berth start` starts a service, `berth agent spinup` an agent.',
-} satisfies Partial<Record<ErrorCode, string>>;
+} satisfies Partial<Record<ErrorCode | ClientErrorCode, string>>;
 
 /** The hint of `error` for a user; '' if it has none. */
 export function hintOf(error: unknown): string {

@@ -40,6 +40,7 @@ export const exitCodesHelp = (): string =>
 const EXIT_BY_ERROR_CODE = new Map<string, number>([
   ['unreachable', EXIT_CODE.noDaemon],
   ['unauthorized', EXIT_CODE.unauthorized],
+  ['unproven', EXIT_CODE.unauthorized],
   ['ready_timeout', EXIT_CODE.notReady],
   ['port_in_use', EXIT_CODE.conflict],
   ['already_running', EXIT_CODE.conflict],

@@ -1,7 +1,7 @@
 // Prints data on stdout in the chosen format, and messages on stderr. Each stream has colour only if it is a
 // terminal.
 import { styleText } from 'node:util';
-import { sanitize, sanitizeLine } from './sanitize.ts';
+import { safeJson, sanitize, sanitizeLine } from './sanitize.ts';
 import { displayWidth, truncateText } from './text_width.ts';
 
 export const FORMATS = ['table', 'wide', 'json', 'jsonl'] as const;
@@ -114,7 +114,7 @@ export function createOutput(format: Format, { stdout, stderr }: OutputStreams):
   const style: Output['style'] = (chosen, text, stream = 'out') =>
     styleText(chosen, text, { stream: stream === 'out' ? stdout() : stderr() });
   const line = (text: string): void => void stdout().write(`${text}\n`);
-  const json = (value: unknown): void => line(JSON.stringify(value, null, format === 'json' ? 2 : 0));
+  const json = (value: unknown): void => line(safeJson(value, format === 'json' ? 2 : 0));
   const say = (text: string): void => void stderr().write(`${text}\n`);
   return {
     format,

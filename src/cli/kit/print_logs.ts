@@ -2,7 +2,7 @@
 import type { Client } from '../../client/create_client.ts';
 import { LOGS } from '../../settings/limits.ts';
 import { type CommandContext, hasErrorCode, onStreamState } from './context.ts';
-import { sanitizeLine } from './sanitize.ts';
+import { safeJson, sanitizeLine } from './sanitize.ts';
 
 const COLOURS = ['cyan', 'yellow', 'green', 'magenta', 'blue', 'red'] as const;
 
@@ -27,7 +27,7 @@ function linePrinter(
   const width = Math.max(0, ...names.map((name) => name.length));
   return (name: string, line: string, time = ''): void => {
     if (out.isData) {
-      out.line(JSON.stringify({ name, line, ...(time ? { time } : {}) }));
+      out.line(safeJson({ name, line, ...(time ? { time } : {}) }));
       return;
     }
     const colour = COLOURS[names.indexOf(name) % COLOURS.length] ?? 'cyan';

@@ -3,9 +3,12 @@ import type { Operation } from '../../api/operation.ts';
 import type { Node } from '../../runtime/actor.ts';
 import type { EventHub } from '../streams/event_hub.ts';
 import type { LogStreams } from '../streams/log_streams.ts';
+import type { OpenStreams } from '../streams/open_streams.ts';
 import type { TerminalSockets } from '../streams/terminal_sockets.ts';
 import type { ServiceViews } from '../views/service_views.ts';
+import type { AccessKeys } from './access_keys.ts';
 import type { CloudGate } from './cloud_gate.ts';
+import type { RedirectPages } from './redirect_pages.ts';
 
 /** The daemon's information about itself. Read at each request, so its owner may change it. */
 export interface DaemonInfo {
@@ -33,8 +36,15 @@ export interface AppContext {
   readonly hub: EventHub;
   readonly logs: LogStreams;
   readonly terminals: TerminalSockets;
+  readonly streams: OpenStreams;
+  readonly keys: AccessKeys;
+  /** null: there is no cloud part. */
+  readonly cloudKeys: AccessKeys | null;
+  readonly redirectPages: RedirectPages;
   readonly daemonInfo: DaemonInfo;
   readonly phase: DaemonPhase;
+  /** Why services cannot be shown or changed at the moment, though the phase is `ready`; or null. */
+  unreadyReason(): string | null;
   /** Starts the gateway unless it runs. Resolves with its port, or null when it is off or cannot listen. */
   ensureGateway(): Promise<number | null>;
   /** The API's document. */

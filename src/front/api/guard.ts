@@ -1,32 +1,34 @@
 // The five checks that every request passes first, in the order of
 // docs/reference.md "Checks on every request": peer, Host, Origin, Sec-Fetch-Site, token. A request that
 // passes costs no allocation, and no header value makes a check throw.
-import { timingSafeEqual } from 'node:crypto';
+
 import { hostInUrl, isWildcard } from '../../adapters/url_host.ts';
+import { access } from '../../api/access.ts';
 import { fail } from '../../protocol/errors.ts';
 import { isAllowedExtension } from '../../protocol/extension_origin.ts';
 import type { Failure } from '../../runtime/actor.ts';
 import { isLoopback } from '../../settings/loopback.ts';
 import type { HttpExchange } from '../server/http_server.ts';
+import type { AccessKeys } from './access_keys.ts';
 import { isPublicPath } from './public_paths.ts';
 
-/** The settings that say who may call, and that may change at run time. */
-export interface AccessSettings {
-  /** `auth.token`; empty: no authentication. */
-  token: string;
+/** The settings that say which pages may call, and that may change at run time. */
+export interface AllowedCallers {
   /** Extension ids that may call; empty: any. */
   allowedExtensions: readonly string[];
   /** Origins of other pages that may call. */
   allowedOrigins: readonly string[];
 }
 
-export interface GuardOptions extends AccessSettings {
+export interface GuardOptions extends AllowedCallers {
   /** The address of the listener, which is also an accepted Host unless it is a wildcard. */
   bind: string;
   /** The actual port of the listener. */
   port: number;
-  /** The token of /k8s; null: /k8s is not served here. */
-  cloudToken: string | null;
+  /** The keys of the daemon. */
+  keys: AccessKeys;
+  /** The keys of /k8s; null: /k8s is not served here. */
+  cloudKeys: AccessKeys | null;
   /** The cloud listener on its own address: only rules 3 to 5 apply, and only /k8s is served. */
   cloudOnly?: boolean;
 }
@@ -46,24 +48,6 @@ const TOKEN_PROTOCOL = /(?:^|,)\s*base64url\.bearer\.authorization\.berth\.([A-Z
 export const isCloudPath = (path: string): boolean =>
   path.startsWith('/k8s') && (path.length === 4 || path.charCodeAt(4) === 47);
 
-/** A token with a comparison in constant time. An empty token equals nothing. */
-class Secret {
-  private readonly expected: Buffer;
-  /** Buffer for the received token, always as long as the expected one. */
-  private readonly given: Buffer;
-
-  constructor(token: string) {
-    this.expected = Buffer.from(token, 'latin1');
-    this.given = Buffer.alloc(this.expected.length);
-  }
-
-  equals(text: string): boolean {
-    this.given.fill(0);
-    this.given.write(text, 'latin1');
-    return timingSafeEqual(this.given, this.expected) && text.length === this.expected.length && text !== '';
-  }
-}
-
 const shown = (value: string): string => JSON.stringify(value.slice(0, 100));
 
 /** Whether this is the request of a browser for permission to send a cross-origin request. */
@@ -79,8 +63,6 @@ export class Guard {
   private readonly hosts = new Set<string>();
   private readonly origins = new Set<string>();
   private readonly checksPeer: boolean;
-  private readonly cloud: Secret | null;
-  private token: Secret | null = null;
   private allowedExtensions: readonly string[] = [];
   private allowedOrigins: ReadonlySet<string> = new Set();
 
@@ -102,13 +84,11 @@ export class Guard {
         if (!cloudOnly) this.origins.add(`http://${host}`);
       }
     }
-    this.cloud = options.cloudToken === null ? null : new Secret(options.cloudToken);
     this.reload(options);
   }
 
-  /** Applies new values of the settings that may change at run time. */
-  reload({ token, allowedExtensions, allowedOrigins }: AccessSettings): void {
-    this.token = token === '' ? null : new Secret(token);
+  /** Applies new lists of callers. */
+  reload({ allowedExtensions, allowedOrigins }: AllowedCallers): void {
     this.allowedExtensions = allowedExtensions;
     this.allowedOrigins = new Set(allowedOrigins);
   }
@@ -116,7 +96,8 @@ export class Guard {
   check(exchange: HttpExchange): Verdict {
     if (this.checksPeer && !isLoopback(exchange.peerAddress()))
       return refuse('forbidden_origin', `the peer ${exchange.peerAddress()} is not on this machine`);
-    if (!this.options.cloudOnly) {
+    // A proof is for the Host it names: another than ours would let a stranger pass on our proof as his own.
+    if (!this.options.cloudOnly || exchange.path === access.proveCloud.path) {
       const host = exchange.header('host');
       if (!this.hosts.has(host) && !this.isOurs(host))
         return refuse('forbidden_host', `the Host ${shown(host)} is not this daemon`);
@@ -146,10 +127,11 @@ export class Guard {
 
   private isAuthorized(exchange: HttpExchange): boolean {
     const { path } = exchange;
-    const isCloud = this.options.cloudOnly || (this.cloud !== null && isCloudPath(path));
-    const expected = isCloud ? this.cloud : this.token;
-    if (expected === null || isPublicPath(path) || isPreflight(exchange)) return true;
-    return expected.equals(givenToken(exchange));
+    const { cloudOnly, cloudKeys } = this.options;
+    const isCloud = cloudOnly || (cloudKeys !== null && isCloudPath(path));
+    const keys = isCloud ? cloudKeys : this.options.keys;
+    if (keys === null || isPublicPath(path) || isPreflight(exchange)) return true;
+    return (!isCloud && !keys.isRequired) || keys.accepts(givenToken(exchange));
   }
 }
 
@@ -164,10 +146,10 @@ const isPageVisit = (exchange: HttpExchange): boolean =>
   isPublicPath(exchange.path);
 
 /**
- * The token of a request. A WebSocket handshake may carry it as a subprotocol, because a browser cannot set
- * the header.
+ * The token of a request, or its bearer. A WebSocket handshake may carry it as a subprotocol, because a
+ * browser cannot set the header.
  */
-function givenToken(exchange: HttpExchange): string {
+export function givenToken(exchange: HttpExchange): string {
   const header = exchange.header('authorization');
   if (header.startsWith('Bearer ')) return header.slice(7).trim();
   if (header !== '') return /^bearer +(.*)$/i.exec(header)?.[1] ?? '';

@@ -3,17 +3,25 @@ import type { AnswerOf, BodyOf, Operation, QueryOf } from '../../api/operation.t
 import type { ResponseStream, ServerWebSocket, WebSocketHandlers } from '../server/http_server.ts';
 import type { AppContext } from './app_context.ts';
 
-export interface RequestContext<Q = unknown, B = unknown> {
+/** What a request is about. */
+interface RequestTarget<Q = unknown> {
   readonly app: AppContext;
   /** The path's parameter, a name or an id, decoded; empty for a path without one. */
   readonly key: string;
   readonly query: Q;
+}
+
+export interface RequestContext<Q = unknown, B = unknown> extends RequestTarget<Q> {
   body: B;
+  /** The Host of the request. */
+  readonly host: string;
+  /** The token or bearer of the request; empty when absent. */
+  readonly bearer: string;
   /** The operation's status; a handler may set another. */
   status: number;
 }
 
-export interface StreamContext<Q = unknown> extends Omit<RequestContext<Q, null>, 'status'> {
+export interface StreamContext<Q = unknown> extends RequestTarget<Q> {
   /** The header Last-Event-ID; empty when absent. */
   readonly lastEventId: string;
   /**
@@ -32,7 +40,7 @@ interface HandlerKinds<Q, B, A> {
   /** Resolves when the stream is open; a rejection is answered like any other error. */
   stream: (request: StreamContext<Q>) => void | Promise<void>;
   /** Runs before the upgrade: an exception is answered like any other error. */
-  socket: (request: RequestContext<Q, null>) => (socket: ServerWebSocket) => WebSocketHandlers;
+  socket: (request: RequestTarget<Q>) => (socket: ServerWebSocket) => WebSocketHandlers;
 }
 
 type HandlerOf<O extends Operation> = HandlerKinds<QueryOf<O>, BodyOf<O>, AnswerOf<O>>[O['kind']];

@@ -7,7 +7,7 @@ import { HTTP } from '../../settings/limits.ts';
 import type { HttpExchange } from '../server/http_server.ts';
 import { KEEP_ALIVE_COMMENT } from '../streams/event_hub.ts';
 import type { AppContext } from './app_context.ts';
-import { type Guard, isPreflight } from './guard.ts';
+import { type Guard, givenToken, isPreflight } from './guard.ts';
 import type { RequestContext } from './handler.ts';
 import { isJsonType, parseBody } from './json_body.ts';
 import { isPublicPath } from './public_paths.ts';
@@ -179,8 +179,9 @@ export class RequestHandler {
   private runCall(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'call'>, key: string): void {
     const { app } = this.options;
     const query = readQuery(exchange.query(), route.query);
-    const request = { app, key, query, body: null, status: route.status };
-    const { parseBody } = route;
+    const { parseBody, status } = route;
+    const host = exchange.header('host');
+    const request = { app, key, query, body: null, host, bearer: givenToken(exchange), status };
     const isBodyRead = parseBody !== null && (route.body !== null || exchange.head.hasBody);
     const result = isBodyRead
       ? this.runWithBody(exchange, route, parseBody, request)
@@ -230,15 +231,18 @@ export class RequestHandler {
     const { app } = this.options;
     const query = readQuery(exchange.query(), route.query);
     const headers = reply.withCors(route.headers);
+    app.streams.assertRoom();
     const open = () => {
-      if (exchange.method !== 'HEAD') return exchange.startStream(headers, KEEP_ALIVE_COMMENT);
+      if (exchange.method !== 'HEAD') {
+        const stream = exchange.startStream(headers, KEEP_ALIVE_COMMENT);
+        if (stream) app.streams.add(stream);
+        return stream;
+      }
       exchange.send(route.status, headers, { length: null });
       return null;
     };
     const lastEventId = exchange.header('last-event-id');
-    const opened = this.whenServed(route, () =>
-      route.run({ app, key, query, body: null, lastEventId, open }),
-    );
+    const opened = this.whenServed(route, () => route.run({ app, key, query, lastEventId, open }));
     opened?.catch((error: unknown) => reply.fail(error));
   }
 
@@ -253,7 +257,6 @@ export class RequestHandler {
     if (!isFit)
       throw fail('invalid_spec', `this path takes a WebSocket handshake with the protocol ${protocol}`);
     const query = readQuery(exchange.query(), route.query);
-    const request = { app: this.options.app, key, query, body: null, status: route.status };
-    exchange.acceptWebSocket(protocol, route.run(request));
+    exchange.acceptWebSocket(protocol, route.run({ app: this.options.app, key, query }));
   }
 }

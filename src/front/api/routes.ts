@@ -3,6 +3,7 @@ import type { Operation, OperationKind, ResourceName } from '../../api/operation
 import { OPERATIONS } from '../../api/operations.ts';
 import type { ResponseHeaders } from '../server/http_server.ts';
 import type { AnyHandler, HandlersOf } from './handler.ts';
+import { accessHandlers } from './handlers/access.ts';
 import { agentHandlers } from './handlers/agents.ts';
 import { clusterHandlers } from './handlers/clusters.ts';
 import { eventHandlers } from './handlers/events.ts';
@@ -32,6 +33,7 @@ const HANDLERS: { readonly [R in ResourceName]: HandlersOf<(typeof OPERATIONS)[R
   groups: groupHandlers,
   events: eventHandlers,
   agents: agentHandlers,
+  access: accessHandlers,
   system: systemHandlers,
   clusters: clusterHandlers,
   workloads: workloadHandlers,

@@ -142,6 +142,11 @@ export class EventHub {
     for (const { streams } of this.channels.values()) for (const stream of [...streams]) stream.end();
   }
 
+  /** Cuts every stream: its client may see no more. */
+  cut(): void {
+    for (const { streams } of this.channels.values()) for (const stream of [...streams]) stream.destroy();
+  }
+
   private replay(channel: FilterChannel, after: string): Buffer[] {
     const kept = this.ring.kept();
     const given = ID.test(after) ? Number(after) : Number.NaN;

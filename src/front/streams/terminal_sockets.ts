@@ -8,7 +8,7 @@ import type { ServerWebSocket, WebSocketHandlers } from '../server/http_server.t
 import { TerminalViewer } from './terminal_viewer.ts';
 
 /** Close codes of RFC 6455. */
-const CLOSE_CODES = { done: 1000, badData: 1007, tooMuch: 1008, failed: 1011, restarted: 1012 } as const;
+const CLOSE_CODES = { done: 1000, badData: 1007, refused: 1008, failed: 1011, restarted: 1012 } as const;
 
 type ViewerControl = { resize: [cols: number, rows: number] } | { ack: number };
 
@@ -92,9 +92,10 @@ export class TerminalSockets {
     void tolerateFailure(attached, () => socket.close(CLOSE_CODES.failed, 'the terminal has gone'));
     return {
       message: (data, isBinary) => {
+        if (!this.viewers.has(name)) return;
         if (isBinary) {
           if (!viewer.type(data, viewerShare(this.viewers.size)))
-            socket.close(CLOSE_CODES.tooMuch, 'the program does not read what was sent');
+            socket.close(CLOSE_CODES.refused, 'the program does not read what was sent');
           return;
         }
         const control = parseControl(Buffer.from(data.buffer, data.byteOffset, data.length).toString());
@@ -116,6 +117,13 @@ export class TerminalSockets {
     this.recentResizes.clear();
     for (const { socket } of this.viewers.values())
       socket.close(CLOSE_CODES.restarted, 'the services restart');
+  }
+
+  /** Ends every session: nothing more passes, whenever the other side closes its socket. */
+  cut(): void {
+    for (const { socket } of this.viewers.values())
+      socket.close(CLOSE_CODES.refused, 'the token has changed');
+    this.viewers.clear();
   }
 
   /**

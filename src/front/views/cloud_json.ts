@@ -50,4 +50,5 @@ export const tetherItem = (row: TetherRow) => ({
   bytes_in: row.bytesIn,
   bytes_out: row.bytesOut,
   last_error: row.lastError,
+  previous_port: row.previousPort,
 });

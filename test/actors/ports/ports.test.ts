@@ -10,15 +10,26 @@ import { portHolderOf } from '../../../src/actors/ports/port_holder.ts';
 import { portsActor } from '../../../src/actors/ports/ports.ts';
 import { nextRecord } from '../../../src/actors/registry/registration_rules.ts';
 import { openStore } from '../../../src/adapters/storage/store.ts';
+import type { EventsProtocol } from '../../../src/protocol/events.ts';
 import type { HostProtocol, LedgerRun } from '../../../src/protocol/host.ts';
-import type { PortsProtocol } from '../../../src/protocol/ports.ts';
+import type { PortsProtocol, PortUse } from '../../../src/protocol/ports.ts';
 import { isFailure, type Ref } from '../../../src/runtime/actor.ts';
-import { afterThisTest, realTime, tempDir, type World, world } from '../../kit/actors.ts';
+import {
+  afterThisTest,
+  realTime,
+  settle,
+  type TestClock,
+  tempDir,
+  virtualClock,
+  type World,
+  world,
+} from '../../kit/actors.ts';
 import { freePort, ownPorts } from '../../kit/free_ports.ts';
 import { must } from '../../kit/must.ts';
+import { canBecomeOthers, listenAsOther, OTHER_USER } from '../../kit/other_user.ts';
 import { input } from '../../kit/service_inputs.ts';
 
-async function started(): Promise<{
+async function started(clock: TestClock = realTime): Promise<{
   ports: Ref<PortsProtocol>;
   world: World;
   again(): Promise<void>;
@@ -26,27 +37,32 @@ async function started(): Promise<{
   /** The host's current run of a service, and its last ended run. */
   live: Map<string, string>;
   ended(name: string, run: string): Promise<void>;
+  /** Every event, as JSON. */
+  events(): unknown[];
 }> {
   const store = openStore(join(tempDir(), 'store.mdb'));
   afterThisTest(() => store.close());
-  const w = world({ clock: realTime });
+  const w = world({ clock });
   const live = new Map<string, string>();
   const runOf = (service: string): LedgerRun | null => {
     const run = live.get(service);
     return run === undefined ? null : ({ service, run } as LedgerRun);
   };
   await w.stand<HostProtocol>('host', { runOf: ({ service }) => ({ run: runOf(service) }) });
+  const journal = await w.stand<EventsProtocol>('events');
+  const watched = new Map<string, PortUse>();
   return {
     live,
+    events: () => journal.of('append').flatMap(({ events }) => events.map(({ data }) => JSON.parse(data))),
     ended: (name, run) =>
       store
         .table('ends')
         .put(name, { run, status: 'crashed', exitCode: 1, signal: null, exitUnknown: false, at: 0 }),
-    ports: await w.start('ports', portsActor, { store }),
+    ports: await w.start('ports', portsActor, { store, watched }),
     world: w,
     async again() {
       await w.node.end('ports');
-      await w.start('ports', portsActor, { store });
+      await w.start('ports', portsActor, { store, watched });
     },
     put: (name, port) =>
       store.table('services').put(name, nextRecord(input(name), port, undefined, Buffer.alloc(32))),
@@ -260,5 +276,93 @@ describe('the holder', () => {
   it('is unknown when no process with the socket is found', () => {
     const row = { port: 8000, address: '127.0.0.1', uid: process.getuid?.() ?? 0, inode: 1 };
     expect(portHolderOf(8000, [row])).toEqual({ pid: null, label: 'unknown', mark: null });
+  });
+});
+
+describe('who has the port of a run without being of it', () => {
+  /** A run whose first process is `pid`; by default one that starts nothing. */
+  async function useOf(port: number, pid?: number): Promise<PortUse> {
+    const first = pid ?? must((await sleeper()).pid);
+    return { owner: 'web', run: 'r1', pid: first, port };
+  }
+  async function sleeper(): Promise<ChildProcess> {
+    const child = spawn('sleep', ['600'], { stdio: 'ignore' });
+    await once(child, 'spawn');
+    afterThisTest(() => void child.kill('SIGKILL'));
+    return child;
+  }
+  const otherFamily = (host: string): string => (host === '::1' ? '127.0.0.1' : '::1');
+
+  it('is nobody where it alone listens, or nobody does', async () => {
+    const { ports: ref } = await started();
+    expect(await ref.ask('foreignHolder', await useOf(freePort()))).toEqual({ holder: null });
+    const port = await listen('127.0.0.1');
+    expect(await ref.ask('foreignHolder', await useOf(port, process.pid))).toEqual({ holder: null });
+  });
+
+  it('is nobody where a server of this user has left its tree', async () => {
+    const { ports: ref, live } = await started();
+    await ref.ask('claim', { owner: 'web', port: 1 });
+    live.set('web', 'r1');
+    const unmarked = await listenApart(process.execPath, ['-e', SERVER]);
+    const env = { ...process.env, BERTH_SERVICE: 'web', BERTH_RUN: 'r1' };
+    const marked = await listenApart(process.execPath, ['-e', SERVER], { env });
+    for (const { port } of [unmarked, marked])
+      expect(await ref.ask('foreignHolder', await useOf(port))).toEqual({ holder: null });
+  });
+
+  it('is another service of this daemon, and not one of another daemon', async () => {
+    const { ports: ref, live } = await started();
+    const env = { ...process.env, BERTH_SERVICE: 'api', BERTH_RUN: 'r7' };
+    const { child, port } = await listenApart(process.execPath, ['-e', SERVER], { env });
+    expect(await ref.ask('foreignHolder', await useOf(port))).toEqual({ holder: null });
+    await ref.ask('claim', { owner: 'api', port: 1 });
+    live.set('api', 'r7');
+    expect(await ref.ask('foreignHolder', await useOf(port))).toEqual({ holder: 'api' });
+    // What a run has started is of it, whatever mark it bears.
+    expect(await ref.ask('foreignHolder', await useOf(port, child.pid))).toEqual({ holder: null });
+    expect(await ref.ask('foreignHolder', await useOf(port, process.pid))).toEqual({ holder: null });
+  });
+
+  describe.runIf(canBecomeOthers)('but another user', () => {
+    it.each(['127.0.0.1', '::1', '0.0.0.0'])('is named on %s, alone or beside the run', async (host) => {
+      const { ports: ref } = await started();
+      const { port, pid } = await listenAsOther(host, 0);
+      const use = await useOf(port);
+      expect(await ref.ask('foreignHolder', use)).toEqual({ holder: OTHER_USER });
+      if (host !== '0.0.0.0') {
+        await listen(otherFamily(host), port);
+        expect(await ref.ask('foreignHolder', use)).toEqual({ holder: OTHER_USER });
+      }
+      expect(await ref.ask('foreignHolder', await useOf(port, pid))).toEqual({ holder: null });
+    });
+
+    it.each(['127.0.0.1', '::1'])('who comes to %s while it runs is one event', async (host) => {
+      const clock = virtualClock();
+      const { ports: ref, events, again } = await started(clock);
+      const own = await listen(otherFamily(host));
+      const use = await useOf(own);
+      await ref.ask('watch', use);
+      await ref.ask('watch', { ...use, owner: 'api', run: 'r2', port: freePort() });
+      await clock.advance(10_000);
+      expect(events()).toEqual([]);
+      await listenAsOther(host, own);
+      await again();
+      await clock.advance(10_000);
+      await settle();
+      expect(events()).toEqual([{ port: own, claimedBy: 'web', holder: OTHER_USER }]);
+    });
+
+    it('who comes after the end of a run is none', async () => {
+      const clock = virtualClock();
+      const { ports: ref, events } = await started(clock);
+      const use = await useOf(freePort());
+      await ref.ask('watch', use);
+      await ref.ask('unwatch', { run: use.run });
+      await listenAsOther('127.0.0.1', use.port);
+      await clock.advance(10_000);
+      await settle();
+      expect(events()).toEqual([]);
+    });
   });
 });

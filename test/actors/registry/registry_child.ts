@@ -17,7 +17,7 @@ const nothing = actor('nothing', () => ({
 }));
 for (const address of ['views', 'events']) await node.start(address, nothing, null);
 node.family('service:', nothing, () => null);
-await node.start('ports', portsActor, { store });
+await node.start('ports', portsActor, { store, watched: new Map() });
 const ref = await node.start('registry', registryActor, {
   store,
   ports: { service: [3100, 3999], agent: [8100, 8200] },

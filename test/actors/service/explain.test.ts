@@ -40,7 +40,7 @@ const CHECK = {
   status: 500,
   error: 'it answered 500; 2xx or 3xx is needed',
 };
-const check = { last: () => CHECK, stop: () => {} };
+const check = { last: () => CHECK, foreignHolder: () => null, stop: () => {} };
 const BACKOFF = { attempt: 4, delayMs: 800, nextAt: NOW + 640 };
 
 function about(
@@ -52,6 +52,7 @@ function about(
     state,
     end: null,
     portHolder: null,
+    foreignHolder: null,
     lastLines: [],
     droppedBytes: 0,
     now: NOW,
@@ -151,6 +152,16 @@ describe('an explanation', () => {
     });
   });
 
+  it('of a service whose port somebody else has: who, before anything else about the port', () => {
+    const held = { portHolder: 'user eve', foreignHolder: 'user eve' };
+    const words = 'On its port 3000, user eve listens too: what is sent to localhost:3000 may end there.';
+    const checking = about({ phase: 'checking', run: RUN, check }, { status: 'starting', ...held });
+    expect(checking.reason.endsWith(`2xx or 3xx is needed. ${words}`)).toBe(true);
+    expect(checking).toMatchObject({ waitingFor: 'user eve to leave port 3000', portHolder: 'user eve' });
+    const running = about({ phase: 'running', run: RUN }, { status: 'running', ...held });
+    expect(running.reason).toBe(`Its process 41 has been up for 3.4 s. ${words}`);
+  });
+
   it.each([
     ['http://localhost:9/', 'The ready URL asks port 9, while the service was given port 3000.'],
     ['http://localhost/health', 'The ready URL asks port 80, while the service was given port 3000.'],
@@ -200,8 +211,16 @@ describe('the hint of a failed start', () => {
   const failure = (state: In<'ended'>, lines: string[] = []): Promise<unknown> =>
     startFailure('web', state, lines, NOW);
 
+  it('names who had the port of the service', async () => {
+    const late = { check: CHECK, holder: Promise.resolve('user eve'), foreignHolder: 'user eve' };
+    expect(await failure(ended({ how: { stopped: true, late, stop: null } }))).toMatchObject({
+      code: 'ready_timeout',
+      message: 'web was not ready within 30000 ms and has been stopped: user eve listens on its port 3000',
+    });
+  });
+
   it('carries the facts of a timeout and the last lines', async () => {
-    const late = { check: CHECK, holder: Promise.resolve(null) };
+    const late = { check: CHECK, holder: Promise.resolve(null), foreignHolder: null };
     expect(await failure(ended({ how: { stopped: true, late, stop: null } }), ['one', 'two'])).toMatchObject({
       code: 'ready_timeout',
       message: 'web was not ready within 30000 ms and has been stopped',

@@ -1,6 +1,11 @@
 // docs/reference.md "Ready-check": when probes run, and what they decide.
 import { describe, expect, it } from 'vitest';
-import { type LastCheck, probePauseMs, startReadyCheck } from '../../../src/actors/service/ready_check.ts';
+import {
+  type LastCheck,
+  probePauseMs,
+  type ReadyQuestions,
+  startReadyCheck,
+} from '../../../src/actors/service/ready_check.ts';
 import { virtualClock } from '../../kit/actors.ts';
 import { ProbeDouble } from '../../kit/service.ts';
 
@@ -9,6 +14,8 @@ describe('a ready-check', () => {
   interface Watched {
     clock: ReturnType<typeof virtualClock>;
     probe: ProbeDouble;
+    /** Who has the port in the place of the service. */
+    port: { holder: string | null };
     reports: { passed: boolean; at: number }[];
     last(): LastCheck | null;
     stop(): void;
@@ -21,12 +28,14 @@ describe('a ready-check', () => {
   }): Watched {
     const clock = virtualClock();
     const probe = new ProbeDouble(clock);
+    const port: Watched['port'] = { holder: null };
     const reports: Watched['reports'] = [];
     const plan = { url: URL, timeoutMs: 30_000, slowestMs: 500, upMs: 0, ...over };
-    const check = startReadyCheck(clock, probe.probe, plan, (passes) =>
+    const questions: ReadyQuestions = { probe: probe.probe, foreignHolder: (onDone) => onDone(port.holder) };
+    const check = startReadyCheck(clock, questions, plan, (passes) =>
       reports.push({ passed: passes, at: clock.monotonic() }),
     );
-    return { clock, probe, reports, last: check.last, stop: check.stop };
+    return { clock, probe, port, reports, last: check.last, stop: check.stop };
   }
 
   it('probes every 20 ms for 2 s, then after 5 % of the time waited, at most 500 ms', async () => {
@@ -75,7 +84,8 @@ describe('a ready-check', () => {
     probe.hang = true;
     const reports: boolean[] = [];
     const plan = { url: URL, timeoutMs: 700, slowestMs: 500, upMs: 0 };
-    const check = startReadyCheck(clock, probe.probe, plan, (passes) => reports.push(passes));
+    const questions: ReadyQuestions = { probe: probe.probe, foreignHolder: () => undefined };
+    const check = startReadyCheck(clock, questions, plan, (passes) => reports.push(passes));
     await clock.advance(700);
     expect(reports).toEqual([false]);
     expect(probe.open).toBe(0);
@@ -104,6 +114,34 @@ describe('a ready-check', () => {
     const old = watch({ url: null, upMs: 9_000 });
     await old.clock.advance(1);
     expect(old.reports).toEqual([{ passed: true, at: 0 }]);
+  });
+
+  it.each([URL, null])('of %s does not pass while somebody else has the port', async (url) => {
+    const { clock, probe, port, reports, last } = watch({ url, timeoutMs: null });
+    probe.pass();
+    port.holder = 'user eve';
+    await clock.advance(10_000);
+    expect(reports).toEqual([]);
+    if (url) expect(last()?.error).toBe('it answered, but user eve listens on the port of the service');
+    port.holder = null;
+    await clock.advance(500);
+    expect(reports).toMatchObject([{ passed: true }]);
+  });
+
+  it.each([
+    [URL, 700, 700],
+    [null, 700, 750],
+    [URL, 0, 0],
+    [null, 0, 50],
+  ])('of %s with a time of %i ms fails while somebody else has the port', async (url, timeoutMs, at) => {
+    const { clock, probe, port, reports } = watch({ url, timeoutMs });
+    probe.pass();
+    port.holder = 'user eve';
+    await clock.advance(2_000);
+    expect(reports).toHaveLength(1);
+    expect(reports[0]?.passed).toBe(false);
+    expect(reports[0]?.at).toBeGreaterThanOrEqual(at);
+    expect(reports[0]?.at).toBeLessThan(at + 40);
   });
 
   it('that is stopped reports nothing and leaves nothing open', async () => {

@@ -339,6 +339,29 @@ describe('a service that is starting', () => {
     expect(world.events()).toEqual([['service.stopped', { name: 'web', exitCode: null, signal: 'SIGINT' }]]);
   });
 
+  it.each([READY, null])('with %s is not ready while somebody else has its port', async (ready) => {
+    const world = await begun({ spec: { ready } });
+    world.probe.pass();
+    world.ports.foreign = 'user eve';
+    const started = refusal(start(world, 500));
+    await world.advance(400);
+    expect(world.state().status).toBe('starting');
+    expect(await world.ref.ask('explain', {})).toMatchObject({
+      portHolder: 'user eve',
+      waitingFor: 'user eve to leave port 3000',
+    });
+    await world.advance(300);
+    expect(await started).toMatchObject({
+      code: 'ready_timeout',
+      message: 'web was not ready within 500 ms and has been stopped: user eve listens on its port 3000',
+    });
+    const again = start(world);
+    await world.advance(400);
+    world.ports.foreign = null;
+    await world.advance(100);
+    expect(await again).toMatchObject({ status: 'running' });
+  });
+
   it('is not restarted after a timeout reported to a client, whatever the policy', async () => {
     const world = await begun({ spec: { ready: READY, restart: 'always' } });
     const started = code(start(world, 500));

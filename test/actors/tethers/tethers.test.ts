@@ -122,10 +122,10 @@ const known = (workloads: Stand<WorkloadsProtocol>, clusterId = 'C1'): void =>
   });
 
 const input = { workloadId: 'W1', containerPort: 80, label: 'web', wake: true };
-function occupy(port: number): Promise<Server> {
+function occupy(port: number, host = '127.0.0.1'): Promise<Server> {
   const server = createServer((socket) => socket.destroy());
   afterThisTest(() => void server.close());
-  return new Promise((resolve) => server.listen(port, '127.0.0.1', () => resolve(server)));
+  return new Promise((resolve) => server.listen(port, host, () => resolve(server)));
 }
 
 const canConnect = async (port: number, host?: string): Promise<boolean> => {
@@ -158,6 +158,7 @@ describe('tethers', () => {
       bytes_in: 0,
       bytes_out: 0,
       last_error: null,
+      previous_port: null,
     });
     expect(await canConnect(from)).toBe(false);
   });
@@ -255,7 +256,24 @@ describe('tethers', () => {
     const { tether_id: id, local_port: port } = await ref.ask('create', input);
     await occupy(port);
     expect(await ref.ask('activate', { id })).toMatchObject({ local_port: port + 1 });
-    expect(shown()[0]).toMatchObject({ local_port: port + 1 });
+    expect(shown()[0]).toMatchObject({ local_port: port + 1, previous_port: port });
+    await ref.ask('activate', { id });
+    expect(shown()[0]).toMatchObject({ local_port: port + 1, previous_port: port });
+    await ref.ask('deactivate', { id });
+    expect(shown()[0]).toMatchObject({ local_port: null, previous_port: null });
+    await ref.ask('activate', { id });
+    expect(shown()[0]).toMatchObject({ previous_port: null });
+  });
+
+  it('leave a port alone that somebody has on ::1', async () => {
+    const [from, to] = ownPorts(3);
+    const { tethers: ref, workloads } = await part(tempDir(), [from, to]);
+    known(workloads);
+    await occupy(from, '::1');
+    const { tether_id: id, local_port: port } = await ref.ask('create', input);
+    expect(port).toBe(from + 1);
+    await occupy(port, '::1');
+    expect(await ref.ask('activate', { id })).toMatchObject({ local_port: from + 2 });
   });
 
   it('destroy their connections and free the port when deactivated', async () => {
@@ -290,10 +308,13 @@ describe('tethers', () => {
     const after = await part(folder, ports);
     known(after.workloads);
     await after.tethers.ask('boot', {});
-    expect(after.shown().map(({ state, local_port }) => [state, Number(local_port) - ports[0]])).toEqual([
-      ['active', 3],
-      ['active', 1],
-      ['idle', 2],
+    const rows = after
+      .shown()
+      .map((row) => [row['state'], Number(row['local_port']) - ports[0], row['previous_port']]);
+    expect(rows).toEqual([
+      ['active', 3, ports[0]],
+      ['active', 1, null],
+      ['idle', 2, null],
     ]);
     for (const port of [3, 1]) expect(await canConnect(ports[0] + port)).toBe(true);
   });

@@ -124,6 +124,7 @@ describeReal('tethers and the cloud', () => {
       bytes_in: 15,
       bytes_out: names.join('').length,
       last_error: null,
+      previous_port: null,
     });
   }, 60_000);
 

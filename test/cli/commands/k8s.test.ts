@@ -42,6 +42,7 @@ const TETHER = {
   bytes_in: 0,
   bytes_out: 0,
   last_error: null,
+  previous_port: null,
 };
 
 const NOT_THERE = { code: 'not_found', message: 'no', hint: 'no' };

@@ -1,9 +1,10 @@
 // Every command on a real daemon with real processes: its output and its exit code.
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Daemon, eventually } from '../../kit/daemon.ts';
 import { freePort } from '../../kit/free_ports.ts';
+import { exchangeKey, pageServer } from '../../kit/page_session.ts';
 import { berth, cleanEnv, daemonOf, folder, type Ran, type RunOptions } from '../berth_process.ts';
 
 const NODE = JSON.stringify(process.execPath);
@@ -461,10 +462,10 @@ it('checks the machine', async () => {
   expect(wrong.stdout).toContain('port = "x"');
 });
 
-it('opens the dashboard with the token hidden from other users and servers', async () => {
+it('opens the dashboard with a code that is good once, hidden from other users and servers', async () => {
   const daemon = await daemonOf({ config: '[auth]\ntoken = "se/cret"\n' });
-  const address = `http://127.0.0.1:${daemon.port}/#token=se%2Fcret`;
-  expect((await against(daemon)('open --print')).stdout).toBe(`${address}\n`);
+  const address = new RegExp(`^http://127\\.0\\.0\\.1:${daemon.port}/#code=code-[\\w-]{16}\\.[\\w-]{43}\n$`);
+  expect((await against(daemon)('open --print')).stdout).toMatch(address);
   const at = folder();
   const browser = join(at, 'browser');
   writeFileSync(browser, `#!/bin/sh\nprintf '%s' "$1" > ${at}/new && mv ${at}/new ${at}/opened\n`, {
@@ -474,9 +475,15 @@ it('opens the dashboard with the token hidden from other users and servers', asy
   expect(await run('open')).toMatchObject({ code: 0, stdout: '' });
   await eventually(() => existsSync(join(at, 'opened')));
   const page = readFileSync(join(at, 'opened'), 'utf8');
-  expect(page).toBe(join(daemon.stateDir, 'open.html'));
-  expect(readFileSync(page, 'utf8')).toContain(`url=${address}"`);
+  expect(dirname(page)).toBe(join(daemon.stateDir, 'open'));
+  const [url = ''] = /http:[^"]*/.exec(readFileSync(page, 'utf8')) ?? [];
+  expect(`${url}\n`).toMatch(address);
   expect(statSync(page).mode & 0o777).toBe(0o600);
+  // The page on disk goes with its code.
+  const exchange = () => exchangeKey(pageServer(daemon), url.split('#code=')[1] ?? '');
+  const session = await exchange();
+  expect([session.status, existsSync(page)]).toEqual([201, false]);
+  expect((await exchange()).status).toBe(401);
   rmSync(join(at, 'opened'));
   await run('add web -p 4567 true');
   await run('open web');

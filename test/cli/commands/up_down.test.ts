@@ -1,8 +1,19 @@
 // The project file on a real daemon: up does what is needed and no more; down undoes what up did.
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { MIB } from '../../../src/settings/limits.ts';
 import type { Daemon } from '../../kit/daemon.ts';
+import { eventually } from '../../kit/eventually.ts';
 import { freePort } from '../../kit/free_ports.ts';
 import { berth, cleanEnv, daemonOf, folder, type Ran, servicePorts } from '../berth_process.ts';
 
@@ -352,11 +363,15 @@ describe('without a daemon', () => {
       expect(Number(pid)).toBeGreaterThan(0);
       expect((await berth(['daemon', 'status'], { env })).stdout).toContain(`pid ${pid}`);
       expect((await berth(['daemon', 'start'], { env })).stdout).toContain('is already running');
+      const log = join(home, '.local/state/berth/daemon.log');
+      const firstLines = readFileSync(log, 'utf8');
+      appendFileSync(log, 'x\n'.repeat(MIB));
+      await eventually(() => existsSync(`${log}.1`) && statSync(log).size < MIB);
       const [{ pid: web }] = JSON.parse((await berth(['ps', '--json'], { env })).stdout);
       expect((await berth(['daemon', 'stop'], { env })).stdout).toBe(`the daemon has ended (pid ${pid})\n`);
       expect(() => process.kill(web, 0)).toThrow();
       expect((await berth(['daemon', 'stop'], { env })).stdout).toBe('no daemon was running\n');
-      expect(readFileSync(join(home, '.local/state/berth/daemon.log'), 'utf8')).toContain('listening on');
+      expect(firstLines).toContain('listening on');
     } finally {
       await berth(['daemon', 'stop'], { env });
     }
@@ -385,10 +400,12 @@ describe('init and import', () => {
     expect(first.stderr).toContain('release is run once before a deployment');
     const text = readFileSync(join(home, 'berth.yaml'), 'utf8');
     expect(text.split('\n').slice(0, 2)).toEqual([
-      '# yaml-language-server: $schema=http://127.0.0.1:11611/schema/berth.json',
+      '# yaml-language-server: $schema=.berth/berth.schema.json',
       '# Made from Procfile by `berth import`.',
     ]);
     expect(text).toContain('cmd: ./web');
+    const schema = JSON.parse(readFileSync(join(home, '.berth/berth.schema.json'), 'utf8'));
+    expect(Object.keys(schema.properties)).toContain('services');
     const config = readFileSync(join(home, '.config/berth/config.toml'), 'utf8');
     expect(config).toMatch(/^\[auth\]\ntoken = "[\w-]{32}"\n$/);
     const second = await berth(['init'], { env, cwd: home });

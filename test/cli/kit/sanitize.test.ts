@@ -2,7 +2,7 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { createOutput } from '../../../src/cli/kit/output.ts';
-import { sanitize, sanitizeLine } from '../../../src/cli/kit/sanitize.ts';
+import { safeJson, sanitize, sanitizeLine } from '../../../src/cli/kit/sanitize.ts';
 
 it('replaces characters that move the cursor, set colours or turn the writing direction', () => {
   expect(sanitize('a\tb\nc ü ✓ 漢字 🚢')).toBe('a\tb\nc ü ✓ 漢字 🚢');
@@ -12,6 +12,16 @@ it('replaces characters that move the cursor, set colours or turn the writing di
     expect(sanitize(`user${mark}txt`)).toBe('user\ufffdtxt');
   }
   expect(sanitizeLine('one\ntwo')).toBe('one␊two');
+});
+
+it('escapes in JSON what a terminal obeys, and nothing else', () => {
+  const value = { line: 'a\x9b31m\x7f\u202eb\u2028c\x1b[0m\n\t✓ 漢字 🚢', '\u2066': [1, null] };
+  for (const indent of [0, 2]) {
+    const text = safeJson(value, indent);
+    expect(JSON.parse(text)).toEqual(value);
+    expect(text).toBe(sanitize(text));
+    expect(text).toContain('\\u009b31m\\u007f\\u202eb\\u2028c\\u001b[0m\\n\\t✓ 漢字 🚢');
+  }
 });
 
 describe('a table', () => {

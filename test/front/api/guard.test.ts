@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { AccessKeys } from '../../../src/front/api/access_keys.ts';
 import { Guard, type GuardOptions, isCloudPath } from '../../../src/front/api/guard.ts';
 import { isPublicPath } from '../../../src/front/api/public_paths.ts';
 import type { HttpExchange } from '../../../src/front/server/http_server.ts';
+import { systemClock } from '../../../src/runtime/clock.ts';
 import { isLoopback } from '../../../src/settings/loopback.ts';
 
 interface Asked {
@@ -40,16 +42,23 @@ function asked({
   return exchange;
 }
 
-const OPTIONS: GuardOptions = {
-  bind: '127.0.0.1',
-  port: 11611,
-  token: '',
-  cloudToken: 'cloud-secret',
-  allowedExtensions: [],
-  allowedOrigins: [],
-};
+interface GuardSetup extends Partial<Omit<GuardOptions, 'cloudKeys'>> {
+  token?: string;
+  cloudToken?: string | null;
+}
 
-const guard = (options: Partial<GuardOptions> = {}): Guard => new Guard({ ...OPTIONS, ...options });
+const keysOf = (token: string): AccessKeys => new AccessKeys(token, systemClock);
+
+const guard = ({ token = '', cloudToken = 'cloud-secret', ...options }: GuardSetup = {}): Guard =>
+  new Guard({
+    bind: '127.0.0.1',
+    port: 11611,
+    keys: keysOf(token),
+    cloudKeys: cloudToken === null ? null : keysOf(cloudToken),
+    allowedExtensions: [],
+    allowedOrigins: [],
+    ...options,
+  });
 const code = (of: Guard, what: Asked): string => of.check(asked(what)).refusal?.code ?? 'passes';
 
 describe('the peer', () => {
@@ -221,7 +230,7 @@ describe('the Origin', () => {
     const narrow = guard({ allowedExtensions: ['abc'] });
     expect(code(narrow, { headers: { origin: 'chrome-extension://abc' } })).toBe('passes');
     expect(code(narrow, { headers: { origin: 'chrome-extension://abcd' } })).toBe('forbidden_origin');
-    narrow.reload({ token: '', allowedExtensions: ['abcd'], allowedOrigins: [] });
+    narrow.reload({ allowedExtensions: ['abcd'], allowedOrigins: [] });
     expect(code(narrow, { headers: { origin: 'chrome-extension://abcd' } })).toBe('passes');
     expect(code(narrow, { headers: { origin: 'chrome-extension://abc' } })).toBe('forbidden_origin');
   });
@@ -254,7 +263,7 @@ describe('an allowed origin', () => {
   it('changes with a reload', () => {
     const changing = guard();
     expect(code(changing, { headers: { origin: page } })).toBe('forbidden_origin');
-    changing.reload({ token: '', allowedExtensions: [], allowedOrigins: [page] });
+    changing.reload({ allowedExtensions: [], allowedOrigins: [page] });
     expect(code(changing, { headers: { origin: page } })).toBe('passes');
   });
 });
@@ -378,11 +387,12 @@ describe('the token', () => {
   });
 
   it('changes with a reload', () => {
-    const changing = locked();
-    changing.reload({ token: 'new', allowedExtensions: [], allowedOrigins: [] });
+    const keys = keysOf('correct horse');
+    const changing = guard({ keys });
+    keys.reload('new');
     expect(code(changing, { headers: { authorization: 'Bearer correct horse' } })).toBe('unauthorized');
     expect(code(changing, { headers: { authorization: 'Bearer new' } })).toBe('passes');
-    changing.reload({ token: '', allowedExtensions: [], allowedOrigins: [] });
+    keys.reload('');
     expect(code(changing, {})).toBe('passes');
   });
 

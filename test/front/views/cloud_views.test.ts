@@ -40,6 +40,7 @@ const tether = (id: string): TetherRow => ({
   bytesIn: 0,
   bytesOut: 0,
   lastError: null,
+  previousPort: null,
   isOpen: false,
 });
 const items = (bytes: Uint8Array): Record<string, unknown>[] => JSON.parse(Buffer.from(bytes).toString());
@@ -111,7 +112,7 @@ describe("the front's copies of workloads", () => {
     views.setTethers([tether('t')], true);
     expect(views.tethers().toString()).toBe(
       '[{"tether_id":"t","workload_id":"w","container_port":80,"label":null,"local_port":null,"state":"idle",' +
-        '"connections":0,"bytes_in":0,"bytes_out":0,"last_error":null}]',
+        '"connections":0,"bytes_in":0,"bytes_out":0,"last_error":null,"previous_port":null}]',
     );
   });
 });

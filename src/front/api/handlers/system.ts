@@ -15,6 +15,8 @@ export const systemHandlers: HandlersOf<typeof system> = {
 
   readyz: ({ app }) => {
     if (app.phase !== 'ready') throw fail('daemon_busy', `the daemon is ${app.phase}`);
+    const reason = app.unreadyReason();
+    if (reason !== null) throw fail('daemon_busy', reason);
     return { status: 'ok' };
   },
 

@@ -1,0 +1,82 @@
+// What only Linux offers: the file that knows of it, and what is not possible without it. `berth doctor` and
+// docs/install.md report this table. Everything else is the same on every system.
+// docs/reference.md "Platforms".
+import { existsSync } from 'node:fs';
+
+export interface PlatformPart {
+  name: string;
+  /** The only file that uses it, from the root of the repository. */
+  adapter: string;
+  /** What is not possible without it, in one sentence. */
+  without: string;
+  /** Whether this system has it. */
+  isHere: () => boolean;
+}
+
+const isLinux = (): boolean => process.platform === 'linux';
+
+export const PLATFORM_PARTS: readonly PlatformPart[] = [
+  {
+    name: 'the table of processes in /proc',
+    adapter: 'src/adapters/process/process_table.ts',
+    without:
+      'A run is its first process: a stop signals only its process group, and misses processes that have left it.',
+    isHere: () => existsSync('/proc/self/stat'),
+  },
+  {
+    name: 'processor time and memory in /proc',
+    adapter: 'src/adapters/process/process_usage.ts',
+    without: 'Statistics are those of the first process, without its children.',
+    isHere: () => existsSync('/proc/uptime'),
+  },
+  {
+    name: 'the table of sockets in /proc/net',
+    adapter: 'src/adapters/process/listeners.ts',
+    without: 'A conflict of ports does not name the holder, and `portFree` is always true.',
+    isHere: () => existsSync('/proc/net/tcp'),
+  },
+  {
+    name: 'socket queries over netlink',
+    adapter: 'src/adapters/process/libc.ts',
+    without:
+      'The gateway does not check whose program has the port of an agent, and a tether keeps a client that is gone.',
+    isHere: isLinux,
+  },
+  {
+    name: 'adoption of orphans (subreaper)',
+    adapter: 'src/host/reap_children.ts',
+    without:
+      'A process whose parent has ended is not found any more, and Node starts services instead of posix_spawn.',
+    isHere: isLinux,
+  },
+  {
+    name: 'the start lock (abstract sockets)',
+    adapter: 'src/adapters/host/host_start.ts',
+    without: 'The process host starts before the daemon serves, which makes a first start slower.',
+    isHere: isLinux,
+  },
+  {
+    name: 'long paths of sockets through /proc/self/fd',
+    adapter: 'src/adapters/host/host_socket.ts',
+    without: 'The path of the state directory may have at most 88 bytes.',
+    isHere: () => existsSync('/proc/self/fd'),
+  },
+  {
+    name: 'the limit of open files in /proc',
+    adapter: 'src/adapters/process/open_files_limit.ts',
+    without: 'The daemon does not adapt the number of connections to the limit of open files.',
+    isHere: () => existsSync('/proc/self/limits'),
+  },
+  {
+    name: 'the state of threads in /proc',
+    adapter: 'src/adapters/process/task_state.ts',
+    without: 'A thread that hangs is told from one that gets no processor by its silence alone.',
+    isHere: () => existsSync('/proc/thread-self'),
+  },
+  {
+    name: 'the list of users in /etc/passwd',
+    adapter: 'src/adapters/process/users.ts',
+    without: 'Nothing warns that others can log in while no token is set.',
+    isHere: isLinux,
+  },
+];

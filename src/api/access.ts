@@ -1,0 +1,54 @@
+// The proof of the server, and the sessions of the page: docs/reference.md "Proof of the server", "Sessions
+// of the page".
+import { operationsOf } from './operation.ts';
+import { proof } from './query_fields.ts';
+
+const operation = operationsOf('access');
+
+export const access = {
+  prove: operation({
+    kind: 'call',
+    method: 'GET',
+    path: '/v1/proof',
+    summary: 'The proof that the daemon knows its token, or another key',
+    query: proof,
+    answer: 'ServerProof',
+    errors: ['invalid_spec', 'unauthorized'],
+    isAlways: true,
+    isPublic: true,
+  }),
+  proveCloud: operation({
+    kind: 'call',
+    method: 'GET',
+    path: '/k8s/proof',
+    summary: 'The proof that the daemon knows the cloud token',
+    query: proof,
+    answer: 'ServerProof',
+    errors: ['invalid_spec', 'unauthorized'],
+    isAlways: true,
+    isPublic: true,
+  }),
+  createPageCode: operation({
+    kind: 'call',
+    method: 'POST',
+    path: '/v1/page-codes',
+    summary: 'A code that takes a browser to the page once',
+    status: 201,
+    query: {
+      file: { kind: 'flag', summary: 'true: also write a page that takes a browser there' },
+    },
+    answer: 'PageCode',
+    isPrompt: true,
+  }),
+  openPageSession: operation({
+    kind: 'call',
+    method: 'POST',
+    path: '/v1/page-sessions',
+    summary: 'A key for the page; takes the bearer of a code, of the token or of an earlier key',
+    status: 201,
+    answer: 'PageKey',
+    errors: ['unauthorized'],
+    isPublic: true,
+    isPrompt: true,
+  }),
+};

@@ -1,0 +1,67 @@
+// The session of a tab with the daemon that has served it: docs/reference.md "Sessions of the page".
+import { access } from '../api/access.ts';
+import { type AccessKey, formatKey, parseKey, storableKey, TOKEN_KEY_ID } from '../protocol/access_key.ts';
+import { call, DEFAULT_DEADLINE_MS } from './api_call.ts';
+import { type Client, createClient } from './create_client.ts';
+import { BerthError, isBerthError } from './errors.ts';
+import { createFetchTransport } from './fetch_transport.ts';
+
+const STORED_KEY = 'berth.key';
+
+/** What a wrong key means here: the server has sent the page itself, so it is hardly a stranger's. */
+function toSessionError(error: unknown): never {
+  const isWrongKey = isBerthError(error) && (error.code === 'unproven' || error.status === 401);
+  if (!isWrongKey) throw error;
+  const hint = '`berth open` in a terminal begins a new one.';
+  throw new BerthError(
+    'unproven',
+    'the code or the session of this tab has ended',
+    { hint },
+    { cause: error },
+  );
+}
+
+export class PageSession {
+  readonly client: Client;
+  private readonly origin: string;
+  private readonly storage: Storage;
+  /** In this tab's memory alone. */
+  private key: AccessKey | null = null;
+  private readonly transport = createFetchTransport((bearer) => {
+    const key = storableKey(bearer);
+    if (key) this.storage.setItem(STORED_KEY, formatKey(key));
+  });
+
+  /** `origin`: of the daemon that has served the page. `storage`: of the tab, for a reload. */
+  constructor(origin: string, storage: Storage) {
+    this.origin = origin;
+    this.storage = storage;
+    this.client = createClient(this.transport, { url: origin, key: () => this.key });
+  }
+
+  /** Begins with the code of a fragment, or null: with what the tab had before a reload. */
+  async resume(code: string | null): Promise<void> {
+    const key = parseKey(code ?? this.storage.getItem(STORED_KEY) ?? '');
+    if (key) await this.open(key).catch(toSessionError);
+  }
+
+  /** Begins with the daemon's token. */
+  login(token: string): Promise<void> {
+    return this.open({ id: TOKEN_KEY_ID, secret: token });
+  }
+
+  /** Exchanges `key` for one of this tab. Rejects with a BerthError; what the tab had is then forgotten. */
+  private async open(key: AccessKey): Promise<void> {
+    this.storage.removeItem(STORED_KEY);
+    const endpoint = {
+      transport: this.transport,
+      url: () => this.origin,
+      // The page has just come from this server, which may have no token by now.
+      access: () => ({ key, proofPath: access.prove.path, asksTokenless: true }),
+      deadlineMs: DEFAULT_DEADLINE_MS,
+      busyRetryMs: 0,
+    };
+    const made = await call(endpoint, access.openPageSession, {});
+    this.key = made.key === null ? null : parseKey(made.key);
+  }
+}

@@ -1,0 +1,63 @@
+// Decides whether a thread hangs. It goes by the checks that the watcher itself has been able to make, so a
+// sleep of the machine or a stopped process counts as one. A thread that only waits for a processor, or for a
+// disk, does not hang: ending it would gain nothing.
+import { type TaskState, taskState } from '../adapters/process/task_state.ts';
+import { THREADS } from '../settings/limits.ts';
+import type { WatchedHeartbeat } from './heartbeat.ts';
+
+/** `cpuMs`: its processor time at the first missed beat. `hasOnlySlept`: whether at each check since. */
+interface Silence {
+  missed: number;
+  cpuMs: number;
+  hasOnlySlept: boolean;
+}
+
+/** How a thread hangs, for people. */
+export type Stall = string;
+
+type HangLimits = Pick<typeof THREADS.hang, 'missedBeats' | 'maxStepCpuMs'>;
+
+export class StallDetector {
+  private readonly heartbeat: Pick<WatchedHeartbeat, 'beats' | 'taskId'>;
+  private readonly readTask: (taskId: number) => TaskState | undefined;
+  private readonly limits: { readonly [K in keyof HangLimits]: number };
+  private beats = 0;
+  private silence: Silence | null = null;
+
+  constructor(
+    heartbeat: Pick<WatchedHeartbeat, 'beats' | 'taskId'>,
+    limits: { readonly [K in keyof HangLimits]: number } = THREADS.hang,
+    readTask = taskState,
+  ) {
+    this.heartbeat = heartbeat;
+    this.limits = limits;
+    this.readTask = readTask;
+  }
+
+  /** Checks in a row without a beat. */
+  get missed(): number {
+    return this.silence?.missed ?? 0;
+  }
+
+  /** Call it once in each interval of the beats. Returns how the thread hangs, or null. */
+  check(): Stall | null {
+    const { beats, taskId } = this.heartbeat;
+    // A thread that has not begun has its own deadlines.
+    if (beats !== this.beats || beats === 0) {
+      this.beats = beats;
+      this.silence = null;
+      return null;
+    }
+    const task = this.readTask(taskId);
+    this.silence ??= { missed: 0, cpuMs: task?.cpuMs ?? 0, hasOnlySlept: true };
+    const { silence } = this;
+    silence.missed += 1;
+    // A thread without a task has ended, unless the system knows no tasks.
+    silence.hasOnlySlept &&= task ? task.isAsleep : taskId === 0;
+    if (silence.missed < this.limits.missedBeats) return null;
+    const cpuMs = (task?.cpuMs ?? 0) - silence.cpuMs;
+    if (cpuMs >= this.limits.maxStepCpuMs)
+      return `it computes without a pause (${cpuMs} ms of processor time)`;
+    return silence.hasOnlySlept ? 'it waits in the system' : null;
+  }
+}

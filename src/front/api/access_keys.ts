@@ -1,0 +1,170 @@
+// The keys of one half of the API (daemon or cloud): its token, and what is derived from it.
+// docs/reference.md "Proof of the server", "Sessions of the page".
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import {
+  type AccessKey,
+  bearerText,
+  formatBearer,
+  NONCE_PATTERN,
+  parseBearer,
+  proofText,
+  TOKEN_KEY_ID,
+} from '../../protocol/access_key.ts';
+import { fail } from '../../protocol/errors.ts';
+import type { Clock } from '../../runtime/actor.ts';
+import { PAGE } from '../../settings/limits.ts';
+
+const randomText = (bytes: number): string => randomBytes(bytes).toString('base64url');
+
+const hmac = (secret: string, text: string): string =>
+  createHmac('sha256', secret).update(text).digest('base64url');
+
+/** A text that is compared in constant time. An empty one equals nothing. */
+class Secret {
+  private readonly expected: Buffer;
+  /** Buffer for the received text, always as long as the expected one. */
+  private readonly given: Buffer;
+
+  constructor(text: string) {
+    this.expected = Buffer.from(text, 'latin1');
+    this.given = Buffer.alloc(this.expected.length);
+  }
+
+  equals(text: string): boolean {
+    this.given.fill(0);
+    this.given.write(text, 'latin1');
+    return timingSafeEqual(this.given, this.expected) && text.length === this.expected.length && text !== '';
+  }
+}
+
+/** Seconds since the epoch, in base 36, and random characters. */
+const PAGE_ID = /^page-([0-9a-z]{1,9})-[A-Za-z0-9_-]{16}$/;
+const LIVE_PAGE_ID = /^live-(page-.*)$/;
+
+/** A code that has not been used yet. */
+interface OpenCode {
+  secret: string;
+  /** Called when the code is used, expires or is withdrawn. */
+  onGone: () => void;
+}
+
+export class AccessKeys {
+  private readonly clock: Clock;
+  /** Bearers are made of it: they end with the daemon. */
+  private readonly life = randomText(16);
+  private readonly codes = new Map<string, OpenCode>();
+  private token = '';
+  /** The token, and the bearer that is made of it. */
+  private accepted: readonly Secret[] = [];
+
+  constructor(token: string, clock: Clock) {
+    this.clock = clock;
+    this.reload(token);
+  }
+
+  /** Whether a token is required. */
+  get isRequired(): boolean {
+    return this.token !== '';
+  }
+
+  /** Takes a token; false: it is the one there was. Everything that was derived from another one ends. */
+  reload(token: string): boolean {
+    if (token === this.token) return false;
+    this.withdrawCodes();
+    this.token = token;
+    this.accepted = [token, formatBearer(TOKEN_KEY_ID, hmac(token, bearerText(this.life)))].map(
+      (text) => new Secret(text),
+    );
+    return true;
+  }
+
+  /**
+   * Whether `given` is the token, its bearer, or the bearer of a page's key. An empty token accepts nothing.
+   */
+  accepts(given: string): boolean {
+    if (!this.isRequired) return false;
+    if (this.accepted.some((secret) => secret.equals(given))) return true;
+    return given.startsWith('berth.page-') && this.isBearer(given);
+  }
+
+  /**
+   * The answer to a client that wants to know whether this is its daemon. Throws invalid_spec, and
+   * unauthorized for a key that is not known.
+   */
+  prove(host: string, { nonce, key }: { nonce: string | null; key: string | null }) {
+    if (nonce === null || !NONCE_PATTERN.test(nonce))
+      throw fail('invalid_spec', 'nonce must be 22 to 86 characters of base64url');
+    const { life } = this;
+    if (!this.isRequired) return { proof: null, life };
+    const secret = this.secretOf(key ?? TOKEN_KEY_ID);
+    if (secret === null) throw fail('unauthorized', 'that key is not known: it was used, or is too old');
+    return { proof: hmac(secret, proofText(nonce, host, life)), life };
+  }
+
+  /** Makes a code that is good once. `onGone`: it is used up, expired or withdrawn. */
+  createCode(onGone: (id: string) => void): AccessKey {
+    const id = `code-${randomText(12)}`;
+    const [oldest] = this.codes.keys();
+    if (oldest !== undefined && this.codes.size >= PAGE.maxCodes) this.withdraw(oldest);
+    const cancel = this.clock.after(PAGE.codeMs, () => this.withdraw(id));
+    const secret = randomText(32);
+    this.codes.set(id, {
+      secret,
+      onGone: () => {
+        cancel();
+        onGone(id);
+      },
+    });
+    return { id, secret };
+  }
+
+  /**
+   * A new key for a page that gives the bearer of a code, which is used up, of the token, or of an earlier
+   * key. Throws unauthorized.
+   */
+  openSession(given: string): AccessKey {
+    const { id = '' } = parseBearer(given) ?? {};
+    if (!this.accepts(given) && !this.isBearer(given))
+      throw fail('unauthorized', 'the code is not known: it was used, or is too old');
+    this.withdraw(id);
+    const expires = Math.floor((this.clock.now() + PAGE.sessionMs) / 1000);
+    const page = `page-${expires.toString(36)}-${randomText(12)}`;
+    return { id: page, secret: this.pageSecret(page) };
+  }
+
+  /** Ends every code. */
+  withdrawCodes(): void {
+    for (const id of [...this.codes.keys()]) this.withdraw(id);
+  }
+
+  private withdraw(id: string): void {
+    const code = this.codes.get(id);
+    this.codes.delete(id);
+    code?.onGone();
+  }
+
+  /** Derived, not kept: it outlives the daemon, and ends with the token. */
+  private pageSecret(id: string): string {
+    return hmac(this.token, `berth page\n${id}`);
+  }
+
+  /** The secret of a key; null when there is none of this id, or it has expired. */
+  private secretOf(id: string): string | null {
+    if (id === TOKEN_KEY_ID) return this.token;
+    const page = LIVE_PAGE_ID.exec(id)?.[1];
+    if (page !== undefined) {
+      const secret = this.secretOf(page);
+      return secret && hmac(secret, bearerText(this.life));
+    }
+    const expires = PAGE_ID.exec(id)?.[1];
+    if (expires === undefined) return this.codes.get(id)?.secret ?? null;
+    return Number.parseInt(expires, 36) * 1000 > this.clock.now() ? this.pageSecret(id) : null;
+  }
+
+  /** Whether `given` is a bearer of any key. */
+  private isBearer(given: string): boolean {
+    const bearer = parseBearer(given);
+    const secret = bearer && this.secretOf(bearer.id);
+    return Boolean(secret) && new Secret(hmac(secret ?? '', bearerText(this.life))).equals(bearer?.mac ?? '');
+  }
+}

@@ -1,0 +1,39 @@
+// Pages on disk that take a browser to the dashboard. An address with a code may not be an argument of the
+// browser, which every user of the machine can read.
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { statePaths } from '../../settings/state_paths.ts';
+
+export class RedirectPages {
+  private readonly folder: string;
+  private readonly earlierPage: string;
+
+  constructor(stateDir: string) {
+    const { redirectPages, earlierRedirectPage } = statePaths(stateDir);
+    this.folder = redirectPages;
+    this.earlierPage = earlierRedirectPage;
+  }
+
+  /** Writes the page `name` for `url`, whose characters mean nothing in HTML, and returns its path. */
+  write(name: string, url: string): string {
+    const path = this.path(name);
+    mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+    const page = `<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=${url}"><title>Berth</title>\n`;
+    writeFileSync(path, page, { mode: 0o600, flag: 'wx' });
+    return path;
+  }
+
+  remove(name: string): void {
+    rmSync(this.path(name), { force: true });
+  }
+
+  /** Removes what a killed daemon, or one of an earlier version, has left. */
+  removeAll(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+    rmSync(this.earlierPage, { force: true });
+  }
+
+  private path(name: string): string {
+    return join(this.folder, `${name}.html`);
+  }
+}

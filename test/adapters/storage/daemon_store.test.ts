@@ -1,0 +1,266 @@
+// docs/reference.md "A damaged store".
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { open } from 'lmdb';
+import { describe, expect, it } from 'vitest';
+import { openDaemonStore, openSharedStore } from '../../../src/adapters/storage/daemon_store.ts';
+import { damagedRows } from '../../../src/adapters/storage/damaged_rows.ts';
+import { openStore } from '../../../src/adapters/storage/store.ts';
+import { readStoreCopy, StoreCopier, writeStoreCopy } from '../../../src/adapters/storage/store_copy.ts';
+import { newPagesInFlight } from '../../../src/adapters/storage/store_room.ts';
+import type { Store } from '../../../src/adapters/storage/store_tables.ts';
+import type { StoredService } from '../../../src/protocol/service.ts';
+import { encodeMsgpack } from '../../../src/runtime/msgpack.ts';
+import { type StatePaths, statePaths } from '../../../src/settings/state_paths.ts';
+import { afterThisTest, tempDir } from '../../kit/actors.ts';
+import { spec } from '../../kit/service_inputs.ts';
+
+const service = (name: string): StoredService => ({ spec: spec({ name }), revision: 1 });
+
+interface State {
+  paths: StatePaths;
+  log: string[];
+  open(restore?: boolean): Promise<Store>;
+}
+
+function newState(): State {
+  const paths = statePaths(tempDir());
+  const log: string[] = [];
+  const inFlight = newPagesInFlight();
+  const report = (text: string): void => void log.push(text);
+  return {
+    paths,
+    log,
+    async open(restore = false) {
+      const seal = (stored: StoredService): StoredService => ({ ...stored, sealedEnv: 'sealed' });
+      const store = await openDaemonStore({ paths, inFlight, report, restore, isAlone: true, seal });
+      afterThisTest(() => store.close());
+      return store;
+    },
+  };
+}
+
+/** A state whose store and copy have `web`, and nothing open. */
+async function usedState(): Promise<State> {
+  const state = newState();
+  const store = await state.open();
+  await store.table('services').put('web', service('web'));
+  await writeStoreCopy(state.paths.storeCopy, store.rows());
+  await store.close();
+  return state;
+}
+
+const names = (store: Store): string[] =>
+  store
+    .table('services')
+    .all()
+    .map(([name]) => name);
+
+describe('a store that was there and is not', () => {
+  it.each([
+    ['missing', ({ store }: StatePaths) => rmSync(store), 'is missing'],
+    ['empty', ({ store }: StatePaths) => truncateSync(store), 'is empty'],
+    ['truncated', ({ store }: StatePaths) => truncateSync(store, 9_000), 'damaged|truncated'],
+    ['cut behind its roots', ({ store }: StatePaths) => truncateSync(store, 20_480), 'damaged|truncated'],
+    ['rubbish', ({ store }: StatePaths) => writeFileSync(store, 'rubbish'.repeat(9_000)), 'is damaged'],
+    [
+      'a folder',
+      ({ store }: StatePaths) => {
+        rmSync(store);
+        mkdirSync(store);
+      },
+      'is no regular file',
+    ],
+  ])('%s, is refused in one line that names the way back', async (_, harm, why) => {
+    const state = await usedState();
+    harm(state.paths);
+    const error = await state.open().catch((error: unknown) => error);
+    expect(error).toMatchObject({ code: 'storage_lost', message: expect.stringMatching(why) });
+    const { message } = error as Error;
+    expect(message).toContain(state.paths.store);
+    expect(message).toContain(state.paths.storeCopy);
+    expect(message).toContain('berth daemon --restore-store');
+    expect(message).not.toContain('\n');
+    expect(names(await state.open(true))).toEqual(['web']);
+    expect(state.log.join()).toMatch(/the store is the copy of \d{4}-/);
+  });
+
+  it('is refused without a copy too, if events or logs are there, and begins empty when asked to', async () => {
+    for (const make of [
+      ({ logs }: StatePaths) => mkdirSync(join(logs, 'web'), { recursive: true }),
+      ({ events }: StatePaths) => {
+        mkdirSync(events);
+        writeFileSync(join(events, 'life-1.log'), '1\n');
+      },
+    ]) {
+      const state = newState();
+      make(state.paths);
+      await expect(state.open()).rejects.toMatchObject({
+        code: 'storage_lost',
+        message: expect.stringContaining('no copy'),
+      });
+      expect(names(await state.open(true))).toEqual([]);
+    }
+  });
+
+  it('is made where nothing has ever been', async () => {
+    const state = newState();
+    expect(names(await state.open())).toEqual([]);
+  });
+
+  it('keeps what a restore replaces', async () => {
+    const state = await usedState();
+    const before = readFileSync(state.paths.store);
+    await state.open(true);
+    expect(readFileSync(`${state.paths.store}.old`).equals(before)).toBe(true);
+  });
+
+  it('is not made by a second thread', () => {
+    const { paths } = newState();
+    expect(() => openSharedStore({ paths, inFlight: newPagesInFlight(), report: () => {} })).toThrow(
+      /is missing/,
+    );
+    expect(existsSync(paths.store)).toBe(false);
+  });
+
+  it('has a copy of all that was acknowledged, once a change has met its absence', async () => {
+    const state = await usedState();
+    const store = await state.open();
+    await store.table('services').put('api', service('api'));
+    rmSync(state.paths.store);
+    const change = store.table('services').put('db', service('db'));
+    await expect(change).rejects.toMatchObject({ code: 'storage_lost' });
+    await store.close();
+    expect(state.log.join()).toContain('was removed or replaced');
+    expect(names(await state.open(true))).toEqual(['api', 'web']);
+  });
+});
+
+describe('the copy', () => {
+  it('is whole or none', async () => {
+    const state = await usedState();
+    const { storeCopy } = state.paths;
+    const whole = readFileSync(storeCopy);
+    for (const length of [0, 1, 10, whole.length - 9, whole.length - 1]) {
+      writeFileSync(storeCopy, whole.subarray(0, length));
+      expect(() => readStoreCopy(storeCopy)).toThrow(/is damaged/);
+    }
+    const flipped = Buffer.from(whole);
+    flipped[20] = (flipped[20] ?? 0) ^ 1;
+    writeFileSync(storeCopy, flipped);
+    expect(() => readStoreCopy(storeCopy)).toThrow(/is damaged/);
+  });
+
+  it('of many rows has them all', async () => {
+    const state = newState();
+    const store = await state.open();
+    const keys = Array.from({ length: 1_203 }, (_, n) => `k${String(n).padStart(4, '0')}`);
+    await Promise.all(keys.map((key) => store.table('keys').put(key, Buffer.from(key))));
+    await writeStoreCopy(state.paths.storeCopy, store.rows());
+    expect(readStoreCopy(state.paths.storeCopy).map(({ key }) => key)).toEqual(keys);
+  });
+
+  it('is made again only after a change', async () => {
+    const state = await usedState();
+    const store = await state.open();
+    const copier = new StoreCopier(store, state.paths.storeCopy, () => {});
+    afterThisTest(() => copier.close());
+    await copier.copy();
+    rmSync(state.paths.storeCopy);
+    await copier.copy();
+    expect(existsSync(state.paths.storeCopy)).toBe(false);
+    await store.table('services').put('api', service('api'));
+    await copier.copy();
+    expect(readStoreCopy(state.paths.storeCopy).map(({ key }) => key)).toEqual(['api', 'web']);
+  });
+
+  it('that cannot be written is reported once', async () => {
+    const state = await usedState();
+    const store = await state.open();
+    const log: string[] = [];
+    const copier = new StoreCopier(store, join(state.paths.store, 'no', 'folder'), (text) => log.push(text));
+    afterThisTest(() => copier.close());
+    for (let n = 0; n < 3; n += 1) await copier.copy();
+    expect(log).toEqual([expect.stringContaining('its copy cannot be written')]);
+  });
+});
+
+describe('a damaged row', () => {
+  it('is kept in a file, named in the log, and out of the next copy', async () => {
+    const state = await usedState();
+    const raw = open<Uint8Array, string>({
+      path: state.paths.store,
+      noSubdir: true,
+      encoding: 'binary',
+      maxDbs: 32,
+    });
+    const tables = raw.openDB<Uint8Array, string>({ name: 'tethers', encoding: 'binary' });
+    await tables.put('t/1', Buffer.from('rubbish'));
+    await raw.close();
+    const store = await state.open();
+    expect(store.table('tethers').all()).toEqual([]);
+    expect(names(store)).toEqual(['web']);
+    expect(state.log).toEqual([expect.stringMatching(/the row t\/1 of tethers is damaged/)]);
+    expect(damagedRows(state.paths.damaged)).toEqual(['tethers.t/1']);
+    const [file = ''] = readdirSync(state.paths.damaged);
+    expect(readFileSync(join(state.paths.damaged, file), 'utf8')).toBe('rubbish');
+    expect([...store.rows()].map(({ key }) => key)).toEqual(['web']);
+    await store.close();
+    // It is gone from the store: the next start does not name it again.
+    await state.open();
+    expect(state.log).toHaveLength(1);
+  });
+});
+
+describe('a store of an earlier format', () => {
+  /** Writes a store as format `format` did: without checksums. */
+  async function write(path: string, format: number, rows: [string, unknown][]): Promise<void> {
+    const env = open<Uint8Array, string>({ path, noSubdir: true, encoding: 'binary', maxDbs: 32 });
+    const table = (name: string) => env.openDB<Uint8Array, string>({ name, encoding: 'binary' });
+    for (const [key, row] of rows)
+      await table('services').put(key, encodeMsgpack(format === 1 ? row : JSON.stringify(row)));
+    await table('meta').put('format', encodeMsgpack(format));
+    await env.close();
+  }
+
+  it.each([1, 2])('%i is made new after a copy of it, with its environments sealed', async (format) => {
+    const state = newState();
+    const web = { ...service('web'), spec: spec({ name: 'web', env: [['SECRET', 'in the clear']] }) };
+    await write(state.paths.store, format, [['web', web]]);
+    const store = await state.open();
+    expect(store.format).toBe(3);
+    expect(store.table('services').get('web')).toEqual({ ...web, sealedEnv: 'sealed' });
+    expect(readStoreCopy(state.paths.storeCopy)).toHaveLength(1);
+    await store.table('services').put('api', service('api'));
+    await store.close();
+    expect(names(await state.open())).toEqual(['api', 'web']);
+  });
+
+  it('loses rows that are no services, and nothing else', async () => {
+    const state = newState();
+    const { cmd: _, ...noCommand } = service('bad').spec;
+    await write(state.paths.store, 2, [
+      ['bad', { spec: noCommand, revision: 1 }],
+      ['web', service('web')],
+      ['worse', 7],
+    ]);
+    expect(names(await state.open())).toEqual(['web']);
+    expect(damagedRows(state.paths.damaged).sort()).toEqual(['services.bad', 'services.worse']);
+  });
+
+  it('is refused by name when it is newer', async () => {
+    const state = newState();
+    const store = openStore(state.paths.store);
+    await store.table('meta').put('format', 4);
+    await store.close();
+    await expect(state.open()).rejects.toMatchObject({ message: expect.stringContaining('has format 4') });
+  });
+});

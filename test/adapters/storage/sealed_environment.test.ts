@@ -1,0 +1,102 @@
+// docs/reference.md "Environment of a process".
+import { chmodSync, existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { EnvironmentSeal, withSealedEnvironments } from '../../../src/adapters/storage/sealed_environment.ts';
+import { openStore } from '../../../src/adapters/storage/store.ts';
+import type { StoredService } from '../../../src/protocol/service.ts';
+import { afterThisTest, tempDir } from '../../kit/actors.ts';
+import { spec } from '../../kit/service_inputs.ts';
+
+const SECRET = 'correct horse battery';
+
+const service = (name: string, env: [string, string][]): StoredService => ({
+  spec: spec({ name, env }),
+  revision: 1,
+});
+
+/** A store, its key file, and the store as a daemon that has just started sees it. */
+function sealedStore() {
+  const folder = tempDir();
+  const keyFile = join(folder, 'env.key');
+  const plain = openStore(join(folder, 'store.mdb'));
+  afterThisTest(() => plain.close());
+  const started = () => withSealedEnvironments(plain, new EnvironmentSeal(keyFile)).table('services');
+  return { keyFile, plain: plain.table('services'), started, file: join(folder, 'store.mdb') };
+}
+
+it('keeps the values out of the file, and the names in it', async () => {
+  const { keyFile, file, started } = sealedStore();
+  const web = service('web', [
+    ['API_KEY', SECRET],
+    ['EMPTY', ''],
+  ]);
+  await started().put('web', web);
+  expect(started().get('web')).toEqual(web);
+  expect(started().all()).toEqual([['web', web]]);
+  const bytes = readFileSync(file);
+  expect(bytes.includes(SECRET)).toBe(false);
+  expect(bytes.includes('API_KEY')).toBe(true);
+  expect(statSync(keyFile).mode & 0o777).toBe(0o600);
+});
+
+it('makes no key file for services without environment', async () => {
+  const { keyFile, started } = sealedStore();
+  await started().put('web', service('web', []));
+  expect(existsSync(keyFile)).toBe(false);
+});
+
+it('reads records in the clear, and seals them at their next write', async () => {
+  const { plain, started } = sealedStore();
+  const web = service('web', [['A', SECRET]]);
+  await plain.put('web', web);
+  expect(started().get('web')).toEqual(web);
+  await started().put('web', web);
+  expect(plain.get('web')).toMatchObject({ spec: { env: [['A', '']] }, sealedEnv: expect.any(String) });
+});
+
+it('lists a record whose key is lost, keeps it sealed, and opens it when the key is back', async () => {
+  const { keyFile, plain, started } = sealedStore();
+  const web = service('web', [['A', SECRET]]);
+  await started().put('web', web);
+  const atRest = plain.get('web');
+  renameSync(keyFile, `${keyFile}.away`);
+  const services = started();
+  expect(services.all()).toEqual([['web', atRest]]);
+  // A change of another field leaves what is sealed as it is.
+  await services.put('web', { ...(services.get('web') ?? web), revision: 2 });
+  // A new key seals what is registered from now on.
+  const api = service('api', [['B', 'b']]);
+  await services.put('api', api);
+  expect(services.get('api')).toEqual(api);
+  expect(services.get('web')).toMatchObject({ sealedEnv: atRest?.sealedEnv });
+  renameSync(`${keyFile}.away`, keyFile);
+  expect(services.get('web')).toEqual({ ...web, revision: 2 });
+  expect(started().get('api')?.sealedEnv).toBeDefined();
+});
+
+it('does not open what belongs to another service', async () => {
+  const { plain, started } = sealedStore();
+  await started().put('web', service('web', [['A', SECRET]]));
+  const { sealedEnv } = plain.get('web') ?? {};
+  await plain.put('api', { ...service('api', [['A', '']]), ...(sealedEnv && { sealedEnv }) });
+  expect(started().get('api')?.sealedEnv).toBe(sealedEnv);
+});
+
+it.each([
+  ['others can read', (path: string) => chmodSync(path, 0o644), /others can read it/],
+  ['is empty', (path: string) => writeFileSync(path, ''), /is empty: remove it, and a new one is made/],
+  ['is too short', (path: string) => writeFileSync(path, 'short'), /32 bytes/],
+])('seals nothing with a key file that %s', async (_, harm, reason) => {
+  const { keyFile, started } = sealedStore();
+  const web = service('web', [['A', SECRET]]);
+  await started().put('web', web);
+  harm(keyFile);
+  const services = started();
+  const put = services.put('web', web);
+  await expect(put).rejects.toMatchObject({ code: 'key_unusable', message: expect.stringMatching(reason) });
+  expect(services.get('web')?.sealedEnv).toBeDefined();
+  rmSync(keyFile);
+  await services.put('web', web);
+  expect(services.get('web')).toEqual(web);
+});

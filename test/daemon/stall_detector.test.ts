@@ -1,0 +1,95 @@
+// What counts as a hanging thread: docs/reference.md "A thread that hangs".
+import { expect, it } from 'vitest';
+import { heartbeatMemory, startHeartbeat, WatchedHeartbeat } from '../../src/daemon/heartbeat.ts';
+import { StallDetector } from '../../src/daemon/stall_detector.ts';
+import { virtualClock } from '../kit/actors.ts';
+
+const LIMITS = { missedBeats: 5, maxStepCpuMs: 2_500 };
+
+/** A thread that beats or does not, with what the system says of it. */
+function watched() {
+  const heartbeat = { beats: 1, taskId: 7 };
+  let task = { cpuMs: 100, isAsleep: false };
+  const detector = new StallDetector(heartbeat, LIMITS, () => task);
+  detector.check();
+  return {
+    detector,
+    beat: () => {
+      heartbeat.beats += 1;
+    },
+    set: (to: typeof task) => {
+      task = to;
+    },
+    /** The results of `count` checks, each after `cpuMs` more of processor time. */
+    checks: (count: number, cpuMs = 0) =>
+      Array.from({ length: count }, () => {
+        const found = detector.check();
+        task = { ...task, cpuMs: task.cpuMs + cpuMs };
+        return found;
+      }),
+  };
+}
+
+it('a thread that computes without a beat hangs after the fifth missed one', () => {
+  const { checks } = watched();
+  const found = checks(5, 1_000);
+  expect(found.slice(0, 4)).toEqual([null, null, null, null]);
+  expect(found[4]).toBe('it computes without a pause (4000 ms of processor time)');
+});
+
+it('a thread that sleeps in the system all the time hangs, and one that does not does not', () => {
+  const asleep = watched();
+  asleep.set({ cpuMs: 0, isAsleep: true });
+  expect(asleep.checks(5).at(-1)).toBe('it waits in the system');
+  const diskBound = watched();
+  diskBound.set({ cpuMs: 0, isAsleep: true });
+  expect(diskBound.checks(3)).toEqual([null, null, null]);
+  diskBound.set({ cpuMs: 0, isAsleep: false });
+  diskBound.checks(1);
+  diskBound.set({ cpuMs: 0, isAsleep: true });
+  expect(diskBound.checks(20).every((found) => found === null)).toBe(true);
+});
+
+it('a thread that gets little of a busy processor does not hang until it has used much of it', () => {
+  const { checks } = watched();
+  // A twelfth of a processor.
+  const found = checks(40, 80);
+  expect(found.findIndex((one) => one !== null)).toBe(32);
+});
+
+it('each beat begins anew, and without a beat there is nothing to miss', () => {
+  const { beat, checks, detector } = watched();
+  for (let round = 0; round < 4; round += 1) {
+    expect(checks(4, 1_000)).toEqual([null, null, null, null]);
+    expect(detector.missed).toBe(4);
+    beat();
+    expect(detector.check()).toBeNull();
+    expect(detector.missed).toBe(0);
+  }
+  const unborn = new StallDetector({ beats: 0, taskId: 0 }, LIMITS, () => ({ cpuMs: 0, isAsleep: true }));
+  for (let check = 0; check < 9; check += 1) expect(unborn.check()).toBeNull();
+});
+
+it('where the system knows no threads, the beats decide; a thread that has ended does not hang', () => {
+  const unknown = new StallDetector({ beats: 1, taskId: 0 }, LIMITS, () => undefined);
+  const ended = new StallDetector({ beats: 1, taskId: 7 }, LIMITS, () => undefined);
+  const results = (detector: StallDetector) => Array.from({ length: 9 }, () => detector.check());
+  expect(results(unknown)).toContain('it waits in the system');
+  expect(results(ended)).not.toContain('it waits in the system');
+});
+
+it('the heartbeat carries the beats, the thread and the message in shared memory', async () => {
+  const clock = virtualClock();
+  const memory = heartbeatMemory();
+  const seen = new WatchedHeartbeat(memory);
+  expect([seen.beats, seen.note]).toEqual([0, '']);
+  const { note, stop } = startHeartbeat(memory, clock);
+  expect(seen.taskId).toBe(process.pid);
+  await clock.advance(3_000);
+  expect(seen.beats).toBe(4);
+  note('service:web', 'stop');
+  expect(seen.note).toBe('service:web stop');
+  note('registry', 'x'.repeat(500));
+  expect(seen.note).toBe(`registry ${'x'.repeat(107)}`);
+  stop();
+});
