@@ -33,6 +33,17 @@ export const clusters = {
     keyKind: 'id',
     needs: 'cloud',
   }),
+  change: operation({
+    kind: 'call',
+    method: 'PATCH',
+    path: '/k8s/clusters/{id}',
+    summary: 'Renew the credentials of a cluster, or change its name; what is left out stays',
+    body: 'ClusterUpdate',
+    answer: 'ClusterChanged',
+    errors: ['invalid_spec', 'unknown_cluster', 'name_in_use'],
+    keyKind: 'id',
+    needs: 'cloud',
+  }),
   remove: operation({
     kind: 'call',
     method: 'DELETE',
