@@ -184,11 +184,19 @@ class PooledKubeHttp implements KubeHttp {
     } catch (error) {
       // A caller that has left says nothing about the cluster.
       if (signal.aborted && !isTimeout(signal.reason)) throw error;
+      if (error instanceof KubeError) throw this.redacted(error);
       const failure = noAnswerFailure(this.dialer.host, error);
       if (!failure) throw error;
       this.breaker.onNoAnswer(failure.message);
       throw failure;
     }
+  }
+
+  /** `error` without the token that the request carried. */
+  private redacted({ action, status }: KubeError): KubeError {
+    const { dialer } = this;
+    const [reason, message] = [dialer.redact(status.reason), dialer.redact(status.message)];
+    return new KubeError(action, { ...status, reason, message });
   }
 
   /** Sends the request, again after each 429 until `signal` aborts, and gives the body to `take`. */

@@ -210,6 +210,18 @@ describe('failures', () => {
     expect((await cluster.getWorkload(hello))?.seen.replicas).toBe(2);
   });
 
+  it('that reflects the request is told without the token', async () => {
+    const { credential } = double.access;
+    const token = credential.kind === 'token' ? credential.token : '';
+    expect(token.length).toBeGreaterThan(8);
+    for (const message of [`you sent Bearer ${token}`, `${'x'.repeat(280)} ${token}`]) {
+      double.fault(any, { kind: 'status', status: 400, reason: token, message });
+      const said = await saidOf(cluster.list(deployments));
+      expect(said.message).toContain('[removed]');
+      expect(said.message).not.toContain(token.slice(0, 8));
+    }
+  });
+
   it('429 is retried after the time the server asks for', async () => {
     double.fault(any, { kind: 'status', status: 429, headers: { 'retry-after': '0' } }, 3);
     expect((await cluster.getWorkload(hello))?.seen.replicas).toBe(2);
