@@ -13,6 +13,7 @@ const timeout = {
 
 export const workloads = {
   list: operation({
+    id: 'listWorkloads',
     kind: 'call',
     method: 'GET',
     path: '/k8s/workloads',
@@ -22,6 +23,7 @@ export const workloads = {
     needs: 'cloud',
   }),
   sleep: operation({
+    id: 'sleepWorkload',
     kind: 'call',
     method: 'POST',
     path: '/k8s/workloads/{id}/sleep',
@@ -32,6 +34,7 @@ export const workloads = {
     needs: 'cloud',
   }),
   wake: operation({
+    id: 'wakeWorkload',
     kind: 'call',
     method: 'POST',
     path: '/k8s/workloads/{id}/wake',
@@ -43,6 +46,7 @@ export const workloads = {
     needs: 'cloud',
   }),
   autoSleep: operation({
+    id: 'getAutoSleep',
     kind: 'read',
     method: 'GET',
     path: '/k8s/workloads/{id}/auto-sleep',
@@ -53,6 +57,7 @@ export const workloads = {
     needs: 'cloud',
   }),
   setAutoSleep: operation({
+    id: 'changeAutoSleep',
     kind: 'call',
     method: 'PATCH',
     path: '/k8s/workloads/{id}/auto-sleep',
