@@ -36,6 +36,18 @@ export const clusters = {
     keyKind: 'id',
     needs: 'cloud',
   }),
+  change: operation({
+    id: 'updateCluster',
+    kind: 'call',
+    method: 'PATCH',
+    path: '/k8s/clusters/{id}',
+    summary: 'Renew the credentials of a cluster, or change its name; what is left out stays',
+    body: 'ClusterUpdate',
+    answer: 'ClusterChanged',
+    errors: ['invalid_spec', 'unknown_cluster', 'name_in_use'],
+    keyKind: 'id',
+    needs: 'cloud',
+  }),
   remove: operation({
     id: 'removeCluster',
     kind: 'call',

@@ -193,6 +193,12 @@ const ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).clusterAddCommand,
   },
   {
+    name: 'k8s renew',
+    summary: 'give a cluster new credentials',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).clusterRenewCommand,
+  },
+  {
     name: 'k8s rm',
     summary: 'remove clusters; their workloads stay as they are',
     heading: KUBERNETES,

@@ -30,6 +30,7 @@ export {
   clusterAddCommand,
   clusterListCommand,
   clusterRemoveCommand,
+  clusterRenewCommand,
   clusterSyncCommand,
 } from './commands/k8s_clusters.ts';
 export { tetherCommand, tetherListCommand, untetherCommand } from './commands/k8s_tethers.ts';

@@ -16,7 +16,9 @@ import { stderr, stdout } from './kit/standard_streams.ts';
 function toErrorBody(error: unknown): { code: string; message: string; hint: string } {
   if (isBerthError(error)) return error.toJSON();
   if (!(error instanceof Error)) return { code: 'internal', message: String(error), hint: '' };
-  const isOurs = ['UsageError', 'CommandError', 'SettingsError', 'ProjectError'].includes(error.name);
+  const isOurs = ['UsageError', 'CommandError', 'SettingsError', 'StateFileError', 'ProjectError'].includes(
+    error.name,
+  );
   const hint = 'hint' in error && typeof error.hint === 'string' ? error.hint : '';
   if (isOurs)
     return { code: exitCodeOf(error) === EXIT_CODE.usage ? 'usage' : 'failed', message: error.message, hint };

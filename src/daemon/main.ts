@@ -10,9 +10,10 @@ import { entryUrl } from '../settings/build_paths.ts';
 import { loadSettings, SettingsError } from '../settings/config.ts';
 import { THREADS } from '../settings/limits.ts';
 import { openStateDir, stateDirPath } from '../settings/state_dir.ts';
+import { checkStateFiles, StateFileError } from '../settings/state_files.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import type { Daemon } from './daemon.ts';
-import { boundDaemonLog, report } from './daemon_log.ts';
+import { boundDaemonLog, describeError, report } from './daemon_log.ts';
 import { onSignals } from './signals.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
 import type { StartedWorker } from './worker_thread.ts';
@@ -51,6 +52,14 @@ function ignoreOutputErrors(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 }
 
+/** Whether the message of an error says enough: it is one line, and names what the user can change. */
+const isExpected = (error: unknown): error is Error =>
+  error instanceof SettingsError ||
+  error instanceof StateFileError ||
+  isFailure(error) ||
+  // Of the system, such as a disk that cannot be written: the message names the file.
+  (error instanceof Error && 'syscall' in error && 'path' in error);
+
 /** The parts that have been started. */
 interface StartedParts {
   readonly services: StartedWorker;
@@ -68,6 +77,7 @@ async function start(
   const settings = await loadSettings(config, process.env);
   const stateDir = stateDirPath(named, process.env);
   openStateDir(stateDir);
+  checkStateFiles(stateDir);
   boundDaemonLog(statePaths(stateDir).daemonLog, systemClock);
   const hostEntry = fileURLToPath(entryUrl('host'));
   const reload = () => loadSettings(config, process.env);
@@ -91,10 +101,7 @@ async function start(
 export async function runDaemon(argv: string[], services: StartedWorker): Promise<void> {
   const begun: StartedParts = { services };
   const fail = async (error: unknown): Promise<never> => {
-    const isExpected = error instanceof SettingsError || isFailure(error);
-    report(
-      isExpected ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error),
-    );
+    report(isExpected(error) ? error.message : describeError(error));
     await services.loaded;
     // Ending a thread in the middle of an lmdb call ends or hangs the process.
     await begun.threads?.stop();

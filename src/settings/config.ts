@@ -1,10 +1,12 @@
 // Every setting in one table: docs/reference.md "Settings". A named file that is absent, an unknown key or an
 // invalid value prevents the start.
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
+import { TEXT_FILE } from './limits.ts';
 import { isLoopback } from './loopback.ts';
+import { readTextFile } from './state_files.ts';
 
 export type PortRange = [from: number, to: number];
 
@@ -218,12 +220,16 @@ async function readConfigFile(path: string): Promise<[string, unknown][]> {
   const { parse } = await import('smol-toml');
   let source: string;
   try {
-    source = readFileSync(path, 'utf8');
+    source = readTextFile(path);
   } catch (error) {
     throw new SettingsError(`${path}: cannot be read: ${(error as Error).message}`);
   }
   try {
-    return flatten(parse(source), '', new Set(SETTING_ROWS.map(([key]) => key)));
+    return flatten(
+      parse(source, { maxDepth: TEXT_FILE.maxTomlDepth }),
+      '',
+      new Set(SETTING_ROWS.map(([key]) => key)),
+    );
   } catch (error) {
     throw new SettingsError(`${path}: ${(error as Error).message.split('\n')[0] ?? 'no TOML'}`);
   }

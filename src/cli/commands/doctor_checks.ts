@@ -1,11 +1,16 @@
 // The checks of `berth doctor`. None changes anything.
-import { accessSync, constants, statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import net from 'node:net';
+import { join } from 'node:path';
 import { PLATFORM_PARTS, type PlatformPart } from '../../adapters/platform_parts.ts';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { otherUsers } from '../../adapters/process/users.ts';
 import { damagedRows } from '../../adapters/storage/damaged_rows.ts';
 import { dialAddress } from '../../adapters/url_host.ts';
+import type { ClusterDetail } from '../../client/records.ts';
+import { CLOUD } from '../../settings/limits.ts';
+import { cloudKeyPath } from '../../settings/state_dir.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { VERSION } from '../../settings/version.ts';
 import type { CommandContext } from '../kit/context.ts';
@@ -226,6 +231,28 @@ const agentHostNames = withLocal(async (_cli, { settings: { agents } }) => {
   ];
 });
 
+/** The packages with a binary, which npm chooses for the system; without the third there are no agents. */
+const NATIVE_PACKAGES = ['@koromix/koffi', '@lmdb/lmdb', '@lydell/node-pty'] as const;
+
+const nativePackages: DoctorCheck = async () => {
+  const { resolve } = createRequire(join(import.meta.dirname, 'package.json'));
+  const isMissing = (name: string): boolean => {
+    try {
+      resolve(`${name}/package.json`);
+      return false;
+    } catch {
+      return true;
+    }
+  };
+  return NATIVE_PACKAGES.map((name) => `${name}-${process.platform}-${process.arch}`)
+    .filter(isMissing)
+    .map((name) => ({
+      state: 'wrong',
+      about: `the package ${name} is missing`,
+      fix: 'Install Berth again on this machine, with its optional packages.',
+    }));
+};
+
 const libc: DoctorCheck = async () => {
   try {
     const { loadLibc } = await import('../../adapters/process/libc.ts');
@@ -240,10 +267,41 @@ const libc: DoctorCheck = async () => {
   }
 };
 
+/** What is wrong, or soon will be, with the access to a cluster; undefined: nothing. */
+function clusterFinding(cluster: ClusterDetail): DoctorFinding | undefined {
+  const { name, authenticated, authenticated_since: since, reachable, credentials_expire_at: end } = cluster;
+  const fix = `Give it a new kubeconfig: berth k8s renew ${name} --kubeconfig FILE`;
+  if (authenticated === false)
+    return { state: 'wrong', about: `the cluster ${name} refuses its account since ${since}`, fix };
+  if (end !== null && Date.parse(end) - Date.now() < CLOUD.expiryWarningMs)
+    return { state: 'warning', about: `the credentials of the cluster ${name} end at ${end}`, fix };
+  if (reachable === false) return { state: 'warning', about: `the cluster ${name} does not answer` };
+  return undefined;
+}
+
+/** Asks only where a cluster may be registered: the question would start the cloud part. */
+const clusters = withLocal(async (_cli, local) => {
+  if (
+    !runningDaemon(local.stateDir) ||
+    !existsSync(cloudKeyPath(local.settings.cloud.key_file, local.stateDir))
+  )
+    return [];
+  try {
+    const { cloud } = local.client;
+    const all = await Promise.all((await cloud.clusters()).map(({ id }) => cloud.cluster(id)));
+    const findings = all.flatMap((cluster) => clusterFinding(cluster) ?? []);
+    if (all.length === 0 || findings.length > 0) return findings;
+    return ok(`all clusters accept their accounts (${all.length})`);
+  } catch (error) {
+    return [{ state: 'warning', about: `the clusters cannot be asked for: ${messageOf(error)}` }];
+  }
+});
+
 export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   node,
   platform,
   shell,
+  nativePackages,
   libc,
   settings,
   stateDir,
@@ -252,4 +310,5 @@ export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   gateway,
   token,
   agentHostNames,
+  clusters,
 ];

@@ -38,7 +38,12 @@ const COLUMNS: readonly Column<Workload>[] = [
   },
   { title: 'LAST USE', cell: ({ last_activity_at }) => formatElapsed(last_activity_at), alignRight: true },
   { title: 'WAKES TO', cell: ({ desired_replicas }) => desired_replicas, alignRight: true, wideOnly: true },
-  { title: 'REASON', cell: ({ sleep_reason }) => sleep_reason, wideOnly: true },
+  {
+    title: 'REASON',
+    cell: ({ sleep_reason, wake_reason }) => sleep_reason ?? wake_reason,
+    wideOnly: true,
+  },
+  { title: 'STALE', cell: ({ stale_since }) => formatElapsed(stale_since), alignRight: true, wideOnly: true },
   { title: 'ID', cell: ({ id }) => id, wideOnly: true },
 ];
 
@@ -71,12 +76,15 @@ export const workloadListCommand = defineCommand({
 export const sleepCommand = defineCommand({
   about: 'Saves the replica count in the workload itself. Leaves alone a workload that already sleeps.',
   args: [workloadsArgument],
-  options: { cluster: clusterOption },
-  run: async (context, names, { cluster }) => {
+  options: {
+    cluster: clusterOption,
+    hold: durationOption('--hold <time>', 'for so long no connection through a tether wakes it'),
+  },
+  run: async (context, names, { cluster, hold }) => {
     const client = await context.client();
     return runBatch(context, names, 'putting to sleep', async (reference) => {
       const { id, name, replicas } = await findWorkload(client, reference, cluster);
-      const answer = await client.cloud.sleep(id);
+      const answer = await client.cloud.sleep(id, { hold });
       const text = `sleeps (had ${pluralize(replicas, 'replica')})`;
       return {
         record: { id, name, ...answer },

@@ -8,6 +8,7 @@ import { localUrl } from '../../adapters/url_host.ts';
 import type { LocalDaemon } from '../../client/local_daemon.ts';
 import { DAEMON_LOG } from '../../settings/limits.ts';
 import { type AddressRecord, openStateDir } from '../../settings/state_dir.ts';
+import { checkStateFiles } from '../../settings/state_files.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import type { CommandContext } from './context.ts';
 import { CommandError, EXIT_CODE } from './exit_codes.ts';
@@ -45,6 +46,7 @@ export async function startBackgroundDaemon(
 ): Promise<AddressRecord> {
   const { stateDir } = local;
   openStateDir(stateDir);
+  checkStateFiles(stateDir);
   const path = statePaths(stateDir).daemonLog;
   const { fd, from } = openDaemonLog(path);
   const config = context.globalOptions.config ?? process.env['BERTH_CONFIG'];

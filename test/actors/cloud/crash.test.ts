@@ -139,7 +139,7 @@ describe('an interrupted sleep', () => {
   it.each(POINTS)('at call %i, %s its effect, loses nothing', async (point, when) => {
     const first = new Life(point, when);
     const { double, begin, here, id } = await lives(3, first);
-    await interrupted(first, here.workloads.ask('sleep', { id, by: 'request' }));
+    await interrupted(first, here.workloads.ask('sleep', { id, by: 'request', holdMs: null }));
     const isAsleep = replicasOf(double) === 0;
     // Somebody scales the workload meanwhile, if it is still awake.
     if (!isAsleep) scale(double, 5);
@@ -147,9 +147,16 @@ describe('an interrupted sleep', () => {
     const next = await begin(forever());
     await next.until('web/hello', (row) => row.replicas === replicasOf(double));
     if (isAsleep) await next.until('web/hello', (row) => row.desired_replicas === 3);
-    expect(await next.workloads.ask('wake', { id, waitMs: null })).toEqual({ replicas: count });
-    expect(await next.workloads.ask('sleep', { id, by: 'request' })).toEqual({ replicas: 0, slept: true });
-    expect(await next.workloads.ask('wake', { id, waitMs: null })).toEqual({ replicas: count });
+    expect(await next.workloads.ask('wake', { id, by: 'request', waitMs: null })).toEqual({
+      replicas: count,
+    });
+    expect(await next.workloads.ask('sleep', { id, by: 'request', holdMs: null })).toEqual({
+      replicas: 0,
+      slept: true,
+    });
+    expect(await next.workloads.ask('wake', { id, by: 'request', waitMs: null })).toEqual({
+      replicas: count,
+    });
     expect(replicasOf(double)).toBe(count);
   });
 
@@ -158,9 +165,9 @@ describe('an interrupted sleep', () => {
     async (point, when) => {
       const first = new Life(point, when);
       const { begin, here, id } = await lives(3, first);
-      await interrupted(first, here.workloads.ask('sleep', { id, by: 'request' }));
+      await interrupted(first, here.workloads.ask('sleep', { id, by: 'request', holdMs: null }));
       const next = await begin(forever());
-      expect(await next.workloads.ask('wake', { id, waitMs: null })).toEqual({ replicas: 3 });
+      expect(await next.workloads.ask('wake', { id, by: 'request', waitMs: null })).toEqual({ replicas: 3 });
     },
   );
 });
@@ -169,14 +176,14 @@ describe('an interrupted wake', () => {
   it.each(POINTS)('at call %i, %s its effect, loses nothing', async (point, when) => {
     const first = new Life(point, when);
     const { double, begin, here, id } = await lives(4, first);
-    await here.workloads.ask('sleep', { id, by: 'request' });
-    await interrupted(first, here.workloads.ask('wake', { id, waitMs: null }));
+    await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
+    await interrupted(first, here.workloads.ask('wake', { id, by: 'request', waitMs: null }));
     const next = await begin(forever());
     await next.until('web/hello', (row) => row.replicas === replicasOf(double));
-    expect(await next.workloads.ask('wake', { id, waitMs: null })).toEqual({ replicas: 4 });
-    await next.workloads.ask('sleep', { id, by: 'request' });
+    expect(await next.workloads.ask('wake', { id, by: 'request', waitMs: null })).toEqual({ replicas: 4 });
+    await next.workloads.ask('sleep', { id, by: 'request', holdMs: null });
     expect(next.find('web/hello').desired_replicas).toBe(4);
-    expect(await next.workloads.ask('wake', { id, waitMs: null })).toEqual({ replicas: 4 });
+    expect(await next.workloads.ask('wake', { id, by: 'request', waitMs: null })).toEqual({ replicas: 4 });
   });
 });
 
@@ -186,9 +193,9 @@ describe('the points', () => {
     const { double, here, id } = await lives(3, life);
     await eventually(() => double.watches.length === 2);
     life.isCounting = true;
-    await here.workloads.ask('sleep', { id, by: 'request' });
+    await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
     const slept = life.names.splice(0);
-    await here.workloads.ask('wake', { id, waitMs: null });
+    await here.workloads.ask('wake', { id, by: 'request', waitMs: null });
     for (const names of [slept, life.names]) {
       expect(names.slice(0, 3)).toEqual(['getWorkload', 'patchWorkload', 'saveWorkloads']);
       expect(POINTS.length / 2).toBeGreaterThan(3);
