@@ -33,8 +33,8 @@ const TAGS: Readonly<Record<ResourceName, string>> = {
 };
 
 /**
- * What any request may meet: `invalid_spec` for an undeclared query value or broken percent-encoding. Changes,
- * which may come with a body, may meet more.
+ * What any request may meet: `invalid_spec` for an undeclared query value or broken percent-encoding. A
+ * change, which may come with a body, may meet more.
  */
 const COMMON_ERRORS: readonly ErrorCode[] = [
   'invalid_spec',
