@@ -11,6 +11,11 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
+/** All types but statistics, which come every two seconds and would push everything else out of sight. */
+export const LIFECYCLE_EVENT_TYPES: readonly EventType[] = EVENT_TYPES.filter(
+  (type) => type !== 'service.stats',
+);
+
 export interface NewEvent {
   type: EventType;
   /** The service's name, which `?names=` filters by. */
