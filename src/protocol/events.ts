@@ -14,6 +14,11 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
+/** All types but statistics, which come every two seconds and would push everything else out of sight. */
+export const LIFECYCLE_EVENT_TYPES: readonly EventType[] = EVENT_TYPES.filter(
+  (type) => type !== 'service.stats',
+);
+
 export interface NewEvent {
   type: EventType;
   /** The name of the service or cluster, which `?names=` filters by. */

@@ -1,6 +1,6 @@
 // berth events
 import type { DaemonEvent, EventData } from '../../client/records.ts';
-import { EVENT_TYPES, type EventType } from '../../protocol/events.ts';
+import { EVENT_TYPES, type EventType, LIFECYCLE_EVENT_TYPES } from '../../protocol/events.ts';
 import { defineCommand, flagOption, integerOption, listOption } from '../kit/command.ts';
 import { type CommandContext, onStreamState } from '../kit/context.ts';
 import { UsageError } from '../kit/exit_codes.ts';
@@ -79,8 +79,7 @@ export const eventsCommand = defineCommand({
   ],
   run: async (context, names, { type, since, past }) => {
     const client = await context.client();
-    const types =
-      type.length > 0 ? matchingTypes(type) : EVENT_TYPES.filter((one) => one !== 'service.stats');
+    const types = type.length > 0 ? matchingTypes(type) : LIFECYCLE_EVENT_TYPES;
     if (past) {
       const rows = await client.history({
         types,
