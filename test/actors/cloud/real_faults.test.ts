@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { parseKubeconfig } from '../../../src/adapters/kube/kubeconfig.ts';
 import { afterThisTest, realTime } from '../../kit/actors.ts';
 import { type Cloud, cloud, clusterInput, eventually } from '../../kit/cloud.ts';
+import { create, kubeconfigFor, serviceAccount } from '../../kit/kube_accounts.ts';
 import type { Json } from '../../kit/kube_double.ts';
 import { api, describeReal, kubeconfig, sandbox, sleeper } from '../../kit/kube_real.ts';
 
@@ -13,24 +14,6 @@ const ENDING_S = 2;
 /** One way through the network of a distant cluster. */
 const DELAY_MS = 60;
 const WRITE_INTERVAL_MS = 100;
-
-const rbac = '/apis/rbac.authorization.k8s.io/v1';
-const made = async (path: string, object: Json): Promise<Json> => {
-  const { status, body } = await api('POST', path, object);
-  expect([path, status]).toEqual([path, 201]);
-  return body;
-};
-/** A kubeconfig of the real server with `token`. */
-function withToken(token: string, namespace?: string): string {
-  const { server, ca } = parseKubeconfig(kubeconfig(), Date.now());
-  const authority = ca ? { 'certificate-authority-data': Buffer.from(ca).toString('base64') } : {};
-  return JSON.stringify({
-    'current-context': 'a',
-    contexts: [{ name: 'a', context: { cluster: 'a', user: 'a', namespace } }],
-    clusters: [{ name: 'a', cluster: { server, ...authority } }],
-    users: [{ name: 'a', user: { token } }],
-  });
-}
 
 describeReal('a real cluster in trouble', () => {
   const mine = sandbox();
@@ -81,7 +64,7 @@ describeReal('a real cluster in trouble', () => {
     }
     const here = await begin();
     const quotas = `/api/v1/namespaces/${mine.namespace}/resourcequotas`;
-    await made(quotas, { metadata: { name: 'none' }, spec: { hard: { pods: '0' } } });
+    await create(quotas, { metadata: { name: 'none' }, spec: { hard: { pods: '0' } } });
     afterThisTest(async () => void (await api('DELETE', `${quotas}/none`)));
     for (const kind of ['deployment', 'statefulset']) {
       const { id } = here.find(named(`poor-${kind}`));
@@ -100,7 +83,7 @@ describeReal('a real cluster in trouble', () => {
   it('the pods of a ReplicaSet of another name that a Deployment has adopted are found', async () => {
     const set = sleeper('adopter', 1, { metadata: { name: 'orphan', labels: { app: 'adopter' } } });
     const path = `/apis/apps/v1/namespaces/${mine.namespace}/replicasets`;
-    await made(path, set);
+    await create(path, set);
     await mine.create('Deployment', sleeper('adopter', 1));
     const owners = async (): Promise<Json[]> =>
       (await api('GET', `${path}/orphan`)).body.metadata.ownerReferences ?? [];
@@ -121,7 +104,7 @@ describeReal('a real cluster in trouble', () => {
     const here = await begin();
     const hooks = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
     const name = `${mine.namespace}.example.com`;
-    await made(hooks, {
+    await create(hooks, {
       metadata: { name },
       webhooks: [
         {
@@ -204,37 +187,22 @@ describeReal('a real cluster in trouble', () => {
   });
 
   describe('an account', () => {
-    /** A service account with the rights of `edit` in the namespace alone; gives its token. */
-    async function account(name: string): Promise<{ token: string; end(): Promise<void> }> {
-      const accounts = `/api/v1/namespaces/${mine.namespace}/serviceaccounts`;
-      await made(accounts, { metadata: { name } });
-      await made(`${rbac}/namespaces/${mine.namespace}/rolebindings`, {
-        metadata: { name },
-        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'edit' },
-        subjects: [{ kind: 'ServiceAccount', name, namespace: mine.namespace }],
-      });
-      const { body } = await api('POST', `${accounts}/${name}/token`, { spec: {} });
-      return {
-        token: body.status.token,
-        end: async () => void (await api('DELETE', `${accounts}/${name}`)),
-      };
-    }
     const detail = (here: Cloud, id: string): Json => JSON.parse(here.views.cluster(id) ?? '');
 
     it('of one namespace can be used, once that is named', async () => {
       await mine.create('Deployment', sleeper('limited', 1, { container: { image: 'none:none' } }));
-      const { token } = await account('editor');
+      const { token } = await serviceAccount(mine.namespace, 'editor');
       const here = await cloud();
       const register = (name: string, config: string, namespaces: string[]) =>
         here.clusters.ask('register', { input: clusterInput({ name, kubeconfig: config, namespaces }) });
-      const { id } = await register('unnamed', withToken(token), []);
+      const { id } = await register('unnamed', kubeconfigFor(token), []);
       await expect(here.clusters.ask('sync', { id })).rejects.toMatchObject({
         code: 'cluster_denied',
         detail: { hint: /name these in `namespaces`/ },
       });
       for (const [name, config, namespaces] of [
-        ['registered', withToken(token), [mine.namespace, 'default']],
-        ['in the kubeconfig', withToken(token, mine.namespace), []],
+        ['registered', kubeconfigFor(token), [mine.namespace, 'default']],
+        ['in the kubeconfig', kubeconfigFor(token, mine.namespace), []],
       ] as const) {
         const { id: other } = await register(name, config, [...namespaces]);
         expect((await here.clusters.ask('sync', { id: other })).synced).toBeGreaterThanOrEqual(1);
@@ -254,10 +222,10 @@ describeReal('a real cluster in trouble', () => {
 
     it('that has ended is noticed, and renewed with everything kept', async () => {
       await mine.create('Deployment', sleeper('kept', 0));
-      const first = await account('first');
-      const second = await account('second');
+      const first = await serviceAccount(mine.namespace, 'first');
+      const second = await serviceAccount(mine.namespace, 'second');
       const here = await cloud();
-      const id = await here.add(withToken(first.token, mine.namespace));
+      const id = await here.add(kubeconfigFor(first.token, mine.namespace));
       expect(detail(here, id).credentials_expire_at).toMatch(/^20/);
       const { id: workloadId } = here.find(named('kept'));
       await here.workloads.ask('autoSleep', { id: workloadId, enabled: true, minutes: 55 });
@@ -267,7 +235,7 @@ describeReal('a real cluster in trouble', () => {
         return detail(here, id).authenticated === false;
       });
       const nothing = { name: null, provider: null, namespaces: null };
-      const change = { ...nothing, kubeconfig: withToken(second.token, mine.namespace) };
+      const change = { ...nothing, kubeconfig: kubeconfigFor(second.token, mine.namespace) };
       await here.clusters.ask('change', { id, change });
       await eventually(() => detail(here, id).authenticated === true);
       expect(here.find(named('kept'))).toMatchObject({ id: workloadId, idle_timeout_minutes: 55 });
