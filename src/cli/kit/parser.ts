@@ -11,7 +11,7 @@ import type { Command, Option } from './command.ts';
 import type { CommandRow, CommandTable, LoadedCommand } from './command_table.ts';
 import type { GlobalOptions } from './context.ts';
 import { exitCodesHelp, isErrorNamed, UsageError } from './exit_codes.ts';
-import { GLOBAL_OPTIONS } from './global_options.ts';
+import { commandWords, GLOBAL_OPTIONS } from './global_options.ts';
 import { FORMATS } from './output.ts';
 import type { CommandCall } from './plain_call.ts';
 
@@ -179,8 +179,17 @@ export function parseCommandLine(
       });
     }
   }
+  const [first, second] = commandWords(argv);
+  const family = program.commands.find((one) => one.name() === first);
+  const isUnknown =
+    first !== undefined &&
+    !called &&
+    !(second === undefined ? family : family?.commands.some((one) => one.name() === second));
   try {
-    program.parse(argv, { from: 'user' });
+    // The help of a command that does not exist would hide the mistake.
+    program.parse(isUnknown ? argv.filter((word) => word !== '--help' && word !== '-h') : argv, {
+      from: 'user',
+    });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode === 0) return { help };

@@ -81,3 +81,12 @@ it('takes ps -a, and logs --tail as logs -n', async () => {
     expect(parsed(argv, await called(name))).toMatchObject({ args: ['web'], options: { tail: 5 } });
   }
 });
+
+it.each([
+  ['nothing', '--help'],
+  ['-h', 'nothing'],
+  ['k8s', 'nothing', '--help'],
+])('the help of a command that does not exist is a mistake: berth %s %s', (...argv) => {
+  expect(() => parsed(argv, undefined)).toThrow(/unknown command 'nothing'|too many arguments/);
+  expect(parsed(['k8s', '--help'], undefined)).toMatchObject({ help: expect.stringContaining('berth k8s') });
+});
