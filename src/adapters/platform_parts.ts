@@ -74,6 +74,12 @@ export const PLATFORM_PARTS: readonly PlatformPart[] = [
     isHere: () => existsSync('/proc/thread-self'),
   },
   {
+    name: 'the users of a container in /proc',
+    adapter: 'src/settings/trusted_path.ts',
+    without: 'A folder above the state directory that belongs to a user outside of the container is refused.',
+    isHere: () => existsSync('/proc/self/uid_map'),
+  },
+  {
     name: 'the list of users in /etc/passwd',
     adapter: 'src/adapters/process/users.ts',
     without: 'Nothing warns that others can log in while no token is set.',

@@ -4,10 +4,12 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { decideHostStart } from '../adapters/host/host_start.ts';
 import { spawnHost } from '../adapters/host/spawn_host.ts';
+import { runningDaemon } from '../adapters/process/running_daemon.ts';
+import { fail } from '../protocol/errors.ts';
 import { isFailure } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { entryUrl } from '../settings/build_paths.ts';
-import { loadSettings, SettingsError } from '../settings/config.ts';
+import { configFile, loadSettings, SettingsError } from '../settings/config.ts';
 import { THREADS } from '../settings/limits.ts';
 import { openStateDir, stateDirPath } from '../settings/state_dir.ts';
 import { checkStateFiles, StateFileError } from '../settings/state_files.ts';
@@ -78,10 +80,13 @@ async function start(
   const stateDir = stateDirPath(named, process.env);
   openStateDir(stateDir);
   checkStateFiles(stateDir);
+  const running = runningDaemon(stateDir);
+  if (running) throw fail('internal', `a daemon runs already (pid ${running.pid}) with ${stateDir}`);
   boundDaemonLog(statePaths(stateDir).daemonLog, systemClock);
   const hostEntry = fileURLToPath(entryUrl('host'));
   const reload = () => loadSettings(config, process.env);
-  const options = { settings, stateDir, hostEntry, umask, restoreStore, reload };
+  const { path: configPath } = configFile(config, process.env);
+  const options = { settings, stateDir, hostEntry, umask, restoreStore, configPath, reload };
   const turn = await decideHostStart(stateDir, THREADS.hostStartTimeoutMs);
   if (turn === 'started') spawnHost(stateDir, hostEntry);
   const { createMainThread } = await import('./main_thread.ts');
@@ -100,7 +105,7 @@ async function start(
  */
 export async function runDaemon(argv: string[], services: StartedWorker): Promise<void> {
   const begun: StartedParts = { services };
-  const fail = async (error: unknown): Promise<never> => {
+  const end = async (error: unknown): Promise<never> => {
     report(isExpected(error) ? error.message : describeError(error));
     await services.loaded;
     // Ending a thread in the middle of an lmdb call ends or hangs the process.
@@ -114,12 +119,15 @@ export async function runDaemon(argv: string[], services: StartedWorker): Promis
    */
   const giveUp = (error: unknown): Promise<never> => {
     // A failed start also fails the stop that waits for it. Report the first cause.
-    failing ??= fail(error);
+    failing ??= end(error);
     return failing;
   };
   const starting = start(argv, begun, giveUp);
   onSignals({
-    stop: () => void starting.then((daemon) => daemon.stop()).then(() => process.exit(0), giveUp),
+    stop: () => {
+      if (process.stderr.isTTY) report('stopping; a second Ctrl-C after a second ends the daemon at once');
+      void starting.then((daemon) => daemon.stop()).then(() => process.exit(0), giveUp);
+    },
     reload: () => void starting.then((daemon) => daemon.reload()),
   });
   const daemon = await starting.catch(giveUp);

@@ -174,6 +174,13 @@ export function configFile(named: string | undefined, env: Env): { path: string;
 const formatValue = (value: unknown): string =>
   value === undefined ? 'nothing' : (JSON.stringify(value) ?? String(value));
 
+/** Keys of tokens, also misspelt ones: their values never go into a message. */
+const SECRET_KEY = /^auth\b|tok|secret|pass/i;
+
+/** `key = value` for a message, without the value of a secret. */
+const formatSetting = (key: string, value: unknown): string =>
+  `${key} = ${SECRET_KEY.test(key) ? '(not shown)' : formatValue(value)}`;
+
 /**
  * Flattens `{auth: {token}}` to `auth.token` rows. A table in place of a value stays a value, which fails its
  * rule.
@@ -237,16 +244,17 @@ async function readConfigFile(path: string): Promise<[string, unknown][]> {
 
 /**
  * Reads the settings: defaults, then the file (`named`, `$BERTH_CONFIG` or the default path), then the
- * environment. Throws a SettingsError whose one-line message names the file, the key and the value.
+ * environment. Throws a SettingsError whose one-line message names the file, the key and the value, unless it
+ * is a secret.
  */
 export async function loadSettings(named: string | undefined, env: Env): Promise<Settings> {
   const values = new Map<string, unknown>(SETTING_ROWS.map(([key, fallback]) => [key, fallback]));
   const rules = new Map(SETTING_ROWS.map(([key, , rule]) => [key, rule]));
   const put = (where: string, key: string, value: unknown): void => {
     const rule = rules.get(key);
-    if (!rule) throw new SettingsError(`${where}: unknown key ${key} = ${formatValue(value)}`);
+    if (!rule) throw new SettingsError(`${where}: unknown key ${formatSetting(key, value)}`);
     if (!rule.fits(value))
-      throw new SettingsError(`${where}: ${key} = ${formatValue(value)} must be ${rule.what}`);
+      throw new SettingsError(`${where}: ${formatSetting(key, value)} must be ${rule.what}`);
     values.set(key, value);
   };
   const file = configFile(named, env);
