@@ -53,6 +53,7 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['GET', '/readyz', 200],
   ['GET', '/openapi.json', 200],
   ['GET', '/k8s/clusters/{id}', 200],
+  ['PATCH', '/k8s/clusters/{id}', 200],
   ['DELETE', '/k8s/clusters/{id}', 200],
   ['GET', '/k8s/tethers', 200],
   ['POST', '/k8s/tethers/{id}/activate', 200],

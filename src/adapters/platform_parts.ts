@@ -68,6 +68,18 @@ export const PLATFORM_PARTS: readonly PlatformPart[] = [
     isHere: () => existsSync('/proc/self/limits'),
   },
   {
+    name: 'the state of threads in /proc',
+    adapter: 'src/adapters/process/task_state.ts',
+    without: 'A thread that hangs is told from one that gets no processor by its silence alone.',
+    isHere: () => existsSync('/proc/thread-self'),
+  },
+  {
+    name: 'the users of a container in /proc',
+    adapter: 'src/settings/trusted_path.ts',
+    without: 'A folder above the state directory that belongs to a user outside of the container is refused.',
+    isHere: () => existsSync('/proc/self/uid_map'),
+  },
+  {
     name: 'the list of users in /etc/passwd',
     adapter: 'src/adapters/process/users.ts',
     without: 'Nothing warns that others can log in while no token is set.',

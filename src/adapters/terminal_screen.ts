@@ -114,6 +114,7 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
 export async function drawScreen({
   cols,
   rows,
+  modes,
   bytes,
   maxBytes,
   budgetMs,
@@ -121,6 +122,7 @@ export async function drawScreen({
   const terminal = await openTerminalScreen(cols, rows);
   try {
     const until = performance.now() + budgetMs;
+    await terminal.write(modes);
     const drawnBytes = await terminal.writeLines(bytes, () => performance.now() > until);
     // The bare screen first: a large one with its scrollback may be too long for a string.
     let screen: Uint8Array | null = null;

@@ -5,6 +5,7 @@ const operation = operationsOf('clusters');
 
 export const clusters = {
   list: operation({
+    id: 'listClusters',
     kind: 'read',
     method: 'GET',
     path: '/k8s/clusters',
@@ -13,6 +14,7 @@ export const clusters = {
     needs: 'cloud',
   }),
   register: operation({
+    id: 'registerCluster',
     kind: 'call',
     method: 'POST',
     path: '/k8s/clusters',
@@ -24,6 +26,7 @@ export const clusters = {
     needs: 'cloud',
   }),
   read: operation({
+    id: 'getCluster',
     kind: 'read',
     method: 'GET',
     path: '/k8s/clusters/{id}',
@@ -33,7 +36,20 @@ export const clusters = {
     keyKind: 'id',
     needs: 'cloud',
   }),
+  change: operation({
+    id: 'updateCluster',
+    kind: 'call',
+    method: 'PATCH',
+    path: '/k8s/clusters/{id}',
+    summary: 'Renew the credentials of a cluster, or change its name; what is left out stays',
+    body: 'ClusterUpdate',
+    answer: 'ClusterChanged',
+    errors: ['invalid_spec', 'unknown_cluster', 'name_in_use'],
+    keyKind: 'id',
+    needs: 'cloud',
+  }),
   remove: operation({
+    id: 'removeCluster',
     kind: 'call',
     method: 'DELETE',
     path: '/k8s/clusters/{id}',
@@ -44,6 +60,7 @@ export const clusters = {
     needs: 'cloud',
   }),
   sync: operation({
+    id: 'syncCluster',
     kind: 'call',
     method: 'POST',
     path: '/k8s/clusters/{id}/sync',

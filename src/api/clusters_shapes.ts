@@ -1,5 +1,6 @@
 // Clusters: the shape of a registration, docs/reference.md "Clusters", and the answers of the operations.
-import type { ClusterInput } from '../protocol/cloud.ts';
+import { type ClusterChange, type ClusterInput, WORKLOAD_KINDS } from '../protocol/cloud.ts';
+import { isNamespace } from '../protocol/names.ts';
 import { CLOUD } from '../settings/limits.ts';
 import { id, utcTimeShape } from './answer_fields.ts';
 import { flagField, isPlainText, objectShape, RequestBody, stringField, validate, z } from './validation.ts';
@@ -7,15 +8,32 @@ import { flagField, isPlainText, objectShape, RequestBody, stringField, validate
 const NAME_RULE = `must be a string of 1 to ${CLOUD.maxNameLength} characters without controls`;
 const PROVIDER_RULE = `must be a string of up to ${CLOUD.maxProviderLength} characters without controls`;
 
+const NAMESPACES_RULE = `must be a list of at most ${CLOUD.maxNamespaces} names of namespaces`;
+
+const nameField = stringField(NAME_RULE, (value) => value !== '' && isPlainText(value, CLOUD.maxNameLength));
+const providerField = stringField(PROVIDER_RULE, (value) => isPlainText(value, CLOUD.maxProviderLength));
+const kubeconfigField = z
+  .string('must be the text of a kubeconfig, raw or in base64')
+  .describe('Raw or in base64; a new cluster needs it unless in_cluster is true');
+const namespacesField = z
+  .array(stringField('must be the name of a namespace', isNamespace), NAMESPACES_RULE)
+  .max(CLOUD.maxNamespaces, NAMESPACES_RULE)
+  .describe('Where an account without rights on all namespaces has some');
+
 const ClusterShape = objectShape({
-  name: stringField(NAME_RULE, (value) => value !== '' && isPlainText(value, CLOUD.maxNameLength)),
-  provider: stringField(PROVIDER_RULE, (value) => isPlainText(value, CLOUD.maxProviderLength)).optional(),
-  kubeconfig: z
-    .string('must be the text of a kubeconfig, raw or in base64')
-    .describe('Raw or in strict base64; required unless in_cluster is true')
-    .optional(),
+  name: nameField,
+  provider: providerField.optional(),
+  kubeconfig: kubeconfigField.optional(),
   in_cluster: flagField().optional(),
+  namespaces: namespacesField.optional(),
 }).meta({ id: 'ClusterInput' });
+
+const ClusterChangeShape = objectShape({
+  name: nameField.optional(),
+  provider: providerField.optional(),
+  kubeconfig: kubeconfigField.optional(),
+  namespaces: namespacesField.optional(),
+}).meta({ id: 'ClusterChangeInput' });
 
 function parseCluster(value: unknown): ClusterInput {
   const given = validate(ClusterShape, value);
@@ -24,11 +42,21 @@ function parseCluster(value: unknown): ClusterInput {
     provider: given.provider ?? 'other',
     kubeconfig: given.kubeconfig ?? null,
     inCluster: given.in_cluster ?? false,
+    namespaces: [...new Set(given.namespaces)],
   };
+}
+
+function parseClusterChange(value: unknown): ClusterChange {
+  const { name = null, provider = null, kubeconfig = null, namespaces } = validate(ClusterChangeShape, value);
+  return { name, provider, kubeconfig, namespaces: namespaces ? [...new Set(namespaces)] : null };
 }
 
 export type NewCluster = z.input<typeof ClusterShape>;
 export const NewCluster = new RequestBody(ClusterShape, parseCluster);
+
+/** What to change of a cluster; absent fields stay unchanged. */
+export type ClusterUpdate = z.input<typeof ClusterChangeShape>;
+export const ClusterUpdate = new RequestBody(ClusterChangeShape, parseClusterChange);
 
 const cluster = {
   id,
@@ -52,6 +80,11 @@ const capabilities = z.object({
   denied: z.array(z.string()).describe('The rights that are missing'),
 });
 
+const scope = z.object({
+  kind: z.enum(WORKLOAD_KINDS),
+  namespaces: z.array(z.string()).nullable().describe('null: all'),
+});
+
 /** A cluster read on its own. */
 export type ClusterDetail = z.infer<typeof ClusterDetail>;
 export const ClusterDetail = z
@@ -61,9 +94,15 @@ export const ClusterDetail = z
     reachable: z.boolean().nullable().describe('null: not called since the start'),
     last_sync_at: utcTimeShape.nullable(),
     capabilities: capabilities.nullable(),
+    authenticated: z.boolean().nullable().describe('Whether the cluster accepts the account'),
+    authenticated_since: utcTimeShape.nullable().describe('Since when that is so'),
+    credentials_expire_at: utcTimeShape.nullable().describe('The end of the certificate or token, if known'),
+    namespaces: z.array(z.string()).describe('As registered'),
+    scope: z.array(scope).nullable().describe('What is listed and watched; null: never synced'),
   })
   .meta({ id: 'ClusterDetail' });
 
 export const ClusterAdded = z.object({ id, name: z.string() });
+export const ClusterChanged = z.object({ id, name: z.string() });
 export const ClusterRemoved = z.object({ removed: z.literal(true), id });
 export const Synced = z.object({ synced: z.int() });

@@ -11,38 +11,59 @@ const timeout = {
   summary: `How long to wait for it (ms); default ${CLOUD.defaultWakeWaitMs}`,
 } as const;
 
+const hold = {
+  kind: 'integer',
+  least: 0,
+  most: HTTP.maxQueryDurationMs,
+  summary: 'For so long (ms) no connection through a tether wakes it; default 0',
+} as const;
+
+/** How a change in the cluster may fail. */
+const CHANGE_ERRORS = [
+  'workload_conflict',
+  'cluster_unreachable',
+  'cluster_denied',
+  'admission_denied',
+] as const;
+
 export const workloads = {
   list: operation({
+    id: 'listWorkloads',
     kind: 'call',
     method: 'GET',
     path: '/k8s/workloads',
     summary: 'The Deployments and StatefulSets of all clusters, or of one',
     query: { cluster_id: { kind: 'word', summary: 'Only those of this cluster' } },
     answer: 'WorkloadList',
+    errors: ['unknown_cluster'],
     needs: 'cloud',
   }),
   sleep: operation({
+    id: 'sleepWorkload',
     kind: 'call',
     method: 'POST',
     path: '/k8s/workloads/{id}/sleep',
     summary: 'Save the count of replicas and scale to 0; harmless when asleep',
+    query: { hold },
     answer: 'Replicas',
-    errors: ['unknown_workload', 'sleep_refused', 'cluster_unreachable', 'cluster_denied'],
+    errors: ['unknown_workload', 'sleep_refused', ...CHANGE_ERRORS],
     keyKind: 'id',
     needs: 'cloud',
   }),
   wake: operation({
+    id: 'wakeWorkload',
     kind: 'call',
     method: 'POST',
     path: '/k8s/workloads/{id}/wake',
     summary: 'Give back the saved count of replicas, or 1; harmless when awake',
     query: { wait: { kind: 'flag', summary: 'true: answer when a pod is Ready' }, timeout },
     answer: 'Replicas',
-    errors: ['unknown_workload', 'ready_timeout', 'cluster_unreachable', 'cluster_denied'],
+    errors: ['unknown_workload', 'wake_refused', 'ready_timeout', ...CHANGE_ERRORS],
     keyKind: 'id',
     needs: 'cloud',
   }),
   autoSleep: operation({
+    id: 'getAutoSleep',
     kind: 'read',
     method: 'GET',
     path: '/k8s/workloads/{id}/auto-sleep',
@@ -53,6 +74,7 @@ export const workloads = {
     needs: 'cloud',
   }),
   setAutoSleep: operation({
+    id: 'changeAutoSleep',
     kind: 'call',
     method: 'PATCH',
     path: '/k8s/workloads/{id}/auto-sleep',

@@ -44,6 +44,8 @@ export const Workload = z
     ready_replicas: z.int(),
     state: z.enum(WORKLOAD_STATES),
     sleep_reason: z.string().nullable(),
+    wake_reason: z.string().nullable().describe('Who woke it; null: nobody through Berth'),
+    stale_since: utcTimeShape.nullable().describe('From when on changes may be missing; null: it is current'),
   })
   .meta({ id: 'Workload' });
 

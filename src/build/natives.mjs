@@ -19,15 +19,17 @@ const LMDB = `
   const abi = \`abi\${process.versions.modules}\`;
   const names = [\`\${abi}.glibc\`, 'napi.glibc', 'napi.musl', abi, 'napi'];
   module.exports = () => {
-    let first;
+    let reason;
     for (const name of names) {
       try {
         return require(\`@lmdb/lmdb-${SYSTEM}/node.\${name}.node\`);
       } catch (error) {
-        first ??= error;
+        // What matters is why a file that is there does not load.
+        if (!reason || error.code !== 'MODULE_NOT_FOUND') reason = error;
       }
     }
-    throw first;
+    const advice = 'install Berth again on this machine, with its optional packages';
+    throw new Error(\`@lmdb/lmdb-${SYSTEM} is missing or does not load: \${advice}\`, { cause: reason });
   };`;
 
 const PTY = `exports.requireBinary = (file) => require(\`@lydell/node-pty-${SYSTEM}/\${file}\`);`;

@@ -13,6 +13,8 @@ export { cloudTokenCommand } from './commands/cloud_token.ts';
 export { completionCommand } from './commands/completion.ts';
 export {
   daemonForegroundCommand,
+  daemonLogsCommand,
+  daemonRestartCommand,
   daemonStartCommand,
   daemonStatusCommand,
   daemonStopCommand,
@@ -30,6 +32,7 @@ export {
   clusterAddCommand,
   clusterListCommand,
   clusterRemoveCommand,
+  clusterRenewCommand,
   clusterSyncCommand,
 } from './commands/k8s_clusters.ts';
 export { tetherCommand, tetherListCommand, untetherCommand } from './commands/k8s_tethers.ts';

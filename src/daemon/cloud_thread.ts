@@ -1,4 +1,6 @@
 // The contents of the cloud thread.
+import { createHash } from 'node:crypto';
+import { hostname } from 'node:os';
 import { clustersActor } from '../actors/cloud/clusters.ts';
 import { sweeperActor } from '../actors/cloud/sweeper.ts';
 import { workloadsActor } from '../actors/cloud/workloads.ts';
@@ -15,6 +17,10 @@ import { report, reportCrash } from './daemon_log.ts';
 import { createJobPool } from './job_pool.ts';
 import type { ThreadData } from './thread_data.ts';
 import { runThread } from './thread_instance.ts';
+
+/** The name of this Berth on the workloads of a cluster: its machine, and a mark of its state directory. */
+const berthName = (stateDir: string): string =>
+  `${hostname()}/${createHash('sha256').update(stateDir).digest('hex').slice(0, 8)}`;
 
 /**
  * Opens the vault and starts the cloud's actors. With a key file that does not match the store, starts and
@@ -46,6 +52,7 @@ async function setupCloud(node: Node, data: ThreadData): Promise<void> {
     open: (access) => openKubeCluster(access, rule, node.clock),
     podAccess: pod?.access ?? null,
     ownPod: pod,
+    self: berthName(data.stateDir),
   });
   const opener = await node.start('tethers', tethersActor, { store, ports: tetherPorts });
   await node.start('clusters', clustersActor, {

@@ -14,6 +14,7 @@ import { type Node, tolerateFailure } from '../runtime/actor.ts';
 import { dashboardUrl } from '../settings/build_paths.ts';
 import { type Settings, SettingsError } from '../settings/config.ts';
 import { SERVICE, THREADS } from '../settings/limits.ts';
+import { tokenWarnings } from '../settings/token_warnings.ts';
 import { VERSION } from '../settings/version.ts';
 import { AddressFile } from './address_file.ts';
 import { CloudController, resolveCloudToken } from './cloud_controller.ts';
@@ -140,13 +141,15 @@ class RunningDaemon implements Daemon {
 
   async reload(): Promise<void> {
     try {
-      const { auth, allowed_extensions, allowed_origins, logs } = await this.options.reload();
+      const settings = await this.options.reload();
+      const { auth, allowed_extensions, allowed_origins, logs } = settings;
       const allowedExtensions = allowed_extensions;
       const { front, gateway, logLimits, cloudToken } = this.parts;
       front.reload({ token: auth.token, allowedExtensions, allowedOrigins: allowed_origins });
       gateway.reload(tokensOf(auth.token, cloudToken), allowedExtensions);
       logLimits.update(logs);
       report('token, allowed extensions and origins, and log limits were read again');
+      warnOfTokens(settings, this.options.configPath);
     } catch (error) {
       if (!(error instanceof SettingsError)) throw error;
       report(`nothing was changed: ${error.message}`);
@@ -207,11 +210,13 @@ async function startDeferredHost(
 }
 
 /**
- * Warns once when other users can log in and no token protects the daemon: docs/reference.md "First limits".
+ * Warns once when other users can log in and no token protects the daemon, and of doubtful tokens:
+ * docs/reference.md "First limits", "Tokens".
  */
-function warnOfMissingToken({ auth }: Settings): void {
-  if (auth.token === '' && otherUsers().length > 0)
+function warnOfTokens(settings: Settings, configPath: string): void {
+  if (settings.auth.token === '' && otherUsers().length > 0)
     report('no auth.token is set: others can log in here and run commands as you; `berth init` sets one');
+  for (const { about, fix } of tokenWarnings(settings, configPath)) report(`${about}; ${fix}`);
 }
 
 /**
@@ -258,7 +263,7 @@ export async function bootDaemon(
   await Promise.all([registry.ask('boot', { autostart: true, nothingRuns: isLater }), front.restoreEvents()]);
   front.setReady(true);
   cloud.resume(data.cloud.keyFile);
-  warnOfMissingToken(settings);
+  warnOfTokens(settings, options.configPath);
   const joined = isLater ? startDeferredHost(data, join) : Promise.resolve();
   return new RunningDaemon(options, {
     node,

@@ -6,7 +6,8 @@ import { DAEMON_LOG } from '../settings/limits.ts';
 /** Writes a line to the daemon's log. A worker's lines go through the main thread. */
 export const report = (line: string): void => void process.stderr.write(`berth: ${line}\n`);
 
-const describeError = (error: unknown): string =>
+/** An error with its stack. */
+export const describeError = (error: unknown): string =>
   error instanceof Error ? (error.stack ?? error.message) : String(error);
 
 /** Reports a defect: an exception that is not a Failure. */

@@ -1,7 +1,6 @@
 // The heartbeat of a thread's event loop, in memory that is shared with the thread that watches it: a number
 // that grows with each beat, and the message that was begun last. Nothing is sent.
-import { readlinkSync } from 'node:fs';
-import { basename } from 'node:path';
+import { ownTaskId } from '../adapters/process/task_state.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { THREADS } from '../settings/limits.ts';
 
@@ -14,15 +13,6 @@ const MAX_NOTE_LENGTH = 116;
 
 /** Memory for one thread. It can be passed to other threads. */
 export const heartbeatMemory = (): SharedArrayBuffer => new SharedArrayBuffer(NOTE_AT + MAX_NOTE_LENGTH);
-
-/** The system's id of this thread; 0 where the system does not say. */
-function ownTaskId(): number {
-  try {
-    return Number(basename(readlinkSync('/proc/thread-self')));
-  } catch {
-    return 0;
-  }
-}
 
 /**
  * Begins the heartbeat of this thread. The returned function notes the message that is being handled: called

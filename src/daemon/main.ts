@@ -4,15 +4,18 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { decideHostStart } from '../adapters/host/host_start.ts';
 import { spawnHost } from '../adapters/host/spawn_host.ts';
+import { runningDaemon } from '../adapters/process/running_daemon.ts';
+import { fail } from '../protocol/errors.ts';
 import { isFailure } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { entryUrl } from '../settings/build_paths.ts';
-import { loadSettings, SettingsError } from '../settings/config.ts';
+import { configFile, loadSettings, SettingsError } from '../settings/config.ts';
 import { THREADS } from '../settings/limits.ts';
 import { openStateDir, stateDirPath } from '../settings/state_dir.ts';
+import { checkStateFiles, StateFileError } from '../settings/state_files.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import type { Daemon } from './daemon.ts';
-import { boundDaemonLog, report } from './daemon_log.ts';
+import { boundDaemonLog, describeError, report } from './daemon_log.ts';
 import { onSignals } from './signals.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
 import type { StartedWorker } from './worker_thread.ts';
@@ -51,6 +54,14 @@ function ignoreOutputErrors(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 }
 
+/** Whether the message of an error says enough: it is one line, and names what the user can change. */
+const isExpected = (error: unknown): error is Error =>
+  error instanceof SettingsError ||
+  error instanceof StateFileError ||
+  isFailure(error) ||
+  // Of the system, such as a disk that cannot be written: the message names the file.
+  (error instanceof Error && 'syscall' in error && 'path' in error);
+
 /** The parts that have been started. */
 interface StartedParts {
   readonly services: StartedWorker;
@@ -68,10 +79,14 @@ async function start(
   const settings = await loadSettings(config, process.env);
   const stateDir = stateDirPath(named, process.env);
   openStateDir(stateDir);
+  checkStateFiles(stateDir);
+  const running = runningDaemon(stateDir);
+  if (running) throw fail('internal', `a daemon runs already (pid ${running.pid}) with ${stateDir}`);
   boundDaemonLog(statePaths(stateDir).daemonLog, systemClock);
   const hostEntry = fileURLToPath(entryUrl('host'));
   const reload = () => loadSettings(config, process.env);
-  const options = { settings, stateDir, hostEntry, umask, restoreStore, reload };
+  const { path: configPath } = configFile(config, process.env);
+  const options = { settings, stateDir, hostEntry, umask, restoreStore, configPath, reload };
   const turn = await decideHostStart(stateDir, THREADS.hostStartTimeoutMs);
   if (turn === 'started') spawnHost(stateDir, hostEntry);
   const { createMainThread } = await import('./main_thread.ts');
@@ -90,11 +105,8 @@ async function start(
  */
 export async function runDaemon(argv: string[], services: StartedWorker): Promise<void> {
   const begun: StartedParts = { services };
-  const fail = async (error: unknown): Promise<never> => {
-    const isExpected = error instanceof SettingsError || isFailure(error);
-    report(
-      isExpected ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error),
-    );
+  const end = async (error: unknown): Promise<never> => {
+    report(isExpected(error) ? error.message : describeError(error));
     await services.loaded;
     // Ending a thread in the middle of an lmdb call ends or hangs the process.
     await begun.threads?.stop();
@@ -107,12 +119,15 @@ export async function runDaemon(argv: string[], services: StartedWorker): Promis
    */
   const giveUp = (error: unknown): Promise<never> => {
     // A failed start also fails the stop that waits for it. Report the first cause.
-    failing ??= fail(error);
+    failing ??= end(error);
     return failing;
   };
   const starting = start(argv, begun, giveUp);
   onSignals({
-    stop: () => void starting.then((daemon) => daemon.stop()).then(() => process.exit(0), giveUp),
+    stop: () => {
+      if (process.stderr.isTTY) report('stopping; a second Ctrl-C after a second ends the daemon at once');
+      void starting.then((daemon) => daemon.stop()).then(() => process.exit(0), giveUp);
+    },
     reload: () => void starting.then((daemon) => daemon.reload()),
   });
   const daemon = await starting.catch(giveUp);

@@ -29,6 +29,8 @@ export interface DaemonOptions {
   umask: number;
   /** Whether the store goes back to its copy. */
   restoreStore: boolean;
+  /** The configuration file, which may be absent. */
+  configPath: string;
   /** Reads the settings again; rejects with a SettingsError. */
   reload: () => Promise<Settings>;
 }

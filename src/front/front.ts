@@ -21,6 +21,7 @@ import type { HttpServer } from './server/http_server.ts';
 import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
 import { EventFeed } from './streams/event_feed.ts';
 import { LogStreams } from './streams/log_streams.ts';
+import { OpenStreams, type StreamLimits } from './streams/open_streams.ts';
 import { TerminalSockets } from './streams/terminal_sockets.ts';
 import { terminalViewersActor } from './streams/terminal_viewers_actor.ts';
 import { CloudViews } from './views/cloud_views.ts';
@@ -66,6 +67,8 @@ export interface FrontOptions extends AccessSettings {
   ensureGateway: () => Promise<number | null>;
   /** Describes the holder of a port in use. */
   describePortHolder?: (port: number) => Promise<string>;
+  /** Other bounds than `STREAMS`, for tests. */
+  streamLimits?: StreamLimits;
   /** Requires this server instead of the best one that loads. */
   server?: ServerKind;
 }
@@ -149,6 +152,7 @@ class HttpFront implements Front {
       hub: this.events.hub,
       logs: this.logs,
       terminals: this.terminals,
+      streams: new OpenStreams(node.clock, options.streamLimits),
       keys: new AccessKeys(token, node.clock),
       cloudKeys: cloud && new AccessKeys(cloud.token, node.clock),
       redirectPages: new RedirectPages(daemonInfo.stateDir),
@@ -228,6 +232,7 @@ class HttpFront implements Front {
     this.events.close();
     this.logs.end();
     this.terminals.onServicesLost();
+    this.app.streams.close();
     this.stopKeepAlive();
     this.app.keys.withdrawCodes();
     const idle = this.handlers.map((handler) => handler.idle());

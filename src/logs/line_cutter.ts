@@ -126,18 +126,38 @@ export function lastLines(pieces: readonly LogPiece[], max: number): PlacedLine[
   return lines.reverse();
 }
 
+/** The beginning of a line whose end has not arrived yet; its bytes do not change. */
+export interface PartialLine {
+  bytes: Buffer;
+  /** When its first byte was written, in epoch milliseconds. */
+  time: number;
+}
+
+/** No beginning of a line. */
+export const NO_PARTIAL_LINE: PartialLine = { bytes: NO_BYTES, time: 0 };
+
 /** Cuts a log that is read forwards, piece by piece. Keeps the beginning of a line until its end arrives. */
 export class LineCutter {
-  private partial: Buffer = NO_BYTES;
-  private partialTime = 0;
+  private kept: PartialLine;
+
+  /** `partial`: what another cutter has kept of the log so far. */
+  constructor(partial: PartialLine = NO_PARTIAL_LINE) {
+    this.kept = partial;
+  }
+
+  /** The beginning of a line that is kept. */
+  get partial(): PartialLine {
+    return this.kept;
+  }
 
   /**
    * The lines that end in `bytes`, which begin at the logical `offset`. `timeAt` returns the time of the byte
    * at an offset and is called with ascending offsets.
    */
   cut(bytes: Buffer, offset: number, timeAt: (offset: number) => number): FollowedLine[] {
-    const before = this.partial.length;
-    const all = before === 0 ? bytes : Buffer.concat([this.partial, bytes]);
+    const { bytes: partial, time: partialTime } = this.kept;
+    const before = partial.length;
+    const all = before === 0 ? bytes : Buffer.concat([partial, bytes]);
     const lines: FollowedLine[] = [];
     let from = 0;
     while (from < all.length) {
@@ -145,22 +165,22 @@ export class LineCutter {
       const isTooLong = (newline < 0 ? all.length : newline) - from > LOGS.maxLineBytes;
       if (newline < 0 && !isTooLong) break;
       const to = isTooLong ? splitOffset(all, from) : newline;
-      const time = from < before ? this.partialTime : timeAt(offset + from - before);
+      const time = from < before ? partialTime : timeAt(offset + from - before);
       const next = isTooLong ? to : to + 1;
       // Output of the other stream may lie between the kept beginning and these bytes.
       lines.push({ time, bytes: all, from, to, next: next < before ? null : offset + next - before });
       from = next;
     }
-    this.partial = Buffer.from(all.subarray(from));
-    if (from >= before) this.partialTime = timeAt(offset + from - before);
+    const time = from < before ? partialTime : timeAt(offset + from - before);
+    this.kept = { bytes: Buffer.from(all.subarray(from)), time };
     return lines;
   }
 
   /** Returns and drops the kept beginning of a line whose end will never come; undefined without one. */
   flush(): CutLine | undefined {
-    const bytes = this.partial;
+    const { bytes, time } = this.kept;
     if (bytes.length === 0) return undefined;
-    this.partial = NO_BYTES;
-    return { time: this.partialTime, bytes, from: 0, to: bytes.length };
+    this.kept = NO_PARTIAL_LINE;
+    return { time, bytes, from: 0, to: bytes.length };
   }
 }

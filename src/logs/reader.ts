@@ -1,9 +1,10 @@
 // The reading side of the logs (on disk: format.ts). It needs only the files, which hold all output that the
 // process host has read, and may run while the host writes and rotates.
-import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, constants, fstatSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LogSlice, LogsQuery } from '../protocol/service.ts';
 import { LOGS } from '../settings/limits.ts';
+import { openRegularFile } from '../settings/state_files.ts';
 import {
   decodeIndexRecord,
   INDEX_FILE,
@@ -44,7 +45,8 @@ const STREAM_NUMBERS = { stdout: 1, stderr: 2 } as const;
 function openPair(logPath: string, indexPath: string): LogFilePair | undefined {
   const opened: number[] = [];
   try {
-    for (const path of [indexPath, logPath]) opened.push(openSync(path, 'r'));
+    // A FIFO in place of a file must not be waited for.
+    for (const path of [indexPath, logPath]) opened.push(openRegularFile(path, constants.O_RDONLY));
     const [index = -1, log = -1] = opened;
     const stat = fstatSync(index);
     // If the name leads to another index by now, the opened log may belong to that one.

@@ -4,7 +4,6 @@ import {
   constants,
   fstatSync,
   mkdirSync,
-  openSync,
   readSync,
   renameSync,
   rmSync,
@@ -13,6 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import type { LogLimits } from '../protocol/host.ts';
+import { openRegularFile } from '../settings/state_files.ts';
 import {
   decodeIndexRecord,
   encodeIndexRecord,
@@ -29,7 +29,7 @@ import {
 
 /** Interval between checks for files that were removed or truncated from outside. */
 const CHECK_MS = 1_000;
-const { O_CREAT, O_RDWR } = constants;
+const { O_CREAT, O_RDONLY, O_RDWR } = constants;
 
 /** The current pair, open. */
 interface LogFiles {
@@ -80,7 +80,7 @@ interface IndexExtent {
 function indexExtentOf(path: string): IndexExtent | undefined {
   const size = sizeOf(path);
   if (size === undefined || size < RECORD_BYTES) return undefined;
-  const fd = openSync(path, 'r');
+  const fd = openRegularFile(path, O_RDONLY);
   try {
     const indexed = size - (size % RECORD_BYTES);
     readSync(fd, recordBuffer, 0, RECORD_BYTES, 0);
@@ -111,6 +111,17 @@ function endOfRotated(folder: string): number {
   return Math.max(promised, start + (sizeOf(join(folder, rotatedFileName(start, 'log'))) ?? 0));
 }
 
+/** Throws when either is no file, or cannot be opened. */
+function openPair(logPath: string, indexPath: string, flags: number): Pick<LogFiles, 'log' | 'index'> {
+  const log = openRegularFile(logPath, flags, 0o600);
+  try {
+    return { log, index: openRegularFile(indexPath, flags, 0o600) };
+  } catch (error) {
+    closeSync(log);
+    throw error;
+  }
+}
+
 /**
  * Opens the current pair, in whatever state a killed host, a full disk or a person has left it, or creates a
  * new one that begins at the logical offset `minStart` or later. Throws when the disk is full.
@@ -122,10 +133,8 @@ function openLogFiles(folder: string, minStart: number, time: number): LogFiles 
   const size = sizeOf(logPath);
   let start = minStart;
   if (extent && size !== undefined && extent.start + size >= Math.max(extent.promised, minStart)) {
-    const log = openSync(logPath, O_RDWR);
     return {
-      log,
-      index: openSync(indexPath, O_RDWR),
+      ...openPair(logPath, indexPath, O_RDWR),
       size,
       start: extent.start,
       indexed: extent.indexed,
@@ -139,8 +148,7 @@ function openLogFiles(folder: string, minStart: number, time: number): LogFiles 
   }
   start = Math.max(start, endOfRotated(folder));
   // The index appears last and whole, so that readers who find one also find its log.
-  const log = openSync(logPath, O_RDWR | O_CREAT, 0o600);
-  const index = openSync(`${indexPath}.new`, O_RDWR | O_CREAT, 0o600);
+  const { log, index } = openPair(logPath, `${indexPath}.new`, O_RDWR | O_CREAT);
   encodeIndexRecord({ offset: start, stream: 0, time, run: NO_RUN_ID }, recordBuffer);
   if (writeWhatFits(index, recordBuffer, 0) < RECORD_BYTES) {
     for (const fd of [log, index]) closeSync(fd);

@@ -1,7 +1,8 @@
 // Imports package.json: its dev, start or serve script, or those of its workspaces.
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
+import { readTextFile } from '../settings/state_files.ts';
 import { type ImportedProject, type ImportedService, toServiceName } from './imported_project.ts';
 
 interface Manifest {
@@ -37,7 +38,7 @@ function onlyStrings(value: unknown): string[] {
 function pnpmWorkspacePatterns(folder: string): string[] {
   const path = join(folder, 'pnpm-workspace.yaml');
   if (!existsSync(path)) return [];
-  const tree = parseYamlNodes(readFileSync(path, 'utf8'), 8);
+  const tree = parseYamlNodes(readTextFile(path), 8);
   const list = tree.kind === 'map' ? tree.rows.find(({ key }) => key === 'packages')?.value : undefined;
   const isText = (node: YamlNode) => node.kind === 'scalar' && typeof node.value === 'string';
   return list?.kind === 'list'
@@ -67,7 +68,7 @@ function workspaceFolders(folder: string, manifest: Manifest, notes: string[]): 
 
 function readManifest(folder: string): Manifest | undefined {
   const path = join(folder, 'package.json');
-  return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : undefined;
+  return existsSync(path) ? JSON.parse(readTextFile(path)) : undefined;
 }
 
 function serviceFromManifest(

@@ -1,6 +1,7 @@
 // The importers, chosen by file name, and the files that a folder is searched for.
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { readTextFile } from '../settings/state_files.ts';
 import { importCompose } from './import_compose.ts';
 import { importPackage } from './import_package.ts';
 import { importProcessCompose } from './import_process_compose.ts';
@@ -55,5 +56,5 @@ export const importableFiles = (folder: string): string[] =>
  */
 export function importProject(path: string): (ImportedProject & { kind: string }) | undefined {
   const importer = IMPORTERS.find(({ pattern }) => pattern.test(basename(path)));
-  return importer && { kind: importer.kind, ...importer.read(readFileSync(path, 'utf8'), path) };
+  return importer && { kind: importer.kind, ...importer.read(readTextFile(path), path) };
 }

@@ -1,5 +1,5 @@
 // Reads berth.yaml into services. Finds every problem of the file before anything is done with it.
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { existsSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { parseYamlNodes, type YamlPosition, YamlPositionError } from '../adapters/yaml.ts';
@@ -7,6 +7,7 @@ import { findDependencyCycle } from '../protocol/dependency_order.ts';
 import { ENV_KEY_PATTERN } from '../protocol/names.ts';
 import type { RestartPolicy } from '../protocol/service.ts';
 import { SERVICE } from '../settings/limits.ts';
+import { readTextFile } from '../settings/state_files.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
 import { ProjectError, type ProjectProblem } from './project_error.ts';
 import { PROJECT_SHAPE, type ProjectServiceShape } from './project_shape.ts';
@@ -69,7 +70,7 @@ function parseEnvList(
 
 function readEnvFile(check: ProjectCheck, name: string, file: string, at: YamlPosition): [string, string][] {
   try {
-    const text = readFileSync(resolve(check.folder, file), 'utf8');
+    const text = readTextFile(resolve(check.folder, file));
     return Object.entries(parseEnv(text)).filter((row): row is [string, string] => row[1] !== undefined);
   } catch (error) {
     const why =
@@ -199,7 +200,7 @@ export function parseProject(text: string, file: string, shellEnv: ShellEnvironm
 
 function readDotenv(folder: string): NodeJS.Dict<string> {
   const path = join(folder, '.env');
-  return existsSync(path) ? parseEnv(readFileSync(path, 'utf8')) : {};
+  return existsSync(path) ? parseEnv(readTextFile(path)) : {};
 }
 
 /** The file as a user in the current folder names it. */
@@ -215,7 +216,7 @@ export function readProject(path: string, shellEnv: ShellEnvironment): Project {
   let text: string;
   try {
     file = realpathSync(path);
-    text = readFileSync(file, 'utf8');
+    text = readTextFile(file);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     throw new ProjectError(path, '', [

@@ -19,6 +19,8 @@ export interface ClusterAccess {
   ca: string | null;
   tlsServerName: string | null;
   /** `pod`: the service account of this process's own pod; its token file is reread regularly. */
+  /** The namespace of the context. Absent in older records. */
+  namespace?: string | null;
   credential:
     | { kind: 'token'; token: string }
     | { kind: 'certificate'; certificate: string; key: string }
@@ -45,15 +47,27 @@ export interface StoredCluster {
   capabilities: ClusterCapabilities | null;
   /** The sealed ClusterAccess as JSON; null for the pod's own cluster. */
   access: SealedSecret | null;
+  /** Where an account without rights on all namespaces may have some. Absent in older records. */
+  namespaces?: string[];
+  /** What the last sync could list. Absent in older records and before the first sync. */
+  scope?: ClusterScope[];
+  /** When the certificate or token ends; null: not known. Absent in older records. */
+  credentialEndsAt?: number | null;
 }
 
-/** The rights of the account in all namespaces, as reported by the cluster. */
+/** Of one kind of workload, the namespaces that are listed and watched; null: all. */
+export interface ClusterScope {
+  kind: WorkloadKind;
+  namespaces: string[] | null;
+}
+
+/** The rights of the account in all namespaces that are listed, as reported by the cluster. */
 export interface ClusterCapabilities {
   sync: boolean;
   watch: boolean;
   sleep: boolean;
   tether: boolean;
-  /** The missing rights, such as `patch deployments.apps`. */
+  /** The missing rights, such as `patch deployments.apps` or `patch deployments.apps in namespace web`. */
   denied: string[];
 }
 
@@ -62,8 +76,31 @@ export interface SleepReceipt {
   replicas: number;
   at: number;
   by: SleepCause;
+  /** The name of the Berth that did it; null: an earlier version did. */
+  from: string | null;
+  /** Until when connections through tethers do not wake it; null: they do at once. */
+  holdUntil: number | null;
 }
 export type SleepCause = 'request' | 'idle';
+
+/** Who woke a workload, kept in the annotation `berth/wake` of the workload itself. */
+export interface WakeReceipt {
+  at: number;
+  by: WakeCause;
+  from: string;
+}
+export type WakeCause = 'request' | 'connection';
+
+/**
+ * The latest use of a workload that some Berth may put to sleep, kept in the annotation `berth/activity` of
+ * the workload itself. Every Berth through which it is used writes it now and then.
+ */
+export interface WorkloadActivity {
+  at: number;
+  from: string;
+  /** The shortest idle timeout of those that may put it to sleep. */
+  minutes: number;
+}
 
 /** The part of a Deployment or StatefulSet that is kept; the rest of the object is dropped at once. */
 export interface ObservedWorkload {
@@ -71,6 +108,8 @@ export interface ObservedWorkload {
   namespace: string;
   name: string;
   uid: string;
+  /** metadata.generation: grows with every change of the spec. */
+  generation: number;
   /** metadata.resourceVersion: opaque, except that the larger of two numbers is the newer version. */
   version: string;
   /** spec.replicas; 1 when the object has none. */
@@ -84,7 +123,11 @@ export interface ObservedWorkload {
   observed: boolean;
   /** The label selector of its pods in API syntax, such as `app=web,tier in (a,b)`; '' when there is none. */
   selector: string;
+  /** Its current ReplicaSet, if the status names it. */
+  replicaSet: string | null;
   receipt: SleepReceipt | null;
+  wakeReceipt: WakeReceipt | null;
+  activity: WorkloadActivity | null;
   /**
    * The last writer of spec.replicas (managedFields), and the tool that manages the object (labels), if
    * known.
@@ -103,18 +146,16 @@ export interface StoredWorkload {
   desiredReplicas: number | null;
   autoSleep: boolean;
   idleMinutes: number;
-  /** When auto-sleep was switched on. */
-  autoSleepSince: number | null;
+  /** When a connection was last opened through a tether, for people. */
   lastActivityAt: number | null;
-  /**
-   * When a connection last moved a byte, as reported by the tethers. null, or absent in older records: none
-   * has.
-   */
-  lastByteAt?: number | null;
-  /** When it last began to run: the earliest start of idleness. */
-  awakeSince: number;
-  /** The receipt belongs to a sleep that is over; absent in older records. */
-  isReceiptSpent?: boolean;
+  /** When it was last used, by what counts as use: idleness begins there. Steady time (steady_clock.ts). */
+  usedAt: number;
+  /** When it last went to 0 replicas or came back. Steady time. */
+  scaledAt: number;
+  /** The largest count of replicas that was seen of it. */
+  maxReplicas: number;
+  /** The receipt belongs to a sleep that is over. */
+  isReceiptSpent: boolean;
   /**
    * Consecutive sleeps of auto-sleep that something else soon undid; from 2 on the sweeper skips the
    * workload.
@@ -145,6 +186,15 @@ export interface ClusterInput {
   /** Raw or strict base64; null when `inCluster`. */
   kubeconfig: string | null;
   inCluster: boolean;
+  namespaces: string[];
+}
+
+/** A change of a cluster; null for what stays. */
+export interface ClusterChange {
+  name: string | null;
+  provider: string | null;
+  kubeconfig: string | null;
+  namespaces: string[] | null;
 }
 
 /**
@@ -153,6 +203,11 @@ export interface ClusterInput {
 export interface ClustersProtocol {
   /** Does not connect. Fails invalid_spec, name_in_use, storage_full. */
   register(message: { input: ClusterInput }): { id: string; name: string };
+  /**
+   * Changes its record; new credentials are used from the next call on. Fails unknown_cluster, invalid_spec,
+   * name_in_use, storage_full.
+   */
+  change(message: { id: string; change: ClusterChange }): { id: string; name: string };
   /**
    * Closes its tethers and deletes it with its workloads' records; the workloads themselves are left alone.
    */
@@ -171,13 +226,18 @@ export interface ClusterFacts {
   version?: string;
   capabilities?: ClusterCapabilities;
   lastSyncAt?: number;
+  /** Whether the cluster accepts the account. */
+  authenticated?: boolean;
+  scope?: ClusterScope[];
+  credentialEndsAt?: number | null;
 }
 
 /** What a tether needs to carry a connection: the location of the pods, and the access to them. */
 export interface TetherTarget {
   clusterId: string;
   access: ClusterAccess;
-  workload: { id: string; kind: WorkloadKind; namespace: string; name: string; selector: string };
+  workload: Pick<ObservedWorkload, 'kind' | 'namespace' | 'name' | 'selector'> &
+    Partial<Pick<ObservedWorkload, 'replicaSet'>> & { id: string };
   state: WorkloadState;
   replicas: number;
 }
@@ -194,18 +254,24 @@ export interface WorkloadsProtocol {
   sync(message: { clusterId: string }): { synced: number };
   /** The cluster is no longer registered: closes its connections and drops its rows. */
   detach(message: { clusterId: string }): null;
+  /** The record of the cluster has changed: connects anew, with the records of its workloads kept. */
+  renew(message: { clusterId: string }): null;
   /** A detached cluster could not be removed: it may be used again. */
   attach(message: { clusterId: string }): null;
   /**
-   * Fails unknown_workload, sleep_refused, cluster_unreachable, cluster_denied. `idle`: only if it is still
-   * idle.
+   * Fails unknown_workload, sleep_refused, workload_conflict, cluster_unreachable, cluster_denied. `idle`:
+   * only if it is still idle. `holdMs`: for so long connections do not wake it.
    */
-  sleep(message: { id: string; by: SleepCause }): { replicas: number; slept: boolean };
+  sleep(message: { id: string; by: SleepCause; holdMs: number | null }): {
+    replicas: number;
+    slept: boolean;
+  };
   /**
    * Single-flight per workload. `waitMs` null: replies when the cluster has accepted the change. Otherwise
-   * replies when a pod is Ready, or fails ready_timeout.
+   * replies when a pod is Ready, or fails ready_timeout. A connection is refused (wake_refused) while a sleep
+   * by request holds the door.
    */
-  wake(message: { id: string; waitMs: number | null }): { replicas: number };
+  wake(message: { id: string; by: WakeCause; waitMs: number | null }): { replicas: number };
   autoSleep(message: { id: string; enabled: boolean | null; minutes: number | null }): AutoSleepReply;
   /** The workloads that auto-sleep should put to sleep now. */
   idle(message: Record<string, never>): { ids: string[] };
@@ -232,12 +298,20 @@ export interface SweeperProtocol {
 export interface ClusterRow extends Omit<StoredCluster, 'access'> {
   /** Whether the last call reached it; null: no call since the start. */
   reachable: boolean | null;
+  /** Whether it accepts the account; null: no call since the start. */
+  authenticated: boolean | null;
+  /** Since when that is so. */
+  authenticatedSince: number | null;
 }
 /** A workload as clients see it. */
 export interface WorkloadRow
   extends Pick<StoredWorkload, 'id' | 'clusterId' | 'state' | 'sleepReason' | 'desiredReplicas'>,
     Pick<StoredWorkload, 'autoSleep' | 'idleMinutes' | 'lastActivityAt'>,
-    Pick<ObservedWorkload, 'kind' | 'namespace' | 'name' | 'replicas' | 'ready'> {}
+    Pick<ObservedWorkload, 'kind' | 'namespace' | 'name' | 'replicas' | 'ready'> {
+  wakeReason: string | null;
+  /** From when on changes in the cluster may be missing; null: it is current. */
+  staleSince: number | null;
+}
 
 /** The front's copies of the cloud's rows, from which it answers all reads. */
 export interface CloudViewsProtocol {

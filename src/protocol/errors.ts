@@ -36,6 +36,8 @@ export const ERRORS = {
   name_in_use: { status: 409, hint: 'Choose another name, or remove what has it.' },
   not_running: { status: 409, hint: 'Start it first.' },
   sleep_refused: { status: 409, hint: 'This workload is protected from being scaled to zero.' },
+  wake_refused: { status: 409, hint: 'The message says why; scale it with kubectl, or ask for a wake.' },
+  workload_conflict: { status: 409, hint: 'Something else changes the workload all the time; try again.' },
   payload_too_large: { status: 413, hint: 'Send a smaller body.' },
   unsupported_media_type: { status: 415, hint: 'Send the header Content-Type: application/json.' },
   internal: { status: 500, hint: 'This is a defect in berth; its log on stderr says more.' },
@@ -43,6 +45,10 @@ export const ERRORS = {
   start_failed: { status: 502, hint: 'Look at the log of the service.' },
   cluster_unreachable: { status: 502, hint: 'Check that the API server of the cluster can be reached.' },
   cluster_denied: { status: 502, hint: 'Give the account of the kubeconfig the right that is named.' },
+  admission_denied: {
+    status: 502,
+    hint: 'The admission webhook or policy that is named belongs to the cluster: ask who runs it.',
+  },
   daemon_busy: { status: 503, hint: 'Try again shortly.' },
   storage_lost: {
     status: 500,

@@ -32,3 +32,8 @@ export const agentHostname = (name: string, domain: string): string => `${hostLa
 
 /** Where a service or an agent on `port` is reached. */
 export const localhostUrl = (port: number): string => `http://localhost:${port}`;
+
+const NAMESPACE = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/** Whether it can be the name of a namespace of Kubernetes. */
+export const isNamespace = (name: string): boolean => NAMESPACE.test(name);

@@ -42,6 +42,8 @@ export const viewerShare = (viewers: number): number =>
 export interface ScreenTask {
   cols: number;
   rows: number;
+  /** Sequences that come before the output and count for nothing. */
+  modes: Uint8Array;
   bytes: Uint8Array;
   /** The longest screen to return; scrollback that does not fit is left out. */
   maxBytes: number;

@@ -53,6 +53,8 @@ export interface TethersProtocol {
   remove(message: { id: string }): { removed: true; id: string };
   /** From clusters, before a cluster is removed: removes its tethers. */
   closeCluster(message: { clusterId: string }): null;
+  /** From clusters, after its credentials have changed: open tethers use the new ones. */
+  renewCluster(message: { clusterId: string }): null;
   /** From a tether that has restarted and has no listener. */
   listenerMissing(message: { id: string }): null;
   /** From a tether, at most once a second, when the numbers have changed. */
@@ -70,6 +72,8 @@ export interface TetherProtocol {
    * Destroys the connections and closes the listener. Harmless when it is closed. `forget`: ends the actor.
    */
   close(message: { forget: boolean }): null;
+  /** New connections use the credentials that workloads have now; open ones go on. */
+  renew(message: Record<string, never>): null;
 }
 
 /** A tether as clients see it. */

@@ -1,10 +1,12 @@
 // Every setting in one table: docs/reference.md "Settings". A named file that is absent, an unknown key or an
 // invalid value prevents the start.
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
+import { TEXT_FILE } from './limits.ts';
 import { isLoopback } from './loopback.ts';
+import { readTextFile } from './state_files.ts';
 
 export type PortRange = [from: number, to: number];
 
@@ -172,6 +174,13 @@ export function configFile(named: string | undefined, env: Env): { path: string;
 const formatValue = (value: unknown): string =>
   value === undefined ? 'nothing' : (JSON.stringify(value) ?? String(value));
 
+/** Keys of tokens, also misspelt ones: their values never go into a message. */
+const SECRET_KEY = /^auth\b|tok|secret|pass/i;
+
+/** `key = value` for a message, without the value of a secret. */
+const formatSetting = (key: string, value: unknown): string =>
+  `${key} = ${SECRET_KEY.test(key) ? '(not shown)' : formatValue(value)}`;
+
 /**
  * Flattens `{auth: {token}}` to `auth.token` rows. A table in place of a value stays a value, which fails its
  * rule.
@@ -218,12 +227,16 @@ async function readConfigFile(path: string): Promise<[string, unknown][]> {
   const { parse } = await import('smol-toml');
   let source: string;
   try {
-    source = readFileSync(path, 'utf8');
+    source = readTextFile(path);
   } catch (error) {
     throw new SettingsError(`${path}: cannot be read: ${(error as Error).message}`);
   }
   try {
-    return flatten(parse(source), '', new Set(SETTING_ROWS.map(([key]) => key)));
+    return flatten(
+      parse(source, { maxDepth: TEXT_FILE.maxTomlDepth }),
+      '',
+      new Set(SETTING_ROWS.map(([key]) => key)),
+    );
   } catch (error) {
     throw new SettingsError(`${path}: ${(error as Error).message.split('\n')[0] ?? 'no TOML'}`);
   }
@@ -231,16 +244,17 @@ async function readConfigFile(path: string): Promise<[string, unknown][]> {
 
 /**
  * Reads the settings: defaults, then the file (`named`, `$BERTH_CONFIG` or the default path), then the
- * environment. Throws a SettingsError whose one-line message names the file, the key and the value.
+ * environment. Throws a SettingsError whose one-line message names the file, the key and the value, unless it
+ * is a secret.
  */
 export async function loadSettings(named: string | undefined, env: Env): Promise<Settings> {
   const values = new Map<string, unknown>(SETTING_ROWS.map(([key, fallback]) => [key, fallback]));
   const rules = new Map(SETTING_ROWS.map(([key, , rule]) => [key, rule]));
   const put = (where: string, key: string, value: unknown): void => {
     const rule = rules.get(key);
-    if (!rule) throw new SettingsError(`${where}: unknown key ${key} = ${formatValue(value)}`);
+    if (!rule) throw new SettingsError(`${where}: unknown key ${formatSetting(key, value)}`);
     if (!rule.fits(value))
-      throw new SettingsError(`${where}: ${key} = ${formatValue(value)} must be ${rule.what}`);
+      throw new SettingsError(`${where}: ${formatSetting(key, value)} must be ${rule.what}`);
     values.set(key, value);
   };
   const file = configFile(named, env);

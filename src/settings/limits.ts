@@ -34,6 +34,13 @@ export const HTTP = {
   maxQueryDurationMs: 3_600_000,
 } as const;
 
+/** Files of the user that are read as a whole: the configuration, and project files of any tool. */
+export const TEXT_FILE = {
+  maxBytes: MIB,
+  /** Nesting of tables and arrays in the configuration. */
+  maxTomlDepth: 16,
+} as const;
+
 /** Services: docs/reference.md "Fields of a service", "Numbers". */
 export const SERVICE = {
   defaultStartTimeoutMs: 30_000,
@@ -104,6 +111,14 @@ export const EVENTS = {
   reservedIds: 10_000,
 } as const;
 
+/** All event and log streams together: docs/reference.md "Streams". */
+export const STREAMS = {
+  maxOpen: 8_192,
+  /** What their clients have not read; those with most of it are cut off. */
+  maxUnreadBytes: 128 * MIB,
+  checkIntervalMs: 500,
+} as const;
+
 /** The store: docs/reference.md "State directory", "A full disk". */
 export const STORE = {
   /** Blocks of the file that only ends, marks and removals may use once the disk is full. */
@@ -127,6 +142,10 @@ export const LOGS = {
   maxLineBytes: 64 * KIB,
   /** Tails longer than this are shown one at a time. */
   longTailBytes: 4 * MIB,
+  /** Reads of logs for followers that are under way at once. */
+  maxConcurrentReads: 4,
+  /** Text of logs that is kept for followers that come to the same place a little later. */
+  maxSharedBytes: 8 * MIB,
 } as const;
 
 /** Agents: docs/reference.md "Terminals", "Attach". */
@@ -174,13 +193,15 @@ export const CLOUD = {
   /** For a whole call with its body, unless it is a listing. */
   callTimeoutMs: 20_000,
   listTimeoutMs: 60_000,
+  /** For a change: an admission webhook has up to 30 s to answer. */
+  changeTimeoutMs: 40_000,
   /** Longest wait of a client for a sync; the sync itself goes on. */
   syncTimeoutMs: 120_000,
   /** For a sleep or a wake, retries included. */
   scaleTimeoutMs: 120_000,
   /** Wait of `?wait=true` for a Ready pod when `timeout` is absent. */
   defaultWakeWaitMs: 60_000,
-  /** An object has at most 1.5 MiB in etcd; its managedFields come on top. */
+  /** In etcd an object has at most 1.5 MiB; its managedFields come on top. */
   maxObjectBytes: 4 * MIB,
   maxListBytes: 64 * MIB,
   maxWatchLineBytes: 16 * MIB,
@@ -191,33 +212,37 @@ export const CLOUD = {
   /** Calls that are open at once to one cluster, and calls that wait behind them. */
   maxConcurrentCalls: 8,
   maxQueuedCalls: 64,
+  /** Further attempts at a read whose connection has broken. */
+  maxReadRetries: 2,
   /** Shortest delay before the retry of a call that got 429, whatever Retry-After says. */
   minRetryAfterMs: 250,
-  /**
-   * Opens after `failureThreshold` calls in a row without an answer: the cluster gets no calls for a while.
-   */
+  /** After `failureThreshold` calls in a row without an answer a cluster gets no calls for a while. */
   circuitBreaker: { failureThreshold: 3, initialOpenMs: 500, maxOpenMs: 5_000 },
   /** Retries of a change that met a conflict, each with a fresh read. */
   maxConflictRetries: 5,
+  /** The largest count in a receipt that is obeyed although the workload was never seen with as many. */
+  trustedReplicas: 100,
   watch: {
     /** Requested duration of a watch; up to as much again is added at random. */
     timeoutS: 300,
-    /**
-     * A watch without a byte for this long counts as dead and starts anew. Bookmarks come about once a
-     * minute.
-     */
+    /** A watch without a byte for so long is dead. Bookmarks come about once a minute. */
     silenceTimeoutMs: 90_000,
     retry: { initialDelayMs: 800, maxDelayMs: 30_000 },
   },
+  /** Pause between listings where watching is denied; they take at most 1 / `listingsShare` of the time. */
+  poll: { intervalMs: 30_000, listingsShare: 20 },
+  /** Interval of the check whether a cluster still accepts the account. */
+  accountCheckMs: 30_000,
+  /** Credentials that end within this time are warned of. */
+  expiryWarningMs: 7 * 86_400_000,
+  /** Namespaces that are listed and watched one by one for an account without rights on all. */
+  maxNamespaces: 50,
   /** Interval between reads of the token of the pod's service account. */
   podTokenTtlMs: 60_000,
   idleMinutes: { default: 30, min: 1, max: 43_200 },
   /** Sleeps of the sweeper that run at once. */
   maxConcurrentSleeps: 4,
-  /**
-   * Auto-sleep leaves a workload alone after `max` of its sleeps in a row were undone, each within
-   * `withinMs`.
-   */
+  /** Auto-sleep leaves alone what `max` times in a row was woken within `withinMs` by something else. */
   undone: { max: 2, withinMs: 900_000 },
   /** Delay of the first sweep: by then tethers have reported their traffic. */
   sweeperStartDelayMs: 60_000,
@@ -256,19 +281,14 @@ export const TETHER = {
   wakeCheckIntervalMs: 2_000,
   /** A client that closes within this time, such as a port scan, wakes nothing. */
   probeDelayMs: 10,
-  /**
-   * Longest wait for the error stream, on which a node explains a failure, after the data stream has closed.
-   */
+  /** Longest wait, after the data stream has closed, for the error stream, which explains a failure. */
   errorStreamTimeoutMs: 1_000,
   /**
    * Time for a node to prove a connection with an abandoned stream clear; after it the connection is never
    * reused.
    */
   drainCheckTimeoutMs: 5_000,
-  /**
-   * Time for a node to close a stream whose client has gone; `maxDiscardedBytes` limits what it may still
-   * send.
-   */
+  /** Time for a node to close a stream whose client has gone; it may still send `maxDiscardedBytes`. */
   streamCloseTimeoutMs: 30_000,
   /**
    * Time since the last progress after which unsent data to a pod is given up, and the limit of such

@@ -18,6 +18,7 @@ import {
 import { isAbsolute, resolve } from 'node:path';
 import { SettingsError, xdgDir } from './config.ts';
 import { statePaths } from './state_paths.ts';
+import { untrustedPart } from './trusted_path.ts';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -29,9 +30,12 @@ export function stateDirPath(named: string | undefined, env: Env): string {
 }
 
 /**
- * Creates the directory if necessary. Throws a SettingsError when another user owns it or can write to it.
+ * Creates the directory if necessary. Throws a SettingsError when another user owns it, can write to it, or
+ * can put another in its place.
  */
 export function openStateDir(path: string): void {
+  const untrusted = untrustedPart(path);
+  if (untrusted !== null) throw new SettingsError(`${path}: cannot be the state directory: ${untrusted}`);
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
   } catch (error) {
@@ -52,7 +56,8 @@ export function openStateDir(path: string): void {
 export function readSecret(path: string, remedy = 'remove it, and a new one is made'): Buffer | undefined {
   let fd: number;
   try {
-    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    // Not waiting for the other side of a FIFO.
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw new SettingsError(`${path}: cannot be read: ${(error as Error).message}`);

@@ -15,6 +15,7 @@ const [COLS, ROWS] = [40, 12];
 const task = (bytes: Buffer, more: Partial<ScreenTask> = {}): ScreenTask => ({
   cols: COLS,
   rows: ROWS,
+  modes: Buffer.alloc(0),
   bytes,
   maxBytes: MIB,
   budgetMs: AGENT.drawBudgetMs,
@@ -48,7 +49,7 @@ describe('what is drawn', () => {
     expect(drawnBytes).toBe('one\r\ntwo\r\n'.length);
     expect(Buffer.from(screen ?? []).toString()).toContain('two');
     const unbroken = Buffer.from('\x1b[H\x1b[2Jmenu '.repeat(2_000));
-    expect((await drawScreen(task(unbroken))).drawnBytes).toBe(unbroken.length);
+    expect((await drawScreen(task(unbroken, { budgetMs: 60_000 }))).drawnBytes).toBe(unbroken.length);
   });
 
   it('ends where the time is over', async () => {
@@ -58,7 +59,8 @@ describe('what is drawn', () => {
 
   it('has the scrollback if it fits, else the screen, else nothing', async () => {
     const text = Buffer.from(`${'x'.repeat(COLS)}\r\n`.repeat(500));
-    const sizeOf = async (maxBytes: number) => (await drawScreen(task(text, { maxBytes }))).screen?.length;
+    const sizeOf = async (maxBytes: number) =>
+      (await drawScreen(task(text, { maxBytes, budgetMs: 60_000 }))).screen?.length;
     const whole = (await sizeOf(MIB)) ?? 0;
     const bare = (await sizeOf(whole - 1)) ?? 0;
     expect(bare).toBeGreaterThan(0);

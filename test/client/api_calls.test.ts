@@ -51,10 +51,11 @@ describe.each([
     await berth.cloud.clusters();
     await berth.cloud.cluster('c');
     await berth.cloud.addCluster({ name: 'dev' });
+    await berth.cloud.changeCluster('c', { name: 'prod' });
     await berth.cloud.removeCluster('c');
     await berth.cloud.sync('c');
     await berth.cloud.workloads({ cluster: 'c' });
-    await berth.cloud.sleep('w');
+    await berth.cloud.sleep('w', { hold: 5_000 });
     await berth.cloud.wake('w', { wait: true, timeout: 9 });
     await berth.cloud.autoSleep('w');
     await berth.cloud.setAutoSleep('w', { auto_sleep_enabled: true });
@@ -88,10 +89,11 @@ describe.each([
       'GET /k8s/clusters',
       'GET /k8s/clusters/c',
       'POST /k8s/clusters {"name":"dev"}',
+      'PATCH /k8s/clusters/c {"name":"prod"}',
       'DELETE /k8s/clusters/c',
       'POST /k8s/clusters/c/sync',
       'GET /k8s/workloads?cluster_id=c',
-      'POST /k8s/workloads/w/sleep',
+      'POST /k8s/workloads/w/sleep?hold=5000',
       'POST /k8s/workloads/w/wake?wait=true&timeout=9',
       'GET /k8s/workloads/w/auto-sleep',
       'PATCH /k8s/workloads/w/auto-sleep {"auto_sleep_enabled":true}',

@@ -1,5 +1,5 @@
 // The compiled code that the build places beside the daemon's bundles (src/build/bytecode.mjs).
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
@@ -50,11 +50,25 @@ describe('the build', () => {
   });
 
   it('has the licence of every package whose code it contains', () => {
-    const licences = readFileSync(join(DIST, 'THIRD_PARTY_LICENSES'), 'utf8');
-    const titles = [...licences.matchAll(/^(\S+) [\d.]+ \(.+\)\n=+$/gm)].map(([, name]) => name);
-    expect(titles).toEqual([...new Set(titles)].sort());
-    for (const name of ['uwebsockets', 'lmdb', 'msgpackr', '@lydell/node-pty', 'undici', 'ws', 'yaml', 'zod'])
-      expect(titles).toContain(name);
+    const licensed = (folder: string): string[] => {
+      const text = readFileSync(join(DIST, folder, 'THIRD_PARTY_LICENSES'), 'utf8');
+      return [...text.matchAll(/^(\S+) [\d.]+ \(.+\)\n=+$/gm)].map(([, name = '']) => name);
+    };
+    const names = licensed('.');
+    expect(names).toEqual([...new Set(names)].sort());
+    expect(names).toEqual(
+      expect.arrayContaining([
+        '@lydell/node-pty',
+        'lmdb',
+        'msgpackr',
+        'undici',
+        'uwebsockets',
+        'ws',
+        'yaml',
+        'zod',
+      ]),
+    );
+    expect(licensed('client-package')).toEqual(['eventsource-parser', 'smol-toml', 'ws']);
   });
 
   it('finds every package it needs in itself, but for the native ones', () => {
@@ -77,6 +91,30 @@ describe('the build', () => {
     );
     expect(needed).toEqual([]);
   });
+});
+
+it('without its native packages, the build says which are missing', async () => {
+  const build = join(newFolder(), 'dist');
+  cpSync(DIST, build, { recursive: true });
+  const home = newFolder();
+  const env = {
+    PATH: process.env['PATH'],
+    HOME: home,
+    BERTH_STATE_DIR: join(home, 'state'),
+    BERTH_PORT: '0',
+  };
+  const run = (...args: string[]) =>
+    spawnSync(process.execPath, [join(build, 'bin.cjs'), ...args], { env, encoding: 'utf8' });
+  const system = `${process.platform}-${process.arch}`;
+  const findings: { state: string; about: string }[] = JSON.parse(run('doctor', '--json').stdout);
+  expect(findings.filter(({ state }) => state === 'wrong').map(({ about }) => about)).toEqual(
+    ['@koromix/koffi', '@lmdb/lmdb', '@lydell/node-pty'].map(
+      (name) => `the package ${name}-${system} is missing`,
+    ),
+  );
+  const { status, stderr } = run('daemon');
+  expect(status).toBe(1);
+  expect(stderr).toContain(`@lmdb/lmdb-${system} is missing or does not load: install Berth again`);
 });
 
 describe('the compiled code of the build', () => {

@@ -25,6 +25,14 @@ function npm(cwd: string, ...args: string[]): string {
   return stdout;
 }
 
+/** A clone of what is committed, in a folder of its own. */
+function cloneTree(): string {
+  const folder = join(tarballs, 'clone');
+  const { status, stderr } = spawnSync('git', ['clone', '--quiet', ROOT, folder], { encoding: 'utf8' });
+  if (status !== 0) throw new Error(stderr);
+  return folder;
+}
+
 function pack(folder: string, into: string): Packed {
   const said = npm(folder, 'pack', '--silent', '--json', '--pack-destination', into);
   const [{ filename, files }] = JSON.parse(said.slice(said.indexOf('[\n')));
@@ -124,4 +132,14 @@ console.log((await berth.version()).pid);`;
     expect(Number(stdout)).toBe(daemon.pid);
     await stopDaemon(daemon);
   });
+});
+
+describe('a clean clone', () => {
+  it('installs from its lock file and passes its checks', (context) => {
+    if (!hasRegistry) context.skip('npm does not reach the registry');
+    const clone = cloneTree();
+    npm(clone, 'ci', '--prefer-offline', '--no-audit', '--no-fund', '--silent');
+    npm(clone, 'run', 'check', '--silent');
+    expect(spawnSync('git', ['status', '--porcelain'], { cwd: clone, encoding: 'utf8' }).stdout).toBe('');
+  }, 600_000);
 });

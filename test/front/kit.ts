@@ -1,12 +1,12 @@
 // Shared by the front's tests: a front on a free port whose owners are stand-ins, and clients that see every
 // byte.
 import http from 'node:http';
-import { createRequire } from 'node:module';
 import net from 'node:net';
 import { expect } from 'vitest';
 import { ErrorBody } from '../../src/api/system_shapes.ts';
 import { type CloudFront, createFront, type Front, type FrontOptions } from '../../src/front/front.ts';
 import type { ServerKind } from '../../src/front/server/listen.ts';
+import { loadUws } from '../../src/front/server/uws_binary.ts';
 import { CloudViews } from '../../src/front/views/cloud_views.ts';
 import { ERRORS } from '../../src/protocol/errors.ts';
 import type { EventRecord, EventsProtocol } from '../../src/protocol/events.ts';
@@ -27,13 +27,11 @@ import { checkAnswer } from '../kit/api_document.ts';
 import { type Answer, send } from '../kit/http_request.ts';
 
 /** The servers that load here: the binary of the first does not exist for every Node and libc. */
-export const SERVERS: readonly ServerKind[] = loads('uWebSockets.js')
-  ? ['uWebSockets.js', 'node:http']
-  : ['node:http'];
+export const SERVERS: readonly ServerKind[] = uwsLoads() ? ['uWebSockets.js', 'node:http'] : ['node:http'];
 
-function loads(name: string): boolean {
+function uwsLoads(): boolean {
   try {
-    createRequire(import.meta.url)(name);
+    loadUws();
     return true;
   } catch {
     return false;

@@ -159,3 +159,21 @@ test('a terminal is closed with its process', async () => {
   expect(await daemon.ended(agent)).toMatchObject({ exitCode: 3 });
   await eventually(() => terminals() === 0);
 });
+
+test('input is answered when the terminal has taken it, or is gone', async () => {
+  const daemon = await connectDaemon(newState());
+  const deaf = await daemon.spawn('deaf', 'stty raw -echo; echo ready; exec sleep 60', { pty });
+  await eventually(() => daemon.tail('deaf').length > 0);
+  const write = (data: Buffer) => daemon.host.ask('write', { service: 'deaf', run: deaf.run, data });
+  expect(await write(Buffer.from('x'))).toBe(null);
+  let isAnswered = false;
+  const much = write(Buffer.alloc(500_000)).then(() => {
+    isAnswered = true;
+  });
+  // Anything else is answered meanwhile.
+  for (let count = 0; count < 20; count += 1) await daemon.host.ask('runOf', { service: 'deaf' });
+  expect(isAnswered).toBe(false);
+  await daemon.stop(deaf);
+  await much;
+  expect(await write(Buffer.from('x'))).toBe(null);
+});

@@ -6,6 +6,7 @@ import { clustersActor } from '../../src/actors/cloud/clusters.ts';
 import type { DaemonPod } from '../../src/actors/cloud/sleep.ts';
 import { sweeperActor } from '../../src/actors/cloud/sweeper.ts';
 import { workloadsActor } from '../../src/actors/cloud/workloads.ts';
+import type { AddressRule } from '../../src/adapters/address_rule.ts';
 import { type KubeCluster, openKubeCluster } from '../../src/adapters/kube/kube_cluster.ts';
 import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
 import { type CloudStore, embeddedCloudStore } from '../../src/adapters/storage/cloud_store.ts';
@@ -20,6 +21,7 @@ import type {
   SweeperProtocol,
   WorkloadsProtocol,
 } from '../../src/protocol/cloud.ts';
+import type { EventsProtocol } from '../../src/protocol/events.ts';
 import type { TethersProtocol } from '../../src/protocol/tethers.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
 import { afterThisTest, realTime, type Stand, type TestClock, tempDir, type World, world } from './actors.ts';
@@ -37,7 +39,11 @@ export interface CloudOptions {
   views?: CloudViews;
   folder?: string;
   vault?: Vault;
-  self?: DaemonPod;
+  /** Addresses that clusters may be registered with. */
+  rule?: AddressRule;
+  ownPod?: DaemonPod;
+  /** The name of this Berth. */
+  self?: string;
   podAccess?: ClusterAccess;
   allowInCluster?: boolean;
   /** Wraps the calls to the clusters, or to the store. */
@@ -55,6 +61,7 @@ export interface Cloud {
   workloads: Ref<WorkloadsProtocol>;
   sweeper: Ref<SweeperProtocol>;
   tethers: Stand<TethersProtocol>;
+  events: Stand<EventsProtocol>;
   folder: string;
   vault: Vault;
   /** Registers and syncs a kubeconfig; returns its id. */
@@ -84,6 +91,7 @@ export const clusterInput = (more: Partial<ClusterInput>): ClusterInput => ({
   provider: 'other',
   kubeconfig: null,
   inCluster: false,
+  namespaces: [],
   ...more,
 });
 
@@ -114,14 +122,19 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
     vault: key,
     open: options.open ?? ((access) => openKubeCluster(access, ANY, realTime)),
     podAccess: options.podAccess ?? null,
-    ownPod: options.self ?? null,
+    ownPod: options.ownPod ?? null,
+    self: options.self ?? 'here',
   });
-  const tethers = await here.stand<TethersProtocol>('tethers', { closeCluster: () => null });
+  const events = await here.stand<EventsProtocol>('events');
+  const tethers = await here.stand<TethersProtocol>('tethers', {
+    closeCluster: () => null,
+    renewCluster: () => null,
+  });
   const clusters = await here.start('clusters', clustersActor, {
     store: cloudStore,
     vault: key,
     parse,
-    rule: ANY,
+    rule: options.rule ?? ANY,
     allowInCluster: options.allowInCluster ?? false,
     inPod: options.podAccess !== undefined,
   });
@@ -137,13 +150,14 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
     workloads,
     sweeper,
     tethers,
+    events,
     folder,
     vault: key,
     list,
     find,
     async add(kubeconfig, name = 'test') {
       const { id } = await clusters.ask('register', {
-        input: { name, provider: 'other', kubeconfig, inCluster: false },
+        input: clusterInput({ name, kubeconfig }),
       });
       await clusters.ask('sync', { id });
       return id;

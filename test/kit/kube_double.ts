@@ -7,6 +7,8 @@ import { createServer } from 'node:https';
 import { Socket } from 'node:net';
 import type { ClusterAccess, WorkloadKind } from '../../src/protocol/cloud.ts';
 import { certificate } from './certificates.ts';
+import { applyJsonPatch, PatchFailed } from './json_patch.ts';
+import { podsOf, replicaSetOf } from './kube_double_pods.ts';
 
 /** JSON of the API, as tests write and read it. */
 export type Json = any;
@@ -66,7 +68,24 @@ export interface Double {
   rewind(version: number): void;
   /** Runs at once after each change by a request, as another controller would. */
   onPatched: ((kind: WorkloadKind, object: Json) => void) | null;
-  addAutoscaler(namespace: string, name: string, kind: WorkloadKind, target: string): void;
+  /** The pods of a workload; by default those that its status counts. */
+  podsOf: (kind: WorkloadKind, object: Json) => Json[];
+  /** The ReplicaSets of a Deployment; by default one that is settled. */
+  replicaSetsOf: (deployment: Json) => Json[];
+  /** Events of all namespaces. */
+  events: Json[];
+  namespaces: string[];
+  /** Namespaces in which everything is allowed that `denied` denies for all of them. */
+  allowedIn: Set<string>;
+  /** Accepts no token any more. */
+  isRevoked: boolean;
+  addAutoscaler(
+    namespace: string,
+    name: string,
+    kind: WorkloadKind,
+    target: string,
+    maxReplicas?: number,
+  ): void;
   stop(): Promise<void>;
   start(): Promise<void>;
 }
@@ -162,18 +181,6 @@ function status(code: number, reason: string, message: string, more: Json = {}):
   };
 }
 
-function merge(target: Json, patch: Json): Json {
-  if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
-  const result = {
-    ...(typeof target === 'object' && target !== null && !Array.isArray(target) ? target : {}),
-  };
-  for (const [key, value] of Object.entries(patch)) {
-    if (value === null) delete result[key];
-    else result[key] = merge(result[key], value);
-  }
-  return result;
-}
-
 const keyOf = (namespace: string, name: string): string => `${namespace}/${name}`;
 
 interface Event {
@@ -190,6 +197,12 @@ class Server implements Double {
   readonly denied = new Set<string>();
   cut: number | null = null;
   onPatched: Double['onPatched'] = null;
+  podsOf: Double['podsOf'] = podsOf;
+  replicaSetsOf: Double['replicaSetsOf'] = (deployment) => [replicaSetOf(deployment)];
+  readonly events: Json[] = [];
+  readonly namespaces: string[] = [];
+  readonly allowedIn = new Set<string>();
+  isRevoked = false;
   private readonly token = randomBytes(16).toString('hex');
   private readonly ca = certificate({ commonName: `double ca ${randomUUID()}` });
   private readonly leaf = certificate({
@@ -199,7 +212,7 @@ class Server implements Double {
   });
   private readonly objects = new Map(Object.keys(KINDS).map((plural) => [plural, new Map<string, Json>()]));
   private readonly autoscalers: Json[] = [];
-  private events: Event[] = [];
+  private watchEvents: Event[] = [];
   private version = 100;
   private oldest = 100;
   private listeners = new Set<(event: Event) => void>();
@@ -214,6 +227,7 @@ class Server implements Double {
       server: `https://127.0.0.1:${this.port}`,
       ca: this.ca.cert,
       tlsServerName: null,
+      namespace: null,
       credential: { kind: 'token', token: this.token },
     };
   }
@@ -258,20 +272,20 @@ class Server implements Double {
   }
 
   compact(): void {
-    this.events = [];
+    this.watchEvents = [];
     this.oldest = this.version;
   }
 
   rewind(version: number): void {
     this.version = version;
     this.oldest = version;
-    this.events = [];
+    this.watchEvents = [];
   }
 
-  addAutoscaler(namespace: string, name: string, kind: WorkloadKind, target: string): void {
+  addAutoscaler(namespace: string, name: string, kind: WorkloadKind, target: string, maxReplicas = 5): void {
     this.autoscalers.push({
       metadata: { name, namespace },
-      spec: { maxReplicas: 5, scaleTargetRef: { apiVersion: 'apps/v1', kind, name: target } },
+      spec: { maxReplicas, scaleTargetRef: { apiVersion: 'apps/v1', kind, name: target } },
     });
   }
 
@@ -349,7 +363,7 @@ class Server implements Double {
       namespace,
       line: `${JSON.stringify({ type, object })}\n`,
     };
-    this.events.push(event);
+    this.watchEvents.push(event);
     for (const listener of [...this.listeners]) listener(event);
   }
 
@@ -369,7 +383,7 @@ class Server implements Double {
     const row = this.faults.find(({ fits, times }) => times > 0 && fits(seen));
     if (row) row.times -= 1;
     if (row && (await this.goWrong(row.fault, seen, response))) return;
-    const isKnown = request.headers.authorization === `Bearer ${this.token}`;
+    const isKnown = !this.isRevoked && request.headers.authorization === `Bearer ${this.token}`;
     const [code, body] = isKnown
       ? this.handle(seen, response)
       : [401, status(401, 'Unauthorized', 'Unauthorized')];
@@ -430,6 +444,9 @@ class Server implements Double {
     const { path, query, method } = seen;
     if (path === '/version') return [200, { major: '1', minor: '33', gitVersion: 'v1.33.0-double' }];
     if (path.endsWith('/selfsubjectaccessreviews')) return [201, this.review(seen.body)];
+    if (path.endsWith('/selfsubjectrulesreviews')) return [201, this.rules(seen.body)];
+    const extra = this.answerExtra(path, query);
+    if (extra) return extra;
     const scalers = /^\/apis\/autoscaling\/v1\/namespaces\/([^/]+)\/horizontalpodautoscalers$/.exec(path);
     if (scalers)
       return [
@@ -445,8 +462,9 @@ class Server implements Double {
     const scope = all?.[1] ?? '';
     const verb = one ? method.toLowerCase() : query.get('watch') ? 'watch' : 'list';
     const name = one?.[3] ?? '';
-    if (this.denied.has(`${verb} ${plural}`)) {
-      const where = one ? `in the namespace "${one[1]}"` : 'at the cluster scope';
+    if (this.isDenied(`${verb} ${plural}`, one?.[1] ?? scope)) {
+      const place = one?.[1] ?? scope;
+      const where = place ? `in the namespace "${place}"` : 'at the cluster scope';
       const message = `${plural}.apps ${name && `"${name}" `}is forbidden: User "double" cannot ${verb} resource "${plural}" in API group "apps" ${where}`;
       return [
         403,
@@ -468,10 +486,77 @@ class Server implements Double {
     return method === 'GET' ? [200, object] : this.patch(plural, object, seen);
   }
 
+  private isDenied(right: string, namespace: string): boolean {
+    return this.denied.has(right) && !this.allowedIn.has(namespace);
+  }
+
   private review(body: Json): Json {
-    const { verb, resource, subresource } = body.spec.resourceAttributes;
-    const allowed = !this.denied.has(`${verb} ${[resource, subresource].filter(Boolean).join('/')}`);
+    const { verb, resource, subresource, namespace = '' } = body.spec.resourceAttributes;
+    const right = `${verb} ${[resource, subresource].filter(Boolean).join('/')}`;
+    const allowed = !this.isDenied(right, namespace);
     return { ...body, metadata: { creationTimestamp: null }, status: { allowed } };
+  }
+
+  private rules(body: Json): Json {
+    const may = (verb: string, resource: string): string[] =>
+      this.isDenied(`${verb} ${resource}`, body.spec.namespace) ? [] : [verb];
+    const rule = (apiGroup: string, resource: string, verbs: string[]): Json => ({
+      verbs: verbs.flatMap((verb) => may(verb, resource)),
+      apiGroups: [apiGroup],
+      resources: [resource],
+    });
+    const verbs = ['get', 'list', 'watch', 'patch', 'create'];
+    const resourceRules = [
+      rule('apps', 'deployments', verbs),
+      rule('apps', 'statefulsets', verbs),
+      rule('', 'pods', verbs),
+      rule('', 'pods/portforward', verbs),
+    ];
+    return { ...body, status: { incomplete: false, nonResourceRules: [], resourceRules } };
+  }
+
+  /** Collections that are not followed here: pods, ReplicaSets, events and namespaces. */
+  private answerExtra(path: string, query: URLSearchParams): [number, Json] | null {
+    const found =
+      /^\/api(?:s\/apps)?\/v1(?:\/namespaces\/([^/]+))?\/(pods|replicasets|events|namespaces)$/.exec(path);
+    if (!found) return null;
+    const [, namespace = '', plural = ''] = found;
+    if (this.isDenied(`list ${plural}`, namespace))
+      return [
+        403,
+        status(403, 'Forbidden', `${plural} is forbidden: User "double" cannot list resource "${plural}"`),
+      ];
+    const items = this.extraItems(plural, namespace, query);
+    return [200, { metadata: { resourceVersion: String(this.version) }, items }];
+  }
+
+  private extraItems(plural: string, namespace: string, query: URLSearchParams): Json[] {
+    if (plural === 'namespaces') return this.namespaces.map((name) => ({ metadata: { name } }));
+    const within = (object: Json): boolean => !namespace || object.metadata.namespace === namespace;
+    if (plural === 'events') {
+      const fields = (query.get('fieldSelector') ?? '').split(',').map((field) => field.split('='));
+      return this.events
+        .filter(within)
+        .filter((event) =>
+          fields.every(
+            ([field = '', value]) =>
+              field === '' || field.split('.').reduce((part, word) => part?.[word], event) === value,
+          ),
+        );
+    }
+    const selector = query.get('labelSelector') ?? '';
+    const matches = (object: Json): boolean =>
+      selector.split(',').every((word) => {
+        const [key = '', value] = word.split('=');
+        return key === '' || object.metadata.labels?.[key] === value;
+      });
+    const made = Object.entries(KINDS).flatMap(([name, kind]) =>
+      [...this.of(name).values()].flatMap((object) => {
+        if (plural === 'pods') return this.podsOf(kind, object);
+        return kind === 'Deployment' ? this.replicaSetsOf(object) : [];
+      }),
+    );
+    return made.filter((object) => within(object) && matches(object));
   }
 
   private list(plural: string, namespace: string, query: URLSearchParams): [number, Json] {
@@ -515,33 +600,17 @@ class Server implements Double {
   }
 
   private patch(plural: string, object: Json, seen: Seen): [number, Json] {
-    const { uid, resourceVersion } = seen.body.metadata ?? {};
-    const { name } = object.metadata;
-    const details = { name, group: 'apps', kind: plural };
-    if (seen.contentType !== 'application/merge-patch+json')
-      return [415, status(415, 'UnsupportedMediaType', 'no merge patch')];
-    if (resourceVersion !== undefined && resourceVersion !== object.metadata.resourceVersion)
-      return [
-        409,
-        status(
-          409,
-          'Conflict',
-          `Operation cannot be fulfilled on ${plural}.apps "${name}": the object has been modified; please apply your changes to the latest version and try again`,
-          { details },
-        ),
-      ];
-    if (uid !== undefined && uid !== object.metadata.uid)
-      return [
-        422,
-        status(
-          422,
-          'Invalid',
-          `${KINDS[plural]}.apps "${name}" is invalid: metadata.uid: Invalid value: "${uid}": field is immutable`,
-          { details: { ...details, kind: KINDS[plural] } },
-        ),
-      ];
     const kind = KINDS[plural] ?? 'Deployment';
-    const merged = merge(object, seen.body);
+    if (seen.contentType !== 'application/json-patch+json')
+      return [415, status(415, 'UnsupportedMediaType', 'no JSON patch')];
+    let merged: Json;
+    try {
+      merged = applyJsonPatch(object, seen.body);
+    } catch (error) {
+      if (!(error instanceof PatchFailed)) throw error;
+      const message = 'the server rejected our request due to an error in our request';
+      return [422, status(422, 'Invalid', message, { details: {} })];
+    }
     if (merged.spec.replicas !== object.spec.replicas) {
       merged.metadata.managedFields = [
         ...object.metadata.managedFields,
@@ -606,7 +675,7 @@ class Server implements Double {
     if (from < this.oldest) {
       error(410, 'Expired');
       response.end();
-    } else for (const event of this.events) listener(event);
+    } else for (const event of this.watchEvents) listener(event);
     return [0, null];
   }
 }

@@ -71,9 +71,14 @@ describe('the configuration file', () => {
     ['port = 70000', 'port = 70000 must be an integer from 0 to 65535'],
     ['port = "1"', 'port = "1" must be'],
     ['prot = 1', 'unknown key prot = 1'],
-    ['auth = 3', 'unknown key auth = 3'],
-    ['[auth]\ntokn = "x"', 'unknown key auth.tokn = "x"'],
-    ['[auth]\ntoken = "a b"', 'auth.token = "a b" must be'],
+    ['auth = 3', 'unknown key auth = (not shown)'],
+    ['[auth]\ntokn = "SECRET"', 'unknown key auth.tokn = (not shown)'],
+    ['token = "SECRET"', 'unknown key token = (not shown)'],
+    ['[auth]\ntoken = "SECRET a b"', 'auth.token = (not shown) must be'],
+    ['[cloud]\ntoken = ["SECRET"]', 'cloud.token = (not shown) must be'],
+    ['[auth]\ntoken = SECRET', 'Invalid TOML'],
+    ['[auth]\ntoken = "SECRET', 'Invalid TOML'],
+    ['[auth]\ntoken = "SECRET"x', 'Invalid TOML'],
     ['[agents]\nports = [9, 8]', 'agents.ports = [9,8] must be two ports'],
     ['[agents]\ndomain = "Bad_Domain"', 'agents.domain'],
     ['[shutdown]\nservices = "maybe"', 'shutdown.services = "maybe" must be "stop" or "keep"'],
@@ -98,6 +103,7 @@ describe('the configuration file', () => {
     expect(error.message).toContain(path);
     expect(error.message).toContain(message);
     expect(error.message).not.toContain('\n');
+    expect(error.message).not.toContain('SECRET');
   });
 
   it('accepts a cloud listener off loopback behind TLS', async () => {

@@ -1,6 +1,7 @@
 // The connections to all clusters in use, each opened when first needed, with the access that the vault has
 // sealed.
 
+import { credentialEnd } from '../../adapters/kube/credential_end.ts';
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
@@ -43,13 +44,7 @@ export class ClusterConnections {
    */
   async start(): Promise<void> {
     for (const record of await this.config.store.clusters()) {
-      if (record.lastSyncAt === null) continue;
-      try {
-        this.connect(record).informer.start();
-      } catch (error) {
-        if (!isFailure(error)) throw error;
-        this.owner.onFacts(record.id, { reachable: false });
-      }
+      if (record.lastSyncAt !== null) this.startWatch(record);
     }
   }
 
@@ -80,6 +75,15 @@ export class ClusterConnections {
     }
   }
 
+  /** Connects anew, with what the store says now, if it is connected. */
+  async reconnect(clusterId: string): Promise<void> {
+    const entry = this.entries.get(clusterId);
+    if (!entry) return;
+    this.entries.delete(clusterId);
+    const [record] = await Promise.all([this.read(clusterId), entry.informer.close()]);
+    if (record && record.lastSyncAt !== null && !this.entries.has(clusterId)) this.startWatch(record);
+  }
+
   has(clusterId: string): boolean {
     return this.entries.has(clusterId);
   }
@@ -104,15 +108,39 @@ export class ClusterConnections {
   private async entry(clusterId: string): Promise<Connection> {
     const entry = this.entries.get(clusterId);
     if (entry) return entry;
-    const record = (await this.config.store.clusters()).find((row) => row.id === clusterId);
-    if (!record || this.removed.has(clusterId))
-      throw fail('unknown_cluster', `there is no cluster ${clusterId}`);
+    const record = await this.read(clusterId);
+    if (!record) throw fail('unknown_cluster', `there is no cluster ${clusterId}`);
     return this.entries.get(clusterId) ?? this.connect(record);
+  }
+
+  /** The record of a cluster; undefined when it is not registered, or is being removed. */
+  private async read(clusterId: string): Promise<StoredCluster | undefined> {
+    const record = (await this.config.store.clusters()).find((row) => row.id === clusterId);
+    return this.removed.has(clusterId) ? undefined : record;
+  }
+
+  private startWatch(record: StoredCluster): void {
+    try {
+      this.connect(record).informer.start();
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      this.owner.onFacts(record.id, { reachable: false });
+    }
   }
 
   private connect(record: StoredCluster): Connection {
     const access = this.accessOf(record);
-    const informer = new ClusterInformer(record.id, this.config.open(access), this.owner);
+    const { id, namespaces = [], scope = null, lastSyncAt } = record;
+    const informer = new ClusterInformer({
+      id,
+      cluster: this.config.open(access),
+      owner: this.owner,
+      namespaces: namespaces.length > 0 || !access.namespace ? namespaces : [access.namespace],
+      scope,
+      lastSyncAt,
+    });
+    if (record.credentialEndsAt === undefined)
+      this.owner.onFacts(id, { reachable: null, credentialEndsAt: credentialEnd(access.credential) });
     const entry = { informer, access };
     this.entries.set(record.id, entry);
     return entry;

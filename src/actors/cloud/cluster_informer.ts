@@ -1,30 +1,48 @@
-// What Berth knows of one cluster: listings on request, then an endless watch of each kind of workload.
+// What Berth knows of one cluster: listings on request, then an endless watch of each scope, and whether the
+// cluster answers and accepts the account.
 
 import { type KubeCluster, workloadsResource } from '../../adapters/kube/kube_cluster.ts';
-import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
-import { listAndWatch } from '../../adapters/kube/list_watch.ts';
-import {
-  type ClusterFacts,
-  type ObservedWorkload,
-  WORKLOAD_KINDS,
-  type WorkloadKind,
-} from '../../protocol/cloud.ts';
+import { isUnauthenticated, kubeFailure } from '../../adapters/kube/kube_errors.ts';
+import { type ListWatchHandler, listAndWatch } from '../../adapters/kube/list_watch.ts';
+import type { ClusterFacts, ClusterScope, ObservedWorkload } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';
+import { CLOUD } from '../../settings/limits.ts';
+import { clusterScopeOf, listScopes, namespacesOf, type ScopeListing, scopesOf } from './cluster_scopes.ts';
+import type { WorkloadScope } from './workload_table.ts';
 
 /** Keeps the rows of all clusters. */
 export interface ClusterInformerOwner {
   readonly clock: Clock;
-  /** Everything there is of these kinds, from a listing begun at `startedAt` (monotonic milliseconds). */
-  onListing(
-    clusterId: string,
-    kinds: readonly WorkloadKind[],
-    rows: ObservedWorkload[],
-    startedAt: number,
-  ): void;
+  /** Everything there is of `scope`, from a listing begun at `startedAt` (monotonic milliseconds). */
+  onListing(clusterId: string, scope: WorkloadScope, rows: ObservedWorkload[], startedAt: number): void;
+  /** Nothing but these scopes is listed from now on. */
+  onScopes(clusterId: string, scopes: readonly WorkloadScope[]): void;
   onWatchEvent(clusterId: string, row: ObservedWorkload, isDeleted: boolean): void;
+  /** From when on changes of `scope` may be missing (epoch milliseconds); null: it is current. */
+  onStale(clusterId: string, scope: WorkloadScope, since: number | null): void;
   onFacts(clusterId: string, facts: ClusterFacts): void;
   /** A watch has ended with a defect. */
   onDefect(error: unknown): void;
+}
+
+/** What an informer starts with: the record of its cluster. */
+export interface InformerOptions {
+  id: string;
+  cluster: KubeCluster;
+  owner: ClusterInformerOwner;
+  /** Where an account without rights on all namespaces may have some. */
+  namespaces: readonly string[];
+  /** What the last sync could list; null: everything. */
+  scope: readonly ClusterScope[] | null;
+  /** When the workloads were last seen. */
+  lastSyncAt: number | null;
+}
+
+/** A scope with the version of its last listing (null: there is none) and when that was (epoch ms). */
+interface ScopeStart {
+  scope: WorkloadScope;
+  version: string | null;
+  seenAt: number;
 }
 
 type InformerState = { kind: 'idle' } | { kind: 'watching'; abort: AbortController } | { kind: 'closed' };
@@ -40,22 +58,26 @@ async function valueIfAnswered<T>(call: Promise<T>): Promise<T | undefined> {
 }
 
 export class ClusterInformer {
-  readonly id: string;
   readonly cluster: KubeCluster;
+  private readonly options: InformerOptions;
+  private readonly id: string;
   private readonly owner: ClusterInformerOwner;
   private state: InformerState = { kind: 'idle' };
   private syncing: Promise<number> | null = null;
-  /** Whether the last call has reached the cluster; null: there was none. */
+  /** What the last call has told; null: there was none. */
   private reachable: boolean | null = null;
+  private authenticated: boolean | null = null;
+  private stopChecks = (): void => undefined;
 
-  constructor(id: string, cluster: KubeCluster, owner: ClusterInformerOwner) {
-    this.id = id;
-    this.cluster = cluster;
-    this.owner = owner;
+  constructor(options: InformerOptions) {
+    this.options = options;
+    this.id = options.id;
+    this.cluster = options.cluster;
+    this.owner = options.owner;
   }
 
   /**
-   * Lists both kinds anew and watches from there. Joins a sync that is under way. Resolves with the number of
+   * Lists everything anew and watches from there. Joins a sync that is under way. Resolves with the number of
    * workloads; fails as `kubeFailure` says.
    */
   sync(): Promise<number> {
@@ -65,20 +87,27 @@ export class ClusterInformer {
     return this.syncing;
   }
 
-  /** Watches it, with a listing first. */
+  /** Watches what the last sync could list, with a listing first. */
   start(): void {
-    this.watch(() => null);
+    const { scope, lastSyncAt } = this.options;
+    const scopes = scopesOf(scope);
+    for (const one of scopes) this.owner.onStale(this.id, one, lastSyncAt);
+    this.watch(scopes.map((one) => ({ scope: one, version: null, seenAt: lastSyncAt ?? 0 })));
   }
 
   /**
    * Notes how a call has ended, null: well. The owner is told when that changes whether the cluster is
-   * reachable.
+   * reachable, or accepts the account.
    */
   reportHealth(error: unknown): void {
     const reachable = error === null || kubeFailure(error).code !== 'cluster_unreachable';
-    if (reachable === this.reachable || this.state.kind === 'closed') return;
+    // Without an answer nothing is known of the account.
+    const authenticated = reachable ? !isUnauthenticated(error) : this.authenticated;
+    const isNews = reachable !== this.reachable || authenticated !== this.authenticated;
+    if (!isNews || this.state.kind === 'closed') return;
     this.reachable = reachable;
-    this.owner.onFacts(this.id, { reachable });
+    this.authenticated = authenticated;
+    this.owner.onFacts(this.id, { reachable, ...(authenticated === null ? {} : { authenticated }) });
   }
 
   async close(): Promise<void> {
@@ -88,6 +117,8 @@ export class ClusterInformer {
 
   private become(next: InformerState): void {
     if (this.state.kind === 'watching') this.state.abort.abort();
+    this.stopChecks();
+    this.stopChecks = () => undefined;
     this.state = next;
   }
 
@@ -103,26 +134,37 @@ export class ClusterInformer {
     startedAt: number,
     facts: Promise<Pick<ClusterFacts, 'version' | 'capabilities'>>,
   ): Promise<number> {
-    const listings = await Promise.all(
-      WORKLOAD_KINDS.map((kind) => this.cluster.list(workloadsResource(kind))),
-    ).catch(async (error: unknown) => {
+    let listings: ScopeListing[];
+    try {
+      listings = await listScopes(this.cluster, this.options.namespaces);
+    } catch (error) {
       this.reportHealth(error);
       this.reportFacts({ reachable: this.reachable, ...(await facts) });
       throw kubeFailure(error);
-    });
-    const rows = listings.flatMap((listing) => listing.rows);
-    if (this.state.kind === 'closed') return rows.length;
-    this.reachable = true;
-    this.owner.onListing(this.id, WORKLOAD_KINDS, rows, startedAt);
-    this.watch((kind) => listings[WORKLOAD_KINDS.indexOf(kind)]?.version ?? null);
-    this.reportFacts({ reachable: true, lastSyncAt: this.owner.clock.now(), ...(await facts) });
-    return rows.length;
+    }
+    const count = listings.reduce((sum, { rows }) => sum + rows.length, 0);
+    if (this.state.kind === 'closed') return count;
+    this.reportHealth(null);
+    const seenAt = this.owner.clock.now();
+    const scopes = listings.map(({ scope }) => scope);
+    this.owner.onScopes(this.id, scopes);
+    for (const { scope, rows } of listings) this.owner.onListing(this.id, scope, rows, startedAt);
+    this.watch(listings.map(({ scope, version }) => ({ scope, version, seenAt })));
+    const { version, capabilities } = await facts;
+    const scope = clusterScopeOf(scopes);
+    const isLimited = scope.some(({ namespaces }) => namespaces !== null);
+    const limited = isLimited
+      ? await valueIfAnswered(this.cluster.capabilities(namespacesOf(scope)))
+      : capabilities;
+    const known = { ...(version && { version }), ...(limited && { capabilities: limited }) };
+    this.reportFacts({ reachable: true, lastSyncAt: seenAt, scope, ...known });
+    return count;
   }
 
   private async readFacts(): Promise<Pick<ClusterFacts, 'version' | 'capabilities'>> {
     const [version, capabilities] = await Promise.all([
       valueIfAnswered(this.cluster.version()),
-      valueIfAnswered(this.cluster.capabilities()),
+      valueIfAnswered(this.cluster.capabilities(null)),
     ]);
     return { ...(version && { version }), ...(capabilities && { capabilities }) };
   }
@@ -131,20 +173,60 @@ export class ClusterInformer {
     if (this.state.kind !== 'closed') this.owner.onFacts(this.id, facts);
   }
 
-  private watch(versionOf: (kind: WorkloadKind) => string | null): void {
+  private watch(starts: readonly ScopeStart[]): void {
     const abort = new AbortController();
     this.become({ kind: 'watching', abort });
-    const { owner } = this;
-    for (const kind of WORKLOAD_KINDS) {
-      const handler = {
-        onListed: (rows: ObservedWorkload[], startedAt: number) =>
-          owner.onListing(this.id, [kind], rows, startedAt),
-        onChanged: (row: ObservedWorkload, isDeleted: boolean) => owner.onWatchEvent(this.id, row, isDeleted),
-        onHealth: (error: unknown) => this.reportHealth(error),
-      };
-      listAndWatch(this.cluster, workloadsResource(kind), versionOf(kind), handler, abort.signal, {
-        clock: owner.clock,
-      }).catch((error: unknown) => owner.onDefect(error));
+    const { clock } = this.owner;
+    // An open watch goes on although the account has ended, and a quiet one although the cluster is gone.
+    this.stopChecks = clock.every(CLOUD.accountCheckMs, () => {
+      this.checkAccount().catch((error: unknown) => this.owner.onDefect(error));
+    });
+    for (const { scope, version, seenAt } of starts) {
+      const handler = this.follower(scope, seenAt);
+      const resource = workloadsResource(scope.kind, scope.namespace);
+      listAndWatch(this.cluster, resource, version, handler, abort.signal, { clock }).catch(
+        (error: unknown) => this.owner.onDefect(error),
+      );
     }
+  }
+
+  private async checkAccount(): Promise<void> {
+    await valueIfAnswered(
+      this.cluster.version().then(
+        () => this.reportHealth(null),
+        (error: unknown) => this.reportHealth(error),
+      ),
+    );
+  }
+
+  /** Takes what comes of `scope`, and notes from when on something may be missing. */
+  private follower(scope: WorkloadScope, listedAt: number): ListWatchHandler<ObservedWorkload> {
+    const { owner, id } = this;
+    let isLive = false;
+    /** The last sign of what is shown. */
+    let seenAt = listedAt;
+    const onSign = (): void => {
+      seenAt = owner.clock.now();
+    };
+    return {
+      onSign,
+      onListed: (rows, startedAt) => {
+        onSign();
+        owner.onListing(id, scope, rows, startedAt);
+        if (!isLive) owner.onStale(id, scope, seenAt);
+      },
+      onChanged: (row, isDeleted) => owner.onWatchEvent(id, row, isDeleted),
+      onLive: () => {
+        onSign();
+        isLive = true;
+        owner.onStale(id, scope, null);
+      },
+      onHealth: (error) => {
+        this.reportHealth(error);
+        if (error === null) return;
+        isLive = false;
+        owner.onStale(id, scope, seenAt);
+      },
+    };
   }
 }

@@ -2,19 +2,25 @@
 // each cluster.
 import { isIP } from 'node:net';
 import { type AddressRule, addressCheck } from '../../adapters/address_rule.ts';
+import { credentialEnd } from '../../adapters/kube/credential_end.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import type { Vault } from '../../adapters/storage/vault.ts';
 import { unbracketedHost } from '../../adapters/url_host.ts';
 import type {
   CloudViewsProtocol,
   ClusterAccess,
+  ClusterChange,
+  ClusterFacts,
   ClusterInput,
   ClusterRow,
   ClustersProtocol,
+  SealedSecret,
   StoredCluster,
   WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
+import type { EventType, NewEvent } from '../../protocol/events.ts';
+import { utcTime } from '../../protocol/timestamps.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import {
   actor,
@@ -38,13 +44,23 @@ export interface ClustersConfig {
   inPod: boolean;
 }
 
+/** What the calls since the start have told. */
+type Contact = Pick<ClusterRow, 'reachable' | 'authenticated' | 'authenticatedSince'>;
+
+const NO_CONTACT: Contact = { reachable: null, authenticated: null, authenticatedSince: null };
+
+/** Interval of the check for credentials that end soon. */
+const EXPIRY_CHECK_MS = 3_600_000;
+
 type RemovedCluster = { removed: true; id: string };
 
 class Clusters {
   private readonly context: Context;
   private readonly config: ClustersConfig;
   private readonly rows: Map<string, StoredCluster>;
-  private readonly reachable = new Map<string, boolean>();
+  private readonly contacts = new Map<string, Contact>();
+  /** The end of the credentials that was warned of, by cluster. */
+  private readonly warnedOf = new Map<string, number>();
   /** Names of registrations under way. */
   private readonly registering = new Set<string>();
   private readonly removing = new Map<string, Promise<RemovedCluster>>();
@@ -82,7 +98,9 @@ class Clusters {
         lastSyncAt: null,
         version: null,
         capabilities: null,
-        access: access && this.config.vault.seal(id, Buffer.from(JSON.stringify(access))),
+        namespaces: input.namespaces,
+        credentialEndsAt: access && credentialEnd(access.credential),
+        access: access && this.sealed(id, access),
       };
       if (!(await this.config.store.addCluster(row))) throw clusterNameInUse(input);
       this.rows.set(id, row);
@@ -91,6 +109,45 @@ class Clusters {
     } finally {
       this.registering.delete(name);
     }
+  }
+
+  async change(id: string, change: ClusterChange): Promise<{ id: string; name: string }> {
+    const { name: before, inCluster } = this.get(id);
+    const { kubeconfig, namespaces } = change;
+    const name = change.name ?? before;
+    if (name !== before) this.refuseDuplicate({ name, inCluster: false });
+    if (inCluster && kubeconfig !== null) throw invalid('kubeconfig', 'must be absent: in_cluster is true');
+    this.registering.add(name);
+    try {
+      const access = kubeconfig === null ? null : await this.parsed(kubeconfig);
+      const next: StoredCluster = {
+        ...this.get(id),
+        name,
+        ...(change.provider === null ? {} : { provider: change.provider }),
+        ...(namespaces === null ? {} : { namespaces }),
+        ...(access && {
+          access: this.sealed(id, access),
+          credentialEndsAt: credentialEnd(access.credential),
+        }),
+      };
+      await this.config.store.saveCluster(next);
+      this.rows.set(id, next);
+      this.publish(next);
+      if (access || namespaces) await this.renew(id);
+      return { id, name };
+    } finally {
+      this.registering.delete(name);
+    }
+  }
+
+  /**
+   * Has everybody use the new access. The next sync, or a tether's next connection, shows whether it
+   * works.
+   */
+  private async renew(id: string): Promise<void> {
+    this.contacts.delete(id);
+    await this.workloads.ask('renew', { clusterId: id });
+    await this.context.ref('tethers').ask('renewCluster', { clusterId: id });
   }
 
   /** Joins a removal that is under way. */
@@ -113,7 +170,7 @@ class Clusters {
       throw error;
     }
     this.rows.delete(id);
-    this.reachable.delete(id);
+    this.contacts.delete(id);
     this.views.tell('clusterRemoved', { id });
     return { removed: true, id };
   }
@@ -129,9 +186,14 @@ class Clusters {
   updateFacts(facts: MessageOf<ClustersProtocol, 'updateFacts'>): null {
     const row = this.rows.get(facts.id);
     if (!row) return null;
-    if (facts.reachable !== null) this.reachable.set(row.id, facts.reachable);
+    this.noteContact(row, facts);
     const { version = row.version, capabilities = row.capabilities, lastSyncAt = row.lastSyncAt } = facts;
-    const next: StoredCluster = { ...row, version, capabilities, lastSyncAt };
+    const next: StoredCluster = {
+      ...row,
+      ...{ version, capabilities, lastSyncAt },
+      ...(facts.scope && { scope: facts.scope }),
+      ...(facts.credentialEndsAt !== undefined && { credentialEndsAt: facts.credentialEndsAt }),
+    };
     this.rows.set(row.id, next);
     this.publish(next);
     // The next sync finds all of it out again, so a full disk loses nothing.
@@ -140,13 +202,51 @@ class Clusters {
     return null;
   }
 
+  private noteContact({ id }: StoredCluster, { reachable, authenticated }: ClusterFacts): void {
+    const known = this.contacts.get(id) ?? NO_CONTACT;
+    const isNews = authenticated !== undefined && authenticated !== known.authenticated;
+    if (isNews && (known.authenticated !== null || !authenticated)) this.tellAccount(id, authenticated);
+    this.contacts.set(id, {
+      ...known,
+      ...(reachable === null ? {} : { reachable }),
+      ...(isNews ? { authenticated, authenticatedSince: this.context.clock.now() } : {}),
+    });
+  }
+
+  /** Clients learn of it without asking; docs/reference.md "Event types". */
+  private tellAccount(id: string, isAccepted: boolean): void {
+    const { name } = this.get(id);
+    this.tellEvent(isAccepted ? 'cluster.accepted' : 'cluster.refused', name, { name, clusterId: id });
+  }
+
+  /** Warns, once per start and end, of credentials that end soon. */
+  warnOfExpiry(): void {
+    const now = this.context.clock.now();
+    for (const { id, name, credentialEndsAt } of this.rows.values()) {
+      if (!credentialEndsAt || credentialEndsAt - now > CLOUD.expiryWarningMs) continue;
+      if (this.warnedOf.get(id) === credentialEndsAt) continue;
+      this.warnedOf.set(id, credentialEndsAt);
+      const data = { name, clusterId: id, expiresAt: utcTime(credentialEndsAt) };
+      this.tellEvent('cluster.expiring', name, data);
+    }
+  }
+
+  private tellEvent(type: EventType, name: string, data: object): void {
+    const event: NewEvent = { type, name, run: null, data: JSON.stringify(data) };
+    this.context.ref('events').tell('append', { events: [event] });
+  }
+
+  private sealed(id: string, access: ClusterAccess): SealedSecret {
+    return this.config.vault.seal(id, Buffer.from(JSON.stringify(access)));
+  }
+
   private get(id: string): StoredCluster {
     const row = this.rows.get(id);
     if (!row) throw fail('unknown_cluster', `there is no cluster ${id}`);
     return row;
   }
 
-  private refuseDuplicate(input: ClusterInput): void {
+  private refuseDuplicate(input: Pick<ClusterInput, 'name' | 'inCluster'>): void {
     const rows = [...this.rows.values()];
     const isTaken = rows.some((row) => row.name === input.name || (row.inCluster && input.inCluster));
     if (isTaken || this.registering.has(input.name)) throw clusterNameInUse(input);
@@ -162,17 +262,24 @@ class Clusters {
       return null;
     }
     if (kubeconfig === null) throw invalid('kubeconfig', 'is required unless in_cluster is true');
+    return this.parsed(kubeconfig);
+  }
+
+  /** The access in the kubeconfig, checked. Fails invalid_spec. */
+  private async parsed(kubeconfig: string): Promise<ClusterAccess> {
     const access = await this.config.parse(kubeconfig);
     const host = unbracketedHost(new URL(access.server));
-    // A name is checked when it is dialled. An address can be refused at once.
-    const reason = isIP(host) === 0 ? null : addressCheck(this.config.rule)(host);
+    // A name is checked when it is dialled. An address can be refused at once, and so can a name that is
+    // always one.
+    const address = LOOPBACK_NAME.test(host) ? '127.0.0.1' : host;
+    const reason = isIP(address) === 0 ? null : addressCheck(this.config.rule)(address);
     if (reason !== null) throw invalid('kubeconfig', `its server ${host} ${reason}`);
     return access;
   }
 
   /** What the front may know of a cluster: everything but its secret. */
   private shownRow({ access: _secret, ...row }: StoredCluster): ClusterRow {
-    return { ...row, reachable: this.reachable.get(row.id) ?? null };
+    return { ...row, ...(this.contacts.get(row.id) ?? NO_CONTACT) };
   }
 
   private publish(row: StoredCluster): void {
@@ -180,10 +287,13 @@ class Clusters {
   }
 }
 
+/** Names that lead to the own machine everywhere (RFC 6761). */
+const LOOPBACK_NAME = /^(.+\.)?localhost\.?$/i;
+
 const invalid = (path: string, message: string) =>
   fail('invalid_spec', `${path} ${message}`, { details: [{ path, message: `${path} ${message}` }] });
 
-const clusterNameInUse = ({ name, inCluster }: ClusterInput) =>
+const clusterNameInUse = ({ name, inCluster }: Pick<ClusterInput, 'name' | 'inCluster'>) =>
   fail(
     'name_in_use',
     `there is a cluster with the name ${name} already${inCluster ? ', or the own one of this pod' : ''}`,
@@ -191,8 +301,11 @@ const clusterNameInUse = ({ name, inCluster }: ClusterInput) =>
 
 async function init(context: Context, config: ClustersConfig): Promise<Handlers<ClustersProtocol>> {
   const clusters = new Clusters(context, config, await config.store.clusters());
+  clusters.warnOfExpiry();
+  context.clock.every(EXPIRY_CHECK_MS, () => clusters.warnOfExpiry());
   return {
     register: ({ input }) => context.replyLater(clusters.register(input)),
+    change: ({ id, change }) => context.replyLater(clusters.change(id, change)),
     remove: ({ id }) => context.replyLater(clusters.remove(id)),
     sync: ({ id }) => context.replyLater(clusters.sync(id)),
     viewsReady: () => null,

@@ -1,12 +1,24 @@
-// Putting a workload to sleep and waking it. Each is one patch whose precondition is the object as it was
-// read, and the receipt of a sleep is part of that patch. Wherever this stops halfway, the cluster holds
-// either the count itself or the receipt with it, so nothing has to be remembered, and every step may be
-// repeated.
+// Putting a workload to sleep and waking it. Each is one patch with preconditions on what the change
+// depends on as it was read: the identity, the count and the receipt. Whatever else is written to the
+// object at the same time is no conflict. The receipt of a sleep is part of that patch. Wherever this
+// stops halfway, the cluster holds either the count itself or the receipt with it, so nothing has to be
+// remembered, and every step may be repeated.
 
-import type { CurrentWorkload, KubeCluster, WorkloadReference } from '../../adapters/kube/kube_cluster.ts';
-import { KubeError, kubeFailure } from '../../adapters/kube/kube_errors.ts';
-import { RECEIPT_ANNOTATION } from '../../adapters/kube/parse_objects.ts';
-import type { ObservedWorkload, SleepCause, SleepReceipt } from '../../protocol/cloud.ts';
+import { RECEIPT_ANNOTATION, WAKE_ANNOTATION } from '../../adapters/kube/annotations.ts';
+import type {
+  CurrentWorkload,
+  KubeCluster,
+  PatchStep,
+  WorkloadReference,
+} from '../../adapters/kube/kube_cluster.ts';
+import { isAdmissionRefusal, KubeError, kubeFailure } from '../../adapters/kube/kube_errors.ts';
+import type {
+  ObservedWorkload,
+  SleepCause,
+  SleepReceipt,
+  WakeCause,
+  WakeReceipt,
+} from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import { isFailure } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/limits.ts';
@@ -43,7 +55,9 @@ function sleepRefusal(
   return null;
 }
 
-const targetName = ({ kind, namespace, name }: WorkloadReference): string => `${kind} ${namespace}/${name}`;
+/** As in `Deployment web/hello`. */
+export const targetName = ({ kind, namespace, name }: WorkloadReference): string =>
+  `${kind} ${namespace}/${name}`;
 
 async function readFresh(cluster: KubeCluster, target: WorkloadReference): Promise<CurrentWorkload> {
   const fresh = await cluster.getWorkload(target);
@@ -52,15 +66,16 @@ async function readFresh(cluster: KubeCluster, target: WorkloadReference): Promi
 }
 
 /**
- * Somebody else has changed or replaced the object since it was read. A wrong uid is 422 before about 1.21.
+ * What the change depends on is not as it was read: a test of the patch fails (422), or the object is
+ * gone.
  */
 const isConflict = (error: unknown): boolean =>
-  error instanceof KubeError && [404, 409, 422].includes(error.status.status);
+  error instanceof KubeError && [404, 409, 422].includes(error.status.status) && !isAdmissionRefusal(error);
 
 /** Whether the change may have been made although the answer is an error, or was lost. */
 const isUnknownOutcome = (error: unknown): boolean =>
   error instanceof KubeError
-    ? error.status.status >= 500
+    ? error.status.status >= 500 && !isAdmissionRefusal(error)
     : isFailure(error) && error.code === 'cluster_unreachable';
 
 /** An admission webhook answers 403 as well, with other words. */
@@ -71,30 +86,61 @@ const NEEDS_PATCH =
   'Give the account the right to patch the workload itself. A right on its scale is not enough: ' +
   'the count to wake with is written on the workload in the same step.';
 
-interface WorkloadPatch {
-  metadata: { annotations: Record<string, string | null> };
-  spec: { replicas: number };
+const pointerOf = (annotation: string): string =>
+  `/metadata/annotations/${annotation.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+
+/** Sets annotations, and removes those whose value is null. */
+export function annotationSteps(
+  { annotations }: CurrentWorkload,
+  values: Readonly<Record<string, string | null>>,
+): PatchStep[] {
+  const rows = Object.entries(values);
+  if (annotations === null)
+    return [
+      // Whoever has added the first annotation meanwhile keeps it.
+      { op: 'test', path: '/metadata/annotations', value: null },
+      {
+        op: 'add',
+        path: '/metadata/annotations',
+        value: Object.fromEntries(rows.filter(([, value]) => value !== null)),
+      },
+    ];
+  return rows.flatMap(([annotation, value]): PatchStep[] => {
+    const path = pointerOf(annotation);
+    if (value !== null) return [{ op: 'add', path, value }];
+    return Object.hasOwn(annotations, annotation) ? [{ op: 'remove', path }] : [];
+  });
 }
+
+/** The patch is for this very object. */
+export const sameObject = ({ seen }: CurrentWorkload): PatchStep => ({
+  op: 'test',
+  path: '/metadata/uid',
+  value: seen.uid,
+});
+
+const scaleSteps = (from: number, to: number): PatchStep[] => [
+  { op: 'test', path: '/spec/replicas', value: from },
+  { op: 'replace', path: '/spec/replicas', value: to },
+];
 
 /**
  * Reads the object, applies the patch that `decide` gives, and reads it again after a conflict or a lost
- * answer, until `decide` gives null: the object is as it should be. Resolves with the object; throws the
- * error of the last attempt.
+ * answer, until `decide` gives null: the object is as it should be. Resolves with the object. Throws
+ * workload_conflict, or the error of the last attempt.
  */
 async function retryOnConflict(
   cluster: KubeCluster,
   target: WorkloadReference,
-  decide: (fresh: CurrentWorkload) => WorkloadPatch | null,
+  decide: (fresh: CurrentWorkload) => readonly PatchStep[] | null | Promise<readonly PatchStep[] | null>,
 ): Promise<ObservedWorkload> {
   let failure: unknown;
   for (let round = 0; round <= CLOUD.maxConflictRetries; round += 1) {
     const fresh = await readFresh(cluster, target);
-    const patch = decide(fresh);
-    if (patch === null) return fresh.seen;
-    const { uid, version } = fresh.seen;
+    const steps = await decide(fresh);
+    if (steps === null) return fresh.seen;
     try {
-      const metadata = { uid, resourceVersion: version, ...patch.metadata };
-      return await cluster.patchWorkload(target, { ...patch, metadata });
+      return await cluster.patchWorkload(target, [sameObject(fresh), ...steps]);
     } catch (error) {
       failure = error;
       if (isMissingRight(error))
@@ -102,53 +148,105 @@ async function retryOnConflict(
       if (!isConflict(error) && !isUnknownOutcome(error)) throw error;
     }
   }
-  throw failure;
+  if (!isConflict(failure)) throw failure;
+  const attempts = CLOUD.maxConflictRetries + 1;
+  throw fail(
+    'workload_conflict',
+    `${targetName(target)} was changed by something else at each of ${attempts} attempts: ` +
+      kubeFailure(failure).message,
+  );
 }
 
 export interface SleepRequest {
   by: SleepCause;
   /** Epoch milliseconds. */
   at: number;
+  /** Until when connections do not wake it again (epoch milliseconds); null: they do at once. */
+  holdUntil: number | null;
+  /** The name of this Berth. */
+  from: string;
   ownPod: DaemonPod | null;
   /** False leaves it awake after all, as it was just read: somebody has connected, or it was made anew. */
   isStillWanted: (seen: ObservedWorkload) => boolean;
 }
 
 /**
- * Scales to 0 and leaves the receipt; a workload with 0 replicas stays as it is. Resolves with the workload
- * afterwards. Fails sleep_refused, unknown_workload, or with an error of the cluster.
+ * Scales to 0 and leaves the receipt; a workload with 0 replicas stays as it is. Resolves with the
+ * workload afterwards. Fails sleep_refused, unknown_workload, workload_conflict, or with an error of the
+ * cluster.
  */
 export function putToSleep(
   cluster: KubeCluster,
   target: WorkloadReference,
-  request: SleepRequest,
+  { by, at, holdUntil, from, ownPod, isStillWanted }: SleepRequest,
 ): Promise<ObservedWorkload> {
   return retryOnConflict(cluster, target, (fresh) => {
     const { replicas } = fresh.seen;
-    if (replicas === 0 || !request.isStillWanted(fresh.seen)) return null;
-    const reason = sleepRefusal(target, fresh, request.ownPod);
+    if (replicas === 0 || !isStillWanted(fresh.seen)) return null;
+    const reason = sleepRefusal(target, fresh, ownPod);
     if (reason !== null) throw fail('sleep_refused', `${targetName(target)} is not put to sleep: ${reason}`);
-    const receipt: SleepReceipt = { replicas, at: request.at, by: request.by };
-    return {
-      metadata: { annotations: { [RECEIPT_ANNOTATION]: JSON.stringify(receipt) } },
-      spec: { replicas: 0 },
-    };
+    const receipt: SleepReceipt = { replicas, at, by, from, holdUntil };
+    const values = { [RECEIPT_ANNOTATION]: JSON.stringify(receipt), [WAKE_ANNOTATION]: null };
+    const path = '/spec/persistentVolumeClaimRetentionPolicy';
+    // Volumes must not be lost to a policy that has just been set.
+    const policy: PatchStep[] =
+      target.kind === 'StatefulSet' ? [{ op: 'test', path, value: fresh.retentionPolicy }] : [];
+    return [...policy, ...scaleSteps(replicas, 0), ...annotationSteps(fresh, values)];
   });
+}
+
+export interface WakeRequest {
+  by: WakeCause;
+  /** Epoch milliseconds. */
+  at: number;
+  /** The name of this Berth. */
+  from: string;
+  /** The count to use where there is no receipt; null: 1. */
+  desired: number | null;
+  /** The largest count that Berth has seen the workload have. */
+  maxReplicas: number;
+}
+
+/** Throws wake_refused for a count that the workload can hardly have had. docs/reference.md "Wake". */
+async function checkCount(
+  cluster: KubeCluster,
+  target: WorkloadReference,
+  replicas: number,
+  maxReplicas: number,
+): Promise<void> {
+  const known = Math.max(maxReplicas, CLOUD.trustedReplicas);
+  if (replicas <= known) return;
+  const scalers = await cluster.autoscalers(target);
+  if (scalers.some((scaler) => replicas <= scaler.maxReplicas)) return;
+  throw fail(
+    'wake_refused',
+    `${targetName(target)} is not woken: its annotation ${RECEIPT_ANNOTATION} asks for ${replicas} replicas. ` +
+      `Berth has seen at most ${maxReplicas} of it, no HorizontalPodAutoscaler allows so many, and more ` +
+      `than ${CLOUD.trustedReplicas} are not taken on trust`,
+    { hint: 'Correct or remove the annotation, or set the count with kubectl scale.' },
+  );
 }
 
 /**
  * Scales to the count of the receipt, else `desired`, else 1, and takes the receipt away. A workload with
  * replicas stays as it is: waking never scales down. Resolves with the workload afterwards. Fails
- * unknown_workload, or with an error of the cluster.
+ * wake_refused, unknown_workload, workload_conflict, or with an error of the cluster.
  */
 export function wakeUp(
   cluster: KubeCluster,
   target: WorkloadReference,
-  desired: number | null,
+  { by, at, from, desired, maxReplicas }: WakeRequest,
 ): Promise<ObservedWorkload> {
-  return retryOnConflict(cluster, target, ({ seen }) => {
+  return retryOnConflict(cluster, target, async (fresh) => {
+    const { seen, annotations } = fresh;
     if (seen.replicas > 0) return null;
+    if (seen.receipt) await checkCount(cluster, target, seen.receipt.replicas, maxReplicas);
     const replicas = seen.receipt?.replicas ?? desired ?? 1;
-    return { metadata: { annotations: { [RECEIPT_ANNOTATION]: null } }, spec: { replicas } };
+    const path = pointerOf(RECEIPT_ANNOTATION);
+    const held = annotations?.[RECEIPT_ANNOTATION];
+    const sameReceipt: PatchStep[] = held === undefined ? [] : [{ op: 'test', path, value: held }];
+    const receipt: WakeReceipt = { at, by, from };
+    const values = { [RECEIPT_ANNOTATION]: null, [WAKE_ANNOTATION]: JSON.stringify(receipt) };
+    return [...sameReceipt, ...scaleSteps(0, replicas), ...annotationSteps(fresh, values)];
   });
 }

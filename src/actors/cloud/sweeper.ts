@@ -33,7 +33,11 @@ class Sweeper {
     const report: SweepReport = { slept: [], left: [] };
     const next = async (): Promise<void> => {
       for (let id = ids.shift(); id !== undefined; id = ids.shift()) {
-        const sleep = workloads.ask('sleep', { id, by: 'idle' }, { deadlineMs: CLOUD.scaleTimeoutMs });
+        const sleep = workloads.ask(
+          'sleep',
+          { id, by: 'idle', holdMs: null },
+          { deadlineMs: CLOUD.scaleTimeoutMs },
+        );
         await tolerateFailure(
           sleep.then(({ slept }) => slept && report.slept.push(id)),
           ({ message }) => report.left.push({ id, reason: message }),

@@ -1,43 +1,105 @@
 // Waiting until a pod of a workload is Ready, and why none is.
-import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
-import { podsResource } from '../../adapters/kube/pods.ts';
+import type { KubeCluster, Resource } from '../../adapters/kube/kube_cluster.ts';
+import { KubeError } from '../../adapters/kube/kube_errors.ts';
+import { type PodRow, podsResource } from '../../adapters/kube/pods.ts';
+import { arrayOrEmpty, boundedCount } from '../../adapters/kube/untrusted_values.ts';
+import { type V1OwnerReference, type V1ReplicaSet, wire } from '../../adapters/kube/wire_types.ts';
+import { eventTroubles } from '../../adapters/kube/workload_events.ts';
 import type { ObservedWorkload } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';
+import { deferred } from '../../runtime/deferred.ts';
+import { isReady } from './workload_record.ts';
 
-export class ReadinessWaiters {
+/** Those who wait for the next change of a workload's record. */
+export class ChangeWaiters {
   private readonly clock: Clock;
-  private readonly waiting = new Map<string, Set<(isReady: boolean) => void>>();
+  private readonly waiting = new Map<string, Set<() => void>>();
 
   constructor(clock: Clock) {
     this.clock = clock;
   }
 
-  /** Resolves with what `resolve` is told of `id`, or with false after `ms`. */
-  wait(id: string, ms: number): Promise<boolean> {
-    return new Promise((resolve) => {
-      const list = this.waiting.get(id) ?? new Set();
-      this.waiting.set(id, list);
-      const finish = (isReady: boolean): void => {
-        cancel();
-        list.delete(finish);
-        if (list.size === 0 && this.waiting.get(id) === list) this.waiting.delete(id);
-        resolve(isReady);
-      };
-      const cancel = this.clock.after(ms, () => finish(false));
-      list.add(finish);
-    });
+  /** The next `notify` of `id`: true. After `ms` without one, or when cancelled: false. */
+  next(id: string, ms: number): { changed: Promise<boolean>; cancel(): void } {
+    const { promise, resolve } = deferred<boolean>();
+    const list = this.waiting.get(id) ?? new Set();
+    this.waiting.set(id, list);
+    const finish = (isChanged: boolean): void => {
+      cancelTimer();
+      list.delete(onChange);
+      if (list.size === 0 && this.waiting.get(id) === list) this.waiting.delete(id);
+      resolve(isChanged);
+    };
+    const onChange = (): void => finish(true);
+    const cancelTimer = this.clock.after(ms, () => finish(false));
+    list.add(onChange);
+    return { changed: promise, cancel: () => finish(false) };
   }
 
-  /** Ends every wait for `id`: a pod is Ready, or, with false, none will be. */
-  resolve(id: string, isReady: boolean): void {
-    for (const finish of [...(this.waiting.get(id) ?? [])]) finish(isReady);
+  notify(id: string): void {
+    for (const finish of [...(this.waiting.get(id) ?? [])]) finish();
   }
+}
+
+const isDenied = (error: unknown): boolean => error instanceof KubeError && error.status.status === 403;
+
+/** The workload's own pods; null where the account may not list pods. */
+async function ownPods(cluster: KubeCluster, seen: ObservedWorkload): Promise<PodRow[] | null> {
+  try {
+    return (await cluster.list(podsResource(seen))).rows.filter(({ isOwn }) => isOwn);
+  } catch (error) {
+    if (isDenied(error)) return null;
+    throw error;
+  }
+}
+
+/** Whether each ReplicaSet of a Deployment has acted on its latest count. */
+const replicaSetsResource = ({ namespace, name, selector }: ObservedWorkload): Resource<boolean> => ({
+  description: `replicasets.apps in namespace ${namespace}`,
+  path: `/apis/apps/v1/namespaces/${encodeURIComponent(namespace)}/replicasets`,
+  query: { labelSelector: selector },
+  rowOf: (object) => {
+    const { metadata, status } = wire<V1ReplicaSet>(object) ?? {};
+    const isOwn = arrayOrEmpty(metadata?.ownerReferences).some((item) => {
+      const owner = wire<V1OwnerReference>(item);
+      return owner?.controller === true && owner.kind === 'Deployment' && owner.name === name;
+    });
+    if (!isOwn) return undefined;
+    return boundedCount(status?.observedGeneration, 0) >= boundedCount(metadata?.generation, 0);
+  },
+});
+
+/**
+ * Whether no pod is about to be ended for an earlier count. The status of a Deployment tells of its
+ * ReplicaSets, which end the pods: they may lag behind it.
+ */
+async function isSettled(cluster: KubeCluster, seen: ObservedWorkload): Promise<boolean> {
+  if (seen.kind !== 'Deployment') return true;
+  try {
+    return (await cluster.list(replicaSetsResource(seen))).rows.every((isCurrent) => isCurrent);
+  } catch (error) {
+    if (isDenied(error)) return true;
+    throw error;
+  }
+}
+
+/**
+ * Whether a pod is Ready that stays. The counts of a workload's status include pods that are ending, so they
+ * decide only where the account may not list pods. Fails as `KubeCluster.list`.
+ */
+export async function hasReadyPod(cluster: KubeCluster, seen: ObservedWorkload): Promise<boolean> {
+  if (!isReady(seen)) return false;
+  if (seen.selector === '') return true;
+  if (!(await isSettled(cluster, seen))) return false;
+  const pods = await ownPods(cluster, seen);
+  return pods === null || pods.some((pod) => pod.isReady);
 }
 
 /** What the pods of a workload wait for, in one line for people; '' when there is no known trouble. */
 export async function podTroubles(cluster: KubeCluster, seen: ObservedWorkload): Promise<string> {
   if (seen.selector === '') return '';
-  const { rows } = await cluster.list(podsResource(seen));
-  const troubles = rows.flatMap(({ isOwn, trouble }) => (isOwn && trouble !== null ? [trouble] : []));
-  return troubles.slice(0, 3).join('; ');
+  const pods = (await ownPods(cluster, seen)) ?? [];
+  const troubles = pods.flatMap(({ trouble }) => (trouble === null ? [] : [trouble]));
+  const known = troubles.length > 0 ? troubles : await eventTroubles(cluster, seen, pods);
+  return known.slice(0, 3).join('; ');
 }

@@ -48,7 +48,7 @@ const currentReceiptOf = ({ seen, isReceiptSpent }: StoredWorkload): SleepReceip
 const isSpent = (before: StoredWorkload, { receipt }: ObservedWorkload): boolean =>
   receipt !== null &&
   receipt.at === before.seen.receipt?.at &&
-  (before.seen.replicas > 0 || before.isReceiptSpent === true);
+  (before.seen.replicas > 0 || before.isReceiptSpent);
 
 const isWoken = (before: StoredWorkload, after: StoredWorkload): boolean =>
   before.seen.uid === after.seen.uid && before.seen.replicas === 0 && after.seen.replicas > 0;
@@ -62,17 +62,53 @@ export const isUndone = (before: StoredWorkload, after: StoredWorkload): boolean
  * that deploys it: those act at once. Scaling up later is use, and undoing a sleep by request says nothing of
  * auto-sleep.
  */
-const isKeptAwake = (receipt: SleepReceipt | null, now: number): boolean =>
-  receipt?.by === 'idle' && now - receipt.at <= CLOUD.undone.withinMs;
+const isKeptAwake = (receipt: SleepReceipt | null, asleepMs: number): boolean =>
+  receipt?.by === 'idle' && asleepMs <= CLOUD.undone.withinMs;
 
 const SLEEP_REASONS = { request: 'put to sleep by request', idle: 'put to sleep by auto-sleep' } as const;
+const WAKE_REASONS = {
+  request: 'woken by request',
+  connection: 'woken by a connection through a tether',
+} as const;
 
-function sleepReasonOf(before: StoredWorkload, after: StoredWorkload): string | null {
+/** Who has done it, unless it was this Berth, whose name is `self`. */
+const actorText = (from: string | null, self: string): string =>
+  from === null || from === self ? '' : ` of the Berth ${from}`;
+
+function sleepReasonOf(before: StoredWorkload, after: StoredWorkload, self: string): string | null {
   const receipt = currentReceiptOf(after);
-  if (after.seen.replicas === 0) return receipt ? SLEEP_REASONS[receipt.by] : 'scaled to 0 outside of Berth';
+  if (after.seen.replicas === 0)
+    return receipt
+      ? SLEEP_REASONS[receipt.by] + actorText(receipt.from, self)
+      : 'scaled to 0 outside of Berth';
   if (isUndone(before, after)) return undoneText(after.seen);
   // Why a sleep failed or was undone stays readable until something else happens.
   return before.seen.replicas > 0 ? before.sleepReason : null;
+}
+
+/** Who has woken it; null: it sleeps, or Berth has not woken it. */
+function wakeReasonOf({ seen }: StoredWorkload, self: string): string | null {
+  const { wakeReceipt } = seen;
+  if (seen.replicas === 0 || wakeReceipt === null) return null;
+  return WAKE_REASONS[wakeReceipt.by] + actorText(wakeReceipt.from, self);
+}
+
+/** The count that a receipt has saved, if the workload can have had it. docs/reference.md "Wake". */
+const savedCountOf = (after: StoredWorkload): number | null => {
+  const receipt = currentReceiptOf(after);
+  if (after.seen.replicas > 0 || receipt === null) return null;
+  return receipt.replicas <= Math.max(after.maxReplicas, CLOUD.trustedReplicas) ? receipt.replicas : null;
+};
+
+/**
+ * Whether it has been used by somebody else since it was last observed, as the object tells: a rollout, or
+ * connections through another Berth. docs/reference.md "Auto-sleep".
+ */
+function isUsedElsewhere(before: ObservedWorkload, after: ObservedWorkload, self: string): boolean {
+  const isRollout = after.replicas > 0 && after.generation > before.generation && before.generation > 0;
+  const { activity } = after;
+  const isReported = activity !== null && activity.from !== self && activity.at !== before.activity?.at;
+  return isRollout || isReported;
 }
 
 function newWorkload(clusterId: string, seen: ObservedWorkload, now: number): StoredWorkload {
@@ -85,48 +121,88 @@ function newWorkload(clusterId: string, seen: ObservedWorkload, now: number): St
     desiredReplicas: null,
     autoSleep: false,
     idleMinutes: CLOUD.idleMinutes.default,
-    autoSleepSince: null,
     lastActivityAt: null,
-    lastByteAt: null,
-    awakeSince: now,
+    usedAt: now,
+    scaledAt: now,
+    maxReplicas: seen.replicas,
+    isReceiptSpent: false,
     undone: 0,
     gone: false,
   };
 }
 
+/** A record as an earlier version may have stored it. */
+type EarlierWorkload = Partial<StoredWorkload> &
+  Pick<StoredWorkload, 'id' | 'clusterId' | 'seen' | 'state' | 'undone' | 'gone'> & {
+    autoSleepSince?: number | null;
+    lastByteAt?: number | null;
+    awakeSince?: number;
+  };
+
+type EarlierReceipt = Omit<SleepReceipt, 'from' | 'holdUntil'> & Partial<SleepReceipt>;
+
 /**
- * The record of a workload observed as `seen` at `now` (epoch milliseconds); `before` is the record so far.
- * Settings stay in any case. Another uid resets desired_replicas and activity. The count in a receipt becomes
- * desired_replicas, so that it survives the loss of the store.
+ * The record of a stored one, which may lack what later versions have added. Times ahead of `now` are of a
+ * clock that was wrong: they count as now.
+ */
+export function loadedWorkload(stored: EarlierWorkload, now: number): StoredWorkload {
+  const { autoSleepSince, lastByteAt, awakeSince, ...row } = stored;
+  const { lastActivityAt = null, usedAt, scaledAt = awakeSince ?? now } = row;
+  const lastUse =
+    usedAt ?? Math.max(awakeSince ?? 0, autoSleepSince ?? 0, lastActivityAt ?? 0, lastByteAt ?? 0);
+  const { generation = 0, replicaSet = null, wakeReceipt = null, activity = null } = stored.seen;
+  const saved: EarlierReceipt | null = stored.seen.receipt;
+  const receipt = saved && { from: null, holdUntil: null, ...saved };
+  const seen = { ...stored.seen, generation, replicaSet, receipt, wakeReceipt, activity };
+  return {
+    ...newWorkload(stored.clusterId, seen, now),
+    ...row,
+    seen,
+    usedAt: Math.min(lastUse, now),
+    scaledAt: Math.min(scaledAt, now),
+    maxReplicas: row.maxReplicas ?? Math.max(seen.replicas, row.desiredReplicas ?? 0),
+  };
+}
+
+/** Who observes, and when. */
+export interface Observer {
+  /** The name of this Berth. */
+  self: string;
+  /** Steady time (steady_clock.ts). */
+  now: number;
+}
+
+/**
+ * The record of a workload observed as `seen`; `before` is the record so far. Settings stay in any case.
+ * Another uid resets desired_replicas and activity. The count in a receipt becomes desired_replicas, so that
+ * it survives the loss of the store.
  */
 export function observe(
   before: StoredWorkload | undefined,
   clusterId: string,
   seen: ObservedWorkload,
-  now: number,
+  { self, now }: Observer,
 ): StoredWorkload {
   const first = newWorkload(clusterId, seen, now);
   const isSame = before && !before.gone && before.seen.uid === seen.uid;
   const base: StoredWorkload = isSame
     ? before
     : before
-      ? {
-          ...first,
-          autoSleep: before.autoSleep,
-          idleMinutes: before.idleMinutes,
-          autoSleepSince: before.autoSleepSince,
-        }
+      ? { ...first, autoSleep: before.autoSleep, idleMinutes: before.idleMinutes }
       : first;
-  const after = { ...base, seen, isReceiptSpent: isSpent(base, seen) };
-  const receipt = currentReceiptOf(after);
+  const maxReplicas = Math.max(base.maxReplicas, seen.replicas);
+  const after = { ...base, seen, maxReplicas, isReceiptSpent: isSpent(base, seen) };
   const isNowAwake = isWoken(base, after);
+  const isScaled = (base.seen.replicas === 0) !== (seen.replicas === 0);
+  const isKept = isKeptAwake(currentReceiptOf(after), now - base.scaledAt);
   return {
     ...after,
     state: stateOf(isSame ? before.state : null, seen),
-    sleepReason: sleepReasonOf(base, after),
-    desiredReplicas: seen.replicas === 0 && receipt ? receipt.replicas : base.desiredReplicas,
-    awakeSince: isNowAwake ? now : base.awakeSince,
-    undone: isNowAwake ? (isKeptAwake(receipt, now) ? base.undone + 1 : 0) : base.undone,
+    sleepReason: sleepReasonOf(base, after, self),
+    desiredReplicas: savedCountOf(after) ?? base.desiredReplicas,
+    usedAt: isNowAwake || isUsedElsewhere(base.seen, seen, self) ? now : base.usedAt,
+    scaledAt: isScaled ? now : base.scaledAt,
+    undone: isNowAwake ? (isKept ? base.undone + 1 : 0) : base.undone,
   };
 }
 
@@ -150,30 +226,32 @@ export function withAutoSleep(
     ...row,
     autoSleep,
     idleMinutes: minutes ?? row.idleMinutes,
-    autoSleepSince: isSwitchedOn ? now : row.autoSleepSince,
+    usedAt: isSwitchedOn ? now : row.usedAt,
     // A new setting asks for new attempts.
     undone: 0,
   };
 }
 
+/** The record of a workload that was used at `at` (steady time). */
+export const usedAt = (row: StoredWorkload, at: number): StoredWorkload =>
+  at > row.usedAt ? { ...row, usedAt: at } : row;
+
 /**
- * Whether auto-sleep should put it to sleep at `now`: for the whole timeout it was awake with auto-sleep on,
- * nobody has connected, and no connection has moved a byte. A workload that something keeps awake is never
- * idle.
+ * Whether auto-sleep should put it to sleep at `now` (steady time): it was not used for the whole timeout. A
+ * workload that something keeps awake is never idle.
  */
 export function isIdle(row: StoredWorkload, now: number): boolean {
   if (!row.autoSleep || row.gone || row.seen.replicas === 0 || row.undone >= CLOUD.undone.max) return false;
-  const { awakeSince, autoSleepSince, lastActivityAt, lastByteAt } = row;
-  const last = Math.max(awakeSince, autoSleepSince ?? 0, lastActivityAt ?? 0, lastByteAt ?? 0);
-  return now - last >= row.idleMinutes * 60_000;
+  return now - row.usedAt >= row.idleMinutes * 60_000;
 }
 
-/** What the front may know of a workload. */
-export function workloadRow(row: StoredWorkload): WorkloadRow {
+/** What the front may know of a workload. `self`: the name of this Berth. */
+export function workloadRow(row: StoredWorkload, self: string, staleSince: number | null): WorkloadRow {
   const { id, clusterId, state, sleepReason, desiredReplicas, autoSleep, idleMinutes, lastActivityAt } = row;
   const { kind, namespace, name, replicas, ready } = row.seen;
   return {
     ...{ id, clusterId, state, sleepReason, desiredReplicas, autoSleep, idleMinutes, lastActivityAt },
     ...{ kind, namespace, name, replicas, ready },
+    ...{ wakeReason: wakeReasonOf(row, self), staleSince },
   };
 }

@@ -13,10 +13,30 @@ import type {
 } from '../../protocol/cloud.ts';
 import { type Clock, type Ref, tolerateFailure } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/limits.ts';
-import { observe, tombstoneOf, workloadId, workloadRow } from './workload_record.ts';
+import {
+  loadedWorkload,
+  type Observer,
+  observe,
+  tombstoneOf,
+  workloadId,
+  workloadRow,
+} from './workload_record.ts';
+
+/** What is listed and watched on its own: the workloads of a kind in a namespace, or (null) in all. */
+export interface WorkloadScope {
+  kind: WorkloadKind;
+  namespace: string | null;
+}
+
+const isWithin = ({ kind, namespace }: WorkloadScope, seen: ObservedWorkload): boolean =>
+  seen.kind === kind && (namespace === null || seen.namespace === namespace);
 
 export interface WorkloadTableOwner {
   readonly clock: Clock;
+  /** The time for idleness. */
+  readonly steady: Clock;
+  /** The name of this Berth. */
+  readonly self: string;
   /**
    * A record was written; `before` is undefined for a new one, `after` for one that is no longer in its
    * cluster.
@@ -38,6 +58,8 @@ interface WorkloadEntry {
 
 const countKey = (clusterId: string, { kind }: ObservedWorkload): string => `${clusterId}/${kind}`;
 
+const scopeKey = ({ kind, namespace }: WorkloadScope): string => `${kind}/${namespace ?? ''}`;
+
 export class WorkloadTable {
   private readonly store: CloudStore;
   private readonly views: Views;
@@ -48,6 +70,8 @@ export class WorkloadTable {
   /** Ids with an entry are to be saved, others to be removed from the store. */
   private readonly unsaved = new Set<string>();
   private readonly unpublished = new Set<string>();
+  /** By cluster and scope: from when on changes may be missing; null: it is current. */
+  private readonly staleSince = new Map<string, Map<string, number | null>>();
   private saving: Promise<void> | null = null;
   private publishing: Promise<void> | null = null;
   private cancelDelayedSave: (() => void) | null = null;
@@ -60,8 +84,9 @@ export class WorkloadTable {
 
   /** Reads the store and publishes what is there; the views forget everything else. */
   async load(): Promise<void> {
+    const now = this.owner.steady.now();
     for (const row of await this.store.workloads()) {
-      this.add(row);
+      this.add(loadedWorkload(row, now));
       this.unpublished.add(row.id);
     }
     await this.publish();
@@ -91,19 +116,14 @@ export class WorkloadTable {
     const known = entry?.row.seen;
     if (known && !entry.row.gone && known.uid === seen.uid && isOlderVersion(seen.version, known.version))
       return;
-    this.put(observe(entry?.row, clusterId, seen, this.owner.clock.now()));
+    this.put(observe(entry?.row, clusterId, seen, this.observer()));
   }
 
   /**
-   * Records a whole listing. What it lacks is no longer there, unless it was observed after the listing had
-   * begun.
+   * Records a whole listing of `scope`. What it lacks is no longer there, unless it was observed after the
+   * listing had begun.
    */
-  replace(
-    clusterId: string,
-    kinds: readonly WorkloadKind[],
-    rows: ObservedWorkload[],
-    startedAt: number,
-  ): void {
+  replace(clusterId: string, scope: WorkloadScope, rows: ObservedWorkload[], startedAt: number): void {
     const listed = new Set<string>();
     for (const seen of rows) {
       const id = workloadId(clusterId, seen);
@@ -111,12 +131,35 @@ export class WorkloadTable {
       // A server restored from a backup has older versions: what was observed before the listing must not
       // win.
       if ((this.entries.get(id)?.observedAt ?? startedAt) > startedAt) this.observe(clusterId, seen);
-      else this.put(observe(this.entries.get(id)?.row, clusterId, seen, this.owner.clock.now()));
+      else this.put(observe(this.entries.get(id)?.row, clusterId, seen, this.observer()));
     }
     for (const { row, observedAt } of [...this.entries.values()]) {
-      const isOfThese = row.clusterId === clusterId && kinds.includes(row.seen.kind);
+      const isOfThese = row.clusterId === clusterId && isWithin(scope, row.seen);
       if (isOfThese && !row.gone && !listed.has(row.id) && observedAt <= startedAt) this.remove(row);
     }
+  }
+
+  /** Removes the records of a cluster that are in none of `scopes`: nothing is known of them any more. */
+  retainScopes(clusterId: string, scopes: readonly WorkloadScope[]): void {
+    this.staleSince.delete(clusterId);
+    for (const { row } of [...this.entries.values()]) {
+      const isKept = row.clusterId !== clusterId || scopes.some((scope) => isWithin(scope, row.seen));
+      if (!isKept && !row.gone) this.remove(row);
+    }
+  }
+
+  /**
+   * Records from when on changes in `scope` may be missing (epoch milliseconds); null: it is watched, and
+   * current.
+   */
+  setStaleSince(clusterId: string, scope: WorkloadScope, since: number | null): void {
+    const known = this.staleSince.get(clusterId) ?? new Map<string, number | null>();
+    this.staleSince.set(clusterId, known);
+    if (known.get(scopeKey(scope)) === since) return;
+    known.set(scopeKey(scope), since);
+    for (const { row } of this.entries.values())
+      if (row.clusterId === clusterId && isWithin(scope, row.seen)) this.unpublished.add(row.id);
+    this.publishSoon();
   }
 
   /** Records that `seen` was deleted in the cluster. */
@@ -133,6 +176,7 @@ export class WorkloadTable {
 
   /** Removes the records of a cluster, here and in the store. The views hear of the cluster itself. */
   forgetCluster(clusterId: string): void {
+    this.staleSince.delete(clusterId);
     for (const { row } of [...this.entries.values()]) {
       if (row.clusterId !== clusterId) continue;
       this.delete(row);
@@ -146,6 +190,17 @@ export class WorkloadTable {
   /** Resolves when every change so far is on disk and published. Fails storage_full. */
   async flush(): Promise<void> {
     await Promise.all([this.save(), this.publish()]);
+  }
+
+  private observer(): Observer {
+    return { self: this.owner.self, now: this.owner.steady.now() };
+  }
+
+  private staleSinceOf({ clusterId, seen: { kind, namespace } }: StoredWorkload): number | null {
+    const known = this.staleSince.get(clusterId);
+    return (
+      known?.get(scopeKey({ kind, namespace: null })) ?? known?.get(scopeKey({ kind, namespace })) ?? null
+    );
   }
 
   private put(row: StoredWorkload): void {
@@ -190,7 +245,7 @@ export class WorkloadTable {
   private markDirty(id: string, lazily = false): void {
     this.unsaved.add(id);
     this.unpublished.add(id);
-    this.publish().catch((error: unknown) => this.owner.onDefect(error));
+    this.publishSoon();
     if (lazily)
       this.cancelDelayedSave ??= this.owner.clock.after(CLOUD.activityFlushMs, () => this.saveSoon());
     else this.saveSoon();
@@ -231,6 +286,10 @@ export class WorkloadTable {
     }
   }
 
+  private publishSoon(): void {
+    this.publish().catch((error: unknown) => this.owner.onDefect(error));
+  }
+
   private publish(): Promise<void> {
     this.publishing ??= this.publishAll();
     return this.publishing;
@@ -255,7 +314,7 @@ export class WorkloadTable {
       const entry = this.entries.get(id);
       if (!entry || entry.row.gone) removedIds.push(id);
       else {
-        const row = workloadRow(entry.row);
+        const row = workloadRow(entry.row, this.owner.self, this.staleSinceOf(entry.row));
         if (isDeepStrictEqual(row, entry.published)) continue;
         rows.push(row);
         entry.published = row;

@@ -1,5 +1,6 @@
 // State: the records of all workloads, an informer of each cluster that is watched, sleeps and wakes under
 // way. Rebuilt from: the store, then the clusters themselves.
+import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import {
   type AutoSleepReply,
@@ -7,10 +8,9 @@ import {
   type ClusterFacts,
   type ClustersProtocol,
   type ObservedWorkload,
-  type SleepCause,
   type StoredWorkload,
   type TetherTarget,
-  type WorkloadKind,
+  type WakeCause,
   type WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -24,27 +24,37 @@ import {
   tolerateFailure,
 } from '../../runtime/actor.ts';
 import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
-import { CLOUD, THREADS } from '../../settings/limits.ts';
+import { CLOUD, HTTP, THREADS } from '../../settings/limits.ts';
+import { ActivityReports } from './activity_reports.ts';
 import { ClusterConnections, type ClusterConnectionsConfig } from './cluster_connections.ts';
 import type { ClusterInformerOwner } from './cluster_informer.ts';
-import { type DaemonPod, putToSleep, wakeUp } from './sleep.ts';
-import { podTroubles, ReadinessWaiters } from './workload_readiness.ts';
-import { isIdle, isReady, isUndone, observe, withAutoSleep, workloadId } from './workload_record.ts';
-import { WorkloadTable, type WorkloadTableOwner } from './workload_table.ts';
+import { type DaemonPod, putToSleep, targetName, wakeUp } from './sleep.ts';
+import { steadyClock } from './steady_clock.ts';
+import { ChangeWaiters, hasReadyPod, podTroubles } from './workload_readiness.ts';
+import { isIdle, isUndone, observe, usedAt, withAutoSleep, workloadId } from './workload_record.ts';
+import { type WorkloadScope, WorkloadTable, type WorkloadTableOwner } from './workload_table.ts';
+
+/** Pause between looks whether a woken workload has a Ready pod, when nothing of it has changed. */
+const READY_CHECK_MS = 1_000;
 
 export interface WorkloadsConfig extends ClusterConnectionsConfig {
   /** The pod this runs in: it is never put to sleep. */
   ownPod: DaemonPod | null;
+  /** The name of this Berth, as other Berths see it on the workloads. */
+  self: string;
 }
 
 class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
   readonly clock: Clock;
+  readonly steady: Clock;
+  readonly self: string;
   private readonly context: Context;
   private readonly ownPod: DaemonPod | null;
   private readonly clusters: Ref<ClustersProtocol>;
   private readonly table: WorkloadTable;
   private readonly connections: ClusterConnections;
-  private readonly readiness: ReadinessWaiters;
+  private readonly changes: ChangeWaiters;
+  private readonly activityReports: ActivityReports;
   /** Serialises the sleeps and wakes of each workload. */
   private readonly mutex = new KeyedMutex();
   /** Wakes under way that later requests may join: no sleep was asked for since. */
@@ -54,10 +64,18 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
   constructor(context: Context, config: WorkloadsConfig) {
     this.context = context;
     this.ownPod = config.ownPod;
+    this.self = config.self;
     this.clock = context.clock;
-    this.startedAt = context.clock.now();
+    this.steady = steadyClock(context.clock);
+    this.startedAt = context.clock.monotonic();
     this.clusters = context.ref('clusters');
-    this.readiness = new ReadinessWaiters(context.clock);
+    this.changes = new ChangeWaiters(context.clock);
+    this.activityReports = new ActivityReports({
+      clock: this.clock,
+      self: this.self,
+      change: (row, change) => this.changeQuietly(row, change),
+      onDefect: (error) => this.onDefect(error),
+    });
     this.connections = new ClusterConnections(config, this);
     this.table = new WorkloadTable(config.store, context.ref('cloudviews'), this);
     context.scope.defer(() => this.table.flush());
@@ -83,20 +101,32 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     return null;
   }
 
+  async renew(clusterId: string): Promise<null> {
+    await this.connections.reconnect(clusterId);
+    return null;
+  }
+
   attach(clusterId: string): null {
     this.connections.restore(clusterId);
     return null;
   }
 
-  sleep(id: string, by: SleepCause): Promise<{ replicas: number; slept: boolean }> {
+  sleep({ id, by, holdMs }: MessageOf<WorkloadsProtocol, 'sleep'>): Promise<{
+    replicas: number;
+    slept: boolean;
+  }> {
     // A wake that is asked for from now on belongs after this sleep.
     this.waking.delete(id);
     return this.mutex.runExclusive(id, async () => {
       const { seen: target, clusterId } = this.get(id);
+      const at = this.clock.now();
       const isStillWanted = (fresh: ObservedWorkload): boolean => by === 'request' || this.isIdle(id, fresh);
-      const request = { by, at: this.clock.now(), ownPod: this.ownPod, isStillWanted };
+      const { ownPod, self } = this;
+      const holdUntil = holdMs === null ? null : at + holdMs;
       const seen = await this.connections
-        .call(clusterId, (cluster) => putToSleep(cluster, target, request))
+        .call(clusterId, (cluster) =>
+          putToSleep(cluster, target, { by, at, holdUntil, from: self, ownPod, isStillWanted }),
+        )
         .catch(async (error: unknown) => {
           if (by === 'idle') await this.recordSleepReason(id, `auto-sleep: ${kubeFailure(error).message}`);
           throw error;
@@ -106,8 +136,9 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     });
   }
 
-  async wake(id: string, waitMs: number | null): Promise<{ replicas: number }> {
-    const { replicas } = await (this.waking.get(id) ?? this.startWake(id));
+  async wake({ id, by, waitMs }: MessageOf<WorkloadsProtocol, 'wake'>): Promise<{ replicas: number }> {
+    if (by === 'connection') this.refuseWhileHeld(id);
+    const { replicas } = await (this.waking.get(id) ?? this.startWake(id, by));
     if (waitMs !== null) await this.waitUntilReady(id, waitMs);
     return { replicas };
   }
@@ -118,14 +149,18 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     minutes,
   }: MessageOf<WorkloadsProtocol, 'autoSleep'>): Promise<AutoSleepReply> {
     this.get(id);
-    this.table.update(id, (row) => withAutoSleep(row, enabled, minutes, this.clock.now()));
+    this.table.update(id, (row) => withAutoSleep(row, enabled, minutes, this.steady.now()));
     await this.table.flush();
-    return autoSleepSettings(this.get(id));
+    const row = this.get(id);
+    if (row.autoSleep) this.activityReports.announce(row);
+    else this.activityReports.withdraw(row);
+    return autoSleepSettings(row);
   }
 
   idle(): { ids: string[] } {
     // The tethers have not reported their traffic yet.
-    if (this.clock.now() - this.startedAt < CLOUD.sweeperStartDelayMs) return { ids: [] };
+    if (this.clock.monotonic() - this.startedAt < CLOUD.sweeperStartDelayMs) return { ids: [] };
+    for (const row of this.table.rows()) this.activityReports.announce(row);
     return { ids: this.table.ids().filter((id) => this.isIdle(id)) };
   }
 
@@ -137,29 +172,43 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     const { clusterId } = this.get(id);
     const access = await this.connections.access(clusterId);
     const { seen, state } = this.get(id);
-    const { kind, namespace, name, selector, replicas } = seen;
-    return { clusterId, access, workload: { id, kind, namespace, name, selector }, state, replicas };
+    const { kind, namespace, name, selector, replicaSet, replicas } = seen;
+    const workload = { id, kind, namespace, name, selector, replicaSet };
+    return { clusterId, access, workload, state, replicas };
   }
 
   activity(id: string, at: number): null {
-    this.table.update(id, (row) => ({ ...row, lastActivityAt: latest(at, row.lastActivityAt) }), true);
+    const { steady } = this;
+    this.table.update(
+      id,
+      (row) => usedAt({ ...row, lastActivityAt: Math.max(at, row.lastActivityAt ?? 0) }, steady.now()),
+      true,
+    );
+    this.reportUse(id);
     return null;
   }
 
   traffic({ id, lastByteAt }: MessageOf<WorkloadsProtocol, 'traffic'>): null {
-    const known = this.table.get(id)?.lastByteAt;
+    const known = this.table.get(id);
+    if (!known) return null;
+    // The clock of the day may be set at any time; how long ago it was is not changed by that.
+    const at = this.steady.now() - Math.max(0, this.clock.now() - lastByteAt);
     // Several tethers may lead to one workload.
-    if (latest(lastByteAt, known) !== known) this.table.update(id, (row) => ({ ...row, lastByteAt }), true);
+    if (at > known.usedAt) this.table.update(id, (row) => usedAt(row, at), true);
+    this.reportUse(id);
     return null;
   }
 
-  onListing(
-    clusterId: string,
-    kinds: readonly WorkloadKind[],
-    rows: ObservedWorkload[],
-    startedAt: number,
-  ): void {
-    this.table.replace(clusterId, kinds, rows, startedAt);
+  onListing(clusterId: string, scope: WorkloadScope, rows: ObservedWorkload[], startedAt: number): void {
+    this.table.replace(clusterId, scope, rows, startedAt);
+  }
+
+  onScopes(clusterId: string, scopes: readonly WorkloadScope[]): void {
+    this.table.retainScopes(clusterId, scopes);
+  }
+
+  onStale(clusterId: string, scope: WorkloadScope, since: number | null): void {
+    this.table.setStaleSince(clusterId, scope, since);
   }
 
   onWatchEvent(clusterId: string, row: ObservedWorkload, isDeleted: boolean): void {
@@ -185,18 +234,29 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
   private isIdle(id: string, fresh?: ObservedWorkload): boolean {
     const row = this.table.get(id);
     if (!row) return false;
-    const now = this.clock.now();
-    const current = fresh ? observe(row, row.clusterId, fresh, now) : row;
+    const now = this.steady.now();
+    const current = fresh ? observe(row, row.clusterId, fresh, { self: this.self, now }) : row;
     return isIdle(current, now);
   }
 
-  private startWake(id: string): Promise<ObservedWorkload> {
+  /** Throws wake_refused while a sleep by request holds the door. */
+  private refuseWhileHeld(id: string): void {
+    const { seen } = this.get(id);
+    const until = seen.replicas === 0 ? (seen.receipt?.holdUntil ?? 0) : 0;
+    const leftMs = Math.min(until - this.clock.now(), HTTP.maxQueryDurationMs);
+    if (leftMs <= 0) return;
+    const seconds = Math.ceil(leftMs / 1_000);
+    throw fail('wake_refused', `${targetName(seen)} was put to sleep by request: no connection wakes it`, {
+      hint: `Wake it by request, or connect again in ${seconds} s.`,
+    });
+  }
+
+  private startWake(id: string, by: WakeCause): Promise<ObservedWorkload> {
     const woken = this.mutex
       .runExclusive(id, async () => {
-        const { seen: target, clusterId, desiredReplicas } = this.get(id);
-        const seen = await this.connections.call(clusterId, (cluster) =>
-          wakeUp(cluster, target, desiredReplicas),
-        );
+        const { seen: target, clusterId, desiredReplicas: desired, maxReplicas } = this.get(id);
+        const request = { by, at: this.clock.now(), from: this.self, desired, maxReplicas };
+        const seen = await this.connections.call(clusterId, (cluster) => wakeUp(cluster, target, request));
         await this.applyChange(clusterId, target, seen);
         return seen;
       })
@@ -232,19 +292,52 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     await this.table.flush();
   }
 
+  private reportUse(id: string): void {
+    const row = this.table.get(id);
+    if (row) this.activityReports.report(row);
+  }
+
+  /** Makes a change that nobody waits for, and records what comes of it. */
+  private async changeQuietly(
+    { clusterId, seen: before }: StoredWorkload,
+    change: (cluster: KubeCluster) => Promise<ObservedWorkload | null>,
+  ): Promise<void> {
+    await tolerateFailure(
+      this.connections
+        .call(clusterId, change)
+        .then((seen) => seen && this.applyChange(clusterId, before, seen)),
+      () => undefined,
+    );
+  }
+
   /** Resolves when a pod is Ready. Fails unknown_workload, or ready_timeout with what the pods wait for. */
   private async waitUntilReady(id: string, ms: number): Promise<void> {
-    const woken = this.get(id).seen;
-    if (isReady(woken) || (woken.replicas > 0 && (await this.readiness.wait(id, ms)))) return;
-    const waited = this.get(id);
-    if (waited.seen.replicas > 0) await tolerateFailure(this.refresh(waited), () => undefined);
+    const end = this.clock.monotonic() + ms;
+    for (let isFirst = true; this.get(id).seen.replicas > 0; isFirst = false) {
+      const { clusterId, seen } = this.get(id);
+      const leftMs = Math.max(0, end - this.clock.monotonic());
+      const { changed, cancel } = this.changes.next(id, Math.min(READY_CHECK_MS, leftMs));
+      const isUp = await tolerateFailure(
+        this.connections.call(clusterId, (cluster) => hasReadyPod(cluster, seen)),
+        () => false,
+      );
+      if (isUp) cancel();
+      if (isUp) return;
+      // The watch may lag, and the account may lack the right to watch.
+      if (!(await changed)) await tolerateFailure(this.refresh(this.get(id)), () => undefined);
+      if (!isFirst && this.clock.monotonic() >= end) break;
+    }
+    await this.failUnready(id, ms);
+  }
+
+  /** Fails ready_timeout with what the pods wait for, or unknown_workload. */
+  private async failUnready(id: string, ms: number): Promise<never> {
     const { seen, clusterId, sleepReason } = this.get(id);
-    const name = `${seen.kind} ${seen.namespace}/${seen.name}`;
+    const name = targetName(seen);
     if (seen.replicas === 0)
       throw fail('ready_timeout', `${name} has no Ready pod: it was ${sleepReason}`, {
         hint: 'Wake it again.',
       });
-    if (isReady(seen)) return;
     const troubles = await tolerateFailure(
       this.connections.call(clusterId, (cluster) => podTroubles(cluster, seen)),
       () => '',
@@ -252,16 +345,12 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     throw fail(
       'ready_timeout',
       `${name} has no Ready pod after ${ms} ms${troubles === '' ? '' : `: ${troubles}`}`,
-      {
-        hint: 'The events of its pods say what they wait for: kubectl describe pod.',
-      },
+      { hint: 'The events of its pods say what they wait for: kubectl describe pod.' },
     );
   }
 
   onRowChange(id: string, before?: StoredWorkload, after?: StoredWorkload): void {
-    // No pod will come: waiting ends at once.
-    if (!after || after.seen.replicas === 0) this.readiness.resolve(id, false);
-    else if (isReady(after.seen)) this.readiness.resolve(id, true);
+    this.changes.notify(id);
     if (before && after && isUndone(before, after))
       this.nameAutoscaler(after).catch((error: unknown) => this.onDefect(error));
   }
@@ -271,18 +360,16 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
    * them.
    */
   private async nameAutoscaler({ id, clusterId, seen, sleepReason }: StoredWorkload): Promise<void> {
-    const names = await tolerateFailure(
+    const scalers = await tolerateFailure(
       this.connections.call(clusterId, (cluster) => cluster.autoscalers(seen)),
       () => [],
     );
-    if (names.length === 0) return;
-    const reason = `${sleepReason}; HorizontalPodAutoscaler ${names.join(', ')} scales it`;
+    if (scalers.length === 0) return;
+    const names = scalers.map(({ name }) => name).join(', ');
+    const reason = `${sleepReason}; HorizontalPodAutoscaler ${names} scales it`;
     this.table.update(id, (row) => (row.sleepReason === sleepReason ? { ...row, sleepReason: reason } : row));
   }
 }
-
-/** The later of two times; one that is not known counts as the earliest. */
-const latest = (at: number, known: number | null | undefined): number => Math.max(at, known ?? 0);
 
 async function init(context: Context, config: WorkloadsConfig): Promise<Handlers<WorkloadsProtocol>> {
   const workloads = new Workloads(context, config);
@@ -291,8 +378,9 @@ async function init(context: Context, config: WorkloadsConfig): Promise<Handlers
     sync: ({ clusterId }) => context.replyLater(workloads.sync(clusterId)),
     detach: ({ clusterId }) => context.replyLater(workloads.detach(clusterId)),
     attach: ({ clusterId }) => workloads.attach(clusterId),
-    sleep: ({ id, by }) => context.replyLater(workloads.sleep(id, by)),
-    wake: ({ id, waitMs }) => context.replyLater(workloads.wake(id, waitMs)),
+    renew: ({ clusterId }) => context.replyLater(workloads.renew(clusterId)),
+    sleep: (message) => context.replyLater(workloads.sleep(message)),
+    wake: (message) => context.replyLater(workloads.wake(message)),
     autoSleep: (message) => context.replyLater(workloads.autoSleep(message)),
     idle: () => workloads.idle(),
     clusterOf: ({ id }) => workloads.clusterOf(id),

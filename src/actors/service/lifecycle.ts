@@ -179,10 +179,10 @@ export class ServiceLifecycle {
     return stop;
   }
 
-  /** Records that nothing is left of the run of `end`, which no longer counts as a crash. */
-  async settleEnd(end: LastEnd): Promise<void> {
-    if (this.end?.run !== end.run || end.whole) return;
-    await this.replaceEnd({ ...end, status: 'stopped', whole: true });
+  /** Records that nothing is left of the run of `end`. Only a client's stop makes a crash `stopped`. */
+  async settleEnd(end: LastEnd, status: LastEnd['status']): Promise<void> {
+    if (this.end?.run !== end.run || (end.whole && end.status === status)) return;
+    await this.replaceEnd({ ...end, status, whole: true });
   }
 
   /** Records the end of the process, and decides what follows. */

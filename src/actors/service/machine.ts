@@ -63,7 +63,8 @@ const finish: Cell<'checking' | 'running', 'exited'> = ({ life }, { run }, end) 
   if (end.run === run.id) life.finish(run, end, UNASKED);
 };
 /** Stops what the last run left behind. Fails daemon_busy when the host does not answer. */
-const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async ({ effects, life, name }, { phase }, asked) => {
+const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async (machine, { phase }, asked) => {
+  const { effects, life, name } = machine;
   const { end, stored } = life.snapshot();
   const port = stored?.spec.port ?? 0;
   const answer = { name, status: 'stopped', exitCode: null, signal: null } as const;
@@ -76,7 +77,7 @@ const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async ({ effects, life, name }
     throw isFailure(error) ? life.busy() : error;
   });
   // An end that is still to be stored stays as it is.
-  if (phase === 'idle') await life.settleEnd(end);
+  if (phase === 'idle') await life.settleEnd(end, machine.isClosed ? end.status : 'stopped');
   return { ...answer, ...report, exitCode: end.exitCode, signal: end.signal };
 };
 /** A stop while an end is being stored: of another stop, whose answer it gets, or of the process itself. */
@@ -177,6 +178,11 @@ export class ServiceMachine {
   readonly effects: ServiceEffects;
   /** Why starts are refused; null: they are accepted. */
   private closedBecause: string | null = null;
+
+  /** Starts are refused, because the daemon shuts down or the service is being removed. */
+  get isClosed(): boolean {
+    return this.closedBecause !== null;
+  }
 
   constructor(name: string, life: ServiceLifecycle, effects: ServiceEffects) {
     this.name = name;

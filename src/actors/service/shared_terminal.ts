@@ -10,6 +10,7 @@ import {
 } from '../../protocol/terminal.ts';
 import { type Clock, isFailure, type Ref } from '../../runtime/actor.ts';
 import { AGENT } from '../../settings/limits.ts';
+import { TerminalModes } from './terminal_modes.ts';
 
 const READ_BYTES = 64 * 1024;
 /** The part of its share below which a viewer has to get before it is sent a screen. */
@@ -71,8 +72,11 @@ interface FreshScreen {
 export class SharedTerminal {
   private readonly options: SharedTerminalOptions;
   private readonly viewers = new Map<string, Viewer>();
+  private readonly modes = new TerminalModes();
   private isDrawing = false;
   private isPumping = false;
+  /** The last pass, which may be under way. */
+  private pass: Promise<void> = Promise.resolve();
   /** Something has changed since the current step began. */
   private isPumpDue = false;
   private exit: TerminalExit | undefined;
@@ -118,8 +122,9 @@ export class SharedTerminal {
   acknowledge(viewer: string, bytes: number): void {
     const seen = this.viewers.get(viewer);
     if (!seen) return;
+    const isWaiting = seen.position === null || seen.unacknowledged >= this.share();
     seen.unacknowledged = Math.max(0, seen.unacknowledged - bytes);
-    void this.pump();
+    if (isWaiting) void this.pump();
   }
 
   /** The process has ended. Viewers get its last output, then the exit. */
@@ -136,10 +141,17 @@ export class SharedTerminal {
     }
   }
 
-  /** Sends new output to every viewer that can accept it. One pass at a time; no call is lost. */
-  async pump(): Promise<void> {
+  /**
+   * Sends new output to every viewer that can accept it. One pass at a time, and no call is lost: resolves at
+   * the end of the pass under way.
+   */
+  pump(): Promise<void> {
     this.isPumpDue = true;
-    if (this.isPumping) return;
+    if (!this.isPumping) this.pass = this.sendAll();
+    return this.pass;
+  }
+
+  private async sendAll(): Promise<void> {
     this.isPumping = true;
     try {
       while (this.isPumpDue && this.hasViewers) {
@@ -181,7 +193,9 @@ export class SharedTerminal {
 
   /** Reads up to a boundary that all viewers share, so that they have the same reads from then on. */
   private readNext(position: number, share: number): LogChunk {
-    return this.options.read(position, Math.min(READ_BYTES - (position % READ_BYTES), share));
+    const chunk = this.options.read(position, Math.min(READ_BYTES - (position % READ_BYTES), share));
+    this.modes.note(chunk.bytes, chunk.end);
+    return chunk;
   }
 
   private share(): number {
@@ -225,8 +239,11 @@ export class SharedTerminal {
     try {
       const { screen, drawnBytes } = await drawScreen(() => {
         output = this.replay();
-        const { cols, rows } = this;
-        return { cols, rows, bytes: output.bytes, maxBytes: this.share(), budgetMs: AGENT.drawBudgetMs };
+        const { bytes, end } = output;
+        this.modes.note(bytes, end);
+        const modes = this.modes.before(end - bytes.length);
+        const limits = { maxBytes: this.share(), budgetMs: AGENT.drawBudgetMs };
+        return { cols: this.cols, rows: this.rows, modes, bytes, ...limits };
       });
       if (!screen) return undrawn();
       return { bytes: screen, position: output.end - (output.bytes.length - drawnBytes) };

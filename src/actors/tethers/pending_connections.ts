@@ -84,6 +84,12 @@ export class PendingConnections {
       void this.ensureAwake();
   }
 
+  /** The access to the cluster has changed: what was wrong with the old one does not count. */
+  renew(): void {
+    this.trouble = null;
+    if (this.pending.size > 0) void this.ensureAwake();
+  }
+
   /** Finds the workload, watches its pods, and wakes it if it sleeps. Never rejects. */
   private async ensureAwake(): Promise<void> {
     if (this.isWaking) return;
@@ -119,7 +125,7 @@ export class PendingConnections {
     // A port scan has closed again by then; the sockets get one more turn of the loop to report it.
     await new Promise((resolve) => clock.after(TETHER.probeDelayMs, () => setImmediate(resolve)));
     const isWanted = [...this.pending].some(({ isClientGone }) => !isClientGone);
-    if (isWanted) await workloads.ask('wake', { id: workloadId, waitMs: null });
+    if (isWanted) await workloads.ask('wake', { id: workloadId, by: 'connection', waitMs: null });
   }
 
   private onWakeFailed(error: unknown): void {

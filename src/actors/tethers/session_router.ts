@@ -81,6 +81,13 @@ export class SessionRouter implements SessionOwner {
       this.disconnect();
   }
 
+  /** Has the next session ask for the cluster's access again. Sessions on a pod stay there. */
+  renew(): void {
+    this.usedPods.retainReady(() => false);
+    this.pods.stop();
+    this.pending.renew();
+  }
+
   /** Resets every client and ends everything behind them. */
   close(): void {
     for (const session of [...this.routes.keys()]) session.reset(null);

@@ -69,5 +69,9 @@ export const tetherActor = actor<TetherProtocol, TetherConfig>('tether', (contex
       if (forget) context.end();
       return null;
     },
+    renew() {
+      opened?.clients.renew();
+      return null;
+    },
   };
 });

@@ -71,6 +71,11 @@ export class TetherClients {
     this.areStatsReported = false;
   }
 
+  /** The credentials of the cluster have changed: new connections go by the new ones. */
+  renew(): void {
+    this.router.renew();
+  }
+
   /** Takes a new connection to the listener; resets it when too many are open. */
   accept(socket: Socket): void {
     if (this.router.size >= TETHER.maxConnections) {

@@ -179,6 +179,13 @@ class TetherRecords {
     return null;
   }
 
+  /** Tells the open tethers of a cluster that its credentials have changed. */
+  renewAllOf(clusterId: string): null {
+    for (const { stored, isOpen } of this.tethers.values())
+      if (isOpen && stored.clusterId === clusterId) this.tetherRef(stored.id).tell('renew', {});
+    return null;
+  }
+
   /** Sets `last_error` at once if the workload is gone, not only when somebody connects. */
   async noteIfWorkloadGone(tether: TetherEntry): Promise<void> {
     try {
@@ -315,6 +322,7 @@ export const tethersActor = actor<TethersProtocol, TethersConfig>('tethers', asy
         }),
       ),
     closeCluster: ({ clusterId }) => context.replyLater(records.removeAllOf(clusterId)),
+    renewCluster: ({ clusterId }) => records.renewAllOf(clusterId),
     listenerMissing: ({ id }) => context.replyLater(records.reopen(id).then(() => null)),
     stats({ id, numbers }) {
       records.onStats(id, numbers);

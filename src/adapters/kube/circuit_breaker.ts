@@ -1,47 +1,89 @@
-// The circuit breaker of one cluster: after several calls without any answer it refuses calls for a while.
+// The circuit breaker of one cluster: after several calls in a row without any answer it refuses calls for a
+// while. Then one call goes first, and the others wait for what becomes of it.
 import { fail } from '../../protocol/errors.ts';
 import type { Clock } from '../../runtime/actor.ts';
+import { type Deferred, deferred } from '../../runtime/deferred.ts';
 import { CLOUD } from '../../settings/limits.ts';
 
 type BreakerState =
   | { kind: 'closed'; failures: number }
-  /** `until`: monotonic milliseconds; calls pass again from then on. */
-  | { kind: 'open'; failures: number; until: number; reason: string };
+  /** `until`: monotonic milliseconds; one call may try from then on. */
+  | { kind: 'open'; failures: number; until: number; reason: string }
+  /** One call is trying. `ended` resolves when its outcome is known. */
+  | { kind: 'trying'; failures: number; reason: string; ended: Deferred<void> };
 
-const CLOSED: BreakerState = { kind: 'closed', failures: 0 };
+/** A call that the breaker has let through. It reports one outcome; further reports change nothing. */
+export interface AdmittedCall {
+  /** The cluster has answered, well or not. */
+  onAnswer(): void;
+  /** `reason` is what refused calls are told. */
+  onNoAnswer(reason: string): void;
+  /** The caller has left, or the error says nothing about the cluster. */
+  onGivenUp(): void;
+}
+
+/** Rejects when `signal` aborts. */
+const whenAborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    else signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
 
 export class CircuitBreaker {
   private readonly clock: Clock;
-  private state = CLOSED;
+  private state: BreakerState = { kind: 'closed', failures: 0 };
 
   constructor(clock: Clock) {
     this.clock = clock;
   }
 
-  /** Throws cluster_unreachable while calls are refused. */
-  check(): void {
-    if (this.state.kind === 'open' && this.isPaused(this.state))
-      throw fail('cluster_unreachable', `${this.state.reason} (it is tried again shortly)`);
+  /**
+   * Resolves when the call may be made. Fails cluster_unreachable while calls are refused; rejects when
+   * `signal` aborts first.
+   */
+  async admit(signal: AbortSignal): Promise<AdmittedCall> {
+    while (this.state.kind === 'trying') await Promise.race([this.state.ended.promise, whenAborted(signal)]);
+    const { state } = this;
+    if (state.kind === 'open') {
+      if (this.clock.monotonic() < state.until)
+        throw fail('cluster_unreachable', `${state.reason} (it is tried again shortly)`);
+      this.state = { ...state, kind: 'trying', ended: deferred() };
+    }
+    return this.admitted();
   }
 
-  onAnswer(): void {
-    this.state = CLOSED;
+  private admitted(): AdmittedCall {
+    const { kind, failures } = this.state;
+    const isTrial = kind === 'trying';
+    let isReported = false;
+    const once = (report: () => void) => (): void => {
+      if (!isReported) report();
+      isReported = true;
+    };
+    return {
+      onAnswer: once(() => this.become({ kind: 'closed', failures: 0 })),
+      onNoAnswer: (reason) =>
+        once(() => {
+          // Calls that were under way at the same time fail together, for one reason: they count as one.
+          if (this.state.failures === failures) this.become(this.afterFailure(failures + 1, reason));
+        })(),
+      onGivenUp: once(() => {
+        if (isTrial && this.state.kind === 'trying')
+          this.become({ kind: 'open', failures, reason: this.state.reason, until: this.clock.monotonic() });
+      }),
+    };
   }
 
-  /** Counts a call without an answer; `reason` is what refused calls are told. */
-  onNoAnswer(reason: string): void {
-    // Calls that were under way when it opened tell nothing new.
-    if (this.state.kind === 'open' && this.isPaused(this.state)) return;
+  private afterFailure(failures: number, reason: string): BreakerState {
     const { failureThreshold, initialOpenMs, maxOpenMs } = CLOUD.circuitBreaker;
-    const failures = this.state.failures + 1;
+    if (failures < failureThreshold) return { kind: 'closed', failures };
     const pauseMs = Math.min(initialOpenMs * 2 ** (failures - failureThreshold), maxOpenMs);
-    this.state =
-      failures < failureThreshold
-        ? { kind: 'closed', failures }
-        : { kind: 'open', failures, until: this.clock.monotonic() + pauseMs, reason };
+    return { kind: 'open', failures, until: this.clock.monotonic() + pauseMs, reason };
   }
 
-  private isPaused({ until }: { until: number }): boolean {
-    return this.clock.monotonic() < until;
+  private become(next: BreakerState): void {
+    const { state } = this;
+    this.state = next;
+    if (state.kind === 'trying') state.ended.resolve();
   }
 }

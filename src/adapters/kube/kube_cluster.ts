@@ -14,20 +14,18 @@ import { type ClusterDialerOptions, createClusterDialer } from '../cluster_diale
 import { reviewCapabilities } from './capabilities.ts';
 import { JsonItemStream } from './json_item_stream.ts';
 import { KubeError, WireError } from './kube_errors.ts';
-import { createKubeHttp, type KubeHttp, type KubeRequest } from './kube_http.ts';
+import { type BodySink, createKubeHttp, type KubeHttp, type KubeRequest } from './kube_http.ts';
 import {
-  arrayOrEmpty,
-  boundedText,
   FIELD_MANAGER,
   type ListPage,
   listPageOf,
-  losesVolumes,
-  oneLine,
   parseJson,
+  patchBaseOf,
   seenWorkloadOf,
   type WatchEvent,
   watchEventOf,
 } from './parse_objects.ts';
+import { arrayOrEmpty, boundedCount, boundedText, oneLine } from './untrusted_values.ts';
 import { type V1HorizontalPodAutoscaler, type VersionInfo, wire } from './wire_types.ts';
 
 /** Names a workload of the cluster. */
@@ -51,6 +49,23 @@ export interface Resource<Row> {
 export interface CurrentWorkload {
   seen: ObservedWorkload;
   losesVolumes: boolean;
+  /** metadata.annotations as they are; null: the object has none. */
+  annotations: Readonly<Record<string, unknown>> | null;
+  /** spec.persistentVolumeClaimRetentionPolicy as it is; null: the object has none. */
+  retentionPolicy: unknown;
+}
+
+/** A HorizontalPodAutoscaler. */
+export interface Autoscaler {
+  name: string;
+  maxReplicas: number;
+}
+
+/** One step of a JSON patch (RFC 6902). A `test` of null holds where the path does not exist. */
+export interface PatchStep {
+  op: 'test' | 'add' | 'replace' | 'remove';
+  path: string;
+  value?: unknown;
 }
 
 export interface KubeListing<Row> {
@@ -58,8 +73,13 @@ export interface KubeListing<Row> {
   version: string;
 }
 
-/** Takes what a watch gives; null: a line that is passed over, which still shows that the watch is alive. */
-export type WatchHandler<Row> = (event: Exclude<WatchEvent<Row>, { type: 'error' }> | null) => void;
+/** Takes what a watch gives. */
+export interface WatchHandler<Row> {
+  /** The server has accepted the watch. */
+  onOpen(): void;
+  /** null: a line that is passed over, which still shows that the watch is alive. */
+  onEvent(event: Exclude<WatchEvent<Row>, { type: 'error' }> | null): void;
+}
 
 /**
  * Calls fail with a KubeError, a WireError or a Failure (cluster_unreachable, cluster_denied, daemon_busy);
@@ -67,7 +87,8 @@ export type WatchHandler<Row> = (event: Exclude<WatchEvent<Row>, { type: 'error'
  */
 export interface KubeCluster {
   version(): Promise<string>;
-  capabilities(): Promise<ClusterCapabilities>;
+  /** What the account may do in all of these namespaces, or (null) everywhere. */
+  capabilities(namespaces: readonly string[] | null): Promise<ClusterCapabilities>;
   /** All pages of a listing. */
   list<Row>(resource: Resource<Row>, signal?: AbortSignal): Promise<KubeListing<Row>>;
   /** The current resourceVersion of the collection, read with a listing of one object. */
@@ -79,15 +100,17 @@ export interface KubeCluster {
   watch<Row>(
     resource: Resource<Row>,
     from: string,
-    onEvent: WatchHandler<Row>,
+    handler: WatchHandler<Row>,
     signal: AbortSignal,
   ): Promise<void>;
   /** null: there is no such workload. */
   getWorkload(workload: WorkloadReference): Promise<CurrentWorkload | null>;
-  /** Applies a merge patch and returns the result. A uid or resourceVersion in it is a precondition (409). */
-  patchWorkload(workload: WorkloadReference, body: object): Promise<ObservedWorkload>;
-  /** The names of the HorizontalPodAutoscalers that scale it. */
-  autoscalers(workload: WorkloadReference): Promise<string[]>;
+  /**
+   * Applies all steps, or none, and returns the result. A `test` that does not hold is a KubeError with 422.
+   */
+  patchWorkload(workload: WorkloadReference, steps: readonly PatchStep[]): Promise<ObservedWorkload>;
+  /** The HorizontalPodAutoscalers that scale it. */
+  autoscalers(workload: WorkloadReference): Promise<Autoscaler[]>;
   close(): Promise<void>;
 }
 
@@ -96,10 +119,13 @@ const PLURALS: Readonly<Record<WorkloadKind, string>> = {
   StatefulSet: 'statefulsets',
 };
 
-/** All workloads of one kind in all namespaces. */
-export const workloadsResource = (kind: WorkloadKind): Resource<ObservedWorkload> => ({
-  description: `${PLURALS[kind]}.apps in all namespaces`,
-  path: `/apis/apps/v1/${PLURALS[kind]}`,
+/** All workloads of one kind in a namespace, or (null) in all. */
+export const workloadsResource = (
+  kind: WorkloadKind,
+  namespace: string | null = null,
+): Resource<ObservedWorkload> => ({
+  description: `${PLURALS[kind]}.apps in ${namespace === null ? 'all namespaces' : `namespace ${namespace}`}`,
+  path: `/apis/apps/v1/${namespace === null ? '' : `namespaces/${encodeURIComponent(namespace)}/`}${PLURALS[kind]}`,
   query: {},
   rowOf: (object) => seenWorkloadOf(kind, object),
 });
@@ -116,18 +142,23 @@ const LIST_ATTEMPTS = 3;
 const MAX_PAGES_FACTOR = 4;
 const isListExpired = (error: unknown): boolean => error instanceof KubeError && error.status.status === 410;
 
-/** Reads one page and gives its rows to `onRow` as they come. */
-async function readPage<Row>(
+/** Takes the bytes of one page. */
+function pageSink<Row>(resource: Resource<Row>): BodySink<ListPage & { rows: Row[] }> {
+  const rows: Row[] = [];
+  const items = new JsonItemStream((item) => {
+    const row = resource.rowOf(item);
+    if (row !== undefined) rows.push(row);
+  });
+  return { push: (chunk) => items.push(chunk), end: () => ({ ...listPageOf(items.end()), rows }) };
+}
+
+/** Reads one page with its rows. */
+function readPage<Row>(
   http: KubeHttp,
   resource: Resource<Row>,
   query: { limit: string; continue?: string },
-  onRow: (row: Row) => void,
   signal?: AbortSignal,
-): Promise<ListPage> {
-  const items = new JsonItemStream((item) => {
-    const row = resource.rowOf(item);
-    if (row !== undefined) onRow(row);
-  });
+): Promise<ListPage & { rows: Row[] }> {
   const request: KubeRequest = {
     action: `list ${resource.description}`,
     path: resource.path,
@@ -136,8 +167,7 @@ async function readPage<Row>(
     deadlineMs: CLOUD.listTimeoutMs,
     ...(signal ? { signal } : {}),
   };
-  await http.read(request, (chunk) => items.push(chunk));
-  return listPageOf(items.end());
+  return http.read(request, () => pageSink(resource));
 }
 
 async function listAll<Row>(
@@ -154,7 +184,8 @@ async function listAll<Row>(
     // Empty pages with ever new tokens would never end.
     if (pages > maxPages) throw new WireError(`a listing has more than ${maxPages} pages`);
     const query = { limit: String(limit), ...(next === '' ? {} : { continue: next }) };
-    const page: ListPage = await readPage(http, resource, query, (row) => rows.push(row), signal);
+    const page: ListPage & { rows: Row[] } = await readPage(http, resource, query, signal);
+    for (const row of page.rows) rows.push(row);
     if (rows.length > CLOUD.maxWorkloadsPerKind)
       throw new WireError(`a listing has more than ${CLOUD.maxWorkloadsPerKind} objects`);
     version = page.version;
@@ -195,11 +226,11 @@ function watchRequest<Row>(resource: Resource<Row>, from: string): KubeRequest {
   };
 }
 
-/** The names of the HorizontalPodAutoscalers whose target is the workload. */
+/** The HorizontalPodAutoscalers whose target is the workload. */
 async function autoscalersOf(
   http: KubeHttp,
   { kind, namespace, name }: WorkloadReference,
-): Promise<string[]> {
+): Promise<Autoscaler[]> {
   const body = await http.call({
     action: `list horizontalpodautoscalers.autoscaling in namespace ${namespace}`,
     path: `/apis/autoscaling/v1/namespaces/${encodeURIComponent(namespace)}/horizontalpodautoscalers`,
@@ -208,7 +239,9 @@ async function autoscalersOf(
   return arrayOrEmpty(wire<{ items: unknown[] }>(parseJson(body))?.items).flatMap((item) => {
     const { metadata, spec } = wire<V1HorizontalPodAutoscaler>(item) ?? {};
     const target = spec?.scaleTargetRef;
-    return target?.kind === kind && target.name === name ? [oneLine(metadata?.name, 253)] : [];
+    return target?.kind === kind && target.name === name
+      ? [{ name: oneLine(metadata?.name, 253), maxReplicas: boundedCount(spec?.maxReplicas, 0) }]
+      : [];
   });
 }
 
@@ -221,20 +254,20 @@ export function createKubeCluster(http: KubeHttp, pageSize: number = CLOUD.pageS
       if (boundedText(version, 64) === '') throw new WireError('the answer is no version');
       return oneLine(version, 64);
     },
-    capabilities: () => reviewCapabilities(http),
+    capabilities: (namespaces) => reviewCapabilities(http, namespaces),
     list: (resource, signal) => listWithRetry(http, resource, pageSize, signal),
     async currentVersion(resource, signal) {
-      const { version } = await readPage(http, resource, { limit: '1' }, () => undefined, signal);
+      const { version } = await readPage(http, resource, { limit: '1' }, signal);
       return version;
     },
-    async watch(resource, from, onEvent, signal) {
+    async watch(resource, from, { onOpen, onEvent }, signal) {
       const request = watchRequest(resource, from);
       const onLine = (line: Uint8Array): void => {
         const event = watchEventOf(line, resource.rowOf);
         if (event?.type === 'error') throw new KubeError(request.action, event.status);
         onEvent(event ?? null);
       };
-      await http.stream(request, onLine, signal);
+      await http.stream(request, { onOpen, onLine }, signal);
     },
     async getWorkload(target) {
       let body: Buffer;
@@ -245,15 +278,15 @@ export function createKubeCluster(http: KubeHttp, pageSize: number = CLOUD.pageS
         throw error;
       }
       const object = parseJson(body);
-      return { seen: requireSeen(target, object), losesVolumes: losesVolumes(object) };
+      return { seen: requireSeen(target, object), ...patchBaseOf(object) };
     },
-    async patchWorkload(target, body) {
+    async patchWorkload(target, steps) {
       const what = actionOn('patch', target);
       const query = { fieldManager: FIELD_MANAGER };
       return requireSeen(
         target,
         parseJson(
-          await http.call({ action: what, method: 'PATCH', path: workloadPath(target), query, body }),
+          await http.call({ action: what, method: 'PATCH', path: workloadPath(target), query, body: steps }),
         ),
       );
     },

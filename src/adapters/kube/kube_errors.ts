@@ -1,5 +1,5 @@
-// What can go wrong with a call to a cluster, and which of it is the cluster's. Everything else is a defect
-// of ours.
+// What can go wrong with a call to a cluster, and which of it is the cluster's. Everything else is a
+// defect of ours.
 import { AssertionError } from 'node:assert';
 import { fail } from '../../protocol/errors.ts';
 import { type Failure, isFailure } from '../../runtime/actor.ts';
@@ -54,19 +54,53 @@ const AUTHORIZATION_MESSAGES: ReadonlyMap<number, (action: string) => string> = 
   [403, (action: string) => `The account may not ${action}`],
 ]);
 
+/** What the API server says of an admission webhook, or policy, that has refused or has not answered. */
+const ADMISSION_REFUSALS: readonly [pattern: RegExp, verb: string][] = [
+  [/(admission webhook "[^"]{1,253}") denied/, 'has refused'],
+  [/failed (?:calling|to call) (webhook "[^"]{1,253}")/, 'has not answered, so the cluster refused'],
+  [/(ValidatingAdmissionPolicy '[^']{1,253}')/, 'has refused'],
+];
+
+/** Whose admission a change has failed, in words for people; null: the error is of another kind. */
+function admissionRefusal({ action, status }: KubeError): string | null {
+  for (const [pattern, verb] of ADMISSION_REFUSALS) {
+    const name = pattern.exec(status.message)?.[1];
+    if (name !== undefined) return `The ${name} of the cluster ${verb} to ${action}: ${status.message}`;
+  }
+  return null;
+}
+
+/** Whether an admission webhook or policy has kept the change from being made. */
+export const isAdmissionRefusal = (error: unknown): boolean =>
+  error instanceof KubeError && admissionRefusal(error) !== null;
+
 /**
- * The failure that a client is told of an error of a call: cluster_denied, cluster_unreachable, or the
- * Failure that it is. Throws `error` itself when it is a defect.
+ * Whether the cluster does not accept the account at all: its token or certificate is unknown or has
+ * ended.
+ */
+export const isUnauthenticated = (error: unknown): boolean =>
+  error instanceof KubeError && error.status.status === 401;
+
+const NEW_CREDENTIALS =
+  'The token or certificate has ended or was revoked: give the cluster a new kubeconfig with ' +
+  'PATCH /k8s/clusters/{id}, or `berth k8s renew`.';
+
+/**
+ * The failure that a client is told of an error of a call: cluster_denied, admission_denied,
+ * cluster_unreachable, or the Failure that it is. Throws `error` itself when it is a defect.
  */
 export function kubeFailure(error: unknown): Failure {
   if (isFailure(error)) return error;
   if (error instanceof KubeError) {
     const { status, message } = error.status;
+    const refusal = admissionRefusal(error);
+    if (refusal !== null) return fail('admission_denied', refusal);
     const denied = AUTHORIZATION_MESSAGES.get(status);
     const text = denied?.(error.action) ?? `The cluster answered ${status} to the request to ${error.action}`;
     return fail(
       denied ? 'cluster_denied' : 'cluster_unreachable',
       message === '' ? text : `${text}: ${message}`,
+      status === 401 ? { hint: NEW_CREDENTIALS } : {},
     );
   }
   if (error instanceof Error && isCallError(error))

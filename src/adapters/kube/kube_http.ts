@@ -11,7 +11,7 @@ import { CLOUD } from '../../settings/limits.ts';
 import type { ClusterDialer } from '../cluster_dialer.ts';
 import { deadlineSignal } from '../deadline_signal.ts';
 import { abortablePause } from './abortable_pause.ts';
-import { CircuitBreaker } from './circuit_breaker.ts';
+import { type AdmittedCall, CircuitBreaker } from './circuit_breaker.ts';
 import { isTimeout, isTransportError, KubeError, WireError } from './kube_errors.ts';
 import { lineSplitter } from './line_splitter.ts';
 import { kubeStatusOf, parseJson } from './parse_objects.ts';
@@ -33,42 +33,67 @@ export interface KubeRequest {
 export interface KubeHttp {
   /**
    * The body of the answer. Fails with a KubeError, a WireError, cluster_unreachable, cluster_denied or
-   * daemon_busy. After a 429 it tries again, as long as there is time.
+   * daemon_busy. After a 429 it tries again, as long as there is time; a GET also after a broken
+   * connection.
    */
   call(request: KubeRequest): Promise<Buffer>;
-  /** As `call`, with the body in pieces as it comes. What `onChunk` throws ends the call. */
-  read(request: KubeRequest, onChunk: (chunk: Uint8Array) => void): Promise<void>;
   /**
-   * Gives every line of an endless answer to `onLine`, until the server ends it. Fails as `call`, with what
-   * `onLine` throws, and when `signal` aborts.
+   * As `call`, with the body in pieces as it comes: each attempt has a sink of its own. What the sink
+   * throws ends the call.
    */
-  stream(request: KubeRequest, onLine: (line: Uint8Array) => void, signal: AbortSignal): Promise<void>;
+  read<T>(request: KubeRequest, openSink: () => BodySink<T>): Promise<T>;
+  /**
+   * Gives every line of an endless answer to `sink`, until the server ends it. Fails as `call`, with what
+   * `sink` throws, and when `signal` aborts.
+   */
+  stream(request: KubeRequest, sink: LineSink, signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Takes the body of an answer in pieces and makes something of it. */
+export interface BodySink<T> {
+  push(chunk: Uint8Array): void;
+  end(): T;
+}
+
+/** Takes the lines of an endless answer. */
+export interface LineSink {
+  /** The answer has begun. */
+  onOpen(): void;
+  onLine(line: Uint8Array): void;
 }
 
 type Body = AsyncIterable<Uint8Array>;
 
-const CONTENT_TYPES = { GET: '', POST: 'application/json', PATCH: 'application/merge-patch+json' } as const;
+const CONTENT_TYPES = { GET: '', POST: 'application/json', PATCH: 'application/json-patch+json' } as const;
+/**
+ * Admission webhooks may hold a change up; the API server's answer then names the one that did not answer.
+ */
+const TIMEOUTS = {
+  GET: { headersMs: CLOUD.headersTimeoutMs, callMs: CLOUD.callTimeoutMs },
+  POST: { headersMs: CLOUD.headersTimeoutMs, callMs: CLOUD.callTimeoutMs },
+  PATCH: { headersMs: CLOUD.changeTimeoutMs, callMs: CLOUD.changeTimeoutMs },
+} as const;
 /** An error's body is a Status: small. */
 const MAX_STATUS_BYTES = 256 * 1024;
 const KEEP_ALIVE_MS = 30_000;
 const DEFAULT_RETRY_AFTER_MS = 1_000;
 
+function bufferSink(): BodySink<Buffer> {
+  const chunks: Uint8Array[] = [];
+  return { push: (chunk) => chunks.push(chunk), end: () => Buffer.concat(chunks) };
+}
+
 /** Throws a WireError for more than `maxBytes`. */
-async function readChunks(body: Body, maxBytes: number, onChunk: (chunk: Uint8Array) => void): Promise<void> {
+async function readBody<T>(body: Body, maxBytes: number, sink: BodySink<T>): Promise<T> {
   let size = 0;
   for await (const chunk of body) {
     size += chunk.length;
     // Leaving the loop destroys the body and with it the connection.
     if (size > maxBytes) throw new WireError(`the answer has more than ${maxBytes} bytes`);
-    onChunk(chunk);
+    sink.push(chunk);
   }
-}
-
-async function readBody(body: Body, maxBytes: number): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  await readChunks(body, maxBytes, (chunk) => chunks.push(chunk));
-  return Buffer.concat(chunks);
+  return sink.end();
 }
 
 /** The Status in `body`; undefined for a proxy's page, of which only the HTTP status counts. */
@@ -97,9 +122,15 @@ function noAnswerFailure(host: string, error: unknown): Failure | null {
   return isTransportError(error) ? unanswered(error.message) : null;
 }
 
+const BROKEN_CONNECTION_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+
+/** Whether a connection has ended in the middle of a call, which another connection may carry. */
+const isBrokenConnection = (error: unknown): boolean =>
+  isTransportError(error) && BROKEN_CONNECTION_CODES.has(error.code);
+
 /**
- * A pool whose connections `dialer` makes. `bodyTimeout`: the longest silence within an answer in ms, 0 for
- * any.
+ * A pool whose connections `dialer` makes. `bodyTimeout`: the longest silence within an answer in ms, 0
+ * for any.
  */
 function openPool(dialer: ClusterDialer, options: { connections?: number; bodyTimeout: number }): Pool {
   const connect: NonNullable<Pool.Options['connect']> = (_, callback) => {
@@ -123,7 +154,8 @@ class PooledKubeHttp implements KubeHttp {
   private readonly breaker: CircuitBreaker;
   private readonly calls: Pool;
   /**
-   * Watches stay open and must not take the places of calls. Whoever watches knows when silence is too long.
+   * Watches stay open and must not take the places of calls. Whoever watches knows when silence is too
+   * long.
    */
   private readonly streams: Pool;
   private openCalls = 0;
@@ -140,18 +172,29 @@ class PooledKubeHttp implements KubeHttp {
   }
 
   call(request: KubeRequest): Promise<Buffer> {
-    return this.callWith(request, readBody);
+    return this.read(request, bufferSink);
   }
 
-  read(request: KubeRequest, onChunk: (chunk: Uint8Array) => void): Promise<void> {
-    return this.callWith(request, (body, maxBytes) => readChunks(body, maxBytes, onChunk));
+  async read<T>(request: KubeRequest, openSink: () => BodySink<T>): Promise<T> {
+    if (this.openCalls >= CLOUD.maxConcurrentCalls + CLOUD.maxQueuedCalls)
+      throw fail('daemon_busy', `${this.dialer.host}: too many calls are waiting for it`);
+    this.openCalls += 1;
+    const { callMs } = TIMEOUTS[request.method ?? 'GET'];
+    const deadline = deadlineSignal(this.clock, request.deadlineMs ?? callMs, request.signal);
+    try {
+      return await this.attempts(request, openSink, deadline.signal);
+    } finally {
+      deadline.clear();
+      this.openCalls -= 1;
+    }
   }
 
-  async stream(request: KubeRequest, onLine: (line: Uint8Array) => void, signal: AbortSignal): Promise<void> {
+  async stream(request: KubeRequest, sink: LineSink, signal: AbortSignal): Promise<void> {
     const split = lineSplitter(CLOUD.maxWatchLineBytes);
-    await this.guarded(signal, async () => {
-      for await (const chunk of await this.send(this.streams, request, signal))
-        for (const line of split(chunk)) onLine(line);
+    await this.guarded(signal, async (onAnswer) => {
+      const body = await this.send(this.streams, request, signal, onAnswer);
+      sink.onOpen();
+      for await (const chunk of body) for (const line of split(chunk)) sink.onLine(line);
     });
   }
 
@@ -159,58 +202,79 @@ class PooledKubeHttp implements KubeHttp {
     await Promise.all([this.calls.destroy(), this.streams.destroy()]);
   }
 
-  private async callWith<T>(
+  /**
+   * Sends the request, again after each 429 until `signal` aborts, and a GET after a broken connection.
+   */
+  private async attempts<T>(
     request: KubeRequest,
-    take: (body: Body, maxBytes: number) => Promise<T>,
-  ): Promise<T> {
-    if (this.openCalls >= CLOUD.maxConcurrentCalls + CLOUD.maxQueuedCalls)
-      throw fail('daemon_busy', `${this.dialer.host}: too many calls are waiting for it`);
-    this.openCalls += 1;
-    const deadline = deadlineSignal(this.clock, request.deadlineMs ?? CLOUD.callTimeoutMs, request.signal);
-    const work = (body: Body): Promise<T> => take(body, request.maxBytes ?? CLOUD.maxObjectBytes);
-    try {
-      return await this.guarded(deadline.signal, () => this.retryWhenBusy(request, work, deadline.signal));
-    } finally {
-      deadline.clear();
-      this.openCalls -= 1;
-    }
-  }
-
-  /** Runs `work` behind the breaker: no answer at all becomes cluster_unreachable. */
-  private async guarded<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    this.breaker.check();
-    try {
-      return await work();
-    } catch (error) {
-      // A caller that has left says nothing about the cluster.
-      if (signal.aborted && !isTimeout(signal.reason)) throw error;
-      const failure = noAnswerFailure(this.dialer.host, error);
-      if (!failure) throw error;
-      this.breaker.onNoAnswer(failure.message);
-      throw failure;
-    }
-  }
-
-  /** Sends the request, again after each 429 until `signal` aborts, and gives the body to `take`. */
-  private async retryWhenBusy<T>(
-    request: KubeRequest,
-    take: (body: Body) => Promise<T>,
+    openSink: () => BodySink<T>,
     signal: AbortSignal,
   ): Promise<T> {
-    for (;;) {
+    const method = request.method ?? 'GET';
+    const maxBytes = request.maxBytes ?? CLOUD.maxObjectBytes;
+    let isBroken = false;
+    for (let broken = 0; ; broken += isBroken ? 1 : 0) {
       try {
-        return await take(await this.send(this.calls, request, signal));
+        return await this.guarded(signal, async (onAnswer) => {
+          try {
+            return await readBody(
+              await this.send(this.calls, request, signal, onAnswer),
+              maxBytes,
+              openSink(),
+            );
+          } catch (error) {
+            isBroken = isBrokenConnection(error);
+            throw error;
+          }
+        });
       } catch (error) {
-        if (!(error instanceof KubeError) || error.status.status !== 429) throw error;
-        const askedMs = error.status.retryAfterMs ?? DEFAULT_RETRY_AFTER_MS;
+        const isRepeatable = isBroken && method === 'GET' && broken < CLOUD.maxReadRetries;
+        const busy = error instanceof KubeError && error.status.status === 429 ? error.status : null;
+        if (!isRepeatable && !busy) throw error;
+        const askedMs = busy ? (busy.retryAfterMs ?? DEFAULT_RETRY_AFTER_MS) : 0;
         if (!(await abortablePause(this.clock, Math.max(askedMs, CLOUD.minRetryAfterMs), signal)))
           throw error;
       }
     }
   }
 
+  /**
+   * Runs `work` behind the breaker: no answer at all becomes cluster_unreachable. `work` says when the
+   * cluster has begun to answer.
+   */
+  private async guarded<T>(signal: AbortSignal, work: (onAnswer: () => void) => Promise<T>): Promise<T> {
+    let call: AdmittedCall | null = null;
+    try {
+      call = await this.breaker.admit(signal);
+      const { onAnswer } = call;
+      return await work(onAnswer);
+    } catch (error) {
+      // A caller that has left says nothing about the cluster.
+      if (signal.aborted && !isTimeout(signal.reason)) throw error;
+      if (error instanceof KubeError) throw this.redacted(error);
+      const failure = noAnswerFailure(this.dialer.host, error);
+      if (!failure) throw error;
+      call?.onNoAnswer(failure.message);
+      throw failure;
+    } finally {
+      call?.onGivenUp();
+    }
+  }
+
+  /** `error` without the token that the request carried. */
+  private redacted({ action, status }: KubeError): KubeError {
+    const { dialer } = this;
+    const [reason, message] = [dialer.redact(status.reason), dialer.redact(status.message)];
+    return new KubeError(action, { ...status, reason, message });
+  }
+
   /** The body of a success; any other answer is thrown as a KubeError. */
-  private async send(pool: Pool, request: KubeRequest, signal: AbortSignal): Promise<Body> {
+  private async send(
+    pool: Pool,
+    request: KubeRequest,
+    signal: AbortSignal,
+    onAnswer: () => void,
+  ): Promise<Body> {
     const method = request.method ?? 'GET';
     const answer = await ask.call(pool, {
       method,
@@ -222,11 +286,12 @@ class PooledKubeHttp implements KubeHttp {
         ...this.dialer.headers(),
       },
       body: request.body ? JSON.stringify(request.body) : null,
+      headersTimeout: TIMEOUTS[method].headersMs,
       signal,
     });
-    this.breaker.onAnswer();
+    onAnswer();
     if (answer.statusCode >= 200 && answer.statusCode < 300) return answer.body;
-    const body = await readBody(answer.body, MAX_STATUS_BYTES);
+    const body = await readBody(answer.body, MAX_STATUS_BYTES, bufferSink());
     throw kubeErrorOf(request.action, answer.statusCode, answer.headers['retry-after'], body);
   }
 }

@@ -1,9 +1,10 @@
-// A kubeconfig is a program in disguise: it can name commands to run, files to read and hosts to call. Here
-// it is parsed into a closed record, and every field without a place in the record is refused by name.
-// docs/reference.md "Kubeconfig".
+// A kubeconfig is a program in disguise: it can name commands to run, files to read and hosts to call.
+// Here it is parsed into a closed record, and every field without a place in the record is refused by
+// name. docs/reference.md "Kubeconfig".
 import { isIP } from 'node:net';
 import type { ClusterAccess } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
+import { isNamespace } from '../../protocol/names.ts';
 import type { Failure } from '../../runtime/actor.ts';
 import { CLOUD, HTTP } from '../../settings/limits.ts';
 import { parseStrictYaml, YamlError, type YamlMap, type YamlValue } from '../yaml.ts';
@@ -53,20 +54,31 @@ const REFUSED_FIELDS: ReadonlyMap<string, string> = new Map([
   ['as-user-extra', 'is not accepted: impersonation'],
 ]);
 /** Harmless fields that are not needed: dropped. */
-const IGNORED_FIELDS = new Set(['extensions', 'disable-compression', 'namespace']);
+const IGNORED_FIELDS = new Set(['extensions', 'disable-compression']);
 
 const CLUSTER_FIELDS = new Set(['server', 'certificate-authority-data', 'tls-server-name']);
 const USER_FIELDS = new Set(['token', 'client-certificate-data', 'client-key-data']);
-const CONTEXT_FIELDS = new Set(['cluster', 'user']);
+const CONTEXT_FIELDS = new Set(['cluster', 'user', 'namespace']);
 
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+const BASE64URL = /^[A-Za-z0-9_-]+={0,2}$/;
 const HOST_NAME =
   /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/i;
 
-/** The bytes of strict base64, or undefined: decoding and encoding again must give the same text. */
-function fromBase64(text: string): Buffer | undefined {
+/**
+ * The bytes of base64, with line breaks or without, or undefined: apart from these, decoding and encoding
+ * again must give the same text.
+ */
+function fromBase64(wrapped: string): Buffer | undefined {
+  const text = wrapped.replace(/[\r\n\t ]+/g, '');
   const bytes = Buffer.from(text, 'base64');
   return BASE64.test(text) && bytes.toString('base64') === text ? bytes : undefined;
+}
+
+/** The bytes of base64url, with padding or without. */
+function fromBase64url(text: string): Buffer | undefined {
+  const bytes = Buffer.from(text, 'base64url');
+  return BASE64URL.test(text) && bytes.toString('base64url') === text.replace(/=+$/, '') ? bytes : undefined;
 }
 
 function utf8(bytes: Uint8Array): string | undefined {
@@ -77,17 +89,14 @@ function utf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** The YAML text of an upload, which is either raw or in one layer of strict base64. */
+/** The YAML text of an upload, which is either raw or in one layer of base64 or base64url. */
 function decodeUpload(upload: string, problems: FieldProblems): string {
   if (Buffer.byteLength(upload) > HTTP.maxKubeconfigBytes)
     throw fail('payload_too_large', `kubeconfig: must be at most ${HTTP.maxKubeconfigBytes} bytes`);
   // Every YAML mapping has a colon, and base64 has none.
-  const text = upload.includes(':') ? upload : utf8(fromBase64(upload.trim()) ?? new Uint8Array([0xff]));
-  if (text === undefined)
-    return problems.throwWith(
-      '',
-      'must be a YAML document, or one in base64 (without line breaks: base64 -w0)',
-    );
+  const bytes = upload.includes(':') ? undefined : (fromBase64(upload) ?? fromBase64url(upload.trim()));
+  const text = upload.includes(':') ? upload : bytes && utf8(bytes);
+  if (text === undefined) return problems.throwWith('', 'must be a YAML document, or one in base64');
   if (text.includes('\0')) return problems.throwWith('', 'must not contain NUL');
   return text;
 }
@@ -145,8 +154,7 @@ function pemField(map: YamlMap, path: string, key: string, problems: FieldProble
   const value = textField(map, path, key, problems);
   const bytes = value === undefined ? undefined : fromBase64(value);
   const text = bytes && utf8(bytes);
-  if (value !== undefined && text === undefined)
-    problems.add(`${path}.${key}`, 'must be PEM in strict base64');
+  if (value !== undefined && text === undefined) problems.add(`${path}.${key}`, 'must be PEM in base64');
   return text;
 }
 
@@ -221,12 +229,11 @@ function credentialOf(
         `${path}.token`,
         `must be at most ${CLOUD.maxTokenBytes} printable ASCII characters without spaces`,
       );
-    if (certificate !== undefined || key !== undefined)
-      problems.add(path, 'must have either a token or a client certificate, not both');
-    return { kind: 'token', token };
   }
+  // An API server that is sent both looks at the certificate first.
   if (certificate !== undefined && key !== undefined)
     return certificateOf(certificate, key, path, now, problems);
+  if (token !== undefined) return { kind: 'token', token };
   if (!user.has('token') && !(user.has('client-certificate-data') && user.has('client-key-data')))
     problems.add(path, 'must have a token, or both client-certificate-data and client-key-data');
   return { kind: 'token', token: '' };
@@ -239,6 +246,14 @@ function serverNameOf(cluster: YamlMap, path: string, problems: FieldProblems): 
   return name;
 }
 
+/**
+ * The namespace of the context; null: it has none that can be one. It never makes the kubeconfig wrong.
+ */
+function namespaceOf(context: YamlMap): string | null {
+  const name = context.get('namespace');
+  return typeof name === 'string' && isNamespace(name) ? name : null;
+}
+
 function rootOf(text: string, problems: FieldProblems): YamlMap {
   let root: YamlValue;
   try {
@@ -248,13 +263,13 @@ function rootOf(text: string, problems: FieldProblems): YamlMap {
     throw error;
   }
   if (!isMap(root)) return problems.throwWith('', 'must be a YAML mapping');
-  if (root.get('apiVersion') !== 'v1') problems.add('apiVersion', 'must be v1');
-  if (root.get('kind') !== 'Config') problems.add('kind', 'must be Config');
+  if ((root.get('apiVersion') ?? 'v1') !== 'v1') problems.add('apiVersion', 'must be v1');
+  if ((root.get('kind') ?? 'Config') !== 'Config') problems.add('kind', 'must be Config');
   return root;
 }
 
 /**
- * Reduces an uploaded kubeconfig, raw or in strict base64, to the cluster and user of its current context.
+ * Reduces an uploaded kubeconfig, raw or in base64, to the cluster and user of its current context.
  * Pure: opens no file, runs no command, makes no connection. `now` is epoch milliseconds, for expired
  * certificates. Fails invalid_spec, which names every wrong field, or payload_too_large.
  * docs/reference.md "Kubeconfig".
@@ -286,6 +301,7 @@ export function parseKubeconfig(upload: string, now: number): ClusterAccess {
       problems,
     ),
     tlsServerName: serverNameOf(cluster, clusterPath, problems),
+    namespace: namespaceOf(context),
     credential: credentialOf(user, userPath, now, problems),
   };
   problems.throwIfAny();

@@ -15,6 +15,10 @@ export interface ListWatchHandler<Row> {
   onChanged(row: Row, isDeleted: boolean): void;
   /** null: the server answers. An error: an attempt has failed and the next one follows. */
   onHealth(error: unknown): void;
+  /** A watch is open: changes come as they happen, until `onHealth` has an error. */
+  onLive?(): void;
+  /** Something has come over the open watch. */
+  onSign?(): void;
 }
 
 export interface ListWatchOptions {
@@ -31,6 +35,10 @@ function isVersionUnusable(error: unknown): boolean {
     status === 410 || reason === 'Expired' || reason === 'Gone' || /too large resource version/i.test(message)
   );
 }
+
+/** Whether the account may not watch: listings have to do, now and then. */
+const isWatchDenied = (error: unknown): boolean =>
+  error instanceof KubeError && error.status.status === 403 && error.action.startsWith('watch ');
 
 /** A watch that has lasted this long was worth beginning: the next one follows soon. */
 const LASTING_WATCH_MS = 10_000;
@@ -59,6 +67,8 @@ class Reflector<Row> {
   private position: Position;
   /** Attempts in a row that brought nothing. */
   private fruitlessAttempts = 0;
+  /** How long the last listing took. */
+  private listingMs = 0;
 
   constructor(
     cluster: KubeCluster,
@@ -83,7 +93,10 @@ class Reflector<Row> {
       if (this.signal.aborted) return;
       const isFirst = this.fruitlessAttempts === 0;
       this.fruitlessAttempts += 1;
-      if (isVersionUnusable(error)) {
+      if (isWatchDenied(error)) {
+        this.position = UNLISTED;
+        this.handler.onHealth(error);
+      } else if (isVersionUnusable(error)) {
         this.position = UNLISTED;
         // List again at once, but not in a loop with a server that calls every version too old.
         if (isFirst) continue;
@@ -96,7 +109,8 @@ class Reflector<Row> {
   }
 
   /**
-   * One watch, with what must come before it. Resolves with the error that ended it; null: it ended in order.
+   * One watch, with what must come before it. Resolves with the error that ended it; null: it ended in
+   * order.
    */
   private async attempt(): Promise<unknown> {
     try {
@@ -109,6 +123,8 @@ class Reflector<Row> {
   }
 
   private delay(error: unknown): number {
+    if (isWatchDenied(error))
+      return Math.max(CLOUD.poll.intervalMs, this.listingMs * CLOUD.poll.listingsShare);
     const { initialDelayMs, maxDelayMs } = CLOUD.watch.retry;
     const askedMs = error instanceof KubeError ? (error.status.retryAfterMs ?? 0) : 0;
     return askedMs + this.random() * Math.min(initialDelayMs * 2 ** (this.fruitlessAttempts - 1), maxDelayMs);
@@ -128,6 +144,7 @@ class Reflector<Row> {
   private async list(): Promise<string> {
     const startedAt = this.clock.monotonic();
     const listing: KubeListing<Row> = await this.cluster.list(this.resource, this.signal);
+    this.listingMs = this.clock.monotonic() - startedAt;
     if (!this.signal.aborted) {
       this.handler.onHealth(null);
       this.handler.onListed(listing.rows, startedAt);
@@ -136,8 +153,8 @@ class Reflector<Row> {
   }
 
   /**
-   * A server restored from a backup keeps a watch from its future open, in silence: a listing must come first
-   * then.
+   * A server restored from a backup keeps a watch from its future open, in silence: a listing must come
+   * first then.
    */
   private async isStillGood(version: string): Promise<boolean> {
     const current = await this.cluster.currentVersion(this.resource, this.signal);
@@ -157,14 +174,20 @@ class Reflector<Row> {
     this.signal.addEventListener('abort', stop);
     const startedAt = this.clock.monotonic();
     let cancelSilence = this.clock.after(CLOUD.watch.silenceTimeoutMs, stop);
-    const onEvent: WatchHandler<Row> = (event) => {
-      if (abort.signal.aborted) return;
-      cancelSilence();
-      cancelSilence = this.clock.after(CLOUD.watch.silenceTimeoutMs, stop);
-      this.onEvent(event);
+    const watched: WatchHandler<Row> = {
+      onOpen: () => {
+        if (!abort.signal.aborted) this.handler.onLive?.();
+      },
+      onEvent: (event) => {
+        if (abort.signal.aborted) return;
+        cancelSilence();
+        cancelSilence = this.clock.after(CLOUD.watch.silenceTimeoutMs, stop);
+        this.handler.onSign?.();
+        this.onEvent(event);
+      },
     };
     try {
-      await this.cluster.watch(this.resource, from, onEvent, abort.signal);
+      await this.cluster.watch(this.resource, from, watched, abort.signal);
     } catch (error) {
       if (!abort.signal.aborted || !isCallError(error)) throw error;
     } finally {
@@ -175,7 +198,7 @@ class Reflector<Row> {
     }
   }
 
-  private onEvent(event: Parameters<WatchHandler<Row>>[0]): void {
+  private onEvent(event: Parameters<WatchHandler<Row>['onEvent']>[0]): void {
     if (this.fruitlessAttempts > 0) this.handler.onHealth(null);
     this.fruitlessAttempts = 0;
     if (event === null) return;
@@ -185,9 +208,10 @@ class Reflector<Row> {
 }
 
 /**
- * Follows `resource` until `signal` aborts: from the version `fromVersion` of an earlier listing, or with a
- * listing first. After an error it tries again for ever, with full jitter and up to 30 s apart; the server's
- * Retry-After is added. Rejects with defects alone, such as what `handler` throws.
+ * Follows `resource` until `signal` aborts: from the version `fromVersion` of an earlier listing, or with
+ * a listing first. Where watching is denied it lists now and then (CLOUD.poll). After an error it tries
+ * again for ever, with full jitter and up to 30 s apart; the server's Retry-After is added. Rejects with
+ * defects alone, such as what `handler` throws.
  */
 export function listAndWatch<Row>(
   cluster: KubeCluster,

@@ -1,18 +1,25 @@
 // The objects of a cluster as slim rows, read field by field. Nothing from an untrusted cluster passes
 // unchecked, and an object that is not proper is left out. Pure.
-import type { ObservedWorkload, SleepReceipt, WorkloadKind } from '../../protocol/cloud.ts';
+import type { ObservedWorkload, WorkloadKind } from '../../protocol/cloud.ts';
+import {
+  ACTIVITY_ANNOTATION,
+  parseActivity,
+  parseReceipt,
+  parseWakeReceipt,
+  RECEIPT_ANNOTATION,
+  WAKE_ANNOTATION,
+} from './annotations.ts';
 import { type KubeStatus, WireError } from './kube_errors.ts';
+import { arrayOrEmpty, boundedCount, boundedText, oneLine } from './untrusted_values.ts';
 import {
   type KubeWorkload,
+  type V1DeploymentCondition,
   type V1LabelSelectorRequirement,
   type V1ManagedFieldsEntry,
   type V1Status,
-  type Wire,
   wire,
 } from './wire_types.ts';
 
-/** The annotation that holds the receipt of a sleep. */
-export const RECEIPT_ANNOTATION = 'berth/sleep';
 /** The name under which the API server records what Berth has written. */
 export const FIELD_MANAGER = 'berth';
 
@@ -29,25 +36,6 @@ export type WatchEvent<Row> =
   | { type: 'bookmark'; version: string }
   | { type: 'error'; status: KubeStatus };
 
-/** The elements of `value`; none when it is not an array. */
-export const arrayOrEmpty = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
-/** `value` when it is a string of at most `maxLength` UTF-16 units, else ''. */
-export const boundedText = (value: unknown, maxLength: number): string =>
-  typeof value === 'string' && value.length <= maxLength ? value : '';
-/** `value` when it is a count as Kubernetes has them (int32), else `fallback`. */
-const boundedCount = (value: unknown, fallback: number): number =>
-  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 0x7fffffff
-    ? value
-    : fallback;
-
-/** Untrusted text as one line of printable characters, cut to `maxLength`; '' when it is not a string. */
-export function oneLine(value: unknown, maxLength = 300): string {
-  if (typeof value !== 'string') return '';
-  const line = value.replace(/[\s\0-\x1f\x7f-\x9f\u2028\u2029]+/g, ' ').trim();
-  // A slice alone would keep the whole of a long text in memory.
-  return line.length > maxLength ? Buffer.from(line.slice(0, maxLength)).toString() : line;
-}
-
 /** Names go into paths, so they must be DNS subdomains. */
 export const DNS_SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/;
 export const KUBE_UID = /^[A-Za-z0-9-]{1,128}$/;
@@ -61,8 +49,8 @@ const SELECTOR_LENGTH = 4_096;
 const NUMBER = /^[0-9]{1,20}$/;
 
 /**
- * Whether the resourceVersion `one` is certainly from before `other`. They are numbers wherever Kubernetes is
- * the server.
+ * Whether the resourceVersion `one` is certainly from before `other`. They are numbers wherever Kubernetes
+ * is the server.
  */
 export const isOlderVersion = (one: string, other: string): boolean =>
   NUMBER.test(one) && NUMBER.test(other) && BigInt(one) < BigInt(other);
@@ -77,7 +65,9 @@ const OPERATORS: ReadonlyMap<unknown, (key: string, values: string) => string> =
   ['DoesNotExist', (key: string) => `!${key}`],
 ]);
 
-/** A label selector in the form of a listing's query; '' when a part is not understood, or it is too long. */
+/**
+ * A label selector in the form of a listing's query; '' when a part is not understood, or it is too long.
+ */
 function selectorOf(matchLabels: object, matchExpressions: unknown): string {
   const labels = Object.entries(matchLabels).map(([key, value]) =>
     isKey(key) && isLabel(value) ? `${key}=${value}` : '',
@@ -93,17 +83,18 @@ function selectorOf(matchLabels: object, matchExpressions: unknown): string {
   return parts.includes('') ? '' : boundedText(parts.join(','), SELECTOR_LENGTH);
 }
 
-function parseReceipt(annotation: unknown): SleepReceipt | null {
-  if (typeof annotation !== 'string' || annotation.length > 1_000) return null;
-  let row: Wire<SleepReceipt>;
-  try {
-    row = wire<SleepReceipt>(JSON.parse(annotation));
-  } catch {
-    return null;
+/**
+ * The ReplicaSet that the Deployment's controller names in the condition of its progress. It tells of one
+ * that was adopted under another name, without the right to read ReplicaSets.
+ */
+function replicaSetOf(conditions: unknown): string | null {
+  for (const item of arrayOrEmpty(conditions)) {
+    const condition = wire<V1DeploymentCondition>(item);
+    if (condition?.type !== 'Progressing') continue;
+    const name = /replica ?set "([^"]+)"/i.exec(boundedText(condition.message, 1_000))?.[1] ?? '';
+    return DNS_SUBDOMAIN.test(name) ? name : null;
   }
-  const replicas = boundedCount(row?.replicas, 0);
-  if (replicas === 0 || !Number.isSafeInteger(row?.at)) return null;
-  return { replicas, at: Number(row?.at), by: row?.by === 'idle' ? 'idle' : 'request' };
+  return null;
 }
 
 /** The manager that wrote spec.replicas last, as far as the server has recorded it. */
@@ -119,7 +110,9 @@ function scaledBy(managedFields: unknown): string | null {
   return latest.manager === '' ? null : latest.manager;
 }
 
-/** Labels and annotations by which tools mark the objects that they keep in the state of their own source. */
+/**
+ * Labels and annotations by which tools mark the objects that they keep in the state of their own source.
+ */
 const KEEPER_MARKS: readonly [mark: string, keeper: string][] = [
   ['argocd.argoproj.io/tracking-id', 'Argo CD'],
   ['argocd.argoproj.io/instance', 'Argo CD'],
@@ -151,12 +144,16 @@ export function seenWorkloadOf(kind: WorkloadKind, object: unknown): ObservedWor
     name,
     uid,
     version,
+    generation: boundedCount(metadata?.generation, 0),
     replicas: boundedCount(spec?.replicas, 1),
     pods: boundedCount(status?.replicas, 0),
     ready: boundedCount(status?.readyReplicas, 0),
     observed: boundedCount(status?.observedGeneration, 0) >= boundedCount(metadata?.generation, 0),
     selector: selectorOf({ ...spec?.selector?.matchLabels }, spec?.selector?.matchExpressions),
+    replicaSet: replicaSetOf(status?.conditions),
     receipt: parseReceipt(metadata?.annotations?.[RECEIPT_ANNOTATION]),
+    wakeReceipt: parseWakeReceipt(metadata?.annotations?.[WAKE_ANNOTATION]),
+    activity: parseActivity(metadata?.annotations?.[ACTIVITY_ANNOTATION]),
     scaledBy: scaledBy(metadata?.managedFields),
     keeper:
       KEEPER_MARKS.find(([mark]) => has(metadata?.labels, mark) || has(metadata?.annotations, mark))?.[1] ??
@@ -164,11 +161,21 @@ export function seenWorkloadOf(kind: WorkloadKind, object: unknown): ObservedWor
   };
 }
 
-/** Whether scaling the StatefulSet down would delete its volumes and their data. */
-export function losesVolumes(object: unknown): boolean {
-  const { spec } = wire<KubeWorkload>(object) ?? {};
-  const { whenScaled } = spec?.persistentVolumeClaimRetentionPolicy ?? {};
-  return whenScaled === 'Delete' && arrayOrEmpty(spec?.volumeClaimTemplates).length > 0;
+/** What a change of the workload depends on, besides its row. */
+export function patchBaseOf(object: unknown): {
+  /** Whether scaling the StatefulSet down would delete its volumes and their data. */
+  losesVolumes: boolean;
+  annotations: Readonly<Record<string, unknown>> | null;
+  retentionPolicy: unknown;
+} {
+  const { metadata, spec } = wire<KubeWorkload>(object) ?? {};
+  const policy = spec?.persistentVolumeClaimRetentionPolicy;
+  const hasVolumes = arrayOrEmpty(spec?.volumeClaimTemplates).length > 0;
+  return {
+    losesVolumes: policy?.whenScaled === 'Delete' && hasVolumes,
+    annotations: metadata?.annotations ?? null,
+    retentionPolicy: policy ?? null,
+  };
 }
 
 /** The value of JSON in UTF-8. Throws a WireError when it is not JSON. */
@@ -217,8 +224,8 @@ export function kubeStatusOf(object: unknown, httpStatus: number | null, retryAf
 }
 
 /**
- * The event in one line of a watch; undefined for an unknown kind of event or object. Throws a WireError for
- * no JSON.
+ * The event in one line of a watch; undefined for an unknown kind of event or object. Throws a WireError
+ * for no JSON.
  */
 export function watchEventOf<Row>(
   line: Uint8Array,

@@ -1,6 +1,7 @@
 // The pods of a workload: which are ready for a connection, and why the others are not.
 import type { Resource, WorkloadReference } from './kube_cluster.ts';
-import { arrayOrEmpty, boundedText, DNS_SUBDOMAIN, KUBE_UID, oneLine } from './parse_objects.ts';
+import { DNS_SUBDOMAIN, KUBE_UID } from './parse_objects.ts';
+import { arrayOrEmpty, boundedText, oneLine } from './untrusted_values.ts';
 import {
   type V1ContainerStatus,
   type V1OwnerReference,
@@ -10,9 +11,12 @@ import {
   wire,
 } from './wire_types.ts';
 
-/** A workload, and the label selector by which it finds its pods. */
+/** A workload, with what tells its pods. */
 export interface SelectedWorkload extends WorkloadReference {
+  /** The label selector by which it finds them. */
   selector: string;
+  /** Its current ReplicaSet, if known. */
+  replicaSet?: string | null;
 }
 
 export interface PodRow {
@@ -60,19 +64,23 @@ function containerTrouble(statuses: unknown): string | null {
 
 /**
  * Whether the pod's controller is the workload. For a Deployment that is one of its ReplicaSets, recognised
- * by its name: reading the ReplicaSet would take one more right.
+ * by its name or named in the status: reading the ReplicaSet would take one more right.
  */
-function isOwned(metadata: Wire<NonNullable<V1Pod['metadata']>>, { kind, name }: WorkloadReference): boolean {
+function isOwned(
+  metadata: Wire<NonNullable<V1Pod['metadata']>>,
+  { kind, name, replicaSet = null }: Omit<SelectedWorkload, 'selector'>,
+): boolean {
   const controller = arrayOrEmpty(metadata?.ownerReferences)
     .map((item) => wire<V1OwnerReference>(item))
     .find((reference) => reference?.controller === true);
   if (kind === 'StatefulSet') return controller?.kind === kind && controller.name === name;
   const hash = boundedText(metadata?.labels?.['pod-template-hash'], 63);
-  return controller?.kind === 'ReplicaSet' && controller.name === `${name}-${hash}`;
+  if (controller?.kind !== 'ReplicaSet') return false;
+  return controller.name === `${name}-${hash}` || (replicaSet !== null && controller.name === replicaSet);
 }
 
 /** The row of a pod as seen from `workload`; undefined for an object that is no proper pod. */
-export function podRowOf(object: unknown, workload: WorkloadReference): PodRow | undefined {
+export function podRowOf(object: unknown, workload: Omit<SelectedWorkload, 'selector'>): PodRow | undefined {
   const { metadata, status } = wire<V1Pod>(object) ?? {};
   const namespace = boundedText(metadata?.namespace, 63);
   const name = boundedText(metadata?.name, 253);

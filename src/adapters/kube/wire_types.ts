@@ -4,14 +4,20 @@
 import type { V1Deployment, V1StatefulSet } from '@kubernetes/client-node';
 
 export type {
+  CoreV1Event,
   V1ContainerStatus,
+  V1DeploymentCondition,
   V1HorizontalPodAutoscaler,
   V1LabelSelectorRequirement,
   V1ManagedFieldsEntry,
+  V1Namespace,
   V1OwnerReference,
   V1Pod,
   V1PodCondition,
+  V1ReplicaSet,
+  V1ResourceRule,
   V1SelfSubjectAccessReview,
+  V1SelfSubjectRulesReview,
   V1Status,
   VersionInfo,
 } from '@kubernetes/client-node';

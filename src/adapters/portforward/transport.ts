@@ -1,7 +1,7 @@
 // Port forwarding as the rest of the program sees it: streams to a port of a pod, and their errors.
 import { isFailure } from '../../runtime/actor.ts';
 import type { ClusterDialer } from '../cluster_dialer.ts';
-import { oneLine } from '../kube/parse_objects.ts';
+import { oneLine } from '../kube/untrusted_values.ts';
 
 /**
  * Why a stream could not be opened, or broke. `unreachable`: the API server does not answer. `denied`: it

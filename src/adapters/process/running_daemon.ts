@@ -1,13 +1,23 @@
 // The daemon that uses a state directory: docs/reference.md "State directory".
-import { readFileSync } from 'node:fs';
+import { closeSync, constants, readFileSync } from 'node:fs';
 import type { AddressRecord } from '../../settings/state_dir.ts';
+import { openRegularFile } from '../../settings/state_files.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { mayBeAlive } from './process_table.ts';
+
+function readAddressFile(path: string): AddressRecord {
+  const fd = openRegularFile(path, constants.O_RDONLY);
+  try {
+    return JSON.parse(readFileSync(fd, 'utf8'));
+  } finally {
+    closeSync(fd);
+  }
+}
 
 /** The content of `<state>/daemon.json`, if its daemon is alive; otherwise undefined. */
 export function runningDaemon(stateDir: string): AddressRecord | undefined {
   try {
-    const file: AddressRecord = JSON.parse(readFileSync(statePaths(stateDir).addressFile, 'utf8'));
+    const file = readAddressFile(statePaths(stateDir).addressFile);
     const { pid, port, startTime } = file;
     // Pids are reused: the start time identifies the process that wrote the file.
     return Number.isInteger(pid) && Number.isInteger(port) && mayBeAlive(pid, startTime) ? file : undefined;

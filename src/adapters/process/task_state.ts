@@ -1,5 +1,6 @@
 // One thread of this process, as Linux sees it.
-import { readFileSync } from 'node:fs';
+import { readFileSync, readlinkSync } from 'node:fs';
+import { basename } from 'node:path';
 import { TICKS_PER_SECOND } from './process_table.ts';
 
 export interface TaskState {
@@ -13,6 +14,15 @@ export interface TaskState {
 const STATE_FIELD = 0;
 const USER_TICKS_FIELD = 11;
 const SYSTEM_TICKS_FIELD = 12;
+
+/** The system's id of this thread; 0 where the system does not say. */
+export function ownTaskId(): number {
+  try {
+    return Number(basename(readlinkSync('/proc/thread-self')));
+  } catch {
+    return 0;
+  }
+}
 
 /** The state of the thread `taskId` of this process; undefined where the system does not say. */
 export function taskState(taskId: number): TaskState | undefined {

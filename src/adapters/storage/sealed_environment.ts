@@ -100,7 +100,7 @@ export class EnvironmentSeal {
 }
 
 /** `store`, with the environments of services sealed in it. */
-export function withSealedEnvironments(store: Store, seal: EnvironmentSeal): Store {
+export function withSealedEnvironments(store: Store, seal: EnvironmentSeal): Pick<Store, 'table'> {
   const services = store.table('services');
   const sealed: StoreTable<StoredService> = {
     get: (key) => {
@@ -112,5 +112,5 @@ export function withSealedEnvironments(store: Store, seal: EnvironmentSeal): Sto
     remove: (key) => services.remove(key),
   };
   const table = ((name) => (name === 'services' ? sealed : store.table(name))) as Store['table'];
-  return { ...store, table };
+  return { table };
 }

@@ -1,14 +1,23 @@
 // The checks of `berth doctor`. None changes anything.
-import { accessSync, constants, statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import net from 'node:net';
+import { join } from 'node:path';
 import { PLATFORM_PARTS, type PlatformPart } from '../../adapters/platform_parts.ts';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { otherUsers } from '../../adapters/process/users.ts';
 import { damagedRows } from '../../adapters/storage/damaged_rows.ts';
 import { dialAddress } from '../../adapters/url_host.ts';
+import { createClient } from '../../client/create_client.ts';
+import { nodeTransport } from '../../client/node_transport.ts';
+import type { ClusterDetail } from '../../client/records.ts';
+import { configFile } from '../../settings/config.ts';
+import { CLOUD } from '../../settings/limits.ts';
+import { cloudKeyPath } from '../../settings/state_dir.ts';
 import { statePaths } from '../../settings/state_paths.ts';
+import { tokenWarnings } from '../../settings/token_warnings.ts';
 import { VERSION } from '../../settings/version.ts';
-import type { CommandContext } from '../kit/context.ts';
+import { type CommandContext, hasErrorCode } from '../kit/context.ts';
 
 export interface DoctorFinding {
   state: 'ok' | 'warning' | 'wrong';
@@ -198,13 +207,47 @@ const gateway = withLocal(async (_cli, { client, settings, stateDir: path }) => 
   ];
 });
 
-const token = withLocal(async (_cli, local) => {
-  if (local.settings.auth.token) return ok('a token is set: only those who have it can use the daemon');
+/** Whether the daemon refuses a request without a token; null: no daemon answers. */
+async function asksForToken(url: () => string): Promise<boolean | null> {
+  try {
+    await createClient(nodeTransport, { url }).version();
+    return false;
+  } catch (error) {
+    return hasErrorCode(error, 'unauthorized') ? true : null;
+  }
+}
+
+const missingToken = (): DoctorFinding => {
   const others = otherUsers();
-  if (others.length === 0) return ok('no token is set, and nobody else can log in here');
+  if (others.length === 0) return { state: 'ok', about: 'no token is set, and nobody else can log in here' };
   const names = `${others.slice(0, 3).join(', ')}${others.length > 3 ? ' and others' : ''}`;
   const about = `no token is set: ${names} can log in here and run commands as you`;
-  return [{ state: 'warning', about, fix: '`berth init` sets one.' }];
+  return { state: 'warning', about, fix: '`berth init` sets one.' };
+};
+
+/** What it means that the configuration has a token or none, and that the daemon asks for one or does not. */
+function tokenFinding(isSet: boolean, isAsked: boolean | null): DoctorFinding {
+  if (isSet && isAsked === false)
+    return {
+      state: 'wrong',
+      about: 'the daemon asks for no token, although the configuration has one: anybody here can use it',
+      fix: 'It reads its token when it starts: start it again.',
+    };
+  if (isSet && isAsked === null) return { state: 'ok', about: 'a token is set' };
+  if (isSet) return { state: 'ok', about: 'a token is set: only those who have it can use the daemon' };
+  if (!isAsked) return missingToken();
+  return {
+    state: 'warning',
+    about: 'the daemon asks for a token, which the configuration does not have',
+    fix: 'Set auth.token, or BERTH_AUTH_TOKEN, to the token of the daemon.',
+  };
+}
+
+const token = withLocal(async ({ globalOptions }, { settings: read, url }) => {
+  const finding = tokenFinding(read.auth.token !== '', await asksForToken(url));
+  const { path } = configFile(globalOptions.config, process.env);
+  const doubts = tokenWarnings(read, path).map((warning) => ({ state: 'warning', ...warning }) as const);
+  return [finding, ...doubts];
 });
 
 const agentHostNames = withLocal(async (_cli, { settings: { agents } }) => {
@@ -226,6 +269,28 @@ const agentHostNames = withLocal(async (_cli, { settings: { agents } }) => {
   ];
 });
 
+/** The packages with a binary, which npm chooses for the system; without the third there are no agents. */
+const NATIVE_PACKAGES = ['@koromix/koffi', '@lmdb/lmdb', '@lydell/node-pty'] as const;
+
+const nativePackages: DoctorCheck = async () => {
+  const { resolve } = createRequire(join(import.meta.dirname, 'package.json'));
+  const isMissing = (name: string): boolean => {
+    try {
+      resolve(`${name}/package.json`);
+      return false;
+    } catch {
+      return true;
+    }
+  };
+  return NATIVE_PACKAGES.map((name) => `${name}-${process.platform}-${process.arch}`)
+    .filter(isMissing)
+    .map((name) => ({
+      state: 'wrong',
+      about: `the package ${name} is missing`,
+      fix: 'Install Berth again on this machine, with its optional packages.',
+    }));
+};
+
 const libc: DoctorCheck = async () => {
   try {
     const { loadLibc } = await import('../../adapters/process/libc.ts');
@@ -240,10 +305,41 @@ const libc: DoctorCheck = async () => {
   }
 };
 
+/** What is wrong, or soon will be, with the access to a cluster; undefined: nothing. */
+function clusterFinding(cluster: ClusterDetail): DoctorFinding | undefined {
+  const { name, authenticated, authenticated_since: since, reachable, credentials_expire_at: end } = cluster;
+  const fix = `Give it a new kubeconfig: berth k8s renew ${name} --kubeconfig FILE`;
+  if (authenticated === false)
+    return { state: 'wrong', about: `the cluster ${name} refuses its account since ${since}`, fix };
+  if (end !== null && Date.parse(end) - Date.now() < CLOUD.expiryWarningMs)
+    return { state: 'warning', about: `the credentials of the cluster ${name} end at ${end}`, fix };
+  if (reachable === false) return { state: 'warning', about: `the cluster ${name} does not answer` };
+  return undefined;
+}
+
+/** Asks only where a cluster may be registered: the question would start the cloud part. */
+const clusters = withLocal(async (_cli, local) => {
+  if (
+    !runningDaemon(local.stateDir) ||
+    !existsSync(cloudKeyPath(local.settings.cloud.key_file, local.stateDir))
+  )
+    return [];
+  try {
+    const { cloud } = local.client;
+    const all = await Promise.all((await cloud.clusters()).map(({ id }) => cloud.cluster(id)));
+    const findings = all.flatMap((cluster) => clusterFinding(cluster) ?? []);
+    if (all.length === 0 || findings.length > 0) return findings;
+    return ok(`all clusters accept their accounts (${all.length})`);
+  } catch (error) {
+    return [{ state: 'warning', about: `the clusters cannot be asked for: ${messageOf(error)}` }];
+  }
+});
+
 export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   node,
   platform,
   shell,
+  nativePackages,
   libc,
   settings,
   stateDir,
@@ -252,4 +348,5 @@ export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   gateway,
   token,
   agentHostNames,
+  clusters,
 ];

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { Cluster } from '../../client/records.ts';
 import { runBatch } from '../kit/batch.ts';
-import { defineCommand, flagOption, textOption } from '../kit/command.ts';
+import { defineCommand, flagOption, listOption, textOption } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { pluralize } from '../kit/format.ts';
 import { findCluster } from '../kit/k8s_lookup.ts';
@@ -44,6 +44,7 @@ export const clusterAddCommand = defineCommand({
     file: textOption('--kubeconfig <file>', 'kubeconfig file, - for stdin', 'file'),
     provider: textOption('--provider <name>', 'provider of the cluster; default other'),
     inCluster: flagOption('--in-cluster', 'the cluster that the daemon runs in, without a kubeconfig'),
+    namespaces: listOption('--namespaces <names>', 'where an account without rights on all has some'),
   },
   examples: [
     [
@@ -51,18 +52,32 @@ export const clusterAddCommand = defineCommand({
       'the current context',
     ],
   ],
-  run: async (context, [name = ''], { file, provider, inCluster }) => {
+  run: async (context, [name = ''], { file, provider, inCluster, namespaces }) => {
     if ((file === undefined) === !inCluster) throw new UsageError('give either --kubeconfig or --in-cluster');
     const client = await context.client();
     const cluster = await client.cloud.addCluster({
       name,
       ...(provider === undefined ? {} : { provider }),
+      ...(namespaces.length === 0 ? {} : { namespaces: [...namespaces] }),
       ...(file === undefined ? { in_cluster: true } : { kubeconfig: kubeconfig(file) }),
     });
     context.out.record(
       cluster,
       () => `${name} is registered; \`berth k8s sync ${name}\` looks for its workloads`,
     );
+  },
+});
+
+export const clusterRenewCommand = defineCommand({
+  about: 'Replaces the kubeconfig. Workloads keep their ids and settings; tethers stay open.',
+  args: [{ syntax: '<cluster>', about: 'the cluster, by name or id', completes: 'cluster' }],
+  options: { file: textOption('--kubeconfig <file>', 'kubeconfig file, - for stdin', 'file') },
+  run: async (context, [reference = ''], { file }) => {
+    if (file === undefined) throw new UsageError('give --kubeconfig');
+    const client = await context.client();
+    const { id, name } = await findCluster(client, reference);
+    const changed = await client.cloud.changeCluster(id, { kubeconfig: kubeconfig(file) });
+    context.out.record(changed, () => `${name} has new credentials`);
   },
 });
 

@@ -23,8 +23,8 @@ const clusterColumn = (clusters: readonly Cluster[]): Column<Workload> => ({
 });
 
 const COLUMNS: readonly Column<Workload>[] = [
-  { title: 'NAMESPACE', cell: ({ namespace }) => namespace },
-  { title: 'NAME', cell: ({ name }) => name },
+  { title: 'NAMESPACE', cell: ({ namespace }) => namespace, canShrink: true },
+  { title: 'NAME', cell: ({ name }) => name, canShrink: true },
   { title: 'KIND', cell: ({ kind }) => kind },
   { title: 'STATE', cell: ({ state }) => state, style: ({ state }) => STATE_STYLES[state] },
   {
@@ -38,7 +38,12 @@ const COLUMNS: readonly Column<Workload>[] = [
   },
   { title: 'LAST USE', cell: ({ last_activity_at }) => formatElapsed(last_activity_at), alignRight: true },
   { title: 'WAKES TO', cell: ({ desired_replicas }) => desired_replicas, alignRight: true, wideOnly: true },
-  { title: 'REASON', cell: ({ sleep_reason }) => sleep_reason, wideOnly: true },
+  {
+    title: 'REASON',
+    cell: ({ sleep_reason, wake_reason }) => sleep_reason ?? wake_reason,
+    wideOnly: true,
+  },
+  { title: 'STALE', cell: ({ stale_since }) => formatElapsed(stale_since), alignRight: true, wideOnly: true },
   { title: 'ID', cell: ({ id }) => id, wideOnly: true },
 ];
 
@@ -63,7 +68,9 @@ export const workloadListCommand = defineCommand({
     context.out.rows(
       shown,
       columns(only ? [only] : clusters, context.out.format === 'wide'),
-      'There are no workloads. `berth k8s sync` discovers those of your clusters.',
+      clusters.length === 0
+        ? 'There are no clusters. `berth k8s add` registers one.'
+        : 'There are no workloads. `berth k8s sync` discovers those of your clusters.',
     );
   },
 });
@@ -71,12 +78,15 @@ export const workloadListCommand = defineCommand({
 export const sleepCommand = defineCommand({
   about: 'Saves the replica count in the workload itself. Leaves alone a workload that already sleeps.',
   args: [workloadsArgument],
-  options: { cluster: clusterOption },
-  run: async (context, names, { cluster }) => {
+  options: {
+    cluster: clusterOption,
+    hold: durationOption('--hold <time>', 'for so long no connection through a tether wakes it'),
+  },
+  run: async (context, names, { cluster, hold }) => {
     const client = await context.client();
     return runBatch(context, names, 'putting to sleep', async (reference) => {
       const { id, name, replicas } = await findWorkload(client, reference, cluster);
-      const answer = await client.cloud.sleep(id);
+      const answer = await client.cloud.sleep(id, { hold });
       const text = `sleeps (had ${pluralize(replicas, 'replica')})`;
       return {
         record: { id, name, ...answer },

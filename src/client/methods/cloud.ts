@@ -1,7 +1,7 @@
 // The methods for clusters, workloads and tethers: docs/reference.md "Endpoints".
 
 import { clusters } from '../../api/clusters.ts';
-import type { NewCluster } from '../../api/clusters_shapes.ts';
+import type { ClusterUpdate, NewCluster } from '../../api/clusters_shapes.ts';
 import { tethers } from '../../api/tethers.ts';
 import type { NewTether } from '../../api/tethers_shapes.ts';
 import { workloads } from '../../api/workloads.ts';
@@ -10,6 +10,10 @@ import { type CallOptions, call, type Endpoint } from '../api_call.ts';
 
 export interface WorkloadsOptions extends CallOptions {
   cluster?: string | undefined;
+}
+
+export interface SleepOptions extends CallOptions {
+  hold?: number | undefined;
 }
 
 export interface WakeOptions extends CallOptions {
@@ -23,6 +27,9 @@ const clusterMethods = (endpoint: Endpoint) => ({
   /** Checks and seals the kubeconfig; does not connect. */
   addCluster: (cluster: NewCluster, { signal }: CallOptions = {}) =>
     call(endpoint, clusters.register, { body: cluster, signal }),
+  /** Changes its name, provider, namespaces, or renews its credentials with a new kubeconfig. */
+  changeCluster: (id: string, change: ClusterUpdate, { signal }: CallOptions = {}) =>
+    call(endpoint, clusters.change, { name: id, body: change, signal }),
   /** Closes its tethers; its workloads stay as they are. */
   removeCluster: (id: string, { signal }: CallOptions = {}) =>
     call(endpoint, clusters.remove, { name: id, signal }),
@@ -32,7 +39,9 @@ const clusterMethods = (endpoint: Endpoint) => ({
 const workloadMethods = (endpoint: Endpoint) => ({
   workloads: ({ cluster, signal }: WorkloadsOptions = {}) =>
     call(endpoint, workloads.list, { query: { cluster_id: cluster }, signal }),
-  sleep: (id: string, { signal }: CallOptions = {}) => call(endpoint, workloads.sleep, { name: id, signal }),
+  /** With `hold` (milliseconds), no connection through a tether wakes it for so long. */
+  sleep: (id: string, { hold, signal }: SleepOptions = {}) =>
+    call(endpoint, workloads.sleep, { name: id, query: { hold }, signal }),
   /** With `wait`, resolves when one pod is ready; `timeout` in milliseconds. */
   wake: (id: string, { wait, timeout, signal }: WakeOptions = {}) =>
     call(endpoint, workloads.wake, { name: id, query: { wait, timeout }, signal }),

@@ -3,6 +3,7 @@ import type { Operation } from '../../api/operation.ts';
 import type { Node } from '../../runtime/actor.ts';
 import type { EventHub } from '../streams/event_hub.ts';
 import type { LogStreams } from '../streams/log_streams.ts';
+import type { OpenStreams } from '../streams/open_streams.ts';
 import type { TerminalSockets } from '../streams/terminal_sockets.ts';
 import type { ServiceViews } from '../views/service_views.ts';
 import type { AccessKeys } from './access_keys.ts';
@@ -35,6 +36,7 @@ export interface AppContext {
   readonly hub: EventHub;
   readonly logs: LogStreams;
   readonly terminals: TerminalSockets;
+  readonly streams: OpenStreams;
   readonly keys: AccessKeys;
   /** null: there is no cloud part. */
   readonly cloudKeys: AccessKeys | null;

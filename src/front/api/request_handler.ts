@@ -231,8 +231,13 @@ export class RequestHandler {
     const { app } = this.options;
     const query = readQuery(exchange.query(), route.query);
     const headers = reply.withCors(route.headers);
+    app.streams.assertRoom();
     const open = () => {
-      if (exchange.method !== 'HEAD') return exchange.startStream(headers, KEEP_ALIVE_COMMENT);
+      if (exchange.method !== 'HEAD') {
+        const stream = exchange.startStream(headers, KEEP_ALIVE_COMMENT);
+        if (stream) app.streams.add(stream);
+        return stream;
+      }
       exchange.send(route.status, headers, { length: null });
       return null;
     };

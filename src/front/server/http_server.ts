@@ -58,6 +58,8 @@ export type ResponseBody = Uint8Array | string | { length: number | null };
 
 /** A streamed answer. Bytes that a slow reader has not taken are kept in memory: watch `bufferedBytes`. */
 export interface ResponseStream {
+  /** Until either side has ended the stream. */
+  readonly isOpen: boolean;
   write(bytes: Uint8Array): void;
   /** An upper bound of the bytes that the kernel has not taken yet. */
   readonly bufferedBytes: number;

@@ -24,7 +24,7 @@ class NodeStream implements ResponseStream {
   onClose: (() => void) | null = null;
   private readonly res: ServerResponse;
   private readonly keepAliveBytes: Uint8Array;
-  private isOpen = true;
+  isOpen = true;
 
   constructor(res: ServerResponse, keepAliveBytes: Uint8Array) {
     this.res = res;

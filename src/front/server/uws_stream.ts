@@ -47,6 +47,10 @@ export class UwsStream implements ResponseStream {
     this.res.cork(() => this.res.writeStatus(statusAndHeaders));
   }
 
+  get isOpen(): boolean {
+    return this.state !== 'closed';
+  }
+
   write(bytes: Uint8Array): void {
     if (this.state === 'closed') return;
     if (this.state === 'blocked') this.queue.push(bytes);

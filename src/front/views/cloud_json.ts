@@ -20,6 +20,11 @@ export const clusterDetail = (row: ClusterRow) => ({
   reachable: row.reachable,
   last_sync_at: utcTime(row.lastSyncAt),
   capabilities: row.capabilities,
+  authenticated: row.authenticated,
+  authenticated_since: utcTime(row.authenticatedSince),
+  credentials_expire_at: utcTime(row.credentialEndsAt ?? null),
+  namespaces: row.namespaces ?? [],
+  scope: row.scope ?? null,
 });
 
 /** A workload in the list. */
@@ -36,6 +41,8 @@ export const workloadItem = (row: WorkloadRow) => ({
   ready_replicas: row.ready,
   state: row.state,
   sleep_reason: row.sleepReason,
+  wake_reason: row.wakeReason,
+  stale_since: utcTime(row.staleSince),
 });
 
 /** A tether in the list. */

@@ -70,9 +70,9 @@ describe('auto-sleep', () => {
     traffic(5 * MINUTE);
     expect(await here.workloads.ask('idle', {})).toEqual({ ids: [] });
     traffic(0);
-    expect((await here.workloads.ask('sleep', { id, by: 'idle' })).slept).toBe(false);
+    expect((await here.workloads.ask('sleep', { id, by: 'idle', holdMs: null })).slept).toBe(false);
     await clock.advance(10 * MINUTE);
-    expect((await here.workloads.ask('sleep', { id, by: 'idle' })).slept).toBe(true);
+    expect((await here.workloads.ask('sleep', { id, by: 'idle', holdMs: null })).slept).toBe(true);
   });
 
   it('counts from the last byte, also after its connection has closed and across a restart', async () => {
@@ -107,16 +107,16 @@ describe('auto-sleep', () => {
         },
         { kind: 'stall' },
       );
-      expect((await here.workloads.ask('sleep', { id, by: 'idle' })).slept).toBe(!isNew);
+      expect((await here.workloads.ask('sleep', { id, by: 'idle', holdMs: null })).slept).toBe(!isNew);
       expect(slept()).toBe(!isNew);
     }
   });
 
   it('counts from the last wake', async () => {
     const { clock, here, id, double } = await ready(10);
-    await here.workloads.ask('sleep', { id, by: 'request' });
+    await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
     await clock.advance(60 * MINUTE);
-    await here.workloads.ask('wake', { id, waitMs: null });
+    await here.workloads.ask('wake', { id, by: 'request', waitMs: null });
     expect(await here.workloads.ask('idle', {})).toEqual({ ids: [] });
     await clock.advance(10 * MINUTE);
     expect(await here.workloads.ask('idle', {})).toEqual({ ids: [id] });
@@ -170,7 +170,7 @@ describe('auto-sleep continues', () => {
     /** Puts it to sleep; after `ms` something else gives it replicas. */
     const undone = async (by: 'request' | 'idle', ms: number): Promise<void> => {
       await clock.advance(10 * MINUTE);
-      expect(await here.workloads.ask('sleep', { id, by })).toMatchObject({ slept: true });
+      expect(await here.workloads.ask('sleep', { id, by, holdMs: null })).toMatchObject({ slept: true });
       await clock.advance(ms);
       double.change('Deployment', 'web', 'hello', (object) => {
         object.spec.replicas = 3;

@@ -273,7 +273,10 @@ describe('a route', () => {
       access: double.access,
       state: 'awake',
       replicas: 3,
-      workload: { id, kind: 'Deployment', namespace: 'web', name: 'hello', selector: 'app=hello' },
+      workload: {
+        ...{ id, kind: 'Deployment', namespace: 'web', name: 'hello', selector: 'app=hello' },
+        replicaSet: null,
+      },
     });
     await expect(here.workloads.ask('tetherTarget', { id: 'x' })).rejects.toMatchObject({
       code: 'unknown_workload',

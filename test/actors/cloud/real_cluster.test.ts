@@ -25,6 +25,7 @@ const input = (more: Partial<ClusterInput>): ClusterInput => ({
   provider: 'other',
   kubeconfig: kubeconfig(),
   inCluster: false,
+  namespaces: [],
   ...more,
 });
 const monotonic = (): number => performance.now();
@@ -38,9 +39,9 @@ describeReal('a real cluster', () => {
     here = await cloud();
     await here.add(kubeconfig());
   }
-  const sleep = (id: string) => here.workloads.ask('sleep', { id, by: 'request' });
+  const sleep = (id: string) => here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
   const wake = (id: string, waitMs: number | null = null) =>
-    here.workloads.ask('wake', { id, waitMs }, { deadlineMs: 60_000 });
+    here.workloads.ask('wake', { id, by: 'request', waitMs }, { deadlineMs: 60_000 });
 
   beforeAll(() => mine.create('Deployment', sleeper('known', 0)));
   const logins: [string, string | null][] = [

@@ -4,7 +4,7 @@ import { type KubeCluster, openKubeCluster } from '../../../src/adapters/kube/ku
 import { deferred } from '../../../src/runtime/deferred.ts';
 import { afterThisTest, realTime, virtualClock } from '../../kit/actors.ts';
 import { ANY, cloud, doubleWith, eventually } from '../../kit/cloud.ts';
-import { kubeDouble, statusOf, workload } from '../../kit/kube_double.ts';
+import { type Json, kubeDouble, statusOf, workload } from '../../kit/kube_double.ts';
 
 describe('sleep and wake', () => {
   it('save the count, scale to 0 with a receipt, and restore the count', async () => {
@@ -16,7 +16,10 @@ describe('sleep and wake', () => {
       double.change('Deployment', 'web', 'hello', (row) => {
         row.status = statusOf(object.spec.replicas);
       });
-    expect(await here.workloads.ask('sleep', { id, by: 'request' })).toEqual({ replicas: 0, slept: true });
+    expect(await here.workloads.ask('sleep', { id, by: 'request', holdMs: null })).toEqual({
+      replicas: 0,
+      slept: true,
+    });
     expect(here.find('web/hello')).toMatchObject({
       replicas: 0,
       desired_replicas: 3,
@@ -28,21 +31,28 @@ describe('sleep and wake', () => {
       replicas: 3,
       at: expect.any(Number),
       by: 'request',
+      from: 'here',
+      holdUntil: null,
     });
     const { body } = double.requests.find(({ method }) => method === 'PATCH') ?? {};
-    expect(Object.keys(body)).toEqual(['metadata', 'spec']);
-    expect(body.metadata).toMatchObject({ uid: expect.any(String), resourceVersion: expect.any(String) });
-    expect(await here.workloads.ask('sleep', { id, by: 'request' })).toEqual({ replicas: 0, slept: true });
+    expect(body.filter(({ op }: Json) => op === 'test').map(({ path }: Json) => path)).toEqual([
+      '/metadata/uid',
+      '/spec/replicas',
+    ]);
+    expect(await here.workloads.ask('sleep', { id, by: 'request', holdMs: null })).toEqual({
+      replicas: 0,
+      slept: true,
+    });
     expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(1);
     expect(here.find('web/hello').desired_replicas).toBe(3);
-    expect(await here.workloads.ask('wake', { id, waitMs: 1_000 })).toEqual({ replicas: 3 });
+    expect(await here.workloads.ask('wake', { id, by: 'request', waitMs: 1_000 })).toEqual({ replicas: 3 });
     expect(double.get('Deployment', 'web', 'hello').metadata.annotations['berth/sleep']).toBeUndefined();
     expect(await here.until('web/hello', (row) => row.state === 'awake')).toMatchObject({
       replicas: 3,
       desired_replicas: 3,
       sleep_reason: null,
     });
-    expect(await here.workloads.ask('wake', { id, waitMs: null })).toEqual({ replicas: 3 });
+    expect(await here.workloads.ask('wake', { id, by: 'request', waitMs: null })).toEqual({ replicas: 3 });
     expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(2);
   });
 
@@ -51,7 +61,7 @@ describe('sleep and wake', () => {
     const here = await cloud();
     await here.add(double.kubeconfig);
     const { id } = here.find('web/hello');
-    await here.workloads.ask('sleep', { id, by: 'request' });
+    await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
     expect(here.find('web/hello').state).toBe('sleeping');
     const status = (replicas: number, ready?: number): void =>
       double.change('Deployment', 'web', 'hello', (row) => {
@@ -59,7 +69,7 @@ describe('sleep and wake', () => {
       });
     status(0);
     await here.until('web/hello', (row) => row.state === 'asleep');
-    await here.workloads.ask('wake', { id, waitMs: null });
+    await here.workloads.ask('wake', { id, by: 'request', waitMs: null });
     expect(here.find('web/hello').state).toBe('waking');
     status(3, 0);
     await here.until('web/hello', (row) => row.state === 'waking' && row.ready_replicas === 0);
@@ -80,21 +90,26 @@ describe('sleep and wake', () => {
       sleep_reason: 'scaled to 0 outside of Berth',
     });
     const { id } = here.find('data/store');
-    expect(await here.workloads.ask('sleep', { id, by: 'request' })).toEqual({ replicas: 0, slept: true });
+    expect(await here.workloads.ask('sleep', { id, by: 'request', holdMs: null })).toEqual({
+      replicas: 0,
+      slept: true,
+    });
     expect(here.find('data/store').desired_replicas).toBeNull();
-    expect(await here.workloads.ask('wake', { id, waitMs: null })).toEqual({ replicas: 1 });
+    expect(await here.workloads.ask('wake', { id, by: 'request', waitMs: null })).toEqual({ replicas: 1 });
   });
 
   it('use the receipt when the store was lost', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
-    await here.workloads.ask('sleep', { id: here.find('web/hello').id, by: 'request' });
+    await here.workloads.ask('sleep', { id: here.find('web/hello').id, by: 'request', holdMs: null });
     await here.stop();
     const fresh = await cloud();
     await fresh.add(double.kubeconfig);
     expect(fresh.find('web/hello')).toMatchObject({ replicas: 0, desired_replicas: 3 });
-    expect(await fresh.workloads.ask('wake', { id: fresh.find('web/hello').id, waitMs: null })).toEqual({
+    expect(
+      await fresh.workloads.ask('wake', { id: fresh.find('web/hello').id, by: 'request', waitMs: null }),
+    ).toEqual({
       replicas: 3,
     });
   });
@@ -104,12 +119,12 @@ describe('sleep and wake', () => {
     const here = await cloud();
     await here.add(double.kubeconfig);
     const { id } = here.find('web/hello');
-    await here.workloads.ask('sleep', { id, by: 'request' });
+    await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
     double.change('Deployment', 'web', 'hello', (object) => {
       object.metadata.annotations = { 'berth/sleep': 'garbage' };
     });
     await here.until('web/hello', (row) => row.sleep_reason === 'scaled to 0 outside of Berth');
-    expect(await here.workloads.ask('wake', { id, waitMs: null })).toEqual({ replicas: 3 });
+    expect(await here.workloads.ask('wake', { id, by: 'request', waitMs: null })).toEqual({ replicas: 3 });
   });
 
   it('retry conflicts with the current version', async () => {
@@ -129,7 +144,10 @@ describe('sleep and wake', () => {
       },
       { kind: 'stall' },
     );
-    expect(await here.workloads.ask('sleep', { id, by: 'request' })).toEqual({ replicas: 0, slept: true });
+    expect(await here.workloads.ask('sleep', { id, by: 'request', holdMs: null })).toEqual({
+      replicas: 0,
+      slept: true,
+    });
     expect(here.find('web/hello').desired_replicas).toBe(5);
     expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(3);
   });
@@ -140,14 +158,14 @@ describe('sleep and wake', () => {
     await here.add(double.kubeconfig);
     double.fault(
       ({ method }) => method === 'PATCH',
-      { kind: 'status', status: 409, reason: 'Conflict', message: 'modified' },
+      { kind: 'status', status: 422, reason: 'Invalid', message: 'no test holds' },
       99,
     );
     await expect(
-      here.workloads.ask('sleep', { id: here.find('web/hello').id, by: 'request' }),
+      here.workloads.ask('sleep', { id: here.find('web/hello').id, by: 'request', holdMs: null }),
     ).rejects.toMatchObject({
-      code: 'cluster_unreachable',
-      message: /409.*modified/,
+      code: 'workload_conflict',
+      message: /changed by something else at each of 6 attempts.*422.*no test holds/,
     });
     expect(double.get('Deployment', 'web', 'hello').spec.replicas).toBe(3);
   });
@@ -165,8 +183,8 @@ describe('sleep and wake', () => {
     double.fault(({ method }) => method === 'PATCH', { kind: 'lost' });
     const answer =
       kind === 'sleep'
-        ? here.workloads.ask('sleep', { id, by: 'request' })
-        : here.workloads.ask('wake', { id, waitMs: null });
+        ? here.workloads.ask('sleep', { id, by: 'request', holdMs: null })
+        : here.workloads.ask('wake', { id, by: 'request', waitMs: null });
     expect(await answer).toMatchObject({ replicas: after });
     expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(1);
     if (kind === 'sleep') expect(here.find('web/hello').desired_replicas).toBe(3);
@@ -179,10 +197,12 @@ describe('sleep and wake', () => {
     const { id } = here.find('web/hello');
     for (const watch of [...double.watches]) watch.stall();
     double.remove('Deployment', 'web', 'hello');
-    await expect(here.workloads.ask('sleep', { id, by: 'request' })).rejects.toMatchObject({
+    await expect(here.workloads.ask('sleep', { id, by: 'request', holdMs: null })).rejects.toMatchObject({
       code: 'unknown_workload',
     });
-    await expect(here.workloads.ask('sleep', { id: 'nonsense', by: 'request' })).rejects.toMatchObject({
+    await expect(
+      here.workloads.ask('sleep', { id: 'nonsense', by: 'request', holdMs: null }),
+    ).rejects.toMatchObject({
       code: 'unknown_workload',
     });
   });
@@ -212,7 +232,7 @@ describe('sleep and wake', () => {
     };
     const shown = () => here.list().map((row) => row.replicas);
     const expected = replicas === null ? [] : [replicas];
-    const slept = here.workloads.ask('sleep', { id, by: 'request' });
+    const slept = here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
     await eventually(() => JSON.stringify(shown()) === JSON.stringify(expected));
     answered.resolve();
     expect((await slept).slept).toBe(true);
@@ -239,14 +259,16 @@ describe('sleep and wake', () => {
       { namespace: 'data', name: 'berth-1' },
       /Berth itself/,
     ],
-  ] as const)('refuse %s', async (_, make, self, message) => {
+  ] as const)('refuse %s', async (_, make, ownPod, message) => {
     const double = await kubeDouble();
     afterThisTest(() => double.stop());
     double.put('StatefulSet', make());
-    const here = await cloud(self ? { self } : {});
+    const here = await cloud(ownPod ? { ownPod } : {});
     await here.add(double.kubeconfig);
     const [row] = here.list();
-    await expect(here.workloads.ask('sleep', { id: row.id, by: 'request' })).rejects.toMatchObject({
+    await expect(
+      here.workloads.ask('sleep', { id: row.id, by: 'request', holdMs: null }),
+    ).rejects.toMatchObject({
       code: 'sleep_refused',
       message,
     });
@@ -263,7 +285,9 @@ describe('sleep and wake', () => {
     double.put('StatefulSet', workload('data', 'db', 2, { spec: policy }));
     const here = await cloud();
     await here.add(double.kubeconfig);
-    expect(await here.workloads.ask('sleep', { id: here.list()[0].id, by: 'request' })).toMatchObject({
+    expect(
+      await here.workloads.ask('sleep', { id: here.list()[0].id, by: 'request', holdMs: null }),
+    ).toMatchObject({
       replicas: 0,
     });
   });
@@ -274,7 +298,7 @@ describe('sleep and wake', () => {
     const here = await cloud();
     await here.add(double.kubeconfig);
     await expect(
-      here.workloads.ask('sleep', { id: here.find('web/hello').id, by: 'request' }),
+      here.workloads.ask('sleep', { id: here.find('web/hello').id, by: 'request', holdMs: null }),
     ).rejects.toMatchObject({
       code: 'cluster_denied',
       message: /may not patch deployments\.apps hello in namespace web/,
@@ -287,9 +311,9 @@ describe('sleep and wake', () => {
     const here = await cloud();
     await here.add(double.kubeconfig);
     const { id } = here.find('web/hello');
-    await here.workloads.ask('sleep', { id, by: 'request' });
+    await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
     const answers = await Promise.all(
-      Array.from({ length: 50 }, () => here.workloads.ask('wake', { id, waitMs: null })),
+      Array.from({ length: 50 }, () => here.workloads.ask('wake', { id, by: 'request', waitMs: null })),
     );
     expect(new Set(answers.map(({ replicas }) => replicas))).toEqual(new Set([3]));
     expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(2);
@@ -301,10 +325,10 @@ describe('sleep and wake', () => {
     await here.add(double.kubeconfig);
     const { id } = here.find('web/hello');
     const answers = await Promise.all([
-      here.workloads.ask('sleep', { id, by: 'request' }),
-      here.workloads.ask('wake', { id, waitMs: null }),
-      here.workloads.ask('sleep', { id, by: 'request' }),
-      here.workloads.ask('sleep', { id, by: 'request' }),
+      here.workloads.ask('sleep', { id, by: 'request', holdMs: null }),
+      here.workloads.ask('wake', { id, by: 'request', waitMs: null }),
+      here.workloads.ask('sleep', { id, by: 'request', holdMs: null }),
+      here.workloads.ask('sleep', { id, by: 'request', holdMs: null }),
     ]);
     expect(answers.map(({ replicas }) => replicas)).toEqual([0, 3, 0, 0]);
     expect(here.find('web/hello').desired_replicas).toBe(3);
@@ -315,12 +339,12 @@ describe('sleep and wake', () => {
     const here = await cloud();
     await here.add(double.kubeconfig);
     const { id } = here.find('web/hello');
-    await here.workloads.ask('sleep', { id, by: 'request' });
+    await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
     const answers = await Promise.all([
-      here.workloads.ask('wake', { id, waitMs: null }),
-      here.workloads.ask('sleep', { id, by: 'request' }),
-      here.workloads.ask('wake', { id, waitMs: null }),
-      here.workloads.ask('wake', { id, waitMs: null }),
+      here.workloads.ask('wake', { id, by: 'request', waitMs: null }),
+      here.workloads.ask('sleep', { id, by: 'request', holdMs: null }),
+      here.workloads.ask('wake', { id, by: 'request', waitMs: null }),
+      here.workloads.ask('wake', { id, by: 'request', waitMs: null }),
     ]);
     expect(answers.map(({ replicas }) => replicas)).toEqual([3, 0, 3, 3]);
     expect(double.get('Deployment', 'web', 'hello').spec.replicas).toBe(3);
@@ -332,13 +356,13 @@ describe('sleep and wake', () => {
     const here = await cloud();
     await here.add(double.kubeconfig);
     const { id } = here.find('web/hello');
-    await here.workloads.ask('sleep', { id, by: 'request' });
+    await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
     // The controller has seen neither the sleep nor the wake: the three ready pods are the old ones.
     expect(here.find('web/hello')).toMatchObject({ ready_replicas: 3 });
-    await expect(here.workloads.ask('wake', { id, waitMs: 50 })).rejects.toMatchObject({
+    await expect(here.workloads.ask('wake', { id, by: 'request', waitMs: 50 })).rejects.toMatchObject({
       code: 'ready_timeout',
     });
-    const waiting = here.workloads.ask('wake', { id, waitMs: 20_000 });
+    const waiting = here.workloads.ask('wake', { id, by: 'request', waitMs: 20_000 });
     double.change('Deployment', 'web', 'hello', (row) => {
       row.status = statusOf(3, 1);
     });
@@ -351,16 +375,16 @@ describe('sleep and wake', () => {
     const here = await cloud();
     await here.add(double.kubeconfig);
     const { id } = here.find('web/hello');
-    await here.workloads.ask('sleep', { id, by: 'request' });
+    await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
     double.onPatched = () =>
       double.change('Deployment', 'web', 'hello', (row) => {
         row.status = statusOf(3, 1);
       });
-    expect(await here.workloads.ask('wake', { id, waitMs: 20 })).toEqual({ replicas: 3 });
+    expect(await here.workloads.ask('wake', { id, by: 'request', waitMs: 20 })).toEqual({ replicas: 3 });
     expect(here.find('web/hello')).toMatchObject({ ready_replicas: 1, state: 'awake' });
-    await here.workloads.ask('sleep', { id, by: 'request' });
+    await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
     double.onPatched = () => double.remove('Deployment', 'web', 'hello');
-    await expect(here.workloads.ask('wake', { id, waitMs: 20 })).rejects.toMatchObject({
+    await expect(here.workloads.ask('wake', { id, by: 'request', waitMs: 20 })).rejects.toMatchObject({
       code: 'unknown_workload',
     });
   });
@@ -374,13 +398,15 @@ describe('sleep and wake', () => {
     // Time stands still: no wait can end by its timeout.
     const woken = async (name: string) => {
       const { id } = here.find(`web/${name}`);
-      await here.workloads.ask('sleep', { id, by: 'request' });
-      const waiting = here.workloads.ask('wake', { id, waitMs: 20_000 }).catch((error: unknown) => error);
+      await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
+      const waiting = here.workloads
+        .ask('wake', { id, by: 'request', waitMs: 20_000 })
+        .catch((error: unknown) => error);
       await here.until(`web/${name}`, ({ replicas }) => replicas === 3);
       return { id, waiting };
     };
     const slept = await woken('slept');
-    await here.workloads.ask('sleep', { id: slept.id, by: 'request' });
+    await here.workloads.ask('sleep', { id: slept.id, by: 'request', holdMs: null });
     expect(await slept.waiting).toMatchObject({
       code: 'ready_timeout',
       message: 'Deployment web/slept has no Ready pod: it was put to sleep by request',
@@ -431,7 +457,7 @@ describe('sleep and wake', () => {
       body,
     });
     await expect(
-      here.workloads.ask('wake', { id: here.find('web/hello').id, waitMs: 20 }),
+      here.workloads.ask('wake', { id: here.find('web/hello').id, by: 'request', waitMs: 20 }),
     ).rejects.toMatchObject({
       code: 'ready_timeout',
       message: /no Ready pod after 20 ms: pod hello-6b-1: .*ImagePullBackOff: no such image$/,

@@ -21,6 +21,8 @@ describe('a sync', () => {
       last_activity_at: null,
       state: 'awake',
       sleep_reason: null,
+      wake_reason: null,
+      stale_since: null,
     };
     expect(here.list()).toEqual([
       {
@@ -56,6 +58,8 @@ describe('a sync', () => {
       'ready_replicas',
       'state',
       'sleep_reason',
+      'wake_reason',
+      'stale_since',
     ]);
     expect(here.list('01ARZ3NDEKTSV4RRFFQ69G5FAV')).toEqual([]);
     expect(here.list(id)).toHaveLength(2);
@@ -67,7 +71,7 @@ describe('a sync', () => {
     const id = await here.add(double.kubeconfig);
     const { id: stays } = here.find('web/stays');
     await here.workloads.ask('autoSleep', { id: stays, enabled: true, minutes: 5 });
-    await here.workloads.ask('sleep', { id: stays, by: 'request' });
+    await here.workloads.ask('sleep', { id: stays, by: 'request', holdMs: null });
     await here.stop();
     double.remove('Deployment', 'web', 'goes');
     const later = await cloud({ folder: here.folder, vault: here.vault });
@@ -84,16 +88,17 @@ describe('a sync', () => {
     ]);
   });
 
-  it('that cannot read everything changes nothing, and reports what is missing', async () => {
+  it('that may read nothing changes nothing, and reports what is missing', async () => {
     const double = await doubleWith('hello');
-    double.denied.add('list statefulsets');
+    double.denied.add('list deployments').add('list statefulsets').add('list namespaces');
     const here = await cloud();
     const { id } = await here.clusters.ask('register', {
       input: clusterInput({ kubeconfig: double.kubeconfig }),
     });
     await expect(here.clusters.ask('sync', { id })).rejects.toMatchObject({
       code: 'cluster_denied',
-      message: /may not list statefulsets\.apps in all namespaces/,
+      message: /may not list deployments\.apps in all namespaces/,
+      detail: { hint: /name these in `namespaces`/ },
     });
     expect(here.list()).toEqual([]);
     expect(JSON.parse(here.views.cluster(id) ?? '')).toMatchObject({
@@ -178,12 +183,12 @@ describe('after a sync', () => {
     await here.add(double.kubeconfig);
     const { id } = here.find('web/hello');
     await here.workloads.ask('autoSleep', { id, enabled: true, minutes: 7 });
-    await here.workloads.ask('sleep', { id, by: 'request' });
+    await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
     here.workloads.tell('activity', { id, at: Date.now() });
     await here.until('web/hello', (row) => row.last_activity_at !== null && row.desired_replicas === 3);
     double.remove('Deployment', 'web', 'hello');
     await eventually(() => here.list().length === 0);
-    await expect(here.workloads.ask('wake', { id, waitMs: null })).rejects.toMatchObject({
+    await expect(here.workloads.ask('wake', { id, by: 'request', waitMs: null })).rejects.toMatchObject({
       code: 'unknown_workload',
     });
     double.put('Deployment', workload('web', 'hello', 2));
@@ -203,7 +208,7 @@ describe('after a sync', () => {
     const here = await cloud();
     await here.add(double.kubeconfig);
     const { id } = here.find('web/hello');
-    await here.workloads.ask('sleep', { id, by: 'request' });
+    await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
     double.put('Deployment', workload('web', 'hello', 1), true);
     expect(await here.until('web/hello', (row) => row.replicas === 1)).toMatchObject({
       id,
@@ -218,7 +223,7 @@ describe('after a sync', () => {
     await here.add(double.kubeconfig);
     const watch = await eventually(() => double.watches.find(({ plural }) => plural === 'deployments'));
     const before = JSON.stringify({ type: 'MODIFIED', object: double.get('Deployment', 'web', 'hello') });
-    await here.workloads.ask('sleep', { id: here.find('web/hello').id, by: 'request' });
+    await here.workloads.ask('sleep', { id: here.find('web/hello').id, by: 'request', holdMs: null });
     watch.write(`${before}\n`);
     double.put('Deployment', workload('web', 'after', 1));
     await here.until('web/after', () => true);

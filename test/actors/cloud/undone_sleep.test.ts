@@ -9,7 +9,7 @@ describe('a sleep that something else undoes', () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
-    await here.workloads.ask('sleep', { id: here.find('web/hello').id, by: 'request' });
+    await here.workloads.ask('sleep', { id: here.find('web/hello').id, by: 'request', holdMs: null });
     const manager = {
       manager: 'argocd-controller',
       time: '2027-01-01T00:00:00Z',
@@ -34,7 +34,7 @@ describe('a sleep that something else undoes', () => {
       });
       return (await here.until('web/hello', (row) => row.replicas === replicas)).sleep_reason;
     };
-    await here.workloads.ask('sleep', { id, by: 'request' });
+    await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
     expect(await scale(4)).toMatch(/undone/);
     expect(await scale(0)).toBe('scaled to 0 outside of Berth');
     double.change('Deployment', 'web', 'hello', (object) => {
@@ -44,7 +44,7 @@ describe('a sleep that something else undoes', () => {
       sleep_reason: 'scaled to 0 outside of Berth',
     });
     expect(await scale(5)).toBeNull();
-    await here.workloads.ask('sleep', { id, by: 'request' });
+    await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
     expect(here.find('web/hello')).toMatchObject({
       sleep_reason: 'put to sleep by request',
       desired_replicas: 5,
@@ -62,7 +62,7 @@ describe('a sleep that something else undoes', () => {
     double.addAutoscaler('web', 'hello-hpa', 'Deployment', 'hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
-    await here.workloads.ask('sleep', { id: here.find('web/hello').id, by: 'request' });
+    await here.workloads.ask('sleep', { id: here.find('web/hello').id, by: 'request', holdMs: null });
     double.change('Deployment', 'web', 'hello', (object) => {
       object.spec.replicas = 2;
     });
@@ -72,7 +72,7 @@ describe('a sleep that something else undoes', () => {
     expect(row.sleep_reason).toMatch(
       /undone by .*Flux keeps it as its source says.*set 2 replicas; HorizontalPodAutoscaler hello-hpa scales it/,
     );
-    await here.workloads.ask('sleep', { id: row.id, by: 'request' });
+    await here.workloads.ask('sleep', { id: row.id, by: 'request', holdMs: null });
     expect(here.find('web/hello')).toMatchObject({
       desired_replicas: 2,
       sleep_reason: 'put to sleep by request',

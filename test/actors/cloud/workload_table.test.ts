@@ -8,18 +8,22 @@ import { openCloudStore } from '../../kit/cloud.ts';
 
 const look = (kind: WorkloadKind, name: string): ObservedWorkload => ({
   ...{ kind, name, namespace: 'web', uid: `uid-${name}`, version: '1', replicas: 1, pods: 1, ready: 1 },
-  ...{ observed: true, selector: `app=${name}`, receipt: null, scaledBy: null, keeper: null },
+  ...{ observed: true, selector: `app=${name}`, scaledBy: null, keeper: null, generation: 1 },
+  ...{ replicaSet: null, receipt: null, wakeReceipt: null, activity: null },
 });
 
 describe('the table of workloads', () => {
   it('accepts from a watch no more new rows than a listing may have, for each kind of each cluster', () => {
     const { cloudStore } = openCloudStore(tempDir());
+    const clock = virtualClock();
     const table = new WorkloadTable(
       // None of this needs a disk.
       { ...cloudStore, saveWorkloads: () => Promise.resolve() },
       { tell: () => undefined },
       {
-        clock: virtualClock(),
+        clock,
+        steady: clock,
+        self: 'here',
         onRowChange: () => undefined,
         onDefect: (error) => expect.fail(String(error)),
       },
@@ -27,7 +31,7 @@ describe('the table of workloads', () => {
     const all = Array.from({ length: CLOUD.maxWorkloadsPerKind }, (_, index) =>
       look('Deployment', `w${index}`),
     );
-    table.replace('one', ['Deployment'], all, 0);
+    table.replace('one', { kind: 'Deployment', namespace: null }, all, 0);
     table.observe('one', look('Deployment', 'more'));
     expect(table.ids()).toHaveLength(CLOUD.maxWorkloadsPerKind);
     table.observe('one', look('StatefulSet', 'more'));

@@ -18,6 +18,20 @@ describe('a record', () => {
     expect(nextRecord(input('web'), 8001, first, KEY)).toMatchObject({ revision: 2, spec: { port: 8001 } });
   });
 
+  it('keeps an env that could not be opened until another one is given', () => {
+    const sealed = {
+      ...first,
+      spec: { ...first.spec, env: [['A', '']] as [string, string][] },
+      sealedEnv: 'x',
+    };
+    expect(nextRecord(input('web'), 8000, sealed, KEY)).toBe(sealed);
+    expect(nextRecord(input('web', { cmd: 'other' }), 8000, sealed, KEY)).toMatchObject({ sealedEnv: 'x' });
+    for (const env of [[], [['A', '']]] as [string, string][][])
+      expect(nextRecord(input('web', { cmd: 'other', env }), 8000, sealed, KEY)).not.toHaveProperty(
+        'sealedEnv',
+      );
+  });
+
   it('changes with every field but not with the order of env', () => {
     const changes: Parameters<typeof input>[1][] = [
       { cmd: 'false' },

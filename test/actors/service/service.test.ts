@@ -847,6 +847,25 @@ describe('a full disk', () => {
   });
 });
 
+describe('an environment that cannot be opened', () => {
+  it('fails a start until the key is back', async () => {
+    const world = await phases.idle();
+    const services = world.store.table('services');
+    const opened = services.get('web');
+    if (!opened) throw new Error('web is not registered');
+    const stored = { ...opened, sealedEnv: 'x' };
+    await services.put('web', stored);
+    await world.ref.ask('changed', { stored });
+    expect(await refusal(start(world))).toMatchObject({
+      code: 'key_unusable',
+      detail: { hint: expect.stringContaining('env.key') },
+    });
+    expect(world.host.spawns).toEqual([]);
+    await services.put('web', opened);
+    expect(await running(world)).toBe(101);
+  });
+});
+
 describe('logs', () => {
   it('are followed while anybody follows, also across an absence of the host', async () => {
     const world = await phases.idle();

@@ -273,6 +273,33 @@ describe('a viewer', () => {
     expect(sizes).toEqual([40, 90]);
   });
 
+  it('that joins late has the modes that were set long ago, and those that were reset since have not', async () => {
+    const { terminal, print, of, output } = stage();
+    terminal.attach('early');
+    await eventually(() => of('early', 'size').length > 0);
+    await print('\x1b[?2004h\x1b[?1;1000h\x1b[?1049hmenu\r\n');
+    await eventually(() => output('early').includes('menu'));
+    await print('\x1b[?1000l');
+    for (let printed = 0; printed < 2 * AGENT.replayBytes; printed += AGENT.replayBytes / 4) {
+      await print(Buffer.alloc(AGENT.replayBytes / 4, 'y\r\n'));
+      terminal.acknowledge('early', output('early').length);
+    }
+    await print('\x1b[?1lthe end\r\n');
+    terminal.attach('late');
+    await eventually(() => output('late').includes('the end'));
+    const screen = output('late').toString();
+    for (const kept of ['\x1b[?2004h', '\x1b[?1049h']) expect(screen).toContain(kept);
+    for (const undone of ['\x1b[?1h', '\x1b[?1000h']) expect(screen).not.toContain(undone);
+    await print('\x1bc');
+    for (let printed = 0; printed < 2 * AGENT.replayBytes; printed += AGENT.replayBytes / 4) {
+      await print(Buffer.alloc(AGENT.replayBytes / 4, 'z\r\n'));
+      terminal.acknowledge('early', output('early').length);
+    }
+    terminal.attach('last');
+    await eventually(() => output('last').includes('z'));
+    expect(output('last').toString()).not.toContain('\x1b[?');
+  });
+
   it('is not blocked by a log that claims more than it gives', async () => {
     const { terminal, print, of } = stage(40, 6, 1_000);
     terminal.attach('one');

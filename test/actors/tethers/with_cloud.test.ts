@@ -57,6 +57,7 @@ async function cloud(folder: string, key: Vault, ports: readonly [number, number
     open: (access) => openKubeCluster(access, RULE, realTime),
     podAccess: null,
     ownPod: null,
+    self: 'here',
   });
   await here.stand<ThreadsProtocol>('threads');
   here.node.family('tether:', tetherActor, () => ({
@@ -94,6 +95,7 @@ describeReal('tethers and the cloud', () => {
       provider: 'other',
       kubeconfig: kubeconfig(),
       inCluster: false,
+      namespaces: [],
     };
     const { id: cluster } = await here.clusters.ask('register', { input });
     await here.clusters.ask('sync', { id: cluster });
@@ -115,7 +117,7 @@ describeReal('tethers and the cloud', () => {
     const { id, port } = await tethered(here, 'one');
     const workload = await here.workload('one');
     expect(workload.last_activity_at).toBeNull();
-    await here.workloads.ask('sleep', { id: workload.id, by: 'request' });
+    await here.workloads.ask('sleep', { id: workload.id, by: 'request', holdMs: null });
     const names = await Promise.all([1, 2, 3].map(() => answer(port, 'name\n')));
     expect(new Set(names).size).toBe(1);
     expect((await here.workload('one')).last_activity_at).not.toBeNull();
@@ -135,7 +137,7 @@ describeReal('tethers and the cloud', () => {
     const { port } = await tethered(here, 'two');
     const open = client(port, 'stay\n');
     const before = await open.until((text) => text.endsWith('\n'));
-    await here.workloads.ask('sleep', { id: (await here.workload('two')).id, by: 'request' });
+    await here.workloads.ask('sleep', { id: (await here.workload('two')).id, by: 'request', holdMs: null });
     expect(await open.ended).toMatch(/^(end|ECONNRESET)$/);
     const after = await answer(port, 'name\n');
     expect(after).toContain('two-');

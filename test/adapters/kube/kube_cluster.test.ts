@@ -9,6 +9,7 @@ import { kubeFailure } from '../../../src/adapters/kube/kube_errors.ts';
 import { createKubeHttp } from '../../../src/adapters/kube/kube_http.ts';
 import { CLOUD } from '../../../src/settings/limits.ts';
 import { afterThisTest, realTime, virtualClock } from '../../kit/actors.ts';
+import { eventually } from '../../kit/eventually.ts';
 import { type Double, type Fault, kubeDouble, workload } from '../../kit/kube_double.ts';
 
 const ANY = { allow: 'any', apiOnLoopback: true };
@@ -120,12 +121,16 @@ describe('a workload', () => {
       ...hello,
       uid: expect.stringMatching(/^[0-9a-f-]{36}$/),
       version: '101',
+      generation: 1,
       replicas: 2,
       pods: 2,
       ready: 2,
       observed: true,
       selector: 'app=hello',
+      replicaSet: null,
       receipt: null,
+      wakeReceipt: null,
+      activity: null,
       scaledBy: 'kubectl-client-side-apply',
       keeper: 'Argo CD',
     });
@@ -134,13 +139,13 @@ describe('a workload', () => {
 });
 
 describe('a patch', () => {
-  it("is a merge patch with Berth's field manager", async () => {
+  it("is a JSON patch with Berth's field manager", async () => {
     double.put('Deployment', workload('web', 'hello', 2));
-    const seen = await cluster.patchWorkload(hello, { spec: { replicas: 0 } });
+    const seen = await cluster.patchWorkload(hello, [{ op: 'replace', path: '/spec/replicas', value: 0 }]);
     expect(seen).toMatchObject({ replicas: 0, scaledBy: 'berth' });
     expect(double.requests.at(-1)).toMatchObject({
       method: 'PATCH',
-      contentType: 'application/merge-patch+json',
+      contentType: 'application/json-patch+json',
     });
     expect(double.requests.at(-1)?.query.get('fieldManager')).toBe('berth');
   });
@@ -198,7 +203,6 @@ describe('failures', () => {
       'cluster_denied',
       /may not get deployments.apps hello in namespace web: no/,
     ],
-    ['a broken connection', { kind: 'reset' }, 'cluster_unreachable', /does not answer/],
     ['an answer without end', { kind: 'endless' }, 'cluster_unreachable', /more than 4194304 bytes/],
   ])('%s is explained', async (_, fault, code, message) => {
     double.fault(any, fault);
@@ -208,6 +212,63 @@ describe('failures', () => {
     });
     expect(double.requests).toHaveLength(1);
     expect((await cluster.getWorkload(hello))?.seen.replicas).toBe(2);
+  });
+
+  it('that reflects the request is told without the token', async () => {
+    const { credential } = double.access;
+    const token = credential.kind === 'token' ? credential.token : '';
+    expect(token.length).toBeGreaterThan(8);
+    for (const message of [`you sent Bearer ${token}`, `${'x'.repeat(280)} ${token}`]) {
+      double.fault(any, { kind: 'status', status: 400, reason: token, message });
+      const said = await saidOf(cluster.list(deployments));
+      expect(said.message).toContain('[removed]');
+      expect(said.message).not.toContain(token.slice(0, 8));
+    }
+  });
+
+  it('a broken connection is tried again for a read, and explained when it breaks each time', async () => {
+    double.fault(any, { kind: 'reset' }, CLOUD.maxReadRetries);
+    expect((await cluster.getWorkload(hello))?.seen.replicas).toBe(2);
+    double.fault(any, { kind: 'reset' }, CLOUD.maxReadRetries + 1);
+    expect(await saidOf(cluster.getWorkload(hello))).toEqual({
+      code: 'cluster_unreachable',
+      message: expect.stringMatching(/does not answer/),
+    });
+  });
+
+  it('a broken connection is not tried again for a change', async () => {
+    double.fault(any, { kind: 'reset' });
+    const steps = [{ op: 'replace', path: '/spec/replicas', value: 0 }] as const;
+    expect(await saidOf(cluster.patchWorkload(hello, steps))).toMatchObject({ code: 'cluster_unreachable' });
+    expect(double.requests).toHaveLength(1);
+  });
+
+  it('one break of all connections costs no call its answer', async () => {
+    const ready = await Promise.all(Array.from({ length: 8 }, () => cluster.getWorkload(hello)));
+    expect(ready).toHaveLength(8);
+    // Each of the connections that are open breaks in the middle of a call.
+    double.fault(any, { kind: 'reset' }, 8);
+    const answers = await Promise.all(Array.from({ length: 60 }, () => cluster.getWorkload(hello)));
+    expect(answers.map((answer) => answer?.seen.replicas)).toEqual(Array(60).fill(2));
+  });
+
+  it('one call goes first when a cluster may be back, and the others wait for it', async () => {
+    const clock = virtualClock();
+    const patient = openKubeCluster(double.access, ANY, clock);
+    afterThisTest(() => patient.close());
+    await double.stop();
+    for (let call = 0; call < CLOUD.circuitBreaker.failureThreshold; call += 1)
+      await saidOf(patient.getWorkload(hello));
+    await double.start();
+    await clock.advance(CLOUD.circuitBreaker.initialOpenMs);
+    let isHeld = true;
+    double.fault(() => isHeld, { kind: 'late', ms: 300 }, 1);
+    const calls = Array.from({ length: 20 }, () => patient.getWorkload(hello));
+    await eventually(() => double.requests.length > 0);
+    expect(double.requests).toHaveLength(1);
+    isHeld = false;
+    expect((await Promise.all(calls)).every((answer) => answer?.seen.replicas === 2)).toBe(true);
+    expect(double.requests).toHaveLength(20);
   });
 
   it('429 is retried after the time the server asks for', async () => {
@@ -259,7 +320,7 @@ describe('failures', () => {
 
 describe("the account's rights", () => {
   it('are those the cluster reports, one by one', async () => {
-    expect(await cluster.capabilities()).toEqual({
+    expect(await cluster.capabilities(null)).toEqual({
       sync: true,
       watch: true,
       sleep: true,
@@ -267,7 +328,7 @@ describe("the account's rights", () => {
       denied: [],
     });
     double.denied.add('patch statefulsets').add('create pods/portforward');
-    expect(await cluster.capabilities()).toEqual({
+    expect(await cluster.capabilities(null)).toEqual({
       sync: true,
       watch: true,
       sleep: false,
@@ -283,6 +344,6 @@ describe("the account's rights", () => {
     expect(await cluster.version()).toBe('v1.33.0-double');
     double.addAutoscaler('web', 'scaler', 'Deployment', 'hello');
     double.addAutoscaler('web', 'other', 'Deployment', 'other');
-    expect(await cluster.autoscalers(hello)).toEqual(['scaler']);
+    expect(await cluster.autoscalers(hello)).toEqual([{ name: 'scaler', maxReplicas: 5 }]);
   });
 });

@@ -57,6 +57,7 @@ describe('an accepted kubeconfig', () => {
       server: 'https://10.0.0.1:6443',
       ca: ca.cert,
       tlsServerName: null,
+      namespace: null,
       credential: { kind: 'token', token: 'secret-token' },
     });
   });
@@ -64,6 +65,62 @@ describe('an accepted kubeconfig', () => {
   it('may be base64, and gives the same record', () => {
     expect(parseKubeconfig(base64(config()), NOW)).toEqual(parseKubeconfig(config(), NOW));
     expect(parseKubeconfig(`${base64(config())}\n`, NOW)).toEqual(parseKubeconfig(config(), NOW));
+  });
+
+  const wrapped = (text: string): string => text.replace(/.{76}/g, '$&\n');
+
+  it('may be base64 as its usual command writes it, with line breaks', () => {
+    expect(parseKubeconfig(`${wrapped(base64(config()))}\n`, NOW)).toEqual(parseKubeconfig(config(), NOW));
+    expect(parseKubeconfig(wrapped(base64(config())).replaceAll('\n', '\r\n'), NOW)).toEqual(
+      parseKubeconfig(config(), NOW),
+    );
+  });
+
+  it.each(['', '='])('may be base64url, with padding or without (%j)', (padding) => {
+    // A text whose base64 has both of the characters that differ, and one byte over.
+    const text = config({ user: { token: '~~~???>>>~~~???>>>' } });
+    const padded = text + ' '.repeat((5 - (Buffer.byteLength(text) % 3)) % 3);
+    const url = Buffer.from(padded).toString('base64url') + padding;
+    expect(url).toMatch(/[-_]/);
+    expect(parseKubeconfig(url, NOW)).toEqual(parseKubeconfig(text, NOW));
+  });
+
+  it('may have its certificates as literal blocks of lines', () => {
+    const lines = wrapped(base64(ca.cert)).replaceAll('\n', '\n      ');
+    const text = `current-context: c
+contexts: [{name: c, context: {cluster: k, user: u}}]
+clusters:
+- name: k
+  cluster:
+    server: https://10.0.0.1:6443
+    certificate-authority-data: |
+      ${lines}
+users: [{name: u, user: {token: secret-token}}]
+`;
+    expect(parseKubeconfig(text, NOW)).toEqual(parseKubeconfig(config(), NOW));
+  });
+
+  it.each([{ apiVersion: undefined }, { kind: undefined }, { apiVersion: undefined, kind: undefined }])(
+    'may lack %j',
+    (root) => {
+      expect(parseKubeconfig(config({ root }), NOW)).toEqual(parseKubeconfig(config(), NOW));
+    },
+  );
+
+  it('with a token and a certificate uses the certificate, which an API server tries first', () => {
+    const certificate = {
+      'client-certificate-data': base64(client.cert),
+      'client-key-data': base64(client.key),
+    };
+    const both = parseKubeconfig(config({ user: { token: 't', ...certificate } }), NOW);
+    expect(both).toEqual(parseKubeconfig(config({ user: certificate }), NOW));
+    expect(both.credential.kind).toBe('certificate');
+  });
+
+  it('keeps the namespace of its context if it can be one', () => {
+    const namespaceOf = (namespace: unknown) =>
+      parseKubeconfig(config({ context: { namespace } }), NOW).namespace;
+    expect(['web', '../x', 7].map(namespaceOf)).toEqual(['web', null, null]);
   });
 
   it('may be the block YAML that kubectl writes, with extensions and preferences', () => {
@@ -99,6 +156,7 @@ users:
       server: 'https://example.com/k8s',
       ca: null,
       tlsServerName: 'api.internal',
+      namespace: 'web',
       credential: { kind: 'certificate', certificate: client.cert, key: client.key },
     });
   });
@@ -215,17 +273,6 @@ describe('what the record needs', () => {
     ],
     ['a token too long', config({ user: { token: 'x'.repeat(16385) } }), 'kubeconfig.users[0].user.token'],
     [
-      'both logins',
-      config({
-        user: {
-          token: 't',
-          'client-certificate-data': base64(client.cert),
-          'client-key-data': base64(client.key),
-        },
-      }),
-      'kubeconfig.users[0].user',
-    ],
-    [
       'a foreign key',
       config({
         user: { 'client-certificate-data': base64(client.cert), 'client-key-data': base64(other.key) },
@@ -330,7 +377,6 @@ describe('YAML with special features', () => {
     ['a null key', yaml('? \n: c'), /every key must be a string/],
     ['nothing', '', /YAML document/],
     ['base64 of base64', base64(base64(config())), /mapping|YAML/],
-    ['base64 with line breaks', base64(config()).replace(/.{76}/g, '$&\n'), /base64 -w0/],
     ['base64 with padding bits', `${base64('a: b')}=`, /base64/],
     ['base64 of invalid UTF-8', Buffer.from([0x61, 0x3a, 0xff]).toString('base64'), /base64/],
   ])('%s is refused', (_, text, message) => {

@@ -8,7 +8,7 @@ import {
   isOlderVersion,
   kubeStatusOf,
   listPageOf,
-  losesVolumes,
+  patchBaseOf,
   seenWorkloadOf,
   watchEventOf,
 } from '../../../src/adapters/kube/parse_objects.ts';
@@ -120,7 +120,7 @@ describe('an object', () => {
     fc.assert(
       fc.property(hostile.value, (value) => {
         seenWorkloadOf('Deployment', value);
-        losesVolumes(value);
+        patchBaseOf(value);
         kubeStatusOf(value, null);
         for (const read of [
           () => listPageOf(value),

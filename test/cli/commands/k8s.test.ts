@@ -25,6 +25,8 @@ const workload = (letter: string, name: string, namespace: string, kind = 'Deplo
   ready_replicas: 1,
   state: 'awake',
   sleep_reason: null,
+  wake_reason: null,
+  stale_since: null,
 });
 const WORKLOADS = [
   workload('B', 'web', 'shop'),
@@ -51,6 +53,11 @@ const DETAIL = {
   version: 'v1.31.0',
   reachable: true,
   last_sync_at: '2026-11-20T10:00:00.000Z',
+  authenticated: true,
+  authenticated_since: '2026-11-20T10:00:00.000Z',
+  credentials_expire_at: null,
+  namespaces: [],
+  scope: null,
   capabilities: {
     sync: true,
     watch: true,

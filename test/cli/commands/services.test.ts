@@ -1,5 +1,5 @@
 // Every command on a real daemon with real processes: its output and its exit code.
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Daemon, eventually } from '../../kit/daemon.ts';
@@ -460,6 +460,61 @@ it('checks the machine', async () => {
   const wrong = await berth(['doctor', '--config', bad], { env: cleanEnv(folder()) });
   expect(wrong.code).toBe(1);
   expect(wrong.stdout).toContain('port = "x"');
+});
+
+describe('doctor', () => {
+  const TOKEN = 'a-token-of-enough-characters';
+  const findings = async (daemon: Daemon, env: Record<string, string>) => {
+    const { stdout } = await against(daemon, env)('doctor --json');
+    const all: { state: string; about: string }[] = JSON.parse(stdout);
+    return all.filter(({ about }) => about.includes('token')).map(({ state, about }) => `${state}: ${about}`);
+  };
+
+  it('asks the daemon whether it asks for a token', async () => {
+    const open = await daemonOf();
+    expect(await findings(open, { BERTH_AUTH_TOKEN: TOKEN })).toEqual([
+      'wrong: the daemon asks for no token, although the configuration has one: anybody here can use it',
+    ]);
+    const closed = await daemonOf({ env: { BERTH_AUTH_TOKEN: TOKEN } });
+    expect(await findings(closed, { BERTH_AUTH_TOKEN: TOKEN })).toEqual([
+      'ok: a token is set: only those who have it can use the daemon',
+    ]);
+    expect(await findings(closed, {})).toContainEqual(
+      'warning: the daemon asks for a token, which the configuration does not have',
+    );
+  });
+
+  it('warns of a token that is short, or that others can read, as the daemon does', async () => {
+    const daemon = await daemonOf({ config: '[auth]\ntoken = "short"\n' });
+    chmodSync(daemon.configFile, 0o644);
+    const short = 'auth.token has fewer than 22 characters: others can find it by trying';
+    const exposed = `others can read ${daemon.configFile}, which holds a token`;
+    const found = await findings(daemon, {});
+    expect(found.slice(1)).toEqual([`warning: ${short}`, `warning: ${exposed}`]);
+    daemon.signal('SIGHUP');
+    await eventually(() => daemon.stderr().includes(`berth: ${exposed}; chmod 600`));
+    expect(daemon.stderr()).toContain(`berth: ${short}; `);
+    chmodSync(daemon.configFile, 0o600);
+    expect((await findings(daemon, {})).slice(1)).toEqual([`warning: ${short}`]);
+  });
+});
+
+it('takes an address without http://', async () => {
+  const daemon = await daemonOf();
+  const ran = await berth(['ps', '--url', `localhost:${daemon.port}`], { env: cleanEnv(folder()) });
+  expect(ran).toMatchObject({ code: 0, stdout: '' });
+  const wrong = await berth(['ps', '--url', 'ftp://localhost'], { env: cleanEnv(folder()) });
+  expect(wrong.code).toBe(2);
+});
+
+it('says that a daemon runs already, not that something has its port', async () => {
+  const daemon = await daemonOf();
+  const args = ['daemon', '--state-dir', daemon.stateDir, '--config', daemon.configFile];
+  const second = await berth(args, { env: cleanEnv(folder(), { BERTH_PORT: String(daemon.port) }) });
+  expect([second.code, second.stderr]).toEqual([
+    1,
+    `berth: a daemon runs already (pid ${daemon.pid}) with ${daemon.stateDir}\n`,
+  ]);
 });
 
 it('opens the dashboard with a code that is good once, hidden from other users and servers', async () => {

@@ -71,6 +71,11 @@ describe('clusters', () => {
       reachable: null,
       last_sync_at: null,
       capabilities: null,
+      authenticated: null,
+      authenticated_since: null,
+      credentials_expire_at: null,
+      namespaces: [],
+      scope: null,
     });
     expect(await call('POST', `/k8s/clusters/${id}/sync`)).toMatchObject({
       status: 200,
@@ -80,6 +85,16 @@ describe('clusters', () => {
       reachable: true,
       version: 'v1.33.0-double',
     });
+    const change = { name: 'staging', kubeconfig: double.kubeconfig };
+    expect(await call('PATCH', `/k8s/clusters/${id}`, change)).toMatchObject({
+      status: 200,
+      body: { id, name: 'staging' },
+    });
+    expect(await call('PATCH', `/k8s/clusters/${NOBODY}`, change)).toMatchObject({
+      status: 404,
+      body: { code: 'unknown_cluster' },
+    });
+    expect(await call('PATCH', `/k8s/clusters/${id}`, { in_cluster: true })).toMatchObject({ status: 400 });
     expect(await call('DELETE', `/k8s/clusters/${id}`)).toMatchObject({
       status: 200,
       body: { removed: true, id },
@@ -101,10 +116,12 @@ describe('clusters', () => {
     ['another field', { name: 'a', kubeconfig: 'x', server: 'https://x' }, ['server']],
     ['no kubeconfig', { name: 'a' }, ['kubeconfig']],
     ['in_cluster without leave', { name: 'a', in_cluster: true }, ['in_cluster']],
+    ['a kubeconfig that is none', { name: 'a', kubeconfig: 'a: b' }, ['kubeconfig.current-context']],
+    ['namespaces that are none', { name: 'a', namespaces: ['a', 'B_'] }, ['namespaces.1']],
     [
-      'a kubeconfig that is none',
-      { name: 'a', kubeconfig: 'a: b' },
-      ['kubeconfig.apiVersion', 'kubeconfig.kind', 'kubeconfig.current-context'],
+      'too many namespaces',
+      { name: 'a', namespaces: Array.from({ length: 51 }, (_, index) => `n${index}`) },
+      ['namespaces'],
     ],
   ])('are refused with %s', async (_, body, paths) => {
     const { call } = await api();
@@ -126,7 +143,7 @@ describe('clusters', () => {
   it('that answer with nonsense or not at all give 502', async () => {
     const { call, double } = await api();
     const { id } = (await call('POST', '/k8s/clusters', { name: 'a', kubeconfig: double.kubeconfig })).body;
-    double.denied.add('list deployments');
+    for (const plural of ['deployments', 'statefulsets', 'namespaces']) double.denied.add(`list ${plural}`);
     expect(await call('POST', `/k8s/clusters/${id}/sync`)).toMatchObject({
       status: 502,
       body: { code: 'cluster_denied' },
@@ -152,7 +169,11 @@ describe('workloads', () => {
       (await call('GET', path)).body.map((row: Json) => row.name);
     expect(await names('/k8s/workloads')).toEqual(['store', 'hello']);
     expect(await names(`/k8s/workloads?cluster_id=${clusterId}`)).toEqual(['store', 'hello']);
-    expect(await names(`/k8s/workloads?cluster_id=${NOBODY}`)).toEqual([]);
+    for (const id of [NOBODY, clusterId.toLowerCase(), 'x'])
+      expect(await call('GET', `/k8s/workloads?cluster_id=${id}`)).toMatchObject({
+        status: 404,
+        body: { code: 'unknown_cluster' },
+      });
     expect(await call('GET', `/k8s/workloads?cluster_id=a&cluster_id=b`)).toMatchObject({ status: 400 });
   });
 

@@ -7,6 +7,7 @@ import { eventRecord } from '../kit.ts';
 
 /** A reader that keeps everything written to it; a `stalled` one takes nothing. */
 class Reader implements ResponseStream {
+  isOpen = true;
   text = '';
   writes: Uint8Array[] = [];
   touched = 0;

@@ -358,6 +358,68 @@ describe.each(SERVERS)('%s', (server) => {
     expect(numbers).toEqual(Array.from({ length: total }, (_, index) => index + 1));
   });
 
+  it('is read once for all who follow it at the same place', async () => {
+    const front = await start();
+    const clients = await Promise.all(Array.from({ length: 30 }, () => follow(front, '?lines=1000')));
+    const before = front.service.of('read').length;
+    const printed = Array.from({ length: 5_000 }, (_, index) => `line ${index} ${'x'.repeat(90)}`);
+    front.print(`${printed.join('\n')}\n`);
+    for (const client of clients) expect(await lines(client, printed.length)).toEqual(printed);
+    // Its 500 KB are 8 pieces, and each client finds the end of the log.
+    expect(front.service.of('read').length - before).toBeLessThan(clients.length);
+  });
+
+  it('shows at once what is printed while its end is read', async () => {
+    const front = await start({ clock: virtualClock() });
+    const client = await follow(front);
+    await client.until(0);
+    let isHeld = true;
+    let arrived = (): void => {};
+    let release = (): void => {};
+    const reading = new Promise<void>((resolve) => {
+      arrived = resolve;
+    });
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    front.service.answer({
+      read: async ({ offset, limit, ...query }) => {
+        const slice = front.log.parts(offset, limit, query);
+        if (!isHeld) return slice;
+        isHeld = false;
+        arrived();
+        await held;
+        return slice;
+      },
+    });
+    front.views.tell('grew', { name: 'web' });
+    await reading;
+    front.print('late\n');
+    await settle();
+    release();
+    expect(await lines(client, 1)).toEqual(['late']);
+  });
+
+  it('is read no further for a client that has left', async () => {
+    const front = await start();
+    const end = 10_000 * MIB;
+    let replayed = 0;
+    front.service.answer({
+      read: ({ offset, limit }) => {
+        replayed = Math.min(end, offset + limit);
+        return { start: offset, end: replayed, run: null, parts: [], times: [] };
+      },
+    });
+    const client = await follow(front, '?stream=stderr', { 'last-event-id': '0' });
+    client.close();
+    await eventually(() => front.service.of('follow').length === 2);
+    for (let turn = 0; turn < 5; turn += 1) await settle();
+    const reads = front.service.of('read').length;
+    for (let turn = 0; turn < 20; turn += 1) await settle();
+    expect(front.service.of('read')).toHaveLength(reads);
+    expect(replayed).toBeLessThan(end);
+  });
+
   it('is followed as often as it is released', async () => {
     const front = await start();
     const clients = [await follow(front), await follow(front)];

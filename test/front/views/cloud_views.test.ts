@@ -18,6 +18,8 @@ const workload = (id: string, clusterId: string, replicas = 1): WorkloadRow => (
   lastActivityAt: 1_700_000_000_000,
   state: 'waking',
   sleepReason: null,
+  wakeReason: null,
+  staleSince: null,
 });
 const cluster = (id: string): ClusterRow => ({
   id,
@@ -29,6 +31,8 @@ const cluster = (id: string): ClusterRow => ({
   version: null,
   capabilities: null,
   reachable: null,
+  authenticated: null,
+  authenticatedSince: null,
 });
 const tether = (id: string): TetherRow => ({
   id,
@@ -101,13 +105,16 @@ describe("the front's copies of workloads", () => {
     expect(views.workloads('c').toString()).toBe(
       '[{"id":"a","name":"a","namespace":"a","kind":"Deployment","replicas":1,"desired_replicas":null,' +
         '"auto_sleep_enabled":true,"idle_timeout_minutes":7,"last_activity_at":"2023-11-14T22:13:20.000Z",' +
-        '"cluster_id":"c","ready_replicas":0,"state":"waking","sleep_reason":null}]',
+        '"cluster_id":"c","ready_replicas":0,"state":"waking","sleep_reason":null,"wake_reason":null,' +
+        '"stale_since":null}]',
     );
     views.setClusters([cluster('c')], true);
     const item =
       '"id":"c","name":"cluster c","provider":"other","in_cluster":false,"created_at":"1970-01-01T00:00:00.000Z"';
     expect(views.clusters().toString()).toBe(`[{${item}}]`);
-    const more = '"version":null,"reachable":null,"last_sync_at":null,"capabilities":null';
+    const more =
+      '"version":null,"reachable":null,"last_sync_at":null,"capabilities":null,"authenticated":null,' +
+      '"authenticated_since":null,"credentials_expire_at":null,"namespaces":[],"scope":null';
     expect(views.cluster('c')).toBe(`{${item},${more}}`);
     views.setTethers([tether('t')], true);
     expect(views.tethers().toString()).toBe(

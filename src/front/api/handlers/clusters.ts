@@ -15,6 +15,7 @@ export const clusterHandlers: HandlersOf<typeof clusters> = {
   },
 
   register: ({ app, body }) => clustersOf(app).ask('register', { input: body }),
+  change: ({ app, key: id, body }) => clustersOf(app).ask('change', { id, change: body }),
   remove: ({ app, key: id }) => clustersOf(app).ask('remove', { id }),
 
   sync: ({ app, key: id }) => {

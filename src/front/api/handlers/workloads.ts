@@ -1,5 +1,6 @@
 // The handlers of workloads. Reads are answered from the views; everything else goes to the owner.
 import type { workloads } from '../../../api/workloads.ts';
+import { fail } from '../../../protocol/errors.ts';
 import { CLOUD } from '../../../settings/limits.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
@@ -7,10 +8,15 @@ import type { HandlersOf } from '../handler.ts';
 const workloadsOf = (app: AppContext) => app.ref('workloads');
 
 export const workloadHandlers: HandlersOf<typeof workloads> = {
-  list: ({ app, query }) => app.cloud.views.workloads(query.cluster_id),
+  list: ({ app, query: { cluster_id: clusterId } }) => {
+    const { views } = app.cloud;
+    if (clusterId !== null && views.cluster(clusterId) === null)
+      throw fail('unknown_cluster', `there is no cluster ${clusterId}`);
+    return views.workloads(clusterId);
+  },
 
-  sleep: async ({ app, key: id }) => {
-    const message = { id, by: 'request' } as const;
+  sleep: async ({ app, key: id, query: { hold } }) => {
+    const message = { id, by: 'request', holdMs: hold } as const;
     const { replicas } = await workloadsOf(app).ask('sleep', message, { deadlineMs: CLOUD.scaleTimeoutMs });
     return { replicas };
   },
@@ -18,7 +24,7 @@ export const workloadHandlers: HandlersOf<typeof workloads> = {
   wake: ({ app, key: id, query }) => {
     const waitMs = query.wait ? (query.timeout ?? CLOUD.defaultWakeWaitMs) : null;
     const deadlineMs = CLOUD.scaleTimeoutMs + (waitMs ?? 0);
-    return workloadsOf(app).ask('wake', { id, waitMs }, { deadlineMs });
+    return workloadsOf(app).ask('wake', { id, by: 'request', waitMs }, { deadlineMs });
   },
 
   autoSleep: ({ cloud }, id) => {

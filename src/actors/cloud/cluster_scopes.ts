@@ -1,0 +1,115 @@
+// The part of a cluster that an account may list: a kind of workload in all namespaces, or in some.
+import { type KubeCluster, workloadsResource } from '../../adapters/kube/kube_cluster.ts';
+import { KubeError, kubeFailure } from '../../adapters/kube/kube_errors.ts';
+import { namespacesResource } from '../../adapters/kube/namespaces.ts';
+import {
+  type ClusterScope,
+  type ObservedWorkload,
+  WORKLOAD_KINDS,
+  type WorkloadKind,
+} from '../../protocol/cloud.ts';
+import { fail } from '../../protocol/errors.ts';
+import { CLOUD } from '../../settings/limits.ts';
+import type { WorkloadScope } from './workload_table.ts';
+
+/** Everything there is of a scope. */
+export interface ScopeListing {
+  scope: WorkloadScope;
+  rows: ObservedWorkload[];
+  /** The version from which a watch continues. */
+  version: string;
+}
+
+const isDenied = (error: unknown): boolean => error instanceof KubeError && error.status.status === 403;
+
+/** The scopes of what a cluster's record shows; null: everything. */
+export const scopesOf = (scope: readonly ClusterScope[] | null): WorkloadScope[] =>
+  scope === null
+    ? WORKLOAD_KINDS.map((kind) => ({ kind, namespace: null }))
+    : scope.flatMap(({ kind, namespaces }) =>
+        (namespaces ?? [null]).map((namespace) => ({ kind, namespace })),
+      );
+
+/** What a cluster's record shows of its scopes: each kind with its namespaces, null for all. */
+export const clusterScopeOf = (scopes: readonly WorkloadScope[]): ClusterScope[] =>
+  WORKLOAD_KINDS.map((kind) => {
+    const own = scopes.filter((scope) => scope.kind === kind);
+    const isWhole = own.some(({ namespace }) => namespace === null);
+    return { kind, namespaces: isWhole ? null : own.flatMap(({ namespace }) => namespace ?? []).sort() };
+  });
+
+/** The namespaces in which anything is listed; null: all. */
+export const namespacesOf = (scope: readonly ClusterScope[]): string[] | null =>
+  scope.some(({ namespaces }) => namespaces === null)
+    ? null
+    : [...new Set(scope.flatMap(({ namespaces }) => namespaces ?? []))].sort();
+
+/** The namespaces that the account may list by name; none where it may not list them. */
+async function listNamespaces(cluster: KubeCluster): Promise<string[]> {
+  try {
+    return (await cluster.list(namespacesResource)).rows;
+  } catch (error) {
+    if (isDenied(error)) return [];
+    throw error;
+  }
+}
+
+async function listScope(cluster: KubeCluster, scope: WorkloadScope): Promise<ScopeListing> {
+  const { rows, version } = await cluster.list(workloadsResource(scope.kind, scope.namespace));
+  return { scope, rows, version };
+}
+
+/** The listing of a scope; null where the account may not list it. */
+async function listIfAllowed(cluster: KubeCluster, scope: WorkloadScope): Promise<ScopeListing | null> {
+  try {
+    return await listScope(cluster, scope);
+  } catch (error) {
+    if (isDenied(error)) return null;
+    throw error;
+  }
+}
+
+/** Of one kind, whatever the account may list: everything, else namespace by namespace. */
+async function listKind(
+  cluster: KubeCluster,
+  kind: WorkloadKind,
+  namespaces: () => Promise<readonly string[]>,
+): Promise<ScopeListing[] | KubeError> {
+  try {
+    return [await listScope(cluster, { kind, namespace: null })];
+  } catch (error) {
+    if (!(error instanceof KubeError && isDenied(error))) throw error;
+    const listings: ScopeListing[] = [];
+    // One after the other: a cluster takes few calls at once.
+    for (const namespace of await namespaces()) {
+      const listing = await listIfAllowed(cluster, { kind, namespace });
+      if (listing) listings.push(listing);
+    }
+    return listings.length > 0 ? listings : error;
+  }
+}
+
+const NAME_NAMESPACES =
+  'Give the account the right that is named, or, where it has rights in some namespaces alone, ' +
+  'name these in `namespaces` of the cluster (POST or PATCH /k8s/clusters).';
+
+/**
+ * Lists both kinds as far as the account may: in all namespaces, else in those of `given`, else in those of
+ * the cluster's own list. Fails cluster_denied when it may list nothing, and as `KubeCluster.list`.
+ * docs/reference.md "Sync".
+ */
+export async function listScopes(cluster: KubeCluster, given: readonly string[]): Promise<ScopeListing[]> {
+  let found: Promise<readonly string[]> | null = null;
+  const namespaces = (): Promise<readonly string[]> => {
+    found ??=
+      given.length > 0
+        ? Promise.resolve(given)
+        : listNamespaces(cluster).then((all) => all.slice(0, CLOUD.maxNamespaces));
+    return found;
+  };
+  const results = await Promise.all(WORKLOAD_KINDS.map((kind) => listKind(cluster, kind, namespaces)));
+  const listings = results.flatMap((result) => (result instanceof KubeError ? [] : result));
+  const denial = results.find((result) => result instanceof KubeError);
+  if (listings.length > 0 || denial === undefined) return listings;
+  throw fail('cluster_denied', kubeFailure(denial).message, { hint: NAME_NAMESPACES });
+}

@@ -1,0 +1,47 @@
+// The modes of a terminal that were set by output which is too old to be drawn again, such as the alternate
+// screen of a program that has run for long: docs/reference.md "Screens of terminals".
+
+/** Cursor keys, origin, wrapping, mouse, keypad, focus, screens, pasting: what a drawn screen has. */
+const KEPT_MODES: ReadonlySet<number> = new Set([
+  1, 6, 7, 9, 45, 47, 66, 1000, 1002, 1003, 1004, 1047, 1049, 2004,
+]);
+/** Sets or resets modes, or resets the terminal. */
+const CHANGE = /\x1b(?:\[\?([\d;]{1,64})([hl])|c)/g;
+
+interface ModeChange {
+  /** Log offset of its sequence. */
+  at: number;
+  final: string;
+}
+
+export class TerminalModes {
+  private readonly changes = new Map<number, ModeChange>();
+  /** Log offset up to which the output was looked at. */
+  private seenTo = 0;
+
+  /** Looks at output that ends at the log offset `end`. What was seen before is left out. */
+  note(bytes: Uint8Array, end: number): void {
+    if (end <= this.seenTo) return;
+    const start = end - bytes.length;
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
+    for (const { 1: modes, 2: final, index } of text.matchAll(CHANGE)) {
+      if (start + index < this.seenTo) continue;
+      if (modes === undefined || final === undefined) this.changes.clear();
+      else for (const mode of modes.split(';').map(Number)) this.set(mode, { at: start + index, final });
+    }
+    this.seenTo = end;
+  }
+
+  /** The sequences for the modes that were changed last before the log offset `offset`. */
+  before(offset: number): Uint8Array {
+    const older = [...this.changes].filter(([, { at }]) => at < offset);
+    return Buffer.from(older.map(([mode, { final }]) => `\x1b[?${mode}${final}`).join(''));
+  }
+
+  private set(mode: number, change: ModeChange): void {
+    if (!KEPT_MODES.has(mode)) return;
+    // In the order of the changes: some modes exclude each other.
+    this.changes.delete(mode);
+    this.changes.set(mode, change);
+  }
+}

@@ -1,0 +1,65 @@
+// The annotations that Berth keeps on a workload itself, so that they survive the loss of its store and other
+// Berths see them. Anybody may have written them: each is checked. Pure.
+import type { SleepReceipt, WakeReceipt, WorkloadActivity } from '../../protocol/cloud.ts';
+import { CLOUD } from '../../settings/limits.ts';
+import { boundedCount, oneLine } from './untrusted_values.ts';
+import { type Wire, wire } from './wire_types.ts';
+
+/** The annotation that holds the receipt of a sleep. */
+export const RECEIPT_ANNOTATION = 'berth/sleep';
+/** The annotation that says who woke the workload. */
+export const WAKE_ANNOTATION = 'berth/wake';
+/** The annotation with the last use of a workload that some Berth may put to sleep. */
+export const ACTIVITY_ANNOTATION = 'berth/activity';
+
+const MAX_LENGTH = 1_000;
+const MAX_NAME_LENGTH = 128;
+
+/** The object in an annotation; undefined when it is none. */
+function parsed<T extends object>(annotation: unknown): Wire<T> | undefined {
+  if (typeof annotation !== 'string' || annotation.length > MAX_LENGTH) return undefined;
+  try {
+    return wire<T>(JSON.parse(annotation));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Epoch milliseconds; null for anything else. */
+const timeOf = (value: unknown): number | null =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null;
+
+/** The receipt of a sleep; null when there is none that can be read. */
+export function parseReceipt(annotation: unknown): SleepReceipt | null {
+  const row = parsed<SleepReceipt>(annotation);
+  const replicas = boundedCount(row?.replicas, 0);
+  const at = timeOf(row?.at);
+  if (replicas === 0 || at === null) return null;
+  const from = oneLine(row?.from, MAX_NAME_LENGTH) || null;
+  return {
+    replicas,
+    at,
+    by: row?.by === 'idle' ? 'idle' : 'request',
+    from,
+    holdUntil: timeOf(row?.holdUntil),
+  };
+}
+
+/** Who woke the workload; null when that cannot be read. */
+export function parseWakeReceipt(annotation: unknown): WakeReceipt | null {
+  const row = parsed<WakeReceipt>(annotation);
+  const at = timeOf(row?.at);
+  if (at === null) return null;
+  const by = row?.by === 'connection' ? 'connection' : 'request';
+  return { at, by, from: oneLine(row?.from, MAX_NAME_LENGTH) };
+}
+
+/** The last use; null when it cannot be read. */
+export function parseActivity(annotation: unknown): WorkloadActivity | null {
+  const row = parsed<WorkloadActivity>(annotation);
+  const at = timeOf(row?.at);
+  const { min, max } = CLOUD.idleMinutes;
+  const minutes = boundedCount(row?.minutes, 0);
+  if (at === null || minutes < min || minutes > max) return null;
+  return { at, from: oneLine(row?.from, MAX_NAME_LENGTH), minutes };
+}

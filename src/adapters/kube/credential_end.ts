@@ -1,0 +1,23 @@
+// When the credentials of an account end, as far as they say so themselves.
+import type { ClusterAccess } from '../../protocol/cloud.ts';
+import { parseCertificates } from './pem.ts';
+import { wire } from './wire_types.ts';
+
+/** The end of a JSON web token (epoch milliseconds); null: it is none, or has no end. */
+function tokenEnd(token: string): number | null {
+  const [, payload = ''] = token.split('.');
+  try {
+    const seconds = wire<{ exp: number }>(JSON.parse(Buffer.from(payload, 'base64url').toString()))?.exp;
+    return typeof seconds === 'number' && Number.isFinite(seconds) ? Math.round(seconds * 1_000) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** When the client certificate or the token ends (epoch milliseconds); null: not known. */
+export function credentialEnd(credential: ClusterAccess['credential']): number | null {
+  if (credential.kind === 'token') return tokenEnd(credential.token);
+  if (credential.kind === 'pod') return null;
+  const [own] = parseCertificates(credential.certificate) ?? [];
+  return own ? Date.parse(own.validTo) : null;
+}

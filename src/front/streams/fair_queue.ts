@@ -1,0 +1,42 @@
+// Small pieces of work for many clients, done so that the thread stays free for other requests.
+
+/** How long pieces are done in one turn of the event loop. */
+const SLICE_MS = 4;
+
+/**
+ * Does pieces in the order in which they were added, and stops after a few milliseconds for whatever else has
+ * arrived, however many pieces wait.
+ */
+export class FairQueue {
+  private pieces: (() => void)[] = [];
+  /** Pieces at the head of `pieces` that are done. */
+  private done = 0;
+  private isScheduled = false;
+
+  /** Adds a piece of work, which must not throw. */
+  add(piece: () => void): void {
+    this.pieces.push(piece);
+    this.schedule();
+  }
+
+  private schedule(): void {
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    setImmediate(() => this.run());
+  }
+
+  private run(): void {
+    this.isScheduled = false;
+    const until = performance.now() + SLICE_MS;
+    const { pieces } = this;
+    do {
+      pieces[this.done]?.();
+      this.done += 1;
+    } while (this.done < pieces.length && performance.now() < until);
+    if (this.done < pieces.length) this.schedule();
+    else {
+      this.pieces = [];
+      this.done = 0;
+    }
+  }
+}

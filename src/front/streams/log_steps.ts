@@ -1,0 +1,199 @@
+// Steps through a log that is followed. Followers at the same place of a log take the same step: it is read
+// and formatted once, however many of them there are.
+import { LineCutter, NO_PARTIAL_LINE, type PartialLine } from '../../logs/line_cutter.ts';
+import { type LineFormat, lineText } from '../../logs/line_text.ts';
+import type { LogSlice, LogsQuery, ServiceProtocol } from '../../protocol/service.ts';
+import { localTime } from '../../protocol/timestamps.ts';
+import type { Ref } from '../../runtime/actor.ts';
+import { KIB, LOGS } from '../../settings/limits.ts';
+import type { FairQueue } from './fair_queue.ts';
+
+/** Bytes of log per request to the service: formatting them takes a few milliseconds. */
+const READ_BYTES = 64 * KIB;
+/** Bytes counted for a step besides its text. */
+const ENTRY_BYTES = 512;
+
+/** A place in a log, between two steps. */
+export interface LogPosition {
+  offset: number;
+  /** The run that printed what came before; null: not known, and there is no beginning of a line. */
+  run: string | null;
+  /** The beginning of a line before the offset. */
+  partial: PartialLine;
+}
+
+export const positionAt = (offset: number): LogPosition => ({ offset, run: null, partial: NO_PARTIAL_LINE });
+
+/** What comes after a position. */
+export interface LogStep {
+  /** The lines as frames of an event stream; may be empty. */
+  frames: Buffer;
+  next: LogPosition;
+  /** null: there is more. A number: the end of the log, at this count of growths. */
+  endAt: number | null;
+}
+
+/**
+ * One line as a frame. `id` is the offset at which the log continues after it: a client that reconnects sends
+ * it back.
+ */
+function lineFrame(line: string, id: number | null): string {
+  return `${id === null ? '' : `id: ${id}\n`}event: line\ndata: ${JSON.stringify({ line })}\n\n`;
+}
+
+/** Looks up the time at an offset. Offsets must not decrease from call to call. */
+function timeLookup(times: LogSlice['times']): (offset: number) => number {
+  let at = 0;
+  return (offset) => {
+    while (at + 1 < times.length && (times[at + 1]?.offset ?? 0) <= offset) at += 1;
+    return times[at]?.time ?? 0;
+  };
+}
+
+/** The step from `from` through `slice`, without its end. */
+function formatStep(
+  from: LogPosition,
+  { start, end, run, parts, times }: LogSlice,
+  isRunning: boolean,
+  format: LineFormat,
+): Omit<LogStep, 'endAt'> {
+  const cutter = new LineCutter(from.partial);
+  const isOther = run !== null && run !== from.run;
+  // The last line of an ended run stays incomplete, as does a line whose next part is lost.
+  const isOver = start > from.offset || isOther || (end <= from.offset && !isRunning);
+  const incomplete = isOver ? cutter.flush() : undefined;
+  let frames = incomplete ? lineFrame(lineText(incomplete, format), from.offset) : '';
+  const timeAt = timeLookup(times);
+  for (const { offset, bytes } of parts)
+    for (const line of cutter.cut(Buffer.from(bytes), offset, timeAt))
+      frames += lineFrame(lineText(line, format), line.next);
+  const next = { offset: end, run: isOther ? run : from.run, partial: cutter.partial };
+  return { frames: Buffer.from(frames), next };
+}
+
+/** Steps that were taken lately, of all logs, and the reads that are under way. */
+export class LogStepCache {
+  private readonly queue: FairQueue;
+  private readonly steps = new Map<string, { step: Promise<LogStep>; bytes: number }>();
+  private bytes = 0;
+  private lastLog = 0;
+  private reads = 0;
+  private readonly waiting: (() => void)[] = [];
+
+  /** `queue` takes the formatting. */
+  constructor(queue: FairQueue) {
+    this.queue = queue;
+  }
+
+  /** A number for a log that no other has. */
+  nextLog(): number {
+    this.lastLog += 1;
+    return this.lastLog;
+  }
+
+  /** The step of `key`: the one that is known or under way, or else that of `take`. */
+  share(key: string, take: () => Promise<LogStep>): Promise<LogStep> {
+    const known = this.steps.get(key);
+    if (known) return known.step;
+    const entry = { step: take(), bytes: 0 };
+    this.steps.set(key, entry);
+    entry.step.then(
+      (step) => {
+        if (this.steps.get(key) !== entry) return;
+        // What comes after the end of a log changes.
+        if (step.endAt === null) this.keep(key, entry, step);
+        else this.steps.delete(key);
+      },
+      () => this.steps.delete(key),
+    );
+    return entry.step;
+  }
+
+  /** Runs `read` when few others are under way, so that the services' thread has time for other requests. */
+  async limited<T>(read: () => Promise<T>): Promise<T> {
+    if (this.reads >= LOGS.maxConcurrentReads)
+      await new Promise<void>((resolve) => this.waiting.push(resolve));
+    else this.reads += 1;
+    try {
+      return await read();
+    } finally {
+      // The place goes to the next one.
+      const next = this.waiting.shift();
+      if (next) next();
+      else this.reads -= 1;
+    }
+  }
+
+  /** Does `work` when it is its turn. */
+  inTurn<T>(work: () => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.queue.add(() => {
+        try {
+          resolve(work());
+        } catch (error) {
+          reject(error);
+        }
+      });
+    });
+  }
+
+  private keep(key: string, entry: { bytes: number }, { frames, next }: LogStep): void {
+    entry.bytes = frames.length + next.partial.bytes.length + ENTRY_BYTES;
+    this.bytes += entry.bytes;
+    for (const [oldest, { bytes: freed }] of this.steps) {
+      if (this.bytes <= LOGS.maxSharedBytes) return;
+      if (oldest === key) continue;
+      this.steps.delete(oldest);
+      this.bytes -= freed;
+    }
+  }
+}
+
+/** A log to be followed. */
+export interface FollowedLogOptions {
+  service: Ref<ServiceProtocol>;
+  query: LogsQuery;
+  isRunning: () => boolean;
+}
+
+/** One log, as all followers with the same query see it. */
+export class FollowedLog {
+  /** How often the log is known to have grown. */
+  growths = 0;
+  private readonly id: number;
+  private readonly cache: LogStepCache;
+  private readonly service: Ref<ServiceProtocol>;
+  private readonly query: LogsQuery;
+  private readonly isRunning: () => boolean;
+  private readonly format: LineFormat;
+
+  constructor(cache: LogStepCache, { service, query, isRunning }: FollowedLogOptions) {
+    this.cache = cache;
+    this.id = cache.nextLog();
+    this.service = service;
+    this.query = query;
+    this.isRunning = isRunning;
+    this.format = { raw: query.raw, stamp: query.timestamps ? localTime : null };
+  }
+
+  /** The step after `position`. Fails as the service does. */
+  stepFrom(position: LogPosition): Promise<LogStep> {
+    const key = `${this.id} ${position.offset} ${position.partial.bytes.length}`;
+    return this.cache.share(key, () => this.take(position));
+  }
+
+  private async take(position: LogPosition): Promise<LogStep> {
+    const { stream, timestamps } = this.query;
+    let endAt = 0;
+    const slice = await this.cache.limited(() => {
+      // What grows from here on may be missing in the answer.
+      endAt = this.growths;
+      return this.service.ask('read', { offset: position.offset, limit: READ_BYTES, stream, timestamps });
+    });
+    const isAtEnd = slice.end <= position.offset;
+    return this.cache.inTurn(() => ({
+      ...formatStep(position, slice, this.isRunning(), this.format),
+      endAt: isAtEnd ? endAt : null,
+    }));
+  }
+}

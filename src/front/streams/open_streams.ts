@@ -1,0 +1,63 @@
+// All event and log streams that are open, and what their clients have not read yet, together:
+// docs/reference.md "Streams".
+import { fail } from '../../protocol/errors.ts';
+import type { Clock } from '../../runtime/actor.ts';
+import { STREAMS } from '../../settings/limits.ts';
+import type { ResponseStream } from '../server/http_server.ts';
+
+type OpenStream = Pick<ResponseStream, 'isOpen' | 'bufferedBytes' | 'destroy'>;
+
+/** The bounds, as in `STREAMS`. */
+export type StreamLimits = Readonly<Record<keyof typeof STREAMS, number>>;
+
+const IGNORE = (): void => {};
+
+/** Bounds their number and the memory of what is unread. Each kind of stream bounds its own besides. */
+export class OpenStreams {
+  private readonly clock: Clock;
+  private readonly limits: StreamLimits;
+  private readonly streams = new Set<OpenStream>();
+  private stopChecks = IGNORE;
+
+  /** `limits` for tests. */
+  constructor(clock: Clock, limits: StreamLimits = STREAMS) {
+    this.clock = clock;
+    this.limits = limits;
+  }
+
+  /** Throws daemon_busy when no further stream may be opened. */
+  assertRoom(): void {
+    if (this.streams.size >= this.limits.maxOpen) this.check();
+    if (this.streams.size >= this.limits.maxOpen)
+      throw fail('daemon_busy', `${this.limits.maxOpen} streams are open, which is as many as there may be`);
+  }
+
+  add(stream: OpenStream): void {
+    if (this.streams.size === 0)
+      this.stopChecks = this.clock.every(this.limits.checkIntervalMs, () => this.check());
+    this.streams.add(stream);
+  }
+
+  /** Forgets all streams. */
+  close(): void {
+    this.streams.clear();
+    this.stopChecks();
+  }
+
+  /** Cuts off the clients that have left most unread, until the rest fits. */
+  private check(): void {
+    let unread = 0;
+    for (const stream of this.streams) {
+      if (stream.isOpen) unread += stream.bufferedBytes;
+      else this.streams.delete(stream);
+    }
+    if (this.streams.size === 0) this.stopChecks();
+    if (unread <= this.limits.maxUnreadBytes) return;
+    for (const stream of [...this.streams].sort((a, b) => b.bufferedBytes - a.bufferedBytes)) {
+      if (unread <= this.limits.maxUnreadBytes) return;
+      unread -= stream.bufferedBytes;
+      stream.destroy();
+      this.streams.delete(stream);
+    }
+  }
+}

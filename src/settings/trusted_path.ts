@@ -1,0 +1,68 @@
+// Whether somebody else could put a directory of his in the place of a path:
+// docs/reference.md "State directory".
+import { lstatSync, readFileSync, readlinkSync, type Stats } from 'node:fs';
+import { join, resolve } from 'node:path';
+
+const ROOT_USER = 0;
+const STICKY = 0o1000;
+const GROUP_WRITE = 0o020;
+const OTHERS_WRITE = 0o002;
+/** As many as the system follows. */
+const MAX_LINKS = 40;
+
+/**
+ * Whether a user of this namespace has the number. In a container, files of users outside of it show a number
+ * that nobody inside has.
+ */
+function isUser(uid: number): boolean {
+  let map: string;
+  try {
+    map = readFileSync('/proc/self/uid_map', 'latin1');
+  } catch {
+    return true;
+  }
+  return map.split('\n').some((line) => {
+    const [first = Number.NaN, , count = 0] = line.trim().split(/\s+/).map(Number);
+    return uid >= first && uid < first + count;
+  });
+}
+
+const isTrusted = (uid: number): boolean => uid === ROOT_USER || uid === process.getuid?.() || !isUser(uid);
+
+/** Whether others can replace what is in a folder. A group with the user's own number is his alone. */
+function canOthersReplace({ mode, gid }: Stats): boolean {
+  if (mode & STICKY) return false;
+  const isOwnGroup = gid === ROOT_USER || (gid === process.getgid?.() && gid === process.getuid?.());
+  return (mode & OTHERS_WRITE) !== 0 || ((mode & GROUP_WRITE) !== 0 && !isOwnGroup);
+}
+
+const namesOf = (path: string): string[] => path.split('/').filter((name) => name !== '');
+
+/**
+ * Why `path`, as far as it exists, may be another user's to replace; null: it is not. Follows links, which
+ * must be the user's own or root's. The last part counts as a link only.
+ */
+export function untrustedPart(path: string): string | null {
+  let rest = namesOf(resolve(path));
+  let at = '/';
+  for (let links = 0; rest.length > 0; ) {
+    const [name = '', ...behind] = rest;
+    const next = join(at, name);
+    const stat = lstatSync(next, { throwIfNoEntry: false });
+    if (!stat) return null;
+    const isFolder = !stat.isSymbolicLink();
+    if ((behind.length > 0 || !isFolder) && !isTrusted(stat.uid))
+      return `${next} belongs to another user (uid ${stat.uid})`;
+    if (isFolder && behind.length > 0 && canOthersReplace(stat)) return `others can write to ${next}`;
+    if (isFolder) {
+      at = next;
+      rest = behind;
+      continue;
+    }
+    links += 1;
+    if (links > MAX_LINKS) return `${path} has too many links`;
+    rest = [...namesOf(resolve(at, readlinkSync(next))), ...behind];
+    at = '/';
+  }
+  return null;
+}

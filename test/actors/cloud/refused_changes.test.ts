@@ -1,0 +1,175 @@
+// Sleeps and wakes that meet other writers, admission webhooks or a receipt that cannot be true.
+import { describe, expect, it } from 'vitest';
+import { CLOUD } from '../../../src/settings/limits.ts';
+import { afterThisTest } from '../../kit/actors.ts';
+import { type Cloud, cloud, doubleWith } from '../../kit/cloud.ts';
+import { type Double, type Json, kubeDouble, workload } from '../../kit/kube_double.ts';
+
+async function awake(): Promise<{ double: Double; here: Cloud; id: string }> {
+  const double = await doubleWith('hello');
+  const here = await cloud();
+  await here.add(double.kubeconfig);
+  return { double, here, id: here.find('web/hello').id };
+}
+
+const isPatch = ({ method }: { method: string }): boolean => method === 'PATCH';
+const sleep = ({ here, id }: { here: Cloud; id: string }) =>
+  here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
+const wake = ({ here, id }: { here: Cloud; id: string }) =>
+  here.workloads.ask('wake', { id, by: 'request', waitMs: null });
+const patches = ({ requests }: Double): number => requests.filter(isPatch).length;
+const hello = (double: Double): Json => double.get('Deployment', 'web', 'hello');
+
+describe('a change', () => {
+  it('is no conflict with writers of anything else, however many they are', async () => {
+    const all = await awake();
+    const { double } = all;
+    let writes = 0;
+    double.fault(
+      (request) => {
+        if (!isPatch(request)) return false;
+        writes += 1;
+        double.change('Deployment', 'web', 'hello', (object) => {
+          object.metadata.annotations.foreign = String(writes);
+        });
+        return false;
+      },
+      { kind: 'stall' },
+    );
+    expect(await sleep(all)).toEqual({ replicas: 0, slept: true });
+    expect(await wake(all)).toEqual({ replicas: 3 });
+    expect(patches(double)).toBe(2);
+    expect(hello(double).metadata.annotations.foreign).toBe('2');
+  });
+
+  it('keeps annotations that came between the read and the patch', async () => {
+    const all = await awake();
+    const { double } = all;
+    double.change('Deployment', 'web', 'hello', (object) => {
+      delete object.metadata.annotations;
+    });
+    let isOther = false;
+    double.fault(
+      (request) => {
+        if (!isPatch(request) || isOther) return false;
+        isOther = true;
+        double.change('Deployment', 'web', 'hello', (object) => {
+          object.metadata.annotations = { first: 'yes' };
+        });
+        return false;
+      },
+      { kind: 'stall' },
+    );
+    expect(await sleep(all)).toEqual({ replicas: 0, slept: true });
+    expect(hello(double).metadata.annotations).toMatchObject({ first: 'yes' });
+    expect(patches(double)).toBe(2);
+  });
+
+  it('does not lose the volumes of a StatefulSet to a policy that was set in between', async () => {
+    const double = await kubeDouble();
+    afterThisTest(() => double.stop());
+    const spec = { volumeClaimTemplates: [{}] };
+    double.put('StatefulSet', workload('data', 'db', 2, { spec }));
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    double.fault(
+      (request) => {
+        if (isPatch(request) && patches(double) === 1)
+          double.change('StatefulSet', 'data', 'db', (object) => {
+            object.spec.persistentVolumeClaimRetentionPolicy = { whenScaled: 'Delete' };
+          });
+        return false;
+      },
+      { kind: 'stall' },
+    );
+    await expect(sleep({ here, id: here.find('data/db').id })).rejects.toMatchObject({
+      code: 'sleep_refused',
+    });
+    expect(double.get('StatefulSet', 'data', 'db').spec.replicas).toBe(2);
+  });
+
+  it.each([404, 409, 422])('is read again and repeated when a patch is answered %i', async (status) => {
+    const all = await awake();
+    all.double.fault(isPatch, { kind: 'status', status, message: 'not as it was' });
+    expect(await sleep(all)).toEqual({ replicas: 0, slept: true });
+    expect(patches(all.double)).toBe(2);
+  });
+
+  it.each([500, 503])('is read again and repeated when a patch is answered %i', async (status) => {
+    const all = await awake();
+    all.double.fault(isPatch, { kind: 'status', status, message: 'the leader has changed' });
+    expect(await sleep(all)).toEqual({ replicas: 0, slept: true });
+    expect(patches(all.double)).toBe(2);
+  });
+
+  it.each([
+    [403, 'admission webhook "guard.example.com" denied the request: not on Fridays', /guard\.example\.com/],
+    [400, 'admission webhook "guard.example.com" denied the request without explanation', /has refused/],
+    [
+      500,
+      'Internal error occurred: failed calling webhook "guard.example.com": Post "https://10.0.0.1/": EOF',
+      /The webhook "guard\.example\.com" of the cluster has not answered/,
+    ],
+    [422, "ValidatingAdmissionPolicy 'hours' with binding 'all' denied request: closed", /Policy 'hours'/],
+  ])('that admission refuses (%i) names who it was, and is not repeated', async (status, text, message) => {
+    const all = await awake();
+    all.double.fault(isPatch, { kind: 'status', status, message: text }, 9);
+    await expect(sleep(all)).rejects.toMatchObject({ code: 'admission_denied', message });
+    expect(patches(all.double)).toBe(1);
+  });
+});
+
+describe('a receipt', () => {
+  async function withReceipt(replicas: number) {
+    const double = await kubeDouble();
+    afterThisTest(() => double.stop());
+    const object = workload('web', 'hello', 0);
+    object.metadata.annotations['berth/sleep'] = JSON.stringify({ replicas, at: 1, by: 'request' });
+    double.put('Deployment', object);
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    return { double, here, id: here.find('web/hello').id };
+  }
+
+  it('with a count that the workload can hardly have had is refused, and says why', async () => {
+    const all = await withReceipt(9_999_999);
+    expect(all.here.find('web/hello').desired_replicas).toBeNull();
+    await expect(wake(all)).rejects.toMatchObject({
+      code: 'wake_refused',
+      message: /asks for 9999999 replicas\. Berth has seen at most 0 of it, no Horizontal.*more than 100/,
+    });
+    expect(hello(all.double).spec.replicas).toBe(0);
+    all.double.change('Deployment', 'web', 'hello', (object) => {
+      delete object.metadata.annotations['berth/sleep'];
+    });
+    expect(await wake(all)).toEqual({ replicas: 1 });
+  });
+
+  it('is obeyed up to the count that is taken on trust', async () => {
+    expect(await wake(await withReceipt(CLOUD.trustedReplicas))).toEqual({ replicas: CLOUD.trustedReplicas });
+    await expect(wake(await withReceipt(CLOUD.trustedReplicas + 1))).rejects.toMatchObject({
+      code: 'wake_refused',
+    });
+  });
+
+  it('is obeyed where an autoscaler of the workload allows as many', async () => {
+    const all = await withReceipt(500);
+    all.double.addAutoscaler('web', 'other', 'Deployment', 'other', 1_000);
+    await expect(wake(all)).rejects.toMatchObject({ code: 'wake_refused' });
+    all.double.addAutoscaler('web', 'scaler', 'Deployment', 'hello', 500);
+    expect(await wake(all)).toEqual({ replicas: 500 });
+  });
+
+  it('is obeyed where the workload was seen with as many, also by an earlier daemon', async () => {
+    const double = await kubeDouble();
+    afterThisTest(() => double.stop());
+    double.put('Deployment', workload('web', 'hello', 700));
+    const first = await cloud();
+    await first.add(double.kubeconfig);
+    const { id } = first.find('web/hello');
+    await sleep({ here: first, id });
+    await first.stop();
+    const here = await cloud({ folder: first.folder, vault: first.vault });
+    expect(await wake({ here, id })).toEqual({ replicas: 700 });
+  });
+});

@@ -1,0 +1,59 @@
+import { expect, it } from 'vitest';
+import { TerminalInput } from '../../../src/actors/service/terminal_input.ts';
+import { AGENT } from '../../../src/settings/limits.ts';
+import { settle } from '../../kit/actors.ts';
+
+function stage() {
+  const written: string[] = [];
+  const taken: string[] = [];
+  let release = (): void => undefined;
+  const input = new TerminalInput({
+    write: (data) => {
+      written.push(data.length > 9 ? `${data.length} bytes` : Buffer.from(data).toString());
+      return new Promise((resolve) => {
+        release = resolve;
+      });
+    },
+    onTaken: (viewer) => taken.push(viewer),
+  });
+  const next = async (): Promise<void> => {
+    release();
+    await settle();
+  };
+  return { input, written, taken, next };
+}
+
+it('sends one message at a time, in the order of all viewers, and what a viewer typed before it left', async () => {
+  const { input, written, taken, next } = stage();
+  const frame = Buffer.from('ls');
+  input.add('one', frame);
+  input.add('two', Buffer.from('pwd'));
+  input.add('one', frame);
+  // The frame belongs to somebody else.
+  frame.fill('x');
+  input.leave('one');
+  expect([written, taken]).toEqual([['ls'], []]);
+  await next();
+  expect([written, taken]).toEqual([['ls', 'pwd'], ['one']]);
+  await next();
+  await next();
+  expect([written, taken]).toEqual([
+    ['ls', 'pwd', 'ls'],
+    ['one', 'two', 'one'],
+  ]);
+  input.add('two', Buffer.from('later'));
+  expect(written.at(-1)).toBe('later');
+});
+
+it('keeps no more than a viewer may send for those that come and go while nothing is read', async () => {
+  const { input, written, next } = stage();
+  input.add('first', Buffer.from('first'));
+  for (let count = 0; count < 10; count += 1) {
+    input.add(`gone ${count}`, Buffer.alloc(AGENT.maxUnacknowledgedBytes));
+    input.leave(`gone ${count}`);
+  }
+  input.add('last', Buffer.from('last'));
+  await next();
+  await next();
+  expect(written).toEqual(['first', `${AGENT.maxUnacknowledgedBytes} bytes`, 'last']);
+});

@@ -1,0 +1,75 @@
+// docs/reference.md "A damaged store", through the real daemon and the real command.
+import { spawnSync } from 'node:child_process';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { BIN } from '../kit/built_program.ts';
+import { type Daemon, newFolder, startDaemon, stopDaemon } from '../kit/daemon.ts';
+
+/** What `berth` prints, and its exit code. */
+function outcome(args: string[]): { code: number | null; stdout: string; stderr: string } {
+  const { status: code, stdout, stderr } = spawnSync(process.execPath, [BIN, ...args], { encoding: 'utf8' });
+  return { code, stdout, stderr };
+}
+
+const CONFIG = 'port = 0\n[gateway]\nport = 0\n';
+
+/** A state directory with the service `web`, whose daemon has ended. */
+async function usedState(): Promise<string> {
+  const daemon = await startDaemon();
+  const spec = { name: 'web', port: 0, cmd: 'echo "it is $SECRET"; exec sleep 100', env: { SECRET: 'safe' } };
+  expect((await daemon.request('POST', '/v1/services', spec)).status).toBe(201);
+  await stopDaemon(daemon);
+  return daemon.stateDir;
+}
+
+const start = (daemon: Daemon) => daemon.request('POST', '/v1/services/web/start');
+
+it.each([
+  ['is missing', (path: string) => rmSync(path)],
+  ['is damaged', (path: string) => writeFileSync(path, 'rubbish'.repeat(5_000))],
+])(
+  'a store that %s ends the start with one line and exit code 1, and names the way back',
+  async (why, harm) => {
+    const state = await usedState();
+    harm(join(state, 'store.mdb'));
+    const config = join(newFolder(), 'config.toml');
+    writeFileSync(config, CONFIG);
+    const { code, stderr } = outcome(['daemon', '--state-dir', state, '--config', config]);
+    expect([code, stderr.trimEnd().split('\n').length, stderr]).toEqual([1, 1, expect.stringContaining(why)]);
+    const command = /`berth (daemon --restore-store)`/.exec(stderr)?.[1];
+    expect(command).toBeDefined();
+  },
+);
+
+it('an environment whose key is lost is listed, does not start, and starts when the key is back', async () => {
+  const stateDir = await usedState();
+  const key = join(stateDir, 'env.key');
+  expect(readFileSync(join(stateDir, 'store.mdb')).includes('safe')).toBe(false);
+  renameSync(key, `${key}.away`);
+  const daemon = await startDaemon({ stateDir });
+  const listed = (await daemon.request('GET', '/v1/services/web')).body;
+  expect(listed).toMatchObject({ name: 'web', envKeys: ['SECRET'] });
+  expect(await start(daemon)).toMatchObject({
+    status: 500,
+    body: { code: 'key_unusable', hint: expect.stringContaining('env.key') },
+  });
+  renameSync(`${key}.away`, key);
+  expect((await start(daemon)).status).toBe(200);
+  const { lines } = (await daemon.request('GET', '/v1/services/web/logs')).body;
+  expect(lines).toEqual(['it is safe']);
+});
+
+it('a damaged row is named by the log and by doctor, and the rest goes on', async () => {
+  const stateDir = await usedState();
+  const path = join(stateDir, 'store.mdb');
+  const bytes = readFileSync(path);
+  for (let at = bytes.indexOf('it is $SECRET'); at >= 0; at = bytes.indexOf('it is $SECRET', at + 1))
+    bytes[at] = (bytes[at] ?? 0) ^ 1;
+  writeFileSync(path, bytes);
+  const daemon = await startDaemon({ stateDir });
+  expect((await daemon.request('GET', '/v1/services')).body).toEqual({ services: [] });
+  expect(daemon.stderr()).toContain('store: the row web of services is damaged and was left out');
+  const { stdout } = outcome(['--state-dir', stateDir, '--config', daemon.configFile, 'doctor']);
+  expect(stdout).toContain('damaged rows of the store were left out: services.web');
+});

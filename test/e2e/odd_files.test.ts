@@ -1,0 +1,37 @@
+// Odd things in the state directory of the real daemon: docs/reference.md "State directory".
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { newFolder, startDaemon } from '../kit/daemon.ts';
+import { freePort } from '../kit/free_ports.ts';
+
+it.each([
+  ['store.mdb', (path: string) => void execFileSync('mkfifo', [path]), 'is a FIFO'],
+  ['store.mdb', (path: string) => symlinkSync('/dev/zero', path), 'is a device'],
+  ['host/ledger', (path: string) => mkdirSync(path), 'is a folder'],
+])('%s that is no file ends the start with one line', async (name, make, said) => {
+  const state = join(newFolder(), 'state');
+  const path = join(state, name);
+  mkdirSync(join(state, 'host'), { recursive: true, mode: 0o700 });
+  make(path);
+  await expect(startDaemon({ stateDir: state })).rejects.toThrow(
+    `the daemon ended (1): berth: ${path}: ${said}, and not a file: remove it\n`,
+  );
+});
+
+it('a FIFO in the place of a log holds up nothing', async () => {
+  const daemon = await startDaemon();
+  const folder = join(daemon.stateDir, 'logs', 'web');
+  mkdirSync(folder, { recursive: true });
+  execFileSync('mkfifo', [join(folder, 'out.log')]);
+  await daemon.request('POST', '/v1/services', {
+    name: 'web',
+    port: freePort(),
+    cmd: 'echo up; exec sleep 100',
+  });
+  expect((await daemon.request('POST', '/v1/services/web/start')).status).toBe(200);
+  expect((await daemon.request('GET', '/v1/services/web/logs')).body.lines).toEqual([]);
+  expect((await daemon.request('GET', '/v1/services/web/explain')).status).toBe(200);
+  expect((await daemon.request('POST', '/v1/services/web/stop')).status).toBe(200);
+});

@@ -1,0 +1,111 @@
+// What followers of logs share: docs/reference.md "Streams".
+import { describe, expect, it } from 'vitest';
+import { FairQueue } from '../../../src/front/streams/fair_queue.ts';
+import { type LogStep, LogStepCache, positionAt } from '../../../src/front/streams/log_steps.ts';
+import { LOGS, MIB } from '../../../src/settings/limits.ts';
+import { settle } from '../../kit/actors.ts';
+
+const step = (bytes: number, endAt: number | null = null): LogStep => ({
+  frames: Buffer.alloc(bytes),
+  next: positionAt(bytes),
+  endAt,
+});
+
+describe('steps', () => {
+  it('are taken once while they are under way, and known afterwards unless they reach the end', async () => {
+    const cache = new LogStepCache(new FairQueue());
+    let taken = 0;
+    const take = (key: string, endAt: number | null) =>
+      cache.share(key, async () => {
+        taken += 1;
+        await settle();
+        return step(10, endAt);
+      });
+    await Promise.all([take('a', null), take('a', null), take('b', 0), take('b', 0)]);
+    expect(taken).toBe(2);
+    await take('a', null);
+    expect(taken).toBe(2);
+    await take('b', 0);
+    expect(taken).toBe(3);
+  });
+
+  it('that fail are tried again', async () => {
+    const cache = new LogStepCache(new FairQueue());
+    const failing = cache.share('a', () => Promise.reject(new Error('gone')));
+    await expect(failing).rejects.toThrow('gone');
+    expect((await cache.share('a', async () => step(1))).frames).toHaveLength(1);
+  });
+
+  it('are forgotten oldest first when they take too much memory', async () => {
+    const cache = new LogStepCache(new FairQueue());
+    const taken: string[] = [];
+    const take = (key: string) =>
+      cache.share(key, async () => {
+        taken.push(key);
+        return step(MIB);
+      });
+    const keys = Array.from({ length: LOGS.maxSharedBytes / MIB + 4 }, (_, index) => `${index}`);
+    for (const key of keys) await take(key);
+    taken.length = 0;
+    for (const key of [...keys].reverse()) await take(key);
+    expect(taken.length).toBeGreaterThanOrEqual(4);
+    expect(taken.length).toBeLessThan(keys.length);
+    expect(taken).not.toContain(keys.at(-1));
+  });
+
+  it('are read few at once, in order', async () => {
+    const cache = new LogStepCache(new FairQueue());
+    const began: number[] = [];
+    const ends: (() => void)[] = [];
+    const reads = Array.from({ length: 10 }, (_, index) =>
+      cache.limited(async () => {
+        began.push(index);
+        await new Promise<void>((resolve) => ends.push(resolve));
+        if (index === 1) throw new Error('no');
+      }),
+    );
+    const settled = Promise.allSettled(reads);
+    await settle();
+    expect(began).toEqual([0, 1, 2, 3].slice(0, LOGS.maxConcurrentReads));
+    for (let count = 0; count < reads.length; count += 1) {
+      ends.shift()?.();
+      await settle();
+      expect(began.length - count - 1).toBeLessThanOrEqual(LOGS.maxConcurrentReads);
+    }
+    expect((await settled).filter(({ status }) => status === 'rejected')).toHaveLength(1);
+    expect(began).toEqual(reads.map((_, index) => index));
+  });
+});
+
+describe('a queue of pieces', () => {
+  it('does them in order, and other work in between', async () => {
+    const queue = new FairQueue();
+    const done: (number | string)[] = [];
+    const busy = (): void => {
+      const until = performance.now() + 2;
+      while (performance.now() < until);
+    };
+    for (let index = 0; index < 20; index += 1)
+      queue.add(() => {
+        busy();
+        done.push(index);
+      });
+    while (done.filter((one) => typeof one === 'number').length < 20) {
+      await settle();
+      done.push('other');
+    }
+    expect(done.filter((one) => typeof one === 'number')).toEqual(Array.from({ length: 20 }, (_, i) => i));
+    expect(done.indexOf('other')).toBeLessThan(5);
+  });
+
+  it('does what is added by a piece', async () => {
+    const queue = new FairQueue();
+    const done: string[] = [];
+    queue.add(() => {
+      done.push('first');
+      queue.add(() => done.push('second'));
+    });
+    while (done.length < 2) await settle();
+    expect(done).toEqual(['first', 'second']);
+  });
+});

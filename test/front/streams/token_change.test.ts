@@ -1,0 +1,79 @@
+// A new token ends what came in with the old one: docs/reference.md "Tokens".
+import { describe, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
+import type { ServiceProtocol } from '../../../src/protocol/service.ts';
+import type { TerminalProtocol } from '../../../src/protocol/terminal.ts';
+import { afterThisTest, settle } from '../../kit/actors.ts';
+import { eventRecord, runningState, SERVERS, specRow, sse, startFront } from '../kit.ts';
+
+const authorization = 'Bearer old';
+const AGENT = { agentType: null, hostname: 'bot.agents.localhost', cols: 80, rows: 24 };
+const NEW = { token: 'new', allowedExtensions: [], allowedOrigins: [] };
+
+describe.each(SERVERS)('%s', (server) => {
+  const start = async () => {
+    const front = await startFront({ server, token: 'old' });
+    front.views.tell('specs', { rows: [specRow('web'), specRow('bot', { agent: AGENT, group: 'Agents' })] });
+    front.views.tell('states', { rows: [runningState('web', 5), runningState('bot', 6)] });
+    await settle();
+    return front;
+  };
+  const empty = { start: 0, end: 0, run: null, parts: [], times: [] };
+
+  it('ends the streams of events and logs, and nothing more comes on them', async () => {
+    const front = await start();
+    const service = await front.stand<ServiceProtocol>('service:web', {
+      tailStart: () => 0,
+      read: () => empty,
+    });
+    const events = await sse(front.port, '/v1/events', { authorization });
+    const log = await sse(front.port, '/v1/services/web/logs/stream', { authorization });
+    front.front.reload({ ...NEW, token: 'old' });
+    front.views.tell('events', { events: [eventRecord(1)] });
+    await events.until(1);
+    front.front.reload(NEW);
+    front.views.tell('events', { events: [eventRecord(2)] });
+    await Promise.all([events.closed, log.closed]);
+    expect(events.frames.map(({ id }) => id)).not.toContain(2);
+    expect(await service.next('follow')).toEqual({ on: true });
+    expect(await service.next('follow')).toEqual({ on: false });
+    expect((await sse(front.port, '/v1/events', { authorization })).status).toBe(401);
+  });
+
+  it('refuses a log stream that is still being opened', async () => {
+    const front = await start();
+    let answer: (offset: number) => void = () => {};
+    const service = await front.stand<ServiceProtocol>('service:web', {
+      tailStart: () =>
+        new Promise<number>((resolve) => {
+          answer = resolve;
+        }),
+      read: () => empty,
+    });
+    const opening = sse(front.port, '/v1/services/web/logs/stream?lines=5', { authorization });
+    await service.next('tailStart');
+    front.front.reload(NEW);
+    answer(0);
+    expect((await opening).status).toBe(401);
+  });
+
+  it('closes terminals, and passes on no key that comes after it', async () => {
+    const front = await start();
+    const service = await front.stand<TerminalProtocol>('service:bot');
+    const token = `base64url.bearer.authorization.berth.${Buffer.from('old').toString('base64url')}`;
+    const url = `ws://127.0.0.1:${front.port}/v1/agents/bot/attach`;
+    const socket = new WebSocket(url, ['berth.v1', token]);
+    afterThisTest(() => socket.terminate());
+    await new Promise((resolve) => socket.on('open', resolve));
+    await service.next('attach');
+    // The frame is on its way when the token changes.
+    front.front.reload(NEW);
+    socket.send(Buffer.from('rm -rf /\r'));
+    const [code, reason] = await new Promise<[number, string]>((resolve) =>
+      socket.on('close', (closeCode, text) => resolve([closeCode, text.toString()])),
+    );
+    expect([code, reason]).toEqual([1008, 'the token has changed']);
+    await service.next('detach');
+    expect(service.of('input')).toEqual([]);
+  });
+});
