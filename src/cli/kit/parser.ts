@@ -11,7 +11,7 @@ import type { Command, Option } from './command.ts';
 import type { CommandRow, CommandTable, LoadedCommand } from './command_table.ts';
 import type { GlobalOptions } from './context.ts';
 import { exitCodesHelp, isErrorNamed, UsageError } from './exit_codes.ts';
-import { GLOBAL_OPTIONS, withCommandName } from './global_options.ts';
+import { commandWords, GLOBAL_OPTIONS, withCommandName } from './global_options.ts';
 import { FORMATS } from './output.ts';
 import type { CommandCall } from './plain_call.ts';
 
@@ -162,6 +162,15 @@ function toUsageError(error: CommanderError): UsageError {
   );
 }
 
+/** Whether `words` name a command of `program`, or begin with none. */
+function isCommand(program: CommanderCommand, [first, second]: readonly string[]): boolean {
+  const named = (parent: CommanderCommand, name: string) =>
+    parent.commands.find((one) => one.name() === name || one.aliases().includes(name));
+  if (first === undefined) return true;
+  const family = named(program, first);
+  return family !== undefined && (second === undefined || named(family, second) !== undefined);
+}
+
 /**
  * What `argv` asks for, where it calls `called`; without it, the commands `listed` are those that help lists.
  * Throws a UsageError that names the mistake, with a suggestion if a known word is near.
@@ -177,7 +186,9 @@ export function parseCommandLine(
     help += text;
   });
   let outcome: ParsedCall | undefined;
+  let words = argv;
   if (called) {
+    words = withCommandName(argv, called.row.name);
     addCalled(program, table, called, (args, options) => {
       outcome = { globals: globalOptionsOf(program), args, options };
     });
@@ -185,6 +196,9 @@ export function parseCommandLine(
     for (const { row, command } of listed) addArguments(addCommandRow(program, row, table.families), command);
     const family = program.commands.find((one) => one.name() === argv[0] && argv.length === 1);
     if (family || argv.length === 0) return { help: (family ?? program).helpInformation() };
+    // The help of a command that does not exist would hide the mistake.
+    if (!isCommand(program, commandWords(argv)))
+      words = argv.filter((word) => word !== '--help' && word !== '-h');
     // Commander suggests a command only while the program has no action of its own.
     if (argv.every((word) => word.startsWith('-'))) {
       program.action(() => {
@@ -194,7 +208,7 @@ export function parseCommandLine(
     }
   }
   try {
-    program.parse(called ? withCommandName(argv, called.row.name) : argv, { from: 'user' });
+    program.parse(words, { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode === 0) return { help };

@@ -105,3 +105,17 @@ it('lists every command with its arguments', async () => {
   expect(help).toMatch(/^ {2}url <name>/m);
   expect(help).not.toContain('__complete');
 });
+
+it.each([
+  ['nothing', '--help'],
+  ['-h', 'nothing'],
+  ['k8s', 'nothing', '--help'],
+])('the help of a command that does not exist is a mistake: berth %s %s', async (...argv) => {
+  const listed = await loadListedCommands(COMMAND_TABLE);
+  expect(() => parseCommandLine(argv, COMMAND_TABLE, undefined, listed)).toThrow(
+    /unknown command 'nothing'|too many arguments/,
+  );
+  expect(parseCommandLine(['k8s', '--help'], COMMAND_TABLE, undefined, listed)).toMatchObject({
+    help: expect.stringContaining('berth k8s'),
+  });
+});
