@@ -19,6 +19,7 @@ import { CLOUD } from '../settings/limits.ts';
 import { type AddressRule, addressCheck } from './address_rule.ts';
 import { deadlineSignal } from './deadline_signal.ts';
 import { isTimeout, isTransportError } from './kube/kube_errors.ts';
+import { redact } from './redact.ts';
 import { unbracketedHost } from './url_host.ts';
 
 /** Makes connections to the API server of one cluster, for calls, watches and forwards alike. */
@@ -29,6 +30,8 @@ export interface ClusterDialer {
   readonly prefix: string;
   /** The header Authorization if the account has a token. */
   headers(): Record<string, string>;
+  /** What the cluster says without the token of the account, which a server may have put there. */
+  redact(text: string): string;
   /**
    * A verified TLS connection (HTTP/1.1). Fails cluster_unreachable, also when `signal` aborts; any error but
    * those of the network and TLS is thrown as it is.
@@ -208,14 +211,17 @@ export function createClusterDialer(
     return whenConnected(secure, 'secureConnect', signal);
   }
 
+  let sentToken: string | null = null;
   const token = tokenReader(access, options.podTokenFile ?? POD_TOKEN_FILE, clock);
   return {
     host: url.host,
     prefix: url.pathname.replace(/\/$/, ''),
     headers() {
       const value = token();
+      sentToken = value;
       return value === null ? {} : { authorization: `Bearer ${value}` };
     },
+    redact: (text) => redact(text, sentToken),
     async connect(signal) {
       const deadline = deadlineSignal(clock, timeoutMs, signal);
       try {

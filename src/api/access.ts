@@ -7,6 +7,7 @@ const operation = operationsOf('access');
 
 export const access = {
   prove: operation({
+    id: 'proveDaemon',
     kind: 'call',
     method: 'GET',
     path: '/v1/proof',
@@ -18,6 +19,7 @@ export const access = {
     isPublic: true,
   }),
   proveCloud: operation({
+    id: 'proveCloud',
     kind: 'call',
     method: 'GET',
     path: '/k8s/proof',
@@ -29,6 +31,7 @@ export const access = {
     isPublic: true,
   }),
   createPageCode: operation({
+    id: 'createPageCode',
     kind: 'call',
     method: 'POST',
     path: '/v1/page-codes',
@@ -41,6 +44,7 @@ export const access = {
     isPrompt: true,
   }),
   openPageSession: operation({
+    id: 'openPageSession',
     kind: 'call',
     method: 'POST',
     path: '/v1/page-sessions',

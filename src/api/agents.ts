@@ -6,6 +6,7 @@ const operation = operationsOf('agents');
 
 export const agents = {
   list: operation({
+    id: 'listAgents',
     kind: 'read',
     method: 'GET',
     path: '/v1/agents',
@@ -13,6 +14,7 @@ export const agents = {
     answer: 'AgentList',
   }),
   spinup: operation({
+    id: 'spinUpAgent',
     kind: 'call',
     method: 'POST',
     path: '/v1/agents/spinup',
@@ -23,6 +25,7 @@ export const agents = {
     errors: ['invalid_spec', 'already_running', 'name_in_use', 'port_in_use', 'start_failed', 'storage_full'],
   }),
   remove: operation({
+    id: 'removeAgent',
     kind: 'call',
     method: 'DELETE',
     path: '/v1/agents/{name}',
@@ -32,6 +35,7 @@ export const agents = {
     keyKind: 'agent',
   }),
   logs: operation({
+    id: 'getAgentLogs',
     kind: 'call',
     method: 'GET',
     path: '/v1/agents/{name}/logs',
@@ -42,6 +46,7 @@ export const agents = {
     keyKind: 'agent',
   }),
   followLogs: operation({
+    id: 'followAgentLogs',
     kind: 'stream',
     method: 'GET',
     path: '/v1/agents/{name}/logs/stream',
@@ -52,6 +57,7 @@ export const agents = {
     keyKind: 'agent',
   }),
   attach: operation({
+    id: 'attachToAgent',
     kind: 'socket',
     method: 'GET',
     path: '/v1/agents/{name}/attach',

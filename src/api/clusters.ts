@@ -5,6 +5,7 @@ const operation = operationsOf('clusters');
 
 export const clusters = {
   list: operation({
+    id: 'listClusters',
     kind: 'read',
     method: 'GET',
     path: '/k8s/clusters',
@@ -13,6 +14,7 @@ export const clusters = {
     needs: 'cloud',
   }),
   register: operation({
+    id: 'registerCluster',
     kind: 'call',
     method: 'POST',
     path: '/k8s/clusters',
@@ -24,6 +26,7 @@ export const clusters = {
     needs: 'cloud',
   }),
   read: operation({
+    id: 'getCluster',
     kind: 'read',
     method: 'GET',
     path: '/k8s/clusters/{id}',
@@ -34,6 +37,7 @@ export const clusters = {
     needs: 'cloud',
   }),
   change: operation({
+    id: 'updateCluster',
     kind: 'call',
     method: 'PATCH',
     path: '/k8s/clusters/{id}',
@@ -45,6 +49,7 @@ export const clusters = {
     needs: 'cloud',
   }),
   remove: operation({
+    id: 'removeCluster',
     kind: 'call',
     method: 'DELETE',
     path: '/k8s/clusters/{id}',
@@ -55,6 +60,7 @@ export const clusters = {
     needs: 'cloud',
   }),
   sync: operation({
+    id: 'syncCluster',
     kind: 'call',
     method: 'POST',
     path: '/k8s/clusters/{id}/sync',

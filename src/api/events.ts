@@ -13,6 +13,7 @@ const limitSummary =
 
 export const events = {
   follow: operation({
+    id: 'followEvents',
     kind: 'stream',
     method: 'GET',
     path: '/v1/events',
@@ -26,12 +27,13 @@ export const events = {
     answer: 'Event',
   }),
   history: operation({
+    id: 'listPastEvents',
     kind: 'call',
     method: 'GET',
     path: '/v1/events/history',
     summary: 'Past events of the journal',
     query: {
-      types,
+      types: { ...types, summary: `${types.summary}; without it, all but service.stats` },
       names,
       since: {
         kind: 'integer',

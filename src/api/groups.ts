@@ -6,6 +6,7 @@ const operation = operationsOf('groups');
 
 export const groups = {
   list: operation({
+    id: 'listGroups',
     kind: 'read',
     method: 'GET',
     path: '/v1/groups',
@@ -13,6 +14,7 @@ export const groups = {
     answer: 'GroupList',
   }),
   start: operation({
+    id: 'startGroup',
     kind: 'call',
     method: 'POST',
     path: '/v1/groups/{name}/start',
@@ -23,6 +25,7 @@ export const groups = {
     keyKind: 'group',
   }),
   stop: operation({
+    id: 'stopGroup',
     kind: 'call',
     method: 'POST',
     path: '/v1/groups/{name}/stop',

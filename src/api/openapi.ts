@@ -19,10 +19,33 @@ function namedShape({ method, path, resource }: Operation, name: string, shapes:
   throw new Error(`${method} ${path}: ${resource} has no shape ${name}`);
 }
 
-/** What any request may meet; those with a body may meet more. */
-const COMMON_ERRORS: readonly ErrorCode[] = ['forbidden_host', 'forbidden_origin', 'internal'];
-const BODY_ERRORS: readonly ErrorCode[] = [
+/** A tag per resource. */
+const TAGS: Readonly<Record<ResourceName, string>> = {
+  services: 'Commands with a port, which Berth starts, watches and stops',
+  groups: 'Services that are started and stopped together',
+  events: 'What happens, as it happens and afterwards',
+  agents: 'Services that run in a terminal',
+  access: 'Proof of the server, and sessions of the page',
+  system: 'The daemon itself',
+  clusters: 'Kubernetes clusters',
+  workloads: 'Deployments and StatefulSets, put to sleep and woken',
+  tethers: 'Local ports that lead to workloads',
+};
+
+/**
+ * What any request may meet: `invalid_spec` for an undeclared query value or broken percent-encoding. A
+ * change, which may come with a body, may meet more.
+ */
+const COMMON_ERRORS: readonly ErrorCode[] = [
   'invalid_spec',
+  'forbidden_host',
+  'forbidden_origin',
+  'internal',
+];
+const CHANGE_ERRORS: readonly ErrorCode[] = [
+  'storage_full',
+  'storage_lost',
+  'key_unusable',
   'request_timeout',
   'payload_too_large',
   'unsupported_media_type',
@@ -63,15 +86,12 @@ function parametersOf(row: Operation): ZodOpenApiOperationObject['requestParams'
 
 function codesOf(row: Operation): ErrorCode[] {
   const isChange = row.method !== 'GET';
-  const hasQuery = Object.keys(row.query).length > 0;
   const all: ErrorCode[] = [
     ...row.errors,
     ...COMMON_ERRORS,
     ...(row.isPublic ? [] : (['unauthorized'] as const)),
     ...(isChange || row.path === '/readyz' || !row.isAlways ? (['daemon_busy'] as const) : []),
-    ...(isChange ? (['storage_full', 'storage_lost', 'key_unusable'] as const) : []),
-    ...(row.body !== null ? BODY_ERRORS : []),
-    ...(hasQuery || (isChange && row.keyKind) ? (['invalid_spec'] as const) : []),
+    ...(isChange ? CHANGE_ERRORS : []),
   ];
   return [...new Set(all)];
 }
@@ -94,28 +114,18 @@ function successOf(row: Operation, shapes: Shapes): ZodOpenApiOperationObject['r
   if (row.answer === null) return { '101': { description: `A WebSocket that speaks ${row.protocol}` } };
   const type = row.contentType ?? (row.kind === 'stream' ? 'text/event-stream' : 'application/json');
   const answer = { ...described, content: { [type]: { schema: namedShape(row, row.answer, shapes) } } };
-  // A start that is not to be waited for answers 202 with the same body.
-  const isWaitless = 'wait' in row.query && row.method === 'POST' && row.status === 200;
-  return { [String(row.status)]: answer, ...(isWaitless ? { '202': answer } : {}) };
+  const statuses = row.otherStatus === null ? [row.status] : [row.status, row.otherStatus];
+  return Object.fromEntries(statuses.map((status) => [String(status), answer]));
 }
-
-const operationId = ({ method, path }: Operation): string =>
-  method.toLowerCase() +
-  path
-    .replace(/[{}]/g, '')
-    .split(/[/.-]/)
-    .filter((part) => part !== '' && part !== 'v1')
-    .map((part) => part[0]?.toUpperCase() + part.slice(1))
-    .join('');
 
 function operationOf(row: Operation, shapes: Shapes): ZodOpenApiOperationObject {
   const body = row.body === null ? null : namedShape(row, row.body, shapes);
   const scheme = row.path.startsWith('/k8s') ? 'cloudToken' : 'daemonToken';
   const parameters = parametersOf(row);
   return {
-    operationId: operationId(row),
+    operationId: row.id,
     summary: row.summary,
-    tags: [row.path.split('/').find((part) => part !== '' && part !== 'v1') ?? 'daemon'],
+    tags: [row.resource],
     security: row.isPublic ? [] : [{ [scheme]: [] }],
     ...(parameters ? { requestParams: parameters } : {}),
     ...(body ? { requestBody: { required: true, content: { 'application/json': { schema: body } } } } : {}),
@@ -138,6 +148,10 @@ export function buildDocument(rows: readonly Operation[], shapes: Shapes): Retur
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
+    tags: [...new Set(rows.map(({ resource }) => resource))].map((name) => ({
+      name,
+      description: TAGS[name],
+    })),
     paths,
     components: {
       securitySchemes: {

@@ -35,6 +35,8 @@ export interface Operation<
   B extends string = string,
   A extends string = string,
 > {
+  /** Names it in the API's document, and so in generated clients: a verb and a noun. */
+  readonly id: string;
   readonly resource: R;
   readonly kind: K;
   readonly method: Method;
@@ -44,6 +46,8 @@ export interface Operation<
   readonly summary: string;
   /** The status of a successful answer; a handler may set another. */
   readonly status: number;
+  /** Another status that a handler may set, with the same body; null: none. */
+  readonly otherStatus: number | null;
   readonly query: Q;
   readonly body: B | null;
   /** null: none, because the operation opens a WebSocket. */
@@ -77,7 +81,7 @@ type Definition<
   Q extends QueryShape,
   B extends string,
   A extends string,
-> = Pick<Operation<R, K, Q, B, A>, 'kind' | 'method' | 'path' | 'summary' | 'answer'> &
+> = Pick<Operation<R, K, Q, B, A>, 'id' | 'kind' | 'method' | 'path' | 'summary' | 'answer'> &
   Partial<Omit<Operation<R, K, Q, B, A>, 'resource' | 'errors'>> & { readonly errors?: readonly ErrorCode[] };
 
 /**
@@ -97,6 +101,7 @@ export const operationsOf =
     const { query, errors, missing = null } = definition;
     return {
       status: 200,
+      otherStatus: null,
       body: null,
       contentType: null,
       keyKind: null,

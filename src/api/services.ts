@@ -8,6 +8,7 @@ const wait = { kind: 'flag', summary: 'false: answer 202 as soon as the process 
 
 export const services = {
   list: operation({
+    id: 'listServices',
     kind: 'read',
     method: 'GET',
     path: '/v1/services',
@@ -15,6 +16,7 @@ export const services = {
     answer: 'ServiceList',
   }),
   register: operation({
+    id: 'registerService',
     kind: 'call',
     method: 'POST',
     path: '/v1/services',
@@ -26,6 +28,7 @@ export const services = {
     isPrompt: true,
   }),
   read: operation({
+    id: 'getService',
     kind: 'read',
     method: 'GET',
     path: '/v1/services/{name}',
@@ -35,6 +38,7 @@ export const services = {
     keyKind: 'service',
   }),
   remove: operation({
+    id: 'removeService',
     kind: 'call',
     method: 'DELETE',
     path: '/v1/services/{name}',
@@ -44,16 +48,19 @@ export const services = {
     keyKind: 'service',
   }),
   start: operation({
+    id: 'startService',
     kind: 'call',
     method: 'POST',
     path: '/v1/services/{name}/start',
     summary: 'Start a service and wait until it is ready',
     query: { timeout, wait },
+    otherStatus: 202,
     answer: 'StartResult',
     errors: ['unknown_service', 'already_running', 'port_in_use', 'ready_timeout', 'start_failed'],
     keyKind: 'service',
   }),
   stop: operation({
+    id: 'stopService',
     kind: 'call',
     method: 'POST',
     path: '/v1/services/{name}/stop',
@@ -64,6 +71,7 @@ export const services = {
     keyKind: 'service',
   }),
   restart: operation({
+    id: 'restartService',
     kind: 'call',
     method: 'POST',
     path: '/v1/services/{name}/restart',
@@ -74,6 +82,7 @@ export const services = {
     keyKind: 'service',
   }),
   explain: operation({
+    id: 'explainService',
     kind: 'call',
     method: 'GET',
     path: '/v1/services/{name}/explain',
@@ -83,6 +92,7 @@ export const services = {
     keyKind: 'service',
   }),
   logs: operation({
+    id: 'getServiceLogs',
     kind: 'call',
     method: 'GET',
     path: '/v1/services/{name}/logs',
@@ -93,6 +103,7 @@ export const services = {
     keyKind: 'service',
   }),
   followLogs: operation({
+    id: 'followServiceLogs',
     kind: 'stream',
     method: 'GET',
     path: '/v1/services/{name}/logs/stream',
@@ -103,6 +114,7 @@ export const services = {
     keyKind: 'service',
   }),
   resolve: operation({
+    id: 'resolveService',
     kind: 'read',
     method: 'GET',
     path: '/v1/resolve/{name}',

@@ -5,6 +5,7 @@ const operation = operationsOf('system');
 
 export const system = {
   version: operation({
+    id: 'getVersion',
     kind: 'call',
     method: 'GET',
     path: '/v1/version',
@@ -13,6 +14,7 @@ export const system = {
     isAlways: true,
   }),
   livez: operation({
+    id: 'checkLiveness',
     kind: 'call',
     method: 'GET',
     path: '/livez',
@@ -22,6 +24,7 @@ export const system = {
     isPublic: true,
   }),
   readyz: operation({
+    id: 'checkReadiness',
     kind: 'call',
     method: 'GET',
     path: '/readyz',
@@ -31,6 +34,7 @@ export const system = {
     isPublic: true,
   }),
   openapi: operation({
+    id: 'getOpenApi',
     kind: 'call',
     method: 'GET',
     path: '/openapi.json',

@@ -5,6 +5,7 @@ const operation = operationsOf('tethers');
 
 export const tethers = {
   create: operation({
+    id: 'createTether',
     kind: 'call',
     method: 'POST',
     path: '/k8s/workloads/{id}/tether',
@@ -17,6 +18,7 @@ export const tethers = {
     needs: 'cloud',
   }),
   list: operation({
+    id: 'listTethers',
     kind: 'read',
     method: 'GET',
     path: '/k8s/tethers',
@@ -25,6 +27,7 @@ export const tethers = {
     needs: 'cloud',
   }),
   activate: operation({
+    id: 'activateTether',
     kind: 'call',
     method: 'POST',
     path: '/k8s/tethers/{id}/activate',
@@ -35,6 +38,7 @@ export const tethers = {
     needs: 'cloud',
   }),
   deactivate: operation({
+    id: 'deactivateTether',
     kind: 'call',
     method: 'POST',
     path: '/k8s/tethers/{id}/deactivate',
@@ -45,6 +49,7 @@ export const tethers = {
     needs: 'cloud',
   }),
   remove: operation({
+    id: 'removeTether',
     kind: 'call',
     method: 'DELETE',
     path: '/k8s/tethers/{id}',

@@ -28,6 +28,7 @@ const CHANGE_ERRORS = [
 
 export const workloads = {
   list: operation({
+    id: 'listWorkloads',
     kind: 'call',
     method: 'GET',
     path: '/k8s/workloads',
@@ -38,6 +39,7 @@ export const workloads = {
     needs: 'cloud',
   }),
   sleep: operation({
+    id: 'sleepWorkload',
     kind: 'call',
     method: 'POST',
     path: '/k8s/workloads/{id}/sleep',
@@ -49,6 +51,7 @@ export const workloads = {
     needs: 'cloud',
   }),
   wake: operation({
+    id: 'wakeWorkload',
     kind: 'call',
     method: 'POST',
     path: '/k8s/workloads/{id}/wake',
@@ -60,6 +63,7 @@ export const workloads = {
     needs: 'cloud',
   }),
   autoSleep: operation({
+    id: 'getAutoSleep',
     kind: 'read',
     method: 'GET',
     path: '/k8s/workloads/{id}/auto-sleep',
@@ -70,6 +74,7 @@ export const workloads = {
     needs: 'cloud',
   }),
   setAutoSleep: operation({
+    id: 'changeAutoSleep',
     kind: 'call',
     method: 'PATCH',
     path: '/k8s/workloads/{id}/auto-sleep',

@@ -59,14 +59,16 @@ async function buildInto(fresh) {
   const { thirdPartyLicences } = await import('./licences.mjs');
   const { writePackagesManifest } = await import('./packages.mjs');
   const { copyBinaries } = await import('./uws_binaries.mjs');
-  const { shipped, unshipped } = bundles(root, fresh);
-  const metafiles = [];
-  for (const bundle of shipped) metafiles.push((await build(bundle)).metafile);
-  for (const bundle of unshipped) await build(bundle);
+  const groups = bundles(root, fresh);
+  const inputs = { program: [], client: [], benches: [] };
+  for (const [group, list] of Object.entries(groups))
+    for (const bundle of list) inputs[group].push(...Object.keys((await build(bundle)).metafile.inputs));
   writePackagesManifest(fresh);
-  writeClientPackage(root, fresh);
+  writeClientPackage(root, fresh, thirdPartyLicences(root, inputs.client));
   copyBinaries(root, fresh);
-  writeFileSync(join(fresh, 'THIRD_PARTY_LICENSES'), thirdPartyLicences(root, metafiles));
+  // No bundle names the package that the binaries come from.
+  const contained = [...inputs.program, ...inputs.client, 'node_modules/uWebSockets.js'];
+  writeFileSync(join(fresh, 'THIRD_PARTY_LICENSES'), thirdPartyLicences(root, contained));
   writeFileSync(join(fresh, 'berth.1'), said(fresh, '__man'));
   writeFileSync(join(fresh, 'berth.schema.json'), said(fresh, '__schema'));
   await compile(fresh);

@@ -111,7 +111,7 @@ function dashboard(shared, output) {
   };
 }
 
-/** The esbuild options of every bundle, for `build.mjs`; those of `shipped` are part of the package. */
+/** The esbuild options of every bundle, for `build.mjs`. The benches are not part of the package. */
 export function bundles(root, output) {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const shared = {
@@ -134,7 +134,8 @@ export function bundles(root, output) {
     chunkNames: 'chunks/[name]-[hash]',
   };
   return {
-    shipped: [...programs(shared), ...clientBundles(shared), dashboard(shared, output)],
-    unshipped: existsSync(join(root, BENCHES.bench)) ? [benches] : [],
+    program: [...programs(shared), dashboard(shared, output)],
+    client: clientBundles(shared),
+    benches: existsSync(join(root, BENCHES.bench)) ? [benches] : [],
   };
 }

@@ -30,8 +30,11 @@ export function clientBundles(shared) {
   ];
 }
 
-/** Writes everything but the code and the types into the build in `output`. */
-export function writeClientPackage(root, output) {
+/**
+ * Writes everything but the code and the types into the build in `output`. `licences`: those of the packages
+ * whose code it contains.
+ */
+export function writeClientPackage(root, output, licences) {
   const { version, license, repository, engines } = JSON.parse(
     readFileSync(join(root, 'package.json'), 'utf8'),
   );
@@ -53,6 +56,7 @@ export function writeClientPackage(root, output) {
   };
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
   writePackagesManifest(folder);
+  writeFileSync(join(folder, 'THIRD_PARTY_LICENSES'), licences);
   cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
   cpSync(join(root, 'src/client/README.md'), join(folder, 'README.md'));
 }

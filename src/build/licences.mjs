@@ -1,9 +1,7 @@
-// THIRD_PARTY_LICENSES of the build: every package whose code is part of it, with its licence.
+// THIRD_PARTY_LICENSES: every package whose code is part of the build, with its licence.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Its binaries are copied, so no bundle names it. */
-const COPIED = ['uWebSockets.js'];
 const FOLDER_OF_PACKAGE = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/;
 
 /** The text for a package that ships no file of its own, from what its manifest says. */
@@ -19,13 +17,11 @@ function entry(folder) {
   return { title: `${manifest.name} ${manifest.version} (${manifest.license})`, text };
 }
 
-/** The text of the file, for the packages that `metafiles` of esbuild name. */
-export function thirdPartyLicences(root, metafiles) {
-  const inputs = metafiles.flatMap((metafile) => Object.keys(metafile.inputs));
-  const folders = [
-    ...inputs.flatMap((path) => FOLDER_OF_PACKAGE.exec(path.replace(/^natives:.*/, '')) ?? []),
-    ...COPIED.map((name) => `node_modules/${name}`),
-  ].map((path) => join(root, path));
+/** The text of the file for the packages that `paths`, relative to `root`, are part of. */
+export function thirdPartyLicences(root, paths) {
+  const folders = paths
+    .flatMap((path) => FOLDER_OF_PACKAGE.exec(path.replace(/^natives:.*/, '')) ?? [])
+    .map((path) => join(root, path));
   const entries = [...new Set(folders)].filter((path) => existsSync(join(path, 'package.json'))).map(entry);
   return entries
     .sort((one, other) => (one.title < other.title ? -1 : 1))

@@ -3,8 +3,8 @@ import { type Client, type ClientOptions, createClient } from './create_client.t
 import { createFetchTransport } from './fetch_transport.ts';
 
 /**
- * A client of the daemon at `options.url`. The page must be served by that daemon or belong to an allowed
- * extension.
+ * A client of the daemon at `options.url`. The page must be served by that daemon, belong to an allowed
+ * extension, or have an origin of the daemon's setting `allowed_origins`.
  */
 export const connect = (options: ClientOptions): Client => createClient(createFetchTransport(), options);
 

@@ -38,6 +38,19 @@ const webCrypto: ProofCrypto = {
   },
 };
 
+/**
+ * The error of a request without an answer. A browser tells a page no more, be it that nobody listens or that
+ * the page may not read the answer.
+ */
+function unreachable(url: string, cause: unknown): BerthError {
+  const { host, origin } = new URL(url);
+  const page = typeof location === 'undefined' ? origin : location.origin;
+  if (page === origin) return new BerthError('unreachable', `no daemon answers at ${host}`, {}, { cause });
+  const message = `no daemon answers at ${host}, or it does not let pages of ${page} call`;
+  const hint = `Is it running? Its setting allowed_origins must have "${page}", and auth.token must be set.`;
+  return new BerthError('unreachable', message, { hint }, { cause });
+}
+
 async function fetchAnswer({ method, url, headers, body, signal }: HttpRequest): Promise<Response> {
   try {
     return await fetch(url, {
@@ -49,7 +62,7 @@ async function fetchAnswer({ method, url, headers, body, signal }: HttpRequest):
     });
   } catch (error) {
     if (signal?.aborted) throw signal.reason;
-    throw new BerthError('unreachable', `no daemon answers at ${new URL(url).host}`, {}, { cause: error });
+    throw unreachable(url, error);
   }
 }
 

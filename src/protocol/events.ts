@@ -8,12 +8,20 @@ export const EVENT_TYPES = [
   'service.stats',
   'service.removed',
   'port.conflict',
+  'cluster.refused',
+  'cluster.accepted',
+  'cluster.expiring',
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
+/** All types but statistics, which come every two seconds and would push everything else out of sight. */
+export const LIFECYCLE_EVENT_TYPES: readonly EventType[] = EVENT_TYPES.filter(
+  (type) => type !== 'service.stats',
+);
+
 export interface NewEvent {
   type: EventType;
-  /** The service's name, which `?names=` filters by. */
+  /** The name of the service or cluster, which `?names=` filters by. */
   name: string;
   run: string | null;
   /**

@@ -8,6 +8,7 @@ import { checkAnswer, DOCUMENT } from '../kit/api_document.ts';
 
 interface Operation {
   operationId: string;
+  tags: string[];
   security: object[];
   parameters?: { name: string; in: string; required?: boolean; schema: object }[];
   requestBody?: { required: boolean; content: Record<string, { schema: { $ref: string } }> };
@@ -36,7 +37,26 @@ describe('the document', () => {
   it('gives each operation a unique name', () => {
     const names = operations.map(([, { operationId }]) => operationId);
     expect(new Set(names).size).toBe(names.length);
-    expect(names).toContain('postServicesNameStart');
+    for (const name of names) expect(name).toMatch(/^[a-z]+([A-Z][a-z]+)*$/);
+    expect(names).toEqual(expect.arrayContaining(['startService', 'listAgents', 'wakeWorkload']));
+  });
+
+  it('gives each operation the tag of its resource, and describes every tag', () => {
+    expect(operation('POST /v1/services/{name}/start').tags).toEqual(['services']);
+    expect(operation('GET /v1/resolve/{name}').tags).toEqual(['services']);
+    const used = new Set(operations.flatMap(([, { tags }]) => tags));
+    expect(DOCUMENT.tags.map(({ name }: { name: string }) => name).sort()).toEqual([...used].sort());
+  });
+
+  it('has the statuses that occur, and no others', () => {
+    const successes = (name: string) => Object.keys(operation(name).responses).filter((one) => one < '300');
+    expect(successes('POST /v1/services/{name}/start')).toEqual(['200', '202']);
+    expect(successes('POST /k8s/workloads/{id}/wake')).toEqual(['200']);
+    // An undeclared query value and broken percent-encoding.
+    for (const [, { responses }] of operations)
+      expect(responses['400']?.description).toContain('invalid_spec');
+    for (const [name, { responses }] of operations)
+      expect(responses['415'] !== undefined).toBe(!name.startsWith('GET'));
   });
 
   it('names parameters of path and query, and the header where events are replayed', () => {

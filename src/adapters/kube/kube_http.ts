@@ -251,6 +251,7 @@ class PooledKubeHttp implements KubeHttp {
     } catch (error) {
       // A caller that has left says nothing about the cluster.
       if (signal.aborted && !isTimeout(signal.reason)) throw error;
+      if (error instanceof KubeError) throw this.redacted(error);
       const failure = noAnswerFailure(this.dialer.host, error);
       if (!failure) throw error;
       call?.onNoAnswer(failure.message);
@@ -258,6 +259,13 @@ class PooledKubeHttp implements KubeHttp {
     } finally {
       call?.onGivenUp();
     }
+  }
+
+  /** `error` without the token that the request carried. */
+  private redacted({ action, status }: KubeError): KubeError {
+    const { dialer } = this;
+    const [reason, message] = [dialer.redact(status.reason), dialer.redact(status.message)];
+    return new KubeError(action, { ...status, reason, message });
   }
 
   /** The body of a success; any other answer is thrown as a KubeError. */

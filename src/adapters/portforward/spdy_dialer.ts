@@ -41,8 +41,9 @@ export const spdyDialerWith =
       const headers = { ...dialer.headers(), host: dialer.host };
       const connection = await dialer.connect(signal);
       const answer = await sendUpgrade({ connection, path: forwardPath(dialer, pod), headers, signal });
-      if (!(answer instanceof Duplex)) connection.destroy();
-      return answer;
+      if (answer instanceof Duplex) return answer;
+      connection.destroy();
+      return { ...answer, text: dialer.redact(answer.text) };
     } catch (error) {
       return dialError(error);
     }

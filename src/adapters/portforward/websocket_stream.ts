@@ -150,7 +150,10 @@ class WebSocketStream implements ForwardStream {
     });
     socket.on(
       'unexpected-response',
-      (_, response) => void upgradeError(response).then((error) => this.finish(error)),
+      (_, response) =>
+        void upgradeError(response).then((error) =>
+          this.finish({ ...error, text: this.cluster.dialer.redact(error.text) }),
+        ),
     );
     socket.on('error', (error) => this.finish({ ...LOST, text: errorLine(error.message) }));
     socket.on('close', (code) => {

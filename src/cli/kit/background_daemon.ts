@@ -20,6 +20,11 @@ const START_TIMEOUT_MS = 30_000;
 /** Longer than any sensible grace period of a service. */
 const STOP_TIMEOUT_MS = 120_000;
 
+/** Ends by which a process dies that reads a damaged page of the store: lmdb trusts what it has mapped. */
+const MEMORY_FAULTS: readonly unknown[] = ['SIGABRT', 'SIGBUS', 'SIGSEGV'];
+const DAMAGED_STORE_HINT =
+  'If it ends like this again, its store is damaged: `berth daemon --restore-store` goes back to the copy.';
+
 /** The file that runs as `berth`, and also as the daemon. */
 export const berthScript = (): string => realpathSync(process.argv[1] ?? '');
 
@@ -34,6 +39,30 @@ function openDaemonLog(path: string): { fd: number; from: number } {
   const isFull = size > DAEMON_LOG.maxBytes;
   if (isFull) renameSync(path, `${path}.1`);
   return { fd: openSync(path, 'a', 0o600), from: isFull ? 0 : size };
+}
+
+/** The daemon that a service manager starts in place of `before`, once it serves. Throws a CommandError. */
+export async function nextDaemon(
+  context: CommandContext,
+  local: LocalDaemon,
+  before: number | undefined,
+): Promise<AddressRecord> {
+  const progress = createProgress(context.out);
+  progress.begin('the daemon', 'starting');
+  try {
+    for (
+      const until = performance.now() + START_TIMEOUT_MS;
+      performance.now() < until;
+      await pause(POLL_MS)
+    ) {
+      const daemon = runningDaemon(local.stateDir);
+      if (daemon && daemon.pid !== before && (await local.client.ready().catch(() => false))) return daemon;
+    }
+  } finally {
+    progress.stop();
+  }
+  const waited = `${START_TIMEOUT_MS / 1000} s`;
+  throw new CommandError(`the daemon was not ready after ${waited}`, '`berth daemon logs` shows why.');
 }
 
 /**
@@ -81,9 +110,15 @@ export async function startBackgroundDaemon(
     ended === undefined ? `was not ready after ${START_TIMEOUT_MS / 1000} s` : `ended with ${ended}`;
   throw new CommandError(
     `the daemon ${why}:\n${logTail(path, from)}`,
-    `Its log is ${path}.`,
+    `Its log is ${path}.${MEMORY_FAULTS.includes(ended) ? ` ${DAMAGED_STORE_HINT}` : ''}`,
     EXIT_CODE.noDaemon,
   );
+}
+
+/** Whether a daemon runs for this state directory, or BERTH_URL names another. */
+export async function isDaemonThere(context: CommandContext): Promise<boolean> {
+  const isElsewhere = (context.globalOptions.url ?? process.env['BERTH_URL']) !== undefined;
+  return isElsewhere || runningDaemon((await context.local()).stateDir) !== undefined;
 }
 
 /**
@@ -91,9 +126,8 @@ export async function startBackgroundDaemon(
  * another.
  */
 export async function ensureDaemon(context: CommandContext): Promise<void> {
+  if (await isDaemonThere(context)) return;
   const local = await context.local();
-  const isElsewhere = (context.globalOptions.url ?? process.env['BERTH_URL']) !== undefined;
-  if (isElsewhere || runningDaemon(local.stateDir)) return;
   const { pid, port } = await startBackgroundDaemon(context, local);
   context.out.note(
     `Started the daemon in the background (pid ${pid}, ${localUrl(local.settings.bind, port)}); ` +

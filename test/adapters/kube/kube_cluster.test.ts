@@ -214,6 +214,18 @@ describe('failures', () => {
     expect((await cluster.getWorkload(hello))?.seen.replicas).toBe(2);
   });
 
+  it('that reflects the request is told without the token', async () => {
+    const { credential } = double.access;
+    const token = credential.kind === 'token' ? credential.token : '';
+    expect(token.length).toBeGreaterThan(8);
+    for (const message of [`you sent Bearer ${token}`, `${'x'.repeat(280)} ${token}`]) {
+      double.fault(any, { kind: 'status', status: 400, reason: token, message });
+      const said = await saidOf(cluster.list(deployments));
+      expect(said.message).toContain('[removed]');
+      expect(said.message).not.toContain(token.slice(0, 8));
+    }
+  });
+
   it('a broken connection is tried again for a read, and explained when it breaks each time', async () => {
     double.fault(any, { kind: 'reset' }, CLOUD.maxReadRetries);
     expect((await cluster.getWorkload(hello))?.seen.replicas).toBe(2);

@@ -136,6 +136,7 @@ export async function farEnd(
     host: 'far',
     prefix: '',
     headers: () => ({}),
+    redact: (text) => text,
     connect: () =>
       new Promise((resolve, reject) => {
         const socket = connect(port, '127.0.0.1', () => resolve(socket as TLSSocket)).on('error', reject);

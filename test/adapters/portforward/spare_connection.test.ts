@@ -29,6 +29,7 @@ async function field(clock: Clock = systemClock) {
       host: '',
       prefix: '',
       headers: () => ({}),
+      redact: (text) => text,
       connect: async () => {
         dials += 1;
         const socket = connect(port, '127.0.0.1');

@@ -245,6 +245,10 @@ describe.each(SERVERS)('%s', (server) => {
       expect(front.events.of('history')).toEqual([
         { types: ['service.started'], names: ['web'], since: 2, limit: 1024 },
       ]);
+      await front.request('GET', '/v1/events/history?limit=1');
+      const asked = front.events.of('history')[1]?.types;
+      expect(asked).toContain('service.crashed');
+      expect(asked).not.toContain('service.stats');
       expect(body.events).toEqual([
         {
           id: 3,

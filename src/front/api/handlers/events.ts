@@ -1,5 +1,6 @@
 // The handlers of events.
 import type { events } from '../../../api/events.ts';
+import { LIFECYCLE_EVENT_TYPES } from '../../../protocol/events.ts';
 import { HTTP } from '../../../settings/limits.ts';
 import { detailedData } from '../../streams/event_hub.ts';
 import type { HandlersOf } from '../handler.ts';
@@ -16,7 +17,7 @@ export const eventHandlers: HandlersOf<typeof events> = {
   history: async ({ app, query }) => {
     const { types, names, since, limit } = query;
     const { events } = await app.ref('events').ask('history', {
-      types,
+      types: types ?? [...LIFECYCLE_EVENT_TYPES],
       names,
       since,
       limit: limit ?? HTTP.defaultHistoryEvents,
