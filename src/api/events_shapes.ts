@@ -1,7 +1,18 @@
 // Events as clients see them: docs/reference.md "Event types".
 import { z } from '../adapters/zod.ts';
 import { EVENT_TYPES, type EventType } from '../protocol/events.ts';
-import { cpu, exitCode, nameShape, pid, port, rssMB, signal, time } from './answer_fields.ts';
+import {
+  cpu,
+  exitCode,
+  id,
+  nameShape,
+  pid,
+  port,
+  rssMB,
+  signal,
+  time,
+  utcTimeShape,
+} from './answer_fields.ts';
 
 /** The data of each type of event. */
 export const EVENT_DATA = {
@@ -12,6 +23,9 @@ export const EVENT_DATA = {
   'service.stats': z.object({ name: nameShape, cpu, rssMB }),
   'service.removed': z.object({ name: nameShape }),
   'port.conflict': z.object({ port, claimedBy: z.string(), holder: z.string() }),
+  'cluster.refused': z.object({ name: z.string(), clusterId: id }),
+  'cluster.accepted': z.object({ name: z.string(), clusterId: id }),
+  'cluster.expiring': z.object({ name: z.string(), clusterId: id, expiresAt: utcTimeShape }),
 } satisfies Record<EventType, z.ZodObject>;
 
 /** The fields that `?detail=true` adds to the data of every event. */

@@ -47,6 +47,13 @@ const ROWS: readonly CommandRow[] = [
     load: async () => (await projectCommands()).upCommand,
   },
   {
+    name: 'config',
+    aliases: ['validate'],
+    summary: 'check berth.yaml and print its services as they would be registered',
+    heading: PROJECT,
+    load: async () => (await projectCommands()).configCommand,
+  },
+  {
     name: 'down',
     summary: 'stop and remove the services of berth.yaml',
     heading: PROJECT,
@@ -54,7 +61,7 @@ const ROWS: readonly CommandRow[] = [
   },
   {
     name: 'ps',
-    aliases: ['ls'],
+    aliases: ['ls', 'list'],
     summary: 'list services',
     heading: SERVICES,
     load: loaded(psCommand),
@@ -175,6 +182,30 @@ const ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).agentAttachCommand,
   },
   {
+    name: 'agent start',
+    summary: 'start agents that were stopped',
+    heading: AGENTS,
+    load: loaded(startCommand),
+  },
+  {
+    name: 'agent stop',
+    summary: 'stop agents and every process they started',
+    heading: AGENTS,
+    load: loaded(stopCommand),
+  },
+  {
+    name: 'agent restart',
+    summary: 'stop and start agents',
+    heading: AGENTS,
+    load: loaded(restartCommand),
+  },
+  {
+    name: 'agent status',
+    summary: 'show the state of an agent and the reason for it',
+    heading: AGENTS,
+    load: loaded(statusCommand),
+  },
+  {
     name: 'agent rm',
     summary: 'stop and remove agents',
     heading: AGENTS,
@@ -212,6 +243,7 @@ const ROWS: readonly CommandRow[] = [
   },
   {
     name: 'k8s workloads',
+    aliases: ['k8s ls'],
     summary: 'list workloads',
     heading: KUBERNETES,
     load: async () => (await lazyCommands()).workloadListCommand,
@@ -283,13 +315,27 @@ const ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).daemonStatusCommand,
   },
   {
-    name: 'service install',
+    name: 'daemon restart',
+    summary: 'stop the daemon and start it again',
+    heading: DAEMON,
+    load: async () => (await lazyCommands()).daemonRestartCommand,
+  },
+  {
+    name: 'daemon logs',
+    summary: 'show the log of the daemon itself',
+    heading: DAEMON,
+    load: async () => (await lazyCommands()).daemonLogsCommand,
+  },
+  {
+    name: 'daemon install',
+    aliases: ['service install'],
     summary: 'start the daemon at login (systemd, launchd)',
     heading: DAEMON,
     load: async () => (await lazyCommands()).autostartInstallCommand,
   },
   {
-    name: 'service uninstall',
+    name: 'daemon uninstall',
+    aliases: ['service uninstall'],
     summary: 'stop starting the daemon at login',
     heading: DAEMON,
     load: async () => (await lazyCommands()).autostartUninstallCommand,
@@ -298,6 +344,7 @@ const ROWS: readonly CommandRow[] = [
     name: 'service status',
     summary: 'show whether the daemon starts at login',
     heading: DAEMON,
+    isHidden: true,
     load: async () => (await lazyCommands()).autostartStatusCommand,
   },
   {
@@ -347,8 +394,7 @@ const FAMILIES: ReadonlyMap<string, string> = new Map([
   ['agent', 'start agents, each in its own terminal with its own host name'],
   ['k8s', 'put Kubernetes workloads to sleep, wake them and connect to them'],
   ['cloud', 'print the token of the cloud API'],
-  ['daemon', 'run the daemon, in the foreground or in the background'],
-  ['service', 'start the daemon at login'],
+  ['daemon', 'run the daemon, in the foreground, in the background or at login'],
 ]);
 
 export const COMMAND_TABLE: CommandTable = { rows: ROWS, families: FAMILIES };

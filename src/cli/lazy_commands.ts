@@ -13,6 +13,8 @@ export { cloudTokenCommand } from './commands/cloud_token.ts';
 export { completionCommand } from './commands/completion.ts';
 export {
   daemonForegroundCommand,
+  daemonLogsCommand,
+  daemonRestartCommand,
   daemonStartCommand,
   daemonStatusCommand,
   daemonStopCommand,

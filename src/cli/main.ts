@@ -3,11 +3,12 @@
 import { isBerthError } from '../client/errors.ts';
 import { printVersion } from './commands/version.ts';
 import { COMMAND_TABLE } from './commands.ts';
-import { loadCommand } from './kit/command_table.ts';
+import { type LoadedCommand, loadCommand, loadListedCommands } from './kit/command_table.ts';
 import { type CommandContext, createCommandContext, type GlobalOptions } from './kit/context.ts';
 import { hintOf } from './kit/error_hints.ts';
 import { EXIT_CODE, exitCodeOf } from './kit/exit_codes.ts';
 import { commandWords } from './kit/global_options.ts';
+import type { ParsedCall } from './kit/parser.ts';
 import { readPlainCall } from './kit/plain_call.ts';
 import { safeJson, sanitize } from './kit/sanitize.ts';
 import { stderr, stdout } from './kit/standard_streams.ts';
@@ -61,11 +62,18 @@ async function runInContext(
   return (await work(context)) ?? EXIT_CODE.ok;
 }
 
+/** Reads what `readPlainCall` does not. Loads the parser, and for a list of commands all of them. */
+async function parse(argv: readonly string[], called: LoadedCommand | undefined): Promise<ParsedCall> {
+  const { parseCommandLine } = await import('./kit/parser.ts');
+  const listed = called ? [] : await loadListedCommands(COMMAND_TABLE);
+  return parseCommandLine(argv, COMMAND_TABLE, called, listed);
+}
+
 async function runCommandLine(argv: readonly string[]): Promise<number> {
   const called = await loadCommand(COMMAND_TABLE, commandWords(argv));
   const plain = called && readPlainCall(argv, called);
   // Loaded only here: see readPlainCall.
-  const outcome = plain ?? (await import('./kit/parser.ts')).parseCommandLine(argv, COMMAND_TABLE, called);
+  const outcome = plain ?? (await parse(argv, called));
   if ('help' in outcome) {
     stdout().write(outcome.help);
     return EXIT_CODE.ok;

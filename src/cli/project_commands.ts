@@ -1,5 +1,6 @@
 // One of the three parts that the command line is built as. It holds the commands that read project files:
 // zod and yaml, which only they need, take up to 90 ms to load.
+export { configCommand } from './commands/config.ts';
 export { importCommand } from './commands/import.ts';
 export { initCommand } from './commands/init.ts';
 export { projectSchemaCommand } from './commands/project_schema.ts';

@@ -27,7 +27,10 @@ export interface TerminalEnd {
 }
 
 export interface TerminalSession {
-  /** Keys typed, as bytes or text. */
+  /**
+   * Keys typed, as bytes or text. The session ends with code 1008 when more than 1 MiB waits for the program
+   * to read it.
+   */
   write(input: string | Uint8Array): void;
   resize(cols: number, rows: number): void;
   /** Detaches from the terminal; the agent keeps running. */

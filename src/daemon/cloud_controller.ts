@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import type { CloudFront } from '../front/front.ts';
 import { CloudViews } from '../front/views/cloud_views.ts';
 import { cloudViewsActor } from '../front/views/cloud_views_actor.ts';
-import type { Node } from '../runtime/actor.ts';
+import { type Node, tolerateFailure } from '../runtime/actor.ts';
 import type { Settings } from '../settings/config.ts';
 import { ensureSecret } from '../settings/state_dir.ts';
 import { statePaths } from '../settings/state_paths.ts';
@@ -54,9 +54,6 @@ export class CloudController {
   private async ensure(): Promise<void> {
     await this.threads.ensure('cloud');
     // Fails `gone` when the cloud part is closed: the views know why.
-    await this.node
-      .ref('clusters')
-      .ask('viewsReady', {})
-      .catch(() => undefined);
+    await tolerateFailure(this.node.ref('clusters').ask('viewsReady', {}), () => null);
   }
 }

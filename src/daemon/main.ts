@@ -124,7 +124,10 @@ export async function runDaemon(argv: string[], services: StartedWorker): Promis
   };
   const starting = start(argv, begun, giveUp);
   onSignals({
-    stop: () => void starting.then((daemon) => daemon.stop()).then(() => process.exit(0), giveUp),
+    stop: () => {
+      if (process.stderr.isTTY) report('stopping; a second Ctrl-C after a second ends the daemon at once');
+      void starting.then((daemon) => daemon.stop()).then(() => process.exit(0), giveUp);
+    },
     reload: () => void starting.then((daemon) => daemon.reload()),
   });
   const daemon = await starting.catch(giveUp);

@@ -28,6 +28,7 @@ const CONNECTED_KINDS: readonly (readonly [NodeKind, NodeKind])[] = [
   ['cloud', 'tethers'],
   ['front', 'gateway'],
   ['services', 'gateway'],
+  ['services', 'cloud'],
 ];
 
 const areConnected = (one: NodeKind, other: NodeKind): boolean =>

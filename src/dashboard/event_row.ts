@@ -23,6 +23,12 @@ function describeEvent(event: LifecycleEvent): string {
       return `${event.data.name} removed`;
     case 'port.conflict':
       return `port ${event.data.port}: ${event.data.claimedBy} wants it, ${event.data.holder} has it`;
+    case 'cluster.refused':
+      return `the cluster ${event.data.name} does not accept its account any more`;
+    case 'cluster.accepted':
+      return `the cluster ${event.data.name} accepts its account again`;
+    case 'cluster.expiring':
+      return `the credentials of the cluster ${event.data.name} end at ${event.data.expiresAt}`;
   }
 }
 

@@ -3,8 +3,8 @@
 // first daemon is the one that started the host, if it lives: it may be listening already, so another daemon
 // that merely connects sooner must not replace it.
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
-import { createServer, type Socket } from 'node:net';
+import { existsSync, lstatSync, rmSync } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
 import { readFirstLine, socketPath } from '../adapters/host/host_socket.ts';
 import { socketPipe } from '../adapters/pipes.ts';
 import { mayBeAlive } from '../adapters/process/process_table.ts';
@@ -54,7 +54,9 @@ const isSameDaemon = (a: DaemonProcess, b: DaemonProcess): boolean =>
 /** The socket of the host, and the daemon that has it. */
 export class DaemonGate {
   private readonly config: DaemonGateConfig;
-  private readonly server = createServer((socket) => void this.greet(socket));
+  private server = this.createServer();
+  /** Identifies the socket's file. */
+  private inode = 0n;
   private readonly socket: ReturnType<typeof socketPath>;
   private readonly sockets = new Set<Socket>();
   /** The daemon that was admitted last, or that waits for the end of this host. */
@@ -71,9 +73,27 @@ export class DaemonGate {
    * socket was left by a killed host.
    */
   async listen(): Promise<void> {
-    rmSync(this.socket.path, { force: true });
+    rmSync(this.socket.path, { force: true, recursive: true });
     this.server.listen(this.socket.path);
     await once(this.server, 'listening');
+    this.inode = this.currentInode() ?? 0n;
+  }
+
+  /** Opens the gate again when somebody has removed its socket: no later daemon would find this host. */
+  async reopen(): Promise<void> {
+    if (!existsSync(this.config.folder) || this.currentInode() === this.inode) return;
+    // Its connections stay open.
+    this.server.close();
+    this.server = this.createServer();
+    await this.listen();
+  }
+
+  private currentInode(): bigint | undefined {
+    return lstatSync(this.socket.path, { bigint: true, throwIfNoEntry: false })?.ino;
+  }
+
+  private createServer(): Server {
+    return createServer((socket) => void this.greet(socket));
   }
 
   /** The daemon that has this host, or waits for its end; null once it is dead. */

@@ -6,7 +6,7 @@
 // within the last minute, ext4 takes up to a millisecond to find an inode for a new one, as long as the rest
 // of a start.
 import { spawnSync } from 'node:child_process';
-import { closeSync, constants, openSync, readSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, constants, mkdirSync, openSync, readSync, renameSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Libc } from '../adapters/process/libc.ts';
@@ -55,6 +55,8 @@ export class Fifos {
   /** Creates the FIFOs of a run. Throws with the reason. */
   make(run: string): void {
     const missing = this.paths(run).filter((path) => !this.reuse(path));
+    // The folder may have been removed while services run.
+    if (missing.length > 0) mkdirSync(this.folder, { recursive: true, mode: 0o700 });
     if (this.libc) for (const path of missing) this.libc.makeFifo(path);
     else if (missing.length > 0) {
       const made = spawnSync('mkfifo', ['-m', '600', ...missing], { encoding: 'utf8' });

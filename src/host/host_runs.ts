@@ -15,6 +15,7 @@ import type {
   StopReport,
   StopRequest,
 } from '../protocol/host.ts';
+import { SERVICE_NAME_PATTERN } from '../protocol/names.ts';
 import type { RunEnd } from '../protocol/service.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { MIB } from '../settings/limits.ts';
@@ -142,6 +143,8 @@ export class HostRuns {
   private async begin(request: SpawnRequest): Promise<SpawnReply> {
     const { clock, ledger, boot } = this.config;
     const { service: name, run, port, memo, pty } = request;
+    checkName(name);
+    checkName(run);
     checkStartable(request);
     const intent: LedgerRow = {
       service: name,
@@ -274,13 +277,19 @@ export class HostRuns {
     this.config.ledger.drop(run);
   }
 
-  /** Deletes all data of a service. Fails already_running while it has a process. */
+  /** Deletes all data of a service. Fails already_running while it has a process, and invalid_spec. */
   forget(name: string): void {
+    checkName(name);
     const run = this.ofService(name);
     if (run && !run.row.end) throw fail('already_running', `${name} has a process: stop it first`);
     for (const { name: of, row } of [...this.all.values()]) if (of === name) this.acknowledge(row.run);
     this.config.logWriters.remove(name);
   }
+}
+
+/** Names of services and runs become names of files. */
+function checkName(name: string): void {
+  if (!SERVICE_NAME_PATTERN.test(name)) throw fail('invalid_spec', `${JSON.stringify(name)} is no name`);
 }
 
 const isSignalName = (name: string): name is NodeJS.Signals => Object.hasOwn(constants.signals, name);

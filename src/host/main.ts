@@ -62,6 +62,8 @@ const NEEDED_CHECK_MS = 250;
 /** Interval at which unacknowledged ends are sent again. */
 const RESEND_END_MS = 2_000;
 const LOAD_PTY_AFTER_MS = 500;
+/** Interval between checks that the socket is there. */
+const SOCKET_CHECK_MS = 2_000;
 /** Interval between attempts to take a lock that another host holds. */
 const LOCK_RETRY_MS = 5;
 const INIT_PID = 1;
@@ -219,6 +221,9 @@ export async function startHost({ stateDir, version, startedBy }: HostOptions): 
   checkExit();
   // A daemon of another version waits for the last process to end.
   node.clock.every(RESEND_END_MS, checkExit);
+  node.clock.every(SOCKET_CHECK_MS, () => {
+    gate.reopen().catch((error) => log(`its socket cannot be made anew: ${error}`));
+  });
   // Loaded ahead of the first agent, but not while a daemon is starting, which is why this host was started.
   node.clock.after(LOAD_PTY_AFTER_MS, () => {
     parts

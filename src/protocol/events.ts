@@ -8,6 +8,9 @@ export const EVENT_TYPES = [
   'service.stats',
   'service.removed',
   'port.conflict',
+  'cluster.refused',
+  'cluster.accepted',
+  'cluster.expiring',
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
@@ -18,7 +21,7 @@ export const LIFECYCLE_EVENT_TYPES: readonly EventType[] = EVENT_TYPES.filter(
 
 export interface NewEvent {
   type: EventType;
-  /** The service's name, which `?names=` filters by. */
+  /** The name of the service or cluster, which `?names=` filters by. */
   name: string;
   run: string | null;
   /**

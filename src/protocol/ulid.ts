@@ -5,6 +5,7 @@ import { createHash, randomBytes } from 'node:crypto';
 const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const TIME_CHARS = 10;
 const TAIL_BYTES = 10;
+const TAIL_CHARS = 16;
 
 export const ULID_PATTERN = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
@@ -14,12 +15,28 @@ function encodeBase32(value: bigint, chars: number): string {
   return text;
 }
 
-const randomPart = (bytes: Buffer): string =>
-  encodeBase32(BigInt(`0x${bytes.toString('hex', 0, TAIL_BYTES)}`), (TAIL_BYTES * 8) / 5);
+let lastMs = -1;
+let lastTail = 0n;
 
-/** A new id made at `now` (epoch milliseconds). */
-export const newUlid = (now: number): string =>
-  encodeBase32(BigInt(now), TIME_CHARS) + randomPart(randomBytes(TAIL_BYTES));
+/**
+ * A new id made at `now` (epoch milliseconds). Ids of one thread grow in the order in which they are made,
+ * also within a millisecond and after the clock was set back.
+ */
+export function newUlid(now: number): string {
+  if (now > lastMs) {
+    lastMs = now;
+    // Half of the range is left to count in.
+    lastTail = BigInt(`0x${randomBytes(TAIL_BYTES).toString('hex')}`) >> 1n;
+  } else lastTail += 1n;
+  return encodeBase32(BigInt(lastMs), TIME_CHARS) + encodeBase32(lastTail, TAIL_CHARS);
+}
+
+/** The hexadecimal digits of the part that is no time. */
+const tailOf = (owner: string, parts: readonly string[]): string =>
+  createHash('sha256')
+    .update([owner, ...parts].join('\0'))
+    .digest('hex')
+    .slice(0, 2 * TAIL_BYTES);
 
 /**
  * The id of the object that `parts` name below `owner` (a ULID): deterministic, with the owner's time. A
@@ -27,9 +44,4 @@ export const newUlid = (now: number): string =>
  * docs/reference.md "Workloads".
  */
 export const derivedUlid = (owner: string, parts: readonly string[]): string =>
-  owner.slice(0, TIME_CHARS) +
-  randomPart(
-    createHash('sha256')
-      .update([owner, ...parts].join('\0'))
-      .digest(),
-  );
+  owner.slice(0, TIME_CHARS) + encodeBase32(BigInt(`0x${tailOf(owner, parts)}`), TAIL_CHARS);

@@ -63,6 +63,8 @@ export const SERVICE = {
   /** Interval between asks of a process host that does not answer, and the deadline of each. */
   hostRetryMs: 500,
   hostAskTimeoutMs: 5_000,
+  /** Shortest time for the host to make a process; a start whose ready-check has more allows more. */
+  minSpawnMs: 1_000,
   /** Interval between attempts to record an end that could not be written. */
   endRecordRetryMs: 1_000,
   /** Time beyond grace period and kill after which a host that does not answer a stop counts as gone. */

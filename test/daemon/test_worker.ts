@@ -1,8 +1,8 @@
 // The worker thread of these tests: every kind holds the actors that the placement gives it, all of one type.
-import { appendFileSync, closeSync, existsSync, openSync } from 'node:fs';
+import { appendFileSync, closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { threadId } from 'node:worker_threads';
 import { runThread } from '../../src/daemon/thread_instance.ts';
-import { actor, type Context, type Node } from '../../src/runtime/actor.ts';
+import { actor, type Context, Failure, type Node } from '../../src/runtime/actor.ts';
 import { type UntypedNode, untypedRef } from '../kit/untyped_node.ts';
 
 export interface Worker {
@@ -22,7 +22,7 @@ export interface Worker {
 export interface Data {
   /** One line per occurrence: what happened in which thread. */
   log: string;
-  /** While this file exists no setup succeeds. */
+  /** While this file exists no setup succeeds; with the code of a Failure in it, each fails with that. */
   broken: string;
 }
 
@@ -62,7 +62,10 @@ function worker(node: Node, { log }: Data) {
 await runThread(
   async (node, data) => {
     const given = data as Data;
-    if (existsSync(given.broken)) throw new Error('broken setup');
+    if (existsSync(given.broken)) {
+      const code = readFileSync(given.broken, 'utf8');
+      throw code.startsWith('storage_') ? new Failure(code, 'refused') : new Error('broken setup');
+    }
     const type = worker(node, given);
     // Its actors take the addresses of the product's.
     const untyped: UntypedNode = node as UntypedNode;

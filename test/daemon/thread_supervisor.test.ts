@@ -61,6 +61,16 @@ function open(options: Partial<ThreadSupervisorOptions> = {}) {
   };
 }
 
+it('does not start a thread again that has refused to start, and tells why', async () => {
+  const { threads, deaths, data } = open();
+  writeFileSync(data.broken, 'storage_lost');
+  expect(await codeOf(threads.ensure('services'))).toBe('storage_lost');
+  await vi.waitUntil(() => deaths.length > 0);
+  rmSync(data.broken);
+  expect(await codeOf(threads.ensure('services'))).toBe('storage_lost');
+  expect(deaths).toMatchObject([{ ended: true, error: { code: 'storage_lost', message: 'refused' } }]);
+});
+
 it('asks cross threads: from the front, between kinds and to a pool', async () => {
   const { node, threads, registry } = open();
   await threads.ensure('services');

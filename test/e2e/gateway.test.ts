@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { BIN } from '../kit/built_program.ts';
 import { type Daemon, eventually, newFolder, startDaemon } from '../kit/daemon.ts';
@@ -11,6 +12,7 @@ import { freePort } from '../kit/free_ports.ts';
 import { send } from '../kit/http_request.ts';
 import { must } from '../kit/must.ts';
 import { canBecomeOthers, listenAsOther, OTHER_USER } from '../kit/other_user.ts';
+import { endThread, INSPECTABLE } from './inspector.ts';
 
 /** Listens on one address and resolves with the port, or with the error code of the system. */
 async function occupy(host: string, port: number): Promise<number | string> {
@@ -42,11 +44,32 @@ it('holds its port on both addresses from the start, and says that there is no a
   const page = await send(port, 'GET', '/', { headers: { ...headers, accept: 'text/html' } });
   expect(page.text).toContain('<h1>No agent is registered');
   // The first agent brings the thread of the gateway, on the same port.
-  const { body } = await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd: 'exec sleep 60' });
+  const { body } = await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd: 'exec sleep 600' });
   expect(body.gatewayUrl).toBe(`http://bot.agents.localhost:${port}/`);
   for (const host of ['127.0.0.1', '::1']) expect(await occupy(host, port)).toBe('EADDRINUSE');
   await eventually(async () => (await send(port, 'GET', '/', { headers })).body.code === 'bad_gateway');
   expect(doctor(daemon)).toContain(`agents are served by host name on port ${port}`);
+});
+
+it('keeps its port while its thread is restarted, and serves on it again', async () => {
+  const daemon = await startDaemon({ env: INSPECTABLE });
+  const port = must(await gatewayPort(daemon));
+  await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd: 'exec sleep 600' });
+  const headers = { host: `bot.agents.localhost:${port}` };
+  const serves = async () => (await send(port, 'GET', '/', { headers })).body.code === 'bad_gateway';
+  await eventually(serves);
+  const got = new Set<number | string>();
+  let isBack = false;
+  const squatting = (async () => {
+    for (; !isBack; await nextTurn())
+      for (const host of ['127.0.0.1', '::1']) got.add(await occupy(host, port));
+  })();
+  await endThread(daemon, 'gateway');
+  await eventually(() => /the thread gateway/.test(daemon.stderr()));
+  await eventually(serves);
+  isBack = true;
+  await squatting;
+  expect([...got]).toEqual(['EADDRINUSE']);
 });
 
 it.each(['127.0.0.1', '::1'])(
@@ -59,7 +82,10 @@ it.each(['127.0.0.1', '::1'])(
     const shown = host === '::1' ? `[::1]:${port}` : `127.0.0.1:${port}`;
     const holder = `pid ${process.pid} \\(.+\\) listens on ${shown.replace(/[[\]]/g, '\\$&')}`;
     expect(daemon.stderr()).toMatch(new RegExp(`there is no gateway: port ${port} is taken: ${holder}`));
-    const { body } = await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd: 'exec sleep 60' });
+    const { body } = await daemon.request('POST', '/v1/agents/spinup', {
+      name: 'bot',
+      cmd: 'exec sleep 600',
+    });
     expect(body.gatewayUrl).toBeNull();
     expect(await occupy(host === '::1' ? '127.0.0.1' : '::1', port)).toBe(port);
     expect(daemon.stderr().match(/there is no gateway/g)).toHaveLength(1);

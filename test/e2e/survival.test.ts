@@ -332,6 +332,18 @@ describe('the daemon', () => {
     expect(stderr.trim().split('\n')).toEqual([expect.stringContaining('port')]);
   });
 
+  it('leaves a crash a crash', async () => {
+    const first = await startDaemon();
+    await first.request('POST', '/v1/services', { name: 'bad', port: freePort(), cmd: 'exit 3' });
+    await first.request('POST', '/v1/services/bad/start');
+    await eventually(async () => (await get(first, 'bad')).status === 'crashed');
+    await stopDaemon(first);
+    const second = await startDaemon({ stateDir: first.stateDir });
+    expect(await get(second, 'bad')).toMatchObject({ status: 'crashed', exitCode: 3 });
+    expect((await second.request('POST', '/v1/services/bad/stop')).body.status).toBe('stopped');
+    expect(await get(second, 'bad')).toMatchObject({ status: 'stopped' });
+  });
+
   it('leaves services running when asked to keep them', async () => {
     const config = '[shutdown]\nservices = "keep"\n';
     const first = await startDaemon({ config });

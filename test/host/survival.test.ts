@@ -1,7 +1,15 @@
 // docs/reference.md "Resilience", below the daemon.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -10,6 +18,7 @@ import { spawnHost } from '../../src/adapters/host/spawn_host.ts';
 import { socketPipe } from '../../src/adapters/pipes.ts';
 import { processRow } from '../../src/adapters/process/process_table.ts';
 import { RunLedger } from '../../src/host/run_ledger.ts';
+import { readLog } from '../../src/logs/reader.ts';
 import type { Hello } from '../../src/protocol/host_handshake.ts';
 import { must } from '../kit/must.ts';
 import {
@@ -475,4 +484,37 @@ test('a host passes none of its inherited descriptors on', async () => {
   for (const { pid } of [pipes, agent]) {
     await hasOnlyItsOwn(pid);
   }
+});
+
+test('a host whose socket was removed, or replaced, opens another', async () => {
+  const stateDir = newState();
+  const path = join(stateDir, 'host', 'host.sock');
+  const first = await connectDaemon(stateDir);
+  const { pid } = await first.spawn('web', 'exec sleep 100');
+  for (const odd of [() => {}, () => writeFileSync(path, ''), () => mkdirSync(path)]) {
+    rmSync(path);
+    odd();
+    await eventually(() => lstatSync(path, { throwIfNoEntry: false })?.isSocket() === true);
+  }
+  // What was connected stays so.
+  expect((await first.host.ask('runs', {})).runs).toMatchObject([{ pid }]);
+  first.disconnect();
+  const second = await connectDaemon(stateDir);
+  expect((await second.host.ask('runs', {})).runs).toMatchObject([{ pid }]);
+});
+
+test('the folder of the pipes is made anew, and no name leads out of the folders', async () => {
+  const stateDir = newState();
+  const { host, spawn: start } = await connectDaemon(stateDir);
+  await start('one', 'exec sleep 100');
+  rmSync(join(stateDir, 'runs'), { recursive: true });
+  const two = await start('two', 'echo two');
+  await eventually(async () => (await host.ask('runOf', { service: 'two' })).run?.end);
+  expect(readLog(join(stateDir, 'logs', 'two'), 0, 100).bytes.toString()).toMatch(/two/);
+  expect(two.pid).toBeGreaterThan(1);
+  const outside = join(stateDir, 'outside');
+  writeFileSync(outside, '');
+  await expect(host.ask('forget', { service: '../outside' })).rejects.toMatchObject({ code: 'invalid_spec' });
+  await expect(start('../outside', 'true')).rejects.toMatchObject({ code: 'invalid_spec' });
+  expect(existsSync(outside)).toBe(true);
 });

@@ -21,6 +21,7 @@ import type {
   SweeperProtocol,
   WorkloadsProtocol,
 } from '../../src/protocol/cloud.ts';
+import type { EventsProtocol } from '../../src/protocol/events.ts';
 import type { TethersProtocol } from '../../src/protocol/tethers.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
 import { afterThisTest, realTime, type Stand, type TestClock, tempDir, type World, world } from './actors.ts';
@@ -60,6 +61,7 @@ export interface Cloud {
   workloads: Ref<WorkloadsProtocol>;
   sweeper: Ref<SweeperProtocol>;
   tethers: Stand<TethersProtocol>;
+  events: Stand<EventsProtocol>;
   folder: string;
   vault: Vault;
   /** Registers and syncs a kubeconfig; returns its id. */
@@ -123,6 +125,7 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
     ownPod: options.ownPod ?? null,
     self: options.self ?? 'here',
   });
+  const events = await here.stand<EventsProtocol>('events');
   const tethers = await here.stand<TethersProtocol>('tethers', {
     closeCluster: () => null,
     renewCluster: () => null,
@@ -147,6 +150,7 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
     workloads,
     sweeper,
     tethers,
+    events,
     folder,
     vault: key,
     list,

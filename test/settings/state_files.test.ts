@@ -21,7 +21,7 @@ const makeFifo = (path: string): void => void execFileSync('mkfifo', [path]);
 const ODD: readonly [what: string, make: (path: string) => void, said: RegExp][] = [
   ['a FIFO', makeFifo, /: is a FIFO, and not a/],
   ['a device', (path) => symlinkSync('/dev/zero', path), /: is a device, and not a/],
-  ['a dangling link', (path) => symlinkSync('/nowhere', path), /: is a link that leads nowhere, and not a/],
+  ['a dangling link', (path) => symlinkSync('no/where', path), /: is a link that leads nowhere, and not a/],
   ['a folder', (path) => mkdirSync(path), /: is a folder, and not a file/],
 ];
 const FILES = [

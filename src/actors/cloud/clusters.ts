@@ -19,6 +19,8 @@ import type {
   WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
+import type { EventType, NewEvent } from '../../protocol/events.ts';
+import { utcTime } from '../../protocol/timestamps.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import {
   actor,
@@ -47,6 +49,9 @@ type Contact = Pick<ClusterRow, 'reachable' | 'authenticated' | 'authenticatedSi
 
 const NO_CONTACT: Contact = { reachable: null, authenticated: null, authenticatedSince: null };
 
+/** Interval of the check for credentials that end soon. */
+const EXPIRY_CHECK_MS = 3_600_000;
+
 type RemovedCluster = { removed: true; id: string };
 
 class Clusters {
@@ -54,6 +59,8 @@ class Clusters {
   private readonly config: ClustersConfig;
   private readonly rows: Map<string, StoredCluster>;
   private readonly contacts = new Map<string, Contact>();
+  /** The end of the credentials that was warned of, by cluster. */
+  private readonly warnedOf = new Map<string, number>();
   /** Names of registrations under way. */
   private readonly registering = new Set<string>();
   private readonly removing = new Map<string, Promise<RemovedCluster>>();
@@ -198,11 +205,35 @@ class Clusters {
   private noteContact({ id }: StoredCluster, { reachable, authenticated }: ClusterFacts): void {
     const known = this.contacts.get(id) ?? NO_CONTACT;
     const isNews = authenticated !== undefined && authenticated !== known.authenticated;
+    if (isNews && (known.authenticated !== null || !authenticated)) this.tellAccount(id, authenticated);
     this.contacts.set(id, {
       ...known,
       ...(reachable === null ? {} : { reachable }),
       ...(isNews ? { authenticated, authenticatedSince: this.context.clock.now() } : {}),
     });
+  }
+
+  /** Clients learn of it without asking; docs/reference.md "Event types". */
+  private tellAccount(id: string, isAccepted: boolean): void {
+    const { name } = this.get(id);
+    this.tellEvent(isAccepted ? 'cluster.accepted' : 'cluster.refused', name, { name, clusterId: id });
+  }
+
+  /** Warns, once per start and end, of credentials that end soon. */
+  warnOfExpiry(): void {
+    const now = this.context.clock.now();
+    for (const { id, name, credentialEndsAt } of this.rows.values()) {
+      if (!credentialEndsAt || credentialEndsAt - now > CLOUD.expiryWarningMs) continue;
+      if (this.warnedOf.get(id) === credentialEndsAt) continue;
+      this.warnedOf.set(id, credentialEndsAt);
+      const data = { name, clusterId: id, expiresAt: utcTime(credentialEndsAt) };
+      this.tellEvent('cluster.expiring', name, data);
+    }
+  }
+
+  private tellEvent(type: EventType, name: string, data: object): void {
+    const event: NewEvent = { type, name, run: null, data: JSON.stringify(data) };
+    this.context.ref('events').tell('append', { events: [event] });
   }
 
   private sealed(id: string, access: ClusterAccess): SealedSecret {
@@ -270,6 +301,8 @@ const clusterNameInUse = ({ name, inCluster }: Pick<ClusterInput, 'name' | 'inCl
 
 async function init(context: Context, config: ClustersConfig): Promise<Handlers<ClustersProtocol>> {
   const clusters = new Clusters(context, config, await config.store.clusters());
+  clusters.warnOfExpiry();
+  context.clock.every(EXPIRY_CHECK_MS, () => clusters.warnOfExpiry());
   return {
     register: ({ input }) => context.replyLater(clusters.register(input)),
     change: ({ id, change }) => context.replyLater(clusters.change(id, change)),

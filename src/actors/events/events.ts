@@ -60,7 +60,7 @@ function restoreEvents(journal: EventJournal, mark: EventCheckpoint | undefined,
   const kept = new KeptEvents(lost ? lastId + 1 : completeFrom);
   for (const event of events) kept.push(event);
   // A checkpoint from before a loss does not cover it: store a new one.
-  return { kept, lastId, mark: lost ? undefined : mark };
+  return { kept, lastId, mark: lost ? undefined : mark, damaged: found.length - events.length };
 }
 
 class Events {
@@ -88,6 +88,10 @@ class Events {
     this.kept = restored.kept;
     this.lastId = restored.lastId;
     this.checkpoint = restored.mark;
+    if (restored.damaged > 0)
+      config.report(
+        `events: ${restored.damaged} damaged lines of the journal are left out (${config.folder})`,
+      );
     context.scope.defer(() => this.close());
   }
 

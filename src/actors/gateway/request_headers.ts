@@ -61,7 +61,7 @@ function protocolHeader(header: string, offered: string, tokens: readonly string
  * translate names to variables take `_` for `-`.
  */
 function isDropped(lower: string): boolean {
-  const name = lower.replaceAll('_', '-');
+  const name = lower.includes('_') ? lower.replaceAll('_', '-') : lower;
   if (HOP_BY_HOP.has(name) || UNTRUSTED.has(name) || name.startsWith('x-forwarded-')) return true;
   return name !== lower && FRAMING.has(name);
 }

@@ -148,9 +148,14 @@ export class ServiceEffects {
     });
   }
 
-  /** Stops the whole tree of `run`, as `stopProcessTree` does. */
+  /**
+   * Stops the whole tree of `run`, as `stopProcessTree` does. A host that answers nothing, because it was
+   * stopped itself or hangs, is noticed long before the grace period is over.
+   */
   stopRun(run: string, port: number, settings: StopSettings): Promise<StopReport> {
-    return stopProcessTree(this.host, { service: this.name, run, port, ...settings });
+    const stopped = stopProcessTree(this.host, { service: this.name, run, port, ...settings });
+    const answers = this.host.ask('dropped', {}, { deadlineMs: SERVICE.hostAskTimeoutMs });
+    return Promise.race([stopped, answers.then(() => stopped)]);
   }
 
   async runOf(): Promise<LedgerRun | null> {

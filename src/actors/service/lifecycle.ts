@@ -109,17 +109,17 @@ export class ServiceLifecycle {
     return this.launch(this.registered(), timeoutMs, false);
   }
 
-  /** Waits until `run` is ready. Fails ready_timeout after `ms` milliseconds; the start goes on. */
-  async awaitReady({ ready }: Run, ms: number): Promise<StartReply> {
-    const answer = await withTimeout(ms, ready.promise, this.options.context.clock);
-    if (answer) return answer;
-    throw fail('ready_timeout', `${this.options.name} is still starting after ${ms} ms; its start goes on`);
+  /** The value of `promise`. Fails with `late` after `ms` milliseconds; what is waited for goes on. */
+  async inTime<T extends object>(ms: number, promise: Promise<T>, late: Failure): Promise<T> {
+    const value = await withTimeout(ms, promise, this.options.context.clock);
+    if (value) return value;
+    throw late;
   }
 
   /** Starts the ready-check of a process. `timeoutMs` null: it has no deadline. */
   private check(run: LiveRun, timeoutMs: number | null): void {
     const { context, effects, probe } = this.options;
-    const plan = readyPlanOf(run, timeoutMs, context.clock.now());
+    const plan = readyPlanOf(run, timeoutMs, context.clock);
     const foreignHolder = (onDone: (holder: string | null) => void): void =>
       this.inBackground(effects.foreignHolder(run).then(onDone));
     const check = startReadyCheck(context.clock, { probe, foreignHolder }, plan, (passed) => {
@@ -179,10 +179,10 @@ export class ServiceLifecycle {
     return stop;
   }
 
-  /** Records that nothing is left of the run of `end`, which no longer counts as a crash. */
-  async settleEnd(end: LastEnd): Promise<void> {
-    if (this.end?.run !== end.run || end.whole) return;
-    await this.replaceEnd({ ...end, status: 'stopped', whole: true });
+  /** Records that nothing is left of the run of `end`. Only a client's stop makes a crash `stopped`. */
+  async settleEnd(end: LastEnd, status: LastEnd['status']): Promise<void> {
+    if (this.end?.run !== end.run || (end.whole && end.status === status)) return;
+    await this.replaceEnd({ ...end, status, whole: true });
   }
 
   /** Records the end of the process, and decides what follows. */
@@ -218,7 +218,7 @@ export class ServiceLifecycle {
 
   /** Cancels any pending restart, here and for a later daemon. */
   async cancelRestart(): Promise<null> {
-    this.become({ phase: 'idle', trouble: null });
+    if (this.state.phase === 'waiting') this.become({ phase: 'idle', trouble: null });
     if (!this.end?.restart) return null;
     const { restart: _, ...end } = this.end;
     await this.replaceEnd(end);
@@ -297,7 +297,7 @@ export class ServiceLifecycle {
   private launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
     const { context, effects } = this.options;
     const { restarts } = this;
-    const run = plannedRun(stored, { now: context.clock.now(), timeoutMs, byPolicy, restarts });
+    const run = plannedRun(stored, { clock: context.clock, timeoutMs, byPolicy, restarts });
     const state: In<'launching'> = { phase: 'launching', run, early: null };
     this.become(state);
     this.inBackground(
@@ -338,7 +338,7 @@ export class ServiceLifecycle {
   }
 
   private async write(state: In<'ended'>): Promise<void> {
-    const { run, end, how, backoff } = state;
+    const { run, end, how } = state;
     const { context, lastLines, name, effects } = this.options;
     try {
       await effects.recordEnd(end);
@@ -354,7 +354,7 @@ export class ServiceLifecycle {
     }
     if (this.state !== state) return;
     this.acknowledge(end.run);
-    if (backoff) this.wait(backoff, null);
+    if (state.backoff) this.wait(state.backoff, null);
     else this.become({ phase: 'idle', trouble: null });
     how.stop?.asked.resolve(how.stop.answer);
     if (!run.ready.settled)
@@ -381,7 +381,7 @@ export class ServiceLifecycle {
       this.attempt = backoff.attempt;
       this.launch(this.stored, agent ? null : startTimeout, true);
     };
-    const cancel = clock.after(Math.max(0, backoff.nextAt - clock.now()), due);
+    const cancel = clock.after(Math.min(backoff.delayMs, Math.max(0, backoff.nextAt - clock.now())), due);
     this.become({ phase: 'waiting', backoff, trouble }, cancel);
   }
 

@@ -9,6 +9,7 @@ import type {
   StoredService,
 } from '../../protocol/service.ts';
 import { isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
+import { SERVICE } from '../../settings/limits.ts';
 import { type ServiceEffects, stopSettings } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
 import { type In, type Phase, UNASKED } from './state.ts';
@@ -42,15 +43,43 @@ type Row<P extends Phase> = { readonly [E in keyof Events]: Cell<P, E> };
 const launch: Cell<'idle', 'start'> = ({ life }, _, { timeoutMs, wait }) => {
   const { spec } = life.registered();
   // A start of an agent that does not wait has no deadline to become ready.
-  const { ready, spawned } = life.launchAsked(spec.agent && !wait ? null : (timeoutMs ?? spec.startTimeout));
-  return wait ? ready.promise : spawned.promise;
+  const readyMs = timeoutMs ?? spec.startTimeout;
+  const { ready, spawned } = life.launchAsked(spec.agent && !wait ? null : readyMs);
+  const late = fail('daemon_busy', `the process host does not answer; the start of ${spec.name} goes on`);
+  const made = life.inTime(Math.max(readyMs, SERVICE.minSpawnMs), spawned.promise, late);
+  return wait ? made.then(() => ready.promise) : made;
 };
 const startWithoutRestart: Cell<'waiting', 'start'> = (machine, _, request) =>
   machine.life.cancelRestart().then(() => machine.start(request));
 const startAfterRecord: Cell<'ended', 'start'> = (machine, state, request) =>
   machine.life.record(state).then(() => machine.start(request));
-const joinStart: Cell<'launching' | 'checking', 'join'> = ({ life }, { run }, { timeoutMs }) =>
-  life.awaitReady(run, timeoutMs ?? life.registered().spec.startTimeout);
+const joinStart: Cell<'launching' | 'checking', 'join'> = ({ life, name }, { run }, { timeoutMs }) => {
+  const ms = timeoutMs ?? life.registered().spec.startTimeout;
+  const late = fail('ready_timeout', `${name} is still starting after ${ms} ms; its start goes on`);
+  return life.inTime(ms, run.ready.promise, late);
+};
+/** A stop during a launch waits for its result. */
+const stopLaunch: Cell<'launching', 'stop'> = async (machine, { run }, graceMs) => {
+  const { life } = machine;
+  const settled = run.spawned.promise.then(
+    () => run,
+    () => run,
+  );
+  await life.inTime(SERVICE.hostAskTimeoutMs, settled, life.busy());
+  return machine.stop(graceMs);
+};
+/** A registration while an end is being written: no restart follows that end, here or in a later daemon. */
+const forgoRestart: Cell<'ended', 'changed'> = ({ life }, state) => {
+  const strip = (): null => {
+    delete state.end.restart;
+    return null;
+  };
+  state.backoff = null;
+  // A write under way has it: then it is written once more.
+  if (!state.recording) strip();
+  const recorded = life.record(state).then(() => life.cancelRestart());
+  return tolerateFailure(recorded, strip);
+};
 const refuseRunning = ({ life, name }: ServiceMachine): never => {
   throw fail('already_running', `${name} is ${life.view().status} already`);
 };
@@ -63,7 +92,8 @@ const finish: Cell<'checking' | 'running', 'exited'> = ({ life }, { run }, end) 
   if (end.run === run.id) life.finish(run, end, UNASKED);
 };
 /** Stops what the last run left behind. Fails daemon_busy when the host does not answer. */
-const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async ({ effects, life, name }, { phase }, asked) => {
+const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async (machine, { phase }, asked) => {
+  const { effects, life, name } = machine;
   const { end, stored } = life.snapshot();
   const port = stored?.spec.port ?? 0;
   const answer = { name, status: 'stopped', exitCode: null, signal: null } as const;
@@ -76,7 +106,7 @@ const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async ({ effects, life, name }
     throw isFailure(error) ? life.busy() : error;
   });
   // An end that is still to be stored stays as it is.
-  if (phase === 'idle') await life.settleEnd(end);
+  if (phase === 'idle') await life.settleEnd(end, machine.isClosed ? end.status : 'stopped');
   return { ...answer, ...report, exitCode: end.exitCode, signal: end.signal };
 };
 /** A stop while an end is being stored: of another stop, whose answer it gets, or of the process itself. */
@@ -121,10 +151,7 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
   launching: {
     start: refuseRunning,
     join: joinStart,
-    stop: (machine, { run }, graceMs) => {
-      const stop = () => machine.stop(graceMs);
-      return run.spawned.promise.then(stop, stop);
-    },
+    stop: stopLaunch,
     changed: keep,
     exited: (_, state, end) => {
       if (end.run === state.run.id) state.early = end;
@@ -159,7 +186,7 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
     start: startAfterRecord,
     join: startAfterRecord,
     stop: stopEnded,
-    changed: (machine, state, stored) => machine.life.record(state).then(() => machine.changed(stored)),
+    changed: forgoRestart,
     exited: skipEnd,
     adopt: skip,
   },
@@ -177,6 +204,11 @@ export class ServiceMachine {
   readonly effects: ServiceEffects;
   /** Why starts are refused; null: they are accepted. */
   private closedBecause: string | null = null;
+
+  /** Starts are refused, because the daemon shuts down or the service is being removed. */
+  get isClosed(): boolean {
+    return this.closedBecause !== null;
+  }
 
   constructor(name: string, life: ServiceLifecycle, effects: ServiceEffects) {
     this.name = name;

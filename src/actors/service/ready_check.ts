@@ -37,14 +37,17 @@ export interface ReadyPlan {
   slowestMs: number;
 }
 
-/** The check of `run` with `timeoutMs` left. `now`: epoch milliseconds. */
+/** The check of `run` with `timeoutMs` left. */
 export function readyPlanOf(
-  { metadata, pty, startedAt }: LiveRun,
+  { askedAt, metadata, pty, startedAt }: LiveRun,
   timeoutMs: number | null,
-  now: number,
+  clock: Clock,
 ): ReadyPlan {
   const slowestMs = pty ? READY_CHECK.agentMaxIntervalMs : READY_CHECK.maxIntervalMs;
-  return { url: metadata.ready, upMs: now - startedAt, timeoutMs, slowestMs };
+  // The wall clocks of two processes, each of which may have been set: monotonic time bounds what they say.
+  const sinceAsked = askedAt === null ? Number.POSITIVE_INFINITY : clock.monotonic() - askedAt;
+  const upMs = Math.min(sinceAsked, Math.max(0, clock.now() - startedAt));
+  return { url: metadata.ready, upMs, timeoutMs, slowestMs };
 }
 
 /** Milliseconds from one probe to the next, after `waitedMs` of waiting. */

@@ -72,7 +72,10 @@ export function reconcile(row: LedgerRun | null, known: Known, now: number, boot
   if (stopped) return { is: 'stopping', run, late };
   if (row.memo.passed) return { is: 'running', run };
   const { deadline } = run.metadata;
-  return { is: 'checking', run, timeoutMs: deadline === null ? null : Math.max(0, deadline - now) };
+  // A clock that was set back leaves no more time than there was.
+  const leftMs = deadline === null ? null : Math.max(0, deadline - now);
+  const timeoutMs = leftMs === null || run.timeoutMs === null ? leftMs : Math.min(leftMs, run.timeoutMs);
+  return { is: 'checking', run, timeoutMs };
 }
 
 /** The phase of the stop under way, if one is known. */

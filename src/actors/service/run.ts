@@ -3,6 +3,7 @@ import { processRow } from '../../adapters/process/process_table.ts';
 import type { LedgerRun, RunMetadata, SpawnReply } from '../../protocol/host.ts';
 import { newRunId } from '../../protocol/names.ts';
 import type { StartReply, StoredService } from '../../protocol/service.ts';
+import type { Clock } from '../../runtime/actor.ts';
 import { type Deferred, deferred } from '../../runtime/deferred.ts';
 import { MIB } from '../../settings/limits.ts';
 
@@ -14,6 +15,8 @@ export interface Run {
   byPolicy: boolean;
   /** null: no deadline to become ready. */
   timeoutMs: number | null;
+  /** Monotonic milliseconds at which the host was asked for it; null: by an earlier incarnation. */
+  askedAt: number | null;
   /** Settles when the process exists, or when it is certain that none will. */
   spawned: Deferred<StartReply>;
   /** Settles when the run is ready, or when it is certain that it never will be. */
@@ -26,12 +29,13 @@ export type LiveRun = Run & SpawnReply;
 export function plannedRun(
   { spec, revision }: StoredService,
   {
-    now,
+    clock,
     timeoutMs,
     restarts,
     byPolicy,
-  }: Pick<Run, 'timeoutMs' | 'byPolicy'> & { now: number; restarts: number },
+  }: Pick<Run, 'timeoutMs' | 'byPolicy'> & { clock: Clock; restarts: number },
 ): Run {
+  const now = clock.now();
   const { agent, port, ready } = spec;
   const deadline = timeoutMs === null ? null : now + timeoutMs;
   return {
@@ -40,6 +44,7 @@ export function plannedRun(
     pty: agent !== null,
     byPolicy,
     timeoutMs,
+    askedAt: clock.monotonic(),
     spawned: deferred(),
     ready: deferred(),
   };
@@ -56,6 +61,7 @@ export function runFromLedger({ run, memo, pty, pid, startTicks, startedAt }: Le
     pty,
     byPolicy,
     timeoutMs,
+    askedAt: null,
     ...pending,
     pid,
     startTicks,

@@ -18,8 +18,9 @@ const SCREEN_SHARE = 1 / 4;
 /** Pause between the two size changes that make a full-screen program repaint. */
 const REPAINT_MS = 40;
 const NEWLINE = 0x0a;
+const RESET_SEQUENCE = Buffer.from('\x1bc');
 /** In place of a screen that could not be drawn. */
-const UNDRAWN_SCREEN = Buffer.from('\x1bc[berth: earlier output took too long to draw and is not shown]\r\n');
+const UNDRAWN = Buffer.from('[berth: earlier output took too long to draw and is not shown]\r\n');
 
 /**
  * Draws a screen. `prepare` is called when it is its turn. Fails `deadline` or `crashed` when drawing takes
@@ -234,7 +235,10 @@ export class SharedTerminal {
   private async freshScreen(): Promise<FreshScreen> {
     const { clock, drawScreen } = this.options;
     let output: Pick<LogChunk, 'bytes' | 'end'> = { bytes: new Uint8Array(), end: this.options.end() };
-    const undrawn = (): FreshScreen => ({ bytes: UNDRAWN_SCREEN, position: output.end });
+    const undrawn = (): FreshScreen => {
+      const position = output.end;
+      return { bytes: Buffer.concat([RESET_SEQUENCE, this.modes.before(position), UNDRAWN]), position };
+    };
     if (clock.monotonic() < this.drawableAt) return undrawn();
     try {
       const { screen, drawnBytes } = await drawScreen(() => {

@@ -1,7 +1,16 @@
 // The store of a daemon: docs/reference.md "A damaged store". Opened only once the state directory belongs to
 // this daemon.
-import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import type { ServiceSpec, StoredService } from '../../protocol/service.ts';
 import { isFailure } from '../../runtime/actor.ts';
 import type { StatePaths } from '../../settings/state_paths.ts';
@@ -122,6 +131,16 @@ function checkPresence(paths: StatePaths): void {
   });
 }
 
+/** Waits until renames in a folder are on disk. */
+function syncFolder(folder: string): void {
+  const fd = openSync(folder, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
 /** Replaces the file of the store at once by one with `rows`. Nobody has it open. */
 async function replaceStore(path: string, rows: readonly EncodedRow[]): Promise<void> {
   const fresh = `${path}.new`;
@@ -130,6 +149,7 @@ async function replaceStore(path: string, rows: readonly EncodedRow[]): Promise<
     const store = openStore(fresh);
     await store.load(rows).finally(() => store.close());
     renameSync(fresh, path);
+    syncFolder(dirname(path));
   } finally {
     for (const file of [fresh, `${fresh}-lock`, `${path}-lock`]) rmSync(file, { force: true });
   }

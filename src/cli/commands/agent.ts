@@ -18,7 +18,7 @@ import { followLogs } from '../kit/print_logs.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
 
 const COLUMNS: readonly Column<Agent>[] = [
-  { title: 'NAME', cell: ({ name }) => name },
+  { title: 'NAME', cell: ({ name }) => name, canShrink: true },
   {
     title: 'ACTIVE',
     cell: ({ active }) => (active ? 'yes' : 'no'),

@@ -1,11 +1,16 @@
-// berth daemon, and its start, stop and status
+// berth daemon, and its start, stop, restart, status and logs
 
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { createInterface } from 'node:readline';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { localUrl } from '../../adapters/url_host.ts';
 import { statePaths } from '../../settings/state_paths.ts';
-import { startBackgroundDaemon, stopBackgroundDaemon } from '../kit/background_daemon.ts';
-import { defineCommand, flagOption, textOption } from '../kit/command.ts';
-import { EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
+import { nextDaemon, startBackgroundDaemon, stopBackgroundDaemon } from '../kit/background_daemon.ts';
+import { defineCommand, flagOption, integerOption, textOption } from '../kit/command.ts';
+import { CommandError, EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
+import { sanitizeLine } from '../kit/sanitize.ts';
+import { activeInitSystem, isInstalledAtLogin, runAll } from './daemon_autostart.ts';
 
 /** Exists for the help: src/bin.ts runs `berth daemon` without loading the command line. */
 export const daemonForegroundCommand = defineCommand({
@@ -77,8 +82,51 @@ export const daemonStatusCommand = defineCommand({
       `  gateway    ${gatewayPort === null ? 'off' : `port ${gatewayPort}`}`,
       `  state      ${version.stateDir}`,
       `  front      ${front}`,
+      `  at login   ${isInstalledAtLogin() ? 'starts' : 'does not start: `berth daemon install` changes that'}`,
     ];
     context.out.record(version, () => lines.join('\n'));
     return EXIT_CODE.ok;
+  },
+});
+
+export const daemonRestartCommand = defineCommand({
+  about:
+    'Services end with it, unless shutdown.services is "keep" in the configuration; then they run on ' +
+    'meanwhile. Starts a daemon if none runs.',
+  run: async (context) => {
+    const local = await context.local();
+    const before = runningDaemon(local.stateDir);
+    const manager = activeInitSystem();
+    if (manager) runAll([manager.restart]);
+    else await stopBackgroundDaemon(context, local.stateDir);
+    const { pid, port } = manager
+      ? await nextDaemon(context, local, before?.pid)
+      : await startBackgroundDaemon(context, local);
+    const record = { pid, url: localUrl(local.settings.bind, port), before: before?.pid ?? null };
+    context.out.record(record, () => `the daemon is running at ${record.url} (pid ${pid})`);
+    return undefined;
+  },
+});
+
+export const daemonLogsCommand = defineCommand({
+  about:
+    'Prints what a daemon that was started in the background or at login has logged. One in a terminal ' +
+    'prints there.',
+  options: {
+    follow: flagOption('-f, --follow', 'print new lines until Ctrl-C'),
+    lines: integerOption('-n, --lines <count>', 'number of last lines; default 100', [1, 100_000]),
+  },
+  run: async (context, _args, { follow, lines = 100 }) => {
+    const { stateDir } = await context.local();
+    const path = statePaths(stateDir).daemonLog;
+    const journal = activeInitSystem()?.journal;
+    if (!journal && !existsSync(path))
+      throw new CommandError(`there is no ${path}: no daemon has run in the background here`);
+    const [name = '', ...args] = journal ?? ['tail'];
+    const followOption = journal ? '--follow' : '-F';
+    const options = ['-n', String(lines), ...(follow ? [followOption] : []), ...(journal ? [] : [path])];
+    const reader = spawn(name, [...args, ...options], { stdio: ['ignore', 'pipe', 'inherit'] });
+    for await (const line of createInterface(reader.stdout)) context.out.line(sanitizeLine(line));
+    return undefined;
   },
 });

@@ -1,4 +1,4 @@
-// berth service install, uninstall, status: whether the daemon starts at login
+// berth daemon install, uninstall: whether the daemon starts at login
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
@@ -23,6 +23,9 @@ interface InitSystem {
   start: readonly string[];
   disable: readonly string[][];
   isActiveCommand: readonly string[];
+  restart: readonly string[];
+  /** Prints what the daemon has logged, where the manager keeps that. */
+  journal?: readonly string[];
 }
 
 function configHome(): string {
@@ -48,6 +51,8 @@ const SYSTEMD: InitSystem = {
     ['systemctl', '--user', 'daemon-reload'],
   ],
   isActiveCommand: ['systemctl', '--user', 'is-active', '--quiet', 'berth.service'],
+  restart: ['systemctl', '--user', 'restart', 'berth.service'],
+  journal: ['journalctl', '--user', '--unit', 'berth.service', '--output', 'cat', '--no-pager'],
 };
 
 const launchdFile = join(homedir(), 'Library/LaunchAgents', `${LAUNCHD_LABEL}.plist`);
@@ -61,9 +66,19 @@ const LAUNCHD: InitSystem = {
   start: ['launchctl', 'bootstrap', launchdDomain, launchdFile],
   disable: [['launchctl', 'bootout', `${launchdDomain}/${LAUNCHD_LABEL}`]],
   isActiveCommand: ['launchctl', 'print', `${launchdDomain}/${LAUNCHD_LABEL}`],
+  restart: ['launchctl', 'kickstart', '-k', `${launchdDomain}/${LAUNCHD_LABEL}`],
 };
 
 const initSystem = (): InitSystem => (process.platform === 'darwin' ? LAUNCHD : SYSTEMD);
+
+/** Whether the daemon starts at login. */
+export const isInstalledAtLogin = (): boolean => existsSync(initSystem().unitFile);
+
+/** The service manager, if it runs the daemon now. */
+export function activeInitSystem(): InitSystem | undefined {
+  const manager = initSystem();
+  return isInstalledAtLogin() && succeeds(manager.isActiveCommand) ? manager : undefined;
+}
 
 async function daemonProgram(context: CommandContext): Promise<DaemonProgram> {
   const { stateDir } = await context.local();
@@ -82,7 +97,7 @@ async function daemonProgram(context: CommandContext): Promise<DaemonProgram> {
 }
 
 /** Runs commands of the manager. Throws a CommandError for the first that fails. */
-function runAll(commands: readonly (readonly string[])[]): void {
+export function runAll(commands: readonly (readonly string[])[]): void {
   for (const [name = '', ...args] of commands) {
     const { status, stderr, error } = spawnSync(name, args, { encoding: 'utf8' });
     if (status === 0) continue;
@@ -147,7 +162,7 @@ export const autostartStatusCommand = defineCommand({
     const active = installed && succeeds(isActiveCommand);
     const text = installed
       ? `${unitFile} is installed; ${name} ${active ? 'runs it now' : 'does not run it now'}`
-      : 'it is not installed; `berth service install` does that';
+      : 'it is not installed; `berth daemon install` does that';
     context.out.record({ manager: name, file: unitFile, installed, active }, () => text);
     return installed ? EXIT_CODE.ok : EXIT_CODE.notRunning;
   },

@@ -17,9 +17,18 @@ const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = 
   'service.stats': ({ name, cpu, rssMB }) => `${name} uses ${formatCpu(cpu)} CPU, ${formatMemory(rssMB)}`,
   'service.removed': ({ name }) => `${name} is removed`,
   'port.conflict': ({ port, claimedBy, holder }) => `${claimedBy} wants port ${port}, which ${holder} has`,
+  'cluster.refused': ({ name }) => `the cluster ${name} does not accept its account any more`,
+  'cluster.accepted': ({ name }) => `the cluster ${name} accepts its account again`,
+  'cluster.expiring': ({ name, expiresAt }) => `the credentials of the cluster ${name} end at ${expiresAt}`,
   'stream.reset': ({ oldest }) => `events before ${oldest} are no longer kept`,
 };
-const ALERT_TYPES: ReadonlySet<string> = new Set(['service.crashed', 'port.conflict', 'stream.reset']);
+const ALERT_TYPES: ReadonlySet<string> = new Set([
+  'service.crashed',
+  'port.conflict',
+  'cluster.refused',
+  'cluster.expiring',
+  'stream.reset',
+]);
 
 function eventText<T extends keyof EventData>(type: T, data: EventData[T]): string {
   // A newer daemon may send types that this program does not know.

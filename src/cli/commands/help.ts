@@ -1,6 +1,6 @@
 // berth help
 import { type Command, defineCommand } from '../kit/command.ts';
-import { type CommandTable, loadCommand } from '../kit/command_table.ts';
+import { type CommandTable, loadCommand, loadListedCommands } from '../kit/command_table.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 
 /** The command that prints the help of another one in `table`, the same as that command's --help. */
@@ -14,7 +14,8 @@ export const helpCommand = (table: CommandTable): Command =>
       if (!isKnown)
         throw new UsageError(`there is no command ${words.join(' ')}`, '`berth help` lists the commands.');
       const { parseCommandLine } = await import('../kit/parser.ts');
-      const outcome = parseCommandLine([...words, '--help'], table, called);
+      const listed = called ? [] : await loadListedCommands(table);
+      const outcome = parseCommandLine([...words, '--help'], table, called, listed);
       if ('help' in outcome) context.out.raw(outcome.help);
     },
   });

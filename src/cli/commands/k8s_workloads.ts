@@ -23,8 +23,8 @@ const clusterColumn = (clusters: readonly Cluster[]): Column<Workload> => ({
 });
 
 const COLUMNS: readonly Column<Workload>[] = [
-  { title: 'NAMESPACE', cell: ({ namespace }) => namespace },
-  { title: 'NAME', cell: ({ name }) => name },
+  { title: 'NAMESPACE', cell: ({ namespace }) => namespace, canShrink: true },
+  { title: 'NAME', cell: ({ name }) => name, canShrink: true },
   { title: 'KIND', cell: ({ kind }) => kind },
   { title: 'STATE', cell: ({ state }) => state, style: ({ state }) => STATE_STYLES[state] },
   {
@@ -68,7 +68,9 @@ export const workloadListCommand = defineCommand({
     context.out.rows(
       shown,
       columns(only ? [only] : clusters, context.out.format === 'wide'),
-      'There are no workloads. `berth k8s sync` discovers those of your clusters.',
+      clusters.length === 0
+        ? 'There are no clusters. `berth k8s add` registers one.'
+        : 'There are no workloads. `berth k8s sync` discovers those of your clusters.',
     );
   },
 });

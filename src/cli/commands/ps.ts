@@ -13,9 +13,9 @@ import {
 import type { Column } from '../kit/output.ts';
 
 const COLUMNS: readonly Column<Service>[] = [
-  { title: 'NAME', cell: ({ name }) => name },
+  { title: 'NAME', cell: ({ name }) => name, canShrink: true },
   { title: 'STATUS', cell: describeStatus, style: statusStyle },
-  { title: 'GROUP', cell: ({ group }) => group },
+  { title: 'GROUP', cell: ({ group }) => group, canShrink: true },
   { title: 'PID', cell: ({ pid }) => pid, alignRight: true },
   { title: 'CPU', cell: ({ cpu }) => formatCpu(cpu), alignRight: true },
   { title: 'MEMORY', cell: ({ rssMB }) => formatMemory(rssMB), alignRight: true },

@@ -9,7 +9,7 @@ import { stdout } from '../kit/standard_streams.ts';
 const REFRESH_MS = 2_000;
 
 const COLUMNS: readonly Column<Service>[] = [
-  { title: 'NAME', cell: ({ name }) => name },
+  { title: 'NAME', cell: ({ name }) => name, canShrink: true },
   { title: 'STATUS', cell: describeStatus, style: statusStyle },
   { title: 'CPU', cell: ({ cpu }) => formatCpu(cpu), alignRight: true },
   { title: 'MEMORY', cell: ({ rssMB }) => formatMemory(rssMB), alignRight: true },
@@ -28,7 +28,7 @@ function renderScreen(services: readonly Service[], out: Output, height: number)
   const usage = `${formatCpu(cpu)} CPU, ${formatMemory(memory)}`;
   const head = `${services.length} services, ${running.length} with a process, ${usage}`;
   const busiest = [...services].sort(byUsage).slice(0, Math.max(1, height - 4));
-  return `${head}\n\n${formatTable(busiest, COLUMNS, out.style)}`;
+  return `${head}\n\n${formatTable(busiest, COLUMNS, out.style, stdout().columns)}`;
 }
 
 export const topCommand = defineCommand({

@@ -8,7 +8,7 @@ import { type Project, type ProjectService, readProject } from '../../project/re
 import { nearestWord } from '../../project/spelling.ts';
 import { runInDependencyOrder, withDependencies } from '../../protocol/dependency_order.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
-import { ensureDaemon } from '../kit/background_daemon.ts';
+import { ensureDaemon, isDaemonThere } from '../kit/background_daemon.ts';
 import { type BatchResult, batchReporter } from '../kit/batch.ts';
 import { defineCommand, durationOption, flagOption, negatedFlagOption, textOption } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
@@ -17,7 +17,12 @@ import { pluralize } from '../kit/format.ts';
 import { followLogs } from '../kit/print_logs.ts';
 import { createProgress, type Progress } from '../kit/progress.ts';
 import { projectFileOf, projectFilePath } from '../kit/project_file.ts';
-import { type RegistrationResult, registerService } from '../kit/registration_diff.ts';
+import {
+  type PlannedChange,
+  planRegistration,
+  type RegistrationResult,
+  registerService,
+} from '../kit/registration_diff.ts';
 import { restartService, startContinuesNote, startService } from '../kit/start_service.ts';
 
 /** All services, or those named with their dependencies. Throws a UsageError for an unknown name. */
@@ -130,6 +135,17 @@ async function registerAll(
   return new Map(rows);
 }
 
+/** The registered services of the project that its file no longer has. */
+function staleServices(
+  project: Project,
+  registered: ReadonlyMap<string, ServiceDetail>,
+): readonly ServiceDetail[] {
+  const names = new Set(project.services.map(({ name }) => name));
+  return [...registered.values()].filter(
+    ({ name, labels }) => projectFileOf(labels) === project.file && !names.has(name),
+  );
+}
+
 /** Removes the services that the project file no longer has. */
 async function removeStale(
   context: CommandContext,
@@ -137,11 +153,7 @@ async function removeStale(
   project: Project,
   registered: ReadonlyMap<string, ServiceDetail>,
 ): Promise<void> {
-  const names = new Set(project.services.map(({ name }) => name));
-  const gone = [...registered.values()].filter(
-    ({ name, labels }) => projectFileOf(labels) === project.file && !names.has(name),
-  );
-  for (const { name } of gone) {
+  for (const { name } of staleServices(project, registered)) {
     await client.remove(name);
     context.out.note(`${name} is no longer in ${project.file}: stopped and removed`);
   }
@@ -187,6 +199,36 @@ async function bringUpAll(
   return exitCode;
 }
 
+const planText = ({ change, fields, restarts }: PlannedChange): string => {
+  if (change === 'register') return 'would be registered';
+  if (change === 'none') return 'would stay as it is, unless a value of its env has changed';
+  return `would change: ${fields.join(', ')}${restarts ? '; restarts' : ''}`;
+};
+
+/** Prints what `up` would do. Without a daemon, everything is new. */
+async function printPlan(
+  context: CommandContext,
+  project: Project,
+  services: readonly ProjectService[],
+  { adopt, isWhole }: { adopt: boolean; isWhole: boolean },
+): Promise<undefined> {
+  const isThere = await isDaemonThere(context);
+  if (!isThere) context.out.note('No daemon runs; `berth up` would start one.');
+  const registered = isThere ? await registeredServices(await context.client()) : new Map();
+  checkClaims(project, services, registered, adopt);
+  const plans = services.map((service) => ({
+    name: service.name,
+    ...planRegistration(project.file, service, registered.get(service.name)),
+  }));
+  const gone = isWhole ? staleServices(project, registered) : [];
+  const removals = gone.map(({ name }) => ({ name, change: 'remove' as const, fields: [], restarts: true }));
+  if (context.out.isData) context.out.rows([...plans, ...removals], [], '');
+  for (const plan of context.out.isData ? [] : plans) context.out.line(`${plan.name} ${planText(plan)}`);
+  for (const { name } of context.out.isData ? [] : removals)
+    context.out.line(`${name} would be stopped and removed`);
+  return undefined;
+}
+
 export const upCommand = defineCommand({
   about:
     'Registers what has changed, starts services in dependency order, restarts only those whose change ' +
@@ -202,6 +244,7 @@ export const upCommand = defineCommand({
     timeout: durationOption('--timeout <time>', 'time each service has to start; default: its own'),
     wait: negatedFlagOption('--no-wait', 'return as soon as the processes run'),
     start: negatedFlagOption('--no-start', 'register services, but start none'),
+    dryRun: flagOption('--dry-run', 'print what would change, and change nothing'),
     adopt: flagOption('--adopt', 'take over services that were registered by hand or by another file'),
     attach: flagOption('-a, --attach', 'then follow the logs until Ctrl-C; the services keep running'),
   },
@@ -209,9 +252,10 @@ export const upCommand = defineCommand({
     ['berth up', 'everything in berth.yaml'],
     ['berth up web', 'web and its dependencies'],
   ],
-  run: async (context, names, { file, timeout, wait, start, adopt, attach }) => {
+  run: async (context, names, { file, timeout, wait, start, adopt, attach, dryRun }) => {
     const project = readProject(projectFilePath(file), process.env);
     const services = selectedServices(project, names);
+    if (dryRun) return printPlan(context, project, services, { adopt, isWhole: names.length === 0 });
     await ensureDaemon(context);
     const client = await context.client();
     const registered = await registeredServices(client);

@@ -36,6 +36,30 @@ function openDaemonLog(path: string): { fd: number; from: number } {
   return { fd: openSync(path, 'a', 0o600), from: isFull ? 0 : size };
 }
 
+/** The daemon that a service manager starts in place of `before`, once it serves. Throws a CommandError. */
+export async function nextDaemon(
+  context: CommandContext,
+  local: LocalDaemon,
+  before: number | undefined,
+): Promise<AddressRecord> {
+  const progress = createProgress(context.out);
+  progress.begin('the daemon', 'starting');
+  try {
+    for (
+      const until = performance.now() + START_TIMEOUT_MS;
+      performance.now() < until;
+      await pause(POLL_MS)
+    ) {
+      const daemon = runningDaemon(local.stateDir);
+      if (daemon && daemon.pid !== before && (await local.client.ready().catch(() => false))) return daemon;
+    }
+  } finally {
+    progress.stop();
+  }
+  const waited = `${START_TIMEOUT_MS / 1000} s`;
+  throw new CommandError(`the daemon was not ready after ${waited}`, '`berth daemon logs` shows why.');
+}
+
 /**
  * Starts a daemon in the background and resolves once it serves. Throws a CommandError with the end of its
  * log otherwise.
@@ -86,14 +110,19 @@ export async function startBackgroundDaemon(
   );
 }
 
+/** Whether a daemon runs for this state directory, or BERTH_URL names another. */
+export async function isDaemonThere(context: CommandContext): Promise<boolean> {
+  const isElsewhere = (context.globalOptions.url ?? process.env['BERTH_URL']) !== undefined;
+  return isElsewhere || runningDaemon((await context.local()).stateDir) !== undefined;
+}
+
 /**
  * Starts a daemon for this state directory, with a note to the user, unless one runs or BERTH_URL names
  * another.
  */
 export async function ensureDaemon(context: CommandContext): Promise<void> {
+  if (await isDaemonThere(context)) return;
   const local = await context.local();
-  const isElsewhere = (context.globalOptions.url ?? process.env['BERTH_URL']) !== undefined;
-  if (isElsewhere || runningDaemon(local.stateDir)) return;
   const { pid, port } = await startBackgroundDaemon(context, local);
   context.out.note(
     `Started the daemon in the background (pid ${pid}, ${localUrl(local.settings.bind, port)}); ` +

@@ -4,6 +4,7 @@ import type { Command } from './command.ts';
 export interface CommandRow {
   /** One word, or two for a command of a family. */
   name: string;
+  /** Other names, of as many words. */
   aliases?: readonly string[];
   /** One line, in lower case and without a full stop. */
   summary: string;
@@ -28,9 +29,10 @@ export interface LoadedCommand {
 
 /** The row that `words` name, by name or alias; a two-word name wins over a one-word name. */
 function findCommand({ rows }: CommandTable, words: readonly string[]): CommandRow | undefined {
-  const [first, second] = words;
-  const both = rows.find(({ name }) => second !== undefined && name === `${first} ${second}`);
-  return both ?? rows.find(({ name, aliases }) => name === first || aliases?.includes(first ?? ''));
+  const [first = '', second] = words;
+  const named = (wanted: string) =>
+    rows.find(({ name, aliases }) => name === wanted || aliases?.includes(wanted));
+  return (second === undefined ? undefined : named(`${first} ${second}`)) ?? named(first);
 }
 
 /** The same with its command; undefined when no row is named. */
@@ -40,4 +42,10 @@ export async function loadCommand(
 ): Promise<LoadedCommand | undefined> {
   const row = findCommand(table, words);
   return row && { row, command: await row.load() };
+}
+
+/** Every row that help lists, with its command. */
+export function loadListedCommands({ rows }: CommandTable): Promise<LoadedCommand[]> {
+  const listed = rows.filter(({ isHidden }) => !isHidden);
+  return Promise.all(listed.map(async (row) => ({ row, command: await row.load() })));
 }

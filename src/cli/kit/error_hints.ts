@@ -4,6 +4,7 @@ import type { ErrorCode } from '../../protocol/errors.ts';
 
 /** Replaces hints of the daemon that name HTTP requests, for programs, by commands. */
 const COMMAND_HINTS: Partial<Record<string, string>> = {
+  invalid_spec: '`berth help <command>` describes its arguments.',
   unauthorized:
     'Set auth.token, or cloud.token for `berth k8s`, in the configuration to the token of the daemon.',
   unproven:

@@ -20,14 +20,29 @@ const FLAGS_WITH_VALUE = new Set(
   ),
 );
 
-/** The first two words that are neither options nor their values: the name of the command. */
-export function commandWords(argv: readonly string[]): string[] {
-  const found: string[] = [];
+/** Where in `argv` its first two words are that are neither options nor their values. */
+function commandWordIndexes(argv: readonly string[]): number[] {
+  const found: number[] = [];
   for (let at = 0; at < argv.length && found.length < 2; at += 1) {
     const word = argv[at] ?? '';
     if (word === '--') break;
     if (FLAGS_WITH_VALUE.has(word)) at += 1;
-    else if (!word.startsWith('-')) found.push(word);
+    else if (!word.startsWith('-')) found.push(at);
   }
   return found;
+}
+
+/** The first two words that are neither options nor their values: the name of the command. */
+export const commandWords = (argv: readonly string[]): string[] =>
+  commandWordIndexes(argv).map((at) => argv[at] ?? '');
+
+/** `argv` with the command's own name in the place of an alias. */
+export function withCommandName(argv: readonly string[], name: string): string[] {
+  const changed = [...argv];
+  const indexes = commandWordIndexes(argv);
+  for (const [position, word] of name.split(' ').entries()) {
+    const at = indexes[position];
+    if (at !== undefined) changed[at] = word;
+  }
+  return changed;
 }

@@ -2,6 +2,7 @@
 // terminal.
 import { styleText } from 'node:util';
 import { safeJson, sanitize, sanitizeLine } from './sanitize.ts';
+import { displayWidth, truncateText } from './text_width.ts';
 
 export const FORMATS = ['table', 'wide', 'json', 'jsonl'] as const;
 export type Format = (typeof FORMATS)[number];
@@ -15,6 +16,8 @@ export interface Column<T> {
   alignRight?: boolean;
   /** Only with `-o wide`. */
   wideOnly?: boolean;
+  /** Cells may be cut so that a row fits the terminal. */
+  canShrink?: boolean;
 }
 
 export interface Output {
@@ -40,7 +43,9 @@ export interface Output {
   raw(bytes: string | Uint8Array): void;
 }
 
-const displayWidth = (text: string): number => [...text].length;
+/** A column is not cut below this. */
+const MIN_SHRUNK_WIDTH = 12;
+const COLUMN_GAP = 2;
 
 function rowCells<T>(row: T, columns: readonly Column<T>[]): string[] {
   return columns.map(({ cell }) => {
@@ -49,22 +54,43 @@ function rowCells<T>(row: T, columns: readonly Column<T>[]): string[] {
   });
 }
 
-/** Formats a table: titles, then rows, columns two spaces apart. */
+/** `natural` widths of columns, of which the widest that may shrink do until a row fits `maxWidth`. */
+function fitWidths<T>(natural: readonly number[], columns: readonly Column<T>[], maxWidth: number): number[] {
+  const widths = [...natural];
+  const total = () => widths.reduce((sum, width) => sum + width + COLUMN_GAP, -COLUMN_GAP);
+  for (;;) {
+    const excess = total() - maxWidth;
+    const spare = widths.map((width, at) => (columns[at]?.canShrink ? width - MIN_SHRUNK_WIDTH : 0));
+    const most = Math.max(...spare);
+    if (excess <= 0 || most <= 0) return widths;
+    const at = spare.indexOf(most);
+    widths[at] = (widths[at] ?? 0) - 1;
+  }
+}
+
+/**
+ * Formats a table: titles, then rows, columns two spaces apart. Rows wider than `maxWidth` columns of the
+ * terminal lose the ends of cells that may be cut.
+ */
 export function formatTable<T>(
   rows: readonly T[],
   columns: readonly Column<T>[],
   style: (style: TextStyle, text: string) => string,
+  maxWidth = Number.POSITIVE_INFINITY,
 ): string {
   const grid = rows.map((row) => rowCells(row, columns));
-  const widths = columns.map(({ title }, at) =>
+  const natural = columns.map(({ title }, at) =>
     Math.max(displayWidth(title), ...grid.map((line) => displayWidth(line[at] ?? ''))),
   );
-  const pad = (text: string, at: number): string => {
+  const widths = fitWidths(natural, columns, maxWidth);
+  const pad = (whole: string, at: number): string => {
+    const text = truncateText(whole, widths[at] ?? 0);
     const space = ' '.repeat(Math.max(0, (widths[at] ?? 0) - displayWidth(text)));
     if (columns[at]?.alignRight) return space + text;
     return at === columns.length - 1 ? text : text + space;
   };
-  const head = columns.map(({ title }, at) => style('dim', pad(title, at))).join('  ');
+  const gap = ' '.repeat(COLUMN_GAP);
+  const head = columns.map(({ title }, at) => style('dim', pad(title, at))).join(gap);
   const body = rows.map((row, index) =>
     columns
       .map((column, at) => {
@@ -72,7 +98,7 @@ export function formatTable<T>(
         const chosen = column.style?.(row);
         return chosen ? style(chosen, padded) : padded;
       })
-      .join('  '),
+      .join(gap),
   );
   return [head, ...body].join('\n');
 }
@@ -102,7 +128,9 @@ export function createOutput(format: Format, { stdout, stderr }: OutputStreams):
       if (format === 'jsonl') return rows.forEach(json);
       if (rows.length === 0) return say(empty);
       const shown = columns.filter((column) => !column.wideOnly || format === 'wide');
-      line(formatTable(rows, shown, style));
+      // `-o wide` asks for everything.
+      const maxWidth = format === 'wide' ? undefined : stdout().columns;
+      line(formatTable(rows, shown, style, maxWidth));
     },
     note: (text) => say(sanitize(text)),
     warn: (text) => say(`${style('yellow', 'warning:', 'err')} ${sanitize(text)}`),

@@ -11,7 +11,7 @@ import type { Command, Option } from './command.ts';
 import type { CommandRow, CommandTable, LoadedCommand } from './command_table.ts';
 import type { GlobalOptions } from './context.ts';
 import { exitCodesHelp, isErrorNamed, UsageError } from './exit_codes.ts';
-import { GLOBAL_OPTIONS } from './global_options.ts';
+import { commandWords, GLOBAL_OPTIONS, withCommandName } from './global_options.ts';
 import { FORMATS } from './output.ts';
 import type { CommandCall } from './plain_call.ts';
 
@@ -43,10 +43,15 @@ const DESCRIPTION =
   'It also puts Kubernetes workloads to sleep, wakes them, and connects local ports to them.';
 
 const EPILOGUE = `
-\`berth help <command>\` describes a command.
+\`berth help <command>\` describes a command. Every command takes the options above.
 
 Exit codes:
 ${exitCodesHelp()}
+`;
+
+const GLOBAL_OPTIONS_LINE = `
+Every command also takes ${GLOBAL_OPTIONS.map(({ flags }) => flags.replace(/ <.*/, '')).join(', ')}:
+see \`berth help\`.
 `;
 
 function createProgram(write: (text: string) => void): CommanderCommand {
@@ -54,7 +59,6 @@ function createProgram(write: (text: string) => void): CommanderCommand {
     .description(DESCRIPTION)
     .exitOverride()
     .configureOutput({ writeOut: write, writeErr: () => {}, outputError: () => {} })
-    .configureHelp({ showGlobalOptions: true })
     .helpCommand(false)
     .helpOption('-h, --help', 'show this help')
     .option('-v, --version', 'print the version of berth and of the daemon')
@@ -78,6 +82,11 @@ function parentProgram(
   return program.command(family).description(about).helpCommand(false).helpGroup(`${heading}:`);
 }
 
+const lastWord = (name: string): string => name.split(' ').at(-1) ?? name;
+/** An alias in another family is an earlier name of the command, which no help lists. */
+const isInSameFamily = ({ name }: CommandRow, alias: string): boolean =>
+  name.slice(0, -lastWord(name).length) === alias.slice(0, -lastWord(alias).length);
+
 /** Adds a command by its row alone, which is enough for the list of commands and for suggestions. */
 function addCommandRow(
   program: CommanderCommand,
@@ -87,10 +96,10 @@ function addCommandRow(
   const existing = program.commands.find((one) => one.name() === row.name);
   if (existing) return existing;
   const made = parentProgram(program, row, families)
-    .command(row.name.split(' ').at(-1) ?? row.name, { hidden: row.isHidden === true })
+    .command(lastWord(row.name), { hidden: row.isHidden === true })
     .description(families.get(row.name) ?? row.summary)
     .helpCommand(false);
-  for (const alias of row.aliases ?? []) made.alias(alias);
+  for (const alias of row.aliases ?? []) if (isInSameFamily(row, alias)) made.alias(lastWord(alias));
   if (!row.name.includes(' ')) made.helpGroup(`${row.heading}:`);
   return made;
 }
@@ -100,6 +109,10 @@ function examplesText(command: Command): string {
   if (rows.length === 0) return '';
   const width = Math.max(...rows.map(([line]) => line.length));
   return `\nExamples:\n${rows.map(([line, about]) => `  ${line.padEnd(width)}  ${about}`).join('\n')}\n`;
+}
+
+function addArguments(made: CommanderCommand, { args = [] }: Command): void {
+  for (const { syntax, about } of args) made.addArgument(new CommanderArgument(syntax, about));
 }
 
 /** Adds the called command with its arguments and options; `called` receives their values. */
@@ -114,14 +127,14 @@ function addCalled(
   const made = addCommandRow(program, row, families);
   const capital = row.summary[0]?.toUpperCase() + row.summary.slice(1);
   made.description(`${capital}.${command.about ? `\n\n${command.about}` : ''}`);
-  for (const { syntax, about } of command.args ?? []) made.addArgument(new CommanderArgument(syntax, about));
+  addArguments(made, command);
   const parameters = Object.entries(command.options ?? {}).map(([key, option]) => ({
     key,
     option,
     made: toCommanderOption(option),
   }));
   for (const one of parameters) made.addOption(one.made);
-  made.addHelpText('after', examplesText(command));
+  made.addHelpText('after', `${examplesText(command)}${GLOBAL_OPTIONS_LINE}`);
   made.action(() => {
     const values = made.opts();
     const given = parameters.map(({ key, option, made: one }) => [
@@ -149,28 +162,43 @@ function toUsageError(error: CommanderError): UsageError {
   );
 }
 
+/** Whether `words` name a command of `program`, or begin with none. */
+function isCommand(program: CommanderCommand, [first, second]: readonly string[]): boolean {
+  const named = (parent: CommanderCommand, name: string) =>
+    parent.commands.find((one) => one.name() === name || one.aliases().includes(name));
+  if (first === undefined) return true;
+  const family = named(program, first);
+  return family !== undefined && (second === undefined || named(family, second) !== undefined);
+}
+
 /**
- * What `argv` asks for. Throws a UsageError that names the mistake, with a suggestion if a known word is
- * near.
+ * What `argv` asks for, where it calls `called`; without it, the commands `listed` are those that help lists.
+ * Throws a UsageError that names the mistake, with a suggestion if a known word is near.
  */
 export function parseCommandLine(
   argv: readonly string[],
   table: CommandTable,
   called: LoadedCommand | undefined,
+  listed: readonly LoadedCommand[] = [],
 ): ParsedCall {
   let help = '';
   const program = createProgram((text) => {
     help += text;
   });
   let outcome: ParsedCall | undefined;
+  let words = argv;
   if (called) {
+    words = withCommandName(argv, called.row.name);
     addCalled(program, table, called, (args, options) => {
       outcome = { globals: globalOptionsOf(program), args, options };
     });
   } else {
-    for (const row of table.rows) addCommandRow(program, row, table.families);
+    for (const { row, command } of listed) addArguments(addCommandRow(program, row, table.families), command);
     const family = program.commands.find((one) => one.name() === argv[0] && argv.length === 1);
     if (family || argv.length === 0) return { help: (family ?? program).helpInformation() };
+    // The help of a command that does not exist would hide the mistake.
+    if (!isCommand(program, commandWords(argv)))
+      words = argv.filter((word) => word !== '--help' && word !== '-h');
     // Commander suggests a command only while the program has no action of its own.
     if (argv.every((word) => word.startsWith('-'))) {
       program.action(() => {
@@ -180,7 +208,7 @@ export function parseCommandLine(
     }
   }
   try {
-    program.parse(argv, { from: 'user' });
+    program.parse(words, { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode === 0) return { help };

@@ -69,6 +69,35 @@ export interface RegistrationResult {
   mustRestart: boolean;
 }
 
+export interface PlannedChange {
+  change: 'register' | 'update' | 'none';
+  /** The fields that differ; of `env` only the names are known. */
+  fields: string[];
+  /** A running process would be restarted. */
+  restarts: boolean;
+}
+
+/** What `registerService` would do, without doing it. Changed values of `env` cannot be seen beforehand. */
+export function planRegistration(
+  file: string,
+  service: ProjectService,
+  before: ServiceDetail | undefined,
+): PlannedChange {
+  if (!before) return { change: 'register', fields: [], restarts: false };
+  const isAuto = service.port === 'auto';
+  const goal = desiredSpec(file, service, before.port, isAuto ? before.port : Number(service.port));
+  const current = pickFields(before, COMPARED_FIELDS);
+  const changed = [...PROCESS_FIELDS, ...RECORD_FIELDS].filter(
+    (field) => !isSameJson(goal[field], current[field]),
+  );
+  const needsProcess = changed.some((field) => PROCESS_FIELDS.includes(field));
+  const portChanged = !isAuto && service.port !== before.port;
+  const envChanged = !isSameJson(Object.keys(goal.env).toSorted(), before.envKeys.toSorted());
+  const fields = [...changed, ...(portChanged ? ['port'] : []), ...(envChanged ? ['env'] : [])];
+  const restarts = before.pid !== undefined && (needsProcess || portChanged || envChanged);
+  return { change: fields.length > 0 ? 'update' : 'none', fields, restarts };
+}
+
 /**
  * Registers `service` as the project `file` wants it. `before` is what is registered now. The values of `env`
  * are never read back, so a change of them shows in the spec's hash, with everything else left as it was.

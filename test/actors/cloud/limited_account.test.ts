@@ -192,6 +192,12 @@ describe('an account that has ended', () => {
     double.isRevoked = false;
     await clock.advance(CLOUD.accountCheckMs);
     await eventually(() => detail(here, id).authenticated === true);
+    const told = here.events.of('append').flatMap(({ events }) => events);
+    expect(told.map(({ type, name }) => `${type} ${name}`)).toEqual([
+      'cluster.refused test',
+      'cluster.accepted test',
+    ]);
+    expect(JSON.parse(told[0]?.data ?? '')).toEqual({ name: 'test', clusterId: id });
   });
 
   it('says in a failure how to renew it', async () => {
@@ -252,16 +258,24 @@ describe('an account that has ended', () => {
   });
 });
 
-it('the end of a certificate or token is shown', async () => {
+it('the end of a certificate or token is shown, and warned of 7 days before', async () => {
   const double = await doubleWith();
-  const here = await cloud();
-  const end = Date.UTC(2031, 5, 1);
+  const clock = virtualClock();
+  const here = await cloud({ clock });
+  const end = clock.now() + CLOUD.expiryWarningMs + 7_200_000;
   const payload = Buffer.from(JSON.stringify({ exp: end / 1_000 })).toString('base64url');
   const config = JSON.parse(double.kubeconfig);
   config.users[0].user.token = `e30.${payload}.sig`;
   const input = clusterInput({ kubeconfig: JSON.stringify(config) });
   const { id } = await here.clusters.ask('register', { input });
   expect(detail(here, id).credentials_expire_at).toBe(new Date(end).toISOString());
+  const warnings = () => here.events.of('append').flatMap(({ events }) => events);
+  await clock.advance(3_600_000);
+  expect(warnings()).toEqual([]);
+  await clock.advance(7_200_000);
+  const expiresAt = new Date(end).toISOString();
+  expect(warnings()).toMatchObject([{ type: 'cluster.expiring', name: 'one' }]);
+  expect(JSON.parse(warnings()[0]?.data ?? '')).toEqual({ name: 'one', clusterId: id, expiresAt });
   const opaque = clusterInput({ name: 'two', kubeconfig: double.kubeconfig });
   const { id: other } = await here.clusters.ask('register', { input: opaque });
   expect(detail(here, other).credentials_expire_at).toBeNull();

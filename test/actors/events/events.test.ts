@@ -7,6 +7,7 @@ import {
   rmSync,
   statSync,
   truncateSync,
+  writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -277,6 +278,19 @@ describe('ids across restarts', () => {
     await it.events.ask('append', { events: many(30, 'service.started') });
     await killed(it, 'this', () => rmSync(it.folder, { recursive: true }));
     expect((await it.events.ask('append', { events: [event(1)] })).lastId).toBeGreaterThan(30);
+  });
+
+  it('leave out a damaged line, and say so', async () => {
+    const it = await journal();
+    await it.events.ask('append', { events: [event(1), event(2)] });
+    const path = join(it.folder, 'life-1.log');
+    await killed(it, 'this', () =>
+      writeFileSync(path, readFileSync(path, 'utf8').replace('service.', 'sarvice.')),
+    );
+    expect(
+      (await it.events.ask('history', { types: null, names: null, since: 0, limit: 10 })).events,
+    ).toHaveLength(1);
+    expect(it.reports).toEqual([expect.stringContaining('1 damaged lines of the journal are left out')]);
   });
 
   it('leave out a torn last line, and write on after it', async () => {

@@ -18,6 +18,7 @@ const RUN: LiveRun = {
   metadata: { ...MEMO, ready: 'http://localhost:3000/health', deadline: NOW + 12_300 },
   pty: false,
   byPolicy: false,
+  askedAt: null,
   timeoutMs: 30_000,
   spawned: deferred(),
   ready: deferred(),

@@ -4,10 +4,13 @@ import {
   type LastCheck,
   probePauseMs,
   type ReadyQuestions,
+  readyPlanOf,
   startReadyCheck,
 } from '../../../src/actors/service/ready_check.ts';
+import { plannedRun } from '../../../src/actors/service/run.ts';
 import { virtualClock } from '../../kit/actors.ts';
 import { ProbeDouble } from '../../kit/service.ts';
+import { spec } from '../../kit/service_inputs.ts';
 
 describe('a ready-check', () => {
   const URL = 'http://localhost:1/';
@@ -152,4 +155,20 @@ describe('a ready-check', () => {
     expect(reports).toEqual([]);
     expect([probe.open, probe.at.length]).toEqual([0, 2]);
   });
+});
+
+it('the uptime of a process is bounded by monotonic time, whatever the wall clocks say', () => {
+  const clock = virtualClock();
+  const run = {
+    ...plannedRun({ spec: spec(), revision: 1 }, { clock, timeoutMs: null, restarts: 0, byPolicy: false }),
+    ...{ pid: 1, startTicks: 1, rssMB: 1, startedAt: clock.now() },
+  };
+  const upMs = (askedAt: number | null, startedAt: number) =>
+    readyPlanOf({ ...run, askedAt, startedAt }, null, clock).upMs;
+  expect(upMs(clock.monotonic() - 5, clock.now() - 3)).toBe(3);
+  // The daemon's clock is ten years behind, or ahead.
+  expect(upMs(clock.monotonic() - 5, clock.now() + 3e11)).toBe(0);
+  expect(upMs(clock.monotonic() - 5, clock.now() - 3e11)).toBe(5);
+  expect(upMs(null, clock.now() - 7_000)).toBe(7_000);
+  expect(upMs(null, clock.now() + 7_000)).toBe(0);
 });

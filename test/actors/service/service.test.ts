@@ -785,6 +785,55 @@ describe('a service that is removed', () => {
   });
 });
 
+describe('a process host that answers nothing', () => {
+  it.each([
+    [300, 1_000],
+    [4_000, 4_000],
+  ])('has a start with timeout=%i answered after %i ms; the start goes on', async (timeoutMs, answeredMs) => {
+    const world = await phases.idle();
+    world.host.spawnMs = 20_000;
+    const answer = refusal(start(world, timeoutMs));
+    await world.advance(answeredMs - 1);
+    expect(world.state().status).toBe('starting');
+    await world.advance(1);
+    expect(await answer).toMatchObject({
+      code: 'daemon_busy',
+      message: expect.stringMatching(/host does not/),
+    });
+    world.host.spawnMs = 0;
+    await world.advance(20_000);
+    expect(world.state()).toMatchObject({ status: 'running', process: { pid: 101 } });
+  });
+
+  it('has a stop answered after 5 s', async () => {
+    const world = await phases.running();
+    world.host.stopMs = 60_000;
+    world.host.lostBytes = undefined;
+    const answer = refusal(stop(world, 60_000));
+    await world.advance(4_999);
+    expect(world.state().status).toBe('stopping');
+    await world.advance(1);
+    expect(await answer).toMatchObject({
+      code: 'daemon_busy',
+      message: expect.stringMatching(/host does not answer/),
+    });
+    await world.advance(60_000);
+    expect(world.state().status).toBe('stopped');
+  });
+
+  it('has a stop of a launch answered after 5 s', async () => {
+    const world = await phases.idle();
+    world.host.spawnMs = 60_000;
+    const started = refusal(start(world, 30_000));
+    await world.advance(10);
+    const answer = refusal(stop(world));
+    await world.advance(5_000);
+    expect(await answer).toMatchObject({ code: 'daemon_busy' });
+    await world.advance(60_000);
+    await started;
+  });
+});
+
 describe('a full disk', () => {
   const full = fail('storage_full', 'no space left');
 
@@ -826,6 +875,21 @@ describe('a full disk', () => {
     expect(await stop(world)).toMatchObject({ status: 'stopped' });
     world.store.broken = null;
     await world.advance(2_000);
+    expect(world.kept()?.restart).toBeUndefined();
+    expect(world.host.spawns).toHaveLength(1);
+  });
+
+  it('keeps no restart of an end that it could not record when the service is registered anew', async () => {
+    const world = await begun({ spec: { restart: 'always' } });
+    await running(world);
+    world.store.broken = full;
+    world.host.exit(3);
+    await quiet();
+    const stored = { spec: spec({ restart: 'always' }), revision: 2 };
+    expect(await world.ref.ask('changed', { stored })).toBeNull();
+    world.store.broken = null;
+    await world.advance(60_000);
+    expect(world.kept()).toMatchObject({ exitCode: 3 });
     expect(world.kept()?.restart).toBeUndefined();
     expect(world.host.spawns).toHaveLength(1);
   });

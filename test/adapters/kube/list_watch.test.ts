@@ -215,6 +215,50 @@ describe('a follower', () => {
     expect(lists()).toBe(1);
   });
 
+  it('keeps a watch that says something now and then, however long it lasts', async () => {
+    begin();
+    const watch = await opened();
+    for (let round = 1; round <= 4; round += 1) {
+      await clock.advance(CLOUD.watch.silenceTimeoutMs - 1_000);
+      const seen = [...timers.keys()];
+      watch.bookmark();
+      // The bookmark has arrived when the timer of the silence is another one.
+      await eventually(() => [...timers.keys()].some((timer) => !seen.includes(timer)));
+    }
+    expect(double.watches).toEqual([watch]);
+    expect(double.requests.filter(isWatch)).toHaveLength(1);
+  });
+
+  it('lists anew when the server calls its version one of the future', async () => {
+    // The words of a server whose etcd was restored: its reason says nothing of the version.
+    const message = 'Too large resource version: 900, current: 100';
+    double.fault(isWatch, { kind: 'status', status: 504, reason: 'Timeout', message });
+    begin();
+    await eventually(() => lists() === 2);
+    await opened();
+    expect(reports.filter((line) => line.startsWith('ill'))).toEqual([]);
+  });
+
+  it('lists now and then where it may not watch, and watches once it may', async () => {
+    double.denied.add('watch deployments');
+    begin();
+    await saying('listed a=1');
+    for (let replicas = 2; replicas < 5; replicas += 1) {
+      await eventually(() => timers.size > 0);
+      scale(replicas);
+      await clock.advance(CLOUD.poll.intervalMs - 1);
+      expect(reports).not.toContain(`listed a=${replicas}`);
+      await clock.advance(1);
+      await saying(`listed a=${replicas}`);
+    }
+    await eventually(() => timers.size > 0);
+    double.denied.clear();
+    await clock.advance(CLOUD.poll.intervalMs);
+    await opened();
+    scale(9);
+    await saying('changed a=9');
+  });
+
   it.each<[string, () => void]>([
     ['a reset', () => double.watches[0]?.reset()],
     ['an error in the stream', () => double.watches[0]?.error(500, 'InternalError')],

@@ -32,7 +32,15 @@ describe('a Tab', () => {
     expect(all.filter((word) => word === 'daemon')).toHaveLength(1);
     expect(all).not.toContain('__complete');
     expect(await offered('berth k8s s', state)).toEqual(['sync', 'sleep']);
-    expect(await offered('berth daemon ', state)).toEqual(['start', 'stop', 'status']);
+    expect(await offered('berth daemon ', state)).toEqual([
+      'start',
+      'stop',
+      'status',
+      'restart',
+      'logs',
+      'install',
+      'uninstall',
+    ]);
   });
 
   it('offers names that fit: services to start, services to stop, and none twice', async () => {

@@ -60,6 +60,52 @@ const service = (name: string, more = '', cmd = SERVER): string =>
     cmd: ${JSON.stringify(cmd)}
 ${more}`;
 
+describe('up --dry-run', () => {
+  it('prints what up would do, and does nothing', async () => {
+    const two = `services:\n${service('web')}${service('db', '    env: { A: "1" }\n')}`;
+    const { run, write, pids } = await project(two);
+    expect((await run('up --dry-run')).stdout).toBe('web would be registered\ndb would be registered\n');
+    expect(await pids()).toEqual({});
+    await run('up');
+    const before = await pids();
+    const unchanged = 'would stay as it is, unless a value of its env has changed';
+    expect((await run('up --dry-run')).stdout).toBe(`web ${unchanged}\ndb ${unchanged}\n`);
+    write(`services:\n${service('web', '    cwd: /tmp\n    autostart: true\n')}${service('new')}`);
+    expect((await run('up --dry-run')).stdout.split('\n')).toEqual([
+      'web would change: cwd, autostart; restarts',
+      'new would be registered',
+      'db would be stopped and removed',
+      '',
+    ]);
+    expect(JSON.parse((await run('up --dry-run --json')).stdout)).toContainEqual({
+      name: 'web',
+      change: 'update',
+      fields: ['cwd', 'autostart'],
+      restarts: true,
+    });
+    expect(await pids()).toEqual(before);
+  });
+});
+
+describe('config', () => {
+  it('prints the services as they would be registered, without a daemon', async () => {
+    const text = `services:\n${service('web', '    env: { A: "${X:-y}" }\n', 'serve')}`;
+    const { run, folder: at } = await project(text);
+    const printed = await run('config', { BERTH_STATE_DIR: folder() });
+    expect(printed.stdout).toContain(`cwd: ${at}`);
+    expect(printed.stdout).toContain('A: y');
+    const { services } = JSON.parse((await run('config --json')).stdout);
+    expect(services).toEqual({ web: { cmd: 'serve', cwd: at, port: 'auto', env: { A: 'y' } } });
+  });
+
+  it('names every mistake with its place', async () => {
+    const { run } = await project('services:\n  web: { cmdd: x }\n');
+    const { code, stdout, stderr } = await run('config -q');
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(/berth\.yaml:2:\d+/);
+  });
+});
+
 describe('up', () => {
   it('brings a project up in order, and changes nothing the second time', async () => {
     const text = `services:\n${service('web', '    ready: /\n    depends_on: [db]\n    env: { MODE: dev }\n')}${service('db', '    ready: tcp\n')}`;

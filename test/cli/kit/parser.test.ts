@@ -1,7 +1,8 @@
 // Most calls have no options and skip the parser: their result must equal commander's.
 import { describe, expect, it } from 'vitest';
 import { COMMAND_TABLE } from '../../../src/cli/commands.ts';
-import { type LoadedCommand, loadCommand } from '../../../src/cli/kit/command_table.ts';
+import { type LoadedCommand, loadCommand, loadListedCommands } from '../../../src/cli/kit/command_table.ts';
+import { commandWords } from '../../../src/cli/kit/global_options.ts';
 import { type ParsedCall, parseCommandLine } from '../../../src/cli/kit/parser.ts';
 import { readPlainCall } from '../../../src/cli/kit/plain_call.ts';
 
@@ -80,4 +81,41 @@ it('takes ps -a, and logs --tail as logs -n', async () => {
     const argv = [...name.split(' '), 'web', '--tail', '5'];
     expect(parsed(argv, await called(name))).toMatchObject({ args: ['web'], options: { tail: 5 } });
   }
+});
+
+describe.each([
+  ['service install --print', 'daemon install'],
+  ['--json k8s ls', 'k8s workloads'],
+  ['list -q', 'ps'],
+  ['validate -q', 'config'],
+])('berth %s', (line, name) => {
+  it(`calls ${name}`, async () => {
+    const argv = line.split(' ');
+    const one = await loadCommand(COMMAND_TABLE, commandWords(argv));
+    expect(one?.row.name).toBe(name);
+    expect(parsed(argv, one)).toMatchObject({ args: [] });
+  });
+});
+
+it('lists every command with its arguments', async () => {
+  const listed = await loadListedCommands(COMMAND_TABLE);
+  const outcome = parseCommandLine(['--help'], COMMAND_TABLE, undefined, listed);
+  const help = 'help' in outcome ? outcome.help : '';
+  expect(help).toMatch(/^ {2}start \[names\.\.\.\]/m);
+  expect(help).toMatch(/^ {2}url <name>/m);
+  expect(help).not.toContain('__complete');
+});
+
+it.each([
+  ['nothing', '--help'],
+  ['-h', 'nothing'],
+  ['k8s', 'nothing', '--help'],
+])('the help of a command that does not exist is a mistake: berth %s %s', async (...argv) => {
+  const listed = await loadListedCommands(COMMAND_TABLE);
+  expect(() => parseCommandLine(argv, COMMAND_TABLE, undefined, listed)).toThrow(
+    /unknown command 'nothing'|too many arguments/,
+  );
+  expect(parseCommandLine(['k8s', '--help'], COMMAND_TABLE, undefined, listed)).toMatchObject({
+    help: expect.stringContaining('berth k8s'),
+  });
 });

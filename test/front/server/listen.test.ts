@@ -94,6 +94,41 @@ describe.each(SERVERS)('%s', (kind) => {
       expect((await send(first.port, 'GET', '/')).text).toBe('first');
     });
 
+    it('of 0.0.0.0 have ::1 with them, or somebody else had localhost there', async () => {
+      const create = await chooseServer(() => {}, kind);
+      const make = () =>
+        create({
+          handle: (x) => text(x, 'here'),
+          webSocketPaths: [],
+          maxMessageBytes: 1,
+          bodies: new BodyBudget(1),
+          onDefect: () => {},
+        });
+      const [server, second] = [make(), make()];
+      afterThisTest(() => server.close());
+      afterThisTest(() => second.close());
+      const port = await listenOnAll(server, { bind: '0.0.0.0', port: 0 });
+      const listens = (host: string): Promise<string> =>
+        new Promise((resolve) => {
+          const other = net
+            .createServer()
+            .once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? ''));
+          other.listen({ host, port }, () => other.close(() => resolve('free')));
+        });
+      expect(['EADDRINUSE', 'EADDRNOTAVAIL']).toContain(await listens('::1'));
+      expect(await listens('127.0.0.1')).toBe('EADDRINUSE');
+      server.close();
+      const taken = net.createServer().listen({ host: '::1', port, ipv6Only: true });
+      afterThisTest(() => void taken.close());
+      const isTaken = await new Promise((resolve) =>
+        taken.once('listening', () => resolve(true)).once('error', () => resolve(false)),
+      );
+      if (isTaken)
+        await expect(listenOnAll(second, { bind: '0.0.0.0', port })).rejects.toMatchObject({
+          code: 'port_in_use',
+        });
+    });
+
     it('of which one is in use are both refused', async () => {
       const taken = net.createServer().listen({ host: '::1', port: 0, ipv6Only: true });
       afterThisTest(() => void taken.close());

@@ -1,0 +1,54 @@
+// berth config
+import { stringifyYaml } from '../../adapters/yaml.ts';
+import { type ProjectService, readProject } from '../../project/read_project.ts';
+import { defineCommand, flagOption, textOption } from '../kit/command.ts';
+import { pluralize, relativePath } from '../kit/format.ts';
+import { projectFilePath } from '../kit/project_file.ts';
+
+/** A service in the words of berth.yaml; JSON leaves out what is undefined. */
+const toFileEntry = (service: ProjectService): [name: string, entry: object] => {
+  const { stopSignal, stopGrace } = service;
+  const stop = { signal: stopSignal, grace: stopGrace };
+  return [
+    service.name,
+    {
+      cmd: service.cmd,
+      cwd: service.cwd,
+      port: service.port,
+      ready: service.ready ?? undefined,
+      env: service.env.length > 0 ? Object.fromEntries(service.env) : undefined,
+      depends_on: service.dependsOn.length > 0 ? service.dependsOn : undefined,
+      group: service.group ?? undefined,
+      restart: service.restart,
+      autostart: service.autostart || undefined,
+      start_timeout: service.startTimeout,
+      stop: stopSignal === undefined && stopGrace === undefined ? undefined : stop,
+    },
+  ];
+};
+
+export const configCommand = defineCommand({
+  about:
+    'Prints each service with its variables filled in, its env files read and its paths absolute, so with ' +
+    'all its secrets. Needs no daemon. Exit code 2 if the file has mistakes.',
+  options: {
+    file: textOption(
+      '-f, --file <file>',
+      'project file; default: berth.yaml here or in a folder above',
+      'file',
+    ),
+    quiet: flagOption('-q, --quiet', 'only check the file'),
+  },
+  run: async (context, _args, { file, quiet }) => {
+    const project = readProject(projectFilePath(file), process.env);
+    if (quiet) {
+      const count = pluralize(project.services.length, 'service');
+      context.out.note(`${relativePath(project.file)} is correct: ${count}.`);
+      return;
+    }
+    const entries = project.services.map(toFileEntry);
+    // Names are rows here: a service may be called __proto__.
+    const services = JSON.parse(JSON.stringify(Object.fromEntries(entries)));
+    context.out.record({ file: project.file, services }, () => stringifyYaml({ services }).trimEnd());
+  },
+});

@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import { type Column, formatTable } from '../../../src/cli/kit/output.ts';
+import { displayWidth, truncateText } from '../../../src/cli/kit/text_width.ts';
+
+interface Row {
+  name: string;
+  url: string;
+}
+const COLUMNS: readonly Column<Row>[] = [
+  { title: 'NAME', cell: ({ name }) => name, canShrink: true },
+  { title: 'URL', cell: ({ url }) => url },
+];
+const plain = (_style: unknown, text: string): string => text;
+const URL = 'http://localhost:3000';
+
+describe('a table', () => {
+  it('aligns columns by their width on a terminal, not by their characters', () => {
+    const rows = ['web', '网关', '🚢x', 'é'].map((name) => ({ name, url: URL }));
+    const lines = formatTable(rows, COLUMNS, plain).split('\n');
+    const offsets = lines.slice(1).map((line) => displayWidth(line.slice(0, line.indexOf('http'))));
+    expect(offsets).toEqual([6, 6, 6, 6]);
+  });
+
+  it('cuts the cells that may be cut, so that a row fits the terminal', () => {
+    const rows = [{ name: `a${'b'.repeat(60)}`, url: URL }];
+    const [, line = ''] = formatTable(rows, COLUMNS, plain, 50).split('\n');
+    expect(line).toBe(`a${'b'.repeat(25)}…  ${URL}`);
+    expect(formatTable(rows, COLUMNS, plain).split('\n')[1]).toContain('b'.repeat(60));
+  });
+
+  it('keeps a column readable on a terminal that is too narrow', () => {
+    const [, line = ''] = formatTable([{ name: 'x'.repeat(30), url: URL }], COLUMNS, plain, 10).split('\n');
+    expect(line).toBe(`${'x'.repeat(11)}…  ${URL}`);
+  });
+});
+
+describe('text that is cut', () => {
+  it('keeps whole characters', () => {
+    expect(truncateText('👩‍👩‍👧‍👦👩‍👩‍👧‍👦', 3)).toBe('👩‍👩‍👧‍👦…');
+    expect(truncateText('网关网关', 4)).toBe('网…');
+    expect(truncateText('web', 3)).toBe('web');
+  });
+});
