@@ -7,8 +7,9 @@ import { BIN } from '../kit/built_program.ts';
 import { type Daemon, newFolder, startDaemon, stopDaemon } from '../kit/daemon.ts';
 
 /** What `berth` prints, and its exit code. */
-function outcome(args: string[]): { code: number | null; stdout: string; stderr: string } {
-  const { status: code, stdout, stderr } = spawnSync(process.execPath, [BIN, ...args], { encoding: 'utf8' });
+function outcome(args: string[], env = {}): { code: number | null; stdout: string; stderr: string } {
+  const options = { encoding: 'utf8', env: { ...process.env, ...env } } as const;
+  const { status: code, stdout, stderr } = spawnSync(process.execPath, [BIN, ...args], options);
   return { code, stdout, stderr };
 }
 
@@ -72,4 +73,15 @@ it('a damaged row is named by the log and by doctor, and the rest goes on', asyn
   expect(daemon.stderr()).toContain('store: the row web of services is damaged and was left out');
   const { stdout } = outcome(['--state-dir', stateDir, '--config', daemon.configFile, 'doctor']);
   expect(stdout).toContain('damaged rows of the store were left out: services.web');
+});
+
+it('a daemon that dies of its mapped store, in the background, is answered with the way back', async () => {
+  const fault = join(newFolder(), 'fault.cjs');
+  writeFileSync(fault, "if (!process.argv.includes('start')) process.kill(process.pid, 'SIGBUS');");
+  const { code, stderr } = outcome(['--state-dir', join(newFolder(), 'state'), 'daemon', 'start'], {
+    NODE_OPTIONS: `--require ${fault}`,
+  });
+  expect(code).toBe(5);
+  expect(stderr).toContain('ended with SIGBUS');
+  expect(stderr).toContain('`berth daemon --restore-store`');
 });

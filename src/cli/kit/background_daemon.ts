@@ -20,6 +20,11 @@ const START_TIMEOUT_MS = 30_000;
 /** Longer than any sensible grace period of a service. */
 const STOP_TIMEOUT_MS = 120_000;
 
+/** Ends by which a process dies that reads a damaged page of the store: lmdb trusts what it has mapped. */
+const MEMORY_FAULTS: readonly unknown[] = ['SIGABRT', 'SIGBUS', 'SIGSEGV'];
+const DAMAGED_STORE_HINT =
+  'If it ends like this again, its store is damaged: `berth daemon --restore-store` goes back to the copy.';
+
 /** The file that runs as `berth`, and also as the daemon. */
 export const berthScript = (): string => realpathSync(process.argv[1] ?? '');
 
@@ -105,7 +110,7 @@ export async function startBackgroundDaemon(
     ended === undefined ? `was not ready after ${START_TIMEOUT_MS / 1000} s` : `ended with ${ended}`;
   throw new CommandError(
     `the daemon ${why}:\n${logTail(path, from)}`,
-    `Its log is ${path}.`,
+    `Its log is ${path}.${MEMORY_FAULTS.includes(ended) ? ` ${DAMAGED_STORE_HINT}` : ''}`,
     EXIT_CODE.noDaemon,
   );
 }

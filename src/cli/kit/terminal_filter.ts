@@ -101,6 +101,9 @@ function filterEscape(body: string): string {
 /** `string`: OSC, DCS, SOS, PM, APC until its end. `stringEscape`: the escape that may be that end. */
 type FilterState = 'text' | 'escape' | 'csi' | 'string' | 'stringEscape';
 
+/** Where text ends: ESC, and what `isUnsafeControl` says. */
+const SPECIAL = /[\x05\x1b\x7f-\x9f]/g;
+
 /** Filters output piece by piece; a sequence may be spread over several. */
 export class TerminalFilter {
   private readonly decoder = new TextDecoder();
@@ -110,8 +113,18 @@ export class TerminalFilter {
 
   /** The part of `bytes`, and of what was held back before, that may reach the user's terminal. */
   filter(bytes: Uint8Array): string {
+    const text = this.decoder.decode(bytes, { stream: true });
     let passed = '';
-    for (const character of this.decoder.decode(bytes, { stream: true })) passed += this.take(character);
+    for (let at = 0; at < text.length; at += 1) {
+      if (this.state === 'text') {
+        // Most output is text, which passes as a whole.
+        SPECIAL.lastIndex = at;
+        const next = SPECIAL.exec(text)?.index ?? text.length;
+        passed += text.slice(at, next);
+        at = next;
+      }
+      passed += this.take(text.charAt(at));
+    }
     return passed;
   }
 

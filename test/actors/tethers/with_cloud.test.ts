@@ -7,7 +7,10 @@ import { clustersActor } from '../../../src/actors/cloud/clusters.ts';
 import { workloadsActor } from '../../../src/actors/cloud/workloads.ts';
 import { tetherActor } from '../../../src/actors/tethers/tether.ts';
 import { tethersActor } from '../../../src/actors/tethers/tethers.ts';
+import { createClusterDialer } from '../../../src/adapters/cluster_dialer.ts';
 import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
+import { KubeError } from '../../../src/adapters/kube/kube_errors.ts';
+import { createKubeHttp } from '../../../src/adapters/kube/kube_http.ts';
 import { parseKubeconfig } from '../../../src/adapters/kube/kubeconfig.ts';
 import { openLoopbackPeers } from '../../../src/adapters/process/loopback_peers.ts';
 import { embeddedCloudStore } from '../../../src/adapters/storage/cloud_store.ts';
@@ -22,9 +25,10 @@ import type { Ref } from '../../../src/runtime/actor.ts';
 import { afterThisTest, realTime, tempDir, world } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { ownPorts } from '../../kit/free_ports.ts';
+import { kubeconfigFor, serviceAccount } from '../../kit/kube_accounts.ts';
 import type { Json } from '../../kit/kube_double.ts';
 import { describeReal, kubeconfig, sandbox } from '../../kit/kube_real.ts';
-import { answer, client, podsOf, RULE, server } from './tether_kit.ts';
+import { access, answer, client, podsOf, RULE, server } from './tether_kit.ts';
 
 interface Cloud {
   clusters: Ref<ClustersProtocol>;
@@ -89,11 +93,15 @@ async function cloud(folder: string, key: Vault, ports: readonly [number, number
 describeReal('tethers and the cloud', () => {
   const box = sandbox();
 
-  async function tethered(here: Cloud, name: string): Promise<{ id: string; port: number; cluster: string }> {
+  async function tethered(
+    here: Cloud,
+    name: string,
+    config = kubeconfig(),
+  ): Promise<{ id: string; port: number; cluster: string }> {
     const input = {
       name: `c-${randomBytes(4).toString('hex')}`,
       provider: 'other',
-      kubeconfig: kubeconfig(),
+      kubeconfig: config,
       inCluster: false,
       namespaces: [],
     };
@@ -158,6 +166,30 @@ describeReal('tethers and the cloud', () => {
     await after.tethers.ask('boot', {});
     expect(after.tether(id)).toMatchObject({ state: 'active', local_port: port });
     expect(await answer(port, 'name\n')).toContain('three-');
+  }, 60_000);
+
+  it('go on when the credentials of their cluster are renewed, with the new ones', async () => {
+    const { namespace } = box;
+    const [first, second] = [await serviceAccount(namespace, 'one'), await serviceAccount(namespace, 'two')];
+    const here = await cloud(tempDir(), createVault(randomBytes(32)), ownPorts(10));
+    const { id, port, cluster } = await tethered(here, 'three', kubeconfigFor(first.token, namespace));
+    const open = client(port, 'stay\n');
+    await open.until((text) => text.endsWith('\n'));
+    const change = { name: null, provider: null, namespaces: null };
+    const renewed = { ...change, kubeconfig: kubeconfigFor(second.token, namespace) };
+    await here.clusters.ask('change', { id: cluster, change: renewed });
+    await first.end();
+    const old = access(kubeconfigFor(first.token));
+    const http = createKubeHttp(createClusterDialer(old, RULE), realTime);
+    afterThisTest(() => http.close());
+    await eventually(async () => {
+      const failure = await http.call({ action: 'ask', path: '/version' }).catch((error: unknown) => error);
+      return failure instanceof KubeError && failure.status.status === 401;
+    });
+    expect(await answer(port, 'name\n')).toContain('three-');
+    open.socket.write('again\n');
+    await open.until((text) => text.split('\n').length === 3);
+    expect(here.tether(id)).toMatchObject({ state: 'active', local_port: port, last_error: null });
   }, 60_000);
 
   it('are removed with their cluster', async () => {

@@ -118,7 +118,7 @@ describe('the filter', () => {
   it('holds back little, however long a sequence is', () => {
     const filter = new TerminalFilter();
     for (const start of ['\x1b]0;', '\x1bP', '\x1b[', '\x1b((']) {
-      expect(filter.filter(Buffer.from(start + '0'.repeat(1_000_000))).length).toBeLessThan(1_000_000);
+      expect(filter.filter(Buffer.from(start + '0'.repeat(100_000))).length).toBeLessThan(100_000);
       expect(JSON.stringify(filter).length).toBeLessThan(10_000);
       filter.filter(Buffer.from('\x18'));
     }

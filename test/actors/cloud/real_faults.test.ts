@@ -1,0 +1,247 @@
+// What a real Kubernetes does that a status does not tell: ending pods, quotas, adopted ReplicaSets, webhooks,
+// other writers, accounts with few rights and accounts that end.
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { parseKubeconfig } from '../../../src/adapters/kube/kubeconfig.ts';
+import { afterThisTest, realTime } from '../../kit/actors.ts';
+import { type Cloud, cloud, clusterInput, eventually } from '../../kit/cloud.ts';
+import { create, kubeconfigFor, serviceAccount } from '../../kit/kube_accounts.ts';
+import type { Json } from '../../kit/kube_double.ts';
+import { api, describeReal, kubeconfig, sandbox, sleeper } from '../../kit/kube_real.ts';
+
+/** Seconds that a pod takes to end, and so the time in which all of them are ending. */
+const ENDING_S = 2;
+/** One way through the network of a distant cluster. */
+const DELAY_MS = 60;
+const WRITE_INTERVAL_MS = 100;
+
+describeReal('a real cluster in trouble', () => {
+  const mine = sandbox();
+  const named = (name: string): string => `${mine.namespace}/${name}`;
+  const begin = async (config = kubeconfig()): Promise<Cloud> => {
+    const here = await cloud();
+    await here.add(config);
+    return here;
+  };
+  const pods = async (name: string): Promise<Json[]> =>
+    (await api('GET', `/api/v1/namespaces/${mine.namespace}/pods?labelSelector=app%3D${name}`)).body.items;
+  const sleep = (here: Cloud, id: string) =>
+    here.workloads.ask('sleep', { id, by: 'request', holdMs: null }, { deadlineMs: 120_000 });
+  const wake = (here: Cloud, id: string, waitMs: number | null) =>
+    here.workloads.ask('wake', { id, by: 'request', waitMs }, { deadlineMs: 120_000 });
+
+  it.each([
+    ['StatefulSet', { serviceName: 's', podManagementPolicy: 'Parallel' }],
+    ['Deployment', {}],
+  ])('a wake of a %s whose pods are all ending waits for one that stays', async (kind, spec) => {
+    const name = `ending-${kind.toLowerCase()}`;
+    const object = sleeper(name, 2, {
+      spec,
+      container: {
+        command: ['sh', '-c', `trap 'sleep ${ENDING_S}; exit' TERM; while :; do sleep 0.1; done`],
+      },
+    });
+    object.spec.template.spec.terminationGracePeriodSeconds = 2 * ENDING_S;
+    await mine.create(kind, object);
+    const here = await begin();
+    const { id } = await here.until(named(name), (row) => row.ready_replicas === 2);
+    await sleep(here, id);
+    await eventually(async () => (await pods(name)).every((pod) => pod.metadata.deletionTimestamp));
+    expect(await wake(here, id, 60_000)).toEqual({ replicas: 2 });
+    const isUp = ({ metadata, status }: Json): boolean =>
+      !metadata.deletionTimestamp &&
+      status.conditions.some((one: Json) => one.type === 'Ready' && one.status === 'True');
+    expect((await pods(name)).some(isUp)).toBe(true);
+    await mine.remove(kind, name);
+  });
+
+  it('a wake that a quota keeps from its pods says so', async () => {
+    for (const kind of ['Deployment', 'StatefulSet']) {
+      await mine.create(
+        kind,
+        sleeper(`poor-${kind.toLowerCase()}`, 0, { spec: kind === 'Deployment' ? {} : { serviceName: 's' } }),
+      );
+    }
+    const here = await begin();
+    const quotas = `/api/v1/namespaces/${mine.namespace}/resourcequotas`;
+    await create(quotas, { metadata: { name: 'none' }, spec: { hard: { pods: '0' } } });
+    afterThisTest(async () => void (await api('DELETE', `${quotas}/none`)));
+    for (const kind of ['deployment', 'statefulset']) {
+      const { id } = here.find(named(`poor-${kind}`));
+      const failure = await eventually(async () => {
+        const error: Json = await wake(here, id, 500).catch((caught: unknown) => caught);
+        return /exceeded quota/.test(error.message) ? error : undefined;
+      });
+      expect(failure).toMatchObject({
+        code: 'ready_timeout',
+        message: /FailedCreate: .*exceeded quota: none/,
+      });
+      await mine.remove(kind === 'deployment' ? 'Deployment' : 'StatefulSet', `poor-${kind}`);
+    }
+  });
+
+  it('the pods of a ReplicaSet of another name that a Deployment has adopted are found', async () => {
+    const set = sleeper('adopter', 1, { metadata: { name: 'orphan', labels: { app: 'adopter' } } });
+    const path = `/apis/apps/v1/namespaces/${mine.namespace}/replicasets`;
+    await create(path, set);
+    await mine.create('Deployment', sleeper('adopter', 1));
+    const owners = async (): Promise<Json[]> =>
+      (await api('GET', `${path}/orphan`)).body.metadata.ownerReferences ?? [];
+    await eventually(async () => (await owners()).length === 1);
+    const here = await begin();
+    const { id } = await here.until(named('adopter'), (row) => row.ready_replicas === 1);
+    expect(await wake(here, id, 30_000)).toEqual({ replicas: 1 });
+    const { workload } = await eventually(async () => {
+      const target = await here.workloads.ask('tetherTarget', { id });
+      return target.workload.replicaSet === 'orphan' ? target : undefined;
+    });
+    expect(workload.selector).toBe('app=adopter');
+    await mine.remove('Deployment', 'adopter');
+  });
+
+  it('a webhook that does not answer is named', async () => {
+    await mine.create('Deployment', sleeper('guarded', 1, { container: { image: 'none:none' } }));
+    const here = await begin();
+    const hooks = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
+    const name = `${mine.namespace}.example.com`;
+    await create(hooks, {
+      metadata: { name },
+      webhooks: [
+        {
+          name,
+          admissionReviewVersions: ['v1'],
+          sideEffects: 'None',
+          failurePolicy: 'Fail',
+          timeoutSeconds: 1,
+          clientConfig: { url: 'https://127.0.0.1:1/' },
+          namespaceSelector: { matchLabels: { guarded: 'yes' } },
+          rules: [
+            { apiGroups: ['apps'], apiVersions: ['v1'], operations: ['UPDATE'], resources: ['deployments'] },
+          ],
+        },
+      ],
+    });
+    afterThisTest(async () => void (await api('DELETE', `${hooks}/${name}`)));
+    const label = { metadata: { labels: { guarded: 'yes' } } };
+    await api('PATCH', `/api/v1/namespaces/${mine.namespace}`, label, 'application/merge-patch+json');
+    afterThisTest(
+      async () =>
+        void (await api(
+          'PATCH',
+          `/api/v1/namespaces/${mine.namespace}`,
+          { metadata: { labels: { guarded: null } } },
+          'application/merge-patch+json',
+        )),
+    );
+    const { id } = here.find(named('guarded'));
+    const failure = await eventually(async () => {
+      // The API server takes a moment to know the webhook.
+      const answer: Json = await sleep(here, id).catch((caught: unknown) => caught);
+      if (answer.code === undefined) await wake(here, id, null).catch(() => undefined);
+      return answer.code === undefined ? undefined : answer;
+    });
+    expect(failure).toMatchObject({
+      code: 'admission_denied',
+      message: expect.stringContaining(`The webhook "${name}" of the cluster has not answered`),
+    });
+  });
+
+  it('sleeps and wakes succeed from afar while others write to the object all the time', async () => {
+    await mine.create('Deployment', sleeper('busy', 2, { container: { image: 'none:none' } }));
+    const server = new URL(parseKubeconfig(kubeconfig(), Date.now()).server);
+    const proxy = createServer((client) => {
+      const far = connect(Number(server.port || 443), server.hostname);
+      const carry = (from: Socket, to: Socket): void => {
+        from.on('error', () => to.destroy()).on('close', () => setTimeout(() => to.destroy(), DELAY_MS));
+        from.on('data', (bytes: Buffer) => setTimeout(() => to.writable && to.write(bytes), DELAY_MS));
+      };
+      carry(client, far);
+      carry(far, client);
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    afterThisTest(() => void proxy.close());
+    const { port } = proxy.address() as AddressInfo;
+    const through = kubeconfig().replace(
+      /server: .*/,
+      `server: https://127.0.0.1:${port}\n    tls-server-name: ${server.hostname}`,
+    );
+    const here = await begin(through);
+    let isOver = false;
+    let writes = 0;
+    const writing = (async () => {
+      for (; !isOver; writes += 1) {
+        const patch = { metadata: { annotations: { written: String(writes) } } };
+        await api('PATCH', mine.path('Deployment', 'busy'), patch, 'application/merge-patch+json');
+        await realTime.advance(WRITE_INTERVAL_MS);
+      }
+    })();
+    const { id } = here.find(named('busy'));
+    for (let round = 0; round < 4; round += 1) {
+      expect(await sleep(here, id)).toEqual({ replicas: 0, slept: true });
+      expect(await wake(here, id, null)).toEqual({ replicas: 2 });
+    }
+    isOver = true;
+    await writing;
+    expect(writes).toBeGreaterThan(0);
+    await mine.remove('Deployment', 'busy');
+  });
+
+  describe('an account', () => {
+    const detail = (here: Cloud, id: string): Json => JSON.parse(here.views.cluster(id) ?? '');
+
+    it('of one namespace can be used, once that is named', async () => {
+      await mine.create('Deployment', sleeper('limited', 1, { container: { image: 'none:none' } }));
+      const { token } = await serviceAccount(mine.namespace, 'editor');
+      const here = await cloud();
+      const register = (name: string, config: string, namespaces: string[]) =>
+        here.clusters.ask('register', { input: clusterInput({ name, kubeconfig: config, namespaces }) });
+      const { id } = await register('unnamed', kubeconfigFor(token), []);
+      await expect(here.clusters.ask('sync', { id })).rejects.toMatchObject({
+        code: 'cluster_denied',
+        detail: { hint: /name these in `namespaces`/ },
+      });
+      for (const [name, config, namespaces] of [
+        ['registered', kubeconfigFor(token), [mine.namespace, 'default']],
+        ['in the kubeconfig', kubeconfigFor(token, mine.namespace), []],
+      ] as const) {
+        const { id: other } = await register(name, config, [...namespaces]);
+        expect((await here.clusters.ask('sync', { id: other })).synced).toBeGreaterThanOrEqual(1);
+        expect(detail(here, other)).toMatchObject({
+          scope: [
+            { kind: 'Deployment', namespaces: [mine.namespace] },
+            { kind: 'StatefulSet', namespaces: [mine.namespace] },
+          ],
+          capabilities: { sync: true, watch: true, sleep: true, tether: true, denied: [] },
+        });
+        const row = here.list(other).find((one) => one.name === 'limited');
+        expect(await sleep(here, row.id)).toEqual({ replicas: 0, slept: true });
+        expect(await wake(here, row.id, null)).toEqual({ replicas: 1 });
+      }
+      await mine.remove('Deployment', 'limited');
+    });
+
+    it('that has ended is noticed, and renewed with everything kept', async () => {
+      await mine.create('Deployment', sleeper('kept', 0));
+      const first = await serviceAccount(mine.namespace, 'first');
+      const second = await serviceAccount(mine.namespace, 'second');
+      const here = await cloud();
+      const id = await here.add(kubeconfigFor(first.token, mine.namespace));
+      expect(detail(here, id).credentials_expire_at).toMatch(/^20/);
+      const { id: workloadId } = here.find(named('kept'));
+      await here.workloads.ask('autoSleep', { id: workloadId, enabled: true, minutes: 55 });
+      await first.end();
+      await eventually(async () => {
+        await here.clusters.ask('sync', { id }).catch(() => undefined);
+        return detail(here, id).authenticated === false;
+      });
+      const nothing = { name: null, provider: null, namespaces: null };
+      const change = { ...nothing, kubeconfig: kubeconfigFor(second.token, mine.namespace) };
+      await here.clusters.ask('change', { id, change });
+      await eventually(() => detail(here, id).authenticated === true);
+      expect(here.find(named('kept'))).toMatchObject({ id: workloadId, idle_timeout_minutes: 55 });
+      await mine.scale('Deployment', 'kept', 1);
+      await here.until(named('kept'), (row) => row.replicas === 1);
+      await mine.remove('Deployment', 'kept');
+    });
+  });
+});

@@ -1,0 +1,46 @@
+// Service accounts of the real cluster, with the rights of `edit` in one namespace.
+import { expect } from 'vitest';
+import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
+import type { Json } from './kube_double.ts';
+import { api, kubeconfig } from './kube_real.ts';
+
+/** Creates an object; fails the test if it is not created. */
+export async function create(path: string, object: Json): Promise<Json> {
+  const { status, body } = await api('POST', path, object);
+  expect([path, status]).toEqual([path, 201]);
+  return body;
+}
+
+/** A kubeconfig of the real server for `token`; `namespace` is that of its context. */
+export function kubeconfigFor(token: string, namespace?: string): string {
+  const { server, ca } = parseKubeconfig(kubeconfig(), Date.now());
+  const authority = ca ? { 'certificate-authority-data': Buffer.from(ca).toString('base64') } : {};
+  return JSON.stringify({
+    'current-context': 'a',
+    contexts: [{ name: 'a', context: { cluster: 'a', user: 'a', namespace } }],
+    clusters: [{ name: 'a', cluster: { server, ...authority } }],
+    users: [{ name: 'a', user: { token } }],
+  });
+}
+
+export interface ServiceAccount {
+  token: string;
+  /** Ends the account, and with it the token; the API server notices within seconds. */
+  end(): Promise<void>;
+}
+
+/** A new account; it ends with the namespace. */
+export async function serviceAccount(namespace: string, name: string): Promise<ServiceAccount> {
+  const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+  await create(accounts, { metadata: { name } });
+  await create(`/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/rolebindings`, {
+    metadata: { name },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'edit' },
+    subjects: [{ kind: 'ServiceAccount', name, namespace }],
+  });
+  const { body } = await api('POST', `${accounts}/${name}/token`, { spec: {} });
+  return {
+    token: body.status.token,
+    end: async () => void (await api('DELETE', `${accounts}/${name}`)),
+  };
+}
