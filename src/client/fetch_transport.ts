@@ -29,6 +29,9 @@ const bytesOf = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().enc
 const webCrypto: ProofCrypto = {
   nonce: () => base64url(crypto.getRandomValues(new Uint8Array(16))),
   hmac: async (secret, text) => {
+    // Browsers have it in secure contexts alone: https:, and http: on loopback.
+    if (globalThis.isSecureContext === false)
+      throw new BerthError('unproven', 'this page is not on a loopback address');
     const algorithm = { name: 'HMAC', hash: 'SHA-256' };
     const key = await crypto.subtle.importKey('raw', bytesOf(secret), algorithm, false, ['sign']);
     return base64url(new Uint8Array(await crypto.subtle.sign('HMAC', key, bytesOf(text))));

@@ -155,7 +155,8 @@ export class WorkloadTable {
   setStaleSince(clusterId: string, scope: WorkloadScope, since: number | null): void {
     const known = this.staleSince.get(clusterId) ?? new Map<string, number | null>();
     this.staleSince.set(clusterId, known);
-    if (known.get(scopeKey(scope)) === since) return;
+    // What was never said to be stale is shown as current already.
+    if ((known.get(scopeKey(scope)) ?? null) === since) return;
     known.set(scopeKey(scope), since);
     for (const { row } of this.entries.values())
       if (row.clusterId === clusterId && isWithin(scope, row.seen)) this.unpublished.add(row.id);

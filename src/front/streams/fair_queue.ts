@@ -1,7 +1,7 @@
 // Small pieces of work for many clients, done so that the thread stays free for other requests.
 
 /** How long pieces are done in one turn of the event loop. */
-const SLICE_MS = 4;
+const SLICE_MS = 2;
 
 /**
  * Does pieces in the order in which they were added, and stops after a few milliseconds for whatever else has

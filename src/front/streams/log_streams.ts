@@ -127,10 +127,12 @@ export class LogStreams {
     const { lines, stream: output } = query;
     const offset = OFFSET.test(lastEventId)
       ? Number(lastEventId)
-      : await service.ask('tailStart', { lines, stream: output }).catch((error: unknown) => {
-          leave();
-          throw error;
-        });
+      : await this.steps
+          .limited(() => service.ask('tailStart', { lines, stream: output }))
+          .catch((error: unknown) => {
+            leave();
+            throw error;
+          });
     if (cuts !== this.cuts) {
       leave();
       throw fail('unauthorized', 'the token has changed');

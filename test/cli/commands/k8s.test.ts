@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { checkAnswer } from '../../kit/api_document.ts';
 import { type Asked, serve } from '../../kit/recording_server.ts';
+import { bearerOf } from '../../kit/server_proof.ts';
 import { berth, cleanEnv, daemonOf, folder, type Ran } from '../berth_process.ts';
 
 const ID = (letter: string): string => letter.repeat(26);
@@ -99,12 +100,15 @@ const ANSWERS: Record<string, [status: number, body: unknown]> = {
 async function cloud(
   answers = ANSWERS,
 ): Promise<{ run: (line: string, input?: string) => Promise<Ran>; asked: Asked[] }> {
-  const fake = await serve(({ method, path }, response) => {
-    const [status, body] = answers[`${method} ${path}`] ?? [404, NOT_THERE];
-    checkAnswer(method, path, status, body);
-    response.writeHead(status, { 'Content-Type': 'application/json' });
-    response.end(JSON.stringify(body));
-  });
+  const fake = await serve(
+    ({ method, path }, response) => {
+      const [status, body] = answers[`${method} ${path}`] ?? [404, NOT_THERE];
+      checkAnswer(method, path, status, body);
+      response.writeHead(status, { 'Content-Type': 'application/json' });
+      response.end(JSON.stringify(body));
+    },
+    { cloud: 'cloudy' },
+  );
   const env = cleanEnv(folder(), { BERTH_URL: fake.url, BERTH_CLOUD_TOKEN: 'cloudy' });
   return {
     asked: fake.asked,
@@ -125,7 +129,7 @@ it('lists clusters and workloads', async () => {
     ['shop', 'web', 'Deployment', 'awake', '1/2', 'after 30 min', '-'],
     ['shop', 'db', 'StatefulSet', 'awake', '1/2', 'off', '-'],
   ]);
-  expect(asked.every(({ headers }) => headers.authorization === 'Bearer cloudy')).toBe(true);
+  expect(asked.every(({ headers }) => headers.authorization === `Bearer ${bearerOf('cloudy')}`)).toBe(true);
 });
 
 it('names the cluster of each workload where there are several', async () => {
