@@ -125,7 +125,8 @@ export function scaler(cluster: KubeCluster, namespace: string, name: string) {
       if (fits(rows.filter(({ isReady }) => isReady).length, rows.length)) return;
     }
   };
-  const to = (replicas: number) => cluster.patchWorkload(target, [{ op: 'replace', path: '/spec/replicas', value: replicas }]);
+  const to = (replicas: number) =>
+    cluster.patchWorkload(target, [{ op: 'replace', path: '/spec/replicas', value: replicas }]);
   return {
     async down(): Promise<void> {
       await to(0);

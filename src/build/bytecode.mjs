@@ -15,7 +15,8 @@ import { fileURLToPath } from 'node:url';
 
 const COMPILED = ['daemon', 'schemas', 'workers/services', 'workers/host'];
 const KEEP = fileURLToPath(new URL('keep_bytecode.cjs', import.meta.url));
-const TIMEOUT_MS = 10_000;
+/** A busy machine takes seconds; what cannot start ends by itself. */
+const TIMEOUT_MS = 60_000;
 const POLL_MS = 10;
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 
@@ -80,7 +81,8 @@ async function runTwice(output, home, children, signal) {
   };
   const runDaemon = async (flags) => {
     const { child, ended } = run(flags, 'bin.cjs', 'daemon');
-    const [said] = await Promise.race([once(child.stdout, 'data'), ended]);
+    const died = ended.then(([code]) => Promise.reject(new Error(`it ends with ${code}`)));
+    const [said] = await Promise.race([once(child.stdout, 'data'), died]);
     await until(true);
     // An empty registration: it is refused, but loads the code that checks one.
     const [, port] = /:(\d+)\n/.exec(said) ?? [];

@@ -16,7 +16,8 @@ export const heartbeatMemory = (): SharedArrayBuffer => new SharedArrayBuffer(NO
 
 /**
  * Begins the heartbeat of this thread. The returned function notes the message that is being handled: called
- * for each message, so it writes characters one by one, which is several times as fast as any encoder.
+ * for each message, so it writes characters one by one, which is faster than any encoder, and only others
+ * than the last.
  */
 export function startHeartbeat(
   memory: SharedArrayBuffer,
@@ -33,7 +34,12 @@ export function startHeartbeat(
     for (let at = from; at < end; at += 1) bytes[at] = text.charCodeAt(at - from);
     return end;
   };
+  let lastAddress = '';
+  let lastKind = '';
   const note = (address: string, kind: string): void => {
+    if (address === lastAddress && kind === lastKind) return;
+    lastAddress = address;
+    lastKind = kind;
     numbers[NOTE_LENGTH] = write(kind, write(' ', write(address, 0)));
   };
   return { note, stop: clock.every(beatMs, beat) };

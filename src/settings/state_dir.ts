@@ -17,8 +17,11 @@ import {
 } from 'node:fs';
 import { isAbsolute, resolve } from 'node:path';
 import { SettingsError, xdgDir } from './config.ts';
+import { openRegularFile } from './state_files.ts';
 import { statePaths } from './state_paths.ts';
 import { untrustedPart } from './trusted_path.ts';
+
+const { O_CREAT, O_TRUNC, O_WRONLY } = constants;
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -132,7 +135,12 @@ export interface AddressRecord {
  */
 export function writeAddressFile(stateDir: string, content: AddressRecord): void {
   const path = statePaths(stateDir).addressFile;
-  writeFileSync(`${path}.new`, `${JSON.stringify(content)}\n`, { mode: 0o600 });
+  const fd = openRegularFile(`${path}.new`, O_WRONLY | O_CREAT | O_TRUNC, 0o600);
+  try {
+    writeFileSync(fd, `${JSON.stringify(content)}\n`);
+  } finally {
+    closeSync(fd);
+  }
   renameSync(`${path}.new`, path);
 }
 

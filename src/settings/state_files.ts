@@ -46,7 +46,7 @@ export function checkStateFiles(stateDir: string): void {
   const { damaged, store, storeCopy } = paths;
   for (const folder of [damaged, events, host, logs, redirectPages, runs]) checkKind(folder, 'a folder');
   const files = [
-    ...[addressFile, `${addressFile}.new`, daemonLog, earlierRedirectPage, store, `${store}-lock`, storeCopy],
+    ...[addressFile, daemonLog, earlierRedirectPage, store, `${store}-lock`, storeCopy],
     ...['ledger', 'ledger.new', 'lock', 'host.log'].map((name) => join(host, name)),
     ...(statSync(events, { throwIfNoEntry: false }) ? readdirSync(events) : []).map((name) =>
       join(events, name),

@@ -446,6 +446,8 @@ describe('groups', () => {
     expect((await daemon.request('GET', '/v1/groups')).body.groups[0].running).toBe(3);
     const stopped = await daemon.request('POST', '/v1/groups/site/stop');
     expect(stopped.status).toBe(200);
+    // The stream is another connection: its last frame may come after the answer.
+    await stream.until(({ event, data }) => event === 'service.stopped' && data.name === 'db');
     const order = (type: string) => stream.events.filter((e) => e.event === type).map((e) => e.data.name);
     expect(order('service.started')).toEqual(names);
     expect(order('service.stopped')).toEqual([...names].reverse());

@@ -215,6 +215,8 @@ describe('forwarding', () => {
   it.each([
     [`Bearer ${TOKEN}`, undefined],
     [`bearer   ${TOKEN}`, undefined],
+    [`Bearer berth.token.${'x'.repeat(43)}`, undefined],
+    [`Bearer berth.token.${'x'.repeat(42)}`, `Bearer berth.token.${'x'.repeat(42)}`],
     [TOKEN, TOKEN],
     [`Bearer ${TOKEN}x`, `Bearer ${TOKEN}x`],
     ['Basic abc', 'Basic abc'],
@@ -230,6 +232,7 @@ describe('forwarding', () => {
     [`berth.v1, ${carrying(TOKEN)}`, 'berth.v1'],
     [`${carrying(TOKEN)},chat ,${carrying(TOKEN)}`, 'chat'],
     [carrying(TOKEN), undefined],
+    [`chat, ${carrying(`berth.page-1.${'x'.repeat(43)}`)}`, 'chat'],
     [`chat, ${carrying('other')}`, `chat, ${carrying('other')}`],
   ])('turns the WebSocket protocols %s into %s', async (given, passed) => {
     const server = await agent(mirror);

@@ -1,0 +1,407 @@
+// The mutations of `npm run mutants`: each is a plausible mistake at a place where it would harm users.
+
+export interface Mutant {
+  id: string;
+  area: string;
+  /** What goes wrong with it. */
+  about: string;
+  file: string;
+  /** Text that is in the file exactly once. */
+  find: string;
+  replace: string;
+  /** The tests that should notice. */
+  tests: readonly string[];
+}
+
+type Row = readonly [
+  id: string,
+  about: string,
+  file: string,
+  find: string,
+  replace: string,
+  tests: readonly string[],
+];
+
+const area = (name: string, rows: readonly Row[]): Mutant[] =>
+  rows.map(([id, about, file, find, replace, tests]) => ({
+    id,
+    area: name,
+    about,
+    file,
+    find,
+    replace,
+    tests,
+  }));
+
+const RUNTIME = ['test/runtime'];
+const HOST = ['test/host'];
+const SERVICE = ['test/actors/service', 'test/actors/registry'];
+const TETHERS = ['test/actors/tethers', 'test/adapters/portforward'];
+const CLOUD = ['test/actors/cloud'];
+const KUBE = ['test/adapters/kube', 'test/actors/cloud'];
+const FRONT = ['test/front'];
+const GATEWAY = ['test/actors/gateway'];
+const STORAGE = ['test/adapters/storage'];
+
+export const MUTANTS: readonly Mutant[] = [
+  ...area('runtime', [
+    [
+      'mailbox-bound',
+      'open deferred replies do not count in the bound of a mailbox',
+      'src/runtime/mailbox.ts',
+      'queue.length + open >= this.type.limits.mailbox',
+      'queue.length >= this.type.limits.mailbox',
+      RUNTIME,
+    ],
+    [
+      'expired-message',
+      'a message that has expired is handled',
+      'src/runtime/mailbox.ts',
+      'if (envelope.expires > node.clock.monotonic()) this.run(envelope, this.handlers);',
+      'this.run(envelope, this.handlers);',
+      RUNTIME,
+    ],
+    [
+      'crash-answers',
+      'a crash leaves open replies unanswered',
+      'src/runtime/mailbox.ts',
+      'const open = this.current ? [this.current, ...this.openReplies] : this.openReplies;',
+      'const open = this.current ? [this.current] : [];',
+      RUNTIME,
+    ],
+    [
+      'stop-refuses',
+      'a stopping actor still takes messages',
+      'src/runtime/mailbox.ts',
+      "if (this.state === 'stopping') envelope.link.refuse(envelope.id, 'gone', address);\n    else if",
+      'if',
+      RUNTIME,
+    ],
+    [
+      'close-flushes',
+      'a closing link drops what the turn still had to send',
+      'src/runtime/peer_link.ts',
+      '    this.flush();\n    this.open = false;',
+      '    this.open = false;',
+      RUNTIME,
+    ],
+    [
+      'close-fails-asks',
+      'a closing link leaves its asks unsettled',
+      'src/runtime/peer_link.ts',
+      "for (const ask of this.asks.values()) rejectAsk(ask, new Failure('gone', `${this.peer}: ${reason}`));",
+      '',
+      RUNTIME,
+    ],
+  ]),
+  ...area('host', [
+    [
+      'intent-first',
+      'the intent of a start is not in the ledger before the process',
+      'src/host/host_runs.ts',
+      'if (!ledger.put(intent)) {',
+      'if (ledger.rows.size < 0) {',
+      HOST,
+    ],
+    [
+      'end-recorded-first',
+      'an end is told before it is in the ledger',
+      'src/host/host_runs.ts',
+      '    ledger.put(run.row);\n    if (run.hasTerminal) logWriters.closeFiles(run.name);\n    logWriters.notifyGrowth();\n    onEnded(end);',
+      '    if (run.hasTerminal) logWriters.closeFiles(run.name);\n    logWriters.notifyGrowth();\n    onEnded(end);\n    ledger.put(run.row);',
+      HOST,
+    ],
+    [
+      'stop-recorded',
+      'a stop under way is not in the ledger',
+      'src/host/host_runs.ts',
+      '      this.config.ledger.put(known.row);\n    }\n    const target',
+      '    }\n    const target',
+      HOST,
+    ],
+    [
+      'two-empty-scans',
+      'one empty scan counts as the end of a tree',
+      'src/host/stop_tree.ts',
+      'const EMPTY_SCANS = 2;',
+      'const EMPTY_SCANS = 1;',
+      HOST,
+    ],
+    [
+      'freeze-first',
+      'processes are killed without being frozen first',
+      'src/host/stop_tree.ts',
+      'const MAX_FREEZE_ROUNDS = 10;',
+      'const MAX_FREEZE_ROUNDS = 0;',
+      HOST,
+    ],
+    [
+      'continue-stopped',
+      'a stopped process is not continued to act on the stop signal',
+      'src/host/stop_tree.ts',
+      "    signalRun(target.root, fresh, 'SIGCONT');\n",
+      '',
+      HOST,
+    ],
+    [
+      'ledger-synced',
+      'the ledger is never synced',
+      'src/host/run_ledger.ts',
+      '    file.size += bytes.length;\n    this.sync.request(file.fd);',
+      '    file.size += bytes.length;',
+      HOST,
+    ],
+    [
+      'half-line-overwritten',
+      'half a line of a full disk stays in the ledger',
+      'src/host/run_ledger.ts',
+      'bytes.length - done, file.size + done)',
+      'bytes.length - done)',
+      HOST,
+    ],
+  ]),
+  ...area('services', [
+    [
+      'restart-reset',
+      'the attempts count anew only after more than 10 s',
+      'src/actors/service/restart_policy.ts',
+      'run.upMs >= SERVICE.restart.resetAfterMs',
+      'run.upMs > SERVICE.restart.resetAfterMs',
+      SERVICE,
+    ],
+    [
+      'no-restart-after-timeout',
+      "a client's start that timed out is restarted by policy",
+      'src/actors/service/restart_policy.ts',
+      '(timedOut && run.byPolicy)',
+      'timedOut',
+      SERVICE,
+    ],
+    [
+      'reboot-restart',
+      'a restart follows a reboot',
+      'src/actors/service/restart_policy.ts',
+      "const mayFollow = cause === 'exit' && ",
+      'const mayFollow = ',
+      SERVICE,
+    ],
+    [
+      'revision-of-default',
+      'a field that is absent in a stored record counts as a change',
+      'src/actors/registry/registration_rules.ts',
+      ' ?? value ?? SPEC_FIELDS[field].default',
+      ' ?? value',
+      SERVICE,
+    ],
+    [
+      'env-order',
+      'the order of env counts as a change',
+      'src/actors/registry/registration_rules.ts',
+      'env.toSorted(([a], [b]) => (a < b ? -1 : 1))',
+      'env',
+      SERVICE,
+    ],
+    [
+      'crash-settled',
+      'a stop of a crashed service leaves it crashed',
+      'src/actors/service/machine.ts',
+      "machine.isClosed ? end.status : 'stopped'",
+      'end.status',
+      SERVICE,
+    ],
+  ]),
+  ...area('tethers', [
+    [
+      'no-second-sending',
+      'bytes that a pod may have seen are sent to another one',
+      'src/actors/tethers/session.ts',
+      '        state.replay = null;\n        session.writeToClient',
+      '        session.writeToClient',
+      TETHERS,
+    ],
+    [
+      'replay-bound',
+      'what is kept for another attempt has no bound',
+      'src/actors/tethers/session.ts',
+      'if (state.replay.bytes > TETHER.maxPendingBytes) state.replay = null;\n          else ',
+      '',
+      TETHERS,
+    ],
+    [
+      'inactive-on-disk-first',
+      'a listener is closed before the store says so',
+      'src/actors/tethers/tethers.ts',
+      '    await this.save(tether, { active: false, localPort: null, previousPort: null }, false);\n    if (!stored.active && !forget) return;',
+      '    if (!stored.active && !forget) return;',
+      TETHERS,
+    ],
+    [
+      'unstored-is-closed',
+      'a listener that could not be stored stays open',
+      'src/actors/tethers/tethers.ts',
+      "      ref.tell('close', { forget: false });\n",
+      '',
+      TETHERS,
+    ],
+    [
+      'connections-bound',
+      'one connection more than the bound is taken',
+      'src/actors/tethers/tether_clients.ts',
+      'this.router.size >= TETHER.maxConnections',
+      'this.router.size > TETHER.maxConnections',
+      TETHERS,
+    ],
+    [
+      'last-traffic',
+      'a closing tether does not report its last traffic',
+      'src/actors/tethers/tether_clients.ts',
+      '    this.reportActivity();\n    this.reportTraffic();\n  }\n\n  private onBytes',
+      '    this.reportActivity();\n  }\n\n  private onBytes',
+      TETHERS,
+    ],
+    [
+      'released-pod',
+      'a pod that its workload has released gets connections',
+      'src/actors/tethers/pod_watch.ts',
+      'if (gone || !row.isOwn) this.rows.delete',
+      'if (gone) this.rows.delete',
+      TETHERS,
+    ],
+    [
+      'avoid-failed-pod',
+      'a pod that has just failed is not avoided',
+      'src/actors/tethers/used_pods.ts',
+      'pod.avoidUntil = this.clock.monotonic() + TETHER.podAvoidMs;',
+      'pod.avoidUntil = 0;',
+      TETHERS,
+    ],
+    [
+      'port-scan',
+      'a client that has gone wakes the workload',
+      'src/actors/tethers/pending_connections.ts',
+      "if (isWanted) await workloads.ask('wake'",
+      "await workloads.ask('wake'",
+      TETHERS,
+    ],
+  ]),
+  ...area('cloud', [
+    [
+      'gone-is-a-conflict',
+      'an object that was replaced is no conflict',
+      'src/actors/cloud/sleep.ts',
+      '[404, 409, 422].includes',
+      '[409].includes',
+      CLOUD,
+    ],
+    [
+      'unknown-outcome',
+      'an answer 500 is not tried again',
+      'src/actors/cloud/sleep.ts',
+      'error.status.status >= 500',
+      'error.status.status > 500',
+      CLOUD,
+    ],
+    [
+      'same-object',
+      'a patch does not check that the object is the one that was read',
+      'src/actors/cloud/sleep.ts',
+      '[sameObject(fresh), ...steps]',
+      '[...steps]',
+      CLOUD,
+    ],
+    [
+      'future-version',
+      'a version from the future does not list anew',
+      'src/adapters/kube/list_watch.ts',
+      ' || /too large resource version/i.test(message)',
+      '',
+      KUBE,
+    ],
+    [
+      'lively-watch',
+      'a watch that says something is ended for its silence',
+      'src/adapters/kube/list_watch.ts',
+      '        cancelSilence();\n        cancelSilence = this.clock.after(CLOUD.watch.silenceTimeoutMs, stop);\n',
+      '',
+      KUBE,
+    ],
+  ]),
+  ...area('front', [
+    [
+      'peer-checked',
+      'peers of other machines are let in',
+      'src/front/api/guard.ts',
+      'if (this.checksPeer && !isLoopback(exchange.peerAddress()))',
+      "if (exchange.peerAddress() === 'nobody')",
+      FRONT,
+    ],
+    [
+      'host-checked',
+      'a Host of another name is let in',
+      'src/front/api/guard.ts',
+      'if (!this.hosts.has(host) && !this.isOurs(host))',
+      "if (host === '')",
+      FRONT,
+    ],
+    [
+      'pending-once',
+      'a new subscriber gets pending events twice',
+      'src/front/streams/event_hub.ts',
+      '    this.flush();\n    const key',
+      '    const key',
+      FRONT,
+    ],
+    [
+      'slow-subscriber',
+      'a slow subscriber is never cut off',
+      'src/front/streams/event_hub.ts',
+      'if (stream.bufferedBytes > EVENTS.maxUnsentBytes) stream.destroy();',
+      '',
+      FRONT,
+    ],
+    [
+      'reset-told',
+      'a gap in the replay is not told',
+      'src/front/streams/event_hub.ts',
+      'return isComplete ? frames : [resetFrame(oldest), ...frames];',
+      'return frames;',
+      FRONT,
+    ],
+  ]),
+  ...area('gateway', [
+    [
+      'two-origins',
+      'the last of two Origin headers counts',
+      'src/actors/gateway/request_headers.ts',
+      "read.origin = read.origin === undefined ? value : 'null';",
+      'read.origin = value;',
+      GATEWAY,
+    ],
+    [
+      'stale-idle',
+      'an idle connection is used however old it is',
+      'src/actors/gateway/upstream_pool.ts',
+      "this.state.is === 'idle' && this.state.since > time && ",
+      "this.state.is === 'idle' && ",
+      GATEWAY,
+    ],
+  ]),
+  ...area('storage', [
+    [
+      'journal-synced',
+      'sync() of the journal does nothing',
+      'src/adapters/storage/segments.ts',
+      '    fsyncSync(this.fd);\n',
+      '',
+      STORAGE,
+    ],
+    [
+      'store-private',
+      'a store that others can read stays so',
+      'src/adapters/storage/store_file.ts',
+      'if (isOpenToOthers(statSync(path))) chmodSync(path, 0o600);',
+      '',
+      STORAGE,
+    ],
+  ]),
+];

@@ -1,0 +1,105 @@
+// Runs mutations of the source against the tests that should notice them: `npm run mutants [-- --sample N
+// --seed S --area NAME --id ID]`. Works on a copy of the tree, one mutation at a time. A mutation that no test
+// notices survives; one whose text is not in its file exactly once is stale, and fails the run.
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { random } from '../kit/random.ts';
+import { MUTANTS, type Mutant } from './mutants.ts';
+
+/** npm starts its scripts there; this file runs as a bundle elsewhere. */
+const ROOT = process.cwd();
+/** Everything that the tests read, without what is installed or built. */
+const COPIED = [
+  'src',
+  'workers',
+  'bench',
+  'test',
+  'docs',
+  'package.json',
+  'package-lock.json',
+  'tsconfig.json',
+];
+const OTHERS = ['vitest.config.ts', 'biome.json', 'README.md', 'ARCHITECTURE.md', 'LICENSE', '.ci'];
+/** A mutant that makes a test hang is noticed by this. */
+const TEST_TIMEOUT_MS = 15_000;
+const RUN_TIMEOUT_MS = 180_000;
+/** The shares of noticed mutants that must be reached, in percent. */
+const BOUNDS = { all: 85, area: 75 };
+
+type Verdict = 'killed' | 'survived' | 'stale';
+
+const { values } = parseArgs({
+  options: {
+    sample: { type: 'string' },
+    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+    area: { type: 'string' },
+    id: { type: 'string' },
+  },
+});
+
+/** The mutants asked for; with --sample, as many of them at random. */
+function chosenMutants(): Mutant[] {
+  const asked = MUTANTS.filter(
+    ({ id, area }) =>
+      (values.id === undefined || id === values.id) && (values.area === undefined || area === values.area),
+  );
+  const below = random(Number(values.seed));
+  const count = Math.min(Number(values.sample ?? asked.length), asked.length);
+  return Array.from({ length: count }, () => asked.splice(below(asked.length), 1)).flat();
+}
+
+function copyTree(): string {
+  const copy = mkdtempSync(join(tmpdir(), 'berth-mutants-'));
+  for (const name of [...COPIED, ...OTHERS]) cpSync(join(ROOT, name), join(copy, name), { recursive: true });
+  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
+  return copy;
+}
+
+/** Whether the tests of `mutant` fail once it is applied to the tree `copy`, which is left as it was. */
+function verdictOn(copy: string, { file, find, replace, tests }: Mutant): Verdict {
+  const path = join(copy, file);
+  const text = readFileSync(path, 'utf8');
+  if (text.split(find).length !== 2) return 'stale';
+  writeFileSync(
+    path,
+    text.replace(find, () => replace),
+  );
+  try {
+    const vitest = join('node_modules', 'vitest', 'vitest.mjs');
+    const args = [vitest, 'run', '--bail=1', `--testTimeout=${TEST_TIMEOUT_MS}`, ...tests];
+    const { status } = spawnSync(process.execPath, args, { cwd: copy, timeout: RUN_TIMEOUT_MS });
+    return status === 0 ? 'survived' : 'killed';
+  } finally {
+    writeFileSync(path, text);
+  }
+}
+
+const percent = (verdicts: readonly Verdict[]): number =>
+  Math.round((100 * verdicts.filter((one) => one === 'killed').length) / Math.max(1, verdicts.length));
+
+const chosen = chosenMutants();
+console.log(`${chosen.length} of ${MUTANTS.length} mutants, seed ${values.seed}`);
+const copy = copyTree();
+const results = new Map<Mutant, Verdict>();
+try {
+  for (const mutant of chosen) {
+    const verdict = verdictOn(copy, mutant);
+    results.set(mutant, verdict);
+    console.log(`${verdict.padEnd(8)} ${mutant.id.padEnd(28)} ${mutant.about}`);
+  }
+} finally {
+  rmSync(copy, { recursive: true });
+}
+const areas = new Set(chosen.map(({ area }) => area));
+for (const area of areas) {
+  const verdicts = [...results].flatMap(([mutant, verdict]) => (mutant.area === area ? [verdict] : []));
+  console.log(`${area.padEnd(12)} ${percent(verdicts)} % of ${verdicts.length}`);
+  // A few say nothing about an area.
+  if (verdicts.length >= 4 && percent(verdicts) < BOUNDS.area) process.exitCode = 1;
+}
+const all = [...results.values()];
+console.log(`${'all'.padEnd(12)} ${percent(all)} % of ${all.length}, at least ${BOUNDS.all} % wanted`);
+if (percent(all) < BOUNDS.all || all.includes('stale')) process.exitCode = 1;
