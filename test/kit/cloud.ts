@@ -37,6 +37,8 @@ export interface CloudOptions {
   /** An existing node and front views, in place of new ones. */
   world?: World;
   views?: CloudViews;
+  /** The stand-in at `events` of that node, if it has one. */
+  events?: Stand<EventsProtocol>;
   folder?: string;
   vault?: Vault;
   /** Addresses that clusters may be registered with. */
@@ -125,7 +127,7 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
     ownPod: options.ownPod ?? null,
     self: options.self ?? 'here',
   });
-  const events = await here.stand<EventsProtocol>('events');
+  const events = options.events ?? (await here.stand<EventsProtocol>('events'));
   const tethers = await here.stand<TethersProtocol>('tethers', {
     closeCluster: () => null,
     renewCluster: () => null,

@@ -34,7 +34,7 @@ async function api(ensure: () => Promise<void> = async () => undefined): Promise
   const front = await startFront({
     cloud: { token: 'secret', views, ensure: counted, ownListener: null },
   });
-  const here = await cloud({ world: front, views });
+  const here = await cloud({ world: front, views, events: front.events });
   return {
     double,
     here,
