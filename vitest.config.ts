@@ -1,9 +1,17 @@
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
+
+/** What `npm test` leaves to `npm run test:all`: kills, full disks, hangs, browsers and whole machines. */
+const LONG = [
+  'test/e2e/!(services).test.ts',
+  'test/host/survival.test.ts',
+  'test/actors/cloud/crash.test.ts',
+];
 
 export default defineConfig({
   test: {
     // What packs and installs takes half a minute: only .ci/run asks for it.
     include: process.env['BERTH_TEST_INSTALL'] ? ['test/**/*.install.ts'] : ['test/**/*.test.ts'],
+    exclude: [...configDefaults.exclude, ...(process.env['BERTH_TEST_QUICK'] ? LONG : [])],
     pool: 'forks',
     // Real daemons share the machine with the tests: more files at once than cores only slows them down.
     maxWorkers: 2,
