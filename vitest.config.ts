@@ -1,10 +1,12 @@
 import { configDefaults, defineConfig } from 'vitest/config';
 
-/** What `npm test` leaves to `npm run test:all`: kills, full disks, hangs, browsers and whole machines. */
+/** What `npm test` leaves to `npm run test:all`: kills, full disks, hangs, floods, browsers, whole daemons. */
 const LONG = [
-  'test/e2e/!(services).test.ts',
-  'test/host/survival.test.ts',
+  'test/e2e/**',
+  'test/**/hostile*.test.ts',
   'test/actors/cloud/crash.test.ts',
+  'test/actors/gateway/leaks.test.ts',
+  'test/host/survival.test.ts',
 ];
 
 export default defineConfig({
