@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { inspect } from 'node:util';
-import { getCurrentTest } from 'vitest/suite';
+import { TestRunner } from 'vitest';
 
 const PAUSE_MS = 5;
 /** Left of the test's timeout to tell what it waited for. */
@@ -10,7 +10,7 @@ const HOOK_TIMEOUT_MS = 30_000;
 
 /** When the wait must give up: shortly before the current test times out. */
 function deadline(): number {
-  const test = getCurrentTest();
+  const test = TestRunner.getCurrentTest();
   const began = test?.result?.startTime;
   if (test === undefined || began === undefined) return Date.now() + HOOK_TIMEOUT_MS - REPORT_MS;
   return began + test.timeout - REPORT_MS;
