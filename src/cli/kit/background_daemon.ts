@@ -41,26 +41,42 @@ function openDaemonLog(path: string): { fd: number; from: number } {
   return { fd: openSync(path, 'a', 0o600), from: isFull ? 0 : size };
 }
 
+interface DaemonWait {
+  /** The pid of a daemon that is to be replaced. */
+  before?: number | undefined;
+  hasEnded?: () => boolean;
+}
+
+/** The daemon that is starting, once it serves; undefined when it has ended, or is not ready in time. */
+async function awaitDaemon(
+  context: CommandContext,
+  { stateDir, client }: LocalDaemon,
+  { before, hasEnded = () => false }: DaemonWait,
+): Promise<AddressRecord | undefined> {
+  const progress = createProgress(context.out);
+  progress.begin('the daemon', 'starting');
+  const until = performance.now() + START_TIMEOUT_MS;
+  try {
+    while (performance.now() < until) {
+      const daemon = runningDaemon(stateDir);
+      if (daemon && daemon.pid !== before && (await client.ready().catch(() => false))) return daemon;
+      if (hasEnded()) return undefined;
+      await pause(POLL_MS);
+    }
+    return undefined;
+  } finally {
+    progress.stop();
+  }
+}
+
 /** The daemon that a service manager starts in place of `before`, once it serves. Throws a CommandError. */
 export async function nextDaemon(
   context: CommandContext,
   local: LocalDaemon,
   before: number | undefined,
 ): Promise<AddressRecord> {
-  const progress = createProgress(context.out);
-  progress.begin('the daemon', 'starting');
-  try {
-    for (
-      const until = performance.now() + START_TIMEOUT_MS;
-      performance.now() < until;
-      await pause(POLL_MS)
-    ) {
-      const daemon = runningDaemon(local.stateDir);
-      if (daemon && daemon.pid !== before && (await local.client.ready().catch(() => false))) return daemon;
-    }
-  } finally {
-    progress.stop();
-  }
+  const daemon = await awaitDaemon(context, local, { before });
+  if (daemon) return daemon;
   const waited = `${START_TIMEOUT_MS / 1000} s`;
   throw new CommandError(`the daemon was not ready after ${waited}`, '`berth daemon logs` shows why.');
 }
@@ -91,21 +107,8 @@ export async function startBackgroundDaemon(
   child.on('exit', (code, signal) => {
     ended = signal ?? `exit code ${code}`;
   });
-  const progress = createProgress(context.out);
-  progress.begin('the daemon', 'starting');
-  try {
-    for (
-      const until = performance.now() + START_TIMEOUT_MS;
-      performance.now() < until;
-      await pause(POLL_MS)
-    ) {
-      const daemon = runningDaemon(stateDir);
-      if (daemon && (await local.client.ready().catch(() => false))) return daemon;
-      if (ended !== undefined) break;
-    }
-  } finally {
-    progress.stop();
-  }
+  const daemon = await awaitDaemon(context, local, { hasEnded: () => ended !== undefined });
+  if (daemon) return daemon;
   const why =
     ended === undefined ? `was not ready after ${START_TIMEOUT_MS / 1000} s` : `ended with ${ended}`;
   throw new CommandError(
