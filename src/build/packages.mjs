@@ -12,6 +12,7 @@ const PACKAGES = [
   'node-pty',
   'pidusage',
   'piscina',
+  're2js',
   'smol-toml',
   'ws',
   'yaml',
