@@ -23,6 +23,8 @@ function describeEvent(event: LifecycleEvent): string {
       return `${event.data.name} stopped (${exitText(event.data.exitCode, event.data.signal)})`;
     case 'service.crashed':
       return `${event.data.name} crashed (${exitText(event.data.exitCode, event.data.signal)})`;
+    case 'service.completed':
+      return `${event.data.name} completed in ${event.data.ms} ms`;
     case 'service.removed':
       return `${event.data.name} removed`;
     case 'port.conflict':

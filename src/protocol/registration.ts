@@ -32,10 +32,20 @@ export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<Service
   startTimeout: { default: SERVICE.defaultStartTimeoutMs, change: 'record' },
   labels: { default: [], change: 'apart' },
   agent: { default: null, change: 'apart' },
+  kind: { default: 'service', change: 'process' },
 };
 
 // Object.keys loses the type of the keys; they are those of the table.
 export const SPEC_FIELD_NAMES = Object.keys(SPEC_FIELDS) as (keyof ServiceSpec)[];
+
+/** `spec` with the defaults of fields that it lacks, because an earlier version has stored it. */
+export function completeSpec(spec: ServiceSpec): ServiceSpec {
+  const complete = SPEC_FIELD_NAMES.map((field) => [
+    field,
+    spec[field] ?? SPEC_FIELDS[field].default ?? null,
+  ]);
+  return Object.fromEntries(complete);
+}
 
 /** An object with the fields `names` of `of`, in their order. */
 export function pickFields<T extends object, K extends keyof T>(of: T, names: readonly K[]): Pick<T, K> {

@@ -1,6 +1,6 @@
 // The rules of a registration that need no actor: docs/reference.md "Registration".
 import { createHmac } from 'node:crypto';
-import { SPEC_FIELD_NAMES, SPEC_FIELDS } from '../../protocol/registration.ts';
+import { completeSpec, SPEC_FIELD_NAMES, SPEC_FIELDS } from '../../protocol/registration.ts';
 import type { AgentSpec, ServiceInput, ServiceSpec, StoredService } from '../../protocol/service.ts';
 import type { SpecRow } from '../../protocol/views.ts';
 
@@ -21,7 +21,14 @@ export function nextRecord(
   if (before && text === canonicalSpec(before.spec)) return before;
   const sealedEnv = input.env ? undefined : before?.sealedEnv;
   const hash = specHashOf(text, key);
-  return { spec, revision: (before?.revision ?? 0) + 1, hash, ...(sealedEnv && { sealedEnv }) };
+  const processHash = spec.kind === 'task' ? specHashOf(processText(spec), key) : undefined;
+  return {
+    spec,
+    revision: (before?.revision ?? 0) + 1,
+    hash,
+    ...(processHash && { processHash }),
+    ...(sealedEnv && { sealedEnv }),
+  };
 }
 
 /** The fields of an agent that count. Stored hashes depend on the order: a new field goes last. */
@@ -44,20 +51,34 @@ function significantPart<K extends keyof ServiceSpec>(spec: ServiceSpec, field: 
   return SIGNIFICANT[field]?.(value) ?? value ?? SPEC_FIELDS[field].default;
 }
 
+/** The fields of the first version, which count in every hash; later ones count once they are used. */
+const FIRST_FIELDS = SPEC_FIELD_NAMES.indexOf('agent') + 1;
+
 /**
  * A text that is equal for two specs exactly when they mean the same. A record stored before a field existed
- * means the field's default.
+ * means the field's default, and has the same text as one that has the default.
  */
 export function canonicalSpec(spec: ServiceSpec): string {
-  return JSON.stringify(SPEC_FIELD_NAMES.map((field) => significantPart(spec, field)));
+  const parts = SPEC_FIELD_NAMES.map((field) => significantPart(spec, field));
+  const defaults = SPEC_FIELD_NAMES.map((field) => JSON.stringify(SPEC_FIELDS[field].default));
+  const used = parts.findLastIndex((part, at) => at < FIRST_FIELDS || JSON.stringify(part) !== defaults[at]);
+  return JSON.stringify(parts.slice(0, used + 1));
 }
+
+/** The fields that the process of a task is made of: docs/reference.md "Tasks". */
+const isOfProcess = (field: keyof ServiceSpec): boolean =>
+  field === 'env' || field === 'port' || SPEC_FIELDS[field].change === 'process';
+const PROCESS_FIELDS = SPEC_FIELD_NAMES.filter(isOfProcess);
+
+const processText = (spec: ServiceSpec): string =>
+  JSON.stringify(PROCESS_FIELDS.map((field) => [field, significantPart(spec, field)]));
 
 const specHashOf = (text: string, key: Uint8Array): string =>
   createHmac('sha256', key).update(text).digest('hex');
 
 /** A record as clients see it: without the values of env, but with the hash over all of it. */
 export function specRow({ spec, revision, hash }: StoredService, key: Uint8Array): SpecRow {
-  const { env, ...rest } = spec;
+  const { env, ...rest } = completeSpec(spec);
   const specHash = hash ?? specHashOf(canonicalSpec(spec), key);
   return { ...rest, revision, envKeys: env.map(([name]) => name), specHash };
 }

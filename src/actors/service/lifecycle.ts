@@ -15,7 +15,7 @@ import { startFailure } from './explain.ts';
 import { readyPlanOf, startReadyCheck } from './ready_check.ts';
 import { applyFinding, type FindingActions, type Known, reconcile } from './reconcile.ts';
 import { type Backoff, classifyEnd, nextRestart, type RunOutcome } from './restart_policy.ts';
-import { type LiveRun, plannedRun, type Run, withMeasuredMemory } from './run.ts';
+import { completedReply, type LiveRun, plannedRun, type Run, withMeasuredMemory } from './run.ts';
 import {
   type EndContext,
   type In,
@@ -137,19 +137,26 @@ export class ServiceLifecycle {
     effects.track(run, false);
   }
 
+  /** A task runs as soon as its process is there. */
+  private work(run: LiveRun): void {
+    this.becomeRunning(run);
+    this.announce(run);
+  }
+
   private becomeRunning(run: LiveRun): void {
     this.become({ phase: 'running', run: withMeasuredMemory(run) });
     this.options.effects.track(run, true);
   }
 
-  /** Records that the run is ready, and answers its start. */
+  /** Records that the run is ready, and answers its start; that of a task is answered by its end. */
   private announce(run: LiveRun): void {
+    const asked = run.metadata.task ? null : run.ready;
     this.inBackground(
       this.options.effects.announce(run).then(
-        () => run.ready.resolve(this.startResult('running', run)),
+        () => asked?.resolve(this.startResult('running', run)),
         (error: unknown) => {
           // The service runs all the same. A later comparison with the host's ledger announces it.
-          run.ready.reject(error);
+          asked?.reject(error);
           if (!isFailure(error)) throw error;
         },
       ),
@@ -268,6 +275,7 @@ export class ServiceLifecycle {
       ended: ({ run, outcome, stopped, late }) => this.finish(run, outcome, { stopped, late, stop: null }),
       checking: ({ run, timeoutMs }) => this.check(run, timeoutMs),
       running: ({ run }) => this.becomeRunning(run),
+      working: ({ run }) => this.work(run),
       stopping: ({ run, late }) => void this.halt(run, null, late),
     };
   }
@@ -310,6 +318,7 @@ export class ServiceLifecycle {
   private spawned({ run, early }: In<'launching'>, reply: SpawnReply): void {
     const live: LiveRun = { ...run, ...reply };
     if (early) this.finish(live, early, UNASKED);
+    else if (run.metadata.task) this.work(live);
     else this.check(live, run.timeoutMs);
     run.spawned.resolve(this.startResult('starting', live));
   }
@@ -355,7 +364,8 @@ export class ServiceLifecycle {
     if (state.backoff) this.wait(state.backoff, null);
     else this.become({ phase: 'idle', trouble: null });
     how.stop?.asked.resolve(how.stop.answer);
-    if (!run.ready.settled)
+    if (end.completed) run.ready.resolve(completedReply(name, end.completed.ms));
+    else if (!run.ready.settled)
       run.ready.reject(await startFailure(name, state, await lastLines(run.id), context.clock.now()));
   }
 

@@ -15,7 +15,8 @@ export function startedEvent(name: string, run: LiveRun): NewEvent {
 }
 
 export function endedEvent(name: string, end: LastEnd): NewEvent {
-  const { run, exitCode, signal } = end;
+  const { run, exitCode, signal, completed } = end;
+  if (completed) return runEvent('service.completed', name, run, { name, ms: completed.ms });
   if (end.status === 'crashed') return runEvent('service.crashed', name, run, { name, exitCode, signal });
   return runEvent('service.stopped', name, run, { name, exitCode, ...(exitCode === null && { signal }) });
 }

@@ -2,7 +2,8 @@
 import { resolve } from 'node:path';
 import type { Registration } from '../../client/records.ts';
 import { isOnOwnPort, readyUrl } from '../../project/ready_url.ts';
-import { RESTART_POLICIES } from '../../protocol/service.ts';
+import { DEPENDENCY_CONDITIONS, type Dependency } from '../../protocol/dependency_order.ts';
+import { RESTART_POLICIES, SERVICE_KINDS } from '../../protocol/service.ts';
 import {
   choiceOption,
   defineCommand,
@@ -28,6 +29,17 @@ const portOption: Option<number | 'none' | undefined> = {
   parse: (value) => (value === 'none' ? value : PORT_RANGE.parse?.(value, undefined)),
 };
 
+/** `db`, or `db:started`. Throws a UsageError for another condition. */
+function parseDependency(text: string): Dependency {
+  const [name = '', word, ...more] = text.split(':');
+  const condition = DEPENDENCY_CONDITIONS.find((one) => one === word);
+  if (word === undefined) return name;
+  if (condition !== undefined && more.length === 0) return { name, condition };
+  throw new UsageError(
+    `--depends-on ${text}: the condition must be one of ${DEPENDENCY_CONDITIONS.join(', ')}`,
+  );
+}
+
 export const addCommand = defineCommand({
   about:
     'Registers a service under a name, or replaces its registration. Does not start it. The command runs ' +
@@ -48,9 +60,10 @@ export const addCommand = defineCommand({
     ),
     dependsOn: listOption(
       '--depends-on <names>',
-      'services that must be ready first when its group starts',
+      'what must be there first when its group starts: names, or name:started, name:ready, name:completed',
       'service',
     ),
+    kind: choiceOption('--kind <kind>', 'a task runs to its end; default service', SERVICE_KINDS),
     restart: choiceOption(
       '--restart <policy>',
       'whether to restart it when it ends by itself',
@@ -65,9 +78,10 @@ export const addCommand = defineCommand({
     ['berth add web --ready / -- npm run dev', 'then: berth start web'],
     ["berth add api -p 4000 'cd api && ./run'", 'a single word is the whole command line'],
   ],
-  run: async (context, [name = '', ...line], { port: given = 0, cwd, ready, env, ...rest }) => {
+  run: async (context, [name = '', ...line], { port: given, cwd, ready, env, dependsOn, ...rest }) => {
     const client = await context.client();
-    const port = given === 'none' ? null : given;
+    const free = rest.kind === 'task' ? null : 0;
+    const port = given === 'none' ? null : (given ?? free);
     const others = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
     const spec: Registration = {
       ...others,
@@ -76,6 +90,7 @@ export const addCommand = defineCommand({
       cmd: commandLine(line),
       cwd: resolve(cwd ?? '.'),
       env: parseEnvEntries(env),
+      dependsOn: dependsOn.map(parseDependency),
     };
     if (port === null && isOnOwnPort(ready ?? null))
       throw new UsageError(`--ready ${ready} asks its own port, and --port none says that it has none`);

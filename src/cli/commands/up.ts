@@ -2,11 +2,12 @@
 
 import { existsSync } from 'node:fs';
 import type { Client } from '../../client/create_client.ts';
+import { BerthError } from '../../client/errors.ts';
 import type { ServiceDetail } from '../../client/records.ts';
 import { ProjectError } from '../../project/project_error.ts';
 import { type Project, type ProjectService, readProject } from '../../project/read_project.ts';
 import { nearestWord } from '../../project/spelling.ts';
-import { runInDependencyOrder, withDependencies } from '../../protocol/dependency_order.ts';
+import { awaited, runInDependencyOrder, withDependencies } from '../../protocol/dependency_order.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
 import { ensureDaemon, isDaemonThere } from '../kit/background_daemon.ts';
 import { type BatchResult, batchReporter } from '../kit/batch.ts';
@@ -23,7 +24,7 @@ import {
   type RegistrationResult,
   registerService,
 } from '../kit/registration_diff.ts';
-import { restartService, startContinuesNote, startService } from '../kit/start_service.ts';
+import { restartService, startContinuesNote, startService, whenStarted } from '../kit/start_service.ts';
 
 /** All services, or those named with their dependencies. Throws a UsageError for an unknown name. */
 function selectedServices(project: Project, names: readonly string[]): ProjectService[] {
@@ -78,13 +79,15 @@ interface BringUpOptions {
   timeout: number | undefined;
   wait: boolean;
   start: boolean;
+  /** Run tasks that have completed and have not changed. */
+  force: boolean;
 }
 
 /** Starts or restarts one service as its registration requires. */
 async function bringUp(
   client: Client,
   { detail, change, mustRestart }: RegistrationResult,
-  { timeout, wait, start }: BringUpOptions,
+  { timeout, wait, start, force }: BringUpOptions,
   progress: Progress,
 ): Promise<BatchResult> {
   const { name, url } = detail;
@@ -102,7 +105,8 @@ async function bringUp(
     const done = await restartService(client, name, onWaiting, { timeout });
     return { record: { ...record, ...done.record, restarted: true }, text: `has changed and ${done.text}` };
   }
-  const done = await startService(client, name, onWaiting, { timeout, wait });
+  const ifChanged = detail.kind === 'task' && !force;
+  const done = await startService(client, name, onWaiting, { timeout, wait, ifChanged });
   const again = isUp && change === 'updated' ? ', with a new registration that needs no restart' : '';
   return {
     record: { ...record, ...done.record },
@@ -159,6 +163,10 @@ async function removeStale(
   }
 }
 
+/** Why a service is not started that needs `name`. */
+const dependencyFailed = (name: string): BerthError =>
+  new BerthError('dependency_failed', `not started: it needs ${name}`);
+
 async function bringUpAll(
   context: CommandContext,
   client: Client,
@@ -174,13 +182,20 @@ async function bringUpAll(
     progress.stop();
     if (open.size > 0) context.out.note(startContinuesNote([...open]));
   });
-  const outcomes = await runInDependencyOrder(services, async ({ name }) => {
+  const early = awaited(services, 'started');
+  const whole = awaited(services, 'done');
+  const outcomes = await runInDependencyOrder(services, async ({ name, kind }, onStarted) => {
     const spec = specs.get(name);
     if (!spec) return;
     open.add(name);
     progress.begin(name, spec.mustRestart ? 'restarting' : 'starting');
     try {
-      const done = await bringUp(client, spec, options, progress);
+      // What needs a task needs its end, whatever else is waited for.
+      const wait = options.wait || (kind === 'task' && whole.has(name));
+      const work = bringUp(client, spec, { ...options, wait }, progress);
+      const done = await (early.has(name) && !spec.mustRestart
+        ? whenStarted(client, name, work, onStarted)
+        : work);
       if (!done.isUnchanged) changes += 1;
       report.done(name, done);
     } finally {
@@ -190,8 +205,7 @@ async function bringUpAll(
   });
   for (const [name, outcome] of outcomes) {
     if ('failed' in outcome) report.failed(name, outcome.failed);
-    if ('skipped' in outcome)
-      report.failed(name, new CommandError(`not started: it needs ${outcome.skipped}`));
+    if ('skipped' in outcome) report.failed(name, dependencyFailed(outcome.skipped));
   }
   removeInterrupt();
   const exitCode = report.end();
@@ -245,6 +259,7 @@ export const upCommand = defineCommand({
     wait: negatedFlagOption('--no-wait', 'return as soon as the processes run'),
     start: negatedFlagOption('--no-start', 'register services, but start none'),
     dryRun: flagOption('--dry-run', 'print what would change, and change nothing'),
+    force: flagOption('--force', 'run tasks again that have completed and have not changed'),
     adopt: flagOption('--adopt', 'take over services that were registered by hand or by another file'),
     attach: flagOption('-a, --attach', 'then follow the logs until Ctrl-C; the services keep running'),
   },
@@ -252,7 +267,7 @@ export const upCommand = defineCommand({
     ['berth up', 'everything in berth.yaml'],
     ['berth up web', 'web and its dependencies'],
   ],
-  run: async (context, names, { file, timeout, wait, start, adopt, attach, dryRun }) => {
+  run: async (context, names, { file, timeout, wait, start, force, adopt, attach, dryRun }) => {
     const project = readProject(projectFilePath(file), process.env);
     const services = selectedServices(project, names);
     if (dryRun) return printPlan(context, project, services, { adopt, isWhole: names.length === 0 });
@@ -263,7 +278,7 @@ export const upCommand = defineCommand({
     const specs = await registerAll(client, project.file, services, registered);
     if (names.length === 0) await removeStale(context, client, project, registered);
     if (services.length === 0) context.out.note(`${project.file} has no services.`);
-    const exitCode = await bringUpAll(context, client, services, specs, { timeout, wait, start });
+    const exitCode = await bringUpAll(context, client, services, specs, { timeout, wait, start, force });
     if (!attach || services.length === 0) return exitCode;
     context.out.note(`Following ${pluralize(services.length, 'log')}; Ctrl-C ends this, not the services.`);
     await followLogs(

@@ -90,6 +90,7 @@ describe('a service', () => {
         'stopGrace',
         'startTimeout',
         'labels',
+        'kind',
         'revision',
         'stale',
         'envKeys',
