@@ -10,6 +10,7 @@ import {
   milliseconds,
   nameShape,
   pid,
+  place,
   port,
   rssMB,
   signal,
@@ -62,10 +63,11 @@ const RegistrationShape = objectShape(
       )
       .max(SERVICE.maxLabels, LABELS_RULE)
       .optional(),
+    stack: field.stack.nullable().optional(),
   } satisfies Record<Exclude<keyof ServiceInput, 'agent'>, z.ZodType>,
   [
     ...['status', 'pid', 'url', 'startedAt', 'cpu', 'rssMB', 'exitCode', 'signal', 'exitUnknown'],
-    ...['restarts', 'revision', 'stale', 'envKeys', 'specHash'],
+    ...['restarts', 'project', 'service', 'revision', 'stale', 'envKeys', 'specHash'],
   ],
 ).meta({ id: 'ServiceInput' });
 
@@ -79,7 +81,8 @@ function parseRegistration(value: unknown): ServiceInput {
   const isAgent = value instanceof Object && 'group' in value && value.group === AGENTS_GROUP;
   const hint = isAgent ? 'POST /v1/agents/spinup makes an agent.' : undefined;
   const { rest, faults } = field.checkBeforehand(value, LARGE_FIELDS);
-  const { cwd, env, dependsOn, ...given } = validate(RegistrationShape, rest, faults, hint);
+  const wrong = [...faults, ...field.faultsOfStackName(rest)];
+  const { cwd, env, dependsOn, ...given } = validate(RegistrationShape, rest, wrong, hint);
   return completeRegistration({
     ...given,
     cwd: cwd ?? homedir(),
@@ -107,6 +110,7 @@ const serviceFields = {
   signal: signal.exactOptional(),
   exitUnknown: z.literal(true).exactOptional().meta({ description: 'Nobody saw how it ended' }),
   restarts: z.int().min(0),
+  ...place,
 };
 
 /** A service in the list. */

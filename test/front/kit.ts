@@ -261,6 +261,7 @@ export const specRow = (name: string, more: Partial<SpecRow> = {}): SpecRow => (
   startTimeout: 30000,
   labels: [],
   agent: null,
+  stack: null,
   revision: 1,
   envKeys: [],
   specHash: 'hash',

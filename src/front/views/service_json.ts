@@ -5,6 +5,7 @@ import type { Resolution, Service, ServiceDetail } from '../../api/services_shap
 import { AGENTS_GROUP, localhostUrl } from '../../protocol/names.ts';
 import { pickFields, SPEC_FIELD_NAMES } from '../../protocol/registration.ts';
 import type { AgentSpec, ServiceSpec, ServiceState, ServiceStatus } from '../../protocol/service.ts';
+import { projectOfStack, shortName } from '../../protocol/stacks.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import type { SpecRow } from '../../protocol/views.ts';
@@ -22,29 +23,35 @@ const effectivePort = ({ spec, state }: ServiceParts): number => state?.process?
 
 const statusOf = ({ state }: ServiceParts): ServiceStatus => state?.status ?? 'stopped';
 
+/** The project and stack of a service with its name there; null for what was not registered by a project. */
+function placeOf({ name, stack }: SpecRow): Pick<Service, 'project' | 'stack' | 'service'> {
+  if (!stack) return { project: null, stack: null, service: null };
+  return { project: projectOfStack(stack), stack, service: shortName(name, stack) };
+}
+
 /** A service in the list. */
 export function serviceItem(parts: ServiceParts): Service {
   const { spec, state, stats } = parts;
   const port = effectivePort(parts);
   const start = { name: spec.name, port, group: spec.group, status: statusOf(parts) };
-  const restarts = state?.restarts ?? 0;
+  const last = { restarts: state?.restarts ?? 0, ...placeOf(spec) };
   const running = state?.process;
   if (running) {
     // Measurements of an earlier process say nothing about this one.
     const measured = stats?.run === running.run ? stats : { cpu: 0, rssMB: running.rssMB };
     const { cpu, rssMB } = measured;
     const startedAt = localTime(running.startedAt);
-    return { ...start, pid: running.pid, url: localhostUrl(port), startedAt, cpu, rssMB, restarts };
+    return { ...start, pid: running.pid, url: localhostUrl(port), startedAt, cpu, rssMB, ...last };
   }
   const end = state?.end;
-  if (!end) return { ...start, url: localhostUrl(port), restarts };
+  if (!end) return { ...start, url: localhostUrl(port), ...last };
   const { exitCode, signal } = end;
   const unknown = end.exitUnknown ? { exitUnknown: true as const } : {};
-  return { ...start, url: localhostUrl(port), exitCode, signal, ...unknown, restarts };
+  return { ...start, url: localhostUrl(port), exitCode, signal, ...unknown, ...last };
 }
 
-type DetailField = Exclude<keyof ServiceSpec, 'name' | 'port' | 'group' | 'env' | 'agent'>;
-const IN_EVERY_ITEM: readonly string[] = ['name', 'port', 'group'];
+type DetailField = Exclude<keyof ServiceSpec, 'name' | 'port' | 'group' | 'env' | 'agent' | 'stack'>;
+const IN_EVERY_ITEM: readonly string[] = ['name', 'port', 'group', 'stack'];
 const NEVER_SHOWN: readonly string[] = ['env', 'agent'];
 /** The fields that a service has only when it is read on its own. */
 const DETAIL_FIELDS = SPEC_FIELD_NAMES.filter(
@@ -81,5 +88,6 @@ export function agentItem(parts: ServiceParts, agent: AgentSpec): Agent {
     hostname: agent.hostname,
     agent_type: agent.agentType,
     group: AGENTS_GROUP,
+    ...placeOf(parts.spec),
   };
 }
