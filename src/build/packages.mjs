@@ -10,6 +10,8 @@ const PACKAGES = [
   '@xterm/addon-serialize',
   '@xterm/headless',
   'node-pty',
+  'ignore',
+  'picomatch',
   'pidusage',
   'piscina',
   're2js',
