@@ -52,6 +52,7 @@ export const Stack = z
     branch: z.string().nullable().meta({ description: 'When it was last brought up' }),
     path: z.string().nullable().meta({ description: 'null: only its services are registered' }),
     gone: z.boolean().meta({ description: 'Its folder is no longer there' }),
+    named: z.boolean().meta({ description: 'Its name was chosen, not made from project and branch' }),
     services: z.int().min(0),
     running: z.int().min(0),
     rssMB,

@@ -57,7 +57,13 @@ const ROWS: readonly CommandRow[] = [
     name: 'down',
     summary: 'stop and remove the services of berth.yaml',
     heading: PROJECT,
-    load: async () => (await lazyCommands()).downCommand,
+    load: async () => (await projectCommands()).downCommand,
+  },
+  {
+    name: 'stacks',
+    summary: 'list the stacks of all projects',
+    heading: PROJECT,
+    load: async () => (await lazyCommands()).stacksCommand,
   },
   {
     name: 'ps',

@@ -23,6 +23,8 @@ export interface ProjectService {
   /** Absolute. */
   cwd: string;
   port: number | 'auto';
+  /** The port holds in every stack. */
+  isPortFixed: boolean;
   /** A URL, a path on the service's own port, or `tcp`: see readyUrl. */
   ready: string | null;
   env: [key: string, value: string][];
@@ -34,11 +36,17 @@ export interface ProjectService {
   startTimeout: number | undefined;
   stopSignal: string | undefined;
   stopGrace: number | undefined;
+  /** The stack it is registered in; null while it is only what the file says. */
+  stack: string | null;
 }
 
 export interface Project {
   /** Absolute and without symbolic links; identifies the project. */
   file: string;
+  /** null: that of its folder. */
+  name: string | null;
+  /** Whose environment services start from. */
+  environment: 'shell' | 'daemon';
   services: ProjectService[];
 }
 
@@ -116,13 +124,19 @@ function serviceCwd(check: ProjectCheck, name: string, service: ProjectServiceSh
   return cwd;
 }
 
+function portOf(given: ProjectServiceShape['port'] = 'auto'): Pick<ProjectService, 'port' | 'isPortFixed'> {
+  return typeof given === 'object'
+    ? { port: given.fixed, isPortFixed: true }
+    : { port: given, isPortFixed: false };
+}
+
 function projectServiceOf(check: ProjectCheck, name: string, service: ProjectServiceShape): ProjectService {
   return {
     name,
     at: check.positionAt('services', name),
     cmd: service.cmd,
     cwd: serviceCwd(check, name, service),
-    port: service.port ?? 'auto',
+    ...portOf(service.port),
     ready: service.ready ?? null,
     env: serviceEnv(check, name, service),
     dependsOn: Array.isArray(service.depends_on) ? service.depends_on : Object.keys(service.depends_on ?? {}),
@@ -132,6 +146,7 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     startTimeout: service.start_timeout,
     stopSignal: service.stop?.signal,
     stopGrace: service.stop?.grace,
+    stack: null,
   };
 }
 
@@ -195,7 +210,8 @@ export function parseProject(text: string, file: string, shellEnv: ShellEnvironm
   );
   checkReferences(check, services);
   if (problems.length > 0) throw refuse(problems);
-  return { file, services };
+  const { name = null, environment = 'shell' } = parsed.data;
+  return { file, name, environment, services };
 }
 
 function readDotenv(folder: string): NodeJS.Dict<string> {

@@ -69,6 +69,9 @@ function fitPart(text: string, length: number): string {
 /** The name of a project in the folder called `folder`. */
 export const projectName = (folder: string): string => fitPart(folder, MAX_PROJECT_NAME);
 
+/** `text` as a slug. */
+export const slugText = (text: string): string => fitPart(text, MAX_SLUG);
+
 /** Where a stack is: what its name is made from. */
 export interface StackPlace {
   project: string;
@@ -82,11 +85,7 @@ export interface StackPlace {
 export function stackNames({ project, path, worktree }: StackPlace): string[] {
   if (worktree === null) return [project, withHash(project, path, MAX_PROJECT_NAME)];
   const slug = toPart(worktree);
-  const slugs = [
-    fitPart(worktree, MAX_SLUG),
-    withHash(slug, worktree, MAX_SLUG),
-    withHash(slug, path, MAX_SLUG),
-  ];
+  const slugs = [slugText(worktree), withHash(slug, worktree, MAX_SLUG), withHash(slug, path, MAX_SLUG)];
   return slugs.map((one) => nameInStack(project, one));
 }
 

@@ -14,6 +14,7 @@ import {
   textOption,
 } from '../kit/command.ts';
 import { commandLine, parseEnvEntries } from '../kit/command_line.ts';
+import { PLACE_OPTIONS, placeInStack } from '../kit/place_in_stack.ts';
 
 export const addCommand = defineCommand({
   about:
@@ -47,13 +48,17 @@ export const addCommand = defineCommand({
     stopSignal: textOption('--stop-signal <signal>', 'the signal that stops it; default SIGTERM'),
     stopGrace: durationOption('--stop-grace <time>', 'time it has to end before it is killed; default 5s'),
     startTimeout: durationOption('--start-timeout <time>', 'time it has to become ready; default 30s'),
+    ...PLACE_OPTIONS,
   },
   examples: [
     ['berth add web --ready / -- npm run dev', 'then: berth start web'],
     ["berth add api -p 4000 'cd api && ./run'", 'a single word is the whole command line'],
   ],
-  run: async (context, [name = '', ...line], { port = 0, cwd, ready, env, ...rest }) => {
+  run: async (context, [called = '', ...line], options) => {
+    const { port = 0, cwd, ready, env, stack, project, all, dependsOn, group, ...rest } = options;
     const client = await context.client();
+    const place = await placeInStack(context, client, { stack, project, all });
+    const name = place.nameOf(called);
     const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
     const spec: Registration = {
       ...given,
@@ -62,6 +67,9 @@ export const addCommand = defineCommand({
       cmd: commandLine(line),
       cwd: resolve(cwd ?? '.'),
       env: parseEnvEntries(env),
+      dependsOn: dependsOn.map(place.nameOf),
+      group: place.groupOf(group) ?? null,
+      stack: place.stack,
     };
     const register = (readyPort: number) =>
       client.register({ ...spec, ready: readyUrl(ready ?? null, readyPort) });

@@ -16,9 +16,17 @@ async function allStacks(app: AppContext): Promise<Stack[]> {
   const records = new Map<string, StackRow>(rows.map((row) => [row.name, row]));
   const usage = app.views.stackUsage();
   return [...new Set([...records.keys(), ...usage.keys()])].sort().map((name) => {
-    const { branch = null, path = null, gone = false } = records.get(name) ?? {};
+    const { branch = null, path = null, gone = false, isNamed = false } = records.get(name) ?? {};
     const { services = 0, running = 0, rssMB = 0 } = usage.get(name) ?? {};
-    const place = { name, project: projectOfStack(name), slug: slugOfStack(name), branch, path, gone };
+    const place = {
+      name,
+      project: projectOfStack(name),
+      slug: slugOfStack(name),
+      branch,
+      path,
+      gone,
+      named: isNamed,
+    };
     return { ...place, services, running, rssMB };
   });
 }
