@@ -48,12 +48,13 @@ const ready = z.string(withMessage(READY_MESSAGE)).regex(/^(https?:\/\/|tcp:\/\/
 const SIGNAL_MESSAGE = 'must be a signal such as SIGTERM or SIGINT';
 const signal = z.string(withMessage(SIGNAL_MESSAGE)).regex(/^SIG[A-Z][A-Z0-9]+$/, SIGNAL_MESSAGE);
 
-const PORT_MESSAGE = 'must be a port from 1 to 65535, auto, or { fixed: <port> }';
+const PORT_MESSAGE = 'must be a port from 1 to 65535, auto, { fixed: <port> }, or null for none';
 const portNumber = z.int(PORT_MESSAGE).min(1, PORT_MESSAGE).max(65535, PORT_MESSAGE);
 const port = z.union(
   [
     portNumber,
     z.literal('auto'),
+    z.null(),
     z.strictObject({ fixed: portNumber.meta({ description: 'The port in every stack.' }) }),
   ],
   withMessage(PORT_MESSAGE),
@@ -76,7 +77,7 @@ export const PROJECT_SERVICE_SHAPE = z
       port: port
         .meta({
           description:
-            'The port it listens on; auto (the default) chooses a free one and keeps it. A number holds in ' +
+            'The port it listens on; auto (the default) chooses a free one and keeps it, and null is none. A number holds in ' +
             'the main working tree, and other stacks get a free one; { fixed: 3000 } holds in all.',
         })
         .optional(),

@@ -1,5 +1,6 @@
 // berth url
 import { defineCommand } from '../kit/command.ts';
+import { CommandError } from '../kit/exit_codes.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 
 export const urlCommand = defineCommand({
@@ -10,7 +11,9 @@ export const urlCommand = defineCommand({
   run: async (context, [name = ''], choice) => {
     const client = await context.client();
     const resolution = await client.resolve((await stackScope(client, choice)).full(name));
-    context.out.record(resolution, () => resolution.url);
+    const { url } = resolution;
+    if (url === null && !context.out.isData) throw new CommandError(`${name} has no port, so it has no URL`);
+    context.out.record(resolution, () => url ?? '');
     return undefined;
   },
 });

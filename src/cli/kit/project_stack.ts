@@ -68,8 +68,7 @@ export function servicesInStack({ services }: Project, stack: string): ProjectSe
     name: whole(service.name),
     dependsOn: service.dependsOn.map(whole),
     group: service.group === null ? stack : whole(service.group),
-    port: isMain || service.isPortFixed ? service.port : 'auto',
-    ready: service.ready,
+    port: isMain || service.isPortFixed || service.port === null ? service.port : 'auto',
     stack,
   }));
 }
