@@ -73,10 +73,9 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     drawScreen,
     viewersInThread,
   }));
-  const marks = store.table('marks');
   await node.start('events', eventsActor, {
     folder: paths.events,
-    marks,
+    marks: store.table('marks'),
     boot: bootId(),
     report,
     subscribed: false,

@@ -35,15 +35,6 @@ export function shortName(name: string, stack: string): string | null {
 /** Whether `name` can be a short name: it contains no separator. */
 export const isShortName = (name: string): boolean => !name.includes(SEPARATOR);
 
-/** The host name of a service of a stack: docs/reference.md "Host names". */
-export function stackHostname(stack: string, service: string): string {
-  const parts = [service, slugOfStack(stack), projectOfStack(stack), 'localhost'];
-  return parts
-    .filter((part) => part !== null)
-    .join('.')
-    .replaceAll('_', '-');
-}
-
 const hashOf = (text: string): string =>
   createHash('sha256').update(text).digest('hex').slice(0, HASH_CHARACTERS);
 

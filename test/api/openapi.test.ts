@@ -119,6 +119,9 @@ describe('the check of responses', () => {
     status: 'stopped',
     url: 'http://localhost:1',
     restarts: 0,
+    project: null,
+    stack: null,
+    service: null,
   };
 
   it('accepts what the document describes', () => {

@@ -44,7 +44,7 @@ async function knownStacks(client: Client): Promise<Stack[]> {
 const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : path);
 
 /** The folder of the project file of this folder; undefined if there is none. */
-export function projectFolder(): string | undefined {
+function projectFolder(): string | undefined {
   const file = findProjectFile(process.cwd());
   return file === undefined ? undefined : dirname(realPath(file));
 }
