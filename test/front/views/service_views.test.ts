@@ -17,7 +17,7 @@ describe('a service', () => {
   it('without a report is stopped', () => {
     views.setSpecs([specRow('web', { group: 'site' })]);
     expect(text(views.item('web'))).toBe(
-      '{"name":"web","port":3000,"group":"site","status":"stopped","url":"http://localhost:3000","restarts":0}',
+      '{"name":"web","port":3000,"group":"site","status":"stopped","url":"http://localhost:3000","restarts":0,"gatewayUrl":null}',
     );
   });
 
@@ -25,7 +25,7 @@ describe('a service', () => {
     views.setSpecs([specRow('web')]);
     views.setStates([runningState('web', 77, { restarts: 2 })]);
     expect(text(views.item('web'))).toBe(
-      `{"name":"web","port":3000,"group":null,"status":"running","pid":77,"url":"http://localhost:3000","startedAt":"${localTime(START)}","cpu":0,"rssMB":12,"restarts":2}`,
+      `{"name":"web","port":3000,"group":null,"status":"running","pid":77,"url":"http://localhost:3000","startedAt":"${localTime(START)}","cpu":0,"rssMB":12,"restarts":2,"gatewayUrl":null}`,
     );
   });
 
@@ -52,7 +52,7 @@ describe('a service', () => {
     } as const;
     views.setStates([stateRow('web', { status: 'crashed', end })]);
     expect(text(views.item('web'))).toBe(
-      '{"name":"web","port":3000,"group":null,"status":"crashed","url":"http://localhost:3000","exitCode":3,"signal":null,"restarts":0}',
+      '{"name":"web","port":3000,"group":null,"status":"crashed","url":"http://localhost:3000","exitCode":3,"signal":null,"restarts":0,"gatewayUrl":null}',
     );
     views.setStates([stateRow('web', { end: { ...end, exitCode: null, exitUnknown: true } })]);
     expect(parse(views.item('web'))).toMatchObject({ exitCode: null, signal: null, exitUnknown: true });
@@ -70,6 +70,7 @@ describe('a service', () => {
         'status',
         'url',
         'restarts',
+        'gatewayUrl',
         'cmd',
         'cwd',
         'ready',
