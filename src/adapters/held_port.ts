@@ -21,7 +21,7 @@ export interface HeldPort {
   close(): void;
 }
 
-/** The descriptor of an open connection, which Node tells of its handle alone; null for one that has ended. */
+/** The descriptor of a connection, which Node tells of its handle alone; null for one that has ended. */
 function descriptorOf(socket: Socket): number | null {
   const { _handle: handle } = socket as Socket & { _handle?: { fd: number } | null };
   return handle && handle.fd >= 0 ? handle.fd : null;

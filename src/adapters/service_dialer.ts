@@ -39,12 +39,12 @@ function connect(port: number, host: string, onData?: (bytes: Buffer) => void): 
 /** Dials services on loopback. A port whose listener belongs to somebody else is not dialled. */
 export class ServiceDialer {
   private readonly lookup = openListenerLookup();
-  /** The listener on each port that was last found to be its service's: to search a tree takes long. */
+  /** By port, the listener that was last found to be its service's: to search a tree takes long. */
   private readonly accepted = new Map<number, number>();
 
   /**
-   * Connects to the service; rejects with the error of the first address. With `onData`, bytes are given to it,
-   * valid until it returns, and not to readers of the socket.
+   * Connects to the service; rejects with the error of the first address. With `onData`, bytes are given to
+   * it, valid until it returns, and not to readers of the socket.
    */
   async dial(target: DialTarget, onData?: (bytes: Buffer) => void): Promise<net.Socket> {
     const [first, second] = ADDRESSES;

@@ -1,5 +1,5 @@
-// The gateway as the main thread sees it: takes its port at the start of the daemon, starts its thread with the
-// first connection, and sends it all routes.
+// The gateway as the main thread sees it: takes its port at the start of the daemon, starts its thread with
+// the first connection, and sends it all routes.
 import type { Socket } from 'node:net';
 import { type HeldPort, holdPort } from '../adapters/held_port.ts';
 import { listenFailure } from '../front/server/listen.ts';

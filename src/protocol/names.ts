@@ -33,8 +33,8 @@ export const agentHostname = (name: string, domain: string): string => `${hostLa
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
 
 /**
- * The host name of the service `name`: docs/reference.md "Host names". Null where the name gives no valid one:
- * it begins or ends with `_` or `-`.
+ * The host name of the service `name`: docs/reference.md "Host names". Null where the name gives no valid
+ * one, because it begins or ends with `_` or `-`.
  */
 export function serviceHostname(name: string): string | null {
   const label = hostLabel(name);

@@ -1,4 +1,5 @@
-// The gateway's listener: finds the service that a request is for, checks whether it may pass, and carries it.
+// The gateway's listener: finds the service that a request is for, checks whether it may pass, and
+// carries it.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import http from 'node:http';
 import { Socket } from 'node:net';
@@ -96,7 +97,7 @@ export class Gateway {
     await Promise.all(descriptors.map((fd) => this.listenOn(fd)));
   }
 
-  /** Serves the connections `descriptors`, from which nothing has been read yet, and closes them in the end. */
+  /** Serves the connections `descriptors`, from which nothing was read yet, and closes them in the end. */
   adopt(descriptors: readonly number[]): void {
     const [server] = this.servers;
     for (const fd of descriptors) {

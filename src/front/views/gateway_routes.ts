@@ -1,7 +1,7 @@
 // Services and agents as the gateway sees them.
 import { AGENT_TYPES, agentKind } from '../../protocol/agent_types.ts';
 import type { GatewayRoute } from '../../protocol/gateway.ts';
-import { hostnameOf } from './service_json.ts';
+import { gatewayHostname } from './service_json.ts';
 import type { ServiceViews } from './service_views.ts';
 
 /** The `Host` that the gateway sends; null: the client's. docs/reference.md "Gateway". */
@@ -14,7 +14,7 @@ function hostHeaderOf(agentType: string | null, port: number): string | null {
 /** Every service and agent that has a host name, by name. */
 export function gatewayRoutes(views: ServiceViews): GatewayRoute[] {
   return views.rowsWithSpec().flatMap(({ spec, state }) => {
-    const hostname = hostnameOf(spec);
+    const hostname = gatewayHostname(spec);
     if (hostname === null) return [];
     const { name, agent } = spec;
     const port = state?.process?.port ?? spec.port;

@@ -23,12 +23,12 @@ const effectivePort = ({ spec, state }: ServiceParts): number => state?.process?
 const statusOf = ({ state }: ServiceParts): ServiceStatus => state?.status ?? 'stopped';
 
 /** The host name at which the gateway serves it: docs/reference.md "Host names". Null: it has none. */
-export const hostnameOf = ({ name, agent }: SpecRow): string | null =>
+export const gatewayHostname = ({ name, agent }: SpecRow): string | null =>
   agent ? agent.hostname : serviceHostname(name);
 
 /** The URL of a service at the gateway on `gatewayPort`; null where there is no gateway, or no host name. */
 function gatewayUrl(spec: SpecRow, gatewayPort: number | null): string | null {
-  const hostname = hostnameOf(spec);
+  const hostname = gatewayHostname(spec);
   return gatewayPort === null || hostname === null ? null : gatewayUrlOf(hostname, gatewayPort);
 }
 
