@@ -44,8 +44,11 @@ export function serviceHostname(name: string): string | null {
 /** Where the gateway on `port` serves `hostname`. */
 export const gatewayUrlOf = (hostname: string, port: number): string => `http://${hostname}:${port}/`;
 
-/** Where a service or an agent on `port` is reached. */
+/** Where an agent on `port` is reached. */
 export const localhostUrl = (port: number): string => `http://localhost:${port}`;
+
+/** Where a service is reached; null for one without a port. */
+export const serviceUrl = (port: number | null): string | null => (port === null ? null : localhostUrl(port));
 
 const NAMESPACE = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 

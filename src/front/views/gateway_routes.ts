@@ -15,9 +15,9 @@ function hostHeaderOf(agentType: string | null, port: number): string | null {
 export function gatewayRoutes(views: ServiceViews): GatewayRoute[] {
   return views.rowsWithSpec().flatMap(({ spec, state }) => {
     const hostname = gatewayHostname(spec);
-    if (hostname === null) return [];
+    const { port } = state?.process ?? spec;
+    if (hostname === null || port === null) return [];
     const { name, agent } = spec;
-    const port = state?.process?.port ?? spec.port;
     const pid = state?.process?.pid ?? null;
     const hostHeader = agent && hostHeaderOf(agent.agentType, port);
     return [{ hostname, name, isAgent: agent !== null, port, pid, hostHeader }];
