@@ -74,7 +74,7 @@ export const psCommand = defineCommand({
         : all.some(scope.has)
           ? 'No service matches.'
           : 'Nothing is registered here; `berth ps -A` lists the other stacks.';
-    context.out.rows(shown, columnsOf(scope, choice.all || scope.stack === null), empty);
+    context.out.rows(shown, columnsOf(scope, choice.all), empty);
     return missing.length > 0 ? 1 : undefined;
   },
 });
