@@ -9,7 +9,7 @@ import { ROUTES } from '../src/front/api/routes.ts';
 import { AGENT_TYPES } from '../src/protocol/agent_types.ts';
 import { ERRORS } from '../src/protocol/errors.ts';
 import { loadSettings } from '../src/settings/config.ts';
-import { INVARIANTS } from '../src/settings/limits.ts';
+import { INVARIANTS } from '../src/settings/limit_invariants.ts';
 
 const readme = readFileSync(
   join(resolve(dirname(fileURLToPath(import.meta.url)), '..'), 'README.md'),

@@ -15,7 +15,7 @@ import type { ClusterAccess } from '../protocol/cloud.ts';
 import { fail } from '../protocol/errors.ts';
 import { type Clock, isFailure } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
-import { CLOUD } from '../settings/limits.ts';
+import { CLOUD } from '../settings/cloud_limits.ts';
 import { type AddressRule, addressCheck } from './address_rule.ts';
 import { deadlineSignal } from './deadline_signal.ts';
 import { isTimeout, isTransportError } from './kube/kube_errors.ts';

@@ -1,6 +1,6 @@
 // Tethers: the shape of a new one, docs/reference.md "Tethers", and the answers of the operations.
 import type { TetherInput } from '../protocol/tethers.ts';
-import { TETHER } from '../settings/limits.ts';
+import { TETHER } from '../settings/cloud_limits.ts';
 import { id } from './answer_fields.ts';
 import {
   flagField,

@@ -1,5 +1,6 @@
 // The operations of workloads: docs/reference.md "Endpoints".
-import { CLOUD, HTTP } from '../settings/limits.ts';
+import { CLOUD } from '../settings/cloud_limits.ts';
+import { HTTP } from '../settings/limits.ts';
 import { operationsOf } from './operation.ts';
 
 const operation = operationsOf('workloads');

@@ -1,7 +1,7 @@
 // Workloads: the shape of an auto-sleep change, docs/reference.md "Auto-sleep", and the answers of the
 // operations.
 import { WORKLOAD_KINDS, WORKLOAD_STATES } from '../protocol/cloud.ts';
-import { CLOUD } from '../settings/limits.ts';
+import { CLOUD } from '../settings/cloud_limits.ts';
 import { id, utcTimeShape } from './answer_fields.ts';
 import { flagField, integerField, objectShape, RequestBody, validate, z } from './validation.ts';
 

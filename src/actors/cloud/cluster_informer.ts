@@ -6,7 +6,7 @@ import { isUnauthenticated, kubeFailure } from '../../adapters/kube/kube_errors.
 import { type ListWatchHandler, listAndWatch } from '../../adapters/kube/list_watch.ts';
 import type { ClusterFacts, ClusterScope, ObservedWorkload } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';
-import { CLOUD } from '../../settings/limits.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
 import { clusterScopeOf, listScopes, namespacesOf, type ScopeListing, scopesOf } from './cluster_scopes.ts';
 import type { WorkloadScope } from './workload_table.ts';
 

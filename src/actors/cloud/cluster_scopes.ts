@@ -9,7 +9,7 @@ import {
   type WorkloadKind,
 } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
-import { CLOUD } from '../../settings/limits.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
 import type { WorkloadScope } from './workload_table.ts';
 
 /** Everything there is of a scope. */

@@ -30,7 +30,7 @@ import {
   type Ref,
   tolerateFailure,
 } from '../../runtime/actor.ts';
-import { CLOUD } from '../../settings/limits.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
 
 export interface ClustersConfig {
   store: CloudStore;

@@ -21,7 +21,7 @@ import type {
 } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import { isFailure } from '../../runtime/actor.ts';
-import { CLOUD } from '../../settings/limits.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
 
 /** The pod in which Berth runs. */
 export interface DaemonPod {

@@ -2,7 +2,7 @@
 
 import type { SweeperProtocol } from '../../protocol/cloud.ts';
 import { actor, type Context, type Handlers, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
-import { CLOUD } from '../../settings/limits.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
 
 export interface SweeperConfig {
   /** The setting `cloud.sweep_interval_ms`. */

@@ -8,7 +8,7 @@ import type {
   WorkloadState,
 } from '../../protocol/cloud.ts';
 import { derivedUlid } from '../../protocol/ulid.ts';
-import { CLOUD } from '../../settings/limits.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
 
 /**
  * The same id for (cluster, kind, namespace, name), also when it is made again.

@@ -12,7 +12,7 @@ import type {
   WorkloadRow,
 } from '../../protocol/cloud.ts';
 import { type Clock, type Ref, tolerateFailure } from '../../runtime/actor.ts';
-import { CLOUD } from '../../settings/limits.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
 import {
   loadedWorkload,
   type Observer,

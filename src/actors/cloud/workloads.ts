@@ -24,7 +24,8 @@ import {
   tolerateFailure,
 } from '../../runtime/actor.ts';
 import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
-import { CLOUD, HTTP, THREADS } from '../../settings/limits.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
+import { HTTP, THREADS } from '../../settings/limits.ts';
 import { ActivityReports } from './activity_reports.ts';
 import { ClusterConnections, type ClusterConnectionsConfig } from './cluster_connections.ts';
 import type { ClusterInformerOwner } from './cluster_informer.ts';

@@ -25,6 +25,7 @@ import {
   serviceStateOf,
   UNASKED,
 } from './state.ts';
+import { StoredEnd } from './stored_end.ts';
 
 const nothing = (): void => {};
 
@@ -45,7 +46,7 @@ export interface LifecycleOptions {
 export class ServiceLifecycle {
   private readonly options: LifecycleOptions;
   private stored: StoredService | null;
-  private end: LastEnd | null;
+  private readonly lastEnd: StoredEnd;
   private state: LifecycleState = { phase: 'lost', was: null };
   /** Ends the timer or check of the phase. */
   private leavePhase: () => void = nothing;
@@ -56,7 +57,7 @@ export class ServiceLifecycle {
   constructor(options: LifecycleOptions) {
     this.options = options;
     this.stored = options.effects.stored();
-    this.end = options.effects.lastEnd();
+    this.lastEnd = new StoredEnd(options.context, options.effects, () => this.publish());
     // Work still under way finds that the state has changed and stops.
     options.context.scope.defer(() => {
       this.leavePhase();
@@ -66,12 +67,12 @@ export class ServiceLifecycle {
 
   /** The current knowledge, for `reconcile`. */
   snapshot(): Known {
-    return { stored: this.stored, state: this.state, end: this.end };
+    return { stored: this.stored, state: this.state, end: this.lastEnd.value };
   }
 
   /** The service as clients see it. */
   view(): ServiceState {
-    return serviceStateOf(this.options.name, this.state, this.end, this.restarts);
+    return serviceStateOf(this.options.name, this.state, this.lastEnd.value, this.restarts);
   }
 
   /** The record of the service. Fails unknown_service when it is not registered. */
@@ -89,7 +90,7 @@ export class ServiceLifecycle {
   /** Forgets a removed service until it is registered again. */
   forget(): void {
     this.stored = null;
-    this.end = null;
+    this.lastEnd.value = null;
     this.restarts = 0;
   }
 
@@ -181,8 +182,7 @@ export class ServiceLifecycle {
 
   /** Records that nothing is left of the run of `end`. Only a client's stop makes a crash `stopped`. */
   async settleEnd(end: LastEnd, status: LastEnd['status']): Promise<void> {
-    if (this.end?.run !== end.run || (end.whole && end.status === status)) return;
-    await this.replaceEnd({ ...end, status, whole: true });
+    await this.lastEnd.settle(end, status);
   }
 
   /** Records the end of the process, and decides what follows. */
@@ -193,7 +193,7 @@ export class ServiceLifecycle {
       this.stored?.spec.restart ?? 'no',
       this.options.context.clock.now(),
     );
-    this.end = end;
+    this.lastEnd.value = end;
     const state: In<'ended'> = { phase: 'ended', run, end, how, backoff, recording: null };
     this.become(state);
     this.options.onEnded(run, end);
@@ -208,7 +208,7 @@ export class ServiceLifecycle {
 
   /** Whether the end of `run` is in the store. In phase `ended` the last end is still being written. */
   isRecorded(run: string): boolean {
-    return this.state.phase !== 'ended' && this.end?.run === run;
+    return this.state.phase !== 'ended' && this.lastEnd.value?.run === run;
   }
 
   /** Lets the host drop `run` from its ledger. */
@@ -219,9 +219,7 @@ export class ServiceLifecycle {
   /** Cancels any pending restart, here and for a later daemon. */
   async cancelRestart(): Promise<null> {
     if (this.state.phase === 'waiting') this.become({ phase: 'idle', trouble: null });
-    if (!this.end?.restart) return null;
-    const { restart: _, ...end } = this.end;
-    await this.replaceEnd(end);
+    await this.lastEnd.forgoRestart();
     return null;
   }
 
@@ -301,7 +299,7 @@ export class ServiceLifecycle {
     const state: In<'launching'> = { phase: 'launching', run, early: null };
     this.become(state);
     this.inBackground(
-      effects.spawn(run, stored, this.end).then(
+      effects.spawn(run, stored, this.lastEnd.value).then(
         (reply) => this.state === state && this.spawned(state, reply),
         (error: unknown) => this.state === state && this.unspawned(state, error),
       ),
@@ -359,17 +357,6 @@ export class ServiceLifecycle {
     how.stop?.asked.resolve(how.stop.answer);
     if (!run.ready.settled)
       run.ready.reject(await startFailure(name, state, await lastLines(run.id), context.clock.now()));
-  }
-
-  /** Resolves when `end` is on disk; without room for it, at once: it is written later. */
-  private async replaceEnd(end: LastEnd): Promise<void> {
-    const { context, effects } = this.options;
-    this.end = end;
-    this.publish();
-    const again = (): void => {
-      if (this.end === end) this.inBackground(this.replaceEnd(end));
-    };
-    await tolerateFailure(effects.saveEnd(end), () => context.clock.after(SERVICE.endRecordRetryMs, again));
   }
 
   private wait(backoff: Backoff, trouble: string | null): void {

@@ -2,7 +2,7 @@
 // vain.
 import type { TetherTarget, WorkloadsProtocol } from '../../protocol/cloud.ts';
 import { type Clock, isFailure, type Ref } from '../../runtime/actor.ts';
-import { TETHER } from '../../settings/limits.ts';
+import { TETHER } from '../../settings/cloud_limits.ts';
 import type { PodWatch, Trouble } from './pod_watch.ts';
 import type { Session } from './session.ts';
 

@@ -8,7 +8,7 @@ import { listAndWatch } from '../../adapters/kube/list_watch.ts';
 import { type PodRow, podsResource, podsTrouble, type SelectedWorkload } from '../../adapters/kube/pods.ts';
 import type { TetherTarget } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';
-import { TETHER } from '../../settings/limits.ts';
+import { TETHER } from '../../settings/cloud_limits.ts';
 
 /** Why connections should not wait any longer. `since`: monotonic time; after `graceMs` they are reset. */
 export interface Trouble {

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import type { ForwardError } from '../../adapters/portforward/transport.ts';
 import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
 import type { Clock } from '../../runtime/actor.ts';
-import { TETHER } from '../../settings/limits.ts';
+import { TETHER } from '../../settings/cloud_limits.ts';
 import { PendingConnections, type PendingConnectionsOptions } from './pending_connections.ts';
 import type { PodWatch } from './pod_watch.ts';
 import { Session, type SessionOwner } from './session.ts';

@@ -5,7 +5,7 @@ import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
 import type { WorkloadsProtocol } from '../../protocol/cloud.ts';
 import type { StoredTether, TetherStats, TethersProtocol } from '../../protocol/tethers.ts';
 import type { Clock, Context, Ref } from '../../runtime/actor.ts';
-import { TETHER } from '../../settings/limits.ts';
+import { TETHER } from '../../settings/cloud_limits.ts';
 import { PodWatch } from './pod_watch.ts';
 import { SessionRouter } from './session_router.ts';
 

@@ -15,7 +15,7 @@ import type {
 import { newUlid } from '../../protocol/ulid.ts';
 import { actor, type Context, isFailure, type Ref } from '../../runtime/actor.ts';
 import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
-import { TETHER } from '../../settings/limits.ts';
+import { TETHER } from '../../settings/cloud_limits.ts';
 
 export interface TethersConfig {
   store: CloudStore;

@@ -5,7 +5,7 @@ import type { PodRow } from '../../adapters/kube/pods.ts';
 import { PodConnections } from '../../adapters/portforward/pod_connections.ts';
 import { ClusterTransports } from '../../adapters/portforward/transports.ts';
 import type { Clock } from '../../runtime/actor.ts';
-import { TETHER } from '../../settings/limits.ts';
+import { TETHER } from '../../settings/cloud_limits.ts';
 
 /** A pod that is used. */
 export interface UsedPod {

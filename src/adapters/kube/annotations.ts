@@ -1,7 +1,7 @@
 // The annotations that Berth keeps on a workload itself, so that they survive the loss of its store and other
 // Berths see them. Anybody may have written them: each is checked. Pure.
 import type { SleepReceipt, WakeReceipt, WorkloadActivity } from '../../protocol/cloud.ts';
-import { CLOUD } from '../../settings/limits.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
 import { boundedCount, oneLine } from './untrusted_values.ts';
 import { type Wire, wire } from './wire_types.ts';
 

@@ -1,6 +1,7 @@
 // The items of a listing, cut from a stream of bytes one by one: a page of megabytes is never in memory as a
 // whole, and no step takes longer than the parsing of one object.
-import { CLOUD, MIB } from '../../settings/limits.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
+import { MIB } from '../../settings/limits.ts';
 import { WireError } from './kube_errors.ts';
 import { parseJson } from './parse_objects.ts';
 

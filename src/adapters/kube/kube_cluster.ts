@@ -8,7 +8,7 @@ import type {
   WorkloadKind,
 } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';
-import { CLOUD } from '../../settings/limits.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
 import type { AddressRule } from '../address_rule.ts';
 import { type ClusterDialerOptions, createClusterDialer } from '../cluster_dialer.ts';
 import { reviewCapabilities } from './capabilities.ts';

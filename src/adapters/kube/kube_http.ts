@@ -7,7 +7,7 @@ import ask from 'undici/lib/api/api-request.js';
 import Pool from 'undici/lib/dispatcher/pool.js';
 import { fail } from '../../protocol/errors.ts';
 import { type Clock, type Failure, isFailure } from '../../runtime/actor.ts';
-import { CLOUD } from '../../settings/limits.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
 import type { ClusterDialer } from '../cluster_dialer.ts';
 import { deadlineSignal } from '../deadline_signal.ts';
 import { abortablePause } from './abortable_pause.ts';

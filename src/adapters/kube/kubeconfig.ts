@@ -6,7 +6,8 @@ import type { ClusterAccess } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import { isNamespace } from '../../protocol/names.ts';
 import type { Failure } from '../../runtime/actor.ts';
-import { CLOUD, HTTP } from '../../settings/limits.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
+import { HTTP } from '../../settings/limits.ts';
 import { parseStrictYaml, YamlError, type YamlMap, type YamlValue } from '../yaml.ts';
 import { isCertificateExpired, isStrongKey, parseCertificates, parsePrivateKey } from './pem.ts';
 

@@ -1,7 +1,7 @@
 // A list and a watch that never give up: whatever the server does, they go on until they are stopped.
 
 import type { Clock } from '../../runtime/actor.ts';
-import { CLOUD } from '../../settings/limits.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
 import { abortablePause } from './abortable_pause.ts';
 import type { KubeCluster, KubeListing, Resource, WatchHandler } from './kube_cluster.ts';
 import { isCallError, KubeError } from './kube_errors.ts';

@@ -1,6 +1,6 @@
 // PEM text from strangers: certificates and private keys, read with node's own parser.
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
-import { CLOUD } from '../../settings/limits.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 

@@ -1,5 +1,5 @@
 // How long a connection is kept for a pod that is slow to take what a client has sent that has gone.
-import { TETHER } from '../../settings/limits.ts';
+import { TETHER } from '../../settings/cloud_limits.ts';
 
 /** Whether a slow pod still takes what a client has sent that has gone. */
 export class LingerCheck {

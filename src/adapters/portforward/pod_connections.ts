@@ -1,7 +1,7 @@
 // The connections to one pod: kept for the next stream, dialled ahead, closed when nobody needs them. Where
 // the cluster offers no transport for them, every stream gets a WebSocket of its own.
 import { Duplex } from 'node:stream';
-import { TETHER } from '../../settings/limits.ts';
+import { TETHER } from '../../settings/cloud_limits.ts';
 import { deadlineSignal } from '../deadline_signal.ts';
 import { SpdyConnection } from './spdy_connection.ts';
 import {

@@ -2,7 +2,7 @@
 // sooner.
 import type { Socket } from 'node:net';
 import type { Clock } from '../../runtime/actor.ts';
-import { TETHER } from '../../settings/limits.ts';
+import { TETHER } from '../../settings/cloud_limits.ts';
 import type { ClusterDialer } from '../cluster_dialer.ts';
 
 interface Spare {

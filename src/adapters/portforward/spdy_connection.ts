@@ -7,7 +7,7 @@
 // drained: the worker of the stream answers a ping, which it does only when nothing is stuck before it.
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../runtime/actor.ts';
-import { TETHER } from '../../settings/limits.ts';
+import { TETHER } from '../../settings/cloud_limits.ts';
 import { DrainCheck, NODE_WORKERS } from './drain_check.ts';
 import { LingerCheck } from './linger_check.ts';
 import { dataFrameHeader, FrameReader, pingFrame, synStreamFrame } from './spdy_frames.ts';

@@ -1,6 +1,6 @@
 // One stream of a SPDY connection: a SPDY stream for data, and one on which the node reports what went wrong.
 import type { Clock } from '../../runtime/actor.ts';
-import { TETHER } from '../../settings/limits.ts';
+import { TETHER } from '../../settings/cloud_limits.ts';
 import { type ForwardError, type ForwardStream, type ForwardStreamEvents, podError } from './transport.ts';
 
 const MAX_ERROR_BYTES = 4 * 1024;

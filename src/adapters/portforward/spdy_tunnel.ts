@@ -3,7 +3,7 @@
 // speaks SPDY to the node. The payloads of the messages, joined, are SPDY; the boundaries of messages mean
 // nothing.
 import { Duplex } from 'node:stream';
-import { TETHER } from '../../settings/limits.ts';
+import { TETHER } from '../../settings/cloud_limits.ts';
 import { type WebSocket, webSocketOver } from '../websocket.ts';
 import { spdyDialerWith, upgradeError } from './spdy_dialer.ts';
 import { errorLine, type ForwardError } from './transport.ts';

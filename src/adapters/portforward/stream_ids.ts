@@ -1,5 +1,5 @@
 // The ids of SPDY streams. The node spreads streams over its workers by their id, see drain_check.ts.
-import { TETHER } from '../../settings/limits.ts';
+import { TETHER } from '../../settings/cloud_limits.ts';
 import { NODE_WORKERS } from './drain_check.ts';
 
 /** The ids of the streams of a connection, in pairs: they grow, and are odd. */

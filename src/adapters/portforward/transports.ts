@@ -3,7 +3,7 @@
 // a while, so that only the first connection finds out.
 import { Duplex } from 'node:stream';
 import type { Clock } from '../../runtime/actor.ts';
-import { TETHER } from '../../settings/limits.ts';
+import { TETHER } from '../../settings/cloud_limits.ts';
 import type { ClusterDialer } from '../cluster_dialer.ts';
 import { SpareConnection } from './spare_connection.ts';
 import { dialSpdy, type SpdyDialer } from './spdy_dialer.ts';

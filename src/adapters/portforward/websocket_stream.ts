@@ -1,7 +1,7 @@
 // Port forwarding where SPDY is not available, not even in a WebSocket: one WebSocket per connection,
 // `v4.channel.k8s.io`. It has two channels, for data and for errors; the first message of each begins with
 // the port, little endian. There is no half-close.
-import { TETHER } from '../../settings/limits.ts';
+import { TETHER } from '../../settings/cloud_limits.ts';
 import { deadlineSignal } from '../deadline_signal.ts';
 import { type WebSocket, webSocketOver } from '../websocket.ts';
 import { upgradeError } from './spdy_dialer.ts';

@@ -1,6 +1,6 @@
 // Accounts that may not do everything, or nothing any more. docs/reference.md "Sync", "Clusters".
 import { describe, expect, it } from 'vitest';
-import { CLOUD } from '../../../src/settings/limits.ts';
+import { CLOUD } from '../../../src/settings/cloud_limits.ts';
 import { type TestClock, virtualClock } from '../../kit/actors.ts';
 import { type Cloud, cloud, clusterInput, doubleWith, eventually } from '../../kit/cloud.ts';
 import { type Double, type Json, workload } from '../../kit/kube_double.ts';

@@ -1,6 +1,6 @@
 // Sleeps and wakes that meet other writers, admission webhooks or a receipt that cannot be true.
 import { describe, expect, it } from 'vitest';
-import { CLOUD } from '../../../src/settings/limits.ts';
+import { CLOUD } from '../../../src/settings/cloud_limits.ts';
 import { afterThisTest } from '../../kit/actors.ts';
 import { type Cloud, cloud, doubleWith } from '../../kit/cloud.ts';
 import { type Double, type Json, kubeDouble, workload } from '../../kit/kube_double.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { WorkloadTable } from '../../../src/actors/cloud/workload_table.ts';
 import type { ObservedWorkload, WorkloadKind } from '../../../src/protocol/cloud.ts';
-import { CLOUD } from '../../../src/settings/limits.ts';
+import { CLOUD } from '../../../src/settings/cloud_limits.ts';
 import { tempDir, virtualClock } from '../../kit/actors.ts';
 import { openCloudStore } from '../../kit/cloud.ts';
 

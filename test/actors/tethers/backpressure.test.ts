@@ -1,7 +1,8 @@
 // Tethers on the real cluster: each direction moves as fast as its reader, and a slow reader blocks nobody
 // else.
 import { beforeAll, expect, it } from 'vitest';
-import { MIB, TETHER } from '../../../src/settings/limits.ts';
+import { TETHER } from '../../../src/settings/cloud_limits.ts';
+import { MIB } from '../../../src/settings/limits.ts';
 import { virtualClock } from '../../kit/actors.ts';
 import { describeReal, sandbox } from '../../kit/kube_real.ts';
 import { answer, type Client, client, field, lastError, podsOf, server } from './tether_kit.ts';

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { PodWatch } from '../../../src/actors/tethers/pod_watch.ts';
 import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
 import type { TetherTarget } from '../../../src/protocol/cloud.ts';
-import { TETHER } from '../../../src/settings/limits.ts';
+import { TETHER } from '../../../src/settings/cloud_limits.ts';
 import { afterThisTest, realTime, type TestClock, virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { type Double, type Fault, type Json, kubeDouble, type Seen } from '../../kit/kube_double.ts';

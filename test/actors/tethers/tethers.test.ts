@@ -15,7 +15,7 @@ import type { StoredTether, TethersProtocol } from '../../../src/protocol/tether
 import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
 import { Failure, type Ref } from '../../../src/runtime/actor.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';
-import { TETHER } from '../../../src/settings/limits.ts';
+import { TETHER } from '../../../src/settings/cloud_limits.ts';
 import {
   afterThisTest,
   realTime,

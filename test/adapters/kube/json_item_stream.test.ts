@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { JsonItemStream } from '../../../src/adapters/kube/json_item_stream.ts';
-import { CLOUD } from '../../../src/settings/limits.ts';
+import { CLOUD } from '../../../src/settings/cloud_limits.ts';
 
 /** The items and the frame of a text in pieces of the given sizes. */
 function read(text: string, cuts: readonly number[] = [1_000_000]): { items: unknown[]; frame: unknown } {

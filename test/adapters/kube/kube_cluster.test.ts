@@ -7,7 +7,7 @@ import {
 } from '../../../src/adapters/kube/kube_cluster.ts';
 import { kubeFailure } from '../../../src/adapters/kube/kube_errors.ts';
 import { createKubeHttp } from '../../../src/adapters/kube/kube_http.ts';
-import { CLOUD } from '../../../src/settings/limits.ts';
+import { CLOUD } from '../../../src/settings/cloud_limits.ts';
 import { afterThisTest, realTime, virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { type Double, type Fault, kubeDouble, workload } from '../../kit/kube_double.ts';

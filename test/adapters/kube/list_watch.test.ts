@@ -8,7 +8,7 @@ import {
 } from '../../../src/adapters/kube/kube_cluster.ts';
 import { kubeFailure } from '../../../src/adapters/kube/kube_errors.ts';
 import { listAndWatch } from '../../../src/adapters/kube/list_watch.ts';
-import { CLOUD } from '../../../src/settings/limits.ts';
+import { CLOUD } from '../../../src/settings/cloud_limits.ts';
 import { realTime, type TestClock, virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { type Double, kubeDouble, type OpenWatch, type Seen, workload } from '../../kit/kube_double.ts';

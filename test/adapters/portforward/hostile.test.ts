@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FrameReader, pingFrame, synStreamFrame } from '../../../src/adapters/portforward/spdy_frames.ts';
 import type { ForwardError } from '../../../src/adapters/portforward/transport.ts';
-import { TETHER } from '../../../src/settings/limits.ts';
+import { TETHER } from '../../../src/settings/cloud_limits.ts';
 import { virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import {

@@ -5,7 +5,7 @@ import { afterEach, expect, it } from 'vitest';
 import { SpareConnection } from '../../../src/adapters/portforward/spare_connection.ts';
 import type { Clock } from '../../../src/runtime/actor.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
-import { TETHER } from '../../../src/settings/limits.ts';
+import { TETHER } from '../../../src/settings/cloud_limits.ts';
 import { virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 

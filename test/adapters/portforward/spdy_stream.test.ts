@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { SpdyStream, type StreamConnection } from '../../../src/adapters/portforward/spdy_stream.ts';
 import type { ForwardStreamEvents } from '../../../src/adapters/portforward/transport.ts';
-import { TETHER } from '../../../src/settings/limits.ts';
+import { TETHER } from '../../../src/settings/cloud_limits.ts';
 import { virtualClock } from '../../kit/actors.ts';
 
 const ERROR_ID = 1;

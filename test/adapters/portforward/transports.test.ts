@@ -1,7 +1,8 @@
 // Which transport to a pod is used and remembered, and what an API server may and may not send in a tunnel.
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../../src/runtime/actor.ts';
-import { MIB, TETHER } from '../../../src/settings/limits.ts';
+import { TETHER } from '../../../src/settings/cloud_limits.ts';
+import { MIB } from '../../../src/settings/limits.ts';
 import { afterThisTest, virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import {

@@ -1,6 +1,7 @@
 // The handlers of clusters. Reads are answered from the views; everything else goes to the owner.
 import type { clusters } from '../../../api/clusters.ts';
-import { CLOUD, THREADS } from '../../../settings/limits.ts';
+import { CLOUD } from '../../../settings/cloud_limits.ts';
+import { THREADS } from '../../../settings/limits.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
 

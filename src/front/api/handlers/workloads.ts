@@ -1,7 +1,7 @@
 // The handlers of workloads. Reads are answered from the views; everything else goes to the owner.
 import type { workloads } from '../../../api/workloads.ts';
 import { fail } from '../../../protocol/errors.ts';
-import { CLOUD } from '../../../settings/limits.ts';
+import { CLOUD } from '../../../settings/cloud_limits.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
 

@@ -1,0 +1,45 @@
+// The end of a service's last process, as clients see it and as it is stored.
+import type { LastEnd } from '../../protocol/service.ts';
+import { type Context, tolerateFailure } from '../../runtime/actor.ts';
+import { SERVICE } from '../../settings/limits.ts';
+import type { ServiceEffects } from './effects.ts';
+
+/** The last end. A change goes to the views at once and to the store as soon as there is room. */
+export class StoredEnd {
+  value: LastEnd | null;
+  private readonly context: Context;
+  private readonly effects: ServiceEffects;
+  private readonly onChanged: () => void;
+
+  constructor(context: Context, effects: ServiceEffects, onChanged: () => void) {
+    this.context = context;
+    this.effects = effects;
+    this.onChanged = onChanged;
+    this.value = effects.lastEnd();
+  }
+
+  /** Records that nothing is left of the run of `end`, which has the status `status` from now on. */
+  async settle(end: LastEnd, status: LastEnd['status']): Promise<void> {
+    if (this.value?.run !== end.run || (end.whole && end.status === status)) return;
+    await this.replace({ ...end, status, whole: true });
+  }
+
+  /** Records that no restart follows. */
+  async forgoRestart(): Promise<void> {
+    if (!this.value?.restart) return;
+    const { restart: _, ...end } = this.value;
+    await this.replace(end);
+  }
+
+  /** Resolves when `end` is on disk; without room for it, at once: it is written later. */
+  private async replace(end: LastEnd): Promise<void> {
+    this.value = end;
+    this.onChanged();
+    const again = (): void => {
+      if (this.value !== end) return;
+      this.replace(end).catch((error: unknown) => this.context.crash(error));
+    };
+    const later = (): unknown => this.context.clock.after(SERVICE.endRecordRetryMs, again);
+    await tolerateFailure(this.effects.saveEnd(end), later);
+  }
+}

@@ -1,0 +1,145 @@
+// The limits of clusters, workloads and tethers; limits.ts has all others.
+import { KIB, MIB } from './limits.ts';
+
+/** Clusters and workloads: docs/reference.md "Cloud". */
+export const CLOUD = {
+  maxNameLength: 128,
+  maxProviderLength: 64,
+  maxYamlDepth: 20,
+  maxTokenBytes: 16 * KIB,
+  maxCaCertificates: 20,
+  minRsaBits: 2_048,
+  /** For a connect and its TLS handshake. */
+  dialTimeoutMs: 10_000,
+  headersTimeoutMs: 10_000,
+  /** For a whole call with its body, unless it is a listing. */
+  callTimeoutMs: 20_000,
+  listTimeoutMs: 60_000,
+  /** For a change: an admission webhook has up to 30 s to answer. */
+  changeTimeoutMs: 40_000,
+  /** Longest wait of a client for a sync; the sync itself goes on. */
+  syncTimeoutMs: 120_000,
+  /** For a sleep or a wake, retries included. */
+  scaleTimeoutMs: 120_000,
+  /** Wait of `?wait=true` for a Ready pod when `timeout` is absent. */
+  defaultWakeWaitMs: 60_000,
+  /** In etcd an object has at most 1.5 MiB; its managedFields come on top. */
+  maxObjectBytes: 4 * MIB,
+  maxListBytes: 64 * MIB,
+  maxWatchLineBytes: 16 * MIB,
+  /** Objects of one page of a listing. */
+  pageSize: 500,
+  /** Workloads of one kind in a cluster. A listing with more is refused; a watch adds no more than this. */
+  maxWorkloadsPerKind: 100_000,
+  /** Calls that are open at once to one cluster, and calls that wait behind them. */
+  maxConcurrentCalls: 8,
+  maxQueuedCalls: 64,
+  /** Further attempts at a read whose connection has broken. */
+  maxReadRetries: 2,
+  /** Shortest delay before the retry of a call that got 429, whatever Retry-After says. */
+  minRetryAfterMs: 250,
+  /** After `failureThreshold` calls in a row without an answer a cluster gets no calls for a while. */
+  circuitBreaker: { failureThreshold: 3, initialOpenMs: 500, maxOpenMs: 5_000 },
+  /** Retries of a change that met a conflict, each with a fresh read. */
+  maxConflictRetries: 5,
+  /** The largest count in a receipt that is obeyed although the workload was never seen with as many. */
+  trustedReplicas: 100,
+  watch: {
+    /** Requested duration of a watch; up to as much again is added at random. */
+    timeoutS: 300,
+    /** A watch without a byte for so long is dead. Bookmarks come about once a minute. */
+    silenceTimeoutMs: 90_000,
+    retry: { initialDelayMs: 800, maxDelayMs: 30_000 },
+  },
+  /** Pause between listings where watching is denied; they take at most 1 / `listingsShare` of the time. */
+  poll: { intervalMs: 30_000, listingsShare: 20 },
+  /** Interval of the check whether a cluster still accepts the account. */
+  accountCheckMs: 30_000,
+  /** Credentials that end within this time are warned of. */
+  expiryWarningMs: 7 * 86_400_000,
+  /** Namespaces that are listed and watched one by one for an account without rights on all. */
+  maxNamespaces: 50,
+  /** Interval between reads of the token of the pod's service account. */
+  podTokenTtlMs: 60_000,
+  idleMinutes: { default: 30, min: 1, max: 43_200 },
+  /** Sleeps of the sweeper that run at once. */
+  maxConcurrentSleeps: 4,
+  /** Auto-sleep leaves alone what `max` times in a row was woken within `withinMs` by something else. */
+  undone: { max: 2, withinMs: 900_000 },
+  /** Delay of the first sweep: by then tethers have reported their traffic. */
+  sweeperStartDelayMs: 60_000,
+  /** Latest write of an activity to the store. */
+  activityFlushMs: 1_000,
+  /** Rows in one message to the front, which answers requests in between. */
+  rowsPerTell: 250,
+} as const;
+
+/** Tethers: docs/reference.md "Tethers", "Connections of a tether". */
+export const TETHER = {
+  maxLabelLength: 64,
+  /** Longest wait of a connection for a pod, and the bytes that are kept for it meanwhile. */
+  podWaitTimeoutMs: 60_000,
+  maxPendingBytes: 64 * KIB,
+  /** Connections that wait for a pod: per tether, and per thread. */
+  maxPending: 256,
+  maxPendingPerThread: 1_000,
+  /** Open connections per tether. */
+  maxConnections: 2_048,
+  /** From the dial to the upgraded connection, and from the request for a stream to the node's answer. */
+  dialTimeoutMs: 10_000,
+  streamOpenTimeoutMs: 2_000,
+  /** Dials that run at once to one cluster, per tether. */
+  maxConcurrentDials: 16,
+  /** Time for retries of a connection whose pod could not be reached; `retry` gives the pauses. */
+  retryWindowMs: 5_000,
+  /** The same for a pod in which nothing accepts the connection. */
+  refusedRetryWindowMs: 1_000,
+  retry: { initialDelayMs: 20, maxDelayMs: 500 },
+  /** Time for which a pod that could not be reached gets no connection, if there is another. */
+  podAvoidMs: 1_000,
+  /** Shortest interval between the starts of two listings of pods; a pod that is gone asks for a new one. */
+  minRelistIntervalMs: 1_000,
+  /** Interval between checks of waiting connections. */
+  wakeCheckIntervalMs: 2_000,
+  /** A client that closes within this time, such as a port scan, wakes nothing. */
+  probeDelayMs: 10,
+  /** Longest wait, after the data stream has closed, for the error stream, which explains a failure. */
+  errorStreamTimeoutMs: 1_000,
+  /**
+   * Time for a node to prove a connection with an abandoned stream clear; after it the connection is never
+   * reused.
+   */
+  drainCheckTimeoutMs: 5_000,
+  /** Time for a node to close a stream whose client has gone; it may still send `maxDiscardedBytes`. */
+  streamCloseTimeoutMs: 30_000,
+  /**
+   * Time since the last progress after which unsent data to a pod is given up, and the limit of such
+   * connections per pod.
+   */
+  stuckTimeoutMs: 300_000,
+  maxStuckConnections: 16,
+  maxDiscardedBytes: 256 * KIB,
+  /** A node keeps a record of every stream of a connection until the connection closes. */
+  maxStreamsPerConnection: 2_000,
+  pingIntervalMs: 25_000,
+  /** A connection that has received something within this time counts as alive. */
+  assumedAliveMs: 1_000,
+  /** Age at which unused connections are closed; the last one to a pod has `lastConnectionIdleMs`. */
+  connectionIdleMs: 60_000,
+  lastConnectionIdleMs: 600_000,
+  /** Unsent bytes in one direction above which its source is paused. */
+  maxBufferedBytes: 256 * KIB,
+  /** Time for a client to close after its pod has closed and everything has been sent to it. */
+  closeLingerMs: 5_000,
+  /** Time after which a transport that a cluster does not offer is tried again. */
+  transportRetryMs: 300_000,
+  /** Silence of the pod that ends a connection whose client has half-closed. */
+  halfClosedIdleMs: 60_000,
+  /** Time for delivering what a client sent before it went away. */
+  clientGoneGraceMs: 1_000,
+  /** Delay before a tether whose actor has ended is opened again. */
+  reopenDelayMs: 1_000,
+  /** Interval between reports of changed numbers, and between checks of half-closed and waiting clients. */
+  tickIntervalMs: 1_000,
+  trafficReportIntervalMs: 15_000,
+} as const;
