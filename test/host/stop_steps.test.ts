@@ -1,5 +1,5 @@
-// docs/reference.md "Stop": the steps of a stop, between scans that a test makes by itself. So a scan can miss
-// a process that has just been forked, as it happens to every scan at times.
+// docs/reference.md "Stop": the steps of a stop, between scans that a test makes by itself. So a scan can
+// miss a process that has just been forked, as it happens to every scan at times.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from 'vitest';

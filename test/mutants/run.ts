@@ -1,7 +1,8 @@
 // Runs mutations of the source against the tests that should notice them: `npm run mutants [-- --sample N
-// --seed S --minutes M --area NAME --id ID]`. Works on a copy of the tree, one mutation at a time, and names the
-// test that noticed it. A mutation that no test notices survives. One whose text is not in its file exactly once is
-// stale, and one whose tests do not end in time is unclear: neither counts as noticed.
+// --seed S --minutes M --area NAME --id ID]`. Works on a copy of the tree, one mutation at a time, and names
+// the test that noticed it. A mutation that no test notices survives. One whose text is not in its file exactly
+// once is stale. One whose tests do not end in time, or that is noticed by a test that fails without it too, is
+// unclear: neither counts as noticed.
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,7 +33,7 @@ const BOUNDS = { all: 85, area: 75 };
 
 interface Verdict {
   is: 'killed' | 'survived' | 'stale' | 'unclear';
-  /** The test that noticed it. */
+  /** The test that failed. */
   by?: string;
 }
 
@@ -64,6 +65,28 @@ function copyTree(): string {
   return copy;
 }
 
+interface TestRun {
+  /** null: it did not end in time. */
+  isGreen: boolean | null;
+  /** The file of the first test that failed, and its name. */
+  failure: { file: string; test: string } | null;
+}
+
+/** Runs `tests` in the tree `copy`. */
+function runTests(copy: string, tests: readonly string[]): TestRun {
+  const report = join(copy, 'mutant.json');
+  rmSync(report, { force: true });
+  const vitest = join('node_modules', 'vitest', 'vitest.mjs');
+  const output = ['--reporter=json', `--outputFile=${report}`];
+  const args = [vitest, 'run', '--bail=1', `--testTimeout=${TEST_TIMEOUT_MS}`, ...output, ...tests];
+  const { status } = spawnSync(process.execPath, args, { cwd: copy, timeout: RUN_TIMEOUT_MS });
+  if (status === null || !existsSync(report)) return { isGreen: null, failure: null };
+  const { testResults }: { testResults: FileResult[] } = JSON.parse(readFileSync(report, 'utf8'));
+  const failed = testResults.find((file) => file.status === 'failed');
+  const test = failed?.assertionResults.find((one) => one.status === 'failed')?.fullName ?? 'the file';
+  return { isGreen: status === 0, failure: failed ? { file: relative(copy, failed.name), test } : null };
+}
+
 /** What the tests of `mutant` say once it is applied to the tree `copy`, which is left as it was. */
 function verdictOn(copy: string, { file, find, replace, tests }: Mutant): Verdict {
   const path = join(copy, file);
@@ -73,29 +96,17 @@ function verdictOn(copy: string, { file, find, replace, tests }: Mutant): Verdic
     path,
     text.replace(find, () => replace),
   );
-  const report = join(copy, 'mutant.json');
-  rmSync(report, { force: true });
+  let mutated: TestRun;
   try {
-    const vitest = join('node_modules', 'vitest', 'vitest.mjs');
-    const output = ['--reporter=json', `--outputFile=${report}`];
-    const args = [vitest, 'run', '--bail=1', `--testTimeout=${TEST_TIMEOUT_MS}`, ...output, ...tests];
-    const { status } = spawnSync(process.execPath, args, { cwd: copy, timeout: RUN_TIMEOUT_MS });
-    if (status === null) return { is: 'unclear' };
-    return status === 0 ? { is: 'survived' } : { is: 'killed', by: firstFailure(copy, report) };
+    mutated = runTests(copy, tests);
   } finally {
     writeFileSync(path, text);
   }
-}
-
-/** The test in a report of vitest that failed, or the file that did not load. */
-function firstFailure(copy: string, report: string): string {
-  if (!existsSync(report)) return 'no report';
-  const { testResults }: { testResults: FileResult[] } = JSON.parse(readFileSync(report, 'utf8'));
-  const failed = testResults.find(({ status }) => status === 'failed');
-  const test = failed?.assertionResults.find(({ status }) => status === 'failed');
-  return failed
-    ? `${relative(copy, failed.name)} > ${test?.fullName ?? 'the file'}`
-    : 'an error outside of tests';
+  const { isGreen, failure } = mutated;
+  if (isGreen) return { is: 'survived' };
+  if (!failure) return { is: 'unclear' };
+  const by = `${failure.file} > ${failure.test}`;
+  return { is: runTests(copy, [failure.file]).isGreen ? 'killed' : 'unclear', by };
 }
 
 interface FileResult {
