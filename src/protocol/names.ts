@@ -30,8 +30,11 @@ export const hostLabel = (name: string): string => name.replaceAll('_', '-');
 /** The host name of the agent `name`: docs/reference.md "Host names". */
 export const agentHostname = (name: string, domain: string): string => `${hostLabel(name)}.${domain}`;
 
-/** Where a service or an agent on `port` is reached. */
+/** Where an agent on `port` is reached. */
 export const localhostUrl = (port: number): string => `http://localhost:${port}`;
+
+/** Where a service is reached; null for one without a port. */
+export const serviceUrl = (port: number | null): string | null => (port === null ? null : localhostUrl(port));
 
 const NAMESPACE = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 

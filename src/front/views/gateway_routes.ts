@@ -1,6 +1,7 @@
 // The agents as the gateway sees them.
 import { AGENT_TYPES, agentKind } from '../../protocol/agent_types.ts';
 import type { GatewayRoute } from '../../protocol/gateway.ts';
+import { portOfAgent } from '../../protocol/service.ts';
 import type { ServiceViews } from './service_views.ts';
 
 /** The `Host` that the gateway sends; null: the client's. docs/reference.md "Gateway". */
@@ -13,7 +14,7 @@ function hostHeaderOf(agentType: string | null, port: number): string | null {
 /** Every agent, by name. */
 function gatewayRoutes(views: ServiceViews): GatewayRoute[] {
   return views.agentRows().map(({ spec, agent, state }) => {
-    const port = state?.process?.port ?? spec.port;
+    const port = portOfAgent((state?.process ?? spec).port);
     return {
       hostname: agent.hostname,
       name: spec.name,

@@ -2,9 +2,15 @@
 // fields of the base API in its order, then the additions.
 import type { Agent } from '../../api/agents_shapes.ts';
 import type { Resolution, Service, ServiceDetail } from '../../api/services_shapes.ts';
-import { AGENTS_GROUP, localhostUrl } from '../../protocol/names.ts';
+import { AGENTS_GROUP, serviceUrl } from '../../protocol/names.ts';
 import { pickFields, SPEC_FIELD_NAMES } from '../../protocol/registration.ts';
-import type { AgentSpec, ServiceSpec, ServiceState, ServiceStatus } from '../../protocol/service.ts';
+import {
+  type AgentSpec,
+  portOfAgent,
+  type ServiceSpec,
+  type ServiceState,
+  type ServiceStatus,
+} from '../../protocol/service.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import type { SpecRow } from '../../protocol/views.ts';
@@ -18,7 +24,7 @@ export interface ServiceParts {
 }
 
 /** A live process has the port it was started with. */
-const effectivePort = ({ spec, state }: ServiceParts): number => state?.process?.port ?? spec.port;
+const effectivePort = ({ spec, state }: ServiceParts): number | null => (state?.process ?? spec).port;
 
 const statusOf = ({ state }: ServiceParts): ServiceStatus => state?.status ?? 'stopped';
 
@@ -34,13 +40,13 @@ export function serviceItem(parts: ServiceParts): Service {
     const measured = stats?.run === running.run ? stats : { cpu: 0, rssMB: running.rssMB };
     const { cpu, rssMB } = measured;
     const startedAt = localTime(running.startedAt);
-    return { ...start, pid: running.pid, url: localhostUrl(port), startedAt, cpu, rssMB, restarts };
+    return { ...start, pid: running.pid, url: serviceUrl(port), startedAt, cpu, rssMB, restarts };
   }
   const end = state?.end;
-  if (!end) return { ...start, url: localhostUrl(port), restarts };
+  if (!end) return { ...start, url: serviceUrl(port), restarts };
   const { exitCode, signal } = end;
   const unknown = end.exitUnknown ? { exitUnknown: true as const } : {};
-  return { ...start, url: localhostUrl(port), exitCode, signal, ...unknown, restarts };
+  return { ...start, url: serviceUrl(port), exitCode, signal, ...unknown, restarts };
 }
 
 type DetailField = Exclude<keyof ServiceSpec, 'name' | 'port' | 'group' | 'env' | 'agent'>;
@@ -67,14 +73,14 @@ export function serviceDetail(parts: ServiceParts): ServiceDetail {
 /** The address of a service. */
 export function resolutionItem(parts: ServiceParts): Resolution {
   const port = effectivePort(parts);
-  return { name: parts.spec.name, url: localhostUrl(port), port, status: statusOf(parts) };
+  return { name: parts.spec.name, url: serviceUrl(port), port, status: statusOf(parts) };
 }
 
 /** An agent in the list. */
 export function agentItem(parts: ServiceParts, agent: AgentSpec): Agent {
   const pid = parts.state?.process?.pid ?? null;
   return {
-    port: effectivePort(parts),
+    port: portOfAgent(effectivePort(parts)),
     name: parts.spec.name,
     active: pid !== null,
     pid,

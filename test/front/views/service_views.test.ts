@@ -29,6 +29,14 @@ describe('a service', () => {
     );
   });
 
+  it('without a port has null for its port and its URL, also in resolve', () => {
+    views.setSpecs([specRow('web', { port: null })]);
+    expect(text(views.item('web'))).toBe(
+      '{"name":"web","port":null,"group":null,"status":"stopped","url":null,"restarts":0}',
+    );
+    expect(parse(views.resolve('web'))).toEqual({ name: 'web', url: null, port: null, status: 'stopped' });
+  });
+
   it('shows statistics of the current process only', () => {
     views.setSpecs([specRow('web')]);
     views.setStats([{ name: 'web', run: 'r1', cpu: 0.5, rssMB: 40 }]);
