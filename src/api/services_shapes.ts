@@ -66,7 +66,7 @@ const RegistrationShape = objectShape(
   } satisfies Record<Exclude<keyof ServiceInput, 'agent'>, z.ZodType>,
   [
     ...['status', 'pid', 'url', 'startedAt', 'cpu', 'rssMB', 'exitCode', 'signal', 'exitUnknown'],
-    ...['restarts', 'revision', 'stale', 'envKeys', 'specHash'],
+    ...['restarts', 'gatewayUrl', 'revision', 'stale', 'envKeys', 'specHash'],
   ],
 ).meta({ id: 'ServiceInput' });
 
@@ -111,6 +111,10 @@ const serviceFields = {
   signal: signal.exactOptional(),
   exitUnknown: z.literal(true).exactOptional().meta({ description: 'Nobody saw how it ended' }),
   restarts: z.int().min(0),
+  gatewayUrl: z.string().nullable().meta({
+    example: 'http://web.localhost:11612/',
+    description: 'null: it has no host name, or there is no gateway',
+  }),
 };
 
 /** A service in the list. */
