@@ -3,8 +3,8 @@
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
 import { afterEach, expect, it, vi } from 'vitest';
-import { AgentDialer } from '../../../src/actors/gateway/agent_dialer.ts';
 import { UpstreamPool } from '../../../src/actors/gateway/upstream_pool.ts';
+import { ServiceDialer } from '../../../src/adapters/service_dialer.ts';
 import { afterThisTest } from '../../kit/actors.ts';
 
 afterEach(() => void vi.useRealTimers());
@@ -18,15 +18,9 @@ async function poolOfAgent() {
   afterThisTest(() => void server.close());
   const { port } = server.address() as AddressInfo;
   vi.useFakeTimers({ toFake: ['performance', 'setInterval'] });
-  const pool = new UpstreamPool(new AgentDialer());
+  const pool = new UpstreamPool(new ServiceDialer());
   afterThisTest(() => pool.close());
-  const upstream = await pool.connect({
-    hostname: 'bot.agents.localhost',
-    name: 'bot',
-    port,
-    pid: process.pid,
-    hostHeader: null,
-  });
+  const upstream = await pool.connect({ port, pid: process.pid });
   return { pool, port, upstream };
 }
 
