@@ -1,15 +1,6 @@
 // Service accounts of the real cluster, with the rights of `edit` in one namespace.
-import { expect } from 'vitest';
 import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
-import type { Json } from './kube_double.ts';
-import { api, kubeconfig } from './kube_real.ts';
-
-/** Creates an object; fails the test if it is not created. */
-export async function create(path: string, object: Json): Promise<Json> {
-  const { status, body } = await api('POST', path, object);
-  expect([path, status]).toEqual([path, 201]);
-  return body;
-}
+import { api, create, kubeconfig } from './kube_real.ts';
 
 /** A kubeconfig of the real server for `token`; `namespace` is that of its context. */
 export function kubeconfigFor(token: string, namespace?: string): string {
@@ -29,7 +20,7 @@ export interface ServiceAccount {
   end(): Promise<void>;
 }
 
-/** A new account; it ends with the namespace. */
+/** A new account; it ends with the test. */
 export async function serviceAccount(namespace: string, name: string): Promise<ServiceAccount> {
   const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
   await create(accounts, { metadata: { name } });

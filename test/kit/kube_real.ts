@@ -4,8 +4,9 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, describe } from 'vitest';
+import { afterAll, beforeAll, describe, TestRunner } from 'vitest';
 import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
+import { afterThisTest } from './actors.ts';
 import type { Json } from './kube_double.ts';
 
 const path = process.env['BERTH_TEST_KUBECONFIG'] ?? null;
@@ -81,9 +82,22 @@ export function api(
   });
 }
 
+/**
+ * Creates an object in the collection `path`. It is removed after the test, so that the test can be repeated; what
+ * a hook creates is removed with its namespace.
+ */
+export async function create(path: string, object: Json): Promise<Json> {
+  const { status, body } = await api('POST', path, object);
+  if (status !== 201) throw new Error(`POST ${path} was answered ${status}: ${JSON.stringify(body)}`);
+  const own = `${path}/${object.metadata.name}?propagationPolicy=Background`;
+  if (TestRunner.getCurrentTest()) afterThisTest(async () => void (await api('DELETE', own)));
+  return body;
+}
+
 export interface Sandbox {
   namespace: string;
   path(kind: string, name?: string): string;
+  /** As `create` above. */
   create(kind: string, object: Json): Promise<Json>;
   get(kind: string, name: string): Promise<Json>;
   scale(kind: string, name: string, replicas: number): Promise<void>;
@@ -102,8 +116,7 @@ export function sandbox(): Sandbox {
     return body;
   };
   beforeAll(async () => {
-    if (realKubeconfig !== null)
-      await good(api('POST', '/api/v1/namespaces', { metadata: { name: namespace } }));
+    if (realKubeconfig !== null) await create('/api/v1/namespaces', { metadata: { name: namespace } });
   });
   afterAll(async () => {
     if (realKubeconfig !== null) await api('DELETE', `/api/v1/namespaces/${namespace}`);
@@ -111,7 +124,7 @@ export function sandbox(): Sandbox {
   return {
     namespace,
     path: pathOf,
-    create: (kind, object) => good(api('POST', pathOf(kind), object)),
+    create: (kind, object) => create(pathOf(kind), object),
     get: async (kind, name) => (await api('GET', pathOf(kind, name))).body,
     async scale(kind, name, replicas) {
       await good(api('PATCH', pathOf(kind, name), { spec: { replicas } }, 'application/merge-patch+json'));

@@ -5,9 +5,9 @@ import { describe, expect, it } from 'vitest';
 import { parseKubeconfig } from '../../../src/adapters/kube/kubeconfig.ts';
 import { afterThisTest, realTime } from '../../kit/actors.ts';
 import { type Cloud, cloud, clusterInput, eventually } from '../../kit/cloud.ts';
-import { create, kubeconfigFor, serviceAccount } from '../../kit/kube_accounts.ts';
+import { kubeconfigFor, serviceAccount } from '../../kit/kube_accounts.ts';
 import type { Json } from '../../kit/kube_double.ts';
-import { api, describeReal, kubeconfig, sandbox, sleeper } from '../../kit/kube_real.ts';
+import { api, create, describeReal, kubeconfig, sandbox, sleeper } from '../../kit/kube_real.ts';
 
 /** Seconds that a pod takes to end, and so the time in which all of them are ending. */
 const ENDING_S = 2;
@@ -52,7 +52,6 @@ describeReal('a real cluster in trouble', () => {
       !metadata.deletionTimestamp &&
       status.conditions.some((one: Json) => one.type === 'Ready' && one.status === 'True');
     expect((await pods(name)).some(isUp)).toBe(true);
-    await mine.remove(kind, name);
   });
 
   it('a wake that a quota keeps from its pods says so', async () => {
@@ -65,7 +64,6 @@ describeReal('a real cluster in trouble', () => {
     const here = await begin();
     const quotas = `/api/v1/namespaces/${mine.namespace}/resourcequotas`;
     await create(quotas, { metadata: { name: 'none' }, spec: { hard: { pods: '0' } } });
-    afterThisTest(async () => void (await api('DELETE', `${quotas}/none`)));
     for (const kind of ['deployment', 'statefulset']) {
       const { id } = here.find(named(`poor-${kind}`));
       const failure = await eventually(async () => {
@@ -76,7 +74,6 @@ describeReal('a real cluster in trouble', () => {
         code: 'ready_timeout',
         message: /FailedCreate: .*exceeded quota: none/,
       });
-      await mine.remove(kind === 'deployment' ? 'Deployment' : 'StatefulSet', `poor-${kind}`);
     }
   });
 
@@ -96,7 +93,6 @@ describeReal('a real cluster in trouble', () => {
       return target.workload.replicaSet === 'orphan' ? target : undefined;
     });
     expect(workload.selector).toBe('app=adopter');
-    await mine.remove('Deployment', 'adopter');
   });
 
   it('a webhook that does not answer is named', async () => {
@@ -121,7 +117,6 @@ describeReal('a real cluster in trouble', () => {
         },
       ],
     });
-    afterThisTest(async () => void (await api('DELETE', `${hooks}/${name}`)));
     const label = { metadata: { labels: { guarded: 'yes' } } };
     await api('PATCH', `/api/v1/namespaces/${mine.namespace}`, label, 'application/merge-patch+json');
     afterThisTest(
@@ -183,7 +178,6 @@ describeReal('a real cluster in trouble', () => {
     isOver = true;
     await writing;
     expect(writes).toBeGreaterThan(0);
-    await mine.remove('Deployment', 'busy');
   });
 
   describe('an account', () => {
@@ -217,7 +211,6 @@ describeReal('a real cluster in trouble', () => {
         expect(await sleep(here, row.id)).toEqual({ replicas: 0, slept: true });
         expect(await wake(here, row.id, null)).toEqual({ replicas: 1 });
       }
-      await mine.remove('Deployment', 'limited');
     });
 
     it('that has ended is noticed, and renewed with everything kept', async () => {
@@ -241,7 +234,6 @@ describeReal('a real cluster in trouble', () => {
       expect(here.find(named('kept'))).toMatchObject({ id: workloadId, idle_timeout_minutes: 55 });
       await mine.scale('Deployment', 'kept', 1);
       await here.until(named('kept'), (row) => row.replicas === 1);
-      await mine.remove('Deployment', 'kept');
     });
   });
 });

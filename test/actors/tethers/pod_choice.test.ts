@@ -1,19 +1,20 @@
 // Tethers on the real cluster: which pod a connection gets, and what happens when there is none.
-import { expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
 import { podsResource as podRowsOf } from '../../../src/adapters/kube/pods.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';
 import { realTime, settle } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import type { Json } from '../../kit/kube_double.ts';
-import { api, describeReal, sandbox } from '../../kit/kube_real.ts';
+import { api, create, describeReal, sandbox } from '../../kit/kube_real.ts';
 import { access, answer, client, field, lastError, podsOf, RULE, server } from './tether_kit.ts';
 
 describeReal('a tether and its pods', () => {
   const box = sandbox();
 
+  beforeAll(() => box.create('Deployment', server('pair', 2)));
+
   it('gives the next connection to another pod when its own was deleted', async () => {
-    await box.create('Deployment', server('pair', 2));
     const pods = podsOf(box, 'pair');
     await pods.ready(2);
     const { port } = await field({ sandbox: box, name: 'pair' });
@@ -162,7 +163,7 @@ describeReal('a tether and its pods', () => {
 
   it('reports what the account may not do', async () => {
     const account = `/api/v1/namespaces/${box.namespace}/serviceaccounts`;
-    await api('POST', account, { metadata: { name: 'nobody' } });
+    await create(account, { metadata: { name: 'nobody' } });
     const token = (await api('POST', `${account}/nobody/token`, { spec: {} })).body.status.token;
     const tether = await field({ sandbox: box, name: 'pair', token });
     expect(await client(tether.port, 'name\n').ended).toBe('ECONNRESET');

@@ -2,7 +2,7 @@
 // by a connection.
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { clustersActor } from '../../../src/actors/cloud/clusters.ts';
 import { workloadsActor } from '../../../src/actors/cloud/workloads.ts';
 import { tetherActor } from '../../../src/actors/tethers/tether.ts';
@@ -93,6 +93,11 @@ async function cloud(folder: string, key: Vault, ports: readonly [number, number
 describeReal('tethers and the cloud', () => {
   const box = sandbox();
 
+  beforeAll(async () => {
+    await box.create('Deployment', server('three', 1));
+    await podsOf(box, 'three').ready(1);
+  });
+
   async function tethered(
     here: Cloud,
     name: string,
@@ -153,8 +158,6 @@ describeReal('tethers and the cloud', () => {
   }, 60_000);
 
   it('serve on the same port after a restart', async () => {
-    await box.create('Deployment', server('three', 1));
-    await podsOf(box, 'three').ready(1);
     const folder = tempDir();
     const key = createVault(randomBytes(32));
     const ports = ownPorts(10);
