@@ -20,9 +20,9 @@ export interface CpuUse {
 }
 
 /**
- * The processor time of the processes of one run since `before`, and the cores it kept busy. A process that has ended since
- * is not counted; one that began since counts from its beginning; an older one that was not seen before
- * counts from now on. Never negative: a pid reused by another process counts as a new process.
+ * The processor time of the processes of one run since `before`, and the cores it kept busy. A process that
+ * has ended since is not counted; one that began since counts from its beginning; an older one that was not
+ * seen before counts from now on. Never negative: a pid reused by another process counts as a new process.
  */
 export function cpuUseOf(rows: readonly ProcessUsage[], nowTicks: number, before: CpuSample): CpuUse {
   let usedTicks = 0;

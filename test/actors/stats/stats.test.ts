@@ -118,8 +118,9 @@ describe('statistics', () => {
     expect(it.views.of('stats')).toEqual([]);
     await it.world.clock.advance(1);
     await it.world.clock.advance(EVENTS.statsIntervalMs);
-    const rows = (cpu: number) => ['a', 'b'].map((run) => ({ name: `service-${run}`, run, cpu, rssMB: 2 }));
-    expect(it.views.of('stats')).toEqual([{ rows: rows(0) }, { rows: rows(0.55) }]);
+    const rows = (cpu: number, usedSeconds: number) =>
+      ['a', 'b'].map((run) => ({ name: `service-${run}`, run, cpu, rssMB: 2, usedSeconds }));
+    expect(it.views.of('stats')).toEqual([{ rows: rows(0, 0) }, { rows: rows(0.55, 1.1) }]);
     const event = (cpu: number) => ({
       type: 'service.stats',
       name: 'service-a',
