@@ -75,8 +75,7 @@ function createDaemonFront(
     pageLookup: (path) => dashboard(path) ?? schemaPage(path),
     unreadyReason: () => threads.silenceOf('services'),
     readSystem: systemReader(node, threads, stateDir, lagMs),
-    onGatewayRoutes: (routes) => gateway.setRoutes(routes),
-    ensureGateway: () => gateway.open(),
+    onRoutesChanged: () => gateway.onRoutesChanged(),
     log: report,
     onDefect: reportDefect,
     describePortHolder: portHolderName,
@@ -244,6 +243,7 @@ export async function bootDaemon(
     threads,
     settings,
     tokens,
+    routes: () => front.gatewayRoutes(),
     onPort,
     describePortHolder: portHolderName,
   });
