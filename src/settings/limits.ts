@@ -181,9 +181,9 @@ export const PAGE = {
   sessionMs: 7 * 24 * 3_600_000,
 } as const;
 
-/** The log of a daemon in the background: docs/reference.md "State directory". */
-export const DAEMON_LOG = {
-  /** A longer one is moved to `daemon.log.1`. */
+/** The logs of the process host and of a daemon in the background: docs/reference.md "State directory". */
+export const OWN_LOG = {
+  /** The end of a longer one is kept with `.1` after its name, and it begins anew. */
   maxBytes: MIB,
   checkIntervalMs: 1_000,
 } as const;
