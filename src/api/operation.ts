@@ -76,6 +76,9 @@ export interface Operation<
   readonly protocol: string | null;
 }
 
+/** The content type of metrics. */
+export const OPEN_METRICS_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
+
 /** An operation as written, without the fields that have their usual value. */
 type Definition<
   R extends ResourceName,

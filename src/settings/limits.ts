@@ -200,12 +200,20 @@ export const THREADS = {
    */
   hang: { beatMs: 1_000, missedBeats: 5, maxStepCpuMs: 2_500, endMs: 5_000 },
   askDeadlineMs: 30_000,
+  /** Wait of a reading for a thread or the process host: docs/reference.md "Metrics". */
+  readTimeoutMs: 1_000,
   /** A thread that has not stopped its actors by then is terminated. */
   stopTimeoutMs: 20_000,
   /** Messages that may wait at an actor that clients write to; one more gets `daemon_busy`. */
   mailboxCapacity: 4_096,
   /** Time for a process host to answer after its start; without an answer the daemon does not start. */
   hostStartTimeoutMs: 10_000,
+} as const;
+
+/** docs/reference.md "Metrics". */
+export const METRICS = {
+  /** Workloads with metrics of their own; more are added up per namespace. */
+  maxWorkloads: 2_000,
 } as const;
 
 /** The pool of job threads: pure functions on heavy or untrusted input. */
