@@ -17,6 +17,7 @@ import {
   milliseconds,
   nameShape,
   pid,
+  place,
   port,
   rssMB,
   signal,
@@ -78,11 +79,12 @@ const RegistrationShape = objectShape(
       )
       .max(SERVICE.maxLabels, LABELS_RULE)
       .optional(),
+    stack: field.stack.nullable().optional(),
     kind: z.enum(SERVICE_KINDS, 'must be "service" or "task"').optional(),
   } satisfies Record<Exclude<keyof ServiceInput, 'agent'>, z.ZodType>,
   [
     ...['status', 'pid', 'url', 'startedAt', 'cpu', 'rssMB', 'exitCode', 'signal', 'exitUnknown'],
-    ...['restarts', 'revision', 'stale', 'envKeys', 'specHash'],
+    ...['restarts', 'gatewayUrl', 'project', 'service', 'revision', 'stale', 'envKeys', 'specHash'],
   ],
 ).meta({ id: 'ServiceInput' });
 
@@ -130,7 +132,7 @@ function parseRegistration(value: unknown): ServiceInput {
   const isAgent = value instanceof Object && 'group' in value && value.group === AGENTS_GROUP;
   const hint = isAgent ? 'POST /v1/agents/spinup makes an agent.' : undefined;
   const { rest, faults } = field.checkBeforehand(value, LARGE_FIELDS);
-  const wrong = [...faults, ...faultsOfKind(rest)];
+  const wrong = [...faults, ...field.faultsOfStackName(rest), ...faultsOfKind(rest)];
   const { cwd, env, port = null, dependsOn = [], ...given } = validate(RegistrationShape, rest, wrong, hint);
   return completeRegistration({
     ...given,
@@ -163,6 +165,11 @@ const serviceFields = {
   signal: signal.exactOptional(),
   exitUnknown: z.literal(true).exactOptional().meta({ description: 'Nobody saw how it ended' }),
   restarts: z.int().min(0),
+  gatewayUrl: z.string().nullable().meta({
+    example: 'http://web.localhost:11612/',
+    description: 'null: it has no host name, or there is no gateway',
+  }),
+  ...place,
 };
 
 /** A service in the list. */

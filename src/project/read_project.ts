@@ -30,6 +30,8 @@ export interface ProjectService {
   cwd: string;
   /** null: it has none. */
   port: number | 'auto' | null;
+  /** The port holds in every stack. */
+  isPortFixed: boolean;
   /** A URL, a path on the service's own port, or `tcp`: see readyUrl. */
   ready: string | null;
   env: [key: string, value: string][];
@@ -41,12 +43,18 @@ export interface ProjectService {
   startTimeout: number | undefined;
   stopSignal: string | undefined;
   stopGrace: number | undefined;
+  /** The stack it is registered in; null while it is only what the file says. */
+  stack: string | null;
   kind: ServiceSpec['kind'];
 }
 
 export interface Project {
   /** Absolute and without symbolic links; identifies the project. */
   file: string;
+  /** null: that of its folder. */
+  name: string | null;
+  /** Whose environment services start from. */
+  environment: 'shell' | 'daemon';
   services: ProjectService[];
 }
 
@@ -137,6 +145,15 @@ function dependenciesOf(given: ProjectServiceShape['depends_on'] = []): Dependen
   return [...new Map(all.map((one) => [dependencyText(one), one])).values()];
 }
 
+function portOf({
+  kind = 'service',
+  port = DEFAULT_PORT[kind],
+}: ProjectServiceShape): Pick<ProjectService, 'port' | 'isPortFixed'> {
+  return port !== null && typeof port === 'object'
+    ? { port: port.fixed, isPortFixed: true }
+    : { port, isPortFixed: false };
+}
+
 function projectServiceOf(check: ProjectCheck, name: string, service: ProjectServiceShape): ProjectService {
   const kind = service.kind ?? 'service';
   return {
@@ -144,7 +161,7 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     at: check.positionAt('services', name),
     cmd: service.cmd,
     cwd: serviceCwd(check, name, service),
-    port: service.port === undefined ? DEFAULT_PORT[kind] : service.port,
+    ...portOf(service),
     ready: service.ready ?? null,
     env: serviceEnv(check, name, service),
     dependsOn: dependenciesOf(service.depends_on),
@@ -154,6 +171,7 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     startTimeout: service.start_timeout,
     stopSignal: service.stop?.signal,
     stopGrace: service.stop?.grace,
+    stack: null,
     kind,
   };
 }
@@ -252,7 +270,8 @@ export function parseProject(text: string, file: string, shellEnv: ShellEnvironm
   );
   checkReferences(check, services);
   if (problems.length > 0) throw refuse(problems);
-  return { file, services };
+  const { name = null, environment = 'shell' } = parsed.data;
+  return { file, name, environment, services };
 }
 
 function readDotenv(folder: string): NodeJS.Dict<string> {

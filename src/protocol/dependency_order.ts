@@ -20,6 +20,10 @@ export const dependencyName = (dependency: Dependency): string =>
 export const dependencyText = (dependency: Dependency): string =>
   typeof dependency === 'string' ? dependency : `${dependency.name}:${dependency.condition}`;
 
+/** The same dependency on the service that `nameOf` says. */
+export const renamedDependency = (dependency: Dependency, nameOf: (name: string) => string): Dependency =>
+  typeof dependency === 'string' ? nameOf(dependency) : { ...dependency, name: nameOf(dependency.name) };
+
 /** A service with its dependencies. Names in `dependsOn` outside the set of services have no effect. */
 export interface DependentService {
   readonly name: string;

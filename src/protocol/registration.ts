@@ -18,7 +18,7 @@ interface SpecField<V> {
  */
 export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<ServiceInput[K]> } = {
   name: { change: 'apart' },
-  port: { default: null, change: 'apart' },
+  port: { change: 'apart' },
   cmd: { change: 'process' },
   cwd: { change: 'process' },
   group: { default: null, change: 'record' },
@@ -32,6 +32,7 @@ export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<Service
   startTimeout: { default: SERVICE.defaultStartTimeoutMs, change: 'record' },
   labels: { default: [], change: 'apart' },
   agent: { default: null, change: 'apart' },
+  stack: { default: null, change: 'record' },
   kind: { default: 'service', change: 'process' },
 };
 
@@ -63,6 +64,9 @@ export type PartialRegistration = Pick<ServiceInput, Required> & {
 
 /** `given` with a default for every field left open. */
 export function completeRegistration(given: PartialRegistration): ServiceInput {
-  const complete = SPEC_FIELD_NAMES.map((field) => [field, given[field] ?? SPEC_FIELDS[field].default]);
+  const complete = SPEC_FIELD_NAMES.map((field) => [
+    field,
+    given[field] ?? SPEC_FIELDS[field].default ?? null,
+  ]);
   return Object.fromEntries(complete);
 }

@@ -45,6 +45,8 @@ export interface ServiceSpec {
   startTimeout: number;
   labels: string[];
   agent: AgentSpec | null;
+  /** The stack it is of, which its name begins with; null: it was not registered by a project. */
+  stack: string | null;
   kind: (typeof SERVICE_KINDS)[number];
 }
 

@@ -52,6 +52,7 @@ describe('a registration', () => {
       startTimeout: 30_000,
       labels: [],
       agent: null,
+      stack: null,
       kind: 'service',
     });
   });
@@ -99,6 +100,7 @@ describe('a registration', () => {
       ],
       dependsOn: ['db', 'cache'],
       agent: null,
+      stack: null,
     });
   });
 
@@ -116,7 +118,7 @@ describe('a registration', () => {
     ['has ended', stateRow('web', { end: END })],
   ])('accepts what a GET has shown of one that %s', (_, state) => {
     const spec = specRow('web', { ...SMALL, envKeys: ['A'] });
-    const shown = serviceDetail({ spec, state, stats: null });
+    const shown = serviceDetail({ spec, state, stats: null }, null);
     expect(parseRegistration(shown)).toEqual({ ...parseRegistration(SMALL), cwd: spec.cwd });
   });
 
@@ -310,6 +312,7 @@ describe('a spinup', () => {
       ready: null,
       cols: 120,
       rows: 32,
+      stack: null,
     });
   });
 
@@ -323,6 +326,7 @@ describe('a spinup', () => {
       ready: 'tcp://localhost:1',
       cols: 80,
       rows: 24,
+      stack: null,
     };
     expect(parseSpinup(full)).toEqual({
       name: 'bot_1',
@@ -334,6 +338,7 @@ describe('a spinup', () => {
       ready: 'tcp://localhost:1',
       cols: 80,
       rows: 24,
+      stack: null,
     });
   });
 

@@ -122,11 +122,10 @@ class Registry {
     });
   }
 
-  members({ group }: MessageOf<RegistryProtocol, 'members'>): {
-    members: Member[];
-  } {
+  members({ group, stack }: MessageOf<RegistryProtocol, 'members'>): { members: Member[] } {
     const members = [...this.services.values()]
       .filter(({ spec }) => group === null || spec.group === group)
+      .filter(({ spec }) => stack === undefined || spec.stack === stack)
       .map(({ spec: { name, dependsOn, kind = 'service' } }) => ({ name, dependsOn, kind }));
     return { members };
   }

@@ -124,10 +124,8 @@ export class ServiceLifecycle {
     const foreignHolder = (onDone: (holder: string | null) => void): void =>
       this.inBackground(effects.foreignHolder(run).then(onDone));
     const check = startReadyCheck(context.clock, { probe, foreignHolder }, plan, (passed) => {
-      if (passed) {
-        this.becomeRunning(run);
-        this.announce(run);
-      } else {
+      if (passed) this.beginRunning(run);
+      else {
         // Ask for the listener before the stop changes it. Without an answer the hint says less.
         const holder = tolerateFailure(effects.portHolder(run.metadata.port), () => null);
         this.halt(run, null, { check: check.last(), holder, foreignHolder: check.foreignHolder() });
@@ -137,8 +135,8 @@ export class ServiceLifecycle {
     effects.track(run, false);
   }
 
-  /** A task runs as soon as its process is there. */
-  private work(run: LiveRun): void {
+  /** The process has passed its ready-check, or is that of a task, which has none. */
+  private beginRunning(run: LiveRun): void {
     this.becomeRunning(run);
     this.announce(run);
   }
@@ -275,7 +273,7 @@ export class ServiceLifecycle {
       ended: ({ run, outcome, stopped, late }) => this.finish(run, outcome, { stopped, late, stop: null }),
       checking: ({ run, timeoutMs }) => this.check(run, timeoutMs),
       running: ({ run }) => this.becomeRunning(run),
-      working: ({ run }) => this.work(run),
+      working: ({ run }) => this.beginRunning(run),
       stopping: ({ run, late }) => void this.halt(run, null, late),
     };
   }
@@ -318,7 +316,7 @@ export class ServiceLifecycle {
   private spawned({ run, early }: In<'launching'>, reply: SpawnReply): void {
     const live: LiveRun = { ...run, ...reply };
     if (early) this.finish(live, early, UNASKED);
-    else if (run.metadata.task) this.work(live);
+    else if (run.metadata.task) this.beginRunning(live);
     else this.check(live, run.timeoutMs);
     run.spawned.resolve(this.startResult('starting', live));
   }
@@ -347,8 +345,9 @@ export class ServiceLifecycle {
   private async write(state: In<'ended'>): Promise<void> {
     const { run, end, how } = state;
     const { context, lastLines, name, effects } = this.options;
+    let recorded: LastEnd;
     try {
-      await effects.recordEnd(end);
+      recorded = await effects.recordEnd(end);
     } catch (error) {
       state.recording = null;
       if (this.state === state)
@@ -360,11 +359,15 @@ export class ServiceLifecycle {
       throw error;
     }
     if (this.state !== state) return;
+    if (recorded !== end) {
+      this.lastEnd.value = recorded;
+      state.backoff = null;
+    }
     this.acknowledge(end.run);
     if (state.backoff) this.wait(state.backoff, null);
     else this.become({ phase: 'idle', trouble: null });
     how.stop?.asked.resolve(how.stop.answer);
-    if (end.completed) run.ready.resolve(completedReply(name, end.completed.ms));
+    if (recorded.completed) run.ready.resolve(completedReply(name, recorded.completed.ms));
     else if (!run.ready.settled)
       run.ready.reject(await startFailure(name, state, await lastLines(run.id), context.clock.now()));
   }

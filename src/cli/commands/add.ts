@@ -2,7 +2,11 @@
 import { resolve } from 'node:path';
 import type { Registration } from '../../client/records.ts';
 import { isOnOwnPort, readyUrl } from '../../project/ready_url.ts';
-import { DEPENDENCY_CONDITIONS, type Dependency } from '../../protocol/dependency_order.ts';
+import {
+  DEPENDENCY_CONDITIONS,
+  type Dependency,
+  renamedDependency,
+} from '../../protocol/dependency_order.ts';
 import { RESTART_POLICIES, SERVICE_KINDS } from '../../protocol/service.ts';
 import {
   choiceOption,
@@ -18,6 +22,7 @@ import {
 import { commandLine, parseEnvEntries } from '../kit/command_line.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { atUrl } from '../kit/format.ts';
+import { PLACE_OPTIONS, placeInStack } from '../kit/place_in_stack.ts';
 
 const PORT_RANGE = integerOption(
   '-p, --port <port>',
@@ -73,13 +78,17 @@ export const addCommand = defineCommand({
     stopSignal: textOption('--stop-signal <signal>', 'the signal that stops it; default SIGTERM'),
     stopGrace: durationOption('--stop-grace <time>', 'time it has to end before it is killed; default 5s'),
     startTimeout: durationOption('--start-timeout <time>', 'time it has to become ready; default 30s'),
+    ...PLACE_OPTIONS,
   },
   examples: [
     ['berth add web --ready / -- npm run dev', 'then: berth start web'],
     ["berth add api -p 4000 'cd api && ./run'", 'a single word is the whole command line'],
   ],
-  run: async (context, [name = '', ...line], { port: given, cwd, ready, env, dependsOn, ...rest }) => {
+  run: async (context, [called = '', ...line], options) => {
+    const { port: given, cwd, ready, env, stack, project, all, dependsOn, group, ...rest } = options;
     const client = await context.client();
+    const place = await placeInStack(context, client, { stack, project, all });
+    const name = place.nameOf(called);
     const free = rest.kind === 'task' ? null : 0;
     const port = given === 'none' ? null : (given ?? free);
     const others = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
@@ -90,7 +99,9 @@ export const addCommand = defineCommand({
       cmd: commandLine(line),
       cwd: resolve(cwd ?? '.'),
       env: parseEnvEntries(env),
-      dependsOn: dependsOn.map(parseDependency),
+      dependsOn: dependsOn.map(parseDependency).map((one) => renamedDependency(one, place.nameOf)),
+      group: place.groupOf(group) ?? null,
+      stack: place.stack,
     };
     if (port === null && isOnOwnPort(ready ?? null))
       throw new UsageError(`--ready ${ready} asks its own port, and --port none says that it has none`);

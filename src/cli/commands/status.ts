@@ -8,6 +8,7 @@ import { describeStatus, formatCpu, formatElapsed, formatMemory, statusStyle } f
 import type { Output } from '../kit/output.ts';
 import { projectFileOf } from '../kit/project_file.ts';
 import { safeJson, sanitize, sanitizeLine } from '../kit/sanitize.ts';
+import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 
 /** What a service, or a task, is meant to be. */
 const UP: ReadonlySet<string> = new Set(['running', 'completed']);
@@ -29,7 +30,8 @@ function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
     ['use', use],
     ['command', service.cmd],
     ['folder', service.cwd],
-    ['group', service.group ?? ''],
+    ['stack', service.stack ?? ''],
+    ['group', service.group === service.stack ? '' : (service.group ?? '')],
     ['needs', service.dependsOn.map(dependencyText).join(', ')],
     ['ready-check', service.ready ?? (service.kind === 'task' ? '' : 'none: the process being there counts')],
     ['last check', check],
@@ -70,9 +72,11 @@ export const statusCommand = defineCommand({
     'Shows what the service does, what it waits for, how it ended, and the end of its log. Exit code 0 if ' +
     'it is running or has completed, 3 if not, 4 if there is no such service.',
   args: [{ syntax: '<name>', about: 'the service', completes: 'service' }],
+  options: SCOPE_OPTIONS,
   examples: [['berth status web -o json | jq .exit', 'how it ended']],
-  run: async (context, [name = '']) => {
+  run: async (context, [given = ''], choice) => {
     const client = await context.client();
+    const name = (await stackScope(client, choice)).full(given);
     try {
       const [service, explanation] = await Promise.all([client.service(name), client.explain(name)]);
       context.out.record({ ...service, ...explanation }, () =>

@@ -2,7 +2,7 @@
 // fields of the base API in its order, then the additions.
 import type { Agent } from '../../api/agents_shapes.ts';
 import type { Resolution, Service, ServiceDetail } from '../../api/services_shapes.ts';
-import { AGENTS_GROUP, serviceUrl } from '../../protocol/names.ts';
+import { AGENTS_GROUP, gatewayUrlOf, serviceHostname, serviceUrl } from '../../protocol/names.ts';
 import { pickFields, SPEC_FIELD_NAMES } from '../../protocol/registration.ts';
 import {
   type AgentSpec,
@@ -11,6 +11,7 @@ import {
   type ServiceState,
   type ServiceStatus,
 } from '../../protocol/service.ts';
+import { projectOfStack, shortName } from '../../protocol/stacks.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import type { SpecRow } from '../../protocol/views.ts';
@@ -28,29 +29,50 @@ const effectivePort = ({ spec, state }: ServiceParts): number | null => (state?.
 
 const statusOf = ({ state }: ServiceParts): ServiceStatus => state?.status ?? 'stopped';
 
-/** A service in the list. */
-export function serviceItem(parts: ServiceParts): Service {
+/** The project and stack of a service with its name there; null for what was not registered by a project. */
+function placeOf({ name, stack }: SpecRow): Pick<Service, 'project' | 'stack' | 'service'> {
+  if (!stack) return { project: null, stack: null, service: null };
+  return { project: projectOfStack(stack), stack, service: shortName(name, stack) };
+}
+
+/** The host name at which the gateway serves it: docs/reference.md "Host names". Null: it has none. */
+export const gatewayHostname = ({ name, agent }: SpecRow): string | null =>
+  agent ? agent.hostname : serviceHostname(name);
+
+/** The URL of a service at the gateway on `gatewayPort`; null without a gateway, a host name or a port. */
+function gatewayUrl(parts: ServiceParts, gatewayPort: number | null): string | null {
+  const hostname = gatewayHostname(parts.spec);
+  if (gatewayPort === null || hostname === null || effectivePort(parts) === null) return null;
+  return gatewayUrlOf(hostname, gatewayPort);
+}
+
+/** A service in the list. `gatewayPort` null: there is no gateway. */
+export function serviceItem(parts: ServiceParts, gatewayPort: number | null): Service {
   const { spec, state, stats } = parts;
   const port = effectivePort(parts);
   const start = { name: spec.name, port, group: spec.group, status: statusOf(parts) };
-  const restarts = state?.restarts ?? 0;
+  const more = {
+    restarts: state?.restarts ?? 0,
+    gatewayUrl: gatewayUrl(parts, gatewayPort),
+    ...placeOf(spec),
+  };
   const running = state?.process;
   if (running) {
     // Measurements of an earlier process say nothing about this one.
     const measured = stats?.run === running.run ? stats : { cpu: 0, rssMB: running.rssMB };
     const { cpu, rssMB } = measured;
     const startedAt = localTime(running.startedAt);
-    return { ...start, pid: running.pid, url: serviceUrl(port), startedAt, cpu, rssMB, restarts };
+    return { ...start, pid: running.pid, url: serviceUrl(port), startedAt, cpu, rssMB, ...more };
   }
   const end = state?.end;
-  if (!end) return { ...start, url: serviceUrl(port), restarts };
+  if (!end) return { ...start, url: serviceUrl(port), ...more };
   const { exitCode, signal } = end;
   const unknown = end.exitUnknown ? { exitUnknown: true as const } : {};
-  return { ...start, url: serviceUrl(port), exitCode, signal, ...unknown, restarts };
+  return { ...start, url: serviceUrl(port), exitCode, signal, ...unknown, ...more };
 }
 
-type DetailField = Exclude<keyof ServiceSpec, 'name' | 'port' | 'group' | 'env' | 'agent'>;
-const IN_EVERY_ITEM: readonly string[] = ['name', 'port', 'group'];
+type DetailField = Exclude<keyof ServiceSpec, 'name' | 'port' | 'group' | 'env' | 'agent' | 'stack'>;
+const IN_EVERY_ITEM: readonly string[] = ['name', 'port', 'group', 'stack'];
 const NEVER_SHOWN: readonly string[] = ['env', 'agent'];
 /** The fields that a service has only when it is read on its own. */
 const DETAIL_FIELDS = SPEC_FIELD_NAMES.filter(
@@ -58,10 +80,10 @@ const DETAIL_FIELDS = SPEC_FIELD_NAMES.filter(
 );
 
 /** A service read on its own. No row of the front has the values of its environment. */
-export function serviceDetail(parts: ServiceParts): ServiceDetail {
+export function serviceDetail(parts: ServiceParts, gatewayPort: number | null): ServiceDetail {
   const { spec, state } = parts;
   return {
-    ...serviceItem(parts),
+    ...serviceItem(parts, gatewayPort),
     ...pickFields(spec, DETAIL_FIELDS),
     revision: spec.revision,
     stale: state?.process ? state.process.revision < spec.revision : false,
@@ -87,5 +109,6 @@ export function agentItem(parts: ServiceParts, agent: AgentSpec): Agent {
     hostname: agent.hostname,
     agent_type: agent.agentType,
     group: AGENTS_GROUP,
+    ...placeOf(parts.spec),
   };
 }
