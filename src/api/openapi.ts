@@ -25,6 +25,7 @@ const TAGS: Readonly<Record<ResourceName, string>> = {
   groups: 'Services that are started and stopped together',
   events: 'What happens, as it happens and afterwards',
   agents: 'Services that run in a terminal',
+  commands: 'Commands that are run once, in the environment of a service',
   access: 'Proof of the server, and sessions of the page',
   system: 'The daemon itself',
   clusters: 'Kubernetes clusters',

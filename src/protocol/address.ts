@@ -4,6 +4,7 @@
 import type { PlacementKey } from '../runtime/actor.ts';
 import type { AgentsProtocol } from './agents.ts';
 import type { CloudViewsProtocol, ClustersProtocol, SweeperProtocol, WorkloadsProtocol } from './cloud.ts';
+import type { CommandProtocol } from './commands.ts';
 import type { EventsProtocol } from './events.ts';
 import type { GatewayProtocol } from './gateway.ts';
 import type { GroupsProtocol } from './groups.ts';
@@ -27,7 +28,10 @@ interface Actors {
   groups: GroupsProtocol;
   registry: RegistryProtocol;
   stats: StatsProtocol;
-  [service: `service:${string}`]: ServiceProtocol & TerminalProtocol & WatchedServiceProtocol;
+  [service: `service:${string}`]: ServiceProtocol &
+    TerminalProtocol &
+    WatchedServiceProtocol &
+    CommandProtocol;
   ports: PortsProtocol;
   events: EventsProtocol;
   watcher: WatcherProtocol;

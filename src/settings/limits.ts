@@ -93,6 +93,14 @@ export const READY_CHECK = {
   maxConcurrent: 64,
 } as const;
 
+/** Commands beside a service: docs/reference.md "Commands". */
+export const COMMAND = {
+  /** A command whose terminal is not attached by then is forgotten. */
+  attachTimeoutMs: 10_000,
+  /** How a command is ended whose terminal has gone. */
+  stop: { signal: 'SIGHUP', graceMs: 5_000 },
+} as const;
+
 /** Files that are watched: docs/reference.md "Watch". */
 export const WATCH = {
   maxGlobs: 64,

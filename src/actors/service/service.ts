@@ -4,8 +4,10 @@
 import { join } from 'node:path';
 import type { Probe } from '../../adapters/ready_probe.ts';
 import { SERVICE_PREFIX } from '../../protocol/address.ts';
+import type { CommandProtocol } from '../../protocol/commands.ts';
 import { fail } from '../../protocol/errors.ts';
 import type {
+  RunEnd,
   ServiceExplanation,
   ServiceProtocol,
   StartReply,
@@ -16,6 +18,7 @@ import type { TerminalProtocol } from '../../protocol/terminal.ts';
 import { actor, type Context, type MessageOf } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
+import { CommandSession } from './command_session.ts';
 import { ServiceEffects, type ServiceEffectsConfig } from './effects.ts';
 import { explainService } from './explain.ts';
 import { ServiceLifecycle } from './lifecycle.ts';
@@ -46,6 +49,8 @@ class SupervisedService {
   private restarting: Promise<StartReply> | null = null;
   /** Cancels the pending end of the actor of a service that is not registered. */
   private cancelEnd = (): void => {};
+  /** The command that this is in place of a service. */
+  private command: CommandSession | null = null;
 
   constructor(context: Context, config: ServiceConfig) {
     const { bootedAt, drawScreen, logs, probe, viewersInThread } = config;
@@ -140,7 +145,19 @@ class SupervisedService {
     return this.log;
   }
 
-  attach(viewer: string): null {
+  /** Becomes a command, which no service is. */
+  prepare({ input }: MessageOf<CommandProtocol, 'prepare'>): null {
+    const { context, effects, name, terminal } = this;
+    if (this.command || this.life.snapshot().stored) throw fail('name_in_use', `${name} is taken`);
+    const spec = input.service === null ? null : effects.specOf(input.service);
+    this.cancelEnd();
+    const onOver = (): void => this.endSoon();
+    this.command = new CommandSession({ context, name, effects, terminal, spec, input, onOver });
+    return null;
+  }
+
+  attach(viewer: string): null | Promise<null> {
+    if (this.command) return this.command.attach(viewer);
     const { state, stored } = this.life.snapshot();
     const run = liveRun(state);
     if (!run?.pty) throw fail('not_running', `${this.name} has no terminal: it does not run`);
@@ -164,13 +181,25 @@ class SupervisedService {
     return explainService(facts);
   }
 
+  detach(viewer: string): null {
+    this.terminal.detach(viewer);
+    this.command?.detach();
+    return null;
+  }
+
+  exited(end: RunEnd): null {
+    if (this.command) this.command.exited(end);
+    else this.machine.exited(end);
+    return null;
+  }
+
   private endSoon(): void {
     this.cancelEnd();
     this.cancelEnd = this.context.clock.after(SERVICE.removedLingerMs, () => this.context.end());
   }
 }
 
-type ServiceMessages = ServiceProtocol & TerminalProtocol;
+type ServiceMessages = ServiceProtocol & TerminalProtocol & CommandProtocol;
 
 /** One service. Its name follows `service:` in its address. */
 export const serviceActor = actor<ServiceMessages, ServiceConfig>(
@@ -192,16 +221,17 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       read: ({ offset, limit, ...query }) => service.registeredLog().parts(offset, limit, query),
       explain: () => context.replyLater(service.explain()),
       follow: ({ on }) => log.follow(on),
-      exited: (end) => {
-        machine.exited(end);
-        return null;
-      },
+      exited: (end) => service.exited(end),
       grew: () => {
         log.grew();
         return terminal.onLogGrowth();
       },
-      attach: ({ viewer }) => service.attach(viewer),
-      detach: ({ viewer }) => terminal.detach(viewer),
+      prepare: (message) => service.prepare(message),
+      attach: ({ viewer }) => {
+        const attached = service.attach(viewer);
+        return attached && context.replyLater(attached);
+      },
+      detach: ({ viewer }) => service.detach(viewer),
       input: ({ viewer, data }) => terminal.input(viewer, data),
       resize: ({ cols, rows }) => terminal.resize(cols, rows),
       ack: ({ viewer, bytes }) => terminal.acknowledge(viewer, bytes),
