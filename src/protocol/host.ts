@@ -14,6 +14,7 @@ export interface SpawnRequest {
   cwd: string;
   /** The whole environment of the child. */
   env: [key: string, value: string][];
+  /** 0: it has none; here and in what follows. */
   port: number;
   /** The user's own umask, not the daemon's 077. */
   umask: number;
@@ -26,7 +27,8 @@ export interface SpawnRequest {
 /** What a later daemon needs to continue with a run. */
 export interface RunMetadata {
   revision: number;
-  port: number;
+  /** null: the service has none. */
+  port: number | null;
   ready: string | null;
   /** It has passed its ready-check. */
   passed: boolean;

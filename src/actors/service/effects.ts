@@ -57,6 +57,8 @@ const SEALED_ENV = (name: string): string =>
 const SEALED_ENV_HINT =
   'Put the file env.key back that sealed it, or register the service with its env again.';
 
+/** What the host is told for a service without a port. */
+const NO_PORT = 0;
 const NO_DROPPED_ROWS: ReplyOf<HostProtocol, 'dropped'> = { rows: [] };
 
 /** The side effects of one service: messages to other actors, and rows of the store. */
@@ -122,15 +124,18 @@ export class ServiceEffects {
     return rows.find(({ service }) => service === this.name)?.bytes ?? 0;
   }
 
-  /** The process that listens on `port`, in the words of the port.conflict event. */
-  async portHolder(port: number): Promise<string | null> {
+  /** Who listens on `port`, in the words of the port.conflict event; null: nobody, or there is no port. */
+  async portHolder(port: number | null): Promise<string | null> {
+    if (port === null) return null;
     const { listener } = await this.ports.ask('listener', { port });
     return listener?.holder ?? null;
   }
 
   /** Who listens on the port of `run` without being of it, in the same words; `unknown` without an answer. */
   async foreignHolder(run: LiveRun): Promise<string | null> {
-    const asked = this.ports.ask('foreignHolder', this.portUseOf(run));
+    const use = this.portUseOf(run);
+    if (!use) return null;
+    const asked = this.ports.ask('foreignHolder', use);
     const { holder } = await tolerateFailure(asked, () => ({ holder: 'unknown' }));
     return holder;
   }
@@ -150,7 +155,7 @@ export class ServiceEffects {
     if (last && !last.whole)
       await this.stopRun(last.run, spec.port, { signal: spec.stopSignal, graceMs: spec.stopGrace });
     const holder = await this.portHolder(spec.port);
-    if (holder !== null) {
+    if (spec.port !== null && holder !== null) {
       await this.appendEvent(portConflictEvent(spec.port, { name, run: run.id }, holder));
       throw fail('port_in_use', `${name} cannot be started: its port ${spec.port} is held by ${holder}`);
     }
@@ -160,7 +165,7 @@ export class ServiceEffects {
       cmd: spec.cmd,
       cwd: spec.cwd,
       env: childEnvironment(this.config.environment, spec, run.id),
-      port: spec.port,
+      port: spec.port ?? NO_PORT,
       umask: this.config.umask,
       pty: spec.agent && { cols: spec.agent.cols, rows: spec.agent.rows },
       memo: run.metadata,
@@ -187,8 +192,13 @@ export class ServiceEffects {
    * Stops the whole tree of `run`, as `stopProcessTree` does. A host that answers nothing, because it was
    * stopped itself or hangs, is noticed long before the grace period is over.
    */
-  stopRun(run: string, port: number, settings: StopSettings): Promise<StopReport> {
-    const stopped = stopProcessTree(this.host, { service: this.name, run, port, ...settings });
+  stopRun(run: string, port: number | null, settings: StopSettings): Promise<StopReport> {
+    const stopped = stopProcessTree(this.host, {
+      service: this.name,
+      run,
+      port: port ?? NO_PORT,
+      ...settings,
+    });
     const answers = this.host.ask('dropped', {}, { deadlineMs: SERVICE.hostAskTimeoutMs });
     return Promise.race([stopped, answers.then(() => stopped)]);
   }
@@ -216,7 +226,8 @@ export class ServiceEffects {
   track(run: LiveRun, running: boolean): void {
     const { pid, startTicks } = run;
     this.stats.tell('track', { name: this.name, run: run.id, pid, startTicks, running });
-    if (running) this.ports.tell('watch', this.portUseOf(run));
+    const use = this.portUseOf(run);
+    if (running && use) this.ports.tell('watch', use);
   }
 
   untrack(run: LiveRun): void {
@@ -260,7 +271,8 @@ export class ServiceEffects {
     this.lastPublished = '';
   }
 
-  private portUseOf({ id, pid, metadata }: LiveRun): PortUse {
-    return { owner: this.name, run: id, pid, port: metadata.port };
+  /** null: the service has no port. */
+  private portUseOf({ id, pid, metadata: { port } }: LiveRun): PortUse | null {
+    return port === null ? null : { owner: this.name, run: id, pid, port };
   }
 }
