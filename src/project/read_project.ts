@@ -5,8 +5,8 @@ import { parseEnv } from 'node:util';
 import { parseYamlNodes, type YamlPosition, YamlPositionError } from '../adapters/yaml.ts';
 import { findDependencyCycle } from '../protocol/dependency_order.ts';
 import { ENV_KEY_PATTERN } from '../protocol/names.ts';
-import type { RestartPolicy } from '../protocol/service.ts';
-import { SERVICE } from '../settings/limits.ts';
+import type { RestartPolicy, WatchSpec } from '../protocol/service.ts';
+import { SERVICE, WATCH } from '../settings/limits.ts';
 import { readTextFile } from '../settings/state_files.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
 import { ProjectError, type ProjectProblem } from './project_error.ts';
@@ -36,6 +36,7 @@ export interface ProjectService {
   startTimeout: number | undefined;
   stopSignal: string | undefined;
   stopGrace: number | undefined;
+  watch: WatchSpec | null;
 }
 
 export interface Project {
@@ -118,6 +119,13 @@ function serviceCwd(check: ProjectCheck, name: string, service: ProjectServiceSh
   return cwd;
 }
 
+function watchOf({ watch }: ProjectServiceShape): WatchSpec | null {
+  if (!watch) return null;
+  const { paths, ignore = [], debounce_ms: debounceMs = WATCH.defaultDebounceMs } = watch;
+  const { action = 'restart', cascade = false } = watch;
+  return { paths, ignore, debounceMs, action, cascade };
+}
+
 function projectServiceOf(check: ProjectCheck, name: string, service: ProjectServiceShape): ProjectService {
   return {
     name,
@@ -134,6 +142,7 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     startTimeout: service.start_timeout,
     stopSignal: service.stop?.signal,
     stopGrace: service.stop?.grace,
+    watch: watchOf(service),
   };
 }
 

@@ -22,6 +22,8 @@ export interface RegistryProtocol {
   specOf(message: { name: string }): { spec: ServiceSpec | null };
   /** The members of a group, or of all groups with null, with their dependencies. */
   members(message: { group: string | null }): { members: { name: string; dependsOn: string[] }[] };
+  /** Has every service that watches files ask for it again: the watcher is new. */
+  watchAgain(message: Record<string, never>): null;
   /** Refuses every change from now on with daemon_busy: the daemon is shutting down. */
   close(message: Record<string, never>): null;
 }

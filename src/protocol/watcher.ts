@@ -14,6 +14,10 @@ export interface WatchRequest {
   since: number;
 }
 
+/** Whether two requests are about the same files in the same way. */
+export const isSameRequest = (a: WatchRequest, b: WatchRequest): boolean =>
+  JSON.stringify({ ...a, since: 0 }) === JSON.stringify({ ...b, since: 0 });
+
 /** What is watched at the moment. */
 export interface WatchState {
   folders: number;

@@ -252,6 +252,7 @@ export const specRow = (name: string, more: Partial<SpecRow> = {}): SpecRow => (
   startTimeout: 30000,
   labels: [],
   agent: null,
+  watch: null,
   revision: 1,
   envKeys: [],
   specHash: 'hash',

@@ -1,11 +1,10 @@
 // Has the files of a service watched while it is wanted, and acts on their changes: docs/reference.md "Watch".
 // A service is wanted from a start until somebody stops it; one that has ended by itself is started by the
 // next change.
-import { serviceAddress } from '../../protocol/address.ts';
 import type { WatchSpec } from '../../protocol/service.ts';
-import type { WatchRequest, WatchState } from '../../protocol/watcher.ts';
+import { isSameRequest, type WatchRequest, type WatchState } from '../../protocol/watcher.ts';
 import { type Context, tolerateFailure } from '../../runtime/actor.ts';
-import { SERVICE, WATCH } from '../../settings/limits.ts';
+import { WATCH } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
 import { liveRun } from './state.ts';
@@ -15,8 +14,9 @@ export interface FileWatchOptions {
   name: string;
   effects: ServiceEffects;
   life: ServiceLifecycle;
-  /** Starts the service, which has no process. */
+  /** Starts the service, which has no process, and stops and starts it. They fail as a client's do. */
   start: () => Promise<unknown>;
+  restart: () => Promise<unknown>;
 }
 
 export class FileWatch {
@@ -111,40 +111,36 @@ export class FileWatch {
     const { cwd, watch } = stored.spec;
     const { paths, ignore, debounceMs } = watch;
     const run = liveRun(state);
-    const since = this.request ? context.clock.now() : (run?.metadata.changedAt ?? run?.startedAt ?? end?.at);
-    const request = { service: name, cwd, paths, ignore, debounceMs, since: since ?? context.clock.now() };
-    const isSame = this.request && JSON.stringify({ ...this.request, since: 0 }) === JSON.stringify({ ...request, since: 0 });
-    if (isSame) return;
+    const since = (this.request ? null : (run?.startedAt ?? end?.at)) ?? context.clock.now();
+    const request = { service: name, cwd, paths, ignore, debounceMs, since };
+    if (this.request && isSameRequest(this.request, request)) return;
     this.request = request;
     const ready = context.ref('threads').ask('ensure', { address: 'watcher' });
     const asked = ready.then(() => {
       if (this.request === request) watcher.tell('watch', request);
     });
     const trouble = 'the thread that watches files does not run; the log of the daemon says why';
-    const given = tolerateFailure(asked, () => this.onState({ folders: 0, trouble }));
-    given.catch((error: unknown) => context.crash(error));
+    this.inBackground(tolerateFailure(asked, () => this.onState({ folders: 0, trouble })));
   }
 
   /** Answers the change, or waits for the next phase in which that is possible. */
   private act(): void {
     const { spec } = this;
     if (!this.isDue || !spec) return;
-    const { effects, life, start } = this.options;
+    const { life, restart, start } = this.options;
     const { state } = life.snapshot();
     switch (state.phase) {
       case 'checking':
       case 'running':
         this.isDue = false;
-        if (spec.action !== 'restart') return this.signal(state.run.id, spec.action);
         this.owesCascade = spec.cascade;
-        life.relaunch(state.run);
+        this.inBackground(restart());
         return;
       case 'idle':
       case 'waiting':
         this.isDue = false;
-        if (spec.action !== 'restart') return;
         this.owesCascade = spec.cascade;
-        this.inBackground(tolerateFailure(start(), () => null));
+        this.inBackground(start());
         return;
       case 'stopping':
         // The process that follows begins with the files as they are now.
@@ -155,5 +151,17 @@ export class FileWatch {
       case 'ended':
         return;
     }
+  }
+
+  /** Those that depend on this service begin anew after it. */
+  private cascade(): void {
+    const { context, name } = this.options;
+    this.owesCascade = false;
+    context.ref('groups').tell('restartDependants', { name });
+  }
+
+  /** Nobody waits for it: what fails is in the state of the service. */
+  private inBackground(work: Promise<unknown>): void {
+    tolerateFailure(work, () => null).catch((error: unknown) => this.options.context.crash(error));
   }
 }

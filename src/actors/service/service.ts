@@ -15,12 +15,14 @@ import type {
   StoredService,
 } from '../../protocol/service.ts';
 import type { TerminalProtocol } from '../../protocol/terminal.ts';
+import type { WatchedServiceProtocol } from '../../protocol/watcher.ts';
 import { actor, type Context, type MessageOf } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
 import { CommandSession } from './command_session.ts';
 import { ServiceEffects, type ServiceEffectsConfig } from './effects.ts';
 import { explainService } from './explain.ts';
+import { FileWatch } from './file_watch.ts';
 import { ServiceLifecycle } from './lifecycle.ts';
 import { ServiceMachine } from './machine.ts';
 import { ServiceLog } from './service_log.ts';
@@ -45,6 +47,7 @@ class SupervisedService {
   private readonly name: string;
   private readonly effects: ServiceEffects;
   private readonly life: ServiceLifecycle;
+  readonly files: FileWatch;
   /** The restart whose stop is under way. */
   private restarting: Promise<StartReply> | null = null;
   /** Cancels the pending end of the actor of a service that is not registered. */
@@ -70,12 +73,21 @@ class SupervisedService {
       probe,
       bootedAt,
       lastLines: (run) => log.lastLines(run),
+      onChanged: () => this.files.update(),
       onEnded: (run, { exitCode, signal }) => {
         effects.untrack(run);
         terminal.onRunEnded(run.id, { exitCode, signal });
       },
     });
     this.machine = new ServiceMachine(name, this.life, effects);
+    this.files = new FileWatch({
+      context,
+      name,
+      effects,
+      life: this.life,
+      start: async () => this.machine.start({ timeoutMs: null, wait: true, join: true }),
+      restart: async () => this.restart({ timeoutMs: null, graceMs: null }),
+    });
   }
 
   /** A client's stop, which overrides a restart under way. */
@@ -83,6 +95,7 @@ class SupervisedService {
     this.life.registered();
     if (last) this.machine.close('the daemon is shutting down');
     this.restarting = null;
+    this.files.release();
     return this.machine.stop(graceMs);
   }
 
@@ -113,6 +126,7 @@ class SupervisedService {
   async retire(graceMs: number | null): Promise<null> {
     const reopen = this.machine.close('it is being removed');
     this.restarting = null;
+    this.files.release();
     try {
       await this.machine.stop(graceMs);
       await this.effects.forget();
@@ -134,6 +148,7 @@ class SupervisedService {
   async adopt(): Promise<null> {
     this.log.resumeFollow();
     await this.machine.adopt();
+    this.files.resume();
     const { stored, state } = this.life.snapshot();
     if (!stored && state.phase === 'idle') this.endSoon();
     return null;
@@ -177,7 +192,19 @@ class SupervisedService {
     const lastLines = run === undefined ? [] : await this.log.lastLines(run);
     const droppedBytes = state.phase === 'lost' ? 0 : await this.effects.droppedBytes();
     const now = this.context.clock.now();
-    const facts = { spec, status, state, end, portHolder, foreignHolder, lastLines, droppedBytes, now };
+    const watching = this.files.state;
+    const facts = {
+      spec,
+      status,
+      state,
+      end,
+      portHolder,
+      foreignHolder,
+      watching,
+      lastLines,
+      droppedBytes,
+      now,
+    };
     return explainService(facts);
   }
 
@@ -193,13 +220,18 @@ class SupervisedService {
     return null;
   }
 
+  async restartRunning(): Promise<null> {
+    if (liveRun(this.life.snapshot().state)) await this.restart({ timeoutMs: null, graceMs: null });
+    return null;
+  }
+
   private endSoon(): void {
     this.cancelEnd();
     this.cancelEnd = this.context.clock.after(SERVICE.removedLingerMs, () => this.context.end());
   }
 }
 
-type ServiceMessages = ServiceProtocol & TerminalProtocol & CommandProtocol;
+type ServiceMessages = ServiceProtocol & TerminalProtocol & WatchedServiceProtocol & CommandProtocol;
 
 /** One service. Its name follows `service:` in its address. */
 export const serviceActor = actor<ServiceMessages, ServiceConfig>(
@@ -220,6 +252,10 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       tailStart: (query) => service.registeredLog().tailStart(query),
       read: ({ offset, limit, ...query }) => service.registeredLog().parts(offset, limit, query),
       explain: () => context.replyLater(service.explain()),
+      restartRunning: () => context.replyLater(service.restartRunning()),
+      filesChanged: ({ paths }) => context.replyLater(service.files.onChange(paths)),
+      watchState: (state) => service.files.onState(state),
+      watchAgain: () => service.files.askAgain(),
       follow: ({ on }) => log.follow(on),
       exited: (end) => service.exited(end),
       grew: () => {

@@ -2,16 +2,13 @@
 // send theirs again when the thread is new.
 import { WatchedTree, type WatchedTreeOptions } from '../../adapters/watched_tree.ts';
 import { serviceAddress } from '../../protocol/address.ts';
-import type { WatcherProtocol, WatchRequest } from '../../protocol/watcher.ts';
+import { isSameRequest, type WatcherProtocol, type WatchRequest } from '../../protocol/watcher.ts';
 import { actor, type Context } from '../../runtime/actor.ts';
 
 export interface WatcherConfig {
   /** By service; empty at the start of the thread. */
   requests: Map<string, WatchRequest>;
 }
-
-const sameFiles = (a: WatchRequest, b: WatchRequest): boolean =>
-  JSON.stringify({ ...a, since: 0 }) === JSON.stringify({ ...b, since: 0 });
 
 class Watcher {
   private readonly context: Context;
@@ -30,7 +27,7 @@ class Watcher {
   watch(request: WatchRequest): null {
     const { service } = request;
     const before = this.requests.get(service);
-    if (before && this.trees.has(service) && sameFiles(before, request)) return null;
+    if (before && this.trees.has(service) && isSameRequest(before, request)) return null;
     this.unwatch(service);
     this.requests.set(service, request);
     this.open(request);

@@ -35,13 +35,19 @@ async function socketOf(path: string, isInput: boolean): Promise<Socket> {
   const handle = await open(path, isInput ? 'w' : 'r');
   // The handle would close the descriptor when it is collected: the FIFO is opened again, which does not wait.
   const mode = isInput ? constants.O_WRONLY : constants.O_RDONLY;
-  const fd = openSync(path, mode | constants.O_NONBLOCK);
-  await handle.close();
-  return new Socket({ fd, readable: !isInput, writable: isInput });
+  try {
+    const fd = openSync(path, mode | constants.O_NONBLOCK);
+    return new Socket({ fd, readable: !isInput, writable: isInput });
+  } finally {
+    await handle.close();
+  }
 }
 
+/** Also ENXIO: the reader of a FIFO has gone before it was opened. */
 const isBrokenPipe = (error: unknown): boolean =>
-  ['EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET'].includes((error as NodeJS.ErrnoException).code ?? '');
+  ['EPIPE', 'ENXIO', 'ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET'].includes(
+    (error as NodeJS.ErrnoException).code ?? '',
+  );
 
 /** Redirects those of `caller` that are no terminal. Throws the system's error. */
 export function redirectStreams(caller: CallerStreams): RedirectedStreams {

@@ -47,6 +47,7 @@ describe('a record', () => {
       { startTimeout: 1 },
       { labels: ['x'] },
       { agent: { agentType: null, hostname: 'web.test', cols: 80, rows: 24 } },
+      { watch: { paths: ['src'], ignore: [], debounceMs: 300, action: 'restart', cascade: false } },
     ];
     const texts = [undefined, ...changes].map((more) =>
       canonicalSpec(nextRecord(input('web', more), 8000, undefined, KEY).spec),
@@ -81,6 +82,7 @@ describe('a record', () => {
         startTimeout: 2_000,
         labels: ['x', 'y'],
         agent: { agentType: 'vllm', hostname: 'web.test', cols: 80, rows: 24 },
+        watch: null,
       },
       8105,
       undefined,

@@ -54,6 +54,7 @@ function about(
     end: null,
     portHolder: null,
     foreignHolder: null,
+    watching: null,
     lastLines: [],
     droppedBytes: 0,
     now: NOW,
