@@ -5,13 +5,15 @@ import { AGENTS_GROUP } from '../../protocol/names.ts';
 import type { ServiceState } from '../../protocol/service.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import type { SpecRow } from '../../protocol/views.ts';
-import { agentItem, resolutionItem, serviceDetail, serviceItem } from './service_json.ts';
+import { agentItem, resolutionItem, type ServiceParts, serviceDetail, serviceItem } from './service_json.ts';
 
 interface ServiceRow {
   /** null: the state arrived before the spec, which another actor sends. */
   spec: SpecRow | null;
   state: ServiceState | null;
   stats: StatsRow | null;
+  /** Processor time so far, as far as it was measured. */
+  cpuSeconds: number;
   item: Buffer | null;
   detail: Buffer | null;
   resolution: Buffer | null;
@@ -76,7 +78,12 @@ export class ServiceViews {
 
   /** Takes measurements; those of unknown services are ignored. */
   setStats(stats: readonly StatsRow[]): void {
-    for (const row of stats) if (this.rows.has(row.name)) this.invalidate(row.name).stats = row;
+    for (const measured of stats) {
+      if (!this.rows.has(measured.name)) continue;
+      const row = this.invalidate(measured.name);
+      row.stats = measured;
+      row.cpuSeconds += measured.usedSeconds;
+    }
     this.serviceList = null;
   }
 
@@ -86,6 +93,11 @@ export class ServiceViews {
 
   state(name: string): ServiceState | null {
     return this.rows.get(name)?.state ?? null;
+  }
+
+  /** Every registered service with its parts, by name. */
+  all(): readonly (ServiceParts & { readonly cpuSeconds: number })[] {
+    return this.rowsWithSpec();
   }
 
   /** The specs of a group's members, by name. */
@@ -155,7 +167,15 @@ export class ServiceViews {
   private invalidate(name: string): ServiceRow {
     let row = this.rows.get(name);
     if (!row) {
-      row = { spec: null, state: null, stats: null, item: null, detail: null, resolution: null };
+      row = {
+        spec: null,
+        state: null,
+        stats: null,
+        cpuSeconds: 0,
+        item: null,
+        detail: null,
+        resolution: null,
+      };
       this.rows.set(name, row);
       this.names = null;
     }
