@@ -84,10 +84,9 @@ function rulesAbove(root: string): IgnoreRules[] {
 /** The text of a refusal by the system. */
 function refusalText(code: string, folders: number): string {
   const setting = code === 'ENOSPC' ? 'fs.inotify.max_user_watches' : 'fs.inotify.max_user_instances';
-  const value = linesOf(`/proc/sys/${setting.replaceAll('.', '/')}`).trim();
   return (
     `the system has no watch left for it (${code}): ${folders} folders are watched, the others are not. ` +
-    `Raise the limit with \`sysctl ${setting}=...\`${value ? `, which is ${value}` : ''}, or watch less`
+    `Raise the limit, \`sysctl ${setting}\`, or watch less`
   );
 }
 

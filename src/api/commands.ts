@@ -12,7 +12,7 @@ export const commands = {
     summary: 'Prepare a command in the environment of a service; attaching to its terminal runs it',
     status: 201,
     body: 'CommandRequest',
-    answer: 'Command',
+    answer: 'PreparedCommand',
     errors: ['invalid_spec', 'unknown_service', 'key_unusable'],
     isPrompt: true,
   }),

@@ -29,6 +29,6 @@ function parseCommand(value: unknown): CommandInput {
 export type CommandRequest = z.input<typeof CommandShape>;
 export const CommandRequest = new RequestBody(CommandShape, parseCommand);
 
-export const Command = z
+export const PreparedCommand = z
   .object({ id: z.string().meta({ description: 'For its terminal; valid for ten seconds' }) })
-  .meta({ id: 'Command' });
+  .meta({ id: 'PreparedCommand' });

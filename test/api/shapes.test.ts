@@ -52,6 +52,7 @@ describe('a registration', () => {
       startTimeout: 30_000,
       labels: [],
       agent: null,
+      watch: null,
     });
   });
 
@@ -69,6 +70,13 @@ describe('a registration', () => {
       stopGrace: 0,
       startTimeout: 3_600_000,
       labels: ['berth.yaml', ''],
+      watch: {
+        paths: ['src/**', '*.{js,ts}'],
+        ignore: ['*.log'],
+        debounceMs: 0,
+        action: 'SIGHUP',
+        cascade: true,
+      },
     };
     expect(parseRegistration(full)).toEqual({
       ...full,

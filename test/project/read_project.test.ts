@@ -63,6 +63,7 @@ services:
     autostart: true
     start_timeout: 1m30s
     stop: { signal: SIGINT, grace: 10s }
+    watch: { paths: [src], ignore: [dist/], debounce_ms: 1s, action: SIGHUP, cascade: true }
 `);
     expect(db).toMatchObject({
       name: 'db',
@@ -96,6 +97,7 @@ services:
       startTimeout: 90_000,
       stopSignal: 'SIGINT',
       stopGrace: 10_000,
+      watch: { paths: ['src'], ignore: ['dist/'], debounceMs: 1_000, action: 'SIGHUP', cascade: true },
     });
   });
 

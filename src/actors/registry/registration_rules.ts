@@ -49,8 +49,18 @@ function significantPart<K extends keyof ServiceSpec>(spec: ServiceSpec, field: 
  * means the field's default.
  */
 export function canonicalSpec(spec: ServiceSpec): string {
-  return JSON.stringify(SPEC_FIELD_NAMES.map((field) => significantPart(spec, field)));
+  const parts = SPEC_FIELD_NAMES.map((field) => significantPart(spec, field));
+  // A later field that says nothing changes no stored hash.
+  while (parts.length > FIRST_FIELDS && isDefault(SPEC_FIELD_NAMES[parts.length - 1], parts.at(-1)))
+    parts.pop();
+  return JSON.stringify(parts);
 }
+
+/** The number of fields of the first version, of which every hash has all. */
+const FIRST_FIELDS = SPEC_FIELD_NAMES.indexOf('agent') + 1;
+
+const isDefault = (field: keyof ServiceSpec | undefined, part: unknown): boolean =>
+  field !== undefined && JSON.stringify(part) === JSON.stringify(SPEC_FIELDS[field].default);
 
 /** A record stored before a field existed means the field's default. */
 function completeSpec(spec: ServiceSpec): ServiceSpec {

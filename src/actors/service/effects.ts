@@ -116,6 +116,11 @@ export class ServiceEffects {
     return earlier ?? event.type;
   }
 
+  /** Journals that files of the service have changed; `paths`: the first of them. */
+  async announceChange(paths: string[]): Promise<void> {
+    await this.appendEvent(events.changedEvent(this.name, paths));
+  }
+
   /**
    * Event first, end second: an end in the store implies that its event is in the journal. Safe to repeat.
    * Resolves with the end as it is stored: the journal has the first word on it.

@@ -34,7 +34,7 @@ export function childEnvironment(base: EnvironmentRows, spec: ServiceSpec, run: 
   return [...rows];
 }
 
-/** The environment of a command beside the service `spec`, or of none: `own` wins over that of the service. */
+/** The environment of a command beside the service `spec`, or of none. `own` wins over the service's. */
 export function commandEnvironment(
   base: EnvironmentRows,
   spec: ServiceSpec | null,

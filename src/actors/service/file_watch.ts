@@ -1,5 +1,5 @@
-// Has the files of a service watched while it is wanted, and acts on their changes: docs/reference.md "Watch".
-// A service is wanted from a start until somebody stops it; one that has ended by itself is started by the
+// Has the files of a service watched while it is wanted, and acts on their changes:
+// docs/reference.md "Watch". A service is wanted from a start until somebody stops it; one that has ended by itself is started by the
 // next change.
 import type { WatchSpec } from '../../protocol/service.ts';
 import { isSameRequest, type WatchRequest, type WatchState } from '../../protocol/watcher.ts';
@@ -82,13 +82,7 @@ export class FileWatch {
       context.ref('watcher').tell('unwatch', { service: name });
       return null;
     }
-    const appended = effects.appendEvent({
-      type: 'service.changed',
-      name,
-      run: null,
-      data: JSON.stringify({ name, paths: paths.slice(0, WATCH.reportedPaths) }),
-    });
-    await tolerateFailure(appended, () => null);
+    await tolerateFailure(effects.announceChange(paths.slice(0, WATCH.reportedPaths)), () => null);
     this.isDue = true;
     this.act();
     return null;

@@ -80,6 +80,7 @@ describe('an explanation', () => {
       portHolder: null,
       backoff: null,
       exit: null,
+      watching: null,
       lastLines: [],
       next: 'It stays as it is until it is started.',
     });

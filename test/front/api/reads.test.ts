@@ -202,6 +202,7 @@ describe.each(SERVERS)('%s', (server) => {
           'portHolder',
           'backoff',
           'exit',
+          'watching',
           'lastLines',
           'next',
         ],
