@@ -35,6 +35,7 @@ const specOf = (name: string, index: number): SpecRow => ({
   startTimeout: 30_000,
   labels: [],
   agent: null,
+  stack: null,
   watch: null,
   revision: 1,
   envKeys: ['NODE_ENV', 'DATABASE_URL'],

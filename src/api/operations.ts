@@ -7,6 +7,7 @@ import { events } from './events.ts';
 import { groups } from './groups.ts';
 import type { Operation } from './operation.ts';
 import { services } from './services.ts';
+import { stacks } from './stacks.ts';
 import { system } from './system.ts';
 import { tethers } from './tethers.ts';
 import { workloads } from './workloads.ts';
@@ -14,6 +15,7 @@ import { workloads } from './workloads.ts';
 export const OPERATIONS = {
   services,
   groups,
+  stacks,
   events,
   agents,
   commands,

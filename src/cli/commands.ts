@@ -12,7 +12,7 @@ import { statusCommand } from './commands/status.ts';
 import { stopCommand } from './commands/stop.ts';
 import { urlCommand } from './commands/url.ts';
 import { waitCommand } from './commands/wait.ts';
-import { K8S_COMMANDS } from './k8s_commands.ts';
+import { K8S_ROWS } from './k8s_commands.ts';
 import type { Command } from './kit/command.ts';
 import type { CommandRow, CommandTable } from './kit/command_table.ts';
 
@@ -57,7 +57,13 @@ const ROWS: readonly CommandRow[] = [
     name: 'down',
     summary: 'stop and remove the services of berth.yaml',
     heading: PROJECT,
-    load: async () => (await lazyCommands()).downCommand,
+    load: async () => (await projectCommands()).downCommand,
+  },
+  {
+    name: 'stacks',
+    summary: 'list the stacks of all projects',
+    heading: PROJECT,
+    load: async () => (await lazyCommands()).stacksCommand,
   },
   {
     name: 'ps',
@@ -218,7 +224,7 @@ const ROWS: readonly CommandRow[] = [
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentRemoveCommand,
   },
-  ...K8S_COMMANDS,
+  ...K8S_ROWS,
   {
     name: 'daemon',
     summary: 'run the daemon in the foreground',

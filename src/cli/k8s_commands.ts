@@ -1,10 +1,11 @@
-// The commands for clusters, workloads and tethers: rows of the table in commands.ts.
+// The commands for Kubernetes: rows of the table in commands.ts.
 import type { CommandRow } from './kit/command_table.ts';
 
 const KUBERNETES = 'Kubernetes';
+
 const lazyCommands = () => import('./lazy_commands.ts');
 
-export const K8S_COMMANDS: readonly CommandRow[] = [
+export const K8S_ROWS: readonly CommandRow[] = [
   {
     name: 'k8s clusters',
     summary: 'list clusters',

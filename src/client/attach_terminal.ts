@@ -56,7 +56,8 @@ const subprotocols = (bearer: string | null): string[] => [
 ];
 
 /**
- * Opens the terminal of `name`, an agent or a command, by the operation for it. Rejects with the daemon's error (`not_running`, `unknown_agent`).
+ * Opens the terminal of `name`, an agent or a command, by the operation for it. Rejects with the daemon's
+ * error (`not_running`, `unknown_agent`).
  */
 export async function attachTerminal(
   endpoint: Endpoint,

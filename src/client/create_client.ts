@@ -9,6 +9,7 @@ import { commandMethods } from './methods/commands.ts';
 import { eventMethods } from './methods/events.ts';
 import { groupMethods } from './methods/groups.ts';
 import { serviceMethods } from './methods/services.ts';
+import { stackMethods } from './methods/stacks.ts';
 import { systemMethods } from './methods/system.ts';
 import type { Transport } from './transport.ts';
 
@@ -16,6 +17,7 @@ const daemonMethods = (endpoint: Endpoint) => ({
   ...systemMethods(endpoint),
   ...serviceMethods(endpoint),
   ...groupMethods(endpoint),
+  ...stackMethods(endpoint),
   ...eventMethods(endpoint),
   ...agentMethods(endpoint),
   ...commandMethods(endpoint),

@@ -25,6 +25,8 @@ export interface ProjectService {
   cwd: string;
   /** null: it has none. */
   port: number | 'auto' | null;
+  /** The port holds in every stack. */
+  isPortFixed: boolean;
   /** A URL, a path on the service's own port, or `tcp`: see readyUrl. */
   ready: string | null;
   env: [key: string, value: string][];
@@ -36,12 +38,18 @@ export interface ProjectService {
   startTimeout: number | undefined;
   stopSignal: string | undefined;
   stopGrace: number | undefined;
+  /** The stack it is registered in; null while it is only what the file says. */
+  stack: string | null;
   watch: WatchSpec | null;
 }
 
 export interface Project {
   /** Absolute and without symbolic links; identifies the project. */
   file: string;
+  /** null: that of its folder. */
+  name: string | null;
+  /** Whose environment services start from. */
+  environment: 'shell' | 'daemon';
   services: ProjectService[];
 }
 
@@ -119,6 +127,12 @@ function serviceCwd(check: ProjectCheck, name: string, service: ProjectServiceSh
   return cwd;
 }
 
+function portOf(given: ProjectServiceShape['port'] = 'auto'): Pick<ProjectService, 'port' | 'isPortFixed'> {
+  return given !== null && typeof given === 'object'
+    ? { port: given.fixed, isPortFixed: true }
+    : { port: given, isPortFixed: false };
+}
+
 function watchOf({ watch }: ProjectServiceShape): WatchSpec | null {
   if (!watch) return null;
   const { paths, ignore = [], debounce_ms: debounceMs = WATCH.defaultDebounceMs } = watch;
@@ -132,7 +146,7 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     at: check.positionAt('services', name),
     cmd: service.cmd,
     cwd: serviceCwd(check, name, service),
-    port: service.port === undefined ? 'auto' : service.port,
+    ...portOf(service.port),
     ready: service.ready ?? null,
     env: serviceEnv(check, name, service),
     dependsOn: Array.isArray(service.depends_on) ? service.depends_on : Object.keys(service.depends_on ?? {}),
@@ -142,6 +156,7 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     startTimeout: service.start_timeout,
     stopSignal: service.stop?.signal,
     stopGrace: service.stop?.grace,
+    stack: null,
     watch: watchOf(service),
   };
 }
@@ -210,7 +225,8 @@ export function parseProject(text: string, file: string, shellEnv: ShellEnvironm
   );
   checkReferences(check, services);
   if (problems.length > 0) throw refuse(problems);
-  return { file, services };
+  const { name = null, environment = 'shell' } = parsed.data;
+  return { file, name, environment, services };
 }
 
 function readDotenv(folder: string): NodeJS.Dict<string> {

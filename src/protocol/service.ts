@@ -47,6 +47,8 @@ export interface ServiceSpec {
   startTimeout: number;
   labels: string[];
   agent: AgentSpec | null;
+  /** The stack it is of, which its name begins with; null: it was not registered by a project. */
+  stack: string | null;
   watch: WatchSpec | null;
 }
 

@@ -226,7 +226,9 @@ describe.skipIf(canLimit.status !== 0)(
       const program = run('unshare', ['-Ur', 'sh', '-c', `${limit} && exec node ${module} ${tree(files)}`]);
       const state: WatchState = JSON.parse(await program.line((line) => line.includes('folders')));
       expect(state.folders).toBe(9);
-      expect(state.trouble).toMatch(/ENOSPC.*9 folders are watched.*Raise the limit, `sysctl fs\.inotify\.max_user_watches`/);
+      expect(state.trouble).toMatch(
+        /ENOSPC.*9 folders are watched.*Raise the limit, `sysctl fs\.inotify\.max_user_watches`/,
+      );
     });
   },
 );

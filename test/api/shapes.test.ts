@@ -52,6 +52,7 @@ describe('a registration', () => {
       startTimeout: 30_000,
       labels: [],
       agent: null,
+      stack: null,
       watch: null,
     });
   });
@@ -86,6 +87,7 @@ describe('a registration', () => {
       ],
       dependsOn: ['db', 'cache'],
       agent: null,
+      stack: null,
     });
   });
 
@@ -297,6 +299,7 @@ describe('a spinup', () => {
       ready: null,
       cols: 120,
       rows: 32,
+      stack: null,
     });
   });
 
@@ -310,6 +313,7 @@ describe('a spinup', () => {
       ready: 'tcp://localhost:1',
       cols: 80,
       rows: 24,
+      stack: null,
     };
     expect(parseSpinup(full)).toEqual({
       name: 'bot_1',
@@ -321,6 +325,7 @@ describe('a spinup', () => {
       ready: 'tcp://localhost:1',
       cols: 80,
       rows: 24,
+      stack: null,
     });
   });
 

@@ -44,23 +44,19 @@ function significantPart<K extends keyof ServiceSpec>(spec: ServiceSpec, field: 
   return SIGNIFICANT[field]?.(value) ?? value ?? SPEC_FIELDS[field].default;
 }
 
+/** The fields of the first version, which count in every hash; later ones count once they are used. */
+const FIRST_FIELDS = SPEC_FIELD_NAMES.indexOf('agent') + 1;
+
 /**
  * A text that is equal for two specs exactly when they mean the same. A record stored before a field existed
- * means the field's default.
+ * means the field's default, and has the same text as one that has the default.
  */
 export function canonicalSpec(spec: ServiceSpec): string {
   const parts = SPEC_FIELD_NAMES.map((field) => significantPart(spec, field));
-  // A later field that says nothing changes no stored hash.
-  while (parts.length > FIRST_FIELDS && isDefault(SPEC_FIELD_NAMES[parts.length - 1], parts.at(-1)))
-    parts.pop();
-  return JSON.stringify(parts);
+  const defaults = SPEC_FIELD_NAMES.map((field) => JSON.stringify(SPEC_FIELDS[field].default));
+  const used = parts.findLastIndex((part, at) => at < FIRST_FIELDS || JSON.stringify(part) !== defaults[at]);
+  return JSON.stringify(parts.slice(0, used + 1));
 }
-
-/** The number of fields of the first version, of which every hash has all. */
-const FIRST_FIELDS = SPEC_FIELD_NAMES.indexOf('agent') + 1;
-
-const isDefault = (field: keyof ServiceSpec | undefined, part: unknown): boolean =>
-  field !== undefined && JSON.stringify(part) === JSON.stringify(SPEC_FIELDS[field].default);
 
 /** A record stored before a field existed means the field's default. */
 function completeSpec(spec: ServiceSpec): ServiceSpec {

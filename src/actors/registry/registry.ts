@@ -122,11 +122,12 @@ class Registry {
     });
   }
 
-  members({ group }: MessageOf<RegistryProtocol, 'members'>): {
+  members({ group, stack }: MessageOf<RegistryProtocol, 'members'>): {
     members: { name: string; dependsOn: string[] }[];
   } {
     const members = [...this.services.values()]
       .filter(({ spec }) => group === null || spec.group === group)
+      .filter(({ spec }) => stack === undefined || spec.stack === stack)
       .map(({ spec }) => ({ name: spec.name, dependsOn: spec.dependsOn }));
     return { members };
   }

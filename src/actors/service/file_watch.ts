@@ -1,6 +1,6 @@
 // Has the files of a service watched while it is wanted, and acts on their changes:
-// docs/reference.md "Watch". A service is wanted from a start until somebody stops it; one that has ended by itself is started by the
-// next change.
+// docs/reference.md "Watch". A service is wanted from a start until somebody stops it; one that has ended by
+// itself is started by the next change.
 import type { WatchSpec } from '../../protocol/service.ts';
 import { isSameRequest, type WatchRequest, type WatchState } from '../../protocol/watcher.ts';
 import { type Context, tolerateFailure } from '../../runtime/actor.ts';

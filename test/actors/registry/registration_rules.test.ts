@@ -93,6 +93,7 @@ describe('a record', () => {
         startTimeout: 2_000,
         labels: ['x', 'y'],
         agent: { agentType: 'vllm', hostname: 'web.test', cols: 80, rows: 24 },
+        stack: null,
         watch: null,
       },
       8105,
