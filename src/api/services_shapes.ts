@@ -36,6 +36,7 @@ import {
   validate,
   z,
 } from './validation.ts';
+import { completeWatch, watch, watchInput } from './watch_fields.ts';
 
 const GROUP_RULE = 'must be 1 to 63 of A-Z, a-z, 0-9, _ and -, and begin with a letter or digit';
 const PORT_RULE = 'must be an integer from 1 to 65535, 0 for a free one, or null for none';
@@ -80,6 +81,7 @@ const RegistrationShape = objectShape(
       .max(SERVICE.maxLabels, LABELS_RULE)
       .optional(),
     stack: field.stack.nullable().optional(),
+    watch: watchInput.nullable().optional(),
     kind: z.enum(SERVICE_KINDS, 'must be "service" or "task"').optional(),
   } satisfies Record<Exclude<keyof ServiceInput, 'agent'>, z.ZodType>,
   [
@@ -133,13 +135,15 @@ function parseRegistration(value: unknown): ServiceInput {
   const hint = isAgent ? 'POST /v1/agents/spinup makes an agent.' : undefined;
   const { rest, faults } = field.checkBeforehand(value, LARGE_FIELDS);
   const wrong = [...faults, ...field.faultsOfStackName(rest), ...faultsOfKind(rest)];
-  const { cwd, env, port = null, dependsOn = [], ...given } = validate(RegistrationShape, rest, wrong, hint);
+  const valid = validate(RegistrationShape, rest, wrong, hint);
+  const { cwd, env, port = null, dependsOn = [], watch: watching, ...given } = valid;
   return completeRegistration({
     ...given,
     cwd: cwd ?? homedir(),
     env: field.envRows(env),
     port,
     dependsOn: uniqueDependencies(dependsOn),
+    watch: completeWatch(watching),
     agent: null,
   });
 }
@@ -187,6 +191,7 @@ const specFields = {
   stopGrace: milliseconds,
   startTimeout: milliseconds,
   labels: z.array(z.string()),
+  watch: watch.nullable(),
   kind: z.enum(SERVICE_KINDS),
 } satisfies Record<Exclude<keyof ServiceSpec, keyof typeof serviceFields | 'env' | 'agent'>, z.ZodType>;
 
@@ -251,6 +256,10 @@ export const Explanation = z
     portHolder: z.string().nullable(),
     backoff: z.object({ attempt: z.int(), delayMs: milliseconds, nextAt: time }).nullable(),
     exit: z.object({ exitCode, signal, at: time }).nullable(),
+    watching: z
+      .object({ folders: z.int().min(0), trouble: z.string().nullable() })
+      .nullable()
+      .meta({ description: 'What is watched for it: folders, and why changes may go unnoticed' }),
     lastLines: z.array(z.string()),
     next: z.string(),
   })

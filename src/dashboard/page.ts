@@ -15,6 +15,7 @@ const LIFECYCLE_TYPES = [
   'service.crashed',
   'service.completed',
   'service.removed',
+  'service.changed',
   'port.conflict',
 ] as const satisfies readonly LifecycleEvent['type'][];
 

@@ -10,8 +10,8 @@ import {
   findDependencyCycle,
 } from '../protocol/dependency_order.ts';
 import { ENV_KEY_PATTERN } from '../protocol/names.ts';
-import type { RestartPolicy, ServiceSpec } from '../protocol/service.ts';
-import { SERVICE } from '../settings/limits.ts';
+import type { RestartPolicy, ServiceSpec, WatchSpec } from '../protocol/service.ts';
+import { SERVICE, WATCH } from '../settings/limits.ts';
 import { readTextFile } from '../settings/state_files.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
 import { ProjectError, type ProjectProblem } from './project_error.ts';
@@ -45,6 +45,7 @@ export interface ProjectService {
   stopGrace: number | undefined;
   /** The stack it is registered in; null while it is only what the file says. */
   stack: string | null;
+  watch: WatchSpec | null;
   kind: ServiceSpec['kind'];
 }
 
@@ -154,6 +155,13 @@ function portOf({
     : { port, isPortFixed: false };
 }
 
+function watchOf({ watch }: ProjectServiceShape): WatchSpec | null {
+  if (!watch) return null;
+  const { paths, ignore = [], debounce_ms: debounceMs = WATCH.defaultDebounceMs } = watch;
+  const { action = 'restart', cascade = false } = watch;
+  return { paths, ignore, debounceMs, action, cascade };
+}
+
 function projectServiceOf(check: ProjectCheck, name: string, service: ProjectServiceShape): ProjectService {
   const kind = service.kind ?? 'service';
   return {
@@ -172,6 +180,7 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     stopSignal: service.stop?.signal,
     stopGrace: service.stop?.grace,
     stack: null,
+    watch: watchOf(service),
     kind,
   };
 }

@@ -8,6 +8,7 @@ export const EVENT_TYPES = [
   'service.completed',
   'service.stats',
   'service.removed',
+  'service.changed',
   'port.conflict',
   'cluster.refused',
   'cluster.accepted',

@@ -38,6 +38,8 @@ export interface LifecycleOptions {
   bootedAt: number;
   /** The last lines a run has printed. */
   lastLines: (run: string) => Promise<string[]>;
+  /** Called after each change of the phase or the record. */
+  onChanged: () => void;
   /** Called once for each end. */
   onEnded: (run: LiveRun, end: LastEnd) => void;
 }
@@ -46,7 +48,7 @@ export interface LifecycleOptions {
 export class ServiceLifecycle {
   private readonly options: LifecycleOptions;
   private stored: StoredService | null;
-  private readonly lastEnd: StoredEnd;
+  readonly lastEnd: StoredEnd;
   private state: LifecycleState = { phase: 'lost', was: null };
   /** Ends the timer or check of the phase. */
   private leavePhase: () => void = nothing;
@@ -185,11 +187,6 @@ export class ServiceLifecycle {
     return stop;
   }
 
-  /** Records that nothing is left of the run of `end`. Only a client's stop makes a crash `stopped`. */
-  async settleEnd(end: LastEnd, status: LastEnd['status']): Promise<void> {
-    await this.lastEnd.settle(end, status);
-  }
-
   /** Records the end of the process, and decides what follows. */
   finish(run: LiveRun, outcome: RunOutcome, how: EndContext): void {
     const timedOut = how.late !== null;
@@ -294,7 +291,9 @@ export class ServiceLifecycle {
 
   /** Publishes the service to the views, if it is registered. */
   private publish(): void {
-    if (this.stored) this.options.effects.publish(this.view());
+    if (!this.stored) return;
+    this.options.effects.publish(this.view());
+    this.options.onChanged();
   }
 
   /** Makes a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */

@@ -126,7 +126,8 @@ const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async (machine, { phase }, ask
   });
   // An end that is still to be stored stays as it is.
   const isKept = machine.isClosed || end.status === 'completed';
-  if (phase === 'idle') await life.settleEnd(end, isKept ? end.status : 'stopped');
+  // Only a client's stop makes a crash `stopped`.
+  if (phase === 'idle') await life.lastEnd.settle(end, isKept ? end.status : 'stopped');
   return { ...answer, ...report, exitCode: end.exitCode, signal: end.signal };
 };
 /** A stop while an end is being stored: of another stop, whose answer it gets, or of the process itself. */
