@@ -65,6 +65,7 @@ const RegistrationShape = objectShape(
       .max(SERVICE.maxLabels, LABELS_RULE)
       .optional(),
     stack: field.stack.nullable().optional(),
+    baseEnv: field.baseEnv.optional(),
   } satisfies Record<Exclude<keyof ServiceInput, 'agent'>, z.ZodType>,
   [
     ...['status', 'pid', 'url', 'startedAt', 'cpu', 'rssMB', 'exitCode', 'signal', 'exitUnknown'],
@@ -74,6 +75,7 @@ const RegistrationShape = objectShape(
 
 const LARGE_FIELDS: readonly field.LargeField[] = [
   field.ENV_LIMIT,
+  field.BASE_ENV_LIMIT,
   ['dependsOn', SERVICE.maxDependsOn, NAMES_RULE],
   ['labels', SERVICE.maxLabels, LABELS_RULE],
 ];
@@ -83,11 +85,12 @@ function parseRegistration(value: unknown): ServiceInput {
   const hint = isAgent ? 'POST /v1/agents/spinup makes an agent.' : undefined;
   const { rest, faults } = field.checkBeforehand(value, LARGE_FIELDS);
   const wrong = [...faults, ...field.faultsOfStackName(rest)];
-  const { cwd, env, dependsOn, ...given } = validate(RegistrationShape, rest, wrong, hint);
+  const { cwd, env, baseEnv, dependsOn, ...given } = validate(RegistrationShape, rest, wrong, hint);
   return completeRegistration({
     ...given,
     cwd: cwd ?? homedir(),
     env: field.envRows(env),
+    ...field.baseEnvRows(baseEnv),
     dependsOn: [...new Set(dependsOn)],
     agent: null,
   });

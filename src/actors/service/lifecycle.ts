@@ -361,7 +361,13 @@ export class ServiceLifecycle {
     else this.become({ phase: 'idle', trouble: null });
     how.stop?.asked.resolve(how.stop.answer);
     if (!run.ready.settled)
-      run.ready.reject(await startFailure(name, state, await lastLines(run.id), context.clock.now()));
+      run.ready.reject(
+        await startFailure(name, state, {
+          lastLines: await lastLines(run.id),
+          path: effects.searchPath(this.stored),
+          now: context.clock.now(),
+        }),
+      );
   }
 
   private wait(backoff: Backoff, trouble: string | null): void {

@@ -150,7 +150,8 @@ class SupervisedService {
 
   async explain(): Promise<ServiceExplanation> {
     const { life } = this;
-    const { spec } = life.registered();
+    const stored = life.registered();
+    const { spec } = stored;
     const live = liveRun(life.snapshot().state);
     const foreignHolder = live && (await this.effects.foreignHolder(live));
     const portHolder = foreignHolder ?? (await this.effects.portHolder((live?.metadata ?? spec).port));
@@ -160,7 +161,8 @@ class SupervisedService {
     const lastLines = run === undefined ? [] : await this.log.lastLines(run);
     const droppedBytes = state.phase === 'lost' ? 0 : await this.effects.droppedBytes();
     const now = this.context.clock.now();
-    const facts = { spec, status, state, end, portHolder, foreignHolder, lastLines, droppedBytes, now };
+    const path = this.effects.searchPath(stored);
+    const facts = { spec, status, state, end, portHolder, foreignHolder, lastLines, path, droppedBytes, now };
     return explainService(facts);
   }
 
