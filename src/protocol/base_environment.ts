@@ -1,5 +1,4 @@
-// The environment that a service starts from in place of the daemon's own: docs/reference.md "Environment of a
-// process".
+// The base environment of services: docs/reference.md "Environment of a process".
 
 export type EnvironmentRows = [key: string, value: string][];
 
