@@ -54,6 +54,7 @@ function about(
     end: null,
     portHolder: null,
     foreignHolder: null,
+    watching: null,
     lastLines: [],
     path: null,
     droppedBytes: 0,
@@ -80,6 +81,7 @@ describe('an explanation', () => {
       portHolder: null,
       backoff: null,
       exit: null,
+      watching: null,
       lastLines: [],
       next: 'It stays as it is until it is started.',
     });
