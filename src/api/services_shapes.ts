@@ -29,6 +29,7 @@ import {
 } from './validation.ts';
 
 const GROUP_RULE = 'must be 1 to 63 of A-Z, a-z, 0-9, _ and -, and begin with a letter or digit';
+const PORT_RULE = 'must be an integer from 1 to 65535, 0 for a free one, or null for none';
 const LABELS_RULE = `must be an array of up to ${SERVICE.maxLabels} strings`;
 const LABEL_RULE = `must be a string of up to ${SERVICE.maxLabelLength} characters without NUL`;
 const NAMES_RULE = `must be an array of up to ${SERVICE.maxDependsOn} service names`;
@@ -43,7 +44,7 @@ const group = patternField(GROUP_RULE, GROUP_NAME_PATTERN).refine((value) => val
 const RegistrationShape = objectShape(
   {
     name: field.name,
-    port: integerField(0, 65_535, 'must be an integer from 1 to 65535, or 0 for a free one'),
+    port: integerField(0, 65_535, PORT_RULE).nullable(),
     cmd: field.cmd,
     cwd: field.cwd.nullable().optional(),
     group: group.nullable().optional(),
@@ -65,7 +66,7 @@ const RegistrationShape = objectShape(
   } satisfies Record<Exclude<keyof ServiceInput, 'agent'>, z.ZodType>,
   [
     ...['status', 'pid', 'url', 'startedAt', 'cpu', 'rssMB', 'exitCode', 'signal', 'exitUnknown'],
-    ...['restarts', 'revision', 'stale', 'envKeys', 'specHash'],
+    ...['restarts', 'gatewayUrl', 'revision', 'stale', 'envKeys', 'specHash'],
   ],
 ).meta({ id: 'ServiceInput' });
 
@@ -93,13 +94,16 @@ function parseRegistration(value: unknown): ServiceInput {
 export type Registration = z.input<typeof RegistrationShape>;
 export const Registration = new RequestBody(RegistrationShape, parseRegistration);
 
+const servicePort = port.nullable().meta({ description: 'null: it has none' });
+const serviceUrl = z.string().nullable().meta({ example: 'http://localhost:3000' });
+
 const serviceFields = {
   name: nameShape,
-  port,
+  port: servicePort,
   group: z.string().nullable(),
   status,
   pid: pid.exactOptional().meta({ description: 'While there is a process, as are startedAt, cpu and rssMB' }),
-  url: z.string().meta({ example: 'http://localhost:3000' }),
+  url: serviceUrl,
   startedAt: time.exactOptional(),
   cpu: cpu.exactOptional(),
   rssMB: rssMB.exactOptional(),
@@ -107,6 +111,10 @@ const serviceFields = {
   signal: signal.exactOptional(),
   exitUnknown: z.literal(true).exactOptional().meta({ description: 'Nobody saw how it ended' }),
   restarts: z.int().min(0),
+  gatewayUrl: z.string().nullable().meta({
+    example: 'http://web.localhost:11612/',
+    description: 'null: it has no host name, or there is no gateway',
+  }),
 };
 
 /** A service in the list. */
@@ -183,9 +191,9 @@ export const Explanation = z
   .meta({ id: 'Explanation' });
 
 export type Logs = z.infer<typeof Logs>;
-export const Logs = z.object({ name: nameShape, port, lines: z.array(z.string()) });
+export const Logs = z.object({ name: nameShape, port: servicePort, lines: z.array(z.string()) });
 
 export const LogLine = z.object({ line: z.string() }).meta({ description: 'The data of each event `line`' });
 
 export type Resolution = z.infer<typeof Resolution>;
-export const Resolution = z.object({ name: nameShape, url: z.string(), port, status });
+export const Resolution = z.object({ name: nameShape, url: serviceUrl, port: servicePort, status });

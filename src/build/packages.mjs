@@ -9,6 +9,7 @@ const FOLDER = 'packages';
 const PACKAGES = [
   '@xterm/addon-serialize',
   '@xterm/headless',
+  'croner',
   'node-pty',
   'ignore',
   'picomatch',

@@ -12,9 +12,13 @@ export const exitText = (exitCode: number | null, signal: string | null = null):
 function describeEvent(event: LifecycleEvent): string {
   switch (event.type) {
     case 'service.registered':
-      return `${event.data.name} registered on port ${event.data.port}`;
+      return event.data.port === null
+        ? `${event.data.name} registered`
+        : `${event.data.name} registered on port ${event.data.port}`;
     case 'service.started':
-      return `${event.data.name} started at ${event.data.url}`;
+      return event.data.url === null
+        ? `${event.data.name} started`
+        : `${event.data.name} started at ${event.data.url}`;
     case 'service.stopped':
       return `${event.data.name} stopped (${exitText(event.data.exitCode, event.data.signal)})`;
     case 'service.crashed':

@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openFilesLimit } from '../adapters/process/open_files_limit.ts';
 import { fail } from '../protocol/errors.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
+import type { SystemReading } from '../protocol/system.ts';
 import type { Node } from '../runtime/actor.ts';
 import { withTimeout } from '../runtime/deferred.ts';
 import { EVENTS, HTTP, KIB } from '../settings/limits.ts';
@@ -16,6 +17,8 @@ import { RequestHandler } from './api/request_handler.ts';
 import { Router } from './api/router.ts';
 import { ROUTES, type Route } from './api/routes.ts';
 import type { PageLookup } from './api/static_pages.ts';
+import { RequestCounts } from './metrics/request_counts.ts';
+import { StartTimes } from './metrics/start_times.ts';
 import { BodyBudget } from './server/body_budget.ts';
 import type { HttpServer } from './server/http_server.ts';
 import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
@@ -25,7 +28,7 @@ import { OpenStreams, type StreamLimits } from './streams/open_streams.ts';
 import { TerminalSockets } from './streams/terminal_sockets.ts';
 import { terminalViewersActor } from './streams/terminal_viewers_actor.ts';
 import { CloudViews } from './views/cloud_views.ts';
-import { gatewayRoutesPublisher } from './views/gateway_routes.ts';
+import { gatewayRoutes } from './views/gateway_routes.ts';
 import { ServiceViews } from './views/service_views.ts';
 import { serviceViewsActor } from './views/service_views_actor.ts';
 
@@ -57,14 +60,14 @@ export interface FrontOptions extends AccessSettings {
   pageLookup: PageLookup;
   /** Why services cannot be shown or changed at the moment; null: they can. */
   unreadyReason: () => string | null;
+  /** What the daemon is doing. */
+  readSystem: () => Promise<SystemReading>;
   /** Logs one line for people, such as the server in use, or a defect. */
   log: (line: string) => void;
   /** Called for defects: exceptions of handlers that are not Failures. */
   onDefect: (error: unknown) => void;
-  /** Called with all agents, at first and after each change. */
-  onGatewayRoutes: (routes: GatewayRoute[]) => void;
-  /** Starts the gateway unless it runs; null: it is off. */
-  ensureGateway: () => Promise<number | null>;
+  /** Called after each change of a service or an agent. */
+  onRoutesChanged: () => void;
   /** Describes the holder of a port in use. */
   describePortHolder?: (port: number) => Promise<string>;
   /** Other bounds than `STREAMS`, for tests. */
@@ -100,6 +103,8 @@ export interface Front {
   restoreEvents(): Promise<void>;
   /** Sets whether the views are complete, so that services can be shown and changed. */
   setReady(ready: boolean): void;
+  /** Every service and agent, as the gateway sees it. */
+  gatewayRoutes(): GatewayRoute[];
   /** The port of the gateway; null: off. */
   setGatewayPort(port: number | null): void;
   /** Applies a new token and new lists of extensions and origins. */
@@ -145,9 +150,11 @@ class HttpFront implements Front {
     this.callers = { allowedExtensions, allowedOrigins };
     this.events = new EventFeed(node);
     this.logs = new LogStreams(options.onDefect);
+    const views = new ServiceViews();
+    views.setGatewayPort(daemonInfo.gatewayPort);
     this.terminals = new TerminalSockets(node.clock);
     this.app = {
-      views: new ServiceViews(),
+      views,
       cloud: new CloudGate(cloud ?? noCloud()),
       hub: this.events.hub,
       logs: this.logs,
@@ -156,10 +163,12 @@ class HttpFront implements Front {
       keys: new AccessKeys(token, node.clock),
       cloudKeys: cloud && new AccessKeys(cloud.token, node.clock),
       redirectPages: new RedirectPages(daemonInfo.stateDir),
+      requests: new RequestCounts(),
+      starts: new StartTimes(),
       daemonInfo: { ...daemonInfo, front: '' },
       phase: 'starting',
       unreadyReason: options.unreadyReason,
-      ensureGateway: options.ensureGateway,
+      readSystem: options.readSystem,
       openapi: () => this.openapi(),
       ref: node.ref.bind(node),
     };
@@ -167,11 +176,11 @@ class HttpFront implements Front {
 
   async start(): Promise<void> {
     this.app.redirectPages.removeAll();
-    const { node, onGatewayRoutes } = this.options;
-    const { views } = this.app;
-    const onServicesChanged = gatewayRoutesPublisher(views, onGatewayRoutes);
+    const { node, onRoutesChanged } = this.options;
+    const { views, starts } = this.app;
     const { logs, events } = this;
-    await node.start('views', serviceViewsActor, { views, logs, events, onServicesChanged });
+    const targets = { views, starts, logs, events, onServicesChanged: onRoutesChanged };
+    await node.start('views', serviceViewsActor, targets);
     await node.start('viewers', terminalViewersActor, this.terminals);
     node.onPeerLost((peer) => {
       if (!peer.startsWith('services')) return;
@@ -208,8 +217,13 @@ class HttpFront implements Front {
     if (this.app.phase !== 'closing') this.app.phase = ready ? 'ready' : 'starting';
   }
 
+  gatewayRoutes(): GatewayRoute[] {
+    return gatewayRoutes(this.app.views);
+  }
+
   setGatewayPort(port: number | null): void {
     this.app.daemonInfo = { ...this.app.daemonInfo, gatewayPort: port };
+    this.app.views.setGatewayPort(port);
   }
 
   reload({ token, ...callers }: AccessSettings): void {
@@ -256,6 +270,7 @@ class HttpFront implements Front {
   private async openListener(listener: ApiListener): Promise<{ port: number; name: ServerKind }> {
     const { onDefect, pageLookup, describePortHolder, cloud, log } = this.options;
     const { bind, routes, cloudOnly, kind, tls } = listener;
+    const { requests } = this.app;
     const share = HTTP.connectionShare[cloudOnly ? 'cloud' : 'daemon'];
     const create = await chooseServer(log, kind);
     // Null until the port is known: before that there is nothing to compare a Host with.
@@ -263,7 +278,10 @@ class HttpFront implements Front {
     const server = create({
       handle: (exchange) => {
         if (handler) handler.handle(exchange);
-        else new HttpReply(exchange, '', onDefect).fail(fail('daemon_busy', 'the daemon is starting'));
+        else
+          new HttpReply(exchange, '', { requests, onDefect }).fail(
+            fail('daemon_busy', 'the daemon is starting'),
+          );
       },
       webSocketPaths: routes
         .filter(({ kind }) => kind === 'socket')

@@ -2,6 +2,7 @@
 import type { Ref } from '../runtime/actor.ts';
 import { SERVICE } from '../settings/limits.ts';
 import type { RunEnd } from './service.ts';
+import type { HostReading } from './system.ts';
 
 /** Sent in the hello. A daemon supports hosts of its own version and of the one before. */
 export const HOST_PROTOCOL_VERSION = 1;
@@ -14,6 +15,7 @@ export interface SpawnRequest {
   cwd: string;
   /** The whole environment of the child. */
   env: [key: string, value: string][];
+  /** 0: it has none; here and in what follows. */
   port: number;
   /** The user's own umask, not the daemon's 077. */
   umask: number;
@@ -26,7 +28,8 @@ export interface SpawnRequest {
 /** What a later daemon needs to continue with a run. */
 export interface RunMetadata {
   revision: number;
-  port: number;
+  /** null: the service has none. */
+  port: number | null;
   ready: string | null;
   /** It has passed its ready-check. */
   passed: boolean;
@@ -114,6 +117,8 @@ export interface HostProtocol {
   logLimits(message: LogLimits): null;
   /** Bytes of output dropped because the disk was full, per service. */
   dropped(message: Record<string, never>): { rows: { service: string; bytes: number }[] };
+  /** The output of every service that has written since the host was started, and the number of runs. */
+  read(message: Record<string, never>): HostReading;
 }
 
 /**

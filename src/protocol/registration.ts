@@ -18,7 +18,7 @@ interface SpecField<V> {
  */
 export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<ServiceInput[K]> } = {
   name: { change: 'apart' },
-  port: { change: 'apart' },
+  port: { default: null, change: 'apart' },
   cmd: { change: 'process' },
   cwd: { change: 'process' },
   group: { default: null, change: 'record' },

@@ -17,7 +17,8 @@ export interface AgentSpec {
 /** The effective spec of a service, with all defaults. User strings are rows, never keys of objects. */
 export interface ServiceSpec {
   name: string;
-  port: number;
+  /** null: it has none. */
+  port: number | null;
   cmd: string;
   cwd: string;
   group: string | null;
@@ -32,6 +33,12 @@ export interface ServiceSpec {
   startTimeout: number;
   labels: string[];
   agent: AgentSpec | null;
+}
+
+/** The port of an agent, which always has one. Throws a TypeError for null. */
+export function portOfAgent(port: number | null): number {
+  if (port === null) throw new TypeError('an agent has no port');
+  return port;
 }
 
 /** A registration with its shape checked and all defaults, before the checks of the registry. */
@@ -82,7 +89,7 @@ export interface ServiceState {
     pid: number;
     /** Epoch milliseconds. */
     startedAt: number;
-    port: number;
+    port: number | null;
     revision: number;
     rssMB: number;
   } | null;

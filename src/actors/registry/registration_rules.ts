@@ -11,7 +11,7 @@ import type { SpecRow } from '../../protocol/views.ts';
  */
 export function nextRecord(
   input: ServiceInput,
-  port: number,
+  port: number | null,
   before: StoredService | undefined,
   key: Uint8Array,
 ): StoredService {

@@ -1,7 +1,12 @@
 // The messages of a service to other actors, and its rows in the store.
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import { fail } from '../../protocol/errors.ts';
-import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../protocol/events.ts';
+import {
+  type EventsProtocol,
+  type EventType,
+  type NewEvent,
+  portConflictEvent,
+} from '../../protocol/events.ts';
 import {
   type HostProtocol,
   type LedgerRun,
@@ -47,6 +52,8 @@ const SEALED_ENV = (name: string): string =>
 const SEALED_ENV_HINT =
   'Put the file env.key back that sealed it, or register the service with its env again.';
 
+/** What the host is told for a service without a port. */
+const NO_PORT = 0;
 const NO_DROPPED_ROWS: ReplyOf<HostProtocol, 'dropped'> = { rows: [] };
 
 /** The side effects of one service: messages to other actors, and rows of the store. */
@@ -84,16 +91,20 @@ export class ServiceEffects {
     await this.config.store.table('ends').put(this.name, end);
   }
 
-  async appendEvent(event: NewEvent): Promise<void> {
-    await this.events.ask('append', { events: [event] });
+  /** Resolves with the type of the event that the journal has: an earlier one may stand for a run's end. */
+  private async appendEvent(event: NewEvent): Promise<EventType> {
+    const { earlier } = await this.events.ask('append', { events: [event] });
+    return earlier ?? event.type;
   }
 
   /**
    * Event first, end second: an end in the store implies that its event is in the journal. Safe to repeat.
+   * Resolves with the end as it is stored: the journal has the first word on it.
    */
-  async recordEnd(end: LastEnd): Promise<void> {
-    await this.appendEvent(events.endedEvent(this.name, end));
-    await this.saveEnd(end);
+  async recordEnd(end: LastEnd): Promise<LastEnd> {
+    const recorded = events.endAsTold(end, await this.appendEvent(events.endedEvent(this.name, end)));
+    await this.saveEnd(recorded);
+    return recorded;
   }
 
   /** Bytes of output lost to a full disk; 0 when the host does not answer at once. */
@@ -103,15 +114,18 @@ export class ServiceEffects {
     return rows.find(({ service }) => service === this.name)?.bytes ?? 0;
   }
 
-  /** The process that listens on `port`, in the words of the port.conflict event. */
-  async portHolder(port: number): Promise<string | null> {
+  /** Who listens on `port`, in the words of the port.conflict event; null: nobody, or there is no port. */
+  async portHolder(port: number | null): Promise<string | null> {
+    if (port === null) return null;
     const { listener } = await this.ports.ask('listener', { port });
     return listener?.holder ?? null;
   }
 
   /** Who listens on the port of `run` without being of it, in the same words; `unknown` without an answer. */
   async foreignHolder(run: LiveRun): Promise<string | null> {
-    const asked = this.ports.ask('foreignHolder', this.portUseOf(run));
+    const use = this.portUseOf(run);
+    if (!use) return null;
+    const asked = this.ports.ask('foreignHolder', use);
     const { holder } = await tolerateFailure(asked, () => ({ holder: 'unknown' }));
     return holder;
   }
@@ -131,7 +145,7 @@ export class ServiceEffects {
     if (last && !last.whole)
       await this.stopRun(last.run, spec.port, { signal: spec.stopSignal, graceMs: spec.stopGrace });
     const holder = await this.portHolder(spec.port);
-    if (holder !== null) {
+    if (spec.port !== null && holder !== null) {
       await this.appendEvent(portConflictEvent(spec.port, { name, run: run.id }, holder));
       throw fail('port_in_use', `${name} cannot be started: its port ${spec.port} is held by ${holder}`);
     }
@@ -141,7 +155,7 @@ export class ServiceEffects {
       cmd: spec.cmd,
       cwd: spec.cwd,
       env: childEnvironment(this.config.environment, spec, run.id),
-      port: spec.port,
+      port: spec.port ?? NO_PORT,
       umask: this.config.umask,
       pty: spec.agent && { cols: spec.agent.cols, rows: spec.agent.rows },
       memo: run.metadata,
@@ -152,8 +166,13 @@ export class ServiceEffects {
    * Stops the whole tree of `run`, as `stopProcessTree` does. A host that answers nothing, because it was
    * stopped itself or hangs, is noticed long before the grace period is over.
    */
-  stopRun(run: string, port: number, settings: StopSettings): Promise<StopReport> {
-    const stopped = stopProcessTree(this.host, { service: this.name, run, port, ...settings });
+  stopRun(run: string, port: number | null, settings: StopSettings): Promise<StopReport> {
+    const stopped = stopProcessTree(this.host, {
+      service: this.name,
+      run,
+      port: port ?? NO_PORT,
+      ...settings,
+    });
     const answers = this.host.ask('dropped', {}, { deadlineMs: SERVICE.hostAskTimeoutMs });
     return Promise.race([stopped, answers.then(() => stopped)]);
   }
@@ -181,7 +200,8 @@ export class ServiceEffects {
   track(run: LiveRun, running: boolean): void {
     const { pid, startTicks } = run;
     this.stats.tell('track', { name: this.name, run: run.id, pid, startTicks, running });
-    if (running) this.ports.tell('watch', this.portUseOf(run));
+    const use = this.portUseOf(run);
+    if (running && use) this.ports.tell('watch', use);
   }
 
   untrack(run: LiveRun): void {
@@ -225,7 +245,8 @@ export class ServiceEffects {
     this.lastPublished = '';
   }
 
-  private portUseOf({ id, pid, metadata }: LiveRun): PortUse {
-    return { owner: this.name, run: id, pid, port: metadata.port };
+  /** null: the service has no port. */
+  private portUseOf({ id, pid, metadata: { port } }: LiveRun): PortUse | null {
+    return port === null ? null : { owner: this.name, run: id, pid, port };
   }
 }

@@ -64,7 +64,8 @@ function aboutCheck(check: LastCheck | null, now: number): string | null {
 }
 
 /** Relates the listener on the port to a check that does not pass. */
-function aboutPort(ready: string | null, port: number, holder: string | null): string | null {
+function aboutPort(ready: string | null, port: number | null, holder: string | null): string | null {
+  if (port === null) return null;
   const asked = ready ? urlPort(new URL(ready)) : port;
   if (asked !== port) return `The ready URL asks port ${asked}, while the service was given port ${port}.`;
   if (holder === null) return `Nothing listens on port ${port}: does the program take its port from $PORT?`;

@@ -95,10 +95,10 @@ const finish: Cell<'checking' | 'running', 'exited'> = ({ life }, { run }, end) 
 const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async (machine, { phase }, asked) => {
   const { effects, life, name } = machine;
   const { end, stored } = life.snapshot();
-  const port = stored?.spec.port ?? 0;
+  const port = stored?.spec.port ?? null;
   const answer = { name, status: 'stopped', exitCode: null, signal: null } as const;
   if (!end) {
-    const portFree = port === 0 || (await effects.portHolder(port)) === null;
+    const portFree = (await effects.portHolder(port)) === null;
     return { ...answer, escalated: false, reaped: 0, left: [], portFree, ms: 0 };
   }
   const stopped = effects.stopRun(end.run, port, stopSettings(stored, asked));

@@ -1,6 +1,6 @@
 // The events of a service with the fields of the table in its order: docs/reference.md "Event types".
-import type { NewEvent } from '../../protocol/events.ts';
-import { localhostUrl } from '../../protocol/names.ts';
+import type { EventType, NewEvent } from '../../protocol/events.ts';
+import { serviceUrl } from '../../protocol/names.ts';
 import type { LastEnd } from '../../protocol/service.ts';
 import type { LiveRun } from './run.ts';
 
@@ -10,7 +10,7 @@ function runEvent(type: NewEvent['type'], name: string, run: string, fields: obj
 }
 
 export function startedEvent(name: string, run: LiveRun): NewEvent {
-  const url = localhostUrl(run.metadata.port);
+  const url = serviceUrl(run.metadata.port);
   return runEvent('service.started', name, run.id, { name, pid: run.pid, url });
 }
 
@@ -18,4 +18,16 @@ export function endedEvent(name: string, end: LastEnd): NewEvent {
   const { run, exitCode, signal } = end;
   if (end.status === 'crashed') return runEvent('service.crashed', name, run, { name, exitCode, signal });
   return runEvent('service.stopped', name, run, { name, exitCode, ...(exitCode === null && { signal }) });
+}
+
+/**
+ * `end` as clients were told of it by an event of `type`. A stop and an exit may meet, and the daemon may be
+ * killed with the event in the journal and nothing in the store: the next daemon sees an exit that nobody
+ * asked for. Clients have seen a stop, so no restart follows.
+ */
+export function endAsTold(end: LastEnd, type: EventType): LastEnd {
+  const status = type === 'service.crashed' ? 'crashed' : 'stopped';
+  if (status === end.status) return end;
+  const { restart: _, ...rest } = end;
+  return { ...rest, status };
 }

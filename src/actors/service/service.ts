@@ -153,7 +153,7 @@ class SupervisedService {
     const { spec } = life.registered();
     const live = liveRun(life.snapshot().state);
     const foreignHolder = live && (await this.effects.foreignHolder(live));
-    const portHolder = foreignHolder ?? (await this.effects.portHolder(live?.metadata.port ?? spec.port));
+    const portHolder = foreignHolder ?? (await this.effects.portHolder((live?.metadata ?? spec).port));
     const { end, state } = life.snapshot();
     const { status } = life.view();
     const run = 'run' in state ? state.run.id : end?.run;

@@ -4,14 +4,14 @@ import { EVENT_TYPES, type EventType, LIFECYCLE_EVENT_TYPES } from '../../protoc
 import { defineCommand, flagOption, integerOption, listOption } from '../kit/command.ts';
 import { type CommandContext, onStreamState } from '../kit/context.ts';
 import { UsageError } from '../kit/exit_codes.ts';
-import { describeExit, formatClockTime, formatCpu, formatMemory } from '../kit/format.ts';
+import { atUrl, describeExit, formatClockTime, formatCpu, formatMemory } from '../kit/format.ts';
 import { safeJson, sanitizeLine } from '../kit/sanitize.ts';
 
 /** The text of an event, printed after its type. */
 const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = {
   'service.registered': ({ name, port, group }) =>
-    `${name} on port ${port}${group ? ` in group ${group}` : ''}`,
-  'service.started': ({ name, pid, url }) => `${name} is running at ${url} (pid ${pid})`,
+    `${name}${port === null ? '' : ` on port ${port}`}${group ? ` in group ${group}` : ''}`,
+  'service.started': ({ name, pid, url }) => `${name} is running${atUrl(url)} (pid ${pid})`,
   'service.stopped': ({ name, ...end }) => `${name} has ended (${describeExit(end) || 'not known how'})`,
   'service.crashed': ({ name, ...end }) => `${name} has crashed (${describeExit(end) || 'not known how'})`,
   'service.stats': ({ name, cpu, rssMB }) => `${name} uses ${formatCpu(cpu)} CPU, ${formatMemory(rssMB)}`,

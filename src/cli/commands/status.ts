@@ -20,7 +20,7 @@ function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
       `${lastCheck.error ?? lastCheck.status ?? 'passed'}`
     : '';
   const rows: FactRow[] = [
-    ['url', service.url],
+    ['url', service.url ?? ''],
     ['process', process],
     ['use', use],
     ['command', service.cmd],
