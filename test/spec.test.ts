@@ -42,6 +42,7 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['GET', '/v1/services/{name}/logs', 200],
   ['GET', '/v1/services/{name}/logs/stream', 200],
   ['GET', '/v1/events/history', 200],
+  ['GET', '/v1/logs', 200],
   ['GET', '/v1/agents/{name}/logs/stream', 200],
   ['GET', '/v1/agents/{name}/attach', 101],
   ['GET', '/v1/proof', 200],

@@ -24,6 +24,7 @@ const TAGS: Readonly<Record<ResourceName, string>> = {
   services: 'Commands with a port, which Berth starts, watches and stops',
   groups: 'Services that are started and stopped together',
   events: 'What happens, as it happens and afterwards',
+  logs: 'Lines of many services, by time',
   agents: 'Services that run in a terminal',
   access: 'Proof of the server, and sessions of the page',
   system: 'The daemon itself',

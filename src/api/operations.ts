@@ -4,13 +4,25 @@ import { agents } from './agents.ts';
 import { clusters } from './clusters.ts';
 import { events } from './events.ts';
 import { groups } from './groups.ts';
+import { logs } from './logs.ts';
 import type { Operation } from './operation.ts';
 import { services } from './services.ts';
 import { system } from './system.ts';
 import { tethers } from './tethers.ts';
 import { workloads } from './workloads.ts';
 
-export const OPERATIONS = { services, groups, events, agents, access, system, clusters, workloads, tethers };
+export const OPERATIONS = {
+  services,
+  groups,
+  events,
+  logs,
+  agents,
+  access,
+  system,
+  clusters,
+  workloads,
+  tethers,
+};
 
 /** All operations, without their resources. */
 export const ALL_OPERATIONS: readonly Operation[] = Object.values(OPERATIONS).flatMap((operations) =>

@@ -7,6 +7,7 @@ import { agentMethods } from './methods/agents.ts';
 import { cloudMethods } from './methods/cloud.ts';
 import { eventMethods } from './methods/events.ts';
 import { groupMethods } from './methods/groups.ts';
+import { logMethods } from './methods/logs.ts';
 import { serviceMethods } from './methods/services.ts';
 import { systemMethods } from './methods/system.ts';
 import type { Transport } from './transport.ts';
@@ -16,6 +17,7 @@ const daemonMethods = (endpoint: Endpoint) => ({
   ...serviceMethods(endpoint),
   ...groupMethods(endpoint),
   ...eventMethods(endpoint),
+  ...logMethods(endpoint),
   ...agentMethods(endpoint),
   ...accessMethods(endpoint),
 });

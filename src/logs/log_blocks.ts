@@ -133,7 +133,7 @@ export class LogFiles {
   }
 }
 
-/** The offset of the first output later than `time` (epoch milliseconds), in the newest pair before `offset`. */
+/** The offset before `offset` of the first output later than `time`, in epoch milliseconds. */
 export function offsetAfterTime(files: LogFiles, offset: number, time: number): number {
   for (let upTo = offset; ; ) {
     const pair = files.pairBefore(upTo);

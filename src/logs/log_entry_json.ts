@@ -1,12 +1,12 @@
 // An entry of a log as clients see it: docs/reference.md "Logs of many services".
 import { localTime } from '../protocol/timestamps.ts';
-import type { LogEntry } from './log_scan.ts';
+import type { ScannedEntry } from './log_scan.ts';
 import { colouredLine } from './terminal_text.ts';
 
 const STREAM_NAMES = { 1: 'stdout', 2: 'stderr' } as const;
 
 /** The JSON of an entry of the service `name`; `ansi`: its text keeps its colours. */
-export function entryJson(name: string, { time, line, mark }: LogEntry, ansi: boolean): string {
+export function entryJson(name: string, { time, line, mark }: ScannedEntry, ansi: boolean): string {
   const at = localTime(time);
   if (line) {
     const { run, stream, level, fields, offset } = line;

@@ -29,7 +29,7 @@ const longestAscii = (text: string): string =>
   text.split(/[^\x20-\x7e]+/).reduce((longest, part) => (part.length > longest.length ? part : longest), '');
 
 /** An expression over bytes, as characters of Latin 1. */
-export class ByteHint {
+class ByteHint {
   private readonly plain: RegExp;
   private readonly coloured: RegExp;
 

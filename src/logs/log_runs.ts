@@ -2,20 +2,14 @@
 import { decodeIndexRecord, decodeRunMark, RECORD_BYTES } from './format.ts';
 import { LogFiles, recordsBackwards } from './log_blocks.ts';
 
-/** `last`, a number that counts back from it (1), or an id. */
-export type RunChoice = string;
-
-/** Whether `text` chooses a run. */
-export const isRunChoice = (text: string): boolean => /^(?:last|[1-9]\d{0,3}|[0-9a-f]{16})$/.test(text);
-
 /** The run of a mark or of output; null: the record is neither. */
 function runOfRecord(records: Buffer, at: number): string | null {
   const { stream, run } = decodeIndexRecord(records, at);
   return stream === 0 ? (decodeRunMark(records, at)?.run ?? null) : run;
 }
 
-/** The id of the run that `choice` means in the log in `folder`; null: the log has no such run. */
-export function findRun(folder: string, choice: RunChoice): string | null {
+/** The id of the run that `choice` (`isRunChoice`) means in the log in `folder`; null: there is none. */
+export function findRun(folder: string, choice: string): string | null {
   if (choice.length === 16) return choice;
   const wanted = choice === 'last' ? 1 : Number(choice);
   const files = new LogFiles(folder);

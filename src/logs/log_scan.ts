@@ -27,7 +27,7 @@ export interface ScannedLine extends ReadLine {
 }
 
 /** A line, or a mark. */
-export interface LogEntry {
+export interface ScannedEntry {
   key: number;
   /** Epoch milliseconds. */
   time: number;
@@ -36,7 +36,7 @@ export interface LogEntry {
 }
 
 /** The keys before and of the line at a logical offset. */
-export const markKey = (offset: number): number => 2 * offset;
+const markKey = (offset: number): number => 2 * offset;
 const lineKey = (offset: number): number => 2 * offset + 1;
 
 const NEWLINE = 0x0a;
@@ -104,7 +104,7 @@ interface LinesBefore {
 /** The search in one log, from its end to its beginning. */
 export class LogScan {
   /** Entries that were found and not taken, the newest last. */
-  private readonly found: LogEntry[] = [];
+  private readonly found: ScannedEntry[] = [];
   private readonly options: LogScanOptions;
   private open: LogFiles | null = null;
   /** Everything from this key on was searched. */
@@ -136,8 +136,8 @@ export class LogScan {
   }
 
   /** Takes the newest entry that was found; of marks, all of its place. None: search on. */
-  take(): LogEntry[] {
-    const taken: LogEntry[] = [];
+  take(): ScannedEntry[] {
+    const taken: ScannedEntry[] = [];
     const key = this.found.at(-1)?.key;
     while (this.found.length > 0 && this.found.at(-1)?.key === key) taken.push(...this.found.splice(-1));
     return taken;
@@ -218,9 +218,9 @@ export class LogScan {
   }
 
   /** The wanted lines of a block, the newest first, at most `most`. */
-  private linesOf(block: LogBlock, positions: number[] | null, most: number): LogEntry[] {
+  private linesOf(block: LogBlock, positions: number[] | null, most: number): ScannedEntry[] {
     const { filter, run } = this.options;
-    const entries: LogEntry[] = [];
+    const entries: ScannedEntry[] = [];
     for (const span of block.spans.toReversed()) {
       if ((filter.stream && span.stream !== filter.stream) || (run !== null && span.run !== run)) continue;
       this.linesOfSpan(block, span, positions, most, entries);
@@ -234,7 +234,7 @@ export class LogScan {
     span: LogSpan,
     positions: number[] | null,
     most: number,
-    entries: LogEntry[],
+    entries: ScannedEntry[],
   ): void {
     const { bytes } = block;
     const first = span.continues ? bytes.subarray(0, span.to).indexOf(NEWLINE, span.from) + 1 : span.from;
@@ -259,7 +259,7 @@ export class LogScan {
     from: number,
     to: number,
     isOpen: boolean,
-    entries: LogEntry[],
+    entries: ScannedEntry[],
   ): void {
     const parts = partsOf(block.bytes, from, to);
     let end = to;
@@ -274,7 +274,7 @@ export class LogScan {
     }
   }
 
-  private entryOf(block: LogBlock, span: LogSpan, offset: number, printed: string): LogEntry | null {
+  private entryOf(block: LogBlock, span: LogSpan, offset: number, printed: string): ScannedEntry | null {
     const { filter } = this.options;
     const time = timeAt(block, offset);
     if (time < filter.since || time > filter.until) return null;
@@ -285,7 +285,7 @@ export class LogScan {
   }
 
   /** The wanted marks of a block from the key `from` on. */
-  private marksOf(block: LogBlock, pair: LogFilePair, from: number, hasMarkAtEnd: boolean): LogEntry[] {
+  private marksOf(block: LogBlock, pair: LogFilePair, from: number, hasMarkAtEnd: boolean): ScannedEntry[] {
     const { filter, run } = this.options;
     const end = block.start + block.bytes.length;
     const marks = block.marks.filter(({ offset }) => offset < end || hasMarkAtEnd);

@@ -46,8 +46,8 @@ function newestOf(scans: readonly NamedScan[]): NamedScan | null {
 }
 
 /**
- * The newest entries of `task.logs` that are wanted, until there are enough, or the time is over. Rejects with
- * invalid_spec when the regex is not valid.
+ * The newest entries of `task.logs` that are wanted, until there are enough, or the time is over. Rejects
+ * with invalid_spec when the regex is not valid.
  */
 export async function searchLogs(task: LogSearchTask): Promise<LogSearchAnswer> {
   const { limit, budgetMs, ansi } = task;
@@ -67,7 +67,7 @@ export async function searchLogs(task: LogSearchTask): Promise<LogSearchAnswer> 
       }
       for (const entry of taken) {
         const json = entryJson(name, entry, ansi);
-        entries.push({ name, key: entry.key, time: entry.time, json });
+        entries.push({ name, key: entry.key, time: entry.time, json, isLine: entry.line !== null });
         bytes += json.length;
         if (entry.line) lines += 1;
         else marks += 1;

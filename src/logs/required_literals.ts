@@ -67,8 +67,8 @@ function branchLiterals(pattern: string): string[] {
 const SIMPLE_ESCAPES = /\\[dDwWsSbBAztnrfv]/g;
 
 /**
- * Texts in ASCII of which every match of `pattern`, an expression in the syntax of RE2, contains at least one,
- * in any case; null: there is none that is long enough.
+ * Texts in ASCII of which every match of `pattern`, an expression in the syntax of RE2, contains at least
+ * one, in any case; null: there is none that is long enough.
  */
 export function requiredLiterals(pattern: string): string[] | null {
   // A class within a class would end too early.

@@ -207,8 +207,8 @@ function endColours(line: string): string {
 }
 
 /**
- * As `readableLine`, with the colours (SGR) that the program has printed; they end with the line. Nothing else
- * remains that a terminal would obey.
+ * As `readableLine`, with the colours (SGR) that the program has printed; they end with the line. Nothing
+ * else remains that a terminal would obey.
  */
 export function colouredLine(printed: string): string {
   const line = withoutReturns(printed);

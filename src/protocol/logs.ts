@@ -4,6 +4,9 @@ export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] a
 /** From the least severe to the most. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
+/** Whether `text` chooses a run: `last`, a number that counts back from it (1), or an id. */
+export const isRunChoice = (text: string): boolean => /^(?:last|[1-9]\d{0,3}|[0-9a-f]{16})$/.test(text);
+
 /** Which lines are wanted; null: all. */
 export interface LogFilterSpec {
   /** A text, in any case. */
@@ -24,7 +27,7 @@ export interface LogSearchTask {
   /** `before`: only entries with a smaller key; null: all. */
   logs: { name: string; before: number | null }[];
   filter: LogFilterSpec;
-  /** `last`, a number that counts back from it, or an id; null: all. */
+  /** See `isRunChoice`; null: all. */
   run: string | null;
   /** The most lines, and the most marks. */
   limit: number;
@@ -41,6 +44,8 @@ export interface FoundEntry {
   /** Epoch milliseconds. */
   time: number;
   json: string;
+  /** A line, and no mark. */
+  isLine: boolean;
 }
 
 export interface LogSearchAnswer {
@@ -50,4 +55,10 @@ export interface LogSearchAnswer {
   taken: { name: string; key: number }[];
   /** No entry that is left is later, in epoch milliseconds; null: none is left. */
   bound: number | null;
+}
+
+/** What is done with the files of logs on other threads than those that ask. */
+export interface LogJobs {
+  /** Fails invalid_spec, and as a pool of jobs does. */
+  search(task: LogSearchTask): Promise<LogSearchAnswer>;
 }

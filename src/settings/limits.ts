@@ -155,6 +155,8 @@ export const LOGS = {
   /** Time after which a search answers with what it has found. */
   searchMs: 800,
   maxQueryLength: 256,
+  /** For a job of a search or a stream, with its wait for a thread. */
+  jobDeadlineMs: 30_000,
   /** Text of logs that is kept for followers that come to the same place a little later. */
   maxSharedBytes: 8 * MIB,
 } as const;

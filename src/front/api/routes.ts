@@ -8,6 +8,7 @@ import { agentHandlers } from './handlers/agents.ts';
 import { clusterHandlers } from './handlers/clusters.ts';
 import { eventHandlers } from './handlers/events.ts';
 import { groupHandlers } from './handlers/groups.ts';
+import { logHandlers } from './handlers/log_search.ts';
 import { serviceHandlers } from './handlers/services.ts';
 import { systemHandlers } from './handlers/system.ts';
 import { tetherHandlers } from './handlers/tethers.ts';
@@ -32,6 +33,7 @@ const HANDLERS: { readonly [R in ResourceName]: HandlersOf<(typeof OPERATIONS)[R
   services: serviceHandlers,
   groups: groupHandlers,
   events: eventHandlers,
+  logs: logHandlers,
   agents: agentHandlers,
   access: accessHandlers,
   system: systemHandlers,
