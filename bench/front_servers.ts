@@ -36,6 +36,8 @@ const specOf = (name: string, index: number): SpecRow => ({
   startTimeout: 30_000,
   labels: [],
   agent: null,
+  stack: null,
+  watch: null,
   revision: 1,
   envKeys: ['NODE_ENV', 'DATABASE_URL'],
   specHash: '0123456789abcdef0123456789abcdef',

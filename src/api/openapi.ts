@@ -23,9 +23,11 @@ function namedShape({ method, path, resource }: Operation, name: string, shapes:
 const TAGS: Readonly<Record<ResourceName, string>> = {
   services: 'Commands with a port, which Berth starts, watches and stops',
   groups: 'Services that are started and stopped together',
+  stacks: 'Projects at one branch, each with services of its own',
   events: 'What happens, as it happens and afterwards',
   logs: 'Lines of many services, by time',
   agents: 'Services that run in a terminal',
+  commands: 'Commands that are run once, in the environment of a service',
   access: 'Proof of the server, and sessions of the page',
   system: 'The daemon itself',
   clusters: 'Kubernetes clusters',

@@ -2,11 +2,13 @@
 import { access } from './access.ts';
 import { agents } from './agents.ts';
 import { clusters } from './clusters.ts';
+import { commands } from './commands.ts';
 import { events } from './events.ts';
 import { groups } from './groups.ts';
 import { logs } from './logs.ts';
 import type { Operation } from './operation.ts';
 import { services } from './services.ts';
+import { stacks } from './stacks.ts';
 import { system } from './system.ts';
 import { tethers } from './tethers.ts';
 import { workloads } from './workloads.ts';
@@ -14,9 +16,11 @@ import { workloads } from './workloads.ts';
 export const OPERATIONS = {
   services,
   groups,
+  stacks,
   events,
   logs,
   agents,
+  commands,
   access,
   system,
   clusters,

@@ -52,6 +52,8 @@ describe('a registration', () => {
       startTimeout: 30_000,
       labels: [],
       agent: null,
+      stack: null,
+      watch: null,
     });
   });
 
@@ -69,6 +71,13 @@ describe('a registration', () => {
       stopGrace: 0,
       startTimeout: 3_600_000,
       labels: ['berth.yaml', ''],
+      watch: {
+        paths: ['src/**', '*.{js,ts}'],
+        ignore: ['*.log'],
+        debounceMs: 0,
+        action: 'SIGHUP',
+        cascade: true,
+      },
     };
     expect(parseRegistration(full)).toEqual({
       ...full,
@@ -78,6 +87,7 @@ describe('a registration', () => {
       ],
       dependsOn: ['db', 'cache'],
       agent: null,
+      stack: null,
     });
   });
 
@@ -289,6 +299,7 @@ describe('a spinup', () => {
       ready: null,
       cols: 120,
       rows: 32,
+      stack: null,
     });
   });
 
@@ -302,6 +313,7 @@ describe('a spinup', () => {
       ready: 'tcp://localhost:1',
       cols: 80,
       rows: 24,
+      stack: null,
     };
     expect(parseSpinup(full)).toEqual({
       name: 'bot_1',
@@ -313,6 +325,7 @@ describe('a spinup', () => {
       ready: 'tcp://localhost:1',
       cols: 80,
       rows: 24,
+      stack: null,
     });
   });
 

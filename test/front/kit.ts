@@ -255,6 +255,8 @@ export const specRow = (name: string, more: Partial<SpecRow> = {}): SpecRow => (
   startTimeout: 30000,
   labels: [],
   agent: null,
+  stack: null,
+  watch: null,
   revision: 1,
   envKeys: [],
   specHash: 'hash',

@@ -35,7 +35,7 @@ async function frontWithLogs() {
       agentDomain: 'agents.localhost',
     },
   });
-  const rows = [specRow('web'), specRow('shop--api'), specRow('bot', { agent })];
+  const rows = [specRow('web'), specRow('shop--api', { stack: 'shop' }), specRow('bot', { agent })];
   await front.views.ask('specs', { rows });
   const texts = async (query: string): Promise<string[]> => {
     const { status, body } = await front.request('GET', `/v1/logs${query}`);

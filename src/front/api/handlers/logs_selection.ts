@@ -12,15 +12,11 @@ import { findService } from './service_lookup.ts';
 /** The query values that both operations have. */
 export type LogSelection = Omit<QueryOf<typeof logs.search>, 'limit' | 'before'>;
 
-/** Separates the name of a stack from that of its service. */
-const STACK_SEPARATOR = '--';
-
 /** The names of the services that a query asks for. Throws unknown_service, and invalid_spec for too many. */
 export function selectedNames(app: AppContext, { names, stack, agents }: LogSelection): string[] {
   const specs = names ? [...new Set(names)].map((name) => findService(app, name)) : app.views.specs();
-  const isWanted = ({ name, agent }: SpecRow): boolean =>
-    (!agent || (agents ?? names !== null)) &&
-    (stack === null || name.startsWith(`${stack}${STACK_SEPARATOR}`));
+  const isWanted = ({ agent, stack: of }: SpecRow): boolean =>
+    (!agent || (agents ?? names !== null)) && (stack === null || of === stack);
   const wanted = specs.filter(isWanted).map(({ name }) => name);
   if (wanted.length <= LOGS.maxServices) return wanted;
   const message = `names must be given: logs of at most ${LOGS.maxServices} services are read together`;
