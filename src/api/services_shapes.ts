@@ -81,6 +81,7 @@ const RegistrationShape = objectShape(
       .max(SERVICE.maxLabels, LABELS_RULE)
       .optional(),
     stack: field.stack.nullable().optional(),
+    baseEnv: field.baseEnv.optional(),
     watch: watchInput.nullable().optional(),
     kind: z.enum(SERVICE_KINDS, 'must be "service" or "task"').optional(),
   } satisfies Record<Exclude<keyof ServiceInput, 'agent'>, z.ZodType>,
@@ -92,6 +93,7 @@ const RegistrationShape = objectShape(
 
 const LARGE_FIELDS: readonly field.LargeField[] = [
   field.ENV_LIMIT,
+  field.BASE_ENV_LIMIT,
   ['dependsOn', SERVICE.maxDependsOn, NAMES_RULE],
   ['labels', SERVICE.maxLabels, LABELS_RULE],
 ];
@@ -136,11 +138,12 @@ function parseRegistration(value: unknown): ServiceInput {
   const { rest, faults } = field.checkBeforehand(value, LARGE_FIELDS);
   const wrong = [...faults, ...field.faultsOfStackName(rest), ...faultsOfKind(rest)];
   const valid = validate(RegistrationShape, rest, wrong, hint);
-  const { cwd, env, port = null, dependsOn = [], watch: watching, ...given } = valid;
+  const { cwd, env, baseEnv, port = null, dependsOn = [], watch: watching, ...given } = valid;
   return completeRegistration({
     ...given,
     cwd: cwd ?? homedir(),
     env: field.envRows(env),
+    ...field.baseEnvRows(baseEnv),
     port,
     dependsOn: uniqueDependencies(dependsOn),
     watch: completeWatch(watching),

@@ -299,8 +299,7 @@ export class ServiceLifecycle {
   /** Makes a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */
   private launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
     const { context, effects } = this.options;
-    const { restarts } = this;
-    const run = plannedRun(stored, { clock: context.clock, timeoutMs, byPolicy, restarts });
+    const run = plannedRun(stored, { clock: context.clock, timeoutMs, byPolicy, restarts: this.restarts });
     const state: In<'launching'> = { phase: 'launching', run, early: null };
     this.become(state);
     this.inBackground(
@@ -367,8 +366,10 @@ export class ServiceLifecycle {
     else this.become({ phase: 'idle', trouble: null });
     how.stop?.asked.resolve(how.stop.answer);
     if (recorded.completed) run.ready.resolve(completedReply(name, recorded.completed.ms));
-    else if (!run.ready.settled)
-      run.ready.reject(await startFailure(name, state, await lastLines(run.id), context.clock.now()));
+    if (run.ready.settled) return;
+    const path = effects.searchPath(this.stored);
+    const facts = { lastLines: await lastLines(run.id), path, now: context.clock.now() };
+    run.ready.reject(await startFailure(name, state, facts));
   }
 
   private wait(backoff: Backoff, trouble: string | null): void {

@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import type { Registration } from '../../client/records.ts';
 import { isOnOwnPort, readyUrl } from '../../project/ready_url.ts';
+import { shellEnvironment } from '../../protocol/base_environment.ts';
 import {
   DEPENDENCY_CONDITIONS,
   type Dependency,
@@ -102,6 +103,7 @@ export const addCommand = defineCommand({
       dependsOn: dependsOn.map(parseDependency).map((one) => renamedDependency(one, place.nameOf)),
       group: place.groupOf(group) ?? null,
       stack: place.stack,
+      baseEnv: shellEnvironment(process.env),
     };
     if (port === null && isOnOwnPort(ready ?? null))
       throw new UsageError(`--ready ${ready} asks its own port, and --port none says that it has none`);
