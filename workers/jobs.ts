@@ -1,9 +1,10 @@
 // The pool's functions, one row each.
 import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
-import { drawScreen } from '../src/adapters/terminal_screen.ts';
+import { drawScreen, readScreen } from '../src/adapters/terminal_screen.ts';
 import { serveJobs } from '../src/daemon/job_pool.ts';
 
 export default serveJobs({
   parseKubeconfig: ({ upload, now }) => parseKubeconfig(upload, now),
   drawScreen,
+  readScreen,
 });

@@ -3,7 +3,7 @@
 import { fileURLToPath } from 'node:url';
 import type { Piscina } from 'piscina';
 import type { ClusterAccess } from '../protocol/cloud.ts';
-import type { DrawnScreen, ScreenTask } from '../protocol/terminal.ts';
+import type { DrawnScreen, ReadScreenTask, ScreenReading, ScreenTask } from '../protocol/terminal.ts';
 import { Failure, isFailure } from '../runtime/actor.ts';
 import { entryUrl } from '../settings/build_paths.ts';
 import { JOBS } from '../settings/limits.ts';
@@ -12,6 +12,7 @@ import { JOBS } from '../settings/limits.ts';
 export interface JobTable {
   parseKubeconfig(task: { upload: string; now: number }): ClusterAccess;
   drawScreen(task: ScreenTask): Promise<DrawnScreen>;
+  readScreen(task: ReadScreenTask): Promise<ScreenReading>;
 }
 type JobName = keyof JobTable;
 
