@@ -2,8 +2,10 @@
 import { access } from './access.ts';
 import { agents } from './agents.ts';
 import { clusters } from './clusters.ts';
+import { commands } from './commands.ts';
 import { events } from './events.ts';
 import { groups } from './groups.ts';
+import { logs } from './logs.ts';
 import type { Operation } from './operation.ts';
 import { services } from './services.ts';
 import { stacks } from './stacks.ts';
@@ -16,7 +18,9 @@ export const OPERATIONS = {
   groups,
   stacks,
   events,
+  logs,
   agents,
+  commands,
   access,
   system,
   clusters,

@@ -5,8 +5,10 @@ import { DEFAULT_DEADLINE_MS, type Endpoint } from './api_call.ts';
 import { accessMethods } from './methods/access.ts';
 import { agentMethods } from './methods/agents.ts';
 import { cloudMethods } from './methods/cloud.ts';
+import { commandMethods } from './methods/commands.ts';
 import { eventMethods } from './methods/events.ts';
 import { groupMethods } from './methods/groups.ts';
+import { logMethods } from './methods/logs.ts';
 import { serviceMethods } from './methods/services.ts';
 import { stackMethods } from './methods/stacks.ts';
 import { systemMethods } from './methods/system.ts';
@@ -18,7 +20,9 @@ const daemonMethods = (endpoint: Endpoint) => ({
   ...groupMethods(endpoint),
   ...stackMethods(endpoint),
   ...eventMethods(endpoint),
+  ...logMethods(endpoint),
   ...agentMethods(endpoint),
+  ...commandMethods(endpoint),
   ...accessMethods(endpoint),
 });
 

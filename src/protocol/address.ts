@@ -4,6 +4,7 @@
 import type { PlacementKey } from '../runtime/actor.ts';
 import type { AgentsProtocol } from './agents.ts';
 import type { CloudViewsProtocol, ClustersProtocol, SweeperProtocol, WorkloadsProtocol } from './cloud.ts';
+import type { CommandProtocol } from './commands.ts';
 import type { EventsProtocol } from './events.ts';
 import type { GatewayProtocol } from './gateway.ts';
 import type { GroupsProtocol } from './groups.ts';
@@ -17,6 +18,7 @@ import type { TerminalProtocol, TerminalViewersProtocol } from './terminal.ts';
 import type { TetherProtocol, TethersProtocol } from './tethers.ts';
 import type { ThreadsProtocol } from './threads.ts';
 import type { ViewsProtocol } from './views.ts';
+import type { WatchedServiceProtocol, WatcherProtocol } from './watcher.ts';
 
 /** Every actor of the product with its protocol. */
 interface Actors {
@@ -28,9 +30,13 @@ interface Actors {
   stacks: StacksProtocol;
   registry: RegistryProtocol;
   stats: StatsProtocol;
-  [service: `service:${string}`]: ServiceProtocol & TerminalProtocol;
+  [service: `service:${string}`]: ServiceProtocol &
+    TerminalProtocol &
+    WatchedServiceProtocol &
+    CommandProtocol;
   ports: PortsProtocol;
   events: EventsProtocol;
+  watcher: WatcherProtocol;
   host: HostProtocol;
   gateway: GatewayProtocol;
   sweeper: SweeperProtocol;
@@ -52,7 +58,7 @@ declare module '../runtime/actor.ts' {
 }
 
 /** The kinds of node: each is a thread or a process, or for `tethers` a pool of threads. */
-export type NodeKind = 'front' | 'services' | 'cloud' | 'tethers' | 'gateway' | 'host';
+export type NodeKind = 'front' | 'services' | 'cloud' | 'tethers' | 'gateway' | 'watcher' | 'host';
 
 interface Placement {
   /** The kind of node that holds it. */
@@ -73,6 +79,7 @@ const PLACEMENTS = {
   'service:': { node: 'services', rank: 50 },
   ports: { node: 'services', rank: 60 },
   events: { node: 'services', rank: 70 },
+  watcher: { node: 'watcher', rank: 75 },
   host: { node: 'host', rank: 80 },
   gateway: { node: 'gateway', rank: 5 },
   sweeper: { node: 'cloud', rank: 110 },

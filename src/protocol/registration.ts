@@ -33,6 +33,7 @@ export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<Service
   labels: { default: [], change: 'apart' },
   agent: { default: null, change: 'apart' },
   stack: { default: null, change: 'record' },
+  watch: { default: null, change: 'record' },
 };
 
 // Object.keys loses the type of the keys; they are those of the table.

@@ -24,6 +24,8 @@ export interface RegistryProtocol {
   members(message: { group: string | null; stack?: string }): {
     members: { name: string; dependsOn: string[] }[];
   };
+  /** Has every service that watches files ask for it again: the watcher is new. */
+  watchAgain(message: Record<string, never>): null;
   /** Refuses every change from now on with daemon_busy: the daemon is shutting down. */
   close(message: Record<string, never>): null;
 }

@@ -1,5 +1,6 @@
 // Services: the stored record, the data of a process, and the messages of `service:<name>`.
 import type { AgentType } from './agent_types.ts';
+import type { WatchState } from './watcher.ts';
 
 export const SERVICE_STATUSES = ['running', 'stopped', 'crashed', 'starting', 'stopping'] as const;
 export type ServiceStatus = (typeof SERVICE_STATUSES)[number];
@@ -12,6 +13,19 @@ export interface AgentSpec {
   hostname: string;
   cols: number;
   rows: number;
+}
+
+/** What is done when files change: docs/reference.md "Watch". */
+export interface WatchSpec {
+  /** Globs, relative to the service's `cwd`. */
+  paths: string[];
+  /** Lines as in a .gitignore. */
+  ignore: string[];
+  debounceMs: number;
+  /** `restart`, or the name of a signal. */
+  action: string;
+  /** Services that depend on it are restarted after it. */
+  cascade: boolean;
 }
 
 /** The effective spec of a service, with all defaults. User strings are rows, never keys of objects. */
@@ -35,6 +49,7 @@ export interface ServiceSpec {
   agent: AgentSpec | null;
   /** The stack it is of, which its name begins with; null: it was not registered by a project. */
   stack: string | null;
+  watch: WatchSpec | null;
 }
 
 /** The port of an agent, which always has one. Throws a TypeError for null. */
@@ -151,6 +166,7 @@ export interface ServiceExplanation {
   portHolder: string | null;
   backoff: { attempt: number; delayMs: number; nextAt: number } | null;
   exit: { exitCode: number | null; signal: string | null; at: number } | null;
+  watching: WatchState | null;
   lastLines: string[];
   next: string;
 }
@@ -198,6 +214,8 @@ export interface ServiceProtocol {
   explain(message: Record<string, never>): ServiceExplanation;
   /** While on, the views get `grew` whenever the log grows. Counted: each `on` needs one `off`. */
   follow(message: { on: boolean }): null;
+  /** Restarts it if it has a process, and replies when it is ready or has failed to become so. */
+  restartRunning(message: Record<string, never>): null;
   /** From the host. */
   exited(message: RunEnd): null;
   /** From the host, while followed: the logical end of the log is now `end`. */

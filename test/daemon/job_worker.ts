@@ -20,6 +20,7 @@ export default serveJobs({
   readScreen: async () => {
     throw fail('internal', 'not asked for');
   },
+  searchLogs: async () => ({ entries: [], taken: [], bound: null }),
   drawScreen: async ({ bytes }) => {
     if (Buffer.from(bytes).toString() === 'spin') for (;;);
     return { screen: null, drawnBytes: bytes.length };

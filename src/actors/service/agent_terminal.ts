@@ -39,6 +39,8 @@ export class AgentTerminal {
   private current: CurrentTerminal | null = null;
   /** Whether the log is being followed for the terminal. */
   private isFollowingLog = false;
+  /** The last viewer of a run that has ended has left. */
+  private onTold: () => void = () => {};
 
   constructor(context: Context, config: TerminalConfig, log: ServiceLog, effects: ServiceEffects) {
     this.context = context;
@@ -73,6 +75,13 @@ export class AgentTerminal {
     return { bytes: data.length };
   }
 
+  /** As `attach`, for the one viewer of a run that begins: it gets all output and no screen. */
+  attachAll(viewer: string, run: string, size: TerminalSize): void {
+    this.current = this.open(run, size, true);
+    this.current.terminal.attach(viewer);
+    this.followWhileWatched();
+  }
+
   detach(viewer: string): null {
     this.current?.input.leave(viewer);
     this.current?.terminal.detach(viewer);
@@ -100,9 +109,11 @@ export class AgentTerminal {
     return null;
   }
 
-  /** The run has ended. Viewers get its last output, then the exit. */
-  onRunEnded(run: string, exit: TerminalExit): void {
+  /** The run has ended. Viewers get its last output, then the exit; `onTold` is called after that. */
+  onRunEnded(run: string, exit: TerminalExit, onTold: () => void = () => {}): void {
+    this.onTold = onTold;
     if (this.current?.run === run) this.current.terminal.onExit(exit);
+    if (!this.isFollowingLog) onTold();
   }
 
   private of(run: string, size: TerminalSize): CurrentTerminal {
@@ -110,7 +121,7 @@ export class AgentTerminal {
     return this.current;
   }
 
-  private open(run: string, { cols, rows }: TerminalSize): CurrentTerminal {
+  private open(run: string, { cols, rows }: TerminalSize, isWhole = false): CurrentTerminal {
     const { config, context, log, effects } = this;
     const viewers = context.ref('viewers');
     const terminal = new SharedTerminal({
@@ -123,6 +134,7 @@ export class AgentTerminal {
       viewers,
       clock: context.clock,
       onUnwatched: () => this.followWhileWatched(),
+      isWhole,
       onDefect: (error) => context.crash(error),
     });
     const input = new TerminalInput({
@@ -137,6 +149,7 @@ export class AgentTerminal {
     if (watched === this.isFollowingLog) return;
     this.isFollowingLog = watched;
     this.log.follow(watched);
+    if (!watched) this.onTold();
   }
 }
 

@@ -38,6 +38,8 @@ export interface LifecycleOptions {
   bootedAt: number;
   /** The last lines a run has printed. */
   lastLines: (run: string) => Promise<string[]>;
+  /** Called after each change of the phase or the record. */
+  onChanged: () => void;
   /** Called once for each end. */
   onEnded: (run: LiveRun, end: LastEnd) => void;
 }
@@ -288,7 +290,9 @@ export class ServiceLifecycle {
 
   /** Publishes the service to the views, if it is registered. */
   private publish(): void {
-    if (this.stored) this.options.effects.publish(this.view());
+    if (!this.stored) return;
+    this.options.effects.publish(this.view());
+    this.options.onChanged();
   }
 
   /** Makes a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */

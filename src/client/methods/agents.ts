@@ -29,5 +29,5 @@ export const agentMethods = (endpoint: Endpoint) => ({
   typeKeys: (name: string, typed: KeysRequest, { signal }: CallOptions = {}) =>
     call(endpoint, agents.keys, { name, body: typed, signal }),
   attach: (name: string, options: AttachOptions): Promise<TerminalSession> =>
-    attachTerminal(endpoint, name, options),
+    attachTerminal(endpoint, agents.attach, name, options),
 });
