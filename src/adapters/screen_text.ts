@@ -46,15 +46,16 @@ function colouredLine(line: IBufferLine, cols: number): string {
     if (!cell || cell.getWidth() === 0) continue;
     const cellStyle = styleOf(cell);
     const characters = cell.getChars() || ' ';
-    if (cellStyle === '' && style === '' && characters === ' ') {
-      blanks += ' ';
-      continue;
+    if (cellStyle !== style) {
+      text += `${blanks}\x1b[0${cellStyle === '' ? '' : `;${cellStyle}`}m`;
+      blanks = '';
+      style = cellStyle;
     }
-    if (cellStyle !== style) text += `${blanks}\x1b[0${cellStyle === '' ? '' : `;${cellStyle}`}m`;
-    else text += blanks;
-    blanks = '';
-    style = cellStyle;
-    text += characters;
+    if (style === '' && characters === ' ') blanks += ' ';
+    else {
+      text += blanks + characters;
+      blanks = '';
+    }
   }
   return style === '' ? text : `${text}\x1b[0m`;
 }

@@ -46,6 +46,9 @@ const TETHER = {
   bytes_out: 0,
   last_error: null,
   previous_port: null,
+  pod: null,
+  allow_not_ready: false,
+  half_closed_timeout: 60_000,
 };
 
 const NOT_THERE = { code: 'not_found', message: 'no', hint: 'no' };
