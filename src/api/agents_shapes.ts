@@ -53,11 +53,7 @@ function nothingToRun(value: unknown): InvalidField[] {
 /** Fills in the defaults that do not depend on the type of the agent. The actor `agents` knows the others. */
 function parseSpinup(value: unknown): SpinupInput {
   const { rest, faults } = field.checkBeforehand(value, [field.ENV_LIMIT, field.BASE_ENV_LIMIT]);
-  const given = validate(SpinupShape, rest, [
-    ...faults,
-    ...nothingToRun(rest),
-    ...field.faultsOfStackName(rest),
-  ]);
+  const given = validate(SpinupShape, rest, [...faults, ...nothingToRun(rest), ...field.faultsOfStack(rest)]);
   return {
     name: given.name,
     cmd: given.cmd ?? null,
