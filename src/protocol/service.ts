@@ -64,6 +64,8 @@ export interface ServiceSpec {
   stack: string | null;
   watch: WatchSpec | null;
   kind: (typeof SERVICE_KINDS)[number];
+  /** Of a task: globs relative to `cwd`. It is run again when the files that match have changed. */
+  inputs: string[];
 }
 
 /** The port of an agent, which always has one. Throws a TypeError for null. */

@@ -83,6 +83,14 @@ export const SERVICE = {
   endMs: 60_000,
 } as const;
 
+/** docs/reference.md "Tasks". */
+export const TASK = {
+  maxInputGlobs: 64,
+  maxInputFiles: 100_000,
+  /** Longest time in which the files of a task are hashed. */
+  hashTimeoutMs: 60_000,
+} as const;
+
 /** docs/reference.md "Ready-check". */
 export const READY_CHECK = {
   fastIntervalMs: 20,

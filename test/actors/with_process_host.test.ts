@@ -108,6 +108,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
     environment,
     umask: 0o022,
     probe,
+    hashInputs: async () => '',
     bootedAt: 0,
     logs: join(stateDir, 'logs'),
     screens: screensHere,

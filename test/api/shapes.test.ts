@@ -55,6 +55,7 @@ describe('a registration', () => {
       stack: null,
       watch: null,
       kind: 'service',
+      inputs: [],
     });
   });
 
@@ -99,6 +100,7 @@ describe('a registration', () => {
         cascade: true,
       },
       kind: 'service',
+      inputs: [],
     };
     expect(parseRegistration(full)).toEqual({
       ...full,

@@ -20,6 +20,7 @@ export const input = (name: string, more: Partial<ServiceInput> = {}): ServiceIn
   stack: null,
   watch: null,
   kind: 'service',
+  inputs: [],
   ...more,
 });
 

@@ -121,6 +121,7 @@ describe('a record', () => {
         stack: null,
         watch: null,
         kind: 'service',
+        inputs: [],
       },
       8105,
       undefined,
