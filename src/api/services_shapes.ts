@@ -86,7 +86,7 @@ function parseRegistration(value: unknown): ServiceInput {
   const isAgent = value instanceof Object && 'group' in value && value.group === AGENTS_GROUP;
   const hint = isAgent ? 'POST /v1/agents/spinup makes an agent.' : undefined;
   const { rest, faults } = field.checkBeforehand(value, LARGE_FIELDS);
-  const wrong = [...faults, ...field.faultsOfStackName(rest)];
+  const wrong = [...faults, ...field.faultsOfStack(rest)];
   const {
     cwd,
     env,
